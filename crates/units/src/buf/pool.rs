@@ -1,0 +1,111 @@
+//! The pool of slabs that one core allocates from.
+
+use super::slab::{SlabHeader, SlabRef};
+use super::unique::BufMut;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Size classes in bytes. A request takes the smallest class that holds it, or several of the largest.
+const CLASSES: [usize; 5] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, SLAB_BYTES_MAX];
+
+/// The largest contiguous piece of memory that a pool gives, in bytes.
+pub const SLAB_BYTES_MAX: usize = 1 << 20;
+
+/// The pool has given out as much as it may.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Exhausted;
+
+/// Where payload memory comes from. Cloning shares the pool.
+///
+/// A slab may be dropped on any core; it goes back to the pool that made it.
+#[derive(Clone)]
+pub struct Pool(Arc<PoolInner>);
+
+pub(super) struct PoolInner {
+    limit_bytes: usize,
+    state: Mutex<State>,
+}
+
+struct State {
+    out_bytes: usize,
+    idle: [Vec<Box<SlabHeader>>; CLASSES.len()],
+}
+
+impl Pool {
+    /// A pool that has at most `limit_bytes` out at any time (counted in whole slabs).
+    #[must_use]
+    pub fn new(limit_bytes: usize) -> Self {
+        let state = State {
+            out_bytes: 0,
+            idle: Default::default(),
+        };
+        Self(Arc::new(PoolInner {
+            limit_bytes,
+            state: Mutex::new(state),
+        }))
+    }
+
+    /// Writable memory of exactly `bytes` bytes. Its contents are unspecified: initialised, perhaps with
+    /// what an earlier owner left, so every byte must be written before it is shown to anyone.
+    ///
+    /// # Errors
+    /// [`Exhausted`] when the pool's limit would be passed; nothing is then taken.
+    pub fn alloc(&self, bytes: usize) -> Result<BufMut, Exhausted> {
+        let mut out = BufMut::empty();
+        let mut left = bytes;
+        while left > 0 {
+            let piece = left.min(SLAB_BYTES_MAX);
+            out.push_slab(self.slab(class_of(piece))?, piece);
+            left -= piece;
+        }
+        Ok(out)
+    }
+
+    /// Bytes that are out now, in whole slabs.
+    #[must_use]
+    pub fn out_bytes(&self) -> usize {
+        self.0.lock().out_bytes
+    }
+
+    /// The most bytes that may be out.
+    #[must_use]
+    pub fn limit_bytes(&self) -> usize {
+        self.0.limit_bytes
+    }
+
+    fn slab(&self, class: usize) -> Result<SlabRef, Exhausted> {
+        let capacity = CLASSES[class];
+        let idle = {
+            let mut state = self.0.lock();
+            if state.out_bytes + capacity > self.0.limit_bytes {
+                return Err(Exhausted);
+            }
+            state.out_bytes += capacity;
+            state.idle[class].pop()
+        };
+        let header = idle.unwrap_or_else(|| SlabHeader::new(capacity));
+        Ok(SlabRef::adopt(header, Some(Arc::clone(&self.0))))
+    }
+}
+
+impl PoolInner {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn take_back(&self, header: Box<SlabHeader>) {
+        let capacity = header.capacity();
+        let mut state = self.lock();
+        assert!(state.out_bytes >= capacity, "I3: a slab comes back once");
+        state.out_bytes -= capacity;
+        let class = class_of(capacity);
+        // Idle memory is kept for the next request, but no more than the busiest moment needed.
+        state.idle[class].push(header);
+    }
+}
+
+fn class_of(bytes: usize) -> usize {
+    CLASSES
+        .iter()
+        .position(|&class| bytes <= class)
+        .expect("callers cut requests to SLAB_BYTES_MAX")
+}

@@ -1,0 +1,12 @@
+//! Quantities and payload buffers: the words every other crate speaks.
+//!
+//! A bare `u64` never says whether it counts blocks, bytes or nanoseconds, so none crosses a public
+//! function boundary where one of these types fits.
+
+pub mod buf;
+mod quantity;
+mod time;
+
+pub use buf::{Buf, BufMut, Exhausted, Pool};
+pub use quantity::{BlockCount, BlockSize, ByteCount, Lba, LbaRange};
+pub use time::{Now, WallClock};
