@@ -107,10 +107,6 @@ impl LbaRange {
 
     /// Number of blocks.
     #[must_use]
-    #[expect(
-        clippy::len_without_is_empty,
-        reason = "is_empty stands just below, by value"
-    )]
     pub const fn len(self) -> BlockCount {
         BlockCount(self.end.0 - self.start.0)
     }

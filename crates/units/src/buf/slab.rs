@@ -18,6 +18,9 @@ pub(super) struct SlabHeader {
     home: Option<Arc<PoolInner>>,
 }
 
+// SAFETY: the header owns its memory alone; moving it to another thread moves that ownership.
+unsafe impl Send for SlabHeader {}
+
 impl SlabHeader {
     /// Fresh zeroed memory of `capacity` bytes (not 0).
     pub(super) fn new(capacity: usize) -> Box<Self> {

@@ -3,7 +3,9 @@
 use super::*;
 
 fn numbered(pool: &Pool, len: usize) -> (Buf, Vec<u8>) {
-    let bytes: Vec<u8> = (0..len).map(|i| (i * 7 + i / 251) as u8).collect();
+    let bytes: Vec<u8> = (0..len)
+        .map(|i| ((i * 7 + i / 251) % 256).try_into().unwrap())
+        .collect();
     let mut memory = pool.alloc(len).unwrap();
     memory.copy_at(0, &bytes);
     (memory.freeze(), bytes)
