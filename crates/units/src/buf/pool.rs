@@ -25,6 +25,10 @@ pub(super) struct PoolInner {
     state: Mutex<State>,
 }
 
+#[expect(
+    clippy::vec_box,
+    reason = "a slab's references point at its header, which must not move"
+)]
 struct State {
     out_bytes: usize,
     idle: [Vec<Box<SlabHeader>>; CLASSES.len()],

@@ -1,0 +1,64 @@
+//! One core: time, timers, tasks, randomness, memory, and the way to other cores.
+
+use crate::{Files, Net};
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use units::{Now, Pool, WallClock};
+
+/// A future that lives on one core.
+pub type LocalFuture<T> = Pin<Box<dyn Future<Output = T>>>;
+
+/// What a core keeps of itself and hands to everything that runs on it.
+pub type CoreHandle = Rc<dyn Core>;
+
+/// Work that one core gives to another.
+pub type Job = Box<dyn FnOnce(&CoreHandle) + Send>;
+
+/// A core's number: 0 to [`Core::core_count`] - 1.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct CoreId(pub u16);
+
+/// One core of the runtime.
+pub trait Core {
+    /// This core's number.
+    fn id(&self) -> CoreId;
+
+    /// How many cores there are; fixed for the life of the runtime.
+    fn core_count(&self) -> u16;
+
+    /// Monotonic time. In the real world it is read from the clock at each call.
+    fn now(&self) -> Now;
+
+    /// Wall-clock time, for logs and stored events only.
+    fn wall_clock(&self) -> WallClock;
+
+    /// Completes at `at`, or at once where that has passed. Dropping it cancels the timer.
+    fn sleep_until(&self, at: Now) -> LocalFuture<()>;
+
+    /// Starts a task on this core. It runs until it ends or the runtime stops; nobody waits for it.
+    fn spawn(&self, task: LocalFuture<()>);
+
+    /// Runs `job` on core `to`, after every job that this core posted there before. A job posted to a
+    /// runtime that is stopping is dropped.
+    fn post(&self, to: CoreId, job: Job);
+
+    /// Fills `bytes` with unpredictable bytes: the system's generator in the real world, the seed's
+    /// stream in the simulated one.
+    fn fill_random(&self, bytes: &mut [u8]);
+
+    /// This core's pool of payload memory.
+    fn pool(&self) -> &Pool;
+
+    /// The network.
+    fn net(&self) -> Rc<dyn Net>;
+
+    /// The file system.
+    fn files(&self) -> Rc<dyn Files>;
+
+    /// A place where the simulator may make something rare happen. Always `false` in the real world.
+    fn perhaps(&self, name: &'static str) -> bool {
+        let _ = name;
+        false
+    }
+}

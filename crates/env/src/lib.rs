@@ -1,0 +1,29 @@
+//! The one door to the outside world: time, randomness, tasks, network and files.
+//!
+//! ```text
+//!        protocol, volumes, layers, logical units, target, control
+//!                               |
+//!                 Core . Net . Files  (the traits here)
+//!                    /                      \
+//!        real: tokio + io_uring        sim: one seed, virtual time
+//! ```
+//!
+//! **Contract.** Code above this crate touches no clock, socket, disk, thread or source of randomness
+//! except through a [`CoreHandle`]. A core is one thread in the real world and a fiction in the
+//! simulated one; what lives on it is `!Send` and runs to the next `.await` without interruption.
+//!
+//! **Failure model.** Every operation may fail with the `std::io::Error` that Linux would give. A
+//! stream may break at any byte. What a file holds after a power cut is defined at [`file`].
+
+pub mod answer;
+pub mod core;
+pub mod file;
+pub mod net;
+
+pub use crate::core::{Core, CoreHandle, CoreId, Job, LocalFuture};
+pub use answer::Answer;
+pub use file::{
+    Access, Create, DirEntry, Durable, Extent, File, FileDone, FileFacts, FileFuture, FileKind,
+    FileOp, Files, OpenHow, Space,
+};
+pub use net::{DetachedStream, InterfaceAddress, InterfaceWatch, Listener, Net, Stream};
