@@ -1,6 +1,6 @@
 //! One core: time, timers, tasks, randomness, memory, and the way to other cores.
 
-use crate::{Files, Net};
+use crate::{Files, Locals, Net};
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -49,6 +49,9 @@ pub trait Core {
 
     /// This core's pool of payload memory.
     fn pool(&self) -> &Pool;
+
+    /// Values that belong to this core, one per type, for jobs that other cores post here.
+    fn locals(&self) -> &Locals;
 
     /// The network.
     fn net(&self) -> Rc<dyn Net>;

@@ -16,14 +16,19 @@
 //! stream may break at any byte. What a file holds after a power cut is defined at [`file`].
 
 pub mod answer;
+mod call;
 pub mod core;
+pub mod durable;
 pub mod file;
+mod locals;
 pub mod net;
 
 pub use crate::core::{Core, CoreHandle, CoreId, Job, LocalFuture};
 pub use answer::Answer;
+pub use call::{call, call_all};
 pub use file::{
     Access, Create, DirEntry, Durable, Extent, File, FileDone, FileFacts, FileFuture, FileKind,
     FileOp, Files, OpenHow, Space,
 };
+pub use locals::Locals;
 pub use net::{DetachedStream, InterfaceAddress, InterfaceWatch, Listener, Net, Stream};
