@@ -1,0 +1,47 @@
+//! iSCSI as pure machines, for targets and initiators: no sockets, no clocks, no threads.
+//!
+//! ```text
+//!   driver (owns the socket)            TargetConnection / InitiatorConnection            owner
+//!   want() ------------------------->   how many bytes, and of what
+//!   receive_header / data_chunk+filled / receive_trailer -->  poll_event() --> Event --> respond(...)
+//!   transmit().pieces() <------------   headers, Bufs, digests, for one vectored send
+//! ```
+//!
+//! A CDB is 16 opaque bytes here and sense data is opaque: this crate does not see `scsi`.
+//!
+//! **Invariants.** I1: bytes of a peer never panic. I2: a peer that has not logged in holds at most
+//! [`target::UNAUTHENTICATED_BYTES_MAX`] bytes here. I3: nothing enters full feature phase without the
+//! authentication that the policy asked for.
+//!
+//! **Limits.** ErrorRecoveryLevel 0 and one connection a session are what is built. The command window is an
+//! object of the session, not of the connection, so that more stays possible.
+//!
+//! Spec: RFC 7143.
+
+#![cfg_attr(
+    not(test),
+    deny(clippy::indexing_slicing, clippy::arithmetic_side_effects)
+)]
+#![allow(dead_code, reason = "the machine behind the interface lands next")]
+
+pub mod bhs;
+pub mod chap;
+pub mod digest;
+pub mod discovery;
+pub mod target;
+
+mod ids;
+mod login_status;
+mod parameters;
+mod receive;
+mod serial;
+mod transmit;
+mod violation;
+
+pub use ids::{Cid, Isid, Itt, Lun, Tsih, Ttt};
+pub use login_status::LoginStatus;
+pub use parameters::{DigestChoice, LENGTH_MAX, Offer, Parameters};
+pub use receive::Want;
+pub use serial::{CmdSn, DataSn, R2tSn, StatSn};
+pub use transmit::Transmit;
+pub use violation::{DataFault, Reaction, RejectReason, Violation, ViolationKind};
