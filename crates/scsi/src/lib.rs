@@ -1,0 +1,34 @@
+//! SPC and SBC as data and decisions: what a logical unit answers, without doing any I/O.
+//!
+//! **Contract.** Pure functions and synchronous machines: no sockets, clocks, threads or files. Bytes of
+//! an initiator come in and never panic; typed commands, exact sense data and pages go out. The executor
+//! above this crate only wires them to a volume.
+//!
+//! Where to look: [`cdb`] and [`opcode`] turn bytes into commands; [`description`] is what a unit is, and
+//! [`inquiry`], [`vpd`] and [`capacity`] derive pages from it; [`sense`] and [`status`] say how it ended.
+#![no_std]
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(clippy::indexing_slicing, clippy::arithmetic_side_effects)
+)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod bytes;
+pub mod capacity;
+pub mod cdb;
+pub mod description;
+pub mod inquiry;
+pub mod opcode;
+pub mod sense;
+pub mod status;
+pub mod vpd;
+
+pub use cdb::{CdbError, Command};
+pub use description::{TargetDescription, UnitDescription};
+pub use opcode::Opcode;
+pub use sense::{AdditionalSense, Sense, SenseFormat, SenseKey};
+pub use status::Status;
