@@ -1,0 +1,3 @@
+//! The one binary: the daemon and its command line.
+
+fn main() {}

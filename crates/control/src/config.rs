@@ -1,0 +1,479 @@
+//! `node.toml`: what is local to one node and only its administrator writes.
+//!
+//! **Contract.** Unknown keys are refused, relative paths resolve against the file, and every mistake is
+//! reported with file, line and key.
+
+use crate::code::Code;
+use crate::name::check_object_name;
+use crate::toml_table::{Mistake, Placed, Source, Table};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use toml::de::DeValue;
+
+/// The iSCSI port where none is written.
+pub const ISCSI_PORT: u16 = 3260;
+
+/// What `node.toml` says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Config {
+    /// The file.
+    pub file: PathBuf,
+    /// The node's name.
+    pub node_name: String,
+    /// Where the node keeps its state.
+    pub state_dir: PathBuf,
+    /// Where targets can be reached.
+    pub portal_groups: Vec<PortalGroup>,
+    /// Where LUNs keep their blocks.
+    pub pools: Vec<Pool>,
+    /// Where the API listens.
+    pub api: Vec<ApiAddress>,
+    /// Which processors are used.
+    pub cores: Cores,
+    /// How disks are driven.
+    pub driver: Driver,
+    /// How log lines look.
+    pub log: LogFormat,
+    /// For tests only: the store forgets whatever was not synced when the process ends.
+    pub forget_unsynced: bool,
+}
+
+/// Addresses that share a target portal group tag.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PortalGroup {
+    /// Its name.
+    pub name: String,
+    /// Its target portal group tag.
+    pub tag: u16,
+    /// Its addresses.
+    pub listen: Vec<Listen>,
+}
+
+/// An address, or an interface whose addresses are followed.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Listen {
+    /// A fixed address.
+    Address(SocketAddr),
+    /// All addresses that the interface has at any time.
+    Interface {
+        /// Its name, such as `eth1`.
+        name: String,
+        /// The TCP port.
+        port: u16,
+    },
+}
+
+impl fmt::Display for Listen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => write!(f, "{address}"),
+            Self::Interface { name, port } => write!(f, "{name}:{port}"),
+        }
+    }
+}
+
+/// A place for LUNs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Pool {
+    /// Its name.
+    pub name: String,
+    /// A directory.
+    pub path: PathBuf,
+}
+
+/// Where the API is.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum ApiAddress {
+    /// A unix socket.
+    Unix(PathBuf),
+    /// A TCP address.
+    Tcp(SocketAddr),
+}
+
+impl fmt::Display for ApiAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+            Self::Tcp(address) => write!(f, "http://{address}"),
+        }
+    }
+}
+
+/// Which processors are used.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Cores {
+    /// All that the process may run on.
+    Auto,
+    /// These.
+    List(Vec<usize>),
+}
+
+/// How disks are driven.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Driver {
+    /// io_uring where the kernel allows it.
+    Auto,
+    /// io_uring, or no start.
+    Uring,
+    /// Threads that call the kernel.
+    Poll,
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Reads the text of `file`.
+///
+/// # Errors
+/// Every mistake that was found.
+pub fn parse(file: &Path, text: &str) -> Result<Config, Vec<Mistake>> {
+    let source = Source::new(&file.display().to_string(), text);
+    let config = source
+        .parse()
+        .and_then(|table| read(file, &Table::top(&source, &table)));
+    let mistakes = source.into_mistakes();
+    match config {
+        Some(config) if mistakes.is_empty() => Ok(config),
+        _ => Err(mistakes),
+    }
+}
+
+fn read(file: &Path, top: &Table<'_, '_>) -> Option<Config> {
+    let base = file.parent().unwrap_or_else(|| Path::new(""));
+    if let Some(schema) = top.integer("schema", 0, u64::MAX)
+        && schema.value != 1
+    {
+        top.wrong("schema", "this version reads schema = 1");
+    }
+    let node = top.table("node");
+    if node.is_none() && !top.keys().any(|key| key == "node") {
+        top.missing(
+            "node",
+            "[node] with name = \"san-a\" and state_dir = \"data\"",
+        );
+    }
+    let (node_name, state_dir) = node.map(|node| read_node(&node, base)).unwrap_or_default();
+    let portal_groups = read_portal_groups(top);
+    let pools = read_pools(top, base);
+    let api = read_api(top, base);
+    let (cores, driver) = read_runtime(top);
+    let log = read_log(top);
+    let forget_unsynced = read_testing(top);
+    top.finish(&["mirror", "arbiter", "tls", "site"]);
+    Some(Config {
+        file: file.to_owned(),
+        node_name: node_name?,
+        state_dir: state_dir?,
+        portal_groups,
+        pools,
+        api,
+        cores,
+        driver,
+        log,
+        forget_unsynced,
+    })
+}
+
+fn read_node(node: &Table<'_, '_>, base: &Path) -> (Option<String>, Option<PathBuf>) {
+    let name = node.required_text("name", "name = \"san-a\"");
+    if let Some(name) = &name
+        && let Err(rule) = check_object_name(&name.value)
+    {
+        node.wrong("name", rule);
+    }
+    let state_dir = node.required_text("state_dir", "state_dir = \"data\"");
+    if state_dir.as_ref().is_some_and(|dir| dir.value.is_empty()) {
+        node.wrong("state_dir", "an empty path");
+    }
+    node.finish(&["site"]);
+    (
+        name.map(|name| name.value),
+        state_dir.map(|dir| base.join(dir.value)),
+    )
+}
+
+fn read_portal_groups(top: &Table<'_, '_>) -> Vec<PortalGroup> {
+    let tables = top.tables("portal_group");
+    if tables.is_empty() && !top.keys().any(|key| key == "portal_group") {
+        let example = "[[portal_group]] with name = \"default\", tag = 1, \
+                       listen = [ { ip = \"127.0.0.1\", port = 3260 } ]";
+        top.missing("portal_group", example);
+    }
+    let mut groups: Vec<PortalGroup> = Vec::new();
+    let mut taken = BTreeSet::new();
+    for table in tables {
+        let name = read_name(&table, "name = \"default\"");
+        let tag = table.integer("tag", 1, u64::from(u16::MAX));
+        if tag.is_none() && !table.keys().any(|key| key == "tag") {
+            table.missing(
+                "tag",
+                "tag = 1 (stable, unique across nodes that share a target)",
+            );
+        }
+        let listen = read_listens(&table, &mut taken);
+        table.finish(&["redirect"]);
+        let (Some(name), Some(tag)) = (name, tag) else {
+            continue;
+        };
+        let tag = u16::try_from(tag.value).expect("read with u16::MAX as its limit");
+        if let Some(other) = groups.iter().find(|group| group.tag == tag) {
+            table.wrong(
+                "tag",
+                format!("tag {tag} is portal group \"{}\"'s", other.name),
+            );
+        }
+        if groups.iter().any(|group| group.name == name) {
+            table.wrong("name", format!("a second portal group \"{name}\""));
+        }
+        groups.push(PortalGroup { name, tag, listen });
+    }
+    groups
+}
+
+fn read_listens(group: &Table<'_, '_>, taken: &mut BTreeSet<Listen>) -> Vec<Listen> {
+    let tables = group.tables("listen");
+    if tables.is_empty() {
+        group.missing("listen", "listen = [ { ip = \"127.0.0.1\", port = 3260 } ]");
+    }
+    let mut out = Vec::new();
+    for table in tables {
+        let listen = read_listen(&table);
+        table.finish(&[]);
+        let Some(listen) = listen else { continue };
+        // Port 0 means any free port, so two of them are not the same place.
+        let fixed = !matches!(&listen, Listen::Address(address) if address.port() == 0);
+        if fixed && !taken.insert(listen.clone()) {
+            table.wrong("", format!("{listen} is listened at already"));
+        }
+        out.push(listen);
+    }
+    out
+}
+
+fn read_listen(table: &Table<'_, '_>) -> Option<Listen> {
+    let ip = table.text("ip");
+    let iface = table.text("iface");
+    let port = table.integer("port", 0, u64::from(u16::MAX));
+    let port = port.map_or(ISCSI_PORT, |port| {
+        u16::try_from(port.value).expect("read with u16::MAX as its limit")
+    });
+    match (ip, iface) {
+        (Some(ip), None) => {
+            let parsed = ip.value.parse::<IpAddr>();
+            if parsed.is_err() {
+                let shown = &ip.value;
+                table.wrong("ip", format!("\"{shown}\" is no IPv4 or IPv6 address"));
+            }
+            Some(Listen::Address(SocketAddr::new(parsed.ok()?, port)))
+        }
+        (None, Some(iface)) => {
+            let name = iface.value;
+            if name.is_empty() || name.len() > 15 || name.contains(['/', ' ']) {
+                table.wrong("iface", format!("\"{name}\" cannot be an interface's name"));
+                return None;
+            }
+            Some(Listen::Interface { name, port })
+        }
+        (Some(_), Some(_)) => {
+            table.wrong("iface", "write either ip or iface");
+            None
+        }
+        (None, None) => {
+            if !table.keys().any(|key| key == "ip" || key == "iface") {
+                table.missing("ip", "ip = \"127.0.0.1\", or iface = \"eth1\"");
+            }
+            None
+        }
+    }
+}
+
+fn read_name(table: &Table<'_, '_>, example: &str) -> Option<String> {
+    let name = table.required_text("name", example)?;
+    if let Err(rule) = check_object_name(&name.value) {
+        table.wrong("name", rule);
+        return None;
+    }
+    Some(name.value)
+}
+
+fn read_pools(top: &Table<'_, '_>, base: &Path) -> Vec<Pool> {
+    let mut pools: Vec<Pool> = Vec::new();
+    for table in top.tables("pool") {
+        let name = read_name(&table, "name = \"default\"");
+        let later = ["members", "layout", "journal", "journal_size"];
+        let for_later = table.keys().any(|key| later.contains(&key));
+        let path = if for_later {
+            table.text("path")
+        } else {
+            table.required_text("path", "path = \"data/pool\"")
+        };
+        table.finish(&later);
+        let (Some(name), Some(path)) = (name, path) else {
+            continue;
+        };
+        let path = base.join(path.value);
+        if pools.iter().any(|pool| pool.name == name) {
+            table.wrong("name", format!("a second pool \"{name}\""));
+        }
+        if let Some(other) = pools.iter().find(|pool| pool.path == path) {
+            table.wrong("path", format!("it is pool \"{}\"'s path", other.name));
+        }
+        pools.push(Pool { name, path });
+    }
+    pools
+}
+
+fn read_api(top: &Table<'_, '_>, base: &Path) -> Vec<ApiAddress> {
+    let Some(table) = top.table("api") else {
+        if !top.keys().any(|key| key == "api") {
+            top.missing("api", "[api] with listen = [\"unix:data/api.sock\"]");
+        }
+        return Vec::new();
+    };
+    let listen = table.texts("listen");
+    if listen.as_ref().is_none_or(Vec::is_empty) {
+        table.missing("listen", "listen = [\"unix:data/api.sock\"]");
+    }
+    let mut out = Vec::new();
+    for item in listen.unwrap_or_default() {
+        match api_address(&item, base) {
+            Ok(address) => out.push(address),
+            Err(message) => table.wrong("listen", message),
+        }
+    }
+    table.finish(&["metrics", "tls"]);
+    out
+}
+
+fn api_address(item: &Placed<String>, base: &Path) -> Result<ApiAddress, String> {
+    let text = item.value.as_str();
+    if let Some(path) = text.strip_prefix("unix:") {
+        let path = base.join(path);
+        // sun_path holds 108 bytes with the zero at its end (unix(7)).
+        if path.as_os_str().len() > 107 {
+            return Err(format!(
+                "\"{text}\" is longer than the 107 bytes that a socket's path may have"
+            ));
+        }
+        return Ok(ApiAddress::Unix(path));
+    }
+    text.parse().map(ApiAddress::Tcp).map_err(|_| {
+        format!("\"{text}\" is no API address: write \"unix:PATH\" or \"127.0.0.1:8480\"")
+    })
+}
+
+fn read_runtime(top: &Table<'_, '_>) -> (Cores, Driver) {
+    let Some(table) = top.table("runtime") else {
+        return (Cores::Auto, Driver::Auto);
+    };
+    let cores = read_cores(&table);
+    let driver = match table
+        .text("driver")
+        .as_ref()
+        .map(|text| text.value.as_str())
+    {
+        None | Some("auto") => Driver::Auto,
+        Some("uring") => Driver::Uring,
+        Some("poll") => Driver::Poll,
+        Some(other) => {
+            let rule = format!("\"{other}\" is none of \"auto\", \"uring\", \"poll\"");
+            table.wrong("driver", rule);
+            Driver::Auto
+        }
+    };
+    table.finish(&[]);
+    (cores, driver)
+}
+
+fn read_cores(table: &Table<'_, '_>) -> Cores {
+    let rule = "write \"auto\", or a list of processor numbers such as [0, 1]";
+    let Some(value) = table.value("cores") else {
+        return Cores::Auto;
+    };
+    if value.as_str() == Some("auto") {
+        return Cores::Auto;
+    }
+    let Some(array) = value.as_array() else {
+        table.wrong("cores", rule);
+        return Cores::Auto;
+    };
+    let mut out: Vec<usize> = Vec::new();
+    for item in array.iter() {
+        let DeValue::Integer(number) = item.get_ref() else {
+            table.wrong("cores", rule);
+            continue;
+        };
+        let Ok(number) = number.as_str().parse() else {
+            table.wrong("cores", rule);
+            continue;
+        };
+        if out.contains(&number) {
+            table.wrong("cores", format!("processor {number} stands twice"));
+        }
+        out.push(number);
+    }
+    if out.is_empty() {
+        table.wrong("cores", "an empty list; write \"auto\" for all processors");
+    }
+    Cores::List(out)
+}
+
+fn read_log(top: &Table<'_, '_>) -> LogFormat {
+    let Some(table) = top.table("log") else {
+        return LogFormat::Text;
+    };
+    let format = match table
+        .text("format")
+        .as_ref()
+        .map(|text| text.value.as_str())
+    {
+        None | Some("text") => LogFormat::Text,
+        Some("json") => LogFormat::Json,
+        Some(other) => {
+            table.wrong(
+                "format",
+                format!("\"{other}\" is neither \"text\" nor \"json\""),
+            );
+            LogFormat::Text
+        }
+    };
+    table.finish(&["level"]);
+    format
+}
+
+/// Not part of the promised interface: proofs of durability run the daemon on a forgetful store.
+fn read_testing(top: &Table<'_, '_>) -> bool {
+    let Some(table) = top.table("testing") else {
+        return false;
+    };
+    let files = table.text("files");
+    let forget = match files.as_ref().map(|text| text.value.as_str()) {
+        None => false,
+        Some("forget-unsynced") => true,
+        Some(other) => {
+            table.wrong("files", format!("\"{other}\" is not \"forget-unsynced\""));
+            false
+        }
+    };
+    table.finish(&[]);
+    forget
+}
+
+/// The first of the mistakes decides the code of the whole.
+#[must_use]
+pub fn code_of(mistakes: &[Mistake]) -> Code {
+    mistakes
+        .first()
+        .map_or(Code::ConfigValue, |mistake| mistake.code)
+}
+
+#[cfg(test)]
+mod test;

@@ -1,0 +1,217 @@
+use super::*;
+
+const GOOD: &str = r#"
+schema = 1
+[node]
+name = "san-a"
+state_dir = "data"
+[[portal_group]]
+name = "default"
+tag = 1
+listen = [ { ip = "127.0.0.1", port = 3260 }, { iface = "eth1" }, { ip = "::1", port = 3261 } ]
+[[pool]]
+name = "default"
+path = "data/pool"
+[api]
+listen = ["unix:data/api.sock", "127.0.0.1:8480"]
+[runtime]
+cores = "auto"
+driver = "auto"
+"#;
+
+fn mistakes(text: &str) -> Vec<String> {
+    parse(Path::new("/etc/causeway/node.toml"), text)
+        .unwrap_err()
+        .iter()
+        .map(ToString::to_string)
+        .collect()
+}
+
+fn only_mistake(text: &str) -> String {
+    let all = mistakes(text);
+    assert_eq!(all.len(), 1, "{all:#?}");
+    all[0].replace("/etc/causeway/", "")
+}
+
+#[test]
+fn the_promised_example_is_read_and_paths_resolve_against_the_file() {
+    let config = parse(Path::new("/etc/causeway/node.toml"), GOOD).unwrap();
+    assert_eq!(config.node_name, "san-a");
+    assert_eq!(config.state_dir, Path::new("/etc/causeway/data"));
+    assert_eq!(config.pools[0].path, Path::new("/etc/causeway/data/pool"));
+    let shown: Vec<String> = config.api.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        shown,
+        ["unix:/etc/causeway/data/api.sock", "http://127.0.0.1:8480"]
+    );
+    let listens: Vec<String> = config.portal_groups[0]
+        .listen
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(listens, ["127.0.0.1:3260", "eth1:3260", "[::1]:3261"]);
+    assert_eq!((config.cores, config.driver), (Cores::Auto, Driver::Auto));
+    assert!(!config.forget_unsynced);
+}
+
+#[test]
+fn a_misspelt_key_is_named_with_file_line_and_the_probable_spelling() {
+    let text = GOOD.replace("state_dir", "state_dri");
+    let all = mistakes(&text);
+    assert_eq!(
+        all,
+        [
+            "/etc/causeway/node.toml:3: node.state_dir: missing; write for example: state_dir = \"data\"",
+            "/etc/causeway/node.toml:5: node.state_dri: unknown key, did you mean \"state_dir\"? \
+             (known here: name, state_dir)",
+        ]
+    );
+    let text = GOOD.replace("[runtime]", "[runtim]");
+    assert!(
+        only_mistake(&text)
+            .starts_with("node.toml:15: runtim: unknown key, did you mean \"runtime\"?")
+    );
+}
+
+#[test]
+fn every_wrong_value_is_named_by_line_and_key() {
+    let cases = [
+        (
+            "tag = 1",
+            "tag = 0",
+            "node.toml:8: portal_group[0].tag: 0 is outside 1 to 65535",
+        ),
+        (
+            "tag = 1",
+            "tag = \"1\"",
+            "node.toml:8: portal_group[0].tag: expected a whole number from 1 to 65535, found a string",
+        ),
+        (
+            "\"127.0.0.1\"",
+            "\"127.0.0\"",
+            "node.toml:9: portal_group[0].listen[0].ip: \"127.0.0\" is no IPv4 or IPv6 address",
+        ),
+        (
+            "iface = \"eth1\"",
+            "iface = \"eth1\", ip = \"::2\"",
+            "node.toml:9: portal_group[0].listen[1].iface: write either ip or iface",
+        ),
+        (
+            "{ iface = \"eth1\" }",
+            "{ port = 1 }",
+            "node.toml:9: portal_group[0].listen[1].ip: missing; write for example: ip = \"127.0.0.1\", or iface = \"eth1\"",
+        ),
+        (
+            "driver = \"auto\"",
+            "driver = \"epoll\"",
+            "node.toml:17: runtime.driver: \"epoll\" is none of \"auto\", \"uring\", \"poll\"",
+        ),
+        (
+            "cores = \"auto\"",
+            "cores = [0, 0]",
+            "node.toml:16: runtime.cores: processor 0 stands twice",
+        ),
+        (
+            "cores = \"auto\"",
+            "cores = 2",
+            "node.toml:16: runtime.cores: write \"auto\", or a list of processor numbers such as [0, 1]",
+        ),
+        (
+            "\"127.0.0.1:8480\"",
+            "\"localhost\"",
+            "node.toml:14: api.listen: \"localhost\" is no API address: write \"unix:PATH\" or \"127.0.0.1:8480\"",
+        ),
+        (
+            "schema = 1",
+            "schema = 2",
+            "node.toml:2: schema: this version reads schema = 1",
+        ),
+        (
+            "name = \"san-a\"",
+            "name = \"san a\"",
+            "node.toml:4: node.name: \"san a\" cannot be a name: a name has 1 to 63 characters: letters A-Z a-z, digits, and . _ - but not at its start",
+        ),
+        (
+            "port = 3261",
+            "port = 65536",
+            "node.toml:9: portal_group[0].listen[2].port: 65536 is outside 0 to 65535",
+        ),
+    ];
+    for (from, to, message) in cases {
+        assert!(GOOD.contains(from), "{from}");
+        assert_eq!(only_mistake(&GOOD.replacen(from, to, 1)), message);
+    }
+}
+
+#[test]
+fn keys_of_later_versions_are_refused_and_said_to_be_so() {
+    for key in [
+        "journal = \"data/journal\"",
+        "journal_size = \"1GiB\"",
+        "layout = \"span\"",
+    ] {
+        let text = GOOD.replace(
+            "path = \"data/pool\"",
+            &format!("path = \"data/pool\"\n{key}"),
+        );
+        let name = key.split(' ').next().unwrap();
+        assert_eq!(
+            only_mistake(&text),
+            format!("node.toml:13: pool[0].{name}: not in this version yet; remove it")
+        );
+    }
+}
+
+#[test]
+fn broken_toml_is_named_by_its_line() {
+    let message = only_mistake(&GOOD.replace("tag = 1", "tag ="));
+    assert!(message.starts_with("node.toml:8: "), "{message}");
+    let message = only_mistake(&GOOD.replace("name = \"san-a\"", "name = \"san-a"));
+    assert!(message.starts_with("node.toml:4: "), "{message}");
+}
+
+#[test]
+fn an_empty_file_says_what_belongs_in_it() {
+    let all = mistakes("");
+    let keys = ["node", "portal_group", "api"];
+    assert_eq!(all.len(), keys.len(), "{all:#?}");
+    for (message, key) in all.iter().zip(keys) {
+        assert!(
+            message.contains(&format!(": {key}: missing; write for example: [")),
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn tags_names_and_addresses_are_unique() {
+    let second = "[[portal_group]]\nname = \"default\"\ntag = 1\nlisten = [ { ip = \"127.0.0.1\" } ]\n[[pool]]";
+    let all = mistakes(&GOOD.replace("[[pool]]", second));
+    assert_eq!(all.len(), 3, "{all:#?}");
+    assert!(
+        all.iter()
+            .any(|m| m.contains("127.0.0.1:3260 is listened at already"))
+    );
+    assert!(
+        all.iter()
+            .any(|m| m.contains("tag 1 is portal group \"default\"'s"))
+    );
+    assert!(
+        all.iter()
+            .any(|m| m.contains("a second portal group \"default\""))
+    );
+}
+
+#[test]
+fn port_zero_may_stand_twice_because_it_means_any_free_port() {
+    let text = GOOD.replace(
+        "{ iface = \"eth1\" }",
+        "{ ip = \"127.0.0.1\", port = 0 }, { ip = \"127.0.0.1\", port = 0 }",
+    );
+    assert_eq!(
+        parse(Path::new("n.toml"), &text).unwrap().portal_groups[0]
+            .listen
+            .len(),
+        4
+    );
+}

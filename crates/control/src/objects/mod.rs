@@ -1,0 +1,29 @@
+//! The objects that an administrator handles: LUNs, targets, hosts, and grants that tie them together.
+//!
+//! ```text
+//!   objects.toml --file--> ObjectSet (what is wanted) --plan--> Objects (what is stored)
+//!                 <--export--                        <-export--
+//! ```
+//!
+//! **Contract.** Nothing is open unless a grant says so. An [`ObjectSet`] leaves out what is to have its
+//! default or to stay as it is; [`Objects`] says everything.
+
+mod check;
+mod export;
+mod file;
+mod model;
+mod spec;
+
+pub use check::{BLOCK_SIZES, CHAP_BYTES_MAX, LUN_ID_MAX, SECRET_BYTES_MIN, check_each};
+pub use export::{export, to_toml};
+pub use file::{FileObjects, ReadSecret, parse};
+pub use model::{
+    Backing, Chap, Grant, GrantKey, Host, Lun, MutualChap, ONE_HOST_ANY, Objects, SECTION_GRANT,
+    SECTION_HOST, SECTION_LUN, SECTION_TARGET, Target,
+};
+pub use spec::{
+    BackendSpec, ChapSpec, GrantSpec, HostSpec, LunSpec, ObjectSet, SecretSpec, TargetSpec,
+};
+
+#[cfg(test)]
+mod test;

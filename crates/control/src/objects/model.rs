@@ -1,0 +1,206 @@
+//! What is stored: every property of every object.
+
+use crate::secret::Secret;
+use crate::size::Size;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// What a LUN is called in files, paths and messages.
+pub const SECTION_LUN: &str = "lun";
+/// What a target is called in files, paths and messages.
+pub const SECTION_TARGET: &str = "target";
+/// What a host is called in files, paths and messages.
+pub const SECTION_HOST: &str = "host";
+/// What a grant is called in files, paths and messages.
+pub const SECTION_GRANT: &str = "grant";
+/// The initiator name that means every initiator.
+pub const ONE_HOST_ANY: &str = "*";
+
+/// All objects, by name.
+///
+/// **Invariants.** I1: every grant's host, LUN and target exist. I2: a number is used once per host and
+/// target. I3: an initiator name belongs to one host. I4: a name is in `luns` or in `removed`, not in
+/// both.
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub struct Objects {
+    /// LUNs that are in service.
+    pub luns: BTreeMap<String, Lun>,
+    /// LUNs that were removed and keep their data.
+    #[serde(default)]
+    pub removed: BTreeMap<String, Lun>,
+    /// Targets.
+    pub targets: BTreeMap<String, Target>,
+    /// Hosts.
+    pub hosts: BTreeMap<String, Host>,
+    /// Grants.
+    pub grants: BTreeMap<GrantKey, Grant>,
+}
+
+impl Objects {
+    /// The grants that concern a LUN.
+    pub fn grants_of_lun<'a>(&'a self, lun: &'a str) -> impl Iterator<Item = &'a GrantKey> {
+        self.grants.keys().filter(move |key| key.lun == lun)
+    }
+
+    /// The lowest number that `host` does not use on `target`.
+    #[must_use]
+    pub fn free_lun_id(&self, host: &str, target: &str) -> Option<u16> {
+        let used: std::collections::BTreeSet<u16> = self
+            .grants
+            .iter()
+            .filter(|(key, _)| key.host == host && key.target == target)
+            .map(|(_, grant)| grant.lun_id)
+            .collect();
+        (0..=super::check::LUN_ID_MAX).find(|id| !used.contains(id))
+    }
+}
+
+/// A stored LUN.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub struct Lun {
+    /// The NAA identifier: 32 hexadecimal digits, random, made once. It also names the LUN's file.
+    pub naa: String,
+    /// The unit serial number: random, made once.
+    pub serial: String,
+    /// Its size.
+    pub size: Size,
+    /// Bytes in a logical block.
+    pub block_size: u32,
+    /// Bytes in a physical block.
+    pub physical_block_size: u32,
+    /// Space is taken when blocks are first written.
+    pub thin: bool,
+    /// What holds its blocks.
+    pub backing: Backing,
+}
+
+/// What holds a LUN's blocks.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[serde(rename_all = "snake_case")]
+pub enum Backing {
+    /// Memory: gone when the daemon ends.
+    Memory,
+    /// A file in a pool's directory, named after the LUN's NAA identifier.
+    Pool(String),
+    /// A block device.
+    Block(PathBuf),
+}
+
+impl fmt::Display for Backing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Memory => f.write_str("memory"),
+            Self::Pool(pool) => write!(f, "pool {pool}"),
+            Self::Block(path) => write!(f, "block {}", path.display()),
+        }
+    }
+}
+
+/// A stored target.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub struct Target {
+    /// Its iSCSI name, normalised.
+    pub iqn: String,
+    /// Where it can be reached.
+    pub portal_group: String,
+}
+
+/// A stored host.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub struct Host {
+    /// Its initiators' iSCSI names, normalised; `*` is every initiator.
+    pub iqn: Vec<String>,
+    /// How it proves who it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chap: Option<Chap>,
+}
+
+/// Stored CHAP. Secrets are not part of the serialised form: they are kept in a file of their own.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub struct Chap {
+    /// The user that the initiator names.
+    pub user: String,
+    /// Its secret.
+    #[serde(skip)]
+    pub secret: Secret,
+    /// How the target proves itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mutual: Option<MutualChap>,
+}
+
+/// How the target proves itself.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub struct MutualChap {
+    /// The user that the target names.
+    pub user: String,
+    /// Its secret.
+    #[serde(skip)]
+    pub secret: Secret,
+}
+
+/// A stored grant.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub struct Grant {
+    /// The number by which the host knows the LUN.
+    pub lun_id: u16,
+    /// The host may not write.
+    #[serde(default)]
+    pub read_only: bool,
+}
+
+/// What a grant ties together, which is also its name: `host:target:lun`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct GrantKey {
+    /// Who may.
+    pub host: String,
+    /// Through which target.
+    pub target: String,
+    /// What.
+    pub lun: String,
+}
+
+impl fmt::Display for GrantKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.host, self.target, self.lun)
+    }
+}
+
+impl FromStr for GrantKey {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts: Vec<&str> = text.split(':').collect();
+        let [host, target, lun] = parts.as_slice() else {
+            return Err(format!("\"{text}\" is no grant: write HOST:TARGET:LUN"));
+        };
+        Ok(Self {
+            host: (*host).to_owned(),
+            target: (*target).to_owned(),
+            lun: (*lun).to_owned(),
+        })
+    }
+}
+
+impl Serialize for GrantKey {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for GrantKey {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        String::deserialize(from)?
+            .parse()
+            .map_err(serde::de::Error::custom)
+    }
+}

@@ -1,0 +1,164 @@
+//! What is wanted: the form of `objects.toml` and of the API's requests.
+
+use crate::secret::Secret;
+use crate::size::Size;
+use serde::{Deserialize, Serialize, Serializer};
+use std::path::PathBuf;
+
+/// A set of wanted objects.
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+#[serde(deny_unknown_fields, default)]
+pub struct ObjectSet {
+    /// The LUNs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lun: Vec<LunSpec>,
+    /// The targets.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub target: Vec<TargetSpec>,
+    /// The hosts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub host: Vec<HostSpec>,
+    /// The grants.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub grant: Vec<GrantSpec>,
+}
+
+/// A wanted LUN. What is absent gets its default in a new LUN and stays in an existing one.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub struct LunSpec {
+    /// Its name.
+    pub name: String,
+    /// Its size.
+    pub size: Size,
+    /// Bytes in a logical block: 512 (the default) or 4096.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block_size: Option<u32>,
+    /// Bytes in a physical block: 512 or 4096, not less than a logical one, which is the default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub physical_block_size: Option<u32>,
+    /// Space is taken when blocks are first written (the default), not at creation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thin: Option<bool>,
+    /// The pool that holds it; where neither pool nor backend is named, the one called `default`, or
+    /// the only one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool: Option<String>,
+    /// What holds it instead of a pool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backend: Option<BackendSpec>,
+}
+
+impl LunSpec {
+    /// A LUN of which only name and size are said.
+    #[must_use]
+    pub fn new(name: &str, size: Size) -> Self {
+        Self {
+            name: name.to_owned(),
+            size,
+            block_size: None,
+            physical_block_size: None,
+            thin: None,
+            pool: None,
+            backend: None,
+        }
+    }
+}
+
+/// What holds a LUN's blocks instead of a pool.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[serde(rename_all = "snake_case")]
+pub enum BackendSpec {
+    /// Memory: gone when the daemon ends.
+    Memory,
+    /// A block device.
+    Block(PathBuf),
+}
+
+/// A wanted target.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub struct TargetSpec {
+    /// Its name.
+    pub name: String,
+    /// Its iSCSI name; derived from the name where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iqn: Option<String>,
+    /// Where it can be reached; where absent, the group called `default`, or the only one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub portal_group: Option<String>,
+}
+
+/// A wanted host.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub struct HostSpec {
+    /// Its name.
+    pub name: String,
+    /// Its initiators' iSCSI names; `*` means every initiator.
+    pub iqn: Vec<String>,
+    /// How it proves who it is; without, its name is believed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chap: Option<ChapSpec>,
+}
+
+/// Wanted CHAP.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub struct ChapSpec {
+    /// The user that the initiator names.
+    pub user: String,
+    /// Its secret.
+    pub secret: SecretSpec,
+    /// The user that the target names, where the initiator asks for it to prove itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mutual_user: Option<String>,
+    /// The target's secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mutual_secret: Option<SecretSpec>,
+}
+
+/// A secret on its way to the daemon.
+#[derive(Clone, PartialEq, Eq, Deserialize, Debug)]
+#[serde(rename_all = "snake_case")]
+pub enum SecretSpec {
+    /// The one that the daemon has already.
+    Stored,
+    /// This one.
+    Value(Secret),
+}
+
+/// The only place where a secret is written out: the client's request to its daemon.
+impl Serialize for SecretSpec {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Stored => to.serialize_unit_variant("SecretSpec", 0, "stored"),
+            Self::Value(secret) => {
+                let text = secret
+                    .reveal_text()
+                    .ok_or_else(|| serde::ser::Error::custom("a secret is UTF-8 text"))?;
+                to.serialize_newtype_variant("SecretSpec", 1, "value", text)
+            }
+        }
+    }
+}
+
+/// A wanted grant.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub struct GrantSpec {
+    /// Who may.
+    pub host: String,
+    /// What.
+    pub lun: String,
+    /// Through which target; where absent, the only one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// The number by which the host knows the LUN, 0 to 16383; where absent, it stays as it is, or the
+    /// lowest free one is taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lun_id: Option<u16>,
+    /// The host may not write.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub read_only: bool,
+}

@@ -1,0 +1,138 @@
+//! A failure as the API tells it: RFC 9457 "Problem Details for HTTP APIs", with code, cause and next
+//! step.
+
+use crate::code::{Code, Exit};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// One rule that one key of one object breaks.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Debug)]
+pub struct Fault {
+    /// The kind of the object: `lun`, `target`, `host` or `grant`.
+    pub section: String,
+    /// The object's name; for a grant `host:target:lun`.
+    pub object: String,
+    /// The key; empty where the whole object is meant.
+    pub key: String,
+    /// The rule.
+    pub message: String,
+}
+
+impl Fault {
+    /// A fault of `object`.
+    #[must_use]
+    pub fn new(section: &str, object: &str, key: &str, message: impl Into<String>) -> Self {
+        Self {
+            section: section.to_owned(),
+            object: object.to_owned(),
+            key: key.to_owned(),
+            message: message.into(),
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} \"{}\"", self.section, self.object)?;
+        if !self.key.is_empty() {
+            write!(f, ", {}", self.key)?;
+        }
+        write!(f, ": {}", self.message)
+    }
+}
+
+/// Why a request was not done.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct Problem {
+    /// A reference that identifies the kind of problem.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// What happened, in a few words.
+    pub title: String,
+    /// The HTTP status.
+    pub status: u16,
+    /// What happened this time: names, paths, what the system said.
+    pub detail: String,
+    /// The catalogue's code.
+    pub code: Code,
+    /// Why such a thing happens.
+    pub cause: String,
+    /// What to do.
+    pub hint: String,
+    /// Where several rules are broken: all of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<Fault>,
+    /// What would be hit, one line each, where a safety check refused.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hits: Vec<String>,
+}
+
+impl Problem {
+    /// A problem of kind `code`; `detail` says what happened this time.
+    #[must_use]
+    pub fn new(code: Code, detail: impl Into<String>) -> Self {
+        let entry = code.entry();
+        Self {
+            kind: format!("urn:causeway:error:{code}"),
+            title: entry.title.to_owned(),
+            status: entry.status,
+            detail: detail.into(),
+            code,
+            cause: entry.cause.to_owned(),
+            hint: entry.next_step.to_owned(),
+            faults: Vec::new(),
+            hits: Vec::new(),
+        }
+    }
+
+    /// With a next step that fits better than the catalogue's.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = hint.into();
+        self
+    }
+
+    /// With the faults that were found.
+    #[must_use]
+    pub fn faults(mut self, faults: Vec<Fault>) -> Self {
+        self.faults = faults;
+        self
+    }
+
+    /// With what would be hit.
+    #[must_use]
+    pub fn hits(mut self, hits: Vec<String>) -> Self {
+        self.hits = hits;
+        self
+    }
+
+    /// Nothing of that kind has this name.
+    #[must_use]
+    pub fn not_found(section: &str, name: &str) -> Self {
+        Self::new(Code::NotFound, format!("there is no {section} \"{name}\""))
+            .hint(format!("`causeway {section} ls` shows what there is"))
+    }
+
+    /// What the command line exits with.
+    #[must_use]
+    pub fn exit(&self) -> Exit {
+        self.code.entry().exit
+    }
+}
+
+/// As the command line prints it: code and cause first, then the next step.
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error[{}]: {}", self.code, self.detail)?;
+        for fault in &self.faults {
+            write!(f, "\n  {fault}")?;
+        }
+        for hit in &self.hits {
+            write!(f, "\n  {hit}")?;
+        }
+        write!(f, "\nhelp: {}", self.hint)?;
+        write!(f, "\nmore: causeway explain {}", self.code)
+    }
+}
+
+impl std::error::Error for Problem {}
