@@ -28,6 +28,12 @@ impl Locals {
         any.downcast()
             .expect("the entry under a type's id has that type")
     }
+
+    /// Drops all values: the core is gone.
+    pub(crate) fn clear(&self) {
+        let values = std::mem::take(&mut *self.0.borrow_mut());
+        drop(values);
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,81 @@
+//! One simulated core.
+
+use super::executor::{Channel, Life, Sleep};
+use super::fault::Fault;
+use super::file::SimFiles;
+use super::net::SimNet;
+use super::world::Inner;
+use crate::{Core, CoreId, Files, Job, LocalFuture, Locals, Net};
+use std::rc::Rc;
+use units::{Now, Pool, WallClock};
+
+/// 2026-01-01T00:00:00Z in nanoseconds, where the simulated wall clock starts.
+const WALL_CLOCK_START: u64 = 1_767_225_600_000_000_000;
+
+pub(super) struct SimCore {
+    pub(super) inner: Rc<Inner>,
+    pub(super) life: Life,
+    pub(super) id: u16,
+    pub(super) pool: Pool,
+    pub(super) locals: Locals,
+}
+
+impl Core for SimCore {
+    fn id(&self) -> CoreId {
+        CoreId(self.id)
+    }
+
+    fn core_count(&self) -> u16 {
+        self.inner.config.cores
+    }
+
+    fn now(&self) -> Now {
+        Now(self.inner.now())
+    }
+
+    fn wall_clock(&self) -> WallClock {
+        WallClock(WALL_CLOCK_START.saturating_add(self.inner.now()))
+    }
+
+    fn sleep_until(&self, at: Now) -> LocalFuture<()> {
+        Box::pin(Sleep::new(&self.inner, at.0))
+    }
+
+    fn spawn(&self, task: LocalFuture<()>) {
+        if self.inner.is_alive(self.life) {
+            self.inner.executor.spawn(self.life, self.id, task);
+        }
+    }
+
+    fn post(&self, to: CoreId, job: Job) {
+        assert!(to.0 < self.core_count(), "there is no core {}", to.0);
+        if self.inner.is_alive(self.life) {
+            let (life, from, to) = (self.life, self.id, to.0);
+            self.inner.executor.post(Channel { life, from, to }, job);
+        }
+    }
+
+    fn fill_random(&self, bytes: &mut [u8]) {
+        self.inner.rng.borrow_mut().fill(bytes);
+    }
+
+    fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    fn locals(&self) -> &Locals {
+        &self.locals
+    }
+
+    fn net(&self) -> Rc<dyn Net> {
+        Rc::new(SimNet::new(&self.inner, self.life))
+    }
+
+    fn files(&self) -> Rc<dyn Files> {
+        Rc::new(SimFiles::new(&self.inner, self.life))
+    }
+
+    fn perhaps(&self, _name: &'static str) -> bool {
+        self.inner.happens(Fault::Perhaps)
+    }
+}

@@ -1,0 +1,137 @@
+//! Bytes of a file: sparse pages that copies share until one of them changes.
+
+use crate::Extent;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::rc::Rc;
+
+/// Bytes in a page, the unit of allocation.
+pub(super) const PAGE: u64 = 4096;
+
+type Page = [u8; 4096];
+
+/// Sparse bytes with a length. A page that is allocated and was never written is `None`.
+#[derive(Clone, Default)]
+pub(super) struct Content {
+    pages: BTreeMap<u64, Option<Rc<Page>>>,
+    len: u64,
+}
+
+/// The pieces of `range` that each lie in one page: page number, range in the page, range in the whole.
+fn pieces(range: Range<u64>) -> impl Iterator<Item = (u64, Range<usize>, Range<usize>)> {
+    let start = range.start;
+    let mut at = range.start;
+    std::iter::from_fn(move || {
+        if at >= range.end {
+            return None;
+        }
+        let page = at / PAGE;
+        let end = range.end.min((page + 1).saturating_mul(PAGE));
+        let inside = index(at - page * PAGE)..index(end - page * PAGE);
+        let outside = index(at - start)..index(end - start);
+        at = end;
+        Some((page, inside, outside))
+    })
+}
+
+pub(super) fn index(bytes: u64) -> usize {
+    usize::try_from(bytes).expect("64-bit machines only")
+}
+
+impl Content {
+    pub(super) fn of_len(len: u64) -> Self {
+        Self {
+            pages: BTreeMap::new(),
+            len,
+        }
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Fills `into` from `offset` on; what is not there reads as zeroes.
+    pub(super) fn read(&self, offset: u64, into: &mut [u8]) {
+        let end = offset.saturating_add(into.len() as u64);
+        for (page, inside, outside) in pieces(offset..end) {
+            match self.pages.get(&page) {
+                Some(Some(bytes)) => into[outside].copy_from_slice(&bytes[inside]),
+                Some(None) | None => into[outside].fill(0),
+            }
+        }
+    }
+
+    /// Replaces bytes and grows to hold them.
+    pub(super) fn write(&mut self, offset: u64, bytes: &[u8]) {
+        let end = offset + bytes.len() as u64;
+        for (page, inside, outside) in pieces(offset..end) {
+            let page = self.pages.entry(page).or_default();
+            let page = Rc::make_mut(page.get_or_insert_with(|| Rc::new([0; 4096])));
+            page[inside].copy_from_slice(&bytes[outside]);
+        }
+        self.len = self.len.max(end);
+    }
+
+    /// Makes a range inside the length read as zeroes, and gives up or takes the space of its pages.
+    pub(super) fn zero(&mut self, range: Range<u64>, keep: bool) {
+        let range = range.start..range.end.min(self.len);
+        for (number, inside, _) in pieces(range) {
+            let whole = inside == (0..index(PAGE));
+            if whole && keep {
+                self.pages.insert(number, None);
+            } else if whole {
+                self.pages.remove(&number);
+            } else if let Some(Some(page)) = self.pages.get_mut(&number) {
+                Rc::make_mut(page)[inside].fill(0);
+            } else if keep {
+                self.pages.entry(number).or_insert(None);
+            }
+        }
+    }
+
+    /// Sets the length; what is cut off is gone, what is added reads as zeroes.
+    pub(super) fn set_len(&mut self, len: u64) {
+        if len < self.len {
+            let page_end = len.div_ceil(PAGE).saturating_mul(PAGE);
+            self.zero(len..page_end, true);
+            drop(self.pages.split_off(&len.div_ceil(PAGE)));
+        }
+        self.len = len;
+    }
+
+    /// Takes space for a range.
+    pub(super) fn allocate(&mut self, range: Range<u64>) {
+        for (page, _, _) in pieces(range) {
+            self.pages.entry(page).or_insert(None);
+        }
+    }
+
+    /// Bytes of space that it has.
+    pub(super) fn allocated(&self) -> u64 {
+        self.pages.len() as u64 * PAGE
+    }
+
+    /// Bytes of space that it would take to hold `range`.
+    pub(super) fn wants(&self, range: Range<u64>) -> u64 {
+        let new = pieces(range).filter(|(page, _, _)| !self.pages.contains_key(page));
+        new.count() as u64 * PAGE
+    }
+
+    /// Runs of allocated and unallocated bytes that cover the range.
+    pub(super) fn extents(&self, range: Range<u64>) -> Vec<Extent> {
+        let mut out: Vec<Extent> = Vec::new();
+        for (page, inside, outside) in pieces(range.clone()) {
+            let allocated = self.pages.contains_key(&page);
+            let len = inside.len() as u64;
+            match out.last_mut() {
+                Some(last) if last.allocated == allocated => last.len += len,
+                Some(_) | None => out.push(Extent {
+                    offset: range.start + outside.start as u64,
+                    len,
+                    allocated,
+                }),
+            }
+        }
+        out
+    }
+}

@@ -1,0 +1,37 @@
+//! The simulated side: whole machines with their networks and disks in one thread, from one seed.
+//!
+//! ```text
+//!   World --- nodes --- cores (tasks, timers, jobs)      one run queue, the seed picks
+//!      \        \------ disk  (durable | volatile)       crash: keep, drop, tear, replace
+//!       \-------------- wires (latency, loss of life)    split, short, reset, half-open
+//! ```
+//!
+//! **Contract.** The same seed, configuration and program give the same run, event by event:
+//! [`World::hash`] says whether they did. Time is virtual: it passes a little with each step, and jumps
+//! when nobody can run. A node that crashes loses all its tasks at once, wherever they wait, and its
+//! disk keeps what [`crate::file`] promises and no more than chance gives.
+//!
+//! **Failure model.** What may go wrong is listed in [`Fault`]; how often, in [`FaultPlan`]; whether it
+//! did, in [`World::hits`].
+//!
+//! Not simulated: CPU cost of a task, loss of single packets (TCP hides it as [`Fault::NetSlow`]),
+//! clocks that differ between nodes.
+
+mod core;
+mod executor;
+mod fault;
+mod file;
+mod net;
+mod node;
+mod random;
+mod trace;
+mod world;
+
+#[cfg(test)]
+mod test;
+
+pub use fault::{Fault, FaultPlan, Hits};
+pub use file::{BlockDevice, Disk};
+pub use node::Node;
+pub use random::Rng;
+pub use world::{Stuck, World, WorldConfig};

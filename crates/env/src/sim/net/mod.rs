@@ -1,0 +1,7 @@
+//! The simulated network: who listens, who is connected, and what is on the wires.
+
+mod doors;
+mod wire;
+
+pub(super) use doors::SimNet;
+pub(super) use wire::NetState;
