@@ -22,6 +22,7 @@ pub mod durable;
 pub mod file;
 mod locals;
 pub mod net;
+pub mod real;
 pub mod sim;
 
 pub use crate::core::{Core, CoreHandle, CoreId, Job, LocalFuture};

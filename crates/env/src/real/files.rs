@@ -1,0 +1,262 @@
+//! Files over the engines: opening, alignment, and what goes to which engine.
+
+use super::blocking::Blocking;
+use super::forget::Forgetful;
+use super::handle::{self, Handle, Locks};
+use super::ring::Ring;
+use super::transfer::{Memory, Transfer};
+use super::workers::Workers;
+use crate::file::{
+    DirEntry, Durable, File, FileDone, FileFacts, FileFuture, FileOp, Files, OpenHow, Space,
+};
+use crate::{Answer, LocalFuture};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use units::{Buf, BufMut};
+
+/// What carries reads, writes and syncs.
+#[derive(Clone)]
+pub(super) enum Engine {
+    Ring(Rc<Ring>),
+    Threads,
+}
+
+/// What all cores share.
+pub(super) struct FilesShared {
+    pub(super) locks: Locks,
+    /// Threads for the data of files.
+    pub(super) data: Workers,
+    /// Threads for names, so that hung disks do not hold up the state's own directory.
+    pub(super) names: Workers,
+    /// Copies that were made because memory was not aligned.
+    pub(super) bounces: AtomicU64,
+    /// The store that forgets, where it was asked for.
+    pub(super) forgetful: Option<Arc<Forgetful>>,
+}
+
+/// The file system as one core sees it.
+pub(super) struct RealFiles {
+    pub(super) engine: Engine,
+    pub(super) shared: Arc<FilesShared>,
+}
+
+struct RealFile {
+    handle: Arc<Handle>,
+    engine: Engine,
+    shared: Arc<FilesShared>,
+}
+
+impl RealFiles {
+    fn on_names<T: Send + 'static>(
+        &self,
+        path: &Path,
+        real: impl FnOnce(&Path) -> io::Result<T> + Send + 'static,
+        forgetful: impl FnOnce(&Forgetful, &Path) -> io::Result<T> + Send + 'static,
+    ) -> LocalFuture<io::Result<T>> {
+        let path = path.to_owned();
+        let store = self.shared.forgetful.clone();
+        self.shared.names.call(move || match store {
+            Some(store) => forgetful(&store, &path),
+            None => real(&path),
+        })
+    }
+}
+
+impl Files for RealFiles {
+    fn open(&self, path: &Path, how: OpenHow) -> LocalFuture<io::Result<Rc<dyn File>>> {
+        let (path, shared) = (path.to_owned(), Arc::clone(&self.shared));
+        let engine = self.engine.clone();
+        if let Some(store) = self.shared.forgetful.clone() {
+            return Box::pin(async move {
+                let worker = Arc::clone(&shared);
+                let opened = shared
+                    .names
+                    .call(move || store.open(&path, how, &worker.locks));
+                Ok(opened.await?.on(Arc::clone(&shared)))
+            });
+        }
+        Box::pin(async move {
+            let worker = Arc::clone(&shared);
+            let opened = shared
+                .names
+                .call(move || Handle::open(&path, how, &worker.locks));
+            let handle = Arc::new(opened.await?);
+            Ok(Rc::new(RealFile {
+                handle,
+                engine,
+                shared,
+            }) as Rc<dyn File>)
+        })
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> LocalFuture<io::Result<()>> {
+        let (to, forgotten_to) = (to.to_owned(), to.to_owned());
+        self.on_names(
+            from,
+            move |from| fs::rename(from, to),
+            move |store, from| store.rename(from, &forgotten_to),
+        )
+    }
+
+    fn remove(&self, path: &Path) -> LocalFuture<io::Result<()>> {
+        self.on_names(path, |path| fs::remove_file(path), Forgetful::remove)
+    }
+
+    fn create_dir(&self, path: &Path) -> LocalFuture<io::Result<()>> {
+        self.on_names(
+            path,
+            |path| fs::create_dir_all(path),
+            |_, path| fs::create_dir_all(path),
+        )
+    }
+
+    fn list(&self, path: &Path) -> LocalFuture<io::Result<Vec<DirEntry>>> {
+        self.on_names(path, list, Forgetful::list)
+    }
+
+    fn sync_dir(&self, path: &Path) -> LocalFuture<io::Result<()>> {
+        self.on_names(path, handle::sync_dir, Forgetful::sync_dir)
+    }
+
+    fn space(&self, path: &Path) -> LocalFuture<io::Result<Space>> {
+        self.on_names(path, space, |_, path| space(path))
+    }
+}
+
+/// The entries of a directory of the system, sorted by name.
+pub(super) fn list(path: &Path) -> io::Result<Vec<DirEntry>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        // A name that went between the two calls is not there.
+        let Ok(metadata) = fs::metadata(entry.path()) else {
+            continue;
+        };
+        found.push(DirEntry {
+            name: PathBuf::from(entry.file_name()),
+            len: metadata.len(),
+            is_dir: metadata.is_dir(),
+        });
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn space(path: &Path) -> io::Result<Space> {
+    let told = rustix::fs::statvfs(path)?;
+    Ok(Space {
+        total: told.f_blocks.saturating_mul(told.f_frsize),
+        available: told.f_bavail.saturating_mul(told.f_frsize),
+    })
+}
+
+impl RealFile {
+    fn transfer(&self, offset: u64, memory: Memory) -> FileFuture {
+        let transfer = Transfer::new(Arc::clone(&self.handle), offset, memory);
+        match &self.engine {
+            Engine::Ring(ring) => Answer::wait(ring.submit(transfer)),
+            Engine::Threads => Answer::Waiting(self.shared.data.call(|| transfer.run_blocking())),
+        }
+    }
+
+    fn blocking(&self, op: Blocking) -> FileFuture {
+        let handle = Arc::clone(&self.handle);
+        Answer::Waiting(self.shared.data.call(move || op.run(&handle)))
+    }
+
+    fn read(&self, offset: u64, mut into: BufMut) -> FileFuture {
+        let alignment = self.handle.facts.alignment as usize;
+        let end = offset + into.len() as u64;
+        let in_place = offset.is_multiple_of(alignment as u64)
+            && into.pieces_mut().all(|piece| is_aligned(piece, alignment));
+        if alignment == 1 || in_place {
+            return self.transfer(offset, Memory::Read(into));
+        }
+        self.shared.bounces.fetch_add(1, Ordering::Relaxed);
+        let start = offset - offset % alignment as u64;
+        let span = (end - start).next_multiple_of(alignment as u64);
+        let Ok(span) = usize::try_from(span) else {
+            return Answer::ready(Err(io::ErrorKind::InvalidInput.into()));
+        };
+        let wide = self.transfer(start, Memory::Read(BufMut::zeroed(span)));
+        Answer::wait(async move {
+            let FileDone::Read(wide) = wide.await? else {
+                unreachable!("a read answers with its memory")
+            };
+            let skip = usize::try_from(offset - start).expect("below the alignment");
+            copy(&wide.freeze(), skip, &mut into);
+            Ok(FileDone::Read(into))
+        })
+    }
+
+    fn write(&self, offset: u64, data: Buf, durable: Durable) -> FileFuture {
+        let alignment = self.handle.facts.alignment as usize;
+        if alignment == 1 || data.segments().all(|piece| is_aligned(piece, alignment)) {
+            return self.transfer(offset, Memory::Write(data, durable));
+        }
+        self.shared.bounces.fetch_add(1, Ordering::Relaxed);
+        let mut aligned = BufMut::zeroed(data.len());
+        copy(&data, 0, &mut aligned);
+        self.transfer(offset, Memory::Write(aligned.freeze(), durable))
+    }
+}
+
+fn is_aligned(piece: &[u8], alignment: usize) -> bool {
+    piece.as_ptr().addr().is_multiple_of(alignment) && piece.len().is_multiple_of(alignment)
+}
+
+/// Fills `to` with what `from` holds from `skip` on.
+fn copy(from: &Buf, skip: usize, to: &mut BufMut) {
+    let mut at = 0;
+    for piece in to.pieces_mut() {
+        from.copy_to(skip + at, piece);
+        at += piece.len();
+    }
+}
+
+impl File for RealFile {
+    fn facts(&self) -> FileFacts {
+        self.handle.facts
+    }
+
+    fn submit(&self, op: FileOp) -> FileFuture {
+        match op {
+            FileOp::Read { offset, into } => {
+                if into.is_empty() {
+                    return Answer::ready(Ok(FileDone::Read(into)));
+                }
+                self.read(offset, into)
+            }
+            FileOp::Write {
+                offset,
+                data,
+                durable,
+            } => {
+                if data.is_empty() {
+                    return Answer::ready(Ok(FileDone::Nothing));
+                }
+                let alignment = u64::from(self.handle.facts.alignment);
+                let len = data.len() as u64;
+                if !offset.is_multiple_of(alignment) || !len.is_multiple_of(alignment) {
+                    // Read-modify-write down here would lose what another core writes to the same block.
+                    return Answer::ready(Err(io::Error::new(
+                        io::ErrorKind::InvalidInput,
+                        format!("{len} bytes at {offset} are no whole units of {alignment} bytes"),
+                    )));
+                }
+                self.write(offset, data, durable)
+            }
+            FileOp::Sync => self.transfer(0, Memory::Sync),
+            FileOp::PunchHole { offset, len } => self.blocking(Blocking::PunchHole { offset, len }),
+            FileOp::ZeroRange { offset, len } => self.blocking(Blocking::ZeroRange { offset, len }),
+            FileOp::Allocate { offset, len } => self.blocking(Blocking::Allocate { offset, len }),
+            FileOp::SetLen { len } => self.blocking(Blocking::SetLen { len }),
+            FileOp::Extents { offset, len } => self.blocking(Blocking::Extents { offset, len }),
+            FileOp::Len => self.blocking(Blocking::Len),
+        }
+    }
+}

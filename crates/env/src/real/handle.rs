@@ -1,0 +1,246 @@
+//! An open file of the operating system, what is known of it, and the lock that goes with it.
+
+use crate::file::{Access, Create, FileFacts, FileKind, OpenHow};
+use rustix::fs::{
+    AtFlags, CWD, FallocateFlags, FileType, FlockOperation, Mode, OFlags, StatxFlags,
+};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// Alignment for direct I/O where the kernel does not tell (before Linux 6.1): enough for any disk.
+const ALIGNMENT_UNTOLD: u32 = 4096;
+
+/// An open file. Whoever has work in the kernel keeps one.
+pub(super) struct Handle {
+    pub(super) fd: OwnedFd,
+    pub(super) facts: FileFacts,
+    _lock: Option<Arc<Lock>>,
+}
+
+/// The exclusive lock of one file, held by this runtime as a whole.
+pub(super) struct Lock {
+    _fd: OwnedFd,
+}
+
+/// The locks that this runtime holds: cores open the same file side by side, other processes do not.
+#[derive(Default)]
+pub(super) struct Locks(Mutex<BTreeMap<(u64, u64), Weak<Lock>>>);
+
+impl Locks {
+    fn take(&self, file: &OwnedFd) -> io::Result<Arc<Lock>> {
+        let stat = rustix::fs::fstat(file)?;
+        let key = (stat.st_dev, stat.st_ino);
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        held.retain(|_, lock| lock.strong_count() > 0);
+        if let Some(lock) = held.get(&key).and_then(Weak::upgrade) {
+            return Ok(lock);
+        }
+        let lock = Arc::new(Lock::take(file)?);
+        held.insert(key, Arc::downgrade(&lock));
+        Ok(lock)
+    }
+}
+
+impl Lock {
+    fn take(file: &OwnedFd) -> io::Result<Self> {
+        let is_block = kind_of(file)? == FileKind::Block;
+        // A block device is claimed with O_EXCL, which also fails where it is mounted or part of another
+        // device. A file gets an advisory lock on an own description, so that closing others keeps it.
+        let exclusive = if is_block {
+            OFlags::EXCL
+        } else {
+            OFlags::empty()
+        };
+        let through = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let opened = rustix::fs::open(
+            through,
+            OFlags::RDONLY | OFlags::CLOEXEC | exclusive,
+            Mode::empty(),
+        );
+        let fd = match opened {
+            Err(rustix::io::Errno::BUSY) => {
+                return Err(io::Error::new(
+                    io::ErrorKind::WouldBlock,
+                    "the device is mounted or in use",
+                ));
+            }
+            other => other?,
+        };
+        if !is_block {
+            rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive)?;
+        }
+        Ok(Self { _fd: fd })
+    }
+}
+
+impl Handle {
+    /// Opens `path`. Blocks.
+    pub(super) fn open(path: &Path, how: OpenHow, locks: &Locks) -> io::Result<Self> {
+        let access = match how.access {
+            Access::Read => OFlags::RDONLY,
+            Access::ReadWrite => OFlags::RDWR,
+        };
+        // Truncation waits until the lock is ours.
+        let create = match how.create {
+            Create::No => OFlags::empty(),
+            Create::New => OFlags::CREATE | OFlags::EXCL,
+            Create::IfAbsent | Create::Truncate => OFlags::CREATE,
+        };
+        let flags = access | create | OFlags::CLOEXEC;
+        let mode = Mode::RUSR | Mode::WUSR;
+        let (fd, direct) = if how.direct {
+            match rustix::fs::open(path, flags | OFlags::DIRECT, mode) {
+                // The file may have been made by the refused attempt: `New` must not fail for that.
+                Err(rustix::io::Errno::INVAL) => {
+                    (rustix::fs::open(path, flags - OFlags::EXCL, mode)?, false)
+                }
+                other => (other?, true),
+            }
+        } else {
+            (rustix::fs::open(path, flags, mode)?, false)
+        };
+        Self::adopt(fd, how, direct, locks)
+    }
+
+    /// Finishes the opening of a file that the system has opened.
+    pub(super) fn adopt(
+        fd: OwnedFd,
+        how: OpenHow,
+        direct: bool,
+        locks: &Locks,
+    ) -> io::Result<Self> {
+        let lock = how.lock.then(|| locks.take(&fd)).transpose()?;
+        if how.create == Create::Truncate {
+            rustix::fs::ftruncate(&fd, 0)?;
+        }
+        let mut facts = facts_of(&fd, how.access, direct)?;
+        if direct && facts.alignment == 0 {
+            let flags = rustix::fs::fcntl_getfl(&fd)?;
+            rustix::fs::fcntl_setfl(&fd, flags - OFlags::DIRECT)?;
+            facts.direct = false;
+            facts.alignment = 1;
+        }
+        Ok(Self {
+            fd,
+            facts,
+            _lock: lock,
+        })
+    }
+
+    /// A handle on whatever `fd` is, for tests.
+    #[cfg(test)]
+    pub(super) fn bare(fd: OwnedFd, facts: FileFacts) -> Self {
+        Self {
+            fd,
+            facts,
+            _lock: None,
+        }
+    }
+
+    /// Length in bytes.
+    pub(super) fn len(&self) -> io::Result<u64> {
+        match self.facts.kind {
+            FileKind::Regular => Ok(rustix::fs::fstat(&self.fd)?.st_size.unsigned_abs()),
+            FileKind::Block => Ok(rustix::fs::seek(&self.fd, rustix::fs::SeekFrom::End(0))?),
+        }
+    }
+}
+
+fn kind_of(fd: &OwnedFd) -> io::Result<FileKind> {
+    let found = FileType::from_raw_mode(rustix::fs::fstat(fd)?.st_mode);
+    if found == FileType::BlockDevice {
+        return Ok(FileKind::Block);
+    }
+    if found == FileType::RegularFile {
+        return Ok(FileKind::Regular);
+    }
+    Err(io::Error::new(
+        io::ErrorKind::InvalidInput,
+        format!("neither a file nor a block device but {found:?}"),
+    ))
+}
+
+/// The facts; an alignment of 0 says that the file cannot do direct I/O after all.
+fn facts_of(fd: &OwnedFd, access: Access, direct: bool) -> io::Result<FileFacts> {
+    match kind_of(fd)? {
+        FileKind::Regular => regular_facts(fd, access, direct),
+        FileKind::Block => block_facts(fd, direct),
+    }
+}
+
+fn regular_facts(fd: &OwnedFd, access: Access, direct: bool) -> io::Result<FileFacts> {
+    let stat = rustix::fs::fstat(fd)?;
+    let block = u32::try_from(stat.st_blksize).unwrap_or(4096);
+    // Punching behind the end changes nothing, but tells whether the file system can.
+    let behind = stat.st_size.unsigned_abs().next_multiple_of(4096);
+    let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    let punches =
+        access == Access::ReadWrite && rustix::fs::fallocate(fd, punch, behind, 4096).is_ok();
+    Ok(FileFacts {
+        kind: FileKind::Regular,
+        direct,
+        alignment: if direct { direct_alignment(fd)? } else { 1 },
+        logical_block_bytes: 512,
+        physical_block_bytes: block,
+        discard_granularity: if punches { block } else { 0 },
+        discard_reads_zero: punches,
+    })
+}
+
+fn direct_alignment(fd: &OwnedFd) -> io::Result<u32> {
+    let asked = rustix::fs::statx(fd, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN);
+    match asked {
+        Ok(told) if StatxFlags::from_bits_retain(told.stx_mask).contains(StatxFlags::DIOALIGN) => {
+            Ok(told.stx_dio_mem_align.max(told.stx_dio_offset_align))
+        }
+        Ok(_) | Err(rustix::io::Errno::NOSYS) => Ok(ALIGNMENT_UNTOLD),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn block_facts(fd: &OwnedFd, direct: bool) -> io::Result<FileFacts> {
+    let logical = rustix::fs::ioctl_blksszget(fd)?;
+    let physical = rustix::fs::ioctl_blkpbszget(fd)?;
+    let device = rustix::fs::fstat(fd)?.st_rdev;
+    // What is punched must read as zeroes: that takes a device that can do both.
+    let discards = queue_limit(device, "discard_max_bytes") > 0
+        && queue_limit(device, "write_zeroes_max_bytes") > 0;
+    let granularity = queue_limit(device, "discard_granularity").max(u64::from(logical));
+    Ok(FileFacts {
+        kind: FileKind::Block,
+        direct,
+        alignment: if direct { logical } else { 1 },
+        logical_block_bytes: logical,
+        physical_block_bytes: physical,
+        discard_granularity: if discards {
+            u32::try_from(granularity).unwrap_or(0)
+        } else {
+            0
+        },
+        discard_reads_zero: discards,
+    })
+}
+
+/// A limit of a block device's queue in bytes; 0 where the system does not tell. A partition's queue is
+/// its disk's.
+fn queue_limit(device: u64, name: &str) -> u64 {
+    let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
+    ["queue", "../queue"]
+        .iter()
+        .find_map(|queue| {
+            fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/{queue}/{name}")).ok()
+        })
+        .and_then(|text| text.trim().parse().ok())
+        .unwrap_or(0)
+}
+
+/// Makes the names in a directory durable.
+pub(super) fn sync_dir(path: &Path) -> io::Result<()> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let dir = rustix::fs::openat(CWD, path, flags, Mode::empty())?;
+    Ok(rustix::fs::fsync(dir)?)
+}

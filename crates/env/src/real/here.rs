@@ -1,0 +1,137 @@
+//! One core of the real runtime.
+
+use super::files::{Engine, FilesShared, RealFiles};
+use super::network::RealNet;
+use super::runtime::{Notices, describe_panic};
+use crate::core::{Core, CoreHandle, CoreId, Job, LocalFuture};
+use crate::{Files, Net};
+use rustix::rand::GetRandomFlags;
+use rustix::time::ClockId;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
+use tokio::sync::mpsc::UnboundedSender;
+use units::{Now, Pool, WallClock};
+
+/// What is sent to a core.
+pub(super) enum Message {
+    Job(Job),
+    Stop,
+}
+
+pub(super) struct RealCore {
+    pub(super) id: CoreId,
+    pub(super) posts: Arc<[UnboundedSender<Message>]>,
+    pub(super) pool: Pool,
+    pub(super) net: Rc<RealNet>,
+    pub(super) files: Rc<RealFiles>,
+    pub(super) notices: Arc<Notices>,
+}
+
+impl RealCore {
+    pub(super) fn new(
+        id: CoreId,
+        posts: Arc<[UnboundedSender<Message>]>,
+        pool: Pool,
+        engine: Engine,
+        shared: Arc<FilesShared>,
+        notices: Arc<Notices>,
+    ) -> Self {
+        Self {
+            id,
+            posts,
+            pool,
+            net: Rc::new(RealNet),
+            files: Rc::new(RealFiles { engine, shared }),
+            notices,
+        }
+    }
+
+    /// Runs a job; a panic in it is noted and goes no further.
+    pub(super) fn run(core: &CoreHandle, notices: &Notices, job: Job) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| job(core))) {
+            let CoreId(id) = core.id();
+            notices.push(format!(
+                "a job on core {id} panicked: {}",
+                describe_panic(&panic)
+            ));
+        }
+    }
+}
+
+fn clock(id: ClockId) -> u64 {
+    let time = rustix::time::clock_gettime(id);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    let nanos = u64::try_from(time.tv_nsec).unwrap_or(0);
+    seconds.saturating_mul(1_000_000_000).saturating_add(nanos)
+}
+
+impl Core for RealCore {
+    fn id(&self) -> CoreId {
+        self.id
+    }
+
+    fn core_count(&self) -> u16 {
+        u16::try_from(self.posts.len()).expect("bounded where the runtime starts")
+    }
+
+    fn now(&self) -> Now {
+        Now(clock(ClockId::Monotonic))
+    }
+
+    fn wall_clock(&self) -> WallClock {
+        WallClock(clock(ClockId::Realtime))
+    }
+
+    fn sleep_until(&self, at: Now) -> LocalFuture<()> {
+        Box::pin(tokio::time::sleep(at.since(self.now())))
+    }
+
+    fn spawn(&self, mut task: LocalFuture<()>) {
+        let (notices, CoreId(id)) = (Arc::clone(&self.notices), self.id);
+        tokio::task::spawn_local(poll_fn(move |cx| {
+            match catch_unwind(AssertUnwindSafe(|| task.as_mut().poll(cx))) {
+                Ok(poll) => poll,
+                Err(panic) => {
+                    let why = describe_panic(&panic);
+                    notices.push(format!("a task on core {id} panicked: {why}"));
+                    Poll::Ready(())
+                }
+            }
+        }));
+    }
+
+    fn post(&self, to: CoreId, job: Job) {
+        let queue = self
+            .posts
+            .get(usize::from(to.0))
+            .expect("core numbers are below core_count");
+        // A core that has stopped takes no jobs: the contract says that they are dropped.
+        let _stopped = queue.send(Message::Job(job));
+    }
+
+    fn fill_random(&self, bytes: &mut [u8]) {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            match rustix::rand::getrandom(&mut *rest, GetRandomFlags::empty()) {
+                Ok(filled) => rest = &mut rest[filled..],
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => panic!("the system gives no random bytes: {error}"),
+            }
+        }
+    }
+
+    fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    fn net(&self) -> Rc<dyn Net> {
+        Rc::clone(&self.net) as Rc<dyn Net>
+    }
+
+    fn files(&self) -> Rc<dyn Files> {
+        Rc::clone(&self.files) as Rc<dyn Files>
+    }
+}

@@ -1,0 +1,34 @@
+//! The real side: one thread per core with tokio for the network and timers, and an io_uring (or threads,
+//! where io_uring is refused) for files.
+//!
+//! ```text
+//!   Runtime -- core 0: thread, pinned -- tokio current_thread + LocalSet -- tasks, jobs
+//!           |                            '- Ring (io_uring, completions through an eventfd)
+//!           |- core 1: ...
+//!           '- Workers: threads for names, allocation, and for all of the disk without io_uring
+//! ```
+//!
+//! **Failure model.** A task or job that panics ends alone and leaves a [`Notice`]. A hung disk operation
+//! keeps its memory and one kernel worker or thread; everything else goes on.
+//!
+//! **Dual stack.** A listener at the IPv6 wildcard address takes IPv6 only; whoever wants both listens at
+//! `0.0.0.0` and `[::]`. So an address family never appears that nobody configured.
+
+mod blocking;
+mod files;
+mod forget;
+mod handle;
+mod here;
+mod netlink;
+mod network;
+mod readable;
+mod ring;
+mod runtime;
+mod transfer;
+mod watch;
+mod workers;
+
+pub use runtime::{Cores, Driver, FilesMode, Notice, Runtime, RuntimeConfig};
+
+#[cfg(test)]
+mod test;

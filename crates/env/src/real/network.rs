@@ -1,0 +1,178 @@
+//! TCP over tokio's readiness.
+
+use super::readable::readable;
+use super::watch::Watch;
+use crate::LocalFuture;
+use crate::net::{DetachedStream, InterfaceWatch, Listener, Net, Stream};
+use rustix::net::{
+    AddressFamily, SocketFlags, SocketType, acceptfrom_with, bind, ipproto, listen, socket_with,
+    sockopt,
+};
+use std::io::{self, IoSlice};
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::net::{TcpSocket, TcpStream};
+
+/// Connections that may wait for being accepted.
+const BACKLOG: i32 = 1024;
+
+/// The network as one core sees it.
+pub(super) struct RealNet;
+
+impl Net for RealNet {
+    fn listen(&self, at: SocketAddr) -> io::Result<Rc<dyn Listener>> {
+        let family = match at {
+            SocketAddr::V4(_) => AddressFamily::INET,
+            SocketAddr::V6(_) => AddressFamily::INET6,
+        };
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
+        sockopt::set_socket_reuseaddr(&socket, true)?;
+        if at.is_ipv6() {
+            sockopt::set_ipv6_v6only(&socket, true)?;
+        }
+        bind(&socket, &at)?;
+        listen(&socket, BACKLOG)?;
+        let local = SocketAddr::try_from(rustix::net::getsockname(&socket)?)?;
+        Ok(Rc::new(RealListener {
+            socket: readable(socket)?,
+            local,
+        }))
+    }
+
+    fn connect(
+        &self,
+        to: SocketAddr,
+        from: Option<IpAddr>,
+    ) -> LocalFuture<io::Result<Rc<dyn Stream>>> {
+        Box::pin(async move {
+            let socket = match to {
+                SocketAddr::V4(_) => TcpSocket::new_v4()?,
+                SocketAddr::V6(_) => TcpSocket::new_v6()?,
+            };
+            if let Some(from) = from {
+                socket.bind(SocketAddr::new(from, 0))?;
+            }
+            RealStream::make(socket.connect(to).await?)
+        })
+    }
+
+    fn adopt(&self, stream: DetachedStream) -> io::Result<Rc<dyn Stream>> {
+        let inner = stream.inner.downcast::<std::net::TcpStream>();
+        let inner = inner.map_err(|_| {
+            io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "this stream belongs to another environment",
+            )
+        })?;
+        RealStream::make(TcpStream::from_std(*inner)?)
+    }
+
+    fn watch_interfaces(&self) -> io::Result<Rc<dyn InterfaceWatch>> {
+        Ok(Rc::new(Watch::start()?))
+    }
+}
+
+struct RealListener {
+    socket: AsyncFd<OwnedFd>,
+    local: SocketAddr,
+}
+
+impl Listener for RealListener {
+    fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<DetachedStream>> {
+        loop {
+            let mut guard = ready!(self.socket.poll_read_ready(cx))?;
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            match acceptfrom_with(self.socket.get_ref(), flags) {
+                Ok((socket, peer)) => {
+                    let Some(peer) = peer else {
+                        return Poll::Ready(Err(io::ErrorKind::NotConnected.into()));
+                    };
+                    let stream = std::net::TcpStream::from(socket);
+                    return Poll::Ready(Ok(DetachedStream {
+                        local: stream.local_addr()?,
+                        peer: SocketAddr::try_from(peer)?,
+                        inner: Box::new(stream),
+                    }));
+                }
+                Err(rustix::io::Errno::AGAIN) => guard.clear_ready(),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Poll::Ready(Err(error.into())),
+            }
+        }
+    }
+}
+
+struct RealStream {
+    socket: TcpStream,
+    local: SocketAddr,
+    peer: SocketAddr,
+}
+
+impl RealStream {
+    fn make(socket: TcpStream) -> io::Result<Rc<dyn Stream>> {
+        socket.set_nodelay(true)?;
+        let (local, peer) = (socket.local_addr()?, socket.peer_addr()?);
+        Ok(Rc::new(Self {
+            socket,
+            local,
+            peer,
+        }))
+    }
+}
+
+impl Stream for RealStream {
+    fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    fn poll_recv(&self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
+        debug_assert!(!into.is_empty(), "0 bytes would look like the end");
+        loop {
+            ready!(self.socket.poll_read_ready(cx))?;
+            match self.socket.try_read(into) {
+                Ok(bytes) => {
+                    if bytes > 0 && bytes < into.len() {
+                        // The socket is empty, and what comes next is a new edge (epoll(7)): say so now,
+                        // which saves the system call that would only find it empty.
+                        let empty = io::ErrorKind::WouldBlock.into();
+                        let _cleared: io::Result<()> =
+                            self.socket.try_io(Interest::READABLE, || Err(empty));
+                    }
+                    return Poll::Ready(Ok(bytes));
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+
+    fn poll_send(&self, cx: &mut Context<'_>, pieces: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
+        loop {
+            ready!(self.socket.poll_write_ready(cx))?;
+            match self.socket.try_write_vectored(pieces) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => return Poll::Ready(other),
+            }
+        }
+    }
+
+    fn shutdown(&self) {
+        // It may be over already: then there is nothing to end.
+        let _over = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
+    }
+}

@@ -1,0 +1,420 @@
+//! The disk engine of one core: an io_uring of its own, driven from the core's event loop.
+//!
+//! ```text
+//!   submit --> submission queue --(end of the turn: one system call for all)--> kernel
+//!   answer <-- slot <-- completion queue <--(eventfd wakes the loop)-----------'
+//! ```
+//!
+//! **Contract.** What is submitted in one turn of the event loop goes to the kernel with one system call
+//! at its end. Answers may come in any order.
+//!
+//! **Invariants.** I1: a slot owns its transfer (file, memory, pieces) from the moment the kernel may see
+//! it until the kernel's last answer for it, whether anybody waits or not; a ring that must go with
+//! answers outstanding leaks those slots rather than free their memory. I2: a slot has at most one entry
+//! in the kernel.
+
+#![expect(
+    unsafe_code,
+    reason = "io_uring takes raw addresses of memory that the slots keep alive"
+)]
+
+use super::readable::readable;
+use super::transfer::{Memory, PIECES_MAX, Step, Transfer};
+use crate::file::{Durable, FileDone};
+use io_uring::{IoUring, cqueue, opcode, squeue, types};
+use rustix::event::EventfdFlags;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::Future;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::atomic::{Ordering, fence};
+use std::task::{Context, Poll, Waker};
+use tokio::io::unix::AsyncFd;
+
+/// Entries of the submission queue: what one turn can submit with one system call.
+const ENTRIES: u32 = 256;
+
+/// Entries of the completion queue: what may be in the kernel at once.
+const IN_KERNEL_MAX: usize = 4096;
+
+/// Kernel threads that may hang in buffered I/O and syncs, per core.
+const KERNEL_WORKERS_MAX: u32 = 64;
+
+/// Where Linux keeps the flag for a stable write (RWF_DSYNC).
+const RWF_DSYNC: i32 = 2;
+
+/// See the module.
+pub(super) struct Ring {
+    uring: RefCell<IoUring>,
+    event: AsyncFd<OwnedFd>,
+    slots: RefCell<Slots>,
+    driver: RefCell<Option<Waker>>,
+    woken: Cell<bool>,
+}
+
+#[derive(Default)]
+struct Slots {
+    all: Vec<Slot>,
+    free: Vec<u32>,
+    /// Slots whose next entry is not in the submission queue yet.
+    ready: VecDeque<u32>,
+    in_kernel: usize,
+}
+
+enum Slot {
+    Free,
+    Busy(Busy),
+    /// The kernel is done; whoever waits has not looked yet.
+    Done(io::Result<FileDone>),
+}
+
+struct Busy {
+    transfer: Transfer,
+    /// What the kernel reads while it works on a transfer of several pieces.
+    pieces: Vec<libc::iovec>,
+    waker: Option<Waker>,
+    abandoned: bool,
+}
+
+impl Ring {
+    /// A ring for the calling thread, which must be the one that uses it, inside its event loop.
+    pub(super) fn new() -> io::Result<Self> {
+        let in_kernel = u32::try_from(IN_KERNEL_MAX).expect("a small constant");
+        // Completions are then worked off when this core asks for them, without an interrupt to itself
+        // (Linux 6.1); older kernels get a plain ring.
+        let uring = IoUring::builder()
+            .setup_single_issuer()
+            .setup_defer_taskrun()
+            .setup_taskrun_flag()
+            .setup_cqsize(in_kernel)
+            .build(ENTRIES)
+            .or_else(|_| IoUring::builder().setup_cqsize(in_kernel).build(ENTRIES))?;
+        let event = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        uring.submitter().register_eventfd(event.as_raw_fd())?;
+        // Best effort: kernels before 5.15 keep their default number.
+        let _refused = uring
+            .submitter()
+            .register_iowq_max_workers(&mut [KERNEL_WORKERS_MAX, 0]);
+        Ok(Self {
+            uring: RefCell::new(uring),
+            event: readable(event)?,
+            slots: RefCell::default(),
+            driver: RefCell::new(None),
+            woken: Cell::new(false),
+        })
+    }
+
+    /// Starts a transfer. It runs to its end even if the answer is dropped.
+    pub(super) fn submit(self: &Rc<Self>, transfer: Transfer) -> Completion {
+        let slot = self.slots.borrow_mut().insert(transfer);
+        self.wake_driver();
+        Completion {
+            ring: Rc::clone(self),
+            slot: Some(slot),
+        }
+    }
+
+    /// Transfers that are not done.
+    pub(super) fn outstanding(&self) -> usize {
+        let slots = self.slots.borrow();
+        slots.in_kernel + slots.ready.len()
+    }
+
+    fn wake_driver(&self) {
+        if !self.woken.replace(true)
+            && let Some(driver) = self.driver.borrow().as_ref()
+        {
+            driver.wake_by_ref();
+        }
+    }
+
+    /// Drives the ring; the core polls this for ever. It runs when something was submitted in this turn
+    /// or the kernel has answered.
+    pub(super) fn poll_drive(&self, cx: &mut Context<'_>) {
+        let mut driver = self.driver.borrow_mut();
+        if !driver.as_ref().is_some_and(|old| old.will_wake(cx.waker())) {
+            *driver = Some(cx.waker().clone());
+        }
+        drop(driver);
+        self.woken.set(false);
+        // The counter is never read: epoll is edge triggered, and each answer is a new edge.
+        while let Poll::Ready(Ok(mut guard)) = self.event.poll_read_ready(cx) {
+            guard.clear_ready();
+        }
+        self.turn();
+    }
+
+    /// Submits what is ready and takes what is answered, until neither is left.
+    fn turn(&self) {
+        let mut uring = self.uring.borrow_mut();
+        uring.completion().disable_eventfd();
+        loop {
+            let refused = self.submit_ready(&mut uring);
+            let reaped = self.reap(&mut uring);
+            if reaped > 0 {
+                continue;
+            }
+            uring.completion().enable_eventfd();
+            // An answer that came while the event was off must be seen now: nobody will tell again.
+            fence(Ordering::SeqCst);
+            let taskrun = uring.submission().taskrun();
+            if refused {
+                // The kernel is out of memory or places; answers in flight will wake this up, and so
+                // does the next turn.
+                self.wake_driver();
+                return;
+            }
+            let more = !self.slots.borrow().ready.is_empty()
+                && self.slots.borrow().in_kernel < IN_KERNEL_MAX;
+            if uring.completion().is_empty() && !taskrun && !more {
+                return;
+            }
+            uring.completion().disable_eventfd();
+        }
+    }
+
+    /// Answers whether the kernel refused for now.
+    fn submit_ready(&self, uring: &mut IoUring) -> bool {
+        loop {
+            let mut queue = uring.submission();
+            let mut slots = self.slots.borrow_mut();
+            while !queue.is_full() && slots.in_kernel < IN_KERNEL_MAX {
+                let Some(index) = slots.ready.pop_front() else {
+                    break;
+                };
+                let entry = slots.entry(index);
+                // SAFETY: the entry points at memory and pieces of slot `index`, and at its file, which
+                // stay where they are until the kernel has answered (I1).
+                unsafe { queue.push(&entry) }.expect("asked just above whether it is full");
+                slots.in_kernel += 1;
+            }
+            queue.sync();
+            let idle = queue.is_empty() && !queue.taskrun() && !queue.cq_overflow();
+            drop(queue);
+            drop(slots);
+            if idle {
+                return false;
+            }
+            match uring.submit() {
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(_) => return true,
+            }
+            let slots = self.slots.borrow();
+            if slots.ready.is_empty() || slots.in_kernel >= IN_KERNEL_MAX {
+                return false;
+            }
+        }
+    }
+
+    fn reap(&self, uring: &mut IoUring) -> usize {
+        let mut reaped = 0;
+        for answer in uring.completion() {
+            reaped += 1;
+            self.take(&answer);
+        }
+        reaped
+    }
+
+    fn take(&self, answer: &cqueue::Entry) {
+        let index = u32::try_from(answer.user_data()).expect("only slot numbers are submitted");
+        let result = match u32::try_from(answer.result()) {
+            Ok(bytes) => Ok(bytes as usize),
+            Err(_) => Err(rustix::io::Errno::from_raw_os_error(
+                answer.result().wrapping_neg(),
+            )),
+        };
+        let mut slots = self.slots.borrow_mut();
+        slots.in_kernel -= 1;
+        let slot = slots.get(index);
+        let Slot::Busy(busy) = slot else {
+            unreachable!("I2: the kernel answers a busy slot once")
+        };
+        let finished = match busy.transfer.advance(result) {
+            Step::Again => {
+                slots.ready.push_back(index);
+                return;
+            }
+            Step::Finished(finished) => finished,
+        };
+        let Slot::Busy(busy) = std::mem::replace(slot, Slot::Free) else {
+            unreachable!("it was busy above")
+        };
+        let waker = busy.waker;
+        if busy.abandoned {
+            slots.free.push(index);
+        } else {
+            *slot = Slot::Done(finished.map(|()| busy.transfer.into_done()));
+        }
+        drop(slots);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        if self.slots.get_mut().in_kernel > 0 {
+            std::mem::forget(std::mem::take(self.slots.get_mut()));
+        }
+    }
+}
+
+impl Slots {
+    fn insert(&mut self, transfer: Transfer) -> u32 {
+        let busy = Slot::Busy(Busy {
+            transfer,
+            pieces: Vec::new(),
+            waker: None,
+            abandoned: false,
+        });
+        let index = if let Some(index) = self.free.pop() {
+            *self.get(index) = busy;
+            index
+        } else {
+            self.all.push(busy);
+            u32::try_from(self.all.len() - 1).expect("memory ends before slot numbers do")
+        };
+        self.ready.push_back(index);
+        index
+    }
+
+    fn get(&mut self, index: u32) -> &mut Slot {
+        &mut self.all[index as usize]
+    }
+
+    /// The kernel's form of the rest of a transfer.
+    fn entry(&mut self, index: u32) -> squeue::Entry {
+        let Slot::Busy(busy) = self.get(index) else {
+            unreachable!("only busy slots are ready")
+        };
+        busy.entry().user_data(u64::from(index))
+    }
+}
+
+impl Busy {
+    fn entry(&mut self) -> squeue::Entry {
+        let (at, done) = (self.transfer.at(), self.transfer.done());
+        let fd = types::Fd(self.transfer.handle.fd.as_raw_fd());
+        self.pieces.clear();
+        match &mut self.transfer.memory {
+            Memory::Read(into) => {
+                let mut skip = done;
+                for piece in into.pieces_mut() {
+                    let cut = skip.min(piece.len());
+                    skip -= cut;
+                    push_piece(
+                        &mut self.pieces,
+                        piece[cut..].as_mut_ptr(),
+                        piece.len() - cut,
+                    );
+                }
+                match self.pieces.as_slice() {
+                    [one] => opcode::Read::new(fd, one.iov_base.cast(), len_of(one))
+                        .offset(at)
+                        .build(),
+                    many => opcode::Readv::new(fd, many.as_ptr(), count_of(many))
+                        .offset(at)
+                        .build(),
+                }
+            }
+            Memory::Write(data, durable) => {
+                let flags = match durable {
+                    Durable::Yes => RWF_DSYNC,
+                    Durable::No => 0,
+                };
+                let mut skip = done;
+                for piece in data.segments() {
+                    let cut = skip.min(piece.len());
+                    skip -= cut;
+                    // The kernel only reads from it.
+                    let start = piece[cut..].as_ptr().cast_mut();
+                    push_piece(&mut self.pieces, start, piece.len() - cut);
+                }
+                match self.pieces.as_slice() {
+                    [one] => opcode::Write::new(fd, one.iov_base.cast(), len_of(one))
+                        .offset(at)
+                        .rw_flags(flags)
+                        .build(),
+                    many => opcode::Writev::new(fd, many.as_ptr(), count_of(many))
+                        .offset(at)
+                        .rw_flags(flags)
+                        .build(),
+                }
+            }
+            Memory::Sync => opcode::Fsync::new(fd)
+                .flags(types::FsyncFlags::DATASYNC)
+                .build(),
+        }
+    }
+}
+
+fn push_piece(pieces: &mut Vec<libc::iovec>, start: *mut u8, len: usize) {
+    if len > 0 && pieces.len() < PIECES_MAX {
+        pieces.push(libc::iovec {
+            iov_base: start.cast(),
+            iov_len: len,
+        });
+    }
+}
+
+fn len_of(piece: &libc::iovec) -> u32 {
+    // A longer piece is continued after a short answer.
+    u32::try_from(piece.iov_len).unwrap_or(1 << 30)
+}
+
+fn count_of(pieces: &[libc::iovec]) -> u32 {
+    u32::try_from(pieces.len()).expect("at most PIECES_MAX")
+}
+
+/// The answer to a transfer.
+pub(super) struct Completion {
+    ring: Rc<Ring>,
+    slot: Option<u32>,
+}
+
+impl Future for Completion {
+    type Output = io::Result<FileDone>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let index = self.slot.expect("not polled after its end");
+        let mut slots = self.ring.slots.borrow_mut();
+        let slot = slots.get(index);
+        match std::mem::replace(slot, Slot::Free) {
+            Slot::Busy(mut busy) => {
+                busy.waker = Some(cx.waker().clone());
+                *slot = Slot::Busy(busy);
+                Poll::Pending
+            }
+            Slot::Done(result) => {
+                slots.free.push(index);
+                drop(slots);
+                self.slot = None;
+                Poll::Ready(result)
+            }
+            Slot::Free => unreachable!("the slot is ours until the answer is taken"),
+        }
+    }
+}
+
+impl Drop for Completion {
+    fn drop(&mut self) {
+        let Some(index) = self.slot else { return };
+        let mut slots = self.ring.slots.borrow_mut();
+        let slot = slots.get(index);
+        if let Slot::Busy(busy) = slot {
+            busy.abandoned = true;
+            busy.waker = None;
+            return;
+        }
+        // The memory goes back to its pool after the table is free again.
+        let done = std::mem::replace(slot, Slot::Free);
+        slots.free.push(index);
+        drop(slots);
+        drop(done);
+    }
+}

@@ -1,0 +1,426 @@
+//! Starting, feeding and stopping the cores.
+
+use super::files::{Engine, FilesShared};
+use super::forget::Forgetful;
+use super::handle::Locks;
+use super::here::{Message, RealCore};
+use super::ring::Ring;
+use super::workers::Workers;
+use crate::core::{CoreHandle, CoreId, Job, LocalFuture};
+use rustix::thread::CpuSet;
+use std::any::Any;
+use std::fmt;
+use std::future::poll_fn;
+use std::io;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::task::Poll;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::runtime::Builder;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::LocalSet;
+use units::Pool;
+
+/// Threads that may hang in the data of files, and in names.
+const DATA_THREADS_MAX: usize = 64;
+const NAME_THREADS_MAX: usize = 16;
+
+/// How long a stop waits for operations that the kernel has not answered.
+const STOP_GRACE: Duration = Duration::from_secs(10);
+
+/// How many processors a runtime uses at most.
+const CORES_MAX: usize = 1024;
+
+/// Which processors to run on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Cores {
+    /// One core on each processor that this process may use.
+    Auto,
+    /// One core on each of these processors. A processor may be named twice.
+    List(Vec<usize>),
+}
+
+/// What carries the disk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Driver {
+    /// io_uring, or threads (with a notice) where it is refused.
+    Auto,
+    /// io_uring or nothing.
+    Uring,
+    /// Threads.
+    Poll,
+}
+
+/// What a killed process leaves behind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FilesMode {
+    /// What the system's page cache has: all that was written.
+    Ordinary,
+    /// Only what was synced or written durably, and only names of synced directories: what a power cut
+    /// would leave. For tests of the whole program; slow.
+    ForgetUnsynced,
+}
+
+/// How to run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RuntimeConfig {
+    /// Which processors.
+    pub cores: Cores,
+    /// What carries the disk.
+    pub driver: Driver,
+    /// Payload memory that each core may have out, in bytes.
+    pub pool_limit_bytes: usize,
+    /// What a killed process leaves behind.
+    pub files: FilesMode,
+}
+
+impl Default for RuntimeConfig {
+    /// All processors, io_uring where allowed, 256 MiB a core.
+    fn default() -> Self {
+        Self {
+            cores: Cores::Auto,
+            driver: Driver::Auto,
+            pool_limit_bytes: 256 << 20,
+            files: FilesMode::Ordinary,
+        }
+    }
+}
+
+/// Something that the administrator should know of the runtime.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Notice(pub String);
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Notices since the start.
+#[derive(Default)]
+pub(super) struct Notices(Mutex<Vec<Notice>>);
+
+impl Notices {
+    pub(super) fn push(&self, text: String) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // The same trouble on every core or every second is one notice.
+        if all.len() < 1000 && all.iter().all(|notice| notice.0 != text) {
+            all.push(Notice(text));
+        }
+    }
+}
+
+pub(super) fn describe_panic(panic: &Box<dyn Any + Send>) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("without a message")
+}
+
+/// The running cores. Dropping it stops them as [`Runtime::shutdown`] does; neither may happen on one of
+/// its cores.
+pub struct Runtime {
+    posts: Arc<[UnboundedSender<Message>]>,
+    threads: Vec<JoinHandle<()>>,
+    shared: Arc<FilesShared>,
+    notices: Arc<Notices>,
+}
+
+/// What the thread of a core starts with.
+struct Start {
+    id: CoreId,
+    processor: Option<usize>,
+    config: RuntimeConfig,
+    posts: Arc<[UnboundedSender<Message>]>,
+    jobs: UnboundedReceiver<Message>,
+    shared: Arc<FilesShared>,
+    notices: Arc<Notices>,
+    started: mpsc::Sender<io::Result<()>>,
+}
+
+impl Runtime {
+    /// Starts one thread per core and waits until all run.
+    ///
+    /// # Errors
+    /// Where a thread, its event loop, or the io_uring that [`Driver::Uring`] insists on cannot be had.
+    pub fn start(config: &RuntimeConfig) -> io::Result<Self> {
+        let processors = processors(&config.cores)?;
+        let (posts, jobs): (Vec<_>, Vec<_>) =
+            processors.iter().map(|_| unbounded_channel()).unzip();
+        let shared = Arc::new(FilesShared {
+            locks: Locks::default(),
+            data: Workers::new("disk", DATA_THREADS_MAX),
+            names: Workers::new("names", NAME_THREADS_MAX),
+            bounces: AtomicU64::new(0),
+            forgetful: match config.files {
+                FilesMode::Ordinary => None,
+                FilesMode::ForgetUnsynced => Some(Arc::new(Forgetful::default())),
+            },
+        });
+        let mut runtime = Self {
+            posts: posts.into(),
+            threads: Vec::new(),
+            shared,
+            notices: Arc::default(),
+        };
+        let (started, wait) = mpsc::channel();
+        for (number, (processor, jobs)) in processors.into_iter().zip(jobs).enumerate() {
+            let start = Start {
+                id: CoreId(u16::try_from(number).expect("at most CORES_MAX")),
+                processor,
+                config: config.clone(),
+                posts: Arc::clone(&runtime.posts),
+                jobs,
+                shared: Arc::clone(&runtime.shared),
+                notices: Arc::clone(&runtime.notices),
+                started: started.clone(),
+            };
+            let thread = std::thread::Builder::new()
+                .name(format!("core-{number}"))
+                .spawn(move || run_core(start))?;
+            runtime.threads.push(thread);
+        }
+        drop(started);
+        for _ in 0..runtime.threads.len() {
+            wait.recv()
+                .map_err(|_| io::Error::other("a core's thread ended at its start"))??;
+        }
+        Ok(runtime)
+    }
+
+    /// How many cores there are.
+    #[must_use]
+    pub fn core_count(&self) -> u16 {
+        u16::try_from(self.posts.len()).expect("at most CORES_MAX")
+    }
+
+    /// Starts a task on `core`, made there.
+    ///
+    /// # Panics
+    /// If there is no such core.
+    pub fn spawn_on(
+        &self,
+        core: CoreId,
+        make: impl FnOnce(CoreHandle) -> LocalFuture<()> + Send + 'static,
+    ) {
+        self.post(
+            core,
+            Box::new(move |core| core.spawn(make(Rc::clone(core)))),
+        );
+    }
+
+    /// Runs `job` on `core`, after every job that this thread posted there before.
+    ///
+    /// # Panics
+    /// If there is no such core.
+    pub fn post(&self, core: CoreId, job: Job) {
+        let queue = self
+            .posts
+            .get(usize::from(core.0))
+            .expect("core numbers are below core_count");
+        // Only a core that panicked in the runtime itself is gone here; it left a notice.
+        let _gone = queue.send(Message::Job(job));
+    }
+
+    /// Runs a future on `core` and waits for what it gives. Not from one of the cores.
+    ///
+    /// # Panics
+    /// If the future panics, or if there is no such core.
+    pub fn run<T: Send + 'static>(
+        &self,
+        core: CoreId,
+        make: impl FnOnce(CoreHandle) -> LocalFuture<T> + Send + 'static,
+    ) -> T {
+        let (answer, wait) = mpsc::channel();
+        self.spawn_on(core, move |core| {
+            let future = make(core);
+            Box::pin(async move {
+                let value = future.await;
+                answer.send(value).expect("`run` waits for the answer");
+            })
+        });
+        wait.recv()
+            .unwrap_or_else(|_| panic!("the future panicked: {:?}", self.notices()))
+    }
+
+    /// What the administrator should know: io_uring refused, processors refused, tasks that panicked.
+    #[must_use]
+    pub fn notices(&self) -> Vec<Notice> {
+        let all = &self.notices.0;
+        all.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Copies that direct I/O needed because memory was not aligned, since the start.
+    #[must_use]
+    pub fn bounce_copies(&self) -> u64 {
+        self.shared.bounces.load(Ordering::Relaxed)
+    }
+
+    /// Ends all tasks where they stand, waits for what the kernel has, and stops. Answers what could not
+    /// be ended in time.
+    pub fn shutdown(mut self) -> Vec<Notice> {
+        self.stop();
+        self.notices()
+    }
+
+    fn stop(&mut self) {
+        for core in self.posts.iter() {
+            // A core that is gone needs no stop.
+            let _gone = core.send(Message::Stop);
+        }
+        for thread in self.threads.drain(..) {
+            if let Err(panic) = thread.join() {
+                let why = describe_panic(&panic).to_owned();
+                self.notices
+                    .push(format!("a core's thread panicked: {why}"));
+            }
+        }
+        let hung = self.shared.data.stop(STOP_GRACE) + self.shared.names.stop(STOP_GRACE);
+        if hung > 0 {
+            self.notices
+                .push(format!("{hung} threads still hang in file operations"));
+        }
+    }
+}
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        if !self.threads.is_empty() {
+            self.stop();
+        }
+    }
+}
+
+/// The processor of each core; `None` where it shall not be pinned.
+fn processors(cores: &Cores) -> io::Result<Vec<Option<usize>>> {
+    let chosen = match cores {
+        Cores::List(list) if list.is_empty() || list.len() > CORES_MAX => {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("between 1 and {CORES_MAX} cores, not {}", list.len()),
+            ));
+        }
+        Cores::List(list) => list.clone(),
+        Cores::Auto => {
+            let allowed = rustix::thread::sched_getaffinity(None)?;
+            let all = (0..CpuSet::MAX_CPU).filter(|&number| allowed.is_set(number));
+            all.take(CORES_MAX).collect()
+        }
+    };
+    let single = chosen.len() == 1;
+    Ok(chosen
+        .into_iter()
+        .map(|number| (!single).then_some(number))
+        .collect())
+}
+
+fn pin(processor: usize, notices: &Notices) {
+    let mut set = CpuSet::new();
+    let fits = processor < CpuSet::MAX_CPU;
+    if fits {
+        set.set(processor);
+    }
+    if !fits || rustix::thread::sched_setaffinity(None, &set).is_err() {
+        notices.push(format!(
+            "cannot run on processor {processor} alone: it does not exist or is not allowed; \
+             the core runs unpinned"
+        ));
+    }
+}
+
+fn engine(driver: Driver, notices: &Notices) -> io::Result<Engine> {
+    if driver == Driver::Poll {
+        return Ok(Engine::Threads);
+    }
+    match Ring::new() {
+        Ok(ring) => Ok(Engine::Ring(Rc::new(ring))),
+        Err(error) if driver == Driver::Uring => Err(io::Error::new(
+            error.kind(),
+            format!(
+                "io_uring is refused ({error}); allow it, or set driver = \"auto\" or \"poll\""
+            ),
+        )),
+        Err(error) => {
+            notices.push(format!(
+                "io_uring is refused ({error}): disks run on threads, which costs several times the \
+                 processor time; allow io_uring (seccomp profile, kernel.io_uring_disabled) for speed"
+            ));
+            Ok(Engine::Threads)
+        }
+    }
+}
+
+fn run_core(start: Start) {
+    if let Some(processor) = start.processor {
+        pin(processor, &start.notices);
+    }
+    let event_loop = match Builder::new_current_thread().enable_all().build() {
+        Ok(event_loop) => event_loop,
+        Err(error) => {
+            // `start` hears of it and gives up.
+            let _heard = start.started.send(Err(error));
+            return;
+        }
+    };
+    let inside = event_loop.enter();
+    let engine = match engine(start.config.driver, &start.notices) {
+        Ok(engine) => engine,
+        Err(error) => {
+            // As above.
+            let _heard = start.started.send(Err(error));
+            return;
+        }
+    };
+    let notices = Arc::clone(&start.notices);
+    let tasks = LocalSet::new();
+    tasks.block_on(&event_loop, serve(start, engine.clone()));
+    // Every task ends here; what they had in the kernel stays in the ring.
+    drop(tasks);
+    if let Engine::Ring(ring) = engine {
+        let drained = poll_fn(|cx| {
+            ring.poll_drive(cx);
+            match ring.outstanding() {
+                0 => Poll::Ready(()),
+                _ => Poll::Pending,
+            }
+        });
+        let waited = event_loop.block_on(async { tokio::time::timeout(STOP_GRACE, drained).await });
+        if waited.is_err() {
+            let hung = ring.outstanding();
+            notices.push(format!("{hung} disk operations still hang in the kernel"));
+        }
+    }
+    drop(inside);
+}
+
+/// Runs jobs until the stop.
+async fn serve(mut start: Start, engine: Engine) {
+    if let Engine::Ring(ring) = &engine {
+        let ring = Rc::clone(ring);
+        tokio::task::spawn_local(poll_fn(move |cx| {
+            ring.poll_drive(cx);
+            Poll::<()>::Pending
+        }));
+    }
+    let core: CoreHandle = Rc::new(RealCore::new(
+        start.id,
+        Arc::clone(&start.posts),
+        Pool::new(start.config.pool_limit_bytes),
+        engine,
+        Arc::clone(&start.shared),
+        Arc::clone(&start.notices),
+    ));
+    start
+        .started
+        .send(Ok(()))
+        .expect("`start` waits for every core");
+    while let Some(message) = start.jobs.recv().await {
+        match message {
+            Message::Job(job) => RealCore::run(&core, &start.notices, job),
+            Message::Stop => break,
+        }
+    }
+}

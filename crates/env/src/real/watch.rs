@@ -1,0 +1,154 @@
+//! A view of the interfaces' addresses that follows netlink.
+//!
+//! A message of the kernel only says that something changed: all addresses are then asked for again,
+//! which also heals what an overrun socket has lost.
+
+use super::netlink::{self, Message};
+use super::readable::readable;
+use crate::LocalFuture;
+use crate::net::{InterfaceAddress, InterfaceWatch};
+use rustix::io::Errno;
+use rustix::net::netlink::SocketAddrNetlink;
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, netdevice, recv, sendto,
+    socket_with,
+};
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use tokio::io::unix::AsyncFd;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+/// Larger than any datagram of the kernel for a dump.
+const DATAGRAM_BYTES: usize = 64 << 10;
+
+pub(super) struct Watch {
+    view: Rc<View>,
+    seen: Rc<Cell<u64>>,
+    follower: JoinHandle<()>,
+}
+
+struct View {
+    addresses: RefCell<Vec<InterfaceAddress>>,
+    version: Cell<u64>,
+    changed: Notify,
+}
+
+impl Watch {
+    pub(super) fn start() -> io::Result<Self> {
+        // First listen, then ask: no change falls between the two.
+        let told = readable(socket(netlink::GROUPS, SocketFlags::NONBLOCK)?)?;
+        let view = Rc::new(View {
+            addresses: RefCell::new(addresses()?),
+            version: Cell::new(0),
+            changed: Notify::new(),
+        });
+        let follower = tokio::task::spawn_local(follow(told, Rc::clone(&view)));
+        Ok(Self {
+            view,
+            seen: Rc::default(),
+            follower,
+        })
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.follower.abort();
+    }
+}
+
+impl InterfaceWatch for Watch {
+    fn current(&self) -> Vec<InterfaceAddress> {
+        self.view.addresses.borrow().clone()
+    }
+
+    fn changed(&self) -> LocalFuture<()> {
+        let (view, seen) = (Rc::clone(&self.view), Rc::clone(&self.seen));
+        Box::pin(async move {
+            while seen.get() == view.version.get() {
+                view.changed.notified().await;
+            }
+            seen.set(view.version.get());
+        })
+    }
+}
+
+async fn follow(told: AsyncFd<OwnedFd>, view: Rc<View>) {
+    let mut scratch = vec![0; DATAGRAM_BYTES];
+    loop {
+        let Ok(mut ready) = told.readable().await else {
+            return;
+        };
+        // Whatever was said, and also where something was lost (ENOBUFS), everything is asked again.
+        while let Ok(_) | Err(Errno::INTR | Errno::NOBUFS) =
+            recv(told.get_ref(), scratch.as_mut_slice(), RecvFlags::empty())
+        {}
+        ready.clear_ready();
+        // A refusal now leaves the old view; the next message asks again.
+        let Ok(now) = addresses() else { continue };
+        if *view.addresses.borrow() != now {
+            view.addresses.replace(now);
+            view.version.set(view.version.get() + 1);
+            view.changed.notify_waiters();
+        }
+    }
+}
+
+fn socket(groups: u32, flags: SocketFlags) -> io::Result<OwnedFd> {
+    let socket = socket_with(
+        AddressFamily::NETLINK,
+        SocketType::RAW,
+        flags | SocketFlags::CLOEXEC,
+        None, // NETLINK_ROUTE is protocol 0
+    )?;
+    bind(&socket, &SocketAddrNetlink::new(0, groups))?;
+    Ok(socket)
+}
+
+/// All usable addresses, sorted. The kernel answers a dump without waiting for anything.
+fn addresses() -> io::Result<Vec<InterfaceAddress>> {
+    const SEQUENCE: u32 = 1;
+    let socket = socket(0, SocketFlags::empty())?;
+    let kernel = SocketAddrNetlink::new(0, 0);
+    sendto(
+        &socket,
+        &netlink::dump_request(SEQUENCE),
+        SendFlags::empty(),
+        &kernel,
+    )?;
+    let mut found = Vec::new();
+    let mut scratch = vec![0; DATAGRAM_BYTES];
+    loop {
+        let bytes = match recv(&socket, scratch.as_mut_slice(), RecvFlags::empty()) {
+            Ok((bytes, _)) => bytes,
+            Err(Errno::INTR) => continue,
+            Err(error) => return Err(error.into()),
+        };
+        for message in netlink::messages(&scratch[..bytes], SEQUENCE) {
+            match message {
+                Message::Address(address) if address.usable => {
+                    // An interface that went between the two questions has no name any more.
+                    let Ok(interface) = netdevice::index_to_name(&socket, address.interface_index)
+                    else {
+                        continue;
+                    };
+                    found.push(InterfaceAddress {
+                        interface,
+                        address: address.address,
+                        prefix_bits: address.prefix_bits,
+                        interface_index: address.interface_index,
+                    });
+                }
+                Message::Address(_) | Message::Other => {}
+                Message::Error(code) => return Err(io::Error::from_raw_os_error(code)),
+                Message::Done => {
+                    found.sort();
+                    return Ok(found);
+                }
+            }
+        }
+    }
+}
