@@ -4,7 +4,7 @@ use super::files::{Engine, FilesShared, RealFiles};
 use super::network::RealNet;
 use super::runtime::{Notices, describe_panic};
 use crate::core::{Core, CoreHandle, CoreId, Job, LocalFuture};
-use crate::{Files, Net};
+use crate::{Files, Locals, Net};
 use rustix::rand::GetRandomFlags;
 use rustix::time::ClockId;
 use std::future::poll_fn;
@@ -28,6 +28,7 @@ pub(super) struct RealCore {
     pub(super) net: Rc<RealNet>,
     pub(super) files: Rc<RealFiles>,
     pub(super) notices: Arc<Notices>,
+    pub(super) locals: Locals,
 }
 
 impl RealCore {
@@ -46,6 +47,7 @@ impl RealCore {
             net: Rc::new(RealNet),
             files: Rc::new(RealFiles { engine, shared }),
             notices,
+            locals: Locals::default(),
         }
     }
 
@@ -125,6 +127,10 @@ impl Core for RealCore {
 
     fn pool(&self) -> &Pool {
         &self.pool
+    }
+
+    fn locals(&self) -> &Locals {
+        &self.locals
     }
 
     fn net(&self) -> Rc<dyn Net> {

@@ -423,4 +423,6 @@ async fn serve(mut start: Start, engine: Engine) {
             Message::Stop => break,
         }
     }
+    // What they hold may hold the core.
+    core.locals().clear();
 }
