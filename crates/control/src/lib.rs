@@ -4,6 +4,7 @@ pub mod code;
 pub mod config;
 pub mod name;
 pub mod objects;
+pub mod plan;
 pub mod problem;
 pub mod secret;
 pub mod size;

@@ -4,6 +4,7 @@
 use crate::code::{Code, Exit};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::ops::Deref;
 
 /// One rule that one key of one object breaks.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Debug)]
@@ -41,9 +42,21 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Why a request was not done.
+/// Why a request was not done. One pointer wide, because it is the error of most functions.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
-pub struct Problem {
+#[serde(transparent)]
+pub struct Problem(Box<Details>);
+
+impl Deref for Problem {
+    type Target = Details;
+    fn deref(&self) -> &Details {
+        &self.0
+    }
+}
+
+/// The members of a problem document.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct Details {
     /// A reference that identifies the kind of problem.
     #[serde(rename = "type")]
     pub kind: String,
@@ -72,7 +85,7 @@ impl Problem {
     #[must_use]
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
         let entry = code.entry();
-        Self {
+        Self(Box::new(Details {
             kind: format!("urn:causeway:error:{code}"),
             title: entry.title.to_owned(),
             status: entry.status,
@@ -82,27 +95,27 @@ impl Problem {
             hint: entry.next_step.to_owned(),
             faults: Vec::new(),
             hits: Vec::new(),
-        }
+        }))
     }
 
     /// With a next step that fits better than the catalogue's.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = hint.into();
+        self.0.hint = hint.into();
         self
     }
 
     /// With the faults that were found.
     #[must_use]
     pub fn faults(mut self, faults: Vec<Fault>) -> Self {
-        self.faults = faults;
+        self.0.faults = faults;
         self
     }
 
     /// With what would be hit.
     #[must_use]
     pub fn hits(mut self, hits: Vec<String>) -> Self {
-        self.hits = hits;
+        self.0.hits = hits;
         self
     }
 

@@ -14,6 +14,7 @@ mod file;
 mod model;
 mod spec;
 
+pub(crate) use check::SAME_SECRET;
 pub use check::{BLOCK_SIZES, CHAP_BYTES_MAX, LUN_ID_MAX, SECRET_BYTES_MIN, check_each};
 pub use export::{export, to_toml};
 pub use file::{FileObjects, ReadSecret, parse};

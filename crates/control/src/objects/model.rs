@@ -38,6 +38,9 @@ pub struct Objects {
     pub hosts: BTreeMap<String, Host>,
     /// Grants.
     pub grants: BTreeMap<GrantKey, Grant>,
+    /// The identifier that the next target or host gets; none is used twice.
+    #[serde(default)]
+    pub next_id: u64,
 }
 
 impl Objects {
@@ -46,16 +49,21 @@ impl Objects {
         self.grants.keys().filter(move |key| key.lun == lun)
     }
 
-    /// The lowest number that `host` does not use on `target`.
+    /// The host that an initiator belongs to: the one that names it, else the one that takes all.
     #[must_use]
-    pub fn free_lun_id(&self, host: &str, target: &str) -> Option<u16> {
-        let used: std::collections::BTreeSet<u16> = self
-            .grants
-            .iter()
-            .filter(|(key, _)| key.host == host && key.target == target)
-            .map(|(_, grant)| grant.lun_id)
-            .collect();
-        (0..=super::check::LUN_ID_MAX).find(|id| !used.contains(id))
+    pub fn host_of(&self, initiator: &str) -> Option<&str> {
+        let named = |wanted: &str| {
+            let mut hosts = self.hosts.iter();
+            hosts.find(|(_, host)| host.iqn.iter().any(|iqn| iqn == wanted))
+        };
+        let found = named(initiator).or_else(|| named(ONE_HOST_ANY));
+        found.map(|(name, _)| name.as_str())
+    }
+
+    /// An identifier that was never given out before.
+    pub fn new_id(&mut self) -> u64 {
+        self.next_id += 1;
+        self.next_id
     }
 }
 
@@ -105,6 +113,8 @@ impl fmt::Display for Backing {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct Target {
+    /// Names it for ever, also after it was renamed.
+    pub id: u64,
     /// Its iSCSI name, normalised.
     pub iqn: String,
     /// Where it can be reached.
@@ -115,6 +125,8 @@ pub struct Target {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
+    /// Names it for ever, also after it was renamed.
+    pub id: u64,
     /// Its initiators' iSCSI names, normalised; `*` is every initiator.
     pub iqn: Vec<String>,
     /// How it proves who it is.

@@ -1,0 +1,397 @@
+//! The differences between two sets of objects, and whom they hit.
+
+use super::{Action, Class, Section, SessionBrief, Verb, same_disk};
+use crate::name::did_you_mean;
+use crate::objects::{
+    Backing, Grant, GrantKey, Host, Lun, ONE_HOST_ANY, Objects, SECTION_GRANT, SECTION_HOST,
+    SECTION_LUN, SECTION_TARGET,
+};
+use crate::problem::Fault;
+use std::collections::BTreeMap;
+
+/// What happens to the LUNs themselves, for whoever keeps their blocks. Identity is the NAA identifier:
+/// a renamed LUN is not in here.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct LunChanges {
+    /// New ones.
+    pub created: Vec<Lun>,
+    /// Removed ones that come back.
+    pub restored: Vec<Lun>,
+    /// Those whose size changes, as they will be.
+    pub resized: Vec<Lun>,
+    /// Those that go out of service and keep their data.
+    pub retired: Vec<Lun>,
+    /// Those whose data is destroyed.
+    pub purged: Vec<Lun>,
+}
+
+/// The changes of the LUNs from one set of objects to another.
+#[must_use]
+pub fn lun_changes(before: &Objects, after: &Objects) -> LunChanges {
+    let by_naa = |luns: &BTreeMap<String, Lun>| -> BTreeMap<String, Lun> {
+        let entries = luns.values().map(|lun| (lun.naa.clone(), lun.clone()));
+        entries.collect()
+    };
+    let (was, is) = (by_naa(&before.luns), by_naa(&after.luns));
+    let (was_removed, is_removed) = (by_naa(&before.removed), by_naa(&after.removed));
+    let mut out = LunChanges::default();
+    for (naa, lun) in &is {
+        match (was.get(naa), was_removed.get(naa)) {
+            (Some(known), _) => {
+                if known.size != lun.size {
+                    out.resized.push(lun.clone());
+                }
+            }
+            (None, Some(known)) => {
+                out.restored.push(known.clone());
+                if known.size != lun.size {
+                    out.resized.push(lun.clone());
+                }
+            }
+            (None, None) => out.created.push(lun.clone()),
+        }
+    }
+    for (naa, lun) in was.iter().chain(&was_removed) {
+        let stays = is.contains_key(naa) || is_removed.contains_key(naa);
+        if !stays {
+            out.purged.push(lun.clone());
+        } else if was.contains_key(naa) && !is.contains_key(naa) {
+            out.retired.push(lun.clone());
+        }
+    }
+    out
+}
+
+/// Rules that hold between objects (I1 to I4 of [`Objects`]).
+pub(super) fn check_together(after: &Objects, faults: &mut Vec<Fault>) {
+    let mut devices: BTreeMap<&std::path::Path, &String> = BTreeMap::new();
+    for (name, lun) in after.luns.iter().chain(&after.removed) {
+        if let Backing::Block(path) = &lun.backing
+            && let Some(other) = devices.insert(path, name)
+        {
+            let rule = format!("LUN \"{other}\" has this device");
+            faults.push(Fault::new(SECTION_LUN, name, "backend", rule));
+        }
+    }
+    let mut names: BTreeMap<&str, &String> = BTreeMap::new();
+    for (name, target) in &after.targets {
+        if let Some(other) = names.insert(&target.iqn, name) {
+            let rule = format!("target \"{other}\" has this iSCSI name");
+            faults.push(Fault::new(SECTION_TARGET, name, "iqn", rule));
+        }
+    }
+    let mut names: BTreeMap<&str, &String> = BTreeMap::new();
+    for (name, host) in &after.hosts {
+        for iqn in &host.iqn {
+            let Some(other) = names.insert(iqn, name) else {
+                continue;
+            };
+            let what = if iqn == ONE_HOST_ANY {
+                "every initiator"
+            } else {
+                iqn
+            };
+            let rule = format!("host \"{other}\" has {what} already");
+            faults.push(Fault::new(SECTION_HOST, name, "iqn", rule));
+        }
+    }
+    check_grants(after, faults);
+}
+
+fn check_grants(after: &Objects, faults: &mut Vec<Fault>) {
+    let mut numbers: BTreeMap<(&str, &str, u16), &GrantKey> = BTreeMap::new();
+    for (key, grant) in &after.grants {
+        let mut dangling = |section: &str, name: &str, guess: String| {
+            let rule = format!("there is no {section} \"{name}\"{guess}");
+            faults.push(Fault::new(SECTION_GRANT, &key.to_string(), section, rule));
+        };
+        if !after.luns.contains_key(&key.lun) {
+            let guess = did_you_mean(&key.lun, after.luns.keys().map(String::as_str));
+            dangling(SECTION_LUN, &key.lun, guess);
+        }
+        if !after.targets.contains_key(&key.target) {
+            let guess = did_you_mean(&key.target, after.targets.keys().map(String::as_str));
+            dangling(SECTION_TARGET, &key.target, guess);
+        }
+        if !after.hosts.contains_key(&key.host) {
+            let guess = did_you_mean(&key.host, after.hosts.keys().map(String::as_str));
+            dangling(SECTION_HOST, &key.host, guess);
+        }
+        if let Some(other) = numbers.insert((&key.host, &key.target, grant.lun_id), key) {
+            let id = grant.lun_id;
+            let rule = format!(
+                "number {id} is LUN \"{}\"'s on this host and target",
+                other.lun
+            );
+            faults.push(Fault::new(SECTION_GRANT, &key.to_string(), "lun_id", rule));
+        }
+    }
+}
+
+/// The action makes a LUN smaller.
+pub(super) fn shrinks(action: &Action, before: &Objects, after: &Objects) -> bool {
+    let known = |name: &str| before.luns.get(name).or_else(|| before.removed.get(name));
+    let (Some(was), Some(is)) = (known(&action.name), after.luns.get(&action.name)) else {
+        return false;
+    };
+    action.section == Section::Lun && same_disk(was, is) && is.size < was.size
+}
+
+/// The steps from `before` to `after`, in the order in which they are told: what is made, what changes,
+/// what goes.
+pub(super) fn compare(before: &Objects, after: &Objects, sessions: &[SessionBrief]) -> Vec<Action> {
+    let mut out = Steps {
+        before,
+        after,
+        sessions,
+        made: Vec::new(),
+        gone: Vec::new(),
+    };
+    out.luns();
+    out.targets();
+    out.hosts();
+    out.grants();
+    // Grants go before what they tie together.
+    out.gone.reverse();
+    out.made.extend(out.gone);
+    out.made
+}
+
+struct Steps<'a> {
+    before: &'a Objects,
+    after: &'a Objects,
+    sessions: &'a [SessionBrief],
+    made: Vec<Action>,
+    gone: Vec<Action>,
+}
+
+impl Steps<'_> {
+    fn luns(&mut self) {
+        for (name, lun) in &self.after.luns {
+            let removed = self.before.removed.get(name);
+            let detail = format!(
+                "{}, {}, {}-byte blocks",
+                lun.size, lun.backing, lun.block_size
+            );
+            match (self.before.luns.get(name), removed) {
+                (Some(was), _) => self.lun_size(name, was, lun, Verb::Change),
+                (None, Some(was)) if was.size != lun.size => {
+                    self.lun_size(name, was, lun, Verb::Restore);
+                }
+                (None, Some(_)) => self.push(Verb::Restore, Section::Lun, name, detail),
+                (None, None) => self.push(Verb::Create, Section::Lun, name, detail),
+            }
+        }
+        for name in self.before.luns.keys() {
+            if !self.after.luns.contains_key(name) {
+                let detail = "its data stays until `lun purge`".to_owned();
+                let hits = self.using_lun(name);
+                self.gone
+                    .push(disruptive(Verb::Remove, Section::Lun, name, detail, hits));
+            }
+        }
+        for name in self.before.removed.keys() {
+            let stays = self.after.removed.contains_key(name) || self.after.luns.contains_key(name);
+            if !stays {
+                let detail = "its data is destroyed".to_owned();
+                self.gone
+                    .push(live(Verb::Purge, Section::Lun, name, detail));
+            }
+        }
+    }
+
+    fn lun_size(&mut self, name: &str, was: &Lun, is: &Lun, verb: Verb) {
+        if was.size == is.size {
+            return;
+        }
+        let word = if is.size > was.size { "grow" } else { "shrink" };
+        let detail = format!("{word} from {} to {}", was.size, is.size);
+        let action = if is.size > was.size {
+            live(verb, Section::Lun, name, detail)
+        } else {
+            disruptive(verb, Section::Lun, name, detail, self.using_lun(name))
+        };
+        self.made.push(action);
+    }
+
+    fn targets(&mut self) {
+        for (name, target) in &self.after.targets {
+            let Some(was) = self.before.targets.get(name) else {
+                let detail = format!("{}, portal group {}", target.iqn, target.portal_group);
+                self.push(Verb::Create, Section::Target, name, detail);
+                continue;
+            };
+            let mut changes = Vec::new();
+            if was.iqn != target.iqn {
+                changes.push(format!("iqn from {} to {}", was.iqn, target.iqn));
+            }
+            if was.portal_group != target.portal_group {
+                let (from, to) = (&was.portal_group, &target.portal_group);
+                changes.push(format!("portal group from {from} to {to}"));
+            }
+            if !changes.is_empty() {
+                let (detail, hits) = (changes.join(", "), self.on_target(name));
+                let action = disruptive(Verb::Change, Section::Target, name, detail, hits);
+                self.made.push(action);
+            }
+        }
+        for name in self.before.targets.keys() {
+            if !self.after.targets.contains_key(name) {
+                let hits = self.on_target(name);
+                let action = disruptive(Verb::Remove, Section::Target, name, String::new(), hits);
+                self.gone.push(action);
+            }
+        }
+    }
+
+    fn hosts(&mut self) {
+        for (name, host) in &self.after.hosts {
+            let was = self.before.hosts.get(name);
+            let Some(was) = was else {
+                let hits = self.taken_over_by(name);
+                let detail = describe_host(host);
+                let action = disruptive(Verb::Create, Section::Host, name, detail, hits);
+                self.made.push(action);
+                continue;
+            };
+            if was.iqn != host.iqn {
+                let detail = format!("initiators {}", host.iqn.join(", "));
+                let mut hits = self.no_longer_of(name);
+                hits.extend(self.taken_over_by(name));
+                let action = disruptive(Verb::Change, Section::Host, name, detail, hits);
+                self.made.push(action);
+            }
+            if was.chap != host.chap {
+                let word = if host.chap.is_some() {
+                    "CHAP changes"
+                } else {
+                    "CHAP is no longer needed"
+                };
+                let mut action = live(Verb::Change, Section::Host, name, word.to_owned());
+                action.class = Class::NewSessions;
+                self.made.push(action);
+            }
+        }
+        for name in self.before.hosts.keys() {
+            if !self.after.hosts.contains_key(name) {
+                let hits = self.no_longer_of(name);
+                let action = disruptive(Verb::Remove, Section::Host, name, String::new(), hits);
+                self.gone.push(action);
+            }
+        }
+    }
+
+    fn grants(&mut self) {
+        for (key, grant) in &self.after.grants {
+            let name = key.to_string();
+            let Some(was) = self.before.grants.get(key) else {
+                let detail = describe_grant(*grant);
+                self.push(Verb::Create, Section::Grant, &name, detail);
+                continue;
+            };
+            if was.lun_id != grant.lun_id {
+                let detail = format!("number from {} to {}", was.lun_id, grant.lun_id);
+                let hits = self.using_grant(key);
+                let action = disruptive(Verb::Change, Section::Grant, &name, detail, hits);
+                self.made.push(action);
+            }
+            if was.read_only && !grant.read_only {
+                let detail = "writing is allowed".to_owned();
+                self.push(Verb::Change, Section::Grant, &name, detail);
+            }
+            if !was.read_only && grant.read_only {
+                let detail = "writing is no longer allowed".to_owned();
+                let hits = self.using_grant(key);
+                let action = disruptive(Verb::Change, Section::Grant, &name, detail, hits);
+                self.made.push(action);
+            }
+        }
+        for key in self.before.grants.keys() {
+            if !self.after.grants.contains_key(key) {
+                let (name, hits) = (key.to_string(), self.using_grant(key));
+                let action = disruptive(Verb::Remove, Section::Grant, &name, String::new(), hits);
+                self.gone.push(action);
+            }
+        }
+    }
+
+    fn push(&mut self, verb: Verb, section: Section, name: &str, detail: String) {
+        self.made.push(live(verb, section, name, detail));
+    }
+
+    fn hit(&self, is_hit: impl Fn(&SessionBrief) -> bool) -> Vec<SessionBrief> {
+        let hit = self.sessions.iter().filter(|session| is_hit(session));
+        hit.cloned().collect()
+    }
+
+    fn on_target(&self, target: &str) -> Vec<SessionBrief> {
+        self.hit(|session| session.target.as_deref() == Some(target))
+    }
+
+    fn using_grant(&self, key: &GrantKey) -> Vec<SessionBrief> {
+        self.hit(|session| {
+            session.host == key.host && session.target.as_deref() == Some(&key.target)
+        })
+    }
+
+    fn using_lun(&self, lun: &str) -> Vec<SessionBrief> {
+        let keys = self.before.grants_of_lun(lun);
+        keys.flat_map(|key| self.using_grant(key)).collect()
+    }
+
+    /// Sessions of the host whose initiator will not belong to it.
+    fn no_longer_of(&self, host: &str) -> Vec<SessionBrief> {
+        self.hit(|session| {
+            session.host == host && self.after.host_of(&session.initiator) != Some(host)
+        })
+    }
+
+    /// Sessions of other hosts whose initiator will belong to this one.
+    fn taken_over_by(&self, host: &str) -> Vec<SessionBrief> {
+        self.hit(|session| {
+            session.host != host && self.after.host_of(&session.initiator) == Some(host)
+        })
+    }
+}
+
+fn live(verb: Verb, section: Section, name: &str, detail: String) -> Action {
+    Action {
+        verb,
+        section,
+        name: name.to_owned(),
+        detail,
+        class: Class::Live,
+        hits: Vec::new(),
+        loses_data: false,
+    }
+}
+
+/// Disruptive where someone is hit.
+fn disruptive(
+    verb: Verb,
+    section: Section,
+    name: &str,
+    detail: String,
+    hits: Vec<SessionBrief>,
+) -> Action {
+    let mut action = live(verb, section, name, detail);
+    if !hits.is_empty() {
+        action.class = Class::Disruptive;
+    }
+    action.hits = hits;
+    action
+}
+
+fn describe_host(host: &Host) -> String {
+    let chap = match &host.chap {
+        None => "no CHAP",
+        Some(chap) if chap.mutual.is_some() => "mutual CHAP",
+        Some(_) => "CHAP",
+    };
+    format!("{}, {chap}", host.iqn.join(", "))
+}
+
+fn describe_grant(grant: Grant) -> String {
+    let writing = if grant.read_only { ", read-only" } else { "" };
+    format!("number {}{writing}", grant.lun_id)
+}

@@ -1,0 +1,514 @@
+use super::*;
+use crate::objects::{
+    BackendSpec, Backing, ChapSpec, GrantKey, GrantSpec, HostSpec, LunSpec, SecretSpec, TargetSpec,
+    export,
+};
+use crate::secret::Secret;
+use crate::size::Size;
+
+fn gib(n: u64) -> Size {
+    Size::from_bytes(n << 30).unwrap()
+}
+
+/// Never the same bytes twice in one test, as from the system.
+fn counting() -> impl FnMut(&mut [u8]) {
+    thread_local!(static NEXT: std::cell::Cell<u64> = const { std::cell::Cell::new(0) });
+    move |bytes| {
+        let count = NEXT.replace(NEXT.get() + 1);
+        bytes.fill(0x5a);
+        bytes[..8].copy_from_slice(&count.to_be_bytes());
+        let end = bytes.len() - 8;
+        bytes[end..].copy_from_slice(&count.to_be_bytes());
+    }
+}
+
+fn around() -> Surroundings {
+    Surroundings {
+        pools: vec!["default".to_owned()],
+        portal_groups: vec!["default".to_owned()],
+        sessions: Vec::new(),
+    }
+}
+
+fn host(name: &str) -> HostSpec {
+    HostSpec {
+        name: name.to_owned(),
+        iqn: vec![format!("iqn.1998-01.com.vmware:{name}")],
+        chap: None,
+    }
+}
+
+fn target(name: &str) -> TargetSpec {
+    TargetSpec {
+        name: name.to_owned(),
+        iqn: None,
+        portal_group: None,
+    }
+}
+
+fn grant(host: &str, lun: &str) -> GrantSpec {
+    GrantSpec {
+        host: host.to_owned(),
+        lun: lun.to_owned(),
+        target: None,
+        lun_id: None,
+        read_only: false,
+    }
+}
+
+fn lab() -> ObjectSet {
+    ObjectSet {
+        lun: vec![LunSpec::new("vm01", gib(1)), LunSpec::new("vm02", gib(2))],
+        target: vec![target("t1")],
+        host: vec![host("esx01")],
+        grant: vec![grant("esx01", "vm01"), grant("esx01", "vm02")],
+    }
+}
+
+fn session(id: u64) -> SessionBrief {
+    SessionBrief {
+        id,
+        host: "esx01".to_owned(),
+        initiator: "iqn.1998-01.com.vmware:esx01".to_owned(),
+        target: Some("t1".to_owned()),
+    }
+}
+
+fn apply(set: ObjectSet) -> Edit {
+    Edit::Apply { set, prune: false }
+}
+
+fn run(current: &Objects, edit: &Edit) -> Result<Plan, Problem> {
+    plan(current, edit, &around(), &mut counting())
+}
+
+fn run_in_use(current: &Objects, edit: &Edit) -> Result<Plan, Problem> {
+    let mut around = around();
+    around.sessions.push(session(7));
+    plan(current, edit, &around, &mut counting())
+}
+
+fn stored() -> Objects {
+    run(&Objects::default(), &apply(lab())).unwrap().after
+}
+
+fn told(plan: &Plan) -> Vec<String> {
+    plan.actions.iter().map(ToString::to_string).collect()
+}
+
+fn lun(name: &str) -> Subject {
+    Subject {
+        section: Section::Lun,
+        name: name.to_owned(),
+    }
+}
+
+#[test]
+fn an_empty_node_gets_everything_with_numbers_in_order() {
+    let plan = run(&Objects::default(), &apply(lab())).unwrap();
+    assert_eq!(
+        told(&plan),
+        [
+            "create lun vm01: 1GiB, pool default, 512-byte blocks",
+            "create lun vm02: 2GiB, pool default, 512-byte blocks",
+            "create target t1: iqn.2026-11.io.causeway:t1, portal group default",
+            "create host esx01: iqn.1998-01.com.vmware:esx01, no CHAP",
+            "create grant esx01:t1:vm01: number 0",
+            "create grant esx01:t1:vm02: number 1",
+        ]
+    );
+    assert_eq!(plan.refusal(), None);
+    let naa = &plan.after.luns["vm01"].naa;
+    assert_eq!((naa.len(), &naa[..7]), (32, "602ca5e"));
+    assert_ne!(naa, &plan.after.luns["vm02"].naa);
+    assert_eq!(plan.after.luns["vm01"].serial.len(), 16);
+}
+
+#[test]
+fn applying_what_is_there_changes_nothing() {
+    let now = stored();
+    for prune in [false, true] {
+        for set in [lab(), export(&now)] {
+            let plan = run(&now, &Edit::Apply { set, prune }).unwrap();
+            assert_eq!(told(&plan), Vec::<String>::new());
+            assert_eq!(plan.after, now);
+        }
+    }
+}
+
+#[test]
+fn without_prune_nothing_goes_and_with_it_luns_keep_their_data() {
+    let now = stored();
+    let mut set = lab();
+    set.lun.pop();
+    set.grant.pop();
+    let plan = run(&now, &apply(set.clone())).unwrap();
+    assert_eq!(plan.after, now);
+    let plan = run(
+        &now,
+        &Edit::Apply {
+            set: set.clone(),
+            prune: true,
+        },
+    )
+    .unwrap();
+    assert_eq!(
+        told(&plan),
+        [
+            "remove grant esx01:t1:vm02",
+            "remove lun vm02: its data stays until `lun purge`",
+        ]
+    );
+    assert_eq!(plan.after.removed["vm02"], now.luns["vm02"]);
+    let changes = lun_changes(&now, &plan.after);
+    assert_eq!(changes.retired, [now.luns["vm02"].clone()]);
+    assert!(changes.purged.is_empty());
+
+    // Applied again it comes back with its identity, number and data.
+    let back = run(&plan.after, &apply(lab())).unwrap();
+    assert_eq!(back.after, now);
+    assert_eq!(lun_changes(&plan.after, &back.after).restored.len(), 1);
+    assert!(told(&back)[0].starts_with("restore lun vm02"));
+
+    // Unless it was purged.
+    let purged = run(&plan.after, &Edit::Purge("vm02".to_owned())).unwrap();
+    assert_eq!(lun_changes(&plan.after, &purged.after).purged.len(), 1);
+    assert!(purged.after.removed.is_empty());
+}
+
+#[test]
+fn what_would_disturb_a_session_is_refused_and_names_it() {
+    let now = stored();
+    let mut smaller = lab();
+    smaller.lun[0].size = Size::from_bytes(512).unwrap();
+    let mut moved = lab();
+    moved.grant[0].lun_id = Some(9);
+    let mut read_only = lab();
+    read_only.grant[0].read_only = true;
+    let mut other_name = lab();
+    other_name.target[0].iqn = Some("iqn.2026-11.io.causeway:other".to_owned());
+    let mut other_host = lab();
+    other_host.host[0].iqn = vec!["iqn.1998-01.com.vmware:new".to_owned()];
+    let edits = [
+        apply(smaller.clone()),
+        Edit::Set(ObjectSet {
+            lun: smaller.lun,
+            ..ObjectSet::default()
+        }),
+        apply(moved),
+        apply(read_only),
+        apply(other_name),
+        apply(other_host),
+        Edit::Remove(lun("vm01")),
+        Edit::Remove(Subject {
+            section: Section::Target,
+            name: "t1".to_owned(),
+        }),
+        Edit::Remove(Subject {
+            section: Section::Host,
+            name: "esx01".to_owned(),
+        }),
+        Edit::Remove(Subject {
+            section: Section::Grant,
+            name: "esx01:t1:vm01".to_owned(),
+        }),
+        Edit::Apply {
+            set: ObjectSet::default(),
+            prune: true,
+        },
+    ];
+    for edit in edits {
+        let plan = run_in_use(&now, &edit).unwrap();
+        let refusal = plan.refusal().unwrap_or_else(|| panic!("{edit:?}"));
+        assert_eq!(refusal.code, Code::InUse, "{edit:?}");
+        assert_eq!(
+            refusal.hits,
+            ["session 7: host esx01 (iqn.1998-01.com.vmware:esx01) on target t1"]
+        );
+    }
+}
+
+#[test]
+fn idle_luns_may_be_deleted_and_shrunk_by_name_but_not_shrunk_by_a_file() {
+    let now = stored();
+    assert_eq!(
+        run(&now, &Edit::Remove(lun("vm01"))).unwrap().refusal(),
+        None
+    );
+    let small = LunSpec::new("vm01", Size::from_bytes(1 << 20).unwrap());
+    let set = ObjectSet {
+        lun: vec![small],
+        ..ObjectSet::default()
+    };
+    assert_eq!(run(&now, &Edit::Set(set.clone())).unwrap().refusal(), None);
+    let by_file = run(&now, &apply(set)).unwrap();
+    assert_eq!(by_file.refusal().unwrap().code, Code::WouldLoseData);
+}
+
+#[test]
+fn growing_and_granting_is_live_and_chap_is_for_new_sessions() {
+    let now = stored();
+    let mut set = lab();
+    set.lun[0].size = gib(5);
+    set.host[0].chap = Some(ChapSpec {
+        user: "esx01".to_owned(),
+        secret: SecretSpec::Value(Secret::new(b"a long secret".to_vec())),
+        mutual_user: None,
+        mutual_secret: None,
+    });
+    set.lun.push(LunSpec::new("vm03", gib(1)));
+    set.grant.push(grant("esx01", "vm03"));
+    let plan = run_in_use(&now, &apply(set)).unwrap();
+    assert_eq!(
+        told(&plan),
+        [
+            "change lun vm01: grow from 1GiB to 5GiB",
+            "create lun vm03: 1GiB, pool default, 512-byte blocks",
+            "change host esx01: CHAP changes [new sessions]",
+            "create grant esx01:t1:vm03: number 2",
+        ]
+    );
+    assert_eq!(plan.refusal(), None);
+    assert_eq!(lun_changes(&now, &plan.after).resized.len(), 1);
+}
+
+#[test]
+fn a_new_host_that_takes_an_initiator_over_hits_its_session() {
+    let mut everyone = lab();
+    everyone.host[0].iqn = vec!["*".to_owned()];
+    let now = run(&Objects::default(), &apply(everyone)).unwrap().after;
+    let mut new = host("esx01");
+    new.name = "own".to_owned();
+    let edit = Edit::Create(ObjectSet {
+        host: vec![new],
+        ..ObjectSet::default()
+    });
+    assert_eq!(
+        run_in_use(&now, &edit).unwrap().refusal().unwrap().code,
+        Code::InUse
+    );
+    let edit = Edit::Create(ObjectSet {
+        host: vec![host("esx02")],
+        ..ObjectSet::default()
+    });
+    assert_eq!(run_in_use(&now, &edit).unwrap().refusal(), None);
+}
+
+#[test]
+fn a_rename_changes_no_identity_and_hits_nobody() {
+    let now = stored();
+    for (section, from) in [
+        (Section::Lun, "vm01"),
+        (Section::Target, "t1"),
+        (Section::Host, "esx01"),
+    ] {
+        let subject = Subject {
+            section,
+            name: from.to_owned(),
+        };
+        let edit = Edit::Rename {
+            subject,
+            to: "new".to_owned(),
+        };
+        let plan = run_in_use(&now, &edit).unwrap();
+        assert_eq!(told(&plan), [format!("rename {section} {from}: to new")]);
+        assert_eq!(plan.refusal(), None);
+        assert_eq!(lun_changes(&now, &plan.after), LunChanges::default());
+        let numbers = |objects: &Objects| -> Vec<u16> {
+            objects.grants.values().map(|grant| grant.lun_id).collect()
+        };
+        let mut all = [numbers(&now), numbers(&plan.after)];
+        all.iter_mut().for_each(|numbers| numbers.sort_unstable());
+        assert_eq!(all[0], all[1]);
+    }
+    let renamed = run(
+        &now,
+        &Edit::Rename {
+            subject: lun("vm01"),
+            to: "x".to_owned(),
+        },
+    )
+    .unwrap();
+    assert_eq!(renamed.after.luns["x"], now.luns["vm01"]);
+    assert!(
+        renamed
+            .after
+            .grants
+            .contains_key(&"esx01:t1:x".parse::<GrantKey>().unwrap())
+    );
+    let taken = run(
+        &now,
+        &Edit::Rename {
+            subject: lun("vm01"),
+            to: "vm02".to_owned(),
+        },
+    );
+    assert_eq!(taken.unwrap_err().code, Code::AlreadyExists);
+    let absent = run(
+        &now,
+        &Edit::Rename {
+            subject: lun("nn"),
+            to: "mm".to_owned(),
+        },
+    );
+    assert_eq!(absent.unwrap_err().code, Code::NotFound);
+}
+
+#[test]
+fn every_broken_reference_is_listed() {
+    let mut set = lab();
+    set.grant[0].lun = "vm1".to_owned();
+    set.grant[1].host = "esx1".to_owned();
+    set.lun[0].pool = Some("defualt".to_owned());
+    set.target[0].portal_group = Some("none".to_owned());
+    let problem = run(&Objects::default(), &apply(set)).unwrap_err();
+    assert_eq!(problem.code, Code::InvalidObjects);
+    let faults: Vec<String> = problem.faults.iter().map(ToString::to_string).collect();
+    assert!(
+        faults.contains(
+            &"lun \"vm01\", pool: node.toml has no pool \"defualt\", did you mean \"default\"?"
+                .to_owned()
+        ),
+        "{faults:#?}"
+    );
+    assert!(
+        faults.contains(
+            &"target \"t1\", portal_group: node.toml has no portal group \"none\"".to_owned()
+        ),
+        "{faults:#?}"
+    );
+}
+
+#[test]
+fn numbers_and_initiators_belong_to_one() {
+    let mut set = lab();
+    set.grant[0].lun_id = Some(1);
+    set.grant[1].lun_id = Some(1);
+    let mut second = host("esx01");
+    second.name = "esx02".to_owned();
+    set.host.push(second);
+    let problem = run(&Objects::default(), &apply(set)).unwrap_err();
+    let faults: Vec<String> = problem.faults.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        faults,
+        [
+            "host \"esx02\", iqn: host \"esx01\" has iqn.1998-01.com.vmware:esx01 already",
+            "grant \"esx01:t1:vm02\", lun_id: number 1 is LUN \"vm01\"'s on this host and target",
+        ]
+    );
+}
+
+#[test]
+fn what_hosts_remember_of_a_disk_cannot_change() {
+    let now = stored();
+    let change: [fn(&mut LunSpec); 4] = [
+        |lun| lun.block_size = Some(4096),
+        |lun| lun.physical_block_size = Some(4096),
+        |lun| lun.thin = Some(false),
+        |lun| lun.backend = Some(BackendSpec::Memory),
+    ];
+    for change in change {
+        let mut set = lab();
+        change(&mut set.lun[0]);
+        assert_eq!(run(&now, &apply(set)).unwrap_err().code, Code::Immutable);
+    }
+}
+
+#[test]
+fn creating_what_exists_and_setting_what_does_not_are_told_apart() {
+    let now = stored();
+    let one = |name: &str| ObjectSet {
+        lun: vec![LunSpec::new(name, gib(1))],
+        ..ObjectSet::default()
+    };
+    assert_eq!(
+        run(&now, &Edit::Create(one("vm01"))).unwrap_err().code,
+        Code::AlreadyExists
+    );
+    assert_eq!(
+        run(&now, &Edit::Set(one("vm09"))).unwrap_err().code,
+        Code::NotFound
+    );
+    let removed = run(&now, &Edit::Remove(lun("vm01"))).unwrap().after;
+    assert_eq!(
+        run(&removed, &Edit::Create(one("vm01"))).unwrap_err().code,
+        Code::KeepsData
+    );
+    assert_eq!(
+        run(&now, &Edit::Purge("vm01".to_owned())).unwrap_err().code,
+        Code::AlreadyExists
+    );
+    assert_eq!(
+        run(&now, &Edit::Restore("vm01".to_owned()))
+            .unwrap_err()
+            .code,
+        Code::NotFound
+    );
+    assert_eq!(
+        run(&removed, &Edit::Restore("vm01".to_owned()))
+            .unwrap()
+            .after
+            .luns,
+        now.luns
+    );
+}
+
+#[test]
+fn a_stored_secret_stays_and_a_missing_one_is_said() {
+    let mut set = lab();
+    let chap = |secret| ChapSpec {
+        user: "u".to_owned(),
+        secret,
+        mutual_user: None,
+        mutual_secret: None,
+    };
+    set.host[0].chap = Some(chap(SecretSpec::Stored));
+    let problem = run(&Objects::default(), &apply(set.clone())).unwrap_err();
+    assert_eq!(problem.code, Code::SecretMissing);
+    let value = Secret::new(b"a long secret".to_vec());
+    set.host[0].chap = Some(chap(SecretSpec::Value(value)));
+    let now = run(&Objects::default(), &apply(set.clone())).unwrap().after;
+    set.host[0].chap = Some(chap(SecretSpec::Stored));
+    assert_eq!(run(&now, &apply(set)).unwrap().after, now);
+}
+
+#[test]
+fn one_device_is_one_luns() {
+    let block = |name: &str| LunSpec {
+        backend: Some(BackendSpec::Block("/dev/sdb".into())),
+        ..LunSpec::new(name, gib(1))
+    };
+    let set = ObjectSet {
+        lun: vec![block("a"), block("b")],
+        ..ObjectSet::default()
+    };
+    let problem = run(&Objects::default(), &apply(set)).unwrap_err();
+    assert_eq!(
+        problem.faults[0].to_string(),
+        "lun \"b\", backend: LUN \"a\" has this device"
+    );
+    let one = ObjectSet {
+        lun: vec![block("a")],
+        ..ObjectSet::default()
+    };
+    let now = run(&Objects::default(), &apply(one)).unwrap().after;
+    assert_eq!(now.luns["a"].backing, Backing::Block("/dev/sdb".into()));
+}
+
+#[test]
+fn ten_thousand_luns_are_planned_at_once() {
+    let mut set = ObjectSet {
+        target: vec![target("t1")],
+        host: vec![host("esx01")],
+        ..ObjectSet::default()
+    };
+    for n in 0..10_000 {
+        let name = format!("vm{n:05}");
+        set.lun.push(LunSpec::new(&name, gib(1)));
+        set.grant.push(grant("esx01", &name));
+    }
+    let plan = run(&Objects::default(), &apply(set)).unwrap();
+    assert_eq!(plan.actions.len(), 20_002);
+    let last = &plan.after.grants[&"esx01:t1:vm09999".parse::<GrantKey>().unwrap()];
+    assert_eq!(last.lun_id, 9_999);
+}

@@ -1,0 +1,477 @@
+//! The objects as they will be: defaults filled in, references checked.
+
+use super::{Edit, Random, Surroundings, new_identity, single};
+use crate::code::Code;
+use crate::name::{derived_iqn, did_you_mean, normal_iscsi_name};
+use crate::objects::{
+    BackendSpec, Backing, Chap, ChapSpec, Grant, GrantKey, GrantSpec, Host, HostSpec, LUN_ID_MAX,
+    Lun, LunSpec, MutualChap, ObjectSet, Objects, SAME_SECRET, SECTION_GRANT, SECTION_HOST,
+    SECTION_LUN, SECTION_TARGET, SecretSpec, Target, TargetSpec, check_each,
+};
+use crate::problem::{Fault, Problem};
+use crate::secret::Secret;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The objects after `edit`.
+pub(super) fn wanted(
+    current: &Objects,
+    edit: &Edit,
+    around: &Surroundings,
+    random: Random<'_>,
+) -> Result<Objects, Problem> {
+    match edit {
+        Edit::Apply { set, prune } => {
+            let start = if *prune {
+                pruned(current, set)
+            } else {
+                current.clone()
+            };
+            Wanted::new(current, start, around).add(set, random)
+        }
+        Edit::Create(set) => {
+            refuse_existing(current, set)?;
+            Wanted::new(current, current.clone(), around).add(set, random)
+        }
+        Edit::Set(set) => {
+            refuse_absent(current, set)?;
+            Wanted::new(current, current.clone(), around).add(set, random)
+        }
+        Edit::Remove(subject) => single::remove(current, subject),
+        Edit::Restore(name) => single::restore(current, name),
+        Edit::Purge(name) => single::purge(current, name),
+        Edit::Rename { subject, to } => single::rename(current, subject, to),
+    }
+}
+
+/// Only what the set names; LUNs that it does not name keep their data.
+fn pruned(current: &Objects, set: &ObjectSet) -> Objects {
+    let kept: BTreeSet<&String> = set.lun.iter().map(|lun| &lun.name).collect();
+    let mut start = Objects {
+        removed: current.removed.clone(),
+        next_id: current.next_id,
+        ..Objects::default()
+    };
+    for (name, lun) in &current.luns {
+        if !kept.contains(name) {
+            start.removed.insert(name.clone(), lun.clone());
+        }
+    }
+    start
+}
+
+fn refuse_existing(current: &Objects, set: &ObjectSet) -> Result<(), Problem> {
+    let taken = |section: &str, name: &str| {
+        Err(Problem::new(
+            Code::AlreadyExists,
+            format!("there is a {section} \"{name}\" already"),
+        ))
+    };
+    for lun in &set.lun {
+        if current.luns.contains_key(&lun.name) {
+            return taken(SECTION_LUN, &lun.name);
+        }
+        if current.removed.contains_key(&lun.name) {
+            let detail = format!("the removed LUN \"{}\" still holds its data", lun.name);
+            return Err(Problem::new(Code::KeepsData, detail));
+        }
+    }
+    if let Some(target) = set
+        .target
+        .iter()
+        .find(|target| current.targets.contains_key(&target.name))
+    {
+        return taken(SECTION_TARGET, &target.name);
+    }
+    if let Some(host) = set
+        .host
+        .iter()
+        .find(|host| current.hosts.contains_key(&host.name))
+    {
+        return taken(SECTION_HOST, &host.name);
+    }
+    for grant in &set.grant {
+        let same = |key: &&GrantKey| {
+            key.host == grant.host
+                && key.lun == grant.lun
+                && grant
+                    .target
+                    .as_ref()
+                    .is_none_or(|target| *target == key.target)
+        };
+        if let Some(key) = current.grants.keys().find(same) {
+            return taken(SECTION_GRANT, &key.to_string());
+        }
+    }
+    Ok(())
+}
+
+fn refuse_absent(current: &Objects, set: &ObjectSet) -> Result<(), Problem> {
+    if let Some(lun) = set
+        .lun
+        .iter()
+        .find(|lun| !current.luns.contains_key(&lun.name))
+    {
+        return Err(Problem::not_found(SECTION_LUN, &lun.name));
+    }
+    if let Some(target) = set
+        .target
+        .iter()
+        .find(|target| !current.targets.contains_key(&target.name))
+    {
+        return Err(Problem::not_found(SECTION_TARGET, &target.name));
+    }
+    if let Some(host) = set
+        .host
+        .iter()
+        .find(|host| !current.hosts.contains_key(&host.name))
+    {
+        return Err(Problem::not_found(SECTION_HOST, &host.name));
+    }
+    for grant in &set.grant {
+        let key = GrantKey {
+            host: grant.host.clone(),
+            target: grant.target.clone().unwrap_or_default(),
+            lun: grant.lun.clone(),
+        };
+        if !current.grants.contains_key(&key) {
+            return Err(Problem::not_found(SECTION_GRANT, &key.to_string()));
+        }
+    }
+    Ok(())
+}
+
+/// The objects being put together.
+struct Wanted<'a> {
+    current: &'a Objects,
+    around: &'a Surroundings,
+    after: Objects,
+    faults: Vec<Fault>,
+}
+
+impl<'a> Wanted<'a> {
+    fn new(current: &'a Objects, after: Objects, around: &'a Surroundings) -> Self {
+        Self {
+            current,
+            around,
+            after,
+            faults: Vec::new(),
+        }
+    }
+
+    fn add(mut self, set: &ObjectSet, random: Random<'_>) -> Result<Objects, Problem> {
+        self.faults = check_each(set);
+        if !self.faults.is_empty() {
+            return Err(invalid(self.faults));
+        }
+        let mut immutable = None;
+        for spec in &set.lun {
+            if let Err(problem) = self.add_lun(spec, random) {
+                immutable.get_or_insert(problem);
+            }
+        }
+        for spec in &set.target {
+            self.add_target(spec);
+        }
+        for spec in &set.host {
+            self.add_host(spec)?;
+        }
+        self.add_grants(&set.grant);
+        super::compare::check_together(&self.after, &mut self.faults);
+        if !self.faults.is_empty() {
+            return Err(invalid(self.faults));
+        }
+        if let Some(problem) = immutable {
+            return Err(problem);
+        }
+        Ok(self.after)
+    }
+
+    fn add_lun(&mut self, spec: &LunSpec, random: Random<'_>) -> Result<(), Problem> {
+        let known = self
+            .current
+            .luns
+            .get(&spec.name)
+            .or_else(|| self.current.removed.get(&spec.name));
+        let lun = if let Some(known) = known {
+            changed_lun(known, spec)?
+        } else {
+            let Some(backing) = self.backing(spec) else {
+                return Ok(());
+            };
+            let (naa, serial) = new_identity(random);
+            let block_size = spec.block_size.unwrap_or(512);
+            Lun {
+                naa,
+                serial,
+                size: spec.size,
+                block_size,
+                physical_block_size: spec.physical_block_size.unwrap_or(block_size),
+                thin: spec.thin.unwrap_or(true),
+                backing,
+            }
+        };
+        if lun.physical_block_size < lun.block_size {
+            let rule = "it is less than the logical block";
+            self.fault(SECTION_LUN, &spec.name, "physical_block_size", rule);
+        }
+        if !lun.size.bytes().is_multiple_of(u64::from(lun.block_size)) {
+            let rule = format!("not a whole number of blocks of {} bytes", lun.block_size);
+            self.fault(SECTION_LUN, &spec.name, "size", rule);
+        }
+        self.after.removed.remove(&spec.name);
+        self.after.luns.insert(spec.name.clone(), lun);
+        Ok(())
+    }
+
+    fn backing(&mut self, spec: &LunSpec) -> Option<Backing> {
+        match &spec.backend {
+            Some(BackendSpec::Memory) => return Some(Backing::Memory),
+            Some(BackendSpec::Block(path)) => return Some(Backing::Block(path.clone())),
+            None => {}
+        }
+        let pools = &self.around.pools;
+        let pool = choose(spec.pool.as_deref(), pools, "pool");
+        pool.map(Backing::Pool)
+            .map_err(|rule| self.fault(SECTION_LUN, &spec.name, "pool", rule))
+            .ok()
+    }
+
+    fn add_target(&mut self, spec: &TargetSpec) {
+        let known = self.current.targets.get(&spec.name);
+        let iqn = match (&spec.iqn, known) {
+            (Some(iqn), _) => normal_iscsi_name(iqn).unwrap_or_default(),
+            (None, Some(known)) => known.iqn.clone(),
+            (None, None) => derived_iqn(&spec.name),
+        };
+        let kept = known
+            .map(|known| known.portal_group.clone())
+            .filter(|group| {
+                spec.portal_group
+                    .as_ref()
+                    .is_none_or(|wanted| wanted == group)
+            });
+        let groups = &self.around.portal_groups;
+        let portal_group = kept.map_or_else(
+            || choose(spec.portal_group.as_deref(), groups, "portal group"),
+            Ok,
+        );
+        match portal_group {
+            Err(rule) => self.fault(SECTION_TARGET, &spec.name, "portal_group", rule),
+            Ok(portal_group) => {
+                let id = known.map_or_else(|| self.after.new_id(), |known| known.id);
+                let target = Target {
+                    id,
+                    iqn,
+                    portal_group,
+                };
+                self.after.targets.insert(spec.name.clone(), target);
+            }
+        }
+    }
+
+    fn add_host(&mut self, spec: &HostSpec) -> Result<(), Problem> {
+        let known = self.current.hosts.get(&spec.name);
+        let iqn = spec
+            .iqn
+            .iter()
+            .map(|iqn| normal_iscsi_name(iqn).unwrap_or_else(|_| iqn.clone()))
+            .collect();
+        let known_chap = known.and_then(|known| known.chap.as_ref());
+        let chap = match &spec.chap {
+            None => None,
+            Some(chap) => Some(self.chap(&spec.name, chap, known_chap)?),
+        };
+        let id = known.map_or_else(|| self.after.new_id(), |known| known.id);
+        self.after
+            .hosts
+            .insert(spec.name.clone(), Host { id, iqn, chap });
+        Ok(())
+    }
+
+    fn chap(&mut self, host: &str, spec: &ChapSpec, known: Option<&Chap>) -> Result<Chap, Problem> {
+        let keep = |wanted: &SecretSpec, known: Option<&Secret>| match (wanted, known) {
+            (SecretSpec::Value(secret), _) => Ok(secret.clone()),
+            (SecretSpec::Stored, Some(known)) => Ok(known.clone()),
+            (SecretSpec::Stored, None) => {
+                let detail = format!("host \"{host}\" has no stored secret that could stay");
+                Err(Problem::new(Code::SecretMissing, detail))
+            }
+        };
+        let secret = keep(&spec.secret, known.map(|chap| &chap.secret))?;
+        let known_mutual = known.and_then(|chap| chap.mutual.as_ref());
+        let mutual = match (&spec.mutual_user, &spec.mutual_secret) {
+            (Some(user), Some(wanted)) => Some(MutualChap {
+                user: user.clone(),
+                secret: keep(wanted, known_mutual.map(|mutual| &mutual.secret))?,
+            }),
+            _ => None,
+        };
+        if mutual
+            .as_ref()
+            .is_some_and(|mutual| mutual.secret == secret)
+        {
+            self.fault(SECTION_HOST, host, "chap.mutual_secret_file", SAME_SECRET);
+        }
+        let user = spec.user.clone();
+        Ok(Chap {
+            user,
+            secret,
+            mutual,
+        })
+    }
+
+    /// Grants that say or have their number come first, so that the others find what is left.
+    fn add_grants(&mut self, specs: &[GrantSpec]) {
+        let mut open = Vec::new();
+        let mut seen = BTreeSet::new();
+        for spec in specs {
+            let Some(key) = self.grant_key(spec) else {
+                continue;
+            };
+            if !seen.insert(key.clone()) {
+                self.fault(SECTION_GRANT, &key.to_string(), "", "it stands twice");
+            }
+            let known = self.current.grants.get(&key).map(|grant| grant.lun_id);
+            let read_only = spec.read_only;
+            match spec.lun_id.or(known) {
+                Some(lun_id) => {
+                    self.after.grants.insert(key, Grant { lun_id, read_only });
+                }
+                None => open.push((key, read_only)),
+            }
+        }
+        let mut used: BTreeMap<(String, String), Numbers> = BTreeMap::new();
+        for (key, grant) in &self.after.grants {
+            let numbers = used
+                .entry((key.host.clone(), key.target.clone()))
+                .or_default();
+            numbers.used.insert(grant.lun_id);
+        }
+        for (key, read_only) in open {
+            let numbers = used
+                .entry((key.host.clone(), key.target.clone()))
+                .or_default();
+            let Some(lun_id) = numbers.take() else {
+                self.fault(
+                    SECTION_GRANT,
+                    &key.to_string(),
+                    "lun_id",
+                    "no number is left",
+                );
+                continue;
+            };
+            self.after.grants.insert(key, Grant { lun_id, read_only });
+        }
+    }
+
+    fn grant_key(&mut self, spec: &GrantSpec) -> Option<GrantKey> {
+        let targets: Vec<&String> = self.after.targets.keys().collect();
+        let target = match (&spec.target, targets.as_slice()) {
+            (Some(target), _) => target.clone(),
+            (None, [only]) => (*only).clone(),
+            (None, many) => {
+                let name = format!("{}:?:{}", spec.host, spec.lun);
+                let rule = format!("there are {} targets; say which one", many.len());
+                self.fault(SECTION_GRANT, &name, "target", rule);
+                return None;
+            }
+        };
+        Some(GrantKey {
+            host: spec.host.clone(),
+            target,
+            lun: spec.lun.clone(),
+        })
+    }
+
+    fn fault(&mut self, section: &str, object: &str, key: &str, rule: impl Into<String>) {
+        self.faults.push(Fault::new(section, object, key, rule));
+    }
+}
+
+/// The LUN numbers of one host on one target.
+#[derive(Default)]
+struct Numbers {
+    used: BTreeSet<u16>,
+    /// All below are used.
+    next: u16,
+}
+
+impl Numbers {
+    /// The lowest free one.
+    fn take(&mut self) -> Option<u16> {
+        while self.used.contains(&self.next) {
+            self.next += 1;
+        }
+        let free = self.next;
+        (free <= LUN_ID_MAX).then(|| {
+            self.used.insert(free);
+            free
+        })
+    }
+}
+
+/// The named one, or the one called `default`, or the only one.
+fn choose(named: Option<&str>, known: &[String], what: &str) -> Result<String, String> {
+    let Some(named) = named else {
+        return match known {
+            [only] => Ok(only.clone()),
+            [] => Err(format!("node.toml has no {what}")),
+            many if many.iter().any(|name| name == "default") => Ok("default".to_owned()),
+            many => Err(format!("say which {what}: {}", many.join(", "))),
+        };
+    };
+    if known.iter().any(|name| name == named) {
+        return Ok(named.to_owned());
+    }
+    let guess = did_you_mean(named, known.iter().map(String::as_str));
+    Err(format!("node.toml has no {what} \"{named}\"{guess}"))
+}
+
+/// The known LUN with what `spec` says, which can be its size only.
+fn changed_lun(known: &Lun, spec: &LunSpec) -> Result<Lun, Problem> {
+    let refuse = |key: &str, is: &str, wanted: &str| {
+        let name = &spec.name;
+        let detail = format!("LUN \"{name}\": {key} is {is} and cannot become {wanted}");
+        Err(Problem::new(Code::Immutable, detail))
+    };
+    let number = |key: &str, is: u32, wanted: Option<u32>| match wanted {
+        Some(wanted) if wanted != is => refuse(key, &is.to_string(), &wanted.to_string()),
+        _ => Ok(()),
+    };
+    number("block_size", known.block_size, spec.block_size)?;
+    let physical = known.physical_block_size;
+    number("physical_block_size", physical, spec.physical_block_size)?;
+    if let Some(thin) = spec.thin
+        && thin != known.thin
+    {
+        refuse("thin", &known.thin.to_string(), &thin.to_string())?;
+    }
+    let wanted = match (&spec.backend, &spec.pool) {
+        (Some(BackendSpec::Memory), _) => Some(Backing::Memory),
+        (Some(BackendSpec::Block(path)), _) => Some(Backing::Block(path.clone())),
+        (None, Some(pool)) => Some(Backing::Pool(pool.clone())),
+        (None, None) => None,
+    };
+    if let Some(wanted) = wanted
+        && wanted != known.backing
+    {
+        refuse("backing", &known.backing.to_string(), &wanted.to_string())?;
+    }
+    Ok(Lun {
+        size: spec.size,
+        ..known.clone()
+    })
+}
+
+fn invalid(faults: Vec<Fault>) -> Problem {
+    let many = if faults.len() == 1 {
+        "1 rule is".to_owned()
+    } else {
+        format!("{} rules are", faults.len())
+    };
+    Problem::new(
+        Code::InvalidObjects,
+        format!("{many} broken; nothing was changed"),
+    )
+    .faults(faults)
+}
