@@ -1,0 +1,14 @@
+//! The proving ground: what says whether the rest of the program is right.
+//!
+//! * [`stamp`]: block contents that say who wrote them, where, and whether they are whole.
+//! * [`model_disk`]: which values each block may hold now, and after a power cut.
+//! * [`history`]: whether what several clients saw can have happened one command after the other.
+//!
+//! Nothing in the product depends on this crate.
+
+#[cfg(feature = "simulator")]
+pub mod history;
+#[cfg(feature = "simulator")]
+pub mod model_disk;
+#[cfg(feature = "simulator")]
+pub mod stamp;
