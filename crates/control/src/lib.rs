@@ -8,4 +8,6 @@ pub mod plan;
 pub mod problem;
 pub mod secret;
 pub mod size;
+pub mod state;
+pub mod time;
 pub mod toml_table;

@@ -1,0 +1,311 @@
+//! The stored state of a node: its identity and its objects, one file per generation.
+//!
+//! ```text
+//!   state_dir/lock                      held while a daemon runs
+//!   state_dir/objects-0000000007.json   newest generation: everything but secrets
+//!   state_dir/objects-0000000006.json   the one before; 20 are kept
+//!   state_dir/secrets-0000000004.json   CHAP secrets as of generation 4, in force until replaced
+//! ```
+//!
+//! **Contract.** [`Store::save`] answers only when the new generation survives a power cut; until then
+//! the old one does. A set that failed to load is never saved over: the store then refuses to save, and
+//! says which file is damaged and what to do.
+//!
+//! **Invariants.** I1: a secrets file is written before the objects file of its generation, so the
+//! secrets of generation g are those of the greatest number not over g. I2: numbers only grow.
+//!
+//! **Failure model.** A write that fails leaves the old generation in force; where it cannot be made
+//! certain that the new one is gone, the store refuses further saves until a restart finds out.
+
+mod document;
+
+use crate::code::Code;
+use crate::objects::Objects;
+use crate::problem::Problem;
+use crate::secret::Secret;
+use document::{Document, Secrets};
+use env::{Access, CoreHandle, Create, File, Files, OpenHow, durable};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use units::WallClock;
+
+/// Generations that are kept.
+pub const GENERATIONS_KEPT: usize = 20;
+
+/// The largest state file that is read, in bytes: ten times what 10,000 LUNs with a grant each need.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+
+const OBJECTS: &str = "objects";
+const SECRETS: &str = "secrets";
+
+/// The state directory of a running daemon.
+pub struct Store {
+    files: Rc<dyn Files>,
+    dir: PathBuf,
+    _lock: Rc<dyn File>,
+    node_id: String,
+    generation: u64,
+    /// The last number that was tried, which may be above the generation in force.
+    tried: u64,
+    secrets: Secrets,
+    /// Why nothing may be saved.
+    refusing: Option<Problem>,
+}
+
+/// A store, and what it held.
+pub struct Opened {
+    /// The store.
+    pub store: Store,
+    /// The objects; none where the newest generation is damaged.
+    pub objects: Objects,
+}
+
+impl Store {
+    /// Opens the state directory, and makes it with generation 1 where there is none.
+    ///
+    /// A damaged newest generation is not an error here: see [`Store::damage`].
+    ///
+    /// # Errors
+    /// The directory cannot be used, or another daemon uses it.
+    pub async fn open(core: &CoreHandle, dir: &Path) -> Result<Opened, Problem> {
+        let files = core.files();
+        let failed = |error: &io::Error| {
+            let detail = format!("state_dir {}: {error}", dir.display());
+            Problem::new(Code::ConfigEnvironment, detail)
+        };
+        let made = make_dir(&*files, dir).await;
+        made.map_err(|error| failed(&error))?;
+        let lock = lock(&*files, dir).await?;
+        let names = files.list(dir).await;
+        let names = names.map_err(|error| failed(&error))?;
+        let found = numbers(names.iter().map(|entry| entry.name.as_path()), OBJECTS);
+        let mut store = Self {
+            files,
+            dir: dir.to_owned(),
+            _lock: lock,
+            node_id: String::new(),
+            generation: 0,
+            tried: 0,
+            secrets: Secrets::default(),
+            refusing: None,
+        };
+        let Some(newest) = found.last().copied() else {
+            store.node_id = new_node_id(core);
+            let objects = Objects::default();
+            store.save(&objects, core.wall_clock()).await?;
+            return Ok(Opened { store, objects });
+        };
+        store.generation = newest;
+        store.tried = newest;
+        let secrets = numbers(names.iter().map(|entry| entry.name.as_path()), SECRETS);
+        let objects = match store.load(newest, &secrets).await {
+            Ok(objects) => objects,
+            Err(problem) => {
+                store.refusing = Some(problem);
+                Objects::default()
+            }
+        };
+        Ok(Opened { store, objects })
+    }
+
+    /// The node's identity: random, made once.
+    #[must_use]
+    pub fn node_id(&self) -> &str {
+        &self.node_id
+    }
+
+    /// The generation in force.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Why nothing can be saved, where that is so.
+    #[must_use]
+    pub fn damage(&self) -> Option<&Problem> {
+        self.refusing.as_ref()
+    }
+
+    /// Makes `objects` the next generation. When this returns without error they survive a power cut.
+    ///
+    /// # Errors
+    /// Nothing was saved, and the generation before is in force.
+    pub async fn save(&mut self, objects: &Objects, at: WallClock) -> Result<u64, Problem> {
+        if let Some(problem) = &self.refusing {
+            return Err(problem.clone());
+        }
+        self.tried += 1;
+        let number = self.tried;
+        let secrets = Secrets::of(objects);
+        let document = Document {
+            node_id: self.node_id.clone(),
+            generation: number,
+            written: crate::time::rfc3339(at),
+            objects: objects.clone(),
+        };
+        let written = self.write(number, &document, &secrets).await;
+        if let Err(error) = written {
+            return Err(self.undo(number, &error).await);
+        }
+        self.generation = number;
+        self.secrets = secrets;
+        self.forget_old().await;
+        Ok(number)
+    }
+
+    async fn write(&self, number: u64, document: &Document, secrets: &Secrets) -> io::Result<()> {
+        if *secrets != self.secrets {
+            let text = Secret::new(document::write(SECRETS, &secrets.to_json()?));
+            let path = self.path(SECRETS, number);
+            durable::replace_file(&*self.files, &path, text.reveal()).await?;
+        }
+        let text = document::write(OBJECTS, &serde_json::to_vec_pretty(document)?);
+        durable::replace_file(&*self.files, &self.path(OBJECTS, number), &text).await
+    }
+
+    /// After a failed write: makes certain that the new generation is not there.
+    async fn undo(&mut self, number: u64, why: &io::Error) -> Problem {
+        let dir = self.dir.display();
+        let problem = Problem::new(Code::StateNotSaved, format!("state_dir {dir}: {why}"));
+        for kind in [OBJECTS, SECRETS] {
+            let path = self.path(kind, number);
+            let temporary = durable::temporary_name(&path);
+            let gone = durable::remove_file(&*self.files, &path).await;
+            // A temporary file means nothing; it only takes space.
+            let _ = self.files.remove(&temporary).await;
+            if let Err(error) = gone {
+                let detail = format!(
+                    "state_dir {dir}: {why}; and then {}: {error}",
+                    path.display()
+                );
+                let stuck = Problem::new(Code::StateNotSaved, detail)
+                    .hint("repair the file system of the state directory, then restart the daemon");
+                self.refusing = Some(stuck.clone());
+                return stuck;
+            }
+        }
+        problem
+    }
+
+    async fn load(&mut self, number: u64, secrets: &[u64]) -> Result<Objects, Problem> {
+        let path = self.path(OBJECTS, number);
+        let text = self.read(&path, OBJECTS).await?;
+        let document: Document = serde_json::from_slice(&text)
+            .map_err(|error| self.damaged(&path, &error.to_string()))?;
+        self.node_id.clone_from(&document.node_id);
+        let mut objects = document.objects;
+        if let Some(of) = secrets.iter().rev().find(|of| **of <= number) {
+            let path = self.path(SECRETS, *of);
+            let text = Secret::new(self.read(&path, SECRETS).await?);
+            self.secrets = Secrets::from_json(text.reveal())
+                .map_err(|error| self.damaged(&path, &error.to_string()))?;
+        }
+        if let Err(host) = self.secrets.fill(&mut objects) {
+            let why = format!("the secret of host \"{host}\" is missing from the secrets files");
+            return Err(self.damaged(&path, &why));
+        }
+        // Secrets whose objects never arrived: the power went in between (I1).
+        for orphan in secrets.iter().filter(|of| **of > number) {
+            let _ = self.files.remove(&self.path(SECRETS, *orphan)).await;
+            self.tried = self.tried.max(*orphan);
+        }
+        Ok(objects)
+    }
+
+    async fn read(&self, path: &Path, kind: &str) -> Result<Vec<u8>, Problem> {
+        let text = durable::read_file(&*self.files, path, FILE_BYTES_MAX).await;
+        let text = text.map_err(|error| self.damaged(path, &error.to_string()))?;
+        document::read(kind, &text).map_err(|why| self.damaged(path, why))
+    }
+
+    fn damaged(&self, path: &Path, why: &str) -> Problem {
+        let (path, dir) = (path.display(), self.dir.display());
+        Problem::new(Code::StateDamaged, format!("{path}: {why}")).hint(format!(
+            "nothing is exported and nothing will be saved. Keep a copy of {dir}; then, to go back to \
+             the generation before, stop the daemon, move {path} elsewhere, and start it again"
+        ))
+    }
+
+    /// Old generations take space only; failing to remove them is no failure.
+    async fn forget_old(&self) {
+        let Ok(entries) = self.files.list(&self.dir).await else {
+            return;
+        };
+        let names = || entries.iter().map(|entry| entry.name.as_path());
+        let objects = numbers(names(), OBJECTS);
+        let keep_from = objects.len().saturating_sub(GENERATIONS_KEPT);
+        let (old, kept) = objects.split_at(keep_from);
+        for number in old {
+            let _ = self.files.remove(&self.path(OBJECTS, *number)).await;
+        }
+        let Some(oldest) = kept.first() else { return };
+        let secrets = numbers(names(), SECRETS);
+        let in_force = secrets.iter().rev().find(|of| *of <= oldest);
+        for number in secrets.iter().filter(|of| Some(*of) < in_force) {
+            let _ = self.files.remove(&self.path(SECRETS, *number)).await;
+        }
+    }
+
+    fn path(&self, kind: &str, number: u64) -> PathBuf {
+        self.dir.join(format!("{kind}-{number:010}.json"))
+    }
+}
+
+/// Makes a directory whose name survives a power cut, as do those of the parents that were made for it.
+pub(crate) async fn make_dir(files: &dyn Files, dir: &Path) -> io::Result<()> {
+    files.create_dir(dir).await?;
+    for parent in dir.ancestors().skip(1) {
+        let here = Path::new(".");
+        let parent = if parent.as_os_str().is_empty() {
+            here
+        } else {
+            parent
+        };
+        match files.sync_dir(parent).await {
+            // A parent that this user may not read was not made by it either.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+            done => done?,
+        }
+    }
+    Ok(())
+}
+
+async fn lock(files: &dyn Files, dir: &Path) -> Result<Rc<dyn File>, Problem> {
+    let how = OpenHow {
+        access: Access::ReadWrite,
+        create: Create::IfAbsent,
+        direct: false,
+        lock: true,
+    };
+    let path = dir.join("lock");
+    let opened = files.open(&path, how).await;
+    opened.map_err(|error| {
+        if error.kind() == io::ErrorKind::WouldBlock {
+            let detail = format!("{} is locked by another process", path.display());
+            return Problem::new(Code::AlreadyRunning, detail);
+        }
+        let detail = format!("{}: {error}", path.display());
+        Problem::new(Code::ConfigEnvironment, detail)
+    })
+}
+
+/// The numbers of the files of one kind, in order.
+fn numbers<'a>(names: impl Iterator<Item = &'a Path>, kind: &str) -> Vec<u64> {
+    let number = |name: &Path| {
+        let rest = name.to_str()?.strip_prefix(kind)?.strip_prefix('-')?;
+        rest.strip_suffix(".json")?.parse().ok()
+    };
+    let mut found: Vec<u64> = names.filter_map(number).collect();
+    found.sort_unstable();
+    found
+}
+
+fn new_node_id(core: &CoreHandle) -> String {
+    let mut bytes = [0_u8; 16];
+    core.fill_random(&mut bytes);
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod test;
