@@ -22,6 +22,7 @@ pub mod capacity;
 pub mod cdb;
 pub mod description;
 pub mod inquiry;
+pub mod mode;
 pub mod opcode;
 pub mod sense;
 pub mod status;
