@@ -24,8 +24,10 @@ pub mod description;
 pub mod inquiry;
 pub mod mode;
 pub mod opcode;
+pub mod reservation;
 pub mod sense;
 pub mod status;
+pub mod unit_attention;
 pub mod vpd;
 
 pub use cdb::{CdbError, Command};

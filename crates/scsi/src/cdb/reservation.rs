@@ -83,10 +83,13 @@ pub(crate) fn persistent_reserve_out(cdb: &[u8]) -> Result<Command, CdbError> {
     };
     let [byte2, _, _, b5] = raw.logical_block_address.get().to_be_bytes();
     let [b7, b8] = raw.length.get().to_be_bytes();
-    // spec: SPC-4 6.16.2: SCOPE and TYPE are ignored for these.
+    // spec: SPC-4 6.16.2: SCOPE and TYPE are ignored for these; a move keeps those that are held.
     let ignored = matches!(
         action,
-        PrOutAction::Register | PrOutAction::Clear | PrOutAction::RegisterAndIgnoreExistingKey
+        PrOutAction::Register
+            | PrOutAction::Clear
+            | PrOutAction::RegisterAndIgnoreExistingKey
+            | PrOutAction::RegisterAndMove
     );
     let scope_and_type = if ignored { 0 } else { byte2 };
     Ok(Command::PersistentReserveOut(PrOut {

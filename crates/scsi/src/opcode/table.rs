@@ -175,7 +175,7 @@ const ROWS: [Opcode; 65] = [
     pr_out("PERSISTENT RESERVE OUT, PREEMPT", 0x04, 0xff),
     pr_out("PERSISTENT RESERVE OUT, PREEMPT AND ABORT", 0x05, 0xff),
     pr_out("PERSISTENT RESERVE OUT, REGISTER AND IGNORE EXISTING KEY", 0x06, 0x00),
-    pr_out("PERSISTENT RESERVE OUT, REGISTER AND MOVE", 0x07, 0xff),
+    pr_out("PERSISTENT RESERVE OUT, REGISTER AND MOVE", 0x07, 0x00),
     row("EXTENDED COPY (LID1)", usage([0x83, 0x00, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, NACA]), cdb::extended_copy)
         .action(0x00).writes().seconds(60),
     receive_copy("RECEIVE COPY RESULTS, COPY STATUS", 0x00, 0xff),
