@@ -3,6 +3,7 @@
 //! * [`stamp`]: block contents that say who wrote them, where, and whether they are whole.
 //! * [`model_disk`]: which values each block may hold now, and after a power cut.
 //! * [`history`]: whether what several clients saw can have happened one command after the other.
+//! * [`tidy`]: the laws of the source tree, checked.
 //!
 //! Nothing in the product depends on this crate.
 
@@ -12,3 +13,4 @@ pub mod history;
 pub mod model_disk;
 #[cfg(feature = "simulator")]
 pub mod stamp;
+pub mod tidy;
