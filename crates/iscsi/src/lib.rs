@@ -22,19 +22,25 @@
     not(test),
     deny(clippy::indexing_slicing, clippy::arithmetic_side_effects)
 )]
-#![allow(dead_code, reason = "the machine behind the interface lands next")]
-
 pub mod bhs;
 pub mod chap;
+pub mod command_window;
+pub mod data_sequence;
 pub mod digest;
 pub mod discovery;
+pub mod negotiation;
 pub mod target;
+pub mod text;
 
 mod ids;
+mod keepalive;
 mod login_status;
 mod parameters;
+mod r2t;
 mod receive;
 mod serial;
+mod status_numbering;
+mod task_table;
 mod transmit;
 mod violation;
 

@@ -178,19 +178,23 @@ impl Receiver {
         Ok(HeaderProgress::Complete)
     }
 
-    /// `filled` is the next piece of payload. True: the PDU is whole.
-    pub(crate) fn data(&mut self, filled: &[u8]) -> bool {
+    /// Data segments carry digests.
+    pub(crate) fn digests_data(&self) -> bool {
+        self.data_digest
+    }
+
+    /// The next piece of payload, for its digest.
+    pub(crate) fn digest_data(&mut self, filled: &[u8]) {
+        self.running.update(filled);
+    }
+
+    /// The next `bytes` bytes of payload have come. True: the PDU is whole.
+    pub(crate) fn data(&mut self, bytes: usize) -> bool {
         let Place::Data { left } = self.place else {
             panic!("the driver filled data where {:?} was wanted", self.want());
         };
-        assert!(
-            filled.len() <= left,
-            "the driver fills no more than was wanted"
-        );
-        if self.data_digest {
-            self.running.update(filled);
-        }
-        let left = left.saturating_sub(filled.len());
+        assert!(bytes <= left, "the driver fills no more than was wanted");
+        let left = left.saturating_sub(bytes);
         if left > 0 {
             self.place = Place::Data { left };
             return false;
