@@ -1,0 +1,196 @@
+//! Text in full feature phase: SendTargets, and declarations that may change.
+//!
+//! One exchange at a time, as the standard has it; text both ways may be a chain of PDUs.
+//!
+//! Spec: RFC 7143 11.10 "Text Request", 11.11 "Text Response", appendix C "SendTargets Operation".
+
+use super::event::{Event, SendTargets, SessionType};
+use super::full_feature::{ExchangeKind, FullFeature};
+use super::link::Link;
+use crate::bhs::{TextRequest, TextResponse};
+use crate::discovery::{self, TargetRecord};
+use crate::ids::{Itt, Lun, Ttt};
+use crate::negotiation::{Negotiation, Phase, Reply, find};
+use crate::parameters::Offer;
+use crate::text::{self, TextBuffer};
+use units::Buf;
+
+/// Most text of one chain of requests in full feature phase, in bytes.
+const TEXT_BYTES_MAX: usize = 64 << 10;
+
+/// A text exchange that is under way.
+pub(super) struct TextExchange {
+    ttt: Ttt,
+    lun: Lun,
+    incoming: TextBuffer,
+    /// What is still to be said.
+    outgoing: Vec<u8>,
+    /// The initiator has nothing more to say (F).
+    last: bool,
+}
+
+impl FullFeature {
+    /// One Text Request, in its turn.
+    pub(super) fn text_request(&mut self, request: &TextRequest, segment: &[u8], link: &mut Link) {
+        self.open_exchange(request.itt, ExchangeKind::Text, request.immediate);
+        let fresh = match (&self.text, request.ttt) {
+            (Some(exchange), Some(ttt)) => exchange.ttt != ttt,
+            (None, _) | (Some(_), None) => true,
+        };
+        let mut exchange = match self.text.take() {
+            Some(exchange) if !fresh => exchange,
+            Some(_) | None => TextExchange {
+                ttt: self.new_ttt(),
+                lun: request.lun,
+                incoming: TextBuffer::new(TEXT_BYTES_MAX),
+                outgoing: Vec::new(),
+                last: false,
+            },
+        };
+        exchange.last = request.last;
+        if !exchange.outgoing.is_empty() && segment.is_empty() {
+            self.say(request.itt, exchange, link);
+            return;
+        }
+        exchange.outgoing.clear();
+        if exchange.incoming.append(segment).is_err() {
+            text::push(&mut exchange.outgoing, "SendTargets", "Reject");
+            exchange.incoming.take();
+            self.say(request.itt, exchange, link);
+            return;
+        }
+        if request.continues {
+            self.send_text(request.itt, &exchange, Vec::new(), false, false, link);
+            self.text = Some(exchange);
+            return;
+        }
+        let text = exchange.incoming.take();
+        match self.answer_text(&text, &mut exchange.outgoing, link) {
+            Some(scope) => {
+                self.text = Some(exchange);
+                link.event(Event::SendTargets {
+                    itt: request.itt,
+                    scope,
+                });
+            }
+            None => self.say(request.itt, exchange, link),
+        }
+    }
+
+    /// Answers what can be answered here; SendTargets is the owner's.
+    fn answer_text(
+        &mut self,
+        text: &[u8],
+        out: &mut Vec<u8>,
+        link: &mut Link,
+    ) -> Option<SendTargets> {
+        let Ok(pairs) = text::pairs(text) else {
+            // Not pairs at all: say so in the only way that text has.
+            text::push(out, "SendTargets", "Reject");
+            return None;
+        };
+        let discovery = self.session.session_type == SessionType::Discovery;
+        let mut negotiation = Negotiation::new(Offer::default(), discovery);
+        let mut scope = None;
+        for (name, value) in pairs {
+            if name == "SendTargets" {
+                scope = self.send_targets_scope(value);
+                if scope.is_none() {
+                    text::push(out, name, "Reject");
+                }
+                continue;
+            }
+            let known = find(name);
+            if known.is_some_and(|key| key.phase != Phase::Any) {
+                text::push(out, name, "Reject");
+                continue;
+            }
+            match negotiation.answer(name, value) {
+                Ok(Reply::Silent) if name == "MaxRecvDataSegmentLength" => {
+                    self.parameters.peer_max_recv_data_segment_length =
+                        negotiation.parameters().peer_max_recv_data_segment_length;
+                    link.event(Event::ParametersChanged);
+                }
+                Ok(Reply::Silent) => {}
+                Ok(Reply::Value(reply)) => text::push(out, name, &reply),
+                Err(_) => text::push(out, name, "Reject"),
+            }
+        }
+        scope
+    }
+
+    /// What SendTargets may ask for in this session.
+    fn send_targets_scope(&self, value: &str) -> Option<SendTargets> {
+        match (self.session.session_type, value) {
+            (SessionType::Discovery, "All") => Some(SendTargets::All),
+            (SessionType::Discovery, "") => None,
+            (SessionType::Discovery, name) => Some(SendTargets::One(name.into())),
+            (SessionType::Normal, value) => {
+                let own = self.session.target_name.as_ref()?;
+                (value.is_empty() || value == own).then(|| SendTargets::One(own.clone()))
+            }
+        }
+    }
+
+    pub(super) fn send_targets_response(
+        &mut self,
+        itt: Itt,
+        targets: &[TargetRecord],
+        link: &mut Link,
+    ) {
+        let waits = self
+            .exchanges
+            .iter()
+            .any(|open| open.itt == itt && open.kind == ExchangeKind::Text);
+        if !waits {
+            return;
+        }
+        if let Some(mut exchange) = self.text.take() {
+            exchange
+                .outgoing
+                .extend_from_slice(&discovery::encode(targets));
+            self.say(itt, exchange, link);
+        }
+    }
+
+    /// Sends as much as one PDU holds; the initiator asks for the rest.
+    fn say(&mut self, itt: Itt, mut exchange: TextExchange, link: &mut Link) {
+        let limit = self.parameters.peer_max_recv_data_segment_length as usize;
+        if exchange.outgoing.len() > limit {
+            let rest = exchange.outgoing.split_off(limit);
+            let part = core::mem::replace(&mut exchange.outgoing, rest);
+            self.send_text(itt, &exchange, part, false, true, link);
+            self.text = Some(exchange);
+            return;
+        }
+        let part = core::mem::take(&mut exchange.outgoing);
+        let last = exchange.last;
+        self.send_text(itt, &exchange, part, last, false, link);
+        if !last {
+            self.text = Some(exchange);
+        }
+    }
+
+    fn send_text(
+        &mut self,
+        itt: Itt,
+        exchange: &TextExchange,
+        part: Vec<u8>,
+        last: bool,
+        continues: bool,
+        link: &mut Link,
+    ) {
+        self.close_exchange(itt, ExchangeKind::Text);
+        let window = self.window();
+        let pdu = TextResponse {
+            last,
+            continues,
+            data_segment_length: 0,
+            lun: exchange.lun,
+            itt,
+            ttt: (!last).then_some(exchange.ttt),
+            numbers: link.numbers(window),
+        };
+        link.send(pdu.write(), Buf::from(part));
+    }
+}
