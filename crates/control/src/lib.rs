@@ -1,7 +1,19 @@
 //! Objects, their stored state, plans, the HTTP API and metrics, and the node that ties them together.
+//!
+//! ```text
+//!   node.toml --config        objects.toml --objects
+//!        |                          |
+//!        v                          v
+//!      node <---- controller <--- plan      api (own thread) --- handle ---> controller
+//!        |            |
+//!     engine        state
+//! ```
 
 pub mod code;
 pub mod config;
+pub mod controller;
+pub mod engine;
+pub mod metrics;
 pub mod name;
 pub mod objects;
 pub mod plan;
@@ -11,3 +23,4 @@ pub mod size;
 pub mod state;
 pub mod time;
 pub mod toml_table;
+pub mod view;

@@ -1,0 +1,251 @@
+//! The one place that changes objects: plan, prepare, store, adopt.
+//!
+//! It lives on core 0. The API's thread reaches it through a [`Handle`], which posts jobs; a job whose
+//! client has gone away still runs to its end.
+//!
+//! **Invariants.** I1: changes run one after the other. I2: what is published is what is stored, except
+//! between the store's answer and `adopt`'s. I3: with damaged state nothing is exported or changed.
+
+use crate::code::Code;
+use crate::config::Config;
+use crate::engine::Engine;
+use crate::objects::{ObjectSet, Objects, export};
+use crate::plan::{Edit, SessionBrief, Surroundings, lun_changes, plan};
+use crate::problem::Problem;
+use crate::state::Store;
+use crate::view::Outcome;
+use env::{CoreHandle, LocalFuture};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use tokio::sync::{Mutex, mpsc, oneshot};
+use units::WallClock;
+
+/// How a change is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct How {
+    /// Do it although sessions are disturbed or data is lost.
+    pub force: bool,
+    /// Only tell what would be done.
+    pub dry_run: bool,
+}
+
+/// The controller of a node.
+pub struct Controller {
+    pub(crate) core: CoreHandle,
+    pub(crate) engine: Rc<dyn Engine>,
+    pub(crate) config: Config,
+    pub(crate) started: WallClock,
+    pub(crate) node_id: String,
+    pub(crate) api: RefCell<Vec<String>>,
+    store: Mutex<Store>,
+    objects: RefCell<Rc<Objects>>,
+    generation: Cell<u64>,
+    damage: Option<Problem>,
+    stopping: Cell<bool>,
+}
+
+impl Controller {
+    /// Opens the state and starts the engine with it. Damaged state is no error: see
+    /// [`Controller::damage`].
+    ///
+    /// # Errors
+    /// The state directory, a pool or a portal cannot be had.
+    pub async fn start(
+        core: CoreHandle,
+        config: Config,
+        engine: Rc<dyn Engine>,
+    ) -> Result<Rc<Self>, Problem> {
+        let opened = Store::open(&core, &config.state_dir).await?;
+        let objects = Rc::new(opened.objects);
+        let damage = opened.store.damage().cloned();
+        match &damage {
+            None => engine.start(Rc::clone(&objects)).await?,
+            Some(problem) => tracing::error!(code = %problem.code, "{problem}"),
+        }
+        Ok(Rc::new(Self {
+            started: core.wall_clock(),
+            node_id: opened.store.node_id().to_owned(),
+            generation: Cell::new(opened.store.generation()),
+            store: Mutex::new(opened.store),
+            objects: RefCell::new(objects),
+            api: RefCell::default(),
+            damage,
+            stopping: Cell::new(false),
+            core,
+            engine,
+            config,
+        }))
+    }
+
+    /// The objects that are in force.
+    #[must_use]
+    pub fn objects(&self) -> Rc<Objects> {
+        Rc::clone(&self.objects.borrow())
+    }
+
+    /// The generation that is in force.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.generation.get()
+    }
+
+    /// Why nothing is exported, where that is so.
+    #[must_use]
+    pub fn damage(&self) -> Option<&Problem> {
+        self.damage.as_ref()
+    }
+
+    /// It takes no more changes.
+    #[must_use]
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.get()
+    }
+
+    /// Where the API listens, for `status`.
+    pub fn set_api(&self, addresses: Vec<String>) {
+        *self.api.borrow_mut() = addresses;
+    }
+
+    /// The wanted set that leads to the objects that are in force.
+    ///
+    /// # Errors
+    /// The state is damaged, so there is no truth to export.
+    pub fn export(&self) -> Result<ObjectSet, Problem> {
+        match &self.damage {
+            Some(problem) => Err(problem.clone()),
+            None => Ok(export(&self.objects())),
+        }
+    }
+
+    /// Makes a change, or tells what it would do.
+    ///
+    /// # Errors
+    /// Nothing was changed, except with [`Code::PartlyDone`].
+    pub async fn edit(&self, edit: &Edit, how: How) -> Result<Outcome, Problem> {
+        let mut store = self.store.lock().await;
+        if self.stopping.get() {
+            return Err(Problem::new(Code::Stopping, "the daemon is stopping"));
+        }
+        if let Some(problem) = &self.damage {
+            return Err(problem.clone());
+        }
+        let current = self.objects();
+        let around = self.surroundings().await;
+        let random = &mut |bytes: &mut [u8]| self.core.fill_random(bytes);
+        let plan = plan(&current, edit, &around, random)?;
+        let refusal = plan.refusal();
+        let mut outcome = Outcome {
+            changed: false,
+            generation: self.generation.get(),
+            actions: plan.actions,
+            refusal: None,
+        };
+        if how.dry_run {
+            outcome.refusal = refusal.map(|problem| problem.to_string());
+            return Ok(outcome);
+        }
+        if let Some(refusal) = refusal
+            && !how.force
+        {
+            return Err(refusal);
+        }
+        if plan.after == *current {
+            return Ok(outcome);
+        }
+        let after = Rc::new(plan.after);
+        let changes = Rc::new(lun_changes(&current, &after));
+        self.engine.prepare(Rc::clone(&changes)).await?;
+        match store.save(&after, self.core.wall_clock()).await {
+            Ok(generation) => self.generation.set(generation),
+            Err(problem) => {
+                self.engine.abandon(changes).await;
+                return Err(problem);
+            }
+        }
+        *self.objects.borrow_mut() = Rc::clone(&after);
+        outcome.changed = true;
+        outcome.generation = self.generation.get();
+        for action in &outcome.actions {
+            tracing::info!(generation = outcome.generation, "{action}");
+        }
+        self.engine.adopt(after, changes).await?;
+        Ok(outcome)
+    }
+
+    /// Ends all work: no more changes, then the engine stops.
+    pub async fn stop(&self) {
+        self.stopping.set(true);
+        // A change that has begun is finished first.
+        let _store = self.store.lock().await;
+        self.engine.stop().await;
+    }
+
+    async fn surroundings(&self) -> Surroundings {
+        let sessions = self.engine.sessions().await;
+        let mut briefs: Vec<SessionBrief> = sessions.iter().map(|facts| facts.brief()).collect();
+        briefs.sort();
+        Surroundings {
+            pools: self
+                .config
+                .pools
+                .iter()
+                .map(|pool| pool.name.clone())
+                .collect(),
+            portal_groups: self
+                .config
+                .portal_groups
+                .iter()
+                .map(|group| group.name.clone())
+                .collect(),
+            sessions: briefs,
+        }
+    }
+}
+
+type Job = Box<dyn FnOnce(&Rc<Controller>) + Send>;
+
+/// The way to a controller from other threads.
+#[derive(Clone)]
+pub struct Handle(mpsc::UnboundedSender<Job>);
+
+impl Handle {
+    /// A handle, and the task that serves it; it runs on the controller's core until the last handle is
+    /// gone.
+    #[must_use]
+    pub fn new(controller: Rc<Controller>) -> (Self, LocalFuture<()>) {
+        let (sender, mut jobs) = mpsc::unbounded_channel::<Job>();
+        let serve = async move {
+            while let Some(job) = jobs.recv().await {
+                job(&controller);
+            }
+        };
+        (Self(sender), Box::pin(serve))
+    }
+
+    /// Runs `work` on the controller's core and waits for its answer.
+    ///
+    /// # Errors
+    /// The core is gone.
+    pub async fn call<T, W>(&self, work: W) -> Result<T, Problem>
+    where
+        T: Send + 'static,
+        W: FnOnce(Rc<Controller>) -> LocalFuture<T> + Send + 'static,
+    {
+        let (answer, answered) = oneshot::channel();
+        let job: Job = Box::new(move |controller| {
+            let running = work(Rc::clone(controller));
+            controller.core.spawn(Box::pin(async move {
+                // The client may have gone; the work is done all the same.
+                drop(answer.send(running.await));
+            }));
+        });
+        let stopped = || Problem::new(Code::Stopping, "the daemon has stopped");
+        self.0.send(job).map_err(|_| stopped())?;
+        answered.await.map_err(|_| stopped())
+    }
+}
+
+mod read;
+
+#[cfg(test)]
+pub(crate) mod test;

@@ -1,0 +1,283 @@
+//! What the controller tells: status, objects with their running state, metrics.
+
+use super::Controller;
+use crate::engine::{LunFacts, LunState, PortalFacts, SessionFacts};
+use crate::metrics;
+use crate::objects::{
+    GrantKey, Lun, Objects, SECTION_GRANT, SECTION_HOST, SECTION_LUN, SECTION_TARGET,
+};
+use crate::problem::Problem;
+use crate::time::rfc3339;
+use crate::view::{ChapView, Counts, GrantView, Health, HostView, LunView, StatusView, TargetView};
+use std::collections::BTreeMap;
+
+/// Below this share of free space a pool needs a look: one part in so many.
+const POOL_LOW_SHARE: u64 = 10;
+
+impl Controller {
+    /// How the node is.
+    pub async fn status(&self) -> StatusView {
+        let objects = self.objects();
+        let facts = self.engine.luns().await;
+        let portals = self.engine.portals().await;
+        let pools = self.engine.pools().await;
+        let sessions = self.engine.sessions().await.len();
+        let mut problems: Vec<String> =
+            self.damage().map(ToString::to_string).into_iter().collect();
+        let mut offline = 0;
+        for (name, lun) in &objects.luns {
+            if let Some(LunState::Offline(reason)) = facts.get(&lun.naa).map(|facts| &facts.state) {
+                offline += 1;
+                problems.push(format!("LUN {name} is offline: {reason}"));
+            }
+        }
+        for portal in &portals {
+            if let Some(problem) = &portal.problem {
+                problems.push(format!(
+                    "portal {} does not listen: {problem}",
+                    portal.address
+                ));
+            }
+        }
+        for pool in &pools {
+            if let Some(problem) = &pool.problem {
+                problems.push(format!("pool {} cannot be used: {problem}", pool.name));
+            } else if pool.available < pool.total / POOL_LOW_SHARE {
+                let share = pool.available.saturating_mul(100) / pool.total.max(1);
+                problems.push(format!("pool {} has only {share} % free space", pool.name));
+            }
+        }
+        problems.extend(self.engine.notices());
+        let health = match (&self.damage(), problems.is_empty()) {
+            (Some(_), _) => Health::Damaged,
+            (None, false) => Health::Degraded,
+            (None, true) => Health::Ok,
+        };
+        StatusView {
+            health,
+            problems,
+            node: self.config.node_name.clone(),
+            node_id: self.node_id.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            started: rfc3339(self.started),
+            generation: self.generation(),
+            portals,
+            api: self.api.borrow().clone(),
+            pools,
+            counts: Counts {
+                luns: objects.luns.len(),
+                luns_offline: offline,
+                luns_removed: objects.removed.len(),
+                targets: objects.targets.len(),
+                hosts: objects.hosts.len(),
+                grants: objects.grants.len(),
+                sessions,
+            },
+        }
+    }
+
+    /// The LUNs; with `removed`, those that were removed and keep their data instead.
+    pub async fn luns(&self, removed: bool) -> Vec<LunView> {
+        let objects = self.objects();
+        if removed {
+            let luns = objects.removed.iter();
+            return luns
+                .map(|(name, lun)| lun_view(&objects, name, lun, None))
+                .collect();
+        }
+        let facts = self.engine.luns().await;
+        let luns = objects.luns.iter();
+        luns.map(|(name, lun)| lun_view(&objects, name, lun, facts.get(&lun.naa)))
+            .collect()
+    }
+
+    /// One LUN, in service or removed.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub async fn lun(&self, name: &str) -> Result<LunView, Problem> {
+        let mut all = self.luns(false).await;
+        all.extend(self.luns(true).await);
+        let found = all.into_iter().find(|lun| lun.name == name);
+        found.ok_or_else(|| Problem::not_found(SECTION_LUN, name))
+    }
+
+    /// The targets.
+    pub async fn targets(&self) -> Vec<TargetView> {
+        let portals = self.engine.portals().await;
+        let sessions = self.engine.sessions().await;
+        let objects = self.objects();
+        let view = |(name, target): (&String, &crate::objects::Target)| {
+            let of_group = |portal: &&PortalFacts| {
+                portal.group == target.portal_group && portal.problem.is_none()
+            };
+            let of_target = |session: &&SessionFacts| session.target.as_ref() == Some(name);
+            TargetView {
+                name: name.clone(),
+                iqn: target.iqn.clone(),
+                portal_group: target.portal_group.clone(),
+                portals: portals
+                    .iter()
+                    .filter(of_group)
+                    .map(|portal| portal.address.clone())
+                    .collect(),
+                sessions: sessions.iter().filter(of_target).count(),
+            }
+        };
+        objects.targets.iter().map(view).collect()
+    }
+
+    /// One target.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub async fn target(&self, name: &str) -> Result<TargetView, Problem> {
+        let found = self
+            .targets()
+            .await
+            .into_iter()
+            .find(|target| target.name == name);
+        found.ok_or_else(|| Problem::not_found(SECTION_TARGET, name))
+    }
+
+    /// The hosts.
+    pub async fn hosts(&self) -> Vec<HostView> {
+        let sessions = self.engine.sessions().await;
+        let objects = self.objects();
+        let view = |(name, host): (&String, &crate::objects::Host)| HostView {
+            name: name.clone(),
+            iqn: host.iqn.clone(),
+            chap: host.chap.as_ref().map(|chap| ChapView {
+                user: chap.user.clone(),
+                mutual_user: chap.mutual.as_ref().map(|mutual| mutual.user.clone()),
+            }),
+            sessions: sessions
+                .iter()
+                .filter(|session| session.host == *name)
+                .count(),
+        };
+        objects.hosts.iter().map(view).collect()
+    }
+
+    /// One host.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub async fn host(&self, name: &str) -> Result<HostView, Problem> {
+        let found = self
+            .hosts()
+            .await
+            .into_iter()
+            .find(|host| host.name == name);
+        found.ok_or_else(|| Problem::not_found(SECTION_HOST, name))
+    }
+
+    /// The grants.
+    #[must_use]
+    pub fn grants(&self) -> Vec<GrantView> {
+        let objects = self.objects();
+        let view = |(key, grant): (&GrantKey, &crate::objects::Grant)| GrantView {
+            name: key.to_string(),
+            host: key.host.clone(),
+            target: key.target.clone(),
+            lun: key.lun.clone(),
+            lun_id: grant.lun_id,
+            read_only: grant.read_only,
+        };
+        objects.grants.iter().map(view).collect()
+    }
+
+    /// One grant.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub fn grant(&self, name: &str) -> Result<GrantView, Problem> {
+        let found = self.grants().into_iter().find(|grant| grant.name == name);
+        found.ok_or_else(|| Problem::not_found(SECTION_GRANT, name))
+    }
+
+    /// The sessions, by number.
+    pub async fn sessions(&self) -> Vec<SessionFacts> {
+        let mut sessions = self.engine.sessions().await;
+        sessions.sort_by_key(|session| session.id);
+        sessions
+    }
+
+    /// One session.
+    ///
+    /// # Errors
+    /// There is none of this number.
+    pub async fn session(&self, id: u64) -> Result<SessionFacts, Problem> {
+        let found = self
+            .sessions()
+            .await
+            .into_iter()
+            .find(|session| session.id == id);
+        found.ok_or_else(|| Problem::not_found("session", &id.to_string()))
+    }
+
+    /// Ends a session.
+    ///
+    /// # Errors
+    /// There is none of this number.
+    pub async fn drop_session(&self, id: u64) -> Result<(), Problem> {
+        if self.engine.drop_session(id).await {
+            tracing::info!(session = id, "session dropped by request");
+            return Ok(());
+        }
+        Err(Problem::not_found("session", &id.to_string()))
+    }
+
+    /// The metrics in the Prometheus text format.
+    pub async fn metrics(&self) -> String {
+        let facts = self.engine.luns().await;
+        let sessions = self.engine.sessions().await;
+        let pools = self.engine.pools().await;
+        let logins = self.engine.logins().await;
+        let objects = self.objects();
+        let luns: BTreeMap<&str, &LunFacts> = objects
+            .luns
+            .iter()
+            .filter_map(|(name, lun)| Some((name.as_str(), facts.get(&lun.naa)?)))
+            .collect();
+        metrics::text(&metrics::Sample {
+            generation: self.generation(),
+            luns,
+            sessions: &sessions,
+            pools: &pools,
+            logins: &logins,
+            objects: &objects,
+        })
+    }
+}
+
+fn lun_view(objects: &Objects, name: &str, lun: &Lun, facts: Option<&LunFacts>) -> LunView {
+    let removed = objects.removed.contains_key(name);
+    let (state, reason) = match facts {
+        Some(facts) => LunView::state_of(&facts.state),
+        None if removed => ("removed".to_owned(), None),
+        None => (
+            "offline".to_owned(),
+            Some("the node does not serve it".to_owned()),
+        ),
+    };
+    LunView {
+        name: name.to_owned(),
+        state,
+        reason,
+        size: lun.size,
+        block_size: lun.block_size,
+        physical_block_size: lun.physical_block_size,
+        thin: lun.thin,
+        backing: lun.backing.to_string(),
+        naa: lun.naa.clone(),
+        serial: lun.serial.clone(),
+        allocated: facts.and_then(|facts| facts.allocated),
+        grants: objects
+            .grants_of_lun(name)
+            .map(ToString::to_string)
+            .collect(),
+        in_flight: facts.map_or(0, |facts| facts.in_flight),
+        ops: facts.map(|facts| facts.ops.clone()).unwrap_or_default(),
+    }
+}

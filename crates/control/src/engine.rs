@@ -1,0 +1,211 @@
+//! What the control side asks of the data plane, and what it is told.
+//!
+//! **Contract.** One change at a time: `prepare`, then either `abandon` or, once the change is stored,
+//! `adopt`. What `prepare` did is invisible to hosts; `adopt` answers when every core has the change.
+//! A LUN whose backing is missing is no error anywhere: it is there, offline, with the reason.
+
+use crate::objects::Objects;
+use crate::plan::{LunChanges, SessionBrief};
+use crate::problem::Problem;
+use env::LocalFuture;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// The data plane of a node, driven from core 0.
+pub trait Engine {
+    /// Opens the LUNs, publishes targets, hosts and grants on every core, and listens.
+    ///
+    /// # Errors
+    /// A portal or a pool cannot be had: the daemon does not start.
+    fn start(&self, objects: Rc<Objects>) -> LocalFuture<Result<(), Problem>>;
+
+    /// Does what a change needs and may fail at: makes storage, opens LUNs, grows. Undoes it where it
+    /// fails.
+    ///
+    /// # Errors
+    /// The backing cannot be made, opened or grown; nothing is changed then.
+    fn prepare(&self, changes: Rc<LunChanges>) -> LocalFuture<Result<(), Problem>>;
+
+    /// Undoes what `prepare` did.
+    fn abandon(&self, changes: Rc<LunChanges>) -> LocalFuture<()>;
+
+    /// Brings a stored change into force on every core, takes retired LUNs out of service, shrinks, and
+    /// destroys what is purged.
+    ///
+    /// # Errors
+    /// Part of it could not be done; the rest is.
+    fn adopt(
+        &self,
+        objects: Rc<Objects>,
+        changes: Rc<LunChanges>,
+    ) -> LocalFuture<Result<(), Problem>>;
+
+    /// Takes no more work, answers what is in flight, flushes, and ends the sessions.
+    fn stop(&self) -> LocalFuture<()>;
+
+    /// The LUNs in service, by NAA identifier.
+    fn luns(&self) -> LocalFuture<BTreeMap<String, LunFacts>>;
+
+    /// The sessions that are logged in.
+    fn sessions(&self) -> LocalFuture<Vec<SessionFacts>>;
+
+    /// Ends a session; `false` where there is none of this number.
+    fn drop_session(&self, id: u64) -> LocalFuture<bool>;
+
+    /// The last logins that were refused, newest first.
+    fn refusals(&self) -> LocalFuture<Vec<RefusalFacts>>;
+
+    /// Where it listens.
+    fn portals(&self) -> LocalFuture<Vec<PortalFacts>>;
+
+    /// The space of the pools.
+    fn pools(&self) -> LocalFuture<Vec<PoolFacts>>;
+
+    /// What the administrator should know, such as a driver that is not available.
+    fn notices(&self) -> Vec<String>;
+
+    /// Logins since the start, by result: `accepted`, or the code of the refusal.
+    fn logins(&self) -> LocalFuture<BTreeMap<String, u64>>;
+}
+
+/// Whether a LUN serves.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[serde(rename_all = "snake_case")]
+pub enum LunState {
+    /// It serves.
+    Online,
+    /// It does not, and why.
+    Offline(String),
+}
+
+/// The upper bounds of latency buckets, in microseconds.
+pub const LATENCY_BOUNDS_US: [u64; 12] = [
+    50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 250_000, 1_000_000, 10_000_000,
+];
+
+/// One kind of operation of a LUN since the daemon started.
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+pub struct OpFacts {
+    /// How many.
+    pub ops: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// How many took at most so long as the bound of the same place in [`LATENCY_BOUNDS_US`], not
+    /// counted in the buckets before; one more for the rest. Empty where latency is not measured.
+    pub latency_buckets: Vec<u64>,
+    /// The sum of their latencies in microseconds.
+    pub latency_us_sum: u64,
+}
+
+/// What is known of a LUN in service.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct LunFacts {
+    /// Whether it serves.
+    pub state: LunState,
+    /// By operation: `read`, `write`, `unmap`, `flush`, `caw`, `other`.
+    pub ops: BTreeMap<String, OpFacts>,
+    /// Commands in flight.
+    pub in_flight: u64,
+    /// Commands that ended with another status than GOOD, by status and sense (`check 3/11/00`).
+    pub statuses: BTreeMap<String, u64>,
+    /// Bytes that its storage takes, where that is known.
+    pub allocated: Option<u64>,
+}
+
+/// A session.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct SessionFacts {
+    /// Its number.
+    pub id: u64,
+    /// The host that it belongs to.
+    pub host: String,
+    /// The initiator's iSCSI name.
+    pub initiator: String,
+    /// The target; absent in a discovery session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// The initiator's address.
+    pub from: String,
+    /// The portal's address.
+    pub portal: String,
+    /// The core that serves it.
+    pub core: u16,
+    /// When it logged in (RFC 3339).
+    pub since: String,
+    /// Bytes from the initiator.
+    pub bytes_in: u64,
+    /// Bytes to the initiator.
+    pub bytes_out: u64,
+    /// Commands in flight.
+    pub in_flight: u64,
+    /// What was negotiated, by the standard's names.
+    pub keys: BTreeMap<String, String>,
+}
+
+impl SessionFacts {
+    /// As a plan needs it.
+    #[must_use]
+    pub fn brief(&self) -> SessionBrief {
+        SessionBrief {
+            id: self.id,
+            host: self.host.clone(),
+            initiator: self.initiator.clone(),
+            target: self.target.clone(),
+        }
+    }
+}
+
+/// A login that was refused.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct RefusalFacts {
+    /// When (RFC 3339).
+    pub at: String,
+    /// The initiator's name, where it said one.
+    pub initiator: String,
+    /// Its address.
+    pub from: String,
+    /// The target that it asked for; empty for discovery.
+    pub target: String,
+    /// The portal's address.
+    pub portal: String,
+    /// The catalogue's code.
+    pub code: crate::code::Code,
+    /// Status class and detail on the wire, such as `0202`.
+    pub status: String,
+    /// The reason in words.
+    pub reason: String,
+}
+
+/// A place where the node listens.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Debug)]
+pub struct PortalFacts {
+    /// The portal group.
+    pub group: String,
+    /// Its tag.
+    pub tag: u16,
+    /// The address with the real port.
+    pub address: String,
+    /// The interface that is followed, where one is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interface: Option<String>,
+    /// Why it does not listen, where it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// The space of a pool, in bytes.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct PoolFacts {
+    /// Its name.
+    pub name: String,
+    /// Its path.
+    pub path: String,
+    /// All of it.
+    pub total: u64,
+    /// What may still be used.
+    pub available: u64,
+    /// Why it cannot be used, where it cannot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}

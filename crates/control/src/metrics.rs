@@ -1,0 +1,261 @@
+//! The metrics in the Prometheus text format (version 0.0.4).
+//!
+//! Labels are names that the administrator chose, never what an initiator says, so the number of series
+//! is bounded by the objects; and by [`SERIES_MAX`] a family, whatever happens.
+
+use crate::engine::{LATENCY_BOUNDS_US, LunFacts, LunState, OpFacts, PoolFacts, SessionFacts};
+use crate::objects::Objects;
+use std::collections::BTreeMap;
+use std::fmt::{Display, Write as _};
+
+/// The most series that one family shows; the rest is counted in
+/// `causeway_metrics_series_dropped`.
+pub const SERIES_MAX: usize = 200_000;
+
+/// What there is to tell.
+pub(crate) struct Sample<'a> {
+    pub(crate) generation: u64,
+    pub(crate) luns: BTreeMap<&'a str, &'a LunFacts>,
+    pub(crate) sessions: &'a [SessionFacts],
+    pub(crate) pools: &'a [PoolFacts],
+    pub(crate) logins: &'a BTreeMap<String, u64>,
+    pub(crate) objects: &'a Objects,
+}
+
+pub(crate) fn text(sample: &Sample<'_>) -> String {
+    let mut out = Text::default();
+    out.family("causeway_build_info", "gauge", "The daemon's version");
+    out.series(
+        "causeway_build_info",
+        &[("version", env!("CARGO_PKG_VERSION"))],
+        1,
+    );
+    out.family(
+        "causeway_config_generation",
+        "gauge",
+        "Generation of the stored objects",
+    );
+    out.series("causeway_config_generation", &[], sample.generation);
+    luns(&mut out, &sample.luns);
+    statuses(&mut out, &sample.luns);
+    sessions(&mut out, sample);
+    out.family("causeway_login_total", "counter", "Logins by result");
+    for (result, count) in sample.logins {
+        let code = if result == "accepted" { "" } else { result };
+        let result = if result == "accepted" {
+            "accepted"
+        } else {
+            "refused"
+        };
+        out.series(
+            "causeway_login_total",
+            &[("result", result), ("code", code)],
+            count,
+        );
+    }
+    pools(&mut out, sample.pools);
+    out.family(
+        "causeway_metrics_series_dropped",
+        "gauge",
+        "Series left out because there are too many",
+    );
+    let dropped = out.dropped;
+    out.series("causeway_metrics_series_dropped", &[], dropped);
+    out.text
+}
+
+fn luns(out: &mut Text, luns: &BTreeMap<&str, &LunFacts>) {
+    out.family("causeway_lun_online", "gauge", "1 where the LUN serves");
+    for (name, facts) in luns {
+        let online = u8::from(facts.state == LunState::Online);
+        out.series("causeway_lun_online", &[("lun", name)], online);
+    }
+    out.family("causeway_lun_inflight", "gauge", "Commands in flight");
+    for (name, facts) in luns {
+        out.series("causeway_lun_inflight", &[("lun", name)], facts.in_flight);
+    }
+    out.family("causeway_lun_ops_total", "counter", "Operations");
+    for (name, op, facts) in ops(luns) {
+        out.series(
+            "causeway_lun_ops_total",
+            &[("lun", name), ("op", op)],
+            facts.ops,
+        );
+    }
+    out.family("causeway_lun_bytes_total", "counter", "Bytes of operations");
+    for (name, op, facts) in ops(luns) {
+        out.series(
+            "causeway_lun_bytes_total",
+            &[("lun", name), ("op", op)],
+            facts.bytes,
+        );
+    }
+    out.family(
+        "causeway_lun_latency_seconds",
+        "histogram",
+        "From command to response",
+    );
+    for (name, op, facts) in ops(luns) {
+        latency(out, name, op, facts);
+    }
+}
+
+fn ops<'a>(
+    luns: &'a BTreeMap<&'a str, &'a LunFacts>,
+) -> impl Iterator<Item = (&'a str, &'a str, &'a OpFacts)> {
+    luns.iter().flat_map(|(name, facts)| {
+        let ops = facts.ops.iter();
+        ops.map(|(op, facts)| (*name, op.as_str(), facts))
+    })
+}
+
+fn latency(out: &mut Text, lun: &str, op: &str, facts: &OpFacts) {
+    if facts.latency_buckets.is_empty() {
+        return;
+    }
+    let labels = [("lun", lun), ("op", op), ("stage", "total")];
+    let mut sum = 0;
+    let bounds = LATENCY_BOUNDS_US.iter().map(|us| seconds(*us));
+    let bounds = bounds.chain(std::iter::once("+Inf".to_owned()));
+    for (bound, count) in bounds.zip(&facts.latency_buckets) {
+        sum += count;
+        let mut labels = labels.to_vec();
+        labels.push(("le", &bound));
+        out.series("causeway_lun_latency_seconds_bucket", &labels, sum);
+    }
+    let took = seconds(facts.latency_us_sum);
+    out.series("causeway_lun_latency_seconds_sum", &labels, took);
+    out.series("causeway_lun_latency_seconds_count", &labels, sum);
+}
+
+/// Exact decimal seconds, without the rounding of floating point.
+fn seconds(us: u64) -> String {
+    let text = format!("{}.{:06}", us / 1_000_000, us % 1_000_000);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+fn statuses(out: &mut Text, luns: &BTreeMap<&str, &LunFacts>) {
+    out.family(
+        "causeway_lun_scsi_status_total",
+        "counter",
+        "Commands that did not end with GOOD",
+    );
+    for (name, facts) in luns {
+        for (status, count) in &facts.statuses {
+            let (status, sense) = status.split_once(' ').unwrap_or((status, ""));
+            let labels = [("lun", *name), ("status", status), ("sense", sense)];
+            out.series("causeway_lun_scsi_status_total", &labels, count);
+        }
+    }
+}
+
+fn sessions(out: &mut Text, sample: &Sample<'_>) {
+    let mut paths: BTreeMap<(&str, &str, &str), (u64, u64, u64)> = BTreeMap::new();
+    let mut per_host: BTreeMap<&str, u64> = sample
+        .objects
+        .hosts
+        .keys()
+        .map(|host| (host.as_str(), 0))
+        .collect();
+    for session in sample.sessions {
+        let Some(target) = session.target.as_deref() else {
+            continue;
+        };
+        let path = paths
+            .entry((target, &session.host, &session.portal))
+            .or_default();
+        path.0 += 1;
+        path.1 += session.bytes_in;
+        path.2 += session.bytes_out;
+        *per_host.entry(&session.host).or_default() += 1;
+    }
+    out.family("causeway_sessions", "gauge", "Sessions that are logged in");
+    for ((target, host, portal), (count, ..)) in &paths {
+        let labels = [("target", *target), ("host", *host), ("portal", *portal)];
+        out.series("causeway_sessions", &labels, count);
+    }
+    out.family(
+        "causeway_session_bytes_total",
+        "counter",
+        "Bytes of the sessions that are logged in",
+    );
+    for ((target, host, portal), (_, bytes_in, bytes_out)) in &paths {
+        for (direction, bytes) in [("in", bytes_in), ("out", bytes_out)] {
+            let labels = [
+                ("target", *target),
+                ("host", *host),
+                ("portal", *portal),
+                ("direction", direction),
+            ];
+            out.series("causeway_session_bytes_total", &labels, bytes);
+        }
+    }
+    out.family(
+        "causeway_host_sessions",
+        "gauge",
+        "Sessions of a host; 0 where it is away",
+    );
+    for (host, count) in per_host {
+        out.series("causeway_host_sessions", &[("host", host)], count);
+    }
+}
+
+fn pools(out: &mut Text, pools: &[PoolFacts]) {
+    out.family(
+        "causeway_pool_size_bytes",
+        "gauge",
+        "Size of the pool's file system",
+    );
+    for pool in pools {
+        out.series(
+            "causeway_pool_size_bytes",
+            &[("pool", &pool.name)],
+            pool.total,
+        );
+    }
+    out.family(
+        "causeway_pool_used_bytes",
+        "gauge",
+        "Used space of the pool's file system",
+    );
+    for pool in pools {
+        let used = pool.total.saturating_sub(pool.available);
+        out.series("causeway_pool_used_bytes", &[("pool", &pool.name)], used);
+    }
+}
+
+#[derive(Default)]
+struct Text {
+    text: String,
+    in_family: usize,
+    dropped: usize,
+}
+
+impl Text {
+    fn family(&mut self, name: &str, kind: &str, help: &str) {
+        self.in_family = 0;
+        // Writing to a String cannot fail.
+        let _ = writeln!(self.text, "# HELP {name} {help}.\n# TYPE {name} {kind}");
+    }
+
+    fn series(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
+        self.in_family += 1;
+        if self.in_family > SERIES_MAX {
+            self.dropped += 1;
+            return;
+        }
+        self.text.push_str(name);
+        for (index, (label, value)) in labels.iter().enumerate() {
+            self.text.push(if index == 0 { '{' } else { ',' });
+            let value = value
+                .replace('\\', "\\\\")
+                .replace('"', "\\\"")
+                .replace('\n', "\\n");
+            let _ = write!(self.text, "{label}=\"{value}\"");
+        }
+        if !labels.is_empty() {
+            self.text.push('}');
+        }
+        let _ = writeln!(self.text, " {value}");
+    }
+}

@@ -1,0 +1,195 @@
+//! The documents of the API, as daemon and command line share them. Sizes are bytes, times RFC 3339.
+
+use crate::engine::{LunState, OpFacts, PoolFacts, PortalFacts};
+use crate::objects::{ChapSpec, SecretSpec};
+use crate::plan::Action;
+use crate::size::Size;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// How the node is.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[serde(rename_all = "snake_case")]
+pub enum Health {
+    /// Everything serves.
+    Ok,
+    /// Something needs a look; the rest serves.
+    Degraded,
+    /// Nothing is exported.
+    Damaged,
+}
+
+/// `status`.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct StatusView {
+    /// How the node is.
+    pub health: Health,
+    /// What needs a look, one sentence each.
+    pub problems: Vec<String>,
+    /// The node's name.
+    pub node: String,
+    /// The node's identity.
+    pub node_id: String,
+    /// The daemon's version.
+    pub version: String,
+    /// When it started.
+    pub started: String,
+    /// The generation of the stored objects.
+    pub generation: u64,
+    /// Where targets can be reached.
+    pub portals: Vec<PortalFacts>,
+    /// Where the API can be reached.
+    pub api: Vec<String>,
+    /// The pools.
+    pub pools: Vec<PoolFacts>,
+    /// How many objects there are.
+    pub counts: Counts,
+}
+
+/// How many there are.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+pub struct Counts {
+    /// LUNs in service, offline ones included.
+    pub luns: usize,
+    /// Of these, offline.
+    pub luns_offline: usize,
+    /// Removed LUNs that keep their data.
+    pub luns_removed: usize,
+    /// Targets.
+    pub targets: usize,
+    /// Hosts.
+    pub hosts: usize,
+    /// Grants.
+    pub grants: usize,
+    /// Sessions.
+    pub sessions: usize,
+}
+
+/// A LUN.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct LunView {
+    /// Its name.
+    pub name: String,
+    /// `online`, `offline` or `removed`.
+    pub state: String,
+    /// Why it is offline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Its size.
+    pub size: Size,
+    /// Bytes in a logical block.
+    pub block_size: u32,
+    /// Bytes in a physical block.
+    pub physical_block_size: u32,
+    /// Space is taken when blocks are first written.
+    pub thin: bool,
+    /// `memory`, `pool NAME` or `block PATH`.
+    pub backing: String,
+    /// The NAA identifier.
+    pub naa: String,
+    /// The unit serial number.
+    pub serial: String,
+    /// Bytes that its storage takes, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allocated: Option<u64>,
+    /// Who may use it.
+    pub grants: Vec<String>,
+    /// Commands in flight.
+    pub in_flight: u64,
+    /// Operations since the daemon started.
+    pub ops: BTreeMap<String, OpFacts>,
+}
+
+impl LunView {
+    /// State and reason of an online or offline LUN.
+    #[must_use]
+    pub fn state_of(state: &LunState) -> (String, Option<String>) {
+        match state {
+            LunState::Online => ("online".to_owned(), None),
+            LunState::Offline(reason) => ("offline".to_owned(), Some(reason.clone())),
+        }
+    }
+}
+
+/// A target.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct TargetView {
+    /// Its name.
+    pub name: String,
+    /// Its iSCSI name.
+    pub iqn: String,
+    /// Its portal group.
+    pub portal_group: String,
+    /// Where it can be reached now.
+    pub portals: Vec<String>,
+    /// How many sessions it has.
+    pub sessions: usize,
+}
+
+/// A host.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct HostView {
+    /// Its name.
+    pub name: String,
+    /// Its initiators' names.
+    pub iqn: Vec<String>,
+    /// Its CHAP, without secrets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chap: Option<ChapView>,
+    /// How many sessions it has.
+    pub sessions: usize,
+}
+
+/// CHAP without secrets.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct ChapView {
+    /// The user that the initiator names.
+    pub user: String,
+    /// The user that the target names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mutual_user: Option<String>,
+}
+
+impl ChapView {
+    /// As a wish that keeps the stored secrets.
+    #[must_use]
+    pub fn to_spec(&self) -> ChapSpec {
+        ChapSpec {
+            user: self.user.clone(),
+            secret: SecretSpec::Stored,
+            mutual_user: self.mutual_user.clone(),
+            mutual_secret: self.mutual_user.as_ref().map(|_| SecretSpec::Stored),
+        }
+    }
+}
+
+/// A grant.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct GrantView {
+    /// Its name: `host:target:lun`.
+    pub name: String,
+    /// Who may.
+    pub host: String,
+    /// Through which target.
+    pub target: String,
+    /// What.
+    pub lun: String,
+    /// The number by which the host knows the LUN.
+    pub lun_id: u16,
+    /// The host may not write.
+    pub read_only: bool,
+}
+
+/// What a change did, or would do.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct Outcome {
+    /// It was done; `false` for a dry run, and where nothing had to change.
+    pub changed: bool,
+    /// The generation that is in force.
+    pub generation: u64,
+    /// The steps.
+    pub actions: Vec<Action>,
+    /// A dry run: why it would be refused unless forced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<String>,
+}
