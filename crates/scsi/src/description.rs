@@ -68,6 +68,8 @@ pub struct Provisioning {
     pub write_same_10: bool,
     /// ANC_SUP: anchored blocks exist.
     pub anchor: bool,
+    /// THRESHOLD EXPONENT: the counts of log page 0Ch are in two to this power of blocks; zero for none.
+    pub threshold_exponent: u8,
 }
 
 /// One logical unit.

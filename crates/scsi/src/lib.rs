@@ -17,13 +17,18 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod alua;
 mod bytes;
 pub mod capacity;
 pub mod cdb;
 pub mod description;
 pub mod inquiry;
+pub mod log;
+pub mod lun;
 pub mod mode;
 pub mod opcode;
+pub mod provisioning;
+pub mod reports;
 pub mod reservation;
 pub mod sense;
 pub mod status;

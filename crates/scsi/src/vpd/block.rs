@@ -39,8 +39,7 @@ pub(super) fn characteristics(out: &mut Writer) {
 /// SBC-3 6.5.4 "Logical Block Provisioning VPD page".
 pub(super) fn provisioning(out: &mut Writer, unit: &UnitDescription) {
     let facts = &unit.provisioning;
-    // THRESHOLD EXPONENT zero: no thresholds.
-    out.u8(0);
+    out.u8(facts.threshold_exponent);
     out.u8(flag(facts.unmap, 7)
         | flag(facts.write_same_16, 6)
         | flag(facts.write_same_10, 5)

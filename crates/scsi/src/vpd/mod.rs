@@ -94,3 +94,9 @@ fn extended_inquiry(out: &mut Writer, unit: &UnitDescription) {
 fn mode_page_policy(out: &mut Writer) {
     out.u8(0x3f).u8(0xff).u8(0).u8(0);
 }
+
+/// The unit that tests of this crate describe.
+#[cfg(test)]
+pub(crate) fn test_unit() -> UnitDescription {
+    test::unit()
+}

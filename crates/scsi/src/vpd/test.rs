@@ -9,7 +9,7 @@ use std::string::String;
 use std::vec;
 use units::{BlockCount, BlockSize};
 
-fn unit() -> UnitDescription {
+pub(super) fn unit() -> UnitDescription {
     UnitDescription {
         revision: "0.1".to_owned(),
         serial: "0123456789abcdef".to_owned(),
@@ -35,6 +35,7 @@ fn unit() -> UnitDescription {
             write_same_16: true,
             write_same_10: true,
             anchor: false,
+            threshold_exponent: 0,
         },
         read_only: false,
         write_cache: true,
