@@ -9,6 +9,7 @@
 //!     engine        state
 //! ```
 
+pub mod api;
 pub mod code;
 pub mod config;
 pub mod controller;
