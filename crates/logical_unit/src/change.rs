@@ -1,0 +1,261 @@
+//! Changes of a unit's state: made on its home core, one after the other, adopted by every core, answered then.
+//!
+//! ```text
+//!   any core --edit--> home core: [turn] edit a copy -> store it -> every core adopts it -> unit attentions,
+//!                                 aborts -> answer
+//! ```
+//!
+//! A crash before the store has it leaves the old state, after it the new one; nobody was answered yet.
+
+use crate::core_unit::{CoreUnit, UnitId, find};
+use crate::nexus::{Nexus, abort};
+use crate::outcome::Refusal;
+use crate::state::UnitState;
+use crate::store::Entry;
+use crate::task::AbortedBy;
+use crate::unit::LogicalUnit;
+use env::{CoreHandle, call, call_all};
+use scsi::mode::{ModePages, TaskSetType};
+use scsi::reservation::Nexus as NexusPort;
+use scsi::unit_attention::UnitAttention;
+use scsi::{AdditionalSense, Sense, SenseKey};
+use std::rc::Rc;
+use std::sync::Arc;
+use volume::OpenError;
+
+/// What follows from a change.
+#[derive(Default)]
+pub(crate) struct Effects {
+    /// To be stored before anybody sees the change.
+    pub(crate) store: Vec<(Entry, Vec<u8>)>,
+    /// Unit attentions for single nexuses.
+    pub(crate) attentions: Vec<(NexusPort, UnitAttention)>,
+    /// A unit attention for every nexus but this one.
+    pub(crate) attention_for_others: Option<(Option<NexusPort>, UnitAttention)>,
+    /// Nexuses whose tasks are aborted, and the one task that is not: the one that asks for it.
+    pub(crate) abort: Vec<NexusPort>,
+    /// The task that asks.
+    pub(crate) spare: Option<(NexusPort, u32)>,
+}
+
+type Edit = Box<dyn FnOnce(&mut UnitState) -> Result<Effects, Refusal> + Send>;
+
+impl CoreUnit {
+    /// One change, on the home core.
+    async fn change_here(&self, edit: Edit) -> Result<(), Refusal> {
+        let _turn = self.change_turn().await;
+        let mut state = UnitState::clone(&self.state());
+        let effects = edit(&mut state)?;
+        for (entry, bytes) in effects.store {
+            let (store, key) = (self.shared().store(), &self.shared().identity().store_key);
+            if let Err(error) = store.save(self.core(), key, entry, bytes).await {
+                tracing::error!(lun = self.shared().name(), %error, "a change could not be stored, so it is refused");
+                return Err(not_stored());
+            }
+        }
+        state.version += 1;
+        publish(self.core(), self.id(), Arc::new(state)).await;
+        follow_up(
+            self.core(),
+            self.id(),
+            effects.attentions,
+            effects.attention_for_others,
+        )
+        .await;
+        if !effects.abort.is_empty() {
+            abort_nexuses(self.core(), self.id(), effects.abort, effects.spare).await;
+        }
+        Ok(())
+    }
+}
+
+fn not_stored() -> Refusal {
+    Sense::new(
+        SenseKey::HardwareError,
+        AdditionalSense::INTERNAL_TARGET_FAILURE,
+    )
+    .into()
+}
+
+/// Makes `state` the state of every core.
+async fn publish(core: &CoreHandle, id: UnitId, state: Arc<UnitState>) {
+    call_all(core, move |core| {
+        if let Some(unit) = find(core, id) {
+            unit.adopt(Arc::clone(&state));
+        }
+        Box::pin(async {})
+    })
+    .await;
+}
+
+async fn follow_up(
+    core: &CoreHandle,
+    id: UnitId,
+    single: Vec<(NexusPort, UnitAttention)>,
+    others: Option<(Option<NexusPort>, UnitAttention)>,
+) {
+    if single.is_empty() && others.is_none() {
+        return;
+    }
+    call_all(core, move |core| {
+        for nexus in find(core, id).iter().flat_map(|unit| unit.nexuses()) {
+            for (_, attention) in single.iter().filter(|(port, _)| port == nexus.port()) {
+                nexus.establish(*attention);
+            }
+            if let Some((except, attention)) = &others
+                && except.as_ref() != Some(nexus.port())
+            {
+                nexus.establish(*attention);
+            }
+        }
+        Box::pin(async {})
+    })
+    .await;
+}
+
+/// Aborts every task of these nexuses on all cores.
+async fn abort_nexuses(
+    core: &CoreHandle,
+    id: UnitId,
+    ports: Vec<NexusPort>,
+    spare: Option<(NexusPort, u32)>,
+) {
+    call_all(core, move |core| {
+        let unit = find(core, id);
+        let (ports, spare) = (ports.clone(), spare.clone());
+        Box::pin(async move {
+            let Some(unit) = unit else { return };
+            let mut tasks = Vec::new();
+            for nexus in unit
+                .nexuses()
+                .iter()
+                .filter(|nexus| ports.contains(nexus.port()))
+            {
+                let spared = spare.as_ref().filter(|(port, _)| port == nexus.port());
+                tasks.extend(nexus.tasks_but(spared.map(|(_, tag)| *tag)));
+            }
+            abort(&unit, tasks, AbortedBy::Other).await;
+        })
+    })
+    .await;
+}
+
+/// Runs one change of a unit from any core, and waits until every core has adopted it.
+///
+/// # Errors
+/// What `edit` says; nothing has changed then. INTERNAL TARGET FAILURE where it could not be stored.
+pub(crate) async fn change(
+    core: &CoreHandle,
+    shared: &LogicalUnit,
+    edit: impl FnOnce(&mut UnitState) -> Result<Effects, Refusal> + Send + 'static,
+) -> Result<(), Refusal> {
+    let id = shared.id();
+    let changed = call(core, shared.home(), move |core| {
+        let unit = find(core, id);
+        Box::pin(async move {
+            match unit {
+                Some(unit) => unit.change_here(Box::new(edit)).await,
+                None => Ok(()),
+            }
+        })
+    })
+    .await;
+    changed.unwrap_or(Ok(()))
+}
+
+impl LogicalUnit {
+    pub(crate) async fn publish_offline(
+        self: &Arc<Self>,
+        core: &CoreHandle,
+        offline: Option<OpenError>,
+    ) {
+        let edited = change(core, self, move |state| {
+            state.offline = offline;
+            Ok(Effects::default())
+        });
+        // Nothing of it is stored, so it cannot be refused.
+        drop(edited.await);
+    }
+
+    /// LOGICAL UNIT RESET (SAM-5 6.3.3 "Logical unit reset"): aborts every task of every nexus, ends a
+    /// reservation of SPC-2 and puts the saved mode pages in effect. Answered within 2 s.
+    pub async fn reset(self: &Arc<Self>, core: &CoreHandle, told: UnitAttention) {
+        let id = self.id();
+        call_all(core, move |core| {
+            let unit = find(core, id);
+            Box::pin(async move {
+                if let Some(unit) = unit {
+                    let tasks = unit
+                        .nexuses()
+                        .iter()
+                        .flat_map(|nexus| nexus.all_tasks())
+                        .collect();
+                    abort(&unit, tasks, AbortedBy::Other).await;
+                }
+            })
+        })
+        .await;
+        let edited = change(core, self, move |state| {
+            state.reservations.reset();
+            state.modes = ModePages::from_saved(state.modes.saved);
+            Ok(Effects {
+                attention_for_others: Some((None, told)),
+                ..Effects::default()
+            })
+        });
+        drop(edited.await);
+    }
+
+    /// Tells every nexus something.
+    pub async fn tell_all(self: &Arc<Self>, core: &CoreHandle, attention: UnitAttention) {
+        follow_up(core, self.id(), Vec::new(), Some((None, attention))).await;
+    }
+}
+
+/// The nexus is gone: its reservation of SPC-2 ends with it.
+pub(crate) async fn nexus_lost(nexus: &Rc<Nexus>) {
+    let port = nexus.port().clone();
+    let holds = nexus
+        .unit()
+        .with_state(|state| state.reservations.clone().nexus_lost(&port));
+    if !holds {
+        return;
+    }
+    let edited = change(nexus.unit().core(), nexus.unit().shared(), move |state| {
+        state.reservations.nexus_lost(&port);
+        Ok(Effects::default())
+    });
+    drop(edited.await);
+}
+
+/// CLEAR TASK SET (SAM-5 7.5 "CLEAR TASK SET"): of the one task set of all nexuses, or of the nexus' own
+/// where TST is 001b.
+pub(crate) async fn clear_task_set(nexus: &Rc<Nexus>) {
+    let own_set = nexus
+        .unit()
+        .with_state(|state| state.modes.current.task_set_type == TaskSetType::PerNexus);
+    if own_set {
+        return nexus.abort_task_set().await;
+    }
+    let (id, port) = (nexus.unit().id(), nexus.port().clone());
+    call_all(nexus.unit().core(), move |core| {
+        let (unit, port) = (find(core, id), port.clone());
+        Box::pin(async move {
+            let Some(unit) = unit else { return };
+            let mut tasks = Vec::new();
+            for other in unit.nexuses() {
+                let of_it = other.all_tasks();
+                if *other.port() == port {
+                    abort(&unit, of_it, AbortedBy::Own).await;
+                    continue;
+                }
+                if !of_it.is_empty() {
+                    other.establish(UnitAttention::CommandsCleared);
+                }
+                tasks.extend(of_it);
+            }
+            abort(&unit, tasks, AbortedBy::Other).await;
+        })
+    })
+    .await;
+}

@@ -1,0 +1,200 @@
+//! Commands: from arrival to outcome.
+//!
+//! [`Nexus::arrive`] decides everything that needs no medium (is it a command, does a unit attention or a
+//! reservation stand in the way, are the blocks there), in the same poll and in order of arrival. What is left
+//! is a [`Task`] that says how many bytes of data it wants; [`Task::run`] then does the work. A plain read or
+//! write whose lane answers at once is done without a future.
+
+mod block;
+mod check;
+mod mode;
+mod modify;
+mod provision;
+mod report;
+mod reserve;
+
+use crate::nexus::Nexus;
+use crate::outcome::{Outcome, Refusal, Response};
+use crate::task::{Attribute, Task};
+use env::Answer;
+use scsi::opcode::Attention;
+use scsi::unit_attention::Meeting;
+use scsi::{Command, Status};
+use std::rc::Rc;
+use units::Buf;
+
+/// A command as the front has it.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The CDB, possibly padded.
+    pub cdb: &'a [u8],
+    /// Its order against others.
+    pub attribute: Attribute,
+    /// The initiator's tag, unique in the nexus while the command lives.
+    pub tag: u32,
+}
+
+/// What became of a command that arrived.
+pub enum Arrival {
+    /// It has ended; `data_out` bytes were wanted from the host, and not looked at.
+    Ended {
+        /// How.
+        response: Response,
+        /// The bytes of data that the command would have had.
+        data_out: u64,
+    },
+    /// It can run, once the host has sent `data_out` bytes (0: at once).
+    Task {
+        /// The command.
+        task: Task,
+        /// The bytes of data that it wants.
+        data_out: u64,
+    },
+}
+
+impl Nexus {
+    /// Takes a command into the task set.
+    #[must_use]
+    pub fn arrive(self: &Rc<Self>, request: Request<'_>) -> Arrival {
+        let parsed = Command::parse_with_opcode(request.cdb);
+        let (command, row) = match parsed {
+            Ok(parsed) => parsed,
+            Err(error) => return self.refuse_unknown(error.sense()),
+        };
+        let unit = self.unit();
+        let checked = unit.with_state(|state| check::arrival(self, state, &command, row));
+        let data_out = match checked {
+            Ok(data_out) => data_out,
+            Err((refusal, data_out)) => {
+                return Arrival::Ended {
+                    response: self.response_of(&refusal),
+                    data_out,
+                };
+            }
+        };
+        let ticket = unit.arrive();
+        let task = Task::new(self, command, ticket, request.tag, request.attribute);
+        Arrival::Task { task, data_out }
+    }
+
+    /// A CDB that is no command of ours. A unit attention goes first (SAM-5 "Unit attention conditions").
+    fn refuse_unknown(&self, sense: scsi::Sense) -> Arrival {
+        let meeting = self.attentions.borrow_mut().meet(Attention::Reports);
+        let sense = if let Meeting::Report(attention) = meeting {
+            attention
+        } else {
+            sense
+        };
+        Arrival::Ended {
+            response: self.response_of(&sense.into()),
+            data_out: 0,
+        }
+    }
+
+    pub(crate) fn response_of(&self, refusal: &Refusal) -> Response {
+        let (status, sense) = match refusal {
+            Refusal::Sense(sense) => (Status::CheckCondition, Some(*sense)),
+            Refusal::Status(status) => (*status, None),
+            Refusal::Aborted | Refusal::Fenced => (Status::TaskAborted, None),
+        };
+        let format = self
+            .unit()
+            .with_state(|state| state.modes.current.sense_format());
+        Response {
+            status,
+            sense: sense.map(|sense| sense.to_bytes(format).into()),
+            data_in: Buf::empty(),
+        }
+    }
+}
+
+/// Runs a task whose data is there.
+pub(crate) fn run(task: Task, data: Buf) -> Answer<Outcome> {
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "every other command is told or waits"
+    )]
+    let at_once = match &task.command {
+        Command::Read(range) => task.try_read(*range),
+        Command::Write(range) => task.try_write(*range, &data),
+        command => task.report(command).map(Answer::ready),
+    };
+    match at_once {
+        Some(answer) => match answer.now() {
+            Ok(result) => {
+                let outcome = task.outcome(result);
+                drop(task);
+                Answer::ready(outcome)
+            }
+            Err(rest) => Answer::wait(async move {
+                let result = rest.await;
+                task.outcome(result)
+            }),
+        },
+        None => Answer::wait(async move {
+            let result = task.execute(data).await;
+            task.outcome(result)
+        }),
+    }
+}
+
+impl Task {
+    pub(crate) fn outcome(&self, result: Result<Buf, Refusal>) -> Outcome {
+        match (self.control.aborted(), result) {
+            (Some(_), _) | (None, Err(Refusal::Aborted)) => Outcome::Silent,
+            (None, Ok(data_in)) => Outcome::Respond(Response::good(data_in)),
+            (None, Err(Refusal::Fenced)) => Outcome::Disconnect,
+            (None, Err(refusal)) => Outcome::Respond(self.nexus.response_of(&refusal)),
+        }
+    }
+
+    async fn execute(&self, data: Buf) -> Result<Buf, Refusal> {
+        self.wait_for_order().await?;
+        #[expect(
+            clippy::wildcard_enum_match_arm,
+            reason = "what is not run here is told, or refused"
+        )]
+        match &self.command {
+            Command::Read(range) => self.read(*range).await,
+            Command::Write(range) | Command::WriteAtomic { range, .. } => {
+                self.write(*range, data).await
+            }
+            Command::WriteAndVerify { range, check } => {
+                self.write_and_verify(*range, *check, data).await
+            }
+            Command::Verify { range, check } => self.verify(*range, *check, data).await,
+            Command::WriteSame(same) => self.write_same(*same, data).await,
+            Command::OrWrite(range) => self.or_write(*range, data).await,
+            Command::CompareAndWrite(range) => self.compare_and_write(*range, data).await,
+            Command::Unmap {
+                anchor,
+                parameter_list_length,
+            } => self.unmap(*anchor, *parameter_list_length, &data).await,
+            Command::SynchronizeCache { range, immediate } => {
+                self.synchronize_cache(*range, *immediate).await
+            }
+            Command::PreFetch { range, .. } => self.pre_fetch(*range).await,
+            Command::GetLbaStatus {
+                starting_lba,
+                allocation_length,
+            } => self.get_lba_status(*starting_lba, *allocation_length).await,
+            Command::ModeSelect(select) => self.mode_select(*select, &data).await,
+            Command::PersistentReserveOut(command) => {
+                self.persistent_reserve_out(*command, &data).await
+            }
+            Command::Reserve => self.reserve(reserve::Spc2::Reserve).await,
+            Command::Release => self.reserve(reserve::Spc2::Release).await,
+            command => {
+                self.admit(None).await?;
+                self.report(command)
+                    .unwrap_or_else(|| Err(report::not_here()))
+            }
+        }
+    }
+}
+
+/// Cuts parameter data to the allocation length.
+pub(crate) fn cut(mut bytes: Vec<u8>, allocation_length: u32) -> Buf {
+    bytes.truncate(usize::try_from(allocation_length).unwrap_or(usize::MAX));
+    Buf::copy_of(&bytes)
+}

@@ -1,0 +1,163 @@
+//! Commands that tell something and touch no block: all derived from this core's copy of the state.
+
+use super::cut;
+use crate::outcome::Refusal;
+use crate::task::Task;
+use scsi::alua::{self, AccessState, PortGroup};
+use scsi::description::{TargetDescription, TargetPort};
+use scsi::inquiry::Peripheral;
+use scsi::lun::request_sense_format;
+use scsi::opcode::{Attention, report_supported_operation_codes};
+use scsi::reports::{defect_data_10, defect_data_12, task_management_functions};
+use scsi::unit_attention::Meeting;
+use scsi::{AdditionalSense, CdbError, Command, Sense, capacity, inquiry, log, vpd};
+use units::Buf;
+
+/// The one target port group that there is.
+const TARGET_PORT_GROUP: u16 = 1;
+
+type Result<T> = std::result::Result<T, Refusal>;
+
+/// A command that was sent to the wrong place.
+pub(super) fn not_here() -> Refusal {
+    Sense::illegal_request(AdditionalSense::INVALID_COMMAND_OPERATION_CODE).into()
+}
+
+impl Task {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "what is not told is run")]
+    /// The answer of a command that needs neither medium nor waiting; `None` for the others.
+    pub(super) fn report(&self, command: &Command) -> Option<Result<Buf>> {
+        let state = self.unit().state();
+        let unit = &state.description;
+        let (bytes, allocation_length) = match command {
+            Command::TestUnitReady
+            | Command::PreventAllowMediumRemoval { .. }
+            | Command::SendDiagnostic { .. }
+            | Command::StartStopUnit(_) => (Ok(Vec::new()), 0),
+            Command::Inquiry {
+                page,
+                allocation_length,
+            } => (self.inquiry(*page), u32::from(*allocation_length)),
+            Command::RequestSense {
+                descriptor,
+                allocation_length,
+            } => (
+                Ok(self.request_sense(*descriptor)),
+                u32::from(*allocation_length),
+            ),
+            Command::ReadCapacity10 => (Ok(capacity::read_capacity_10(unit)), u32::MAX),
+            Command::ReadCapacity16 { allocation_length } => {
+                (Ok(capacity::read_capacity_16(unit)), *allocation_length)
+            }
+            command => self.report_tables(command)?,
+        };
+        Some(bytes.map(|bytes| cut(bytes, allocation_length)))
+    }
+
+    #[expect(clippy::wildcard_enum_match_arm, reason = "what is not told is run")]
+    /// The second half: tables and pages.
+    fn report_tables(&self, command: &Command) -> Option<(Result<Vec<u8>>, u32)> {
+        let state = self.unit().state();
+        let told = |bytes: std::result::Result<Vec<u8>, CdbError>| {
+            bytes.map_err(|error| Refusal::from(error.sense()))
+        };
+        Some(match command {
+            Command::ReportSupportedOperationCodes {
+                which,
+                timeouts,
+                allocation_length,
+            } => {
+                let supported = |row: &_| state.description.supports(row);
+                let table = report_supported_operation_codes(*which, *timeouts, supported);
+                (told(table), *allocation_length)
+            }
+            Command::ReportSupportedTaskManagementFunctions {
+                extended,
+                allocation_length,
+            } => (Ok(task_management_functions(*extended)), *allocation_length),
+            Command::ReportTargetPortGroups {
+                extended,
+                allocation_length,
+            } => (
+                Ok(alua::report(&[self.port_group()], *extended, 0)),
+                *allocation_length,
+            ),
+            Command::ReadDefectData10(list) => (Ok(defect_data_10(list)), list.allocation_length),
+            Command::ReadDefectData12(list) => (Ok(defect_data_12(list)), list.allocation_length),
+            Command::ModeSense(request) => {
+                let unit = state.mode_unit(self.nexus.is_read_only());
+                (
+                    told(state.modes.sense(request, &unit)),
+                    u32::from(request.allocation_length),
+                )
+            }
+            Command::LogSense(request) => (
+                told(log::sense(request, None)),
+                u32::from(request.allocation_length),
+            ),
+            Command::PersistentReserveIn {
+                action,
+                allocation_length,
+            } => (
+                Ok(state.reservations.report(*action)),
+                u32::from(*allocation_length),
+            ),
+            _ => return None,
+        })
+    }
+
+    fn request_sense(&self, descriptor: bool) -> Vec<u8> {
+        let meeting = self.nexus.attentions.borrow_mut().meet(Attention::Returns);
+        let sense = match meeting {
+            Meeting::Return(sense) | Meeting::Report(sense) => sense,
+            Meeting::Proceed => Sense::NONE,
+        };
+        sense.to_bytes(request_sense_format(descriptor))
+    }
+
+    fn port_group(&self) -> PortGroup {
+        PortGroup {
+            group: TARGET_PORT_GROUP,
+            preferred: false,
+            state: self.unit().with_state(|state| state.access_state),
+            supported: vec![
+                AccessState::ActiveOptimized,
+                AccessState::ActiveNonOptimized,
+                AccessState::Standby,
+                AccessState::Unavailable,
+                AccessState::Transitioning,
+            ],
+            changed: false,
+            ports: vec![self.nexus.port().target_port],
+        }
+    }
+
+    fn inquiry(&self, page: Option<u8>) -> Result<Vec<u8>> {
+        let state = self.unit().state();
+        match page {
+            None => Ok(inquiry::standard(Peripheral::Disk, &state.description)),
+            Some(page) => vpd::page(
+                page,
+                Peripheral::Disk,
+                &state.description,
+                &self.target_description(),
+            )
+            .map_err(|error| error.sense().into()),
+        }
+    }
+
+    fn target_description(&self) -> TargetDescription {
+        let facts = self.nexus.facts();
+        let port = TargetPort {
+            relative_port: self.nexus.port().target_port,
+            portal_group_tag: facts.portal_group_tag,
+            target_port_group: TARGET_PORT_GROUP,
+        };
+        TargetDescription {
+            name: facts.target_name.clone(),
+            ports: vec![port.clone()],
+            port,
+            management: Vec::new(),
+        }
+    }
+}

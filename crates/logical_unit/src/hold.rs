@@ -1,0 +1,183 @@
+//! Holding blocks, or everything, or everything later, on all cores at once.
+//!
+//! ```text
+//!  core of the task          home core                every core
+//!     request  ------------> HoldTable (one order)
+//!              <-- granted --
+//!     install  ------------------------------------->  Admission::install
+//!              <------------------------------------- drained
+//!     ... the task runs alone ...
+//!     drop     ------------> release ; remove --------> Admission::remove, wake
+//! ```
+//!
+//! **Contract.** When [`CoreUnit::hold`] returns, nothing that the hold stops runs on any core, and nothing
+//! will until the guard is dropped. Dropping the guard, or the future, at any moment gives everything back.
+//! Jobs from one core to another keep their order, so a removal never overtakes its installation.
+
+use crate::admission::{HoldId, HoldKind, Ticket};
+use crate::core_unit::{CoreUnit, UnitId, find};
+use env::{CoreHandle, CoreId, call, call_all};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use tokio::sync::oneshot;
+
+/// The home core's side.
+#[derive(Default)]
+pub(crate) struct HoldHome {
+    table: RefCell<crate::hold_table::HoldTable>,
+    waiting: RefCell<BTreeMap<HoldId, oneshot::Sender<()>>>,
+}
+
+impl HoldHome {
+    fn request(&self, id: HoldId, kind: HoldKind) -> Option<oneshot::Receiver<()>> {
+        if self.table.borrow_mut().request(id, kind) {
+            return None;
+        }
+        let (granted, waits) = oneshot::channel();
+        self.waiting.borrow_mut().insert(id, granted);
+        Some(waits)
+    }
+
+    fn release(&self, id: HoldId) {
+        self.waiting.borrow_mut().remove(&id);
+        for id in self.table.borrow_mut().release(id) {
+            if let Some(granted) = self.waiting.borrow_mut().remove(&id) {
+                // Whoever gave up waiting releases the hold by its guard.
+                let _: Result<(), ()> = granted.send(());
+            }
+        }
+    }
+}
+
+/// A hold that stands, or is about to. Dropping it ends it everywhere.
+pub(crate) struct HoldGuard {
+    core: CoreHandle,
+    unit: UnitId,
+    id: HoldId,
+    /// The home core whose table knows of it; none for a hold that asked nobody (quarantine).
+    home: Option<CoreId>,
+}
+
+impl Drop for HoldGuard {
+    fn drop(&mut self) {
+        let (unit, id) = (self.unit, self.id);
+        for number in 0..self.core.core_count() {
+            on_core(&self.core, CoreId(number), move |core| {
+                if let Some(unit) = find(core, unit) {
+                    unit.remove_hold(id);
+                }
+            });
+        }
+        if let Some(home) = self.home {
+            on_core(&self.core, home, move |core| {
+                if let Some(unit) = find(core, unit) {
+                    unit.hold_home().release(id);
+                }
+            });
+        }
+    }
+}
+
+fn on_core(core: &CoreHandle, to: CoreId, work: impl FnOnce(&CoreHandle) + Send + 'static) {
+    if to == core.id() {
+        work(core);
+    } else {
+        core.post(to, Box::new(work));
+    }
+}
+
+impl CoreUnit {
+    /// Takes a hold for the task `owner` of this core.
+    pub(crate) async fn hold(self: &Rc<Self>, kind: HoldKind, owner: Option<Ticket>) -> HoldGuard {
+        let guard = self.begin_hold(kind, owner);
+        self.finish_hold(&guard, kind, owner).await;
+        guard
+    }
+
+    /// The part of taking a hold that must happen at the very moment that an ordered task arrives: later
+    /// tasks of this core stop here from now on.
+    pub(crate) fn begin_hold(self: &Rc<Self>, kind: HoldKind, owner: Option<Ticket>) -> HoldGuard {
+        let id = self.next_hold_id();
+        let guard = HoldGuard {
+            core: Rc::clone(self.core()),
+            unit: self.id(),
+            id,
+            home: Some(self.home()),
+        };
+        if kind == HoldKind::Order {
+            self.install_hold(id, kind, owner);
+        }
+        guard
+    }
+
+    /// Waits until the hold stands on every core.
+    pub(crate) async fn finish_hold(
+        self: &Rc<Self>,
+        guard: &HoldGuard,
+        kind: HoldKind,
+        owner: Option<Ticket>,
+    ) {
+        let (unit, id) = (self.id(), guard.id);
+        // The request is entered when the job runs, before anything is awaited: the guard's release, which
+        // is posted later, can then never overtake it.
+        call(self.core(), self.home(), move |core| {
+            let waits = find(core, unit).and_then(|unit| unit.hold_home().request(id, kind));
+            Box::pin(async move {
+                if let Some(waits) = waits {
+                    drop(waits.await);
+                }
+            })
+        })
+        .await;
+        self.install_everywhere(id, kind, owner).await;
+    }
+
+    /// Puts the blocks of a write that the backend still has out of reach, without asking whether another
+    /// hold is in the way: nothing may touch them before that write has returned.
+    pub(crate) async fn quarantine_hold(
+        self: &Rc<Self>,
+        kind: HoldKind,
+        owner: Ticket,
+    ) -> HoldGuard {
+        let id = self.next_hold_id();
+        let guard = HoldGuard {
+            core: Rc::clone(self.core()),
+            unit: self.id(),
+            id,
+            home: None,
+        };
+        let unit = self.id();
+        let here = self.core().id();
+        call_all(self.core(), move |core| {
+            if let Some(unit) = find(core, unit) {
+                unit.install_hold(id, kind, (core.id() == here).then_some(owner));
+            }
+            Box::pin(async {})
+        })
+        .await;
+        guard
+    }
+
+    async fn install_everywhere(
+        self: &Rc<Self>,
+        id: HoldId,
+        kind: HoldKind,
+        owner: Option<Ticket>,
+    ) {
+        let unit = self.id();
+        let here = self.core().id();
+        call_all(self.core(), move |core| {
+            let found = find(core, unit);
+            if let Some(unit) = &found {
+                unit.install_hold(id, kind, owner.filter(|_| core.id() == here));
+            }
+            Box::pin(async move {
+                if let Some(unit) = found {
+                    unit.until_drained(id).await;
+                }
+            })
+        })
+        .await;
+    }
+}

@@ -1,0 +1,45 @@
+//! The one entrance to an exported volume, for every front.
+//!
+//! ```text
+//!   front --> Nexus::arrive --> Task --run--> execute/* --> Lane::submit
+//!                |                  |
+//!                |                  +-- admission (this core's half of the task set), holds (all cores)
+//!                +-- unit attentions, reservations, mode pages, ALUA: this core's copy of the UnitState
+//! ```
+//!
+//! A [`LogicalUnit`] has a share on every core ([`CoreUnit`]). What admission needs is copied to each core; a
+//! change is made on the unit's home core, adopted by all cores, and only then answered. Plain reads and
+//! writes take no lock.
+//!
+//! **Invariants.**
+//! I1: no command that was aborted before it was handed to the backend ever reaches it.
+//! I2: while an aborted write is still with the backend, no later command touches its blocks.
+//! I3: a task management function is answered within 2 s, whatever the backend does.
+//! I4: a change of state is answered after every core has adopted it.
+
+mod admission;
+mod change;
+mod core_unit;
+mod execute;
+mod hold;
+mod hold_table;
+mod nexus;
+mod outcome;
+mod state;
+mod store;
+mod task;
+#[cfg(test)]
+mod test;
+mod unit;
+mod wait_list;
+
+pub use core_unit::{CoreUnit, UnitId};
+pub use execute::{Arrival, Request};
+pub use nexus::{Nexus, NexusError, PortFacts};
+pub use outcome::{Outcome, Response};
+pub use scsi::reservation::{InitiatorPort, Nexus as NexusPort};
+pub use scsi::unit_attention::UnitAttention;
+pub use state::{Identity, UnitState};
+pub use store::{DirectoryStore, Entry, NoStore, Store, UnitStore};
+pub use task::{Attribute, Task};
+pub use unit::{LogicalUnit, NEXUSES_MAX, UnitConfig};

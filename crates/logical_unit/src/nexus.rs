@@ -1,0 +1,229 @@
+//! One I_T nexus at one logical unit: its unit attentions, its tasks, its right to write.
+
+use crate::core_unit::{CoreUnit, UnitId, find};
+use crate::state::UnitState;
+use crate::task::{AbortedBy, TaskControl};
+use env::CoreHandle;
+use scsi::reservation::{Nexus as NexusPort, Rights};
+use scsi::unit_attention::{AttentionQueue, UnitAttention};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+use volume::Fence;
+
+/// How long task management waits for the backend before it quarantines what is left. Together with the
+/// adoption by all cores it stays under the 2 s within which a function is answered.
+const ABORT_WAIT: Duration = Duration::from_millis(1200);
+
+/// Facts of the port that the nexus goes through, for VPD pages.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PortFacts {
+    /// The target's iSCSI name.
+    pub target_name: String,
+    /// The target portal group tag.
+    pub portal_group_tag: u16,
+}
+
+/// One I_T nexus at one logical unit. It lives on the core of its connection.
+pub struct Nexus {
+    unit: Rc<CoreUnit>,
+    port: NexusPort,
+    facts: PortFacts,
+    read_only: Cell<bool>,
+    fence: Cell<Fence>,
+    rights: Cell<Rights>,
+    pub(crate) attentions: RefCell<AttentionQueue>,
+    tasks: RefCell<BTreeMap<u32, Rc<TaskControl>>>,
+}
+
+/// Why a nexus could not be made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NexusError {
+    /// The unit is not up.
+    NoSuchUnit,
+    /// The unit serves as many nexuses as it can.
+    TooMany,
+}
+
+impl Nexus {
+    /// A nexus at the unit `id` on this core, with the unit attention of a new nexus.
+    ///
+    /// # Errors
+    /// [`NexusError`].
+    pub fn open(
+        core: &CoreHandle,
+        id: UnitId,
+        port: NexusPort,
+        facts: PortFacts,
+        read_only: bool,
+    ) -> Result<Rc<Self>, NexusError> {
+        let unit = find(core, id).ok_or(NexusError::NoSuchUnit)?;
+        let slot = unit.shared().take_slot().ok_or(NexusError::TooMany)?;
+        let fence = unit.shared().fences().current(slot);
+        let rights = unit.with_state(|state| state.reservations.rights(&port));
+        let nexus = Rc::new(Self {
+            unit: Rc::clone(&unit),
+            port,
+            facts,
+            read_only: Cell::new(read_only),
+            fence: Cell::new(fence),
+            rights: Cell::new(rights),
+            attentions: RefCell::default(),
+            tasks: RefCell::default(),
+        });
+        nexus
+            .attentions
+            .borrow_mut()
+            .establish(UnitAttention::PowerOn);
+        unit.enter(&nexus);
+        Ok(nexus)
+    }
+
+    /// The unit's share on this core.
+    #[must_use]
+    pub fn unit(&self) -> &Rc<CoreUnit> {
+        &self.unit
+    }
+
+    /// Who it is, as reservations know it.
+    #[must_use]
+    pub fn port(&self) -> &NexusPort {
+        &self.port
+    }
+
+    pub(crate) fn facts(&self) -> &PortFacts {
+        &self.facts
+    }
+
+    pub(crate) fn fence(&self) -> Fence {
+        self.fence.get()
+    }
+
+    /// What reservations leave it.
+    pub(crate) fn rights(&self) -> Rights {
+        self.rights.get()
+    }
+
+    pub(crate) fn adopt(&self, state: &UnitState) {
+        self.rights.set(state.reservations.rights(&self.port));
+    }
+
+    /// The grant allows reading only.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        self.read_only.get()
+    }
+
+    /// Changes what the grant allows, for commands that arrive from now on.
+    pub fn set_read_only(&self, read_only: bool) {
+        self.read_only.set(read_only);
+    }
+
+    /// Adds a unit attention.
+    pub fn establish(&self, attention: UnitAttention) {
+        self.attentions.borrow_mut().establish(attention);
+    }
+
+    /// REPORT LUNS was answered: the initiator knows the list now.
+    pub fn luns_reported(&self) {
+        self.attentions.borrow_mut().luns_reported();
+    }
+
+    pub(crate) fn task_begins(&self, tag: u32, control: Rc<TaskControl>) {
+        self.tasks.borrow_mut().insert(tag, control);
+    }
+
+    pub(crate) fn task_ends(&self, tag: u32, control: &Rc<TaskControl>) {
+        let mut tasks = self.tasks.borrow_mut();
+        if tasks
+            .get(&tag)
+            .is_some_and(|known| Rc::ptr_eq(known, control))
+        {
+            tasks.remove(&tag);
+        }
+    }
+
+    /// Tasks that have arrived and not ended.
+    #[must_use]
+    pub fn live_tasks(&self) -> usize {
+        self.tasks.borrow().len()
+    }
+
+    pub(crate) fn task(&self, tag: u32) -> Option<Rc<TaskControl>> {
+        self.tasks.borrow().get(&tag).cloned()
+    }
+
+    pub(crate) fn all_tasks(&self) -> Vec<Rc<TaskControl>> {
+        self.tasks.borrow().values().cloned().collect()
+    }
+
+    pub(crate) fn tasks_but(&self, spare: Option<u32>) -> Vec<Rc<TaskControl>> {
+        let tasks = self.tasks.borrow();
+        tasks
+            .iter()
+            .filter(|(tag, _)| Some(**tag) != spare)
+            .map(|(_, task)| Rc::clone(task))
+            .collect()
+    }
+
+    /// Takes the right to write from everything that was handed down so far.
+    pub(crate) fn raise_fence(&self) {
+        self.fence
+            .set(self.unit.shared().fences().raise(self.fence.get().slot));
+    }
+
+    /// ABORT TASK.
+    pub async fn abort_task(&self, tag: u32) {
+        let task = self.task(tag).into_iter().collect();
+        abort(&self.unit, task, AbortedBy::Own).await;
+    }
+
+    /// ABORT TASK SET: every task of this nexus.
+    pub async fn abort_task_set(&self) {
+        abort(&self.unit, self.all_tasks(), AbortedBy::Own).await;
+    }
+
+    /// CLEAR TASK SET: every task of every nexus, as there is one task set (TST 000b).
+    pub async fn clear_task_set(self: Rc<Self>) {
+        crate::change::clear_task_set(&self).await;
+    }
+
+    /// Ends the nexus: aborts what is left of it. When this returns, no write of it will reach the medium
+    /// any more, but for those in quarantine.
+    pub async fn close(self: Rc<Self>) {
+        self.raise_fence();
+        abort(&self.unit, self.all_tasks(), AbortedBy::Own).await;
+        crate::change::nexus_lost(&self).await;
+    }
+}
+
+impl Drop for Nexus {
+    fn drop(&mut self) {
+        self.unit.shared().give_slot_back(self.fence.get().slot);
+    }
+}
+
+/// Aborts tasks of one core and waits until the backend has let go of them, or until what it still has is
+/// quarantined: within 2 s in any case.
+pub(crate) async fn abort(unit: &Rc<CoreUnit>, tasks: Vec<Rc<TaskControl>>, by: AbortedBy) {
+    for task in &tasks {
+        task.abort(unit, by);
+    }
+    unit.changed().wake_all();
+    let deadline = unit.core().now().after(ABORT_WAIT);
+    let mut timer = unit.core().sleep_until(deadline);
+    poll_fn(|cx| {
+        if tasks.iter().all(|task| task.has_ended()) || timer.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(());
+        }
+        unit.changed().register(cx.waker());
+        Poll::Pending
+    })
+    .await;
+    for task in tasks.iter().filter(|task| !task.has_ended()) {
+        task.quarantine(unit).await;
+    }
+}

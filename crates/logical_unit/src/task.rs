@@ -1,0 +1,325 @@
+//! One command's life in the task set, from arrival to its outcome.
+//!
+//! ```text
+//!   arrive --> [waiting for data] --run--> [waiting] --admitted--> [in the backend] --> ended
+//!                    |                         |                          |
+//!                    +---- aborted: ended -----+      aborted: the answer is dropped; what the
+//!                                                     backend still has is waited for, then quarantined
+//! ```
+//!
+//! **Contract.** A task that was aborted hands nothing more to the backend: the flag is looked at in the
+//! same poll that submits. Whoever runs a task drives its future to the end, also after an abort and after
+//! the connection is gone: the future is what knows when the backend has let go of the blocks.
+//!
+//! **Spec.** SAM-5 "Command and task management models", "Aborting commands".
+
+use crate::admission::{HoldKind, Ticket};
+use crate::core_unit::CoreUnit;
+use crate::hold::HoldGuard;
+use crate::nexus::Nexus;
+use crate::outcome::Refusal;
+use env::Answer;
+use scsi::cdb::Command;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+use units::{Buf, LbaRange};
+use volume::{Class, Done, Fence, Io, Op, Origin};
+
+/// How long a change of the unit's state waits for what is in flight.
+const HOLD_WAIT: Duration = Duration::from_millis(1200);
+
+/// How a task is ordered against others (SAM-5 "Task attributes").
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Attribute {
+    /// No order but that against ORDERED tasks.
+    #[default]
+    Simple,
+    /// After every older task, before every newer one.
+    Ordered,
+    /// Before ordered tasks that wait.
+    HeadOfQueue,
+}
+
+/// Who aborted a task.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum AbortedBy {
+    /// Its own I_T nexus: no answer is sent.
+    Own,
+    /// Another one: TASK ABORTED where TAS is one, else no answer.
+    Other,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    WaitingForData,
+    Waiting,
+    InBackend { writes: bool },
+    Ended,
+}
+
+/// What task management sees of a task.
+pub(crate) struct TaskControl {
+    ticket: Ticket,
+    stage: Cell<Stage>,
+    aborted: Cell<Option<AbortedBy>>,
+    /// The hold that keeps everybody from the blocks of an aborted write until the backend returns.
+    quarantine: RefCell<Option<HoldGuard>>,
+}
+
+impl TaskControl {
+    pub(crate) fn new(ticket: Ticket) -> Rc<Self> {
+        Rc::new(Self {
+            ticket,
+            stage: Cell::new(Stage::WaitingForData),
+            aborted: Cell::new(None),
+            quarantine: RefCell::new(None),
+        })
+    }
+
+    pub(crate) fn ticket(&self) -> Ticket {
+        self.ticket
+    }
+
+    pub(crate) fn aborted(&self) -> Option<AbortedBy> {
+        self.aborted.get()
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.stage.get() == Stage::Ended
+    }
+
+    /// Marks the task. From here on it submits nothing. One that has not begun ends here.
+    pub(crate) fn abort(&self, unit: &CoreUnit, by: AbortedBy) {
+        if self.aborted.get().is_none() {
+            self.aborted.set(Some(by));
+        }
+        if self.stage.get() == Stage::WaitingForData {
+            self.end(unit);
+        }
+    }
+
+    /// Leaves the task set, once.
+    fn end(&self, unit: &CoreUnit) {
+        if self.stage.replace(Stage::Ended) != Stage::Ended {
+            unit.leave(self.ticket);
+            drop(self.quarantine.borrow_mut().take());
+            unit.changed().wake_all();
+        }
+    }
+
+    /// The backend does not return a write in time: its blocks are put out of reach on every core.
+    pub(crate) async fn quarantine(&self, unit: &Rc<CoreUnit>) {
+        let Stage::InBackend { writes } = self.stage.get() else {
+            return;
+        };
+        let Some(range) = unit.quarantine(self.ticket).filter(|_| writes) else {
+            return;
+        };
+        let guard = unit
+            .quarantine_hold(HoldKind::Range(range), self.ticket)
+            .await;
+        tracing::warn!(
+            lun = unit.shared().name(),
+            first_block = range.start().0,
+            blocks = range.len().0,
+            "an aborted write is still with the backend: later commands on its blocks wait for it"
+        );
+        if !self.has_ended() {
+            *self.quarantine.borrow_mut() = Some(guard);
+        }
+    }
+}
+
+/// A command that has arrived and not ended. Dropping it before it ran ends it; after [`Task::run`] its
+/// future must be driven to the end.
+pub struct Task {
+    pub(crate) nexus: Rc<Nexus>,
+    pub(crate) command: Command,
+    pub(crate) control: Rc<TaskControl>,
+    tag: u32,
+    attribute: Attribute,
+    fence: Fence,
+    order: Option<HoldGuard>,
+}
+
+impl Task {
+    pub(crate) fn new(
+        nexus: &Rc<Nexus>,
+        command: Command,
+        ticket: Ticket,
+        tag: u32,
+        attribute: Attribute,
+    ) -> Self {
+        let control = TaskControl::new(ticket);
+        nexus.task_begins(tag, Rc::clone(&control));
+        let unit = nexus.unit();
+        // Later tasks of this core stop here from this moment on.
+        let order = (attribute == Attribute::Ordered)
+            .then(|| unit.begin_hold(HoldKind::Order, Some(ticket)));
+        Self {
+            nexus: Rc::clone(nexus),
+            command,
+            control,
+            tag,
+            attribute,
+            fence: nexus.fence(),
+            order,
+        }
+    }
+
+    pub(crate) fn unit(&self) -> &Rc<CoreUnit> {
+        self.nexus.unit()
+    }
+
+    /// The initiator's tag.
+    #[must_use]
+    pub fn tag(&self) -> u32 {
+        self.tag
+    }
+
+    /// Data-In or nothing of it may still be of use.
+    pub(crate) fn check_aborted(&self) -> Result<(), Refusal> {
+        match self.control.aborted() {
+            Some(_) => Err(Refusal::Aborted),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits for older tasks where the task is ordered.
+    pub(crate) async fn wait_for_order(&self) -> Result<(), Refusal> {
+        self.control.stage.set(Stage::Waiting);
+        self.check_aborted()?;
+        if let Some(guard) = &self.order {
+            let unit = self.unit();
+            let standing = unit.finish_hold(guard, HoldKind::Order, Some(self.control.ticket()));
+            self.unless_aborted(standing).await?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn is_ordered(&self) -> bool {
+        self.order.is_some()
+    }
+
+    /// Admits the task now, or says that it must wait.
+    pub(crate) fn try_admit(&self, touches: Option<LbaRange>) -> bool {
+        let head_of_queue = self.attribute == Attribute::HeadOfQueue;
+        self.control.stage.set(Stage::Waiting);
+        self.control.aborted().is_none()
+            && self
+                .unit()
+                .admit(self.control.ticket(), touches, head_of_queue)
+    }
+
+    /// Waits until the task may touch `touches`.
+    pub(crate) async fn admit(&self, touches: Option<LbaRange>) -> Result<(), Refusal> {
+        self.control.stage.set(Stage::Waiting);
+        let (unit, ticket) = (self.unit(), self.control.ticket());
+        let head_of_queue = self.attribute == Attribute::HeadOfQueue;
+        unit.changed()
+            .until(|| {
+                self.control.aborted().is_some() || unit.admit(ticket, touches, head_of_queue)
+            })
+            .await;
+        self.check_aborted()
+    }
+
+    /// Takes an exclusive hold; an abort gives up waiting for it.
+    pub(crate) async fn hold(&self, kind: HoldKind) -> Result<HoldGuard, Refusal> {
+        self.control.stage.set(Stage::Waiting);
+        self.check_aborted()?;
+        let unit = Rc::clone(self.unit());
+        let ticket = Some(self.control.ticket());
+        self.unless_aborted(async move { unit.hold(kind, ticket).await })
+            .await
+    }
+
+    /// Takes a hold for a change of the unit's state. What is in flight is waited for, but not for ever: a
+    /// backend that hangs must not keep hosts from changing reservations. What is still in flight then was
+    /// admitted under the old state, and the change comes after it.
+    pub(crate) async fn hold_for_change(&self, kind: HoldKind) -> Result<HoldGuard, Refusal> {
+        self.control.stage.set(Stage::Waiting);
+        self.check_aborted()?;
+        let unit = Rc::clone(self.unit());
+        let ticket = Some(self.control.ticket());
+        let guard = unit.begin_hold(kind, ticket);
+        let mut timer = unit.core().sleep_until(unit.core().now().after(HOLD_WAIT));
+        let mut standing = Box::pin(unit.finish_hold(&guard, kind, ticket));
+        self.unless_aborted(std::future::poll_fn(|cx| {
+            if standing.as_mut().poll(cx).is_ready() {
+                return std::task::Poll::Ready(());
+            }
+            timer.as_mut().poll(cx)
+        }))
+        .await?;
+        drop(standing);
+        Ok(guard)
+    }
+
+    async fn unless_aborted<T>(&self, work: impl Future<Output = T>) -> Result<T, Refusal> {
+        let mut work = std::pin::pin!(work);
+        let unit = self.unit();
+        std::future::poll_fn(|cx| {
+            if self.control.aborted().is_some() {
+                return std::task::Poll::Ready(Err(Refusal::Aborted));
+            }
+            unit.changed().register(cx.waker());
+            work.as_mut().poll(cx).map(Ok)
+        })
+        .await
+    }
+
+    /// Hands an operation to the lane, unless the task was aborted.
+    pub(crate) fn start(&self, op: Op) -> Result<Answer<volume::IoResult>, Refusal> {
+        self.check_aborted()?;
+        let unit = self.unit();
+        let Some(lane) = unit.lane() else {
+            return Err(Refusal::offline(&unit.state()));
+        };
+        self.control.stage.set(Stage::InBackend {
+            writes: op.mutates(),
+        });
+        Ok(lane.submit(Io::new(op, self.origin())))
+    }
+
+    /// Hands an operation to the lane and waits for it.
+    pub(crate) async fn submit(&self, op: Op) -> Result<Done, Refusal> {
+        let writes = op.mutates();
+        let answer = self.start(op)?.await;
+        self.control.stage.set(Stage::Waiting);
+        match answer {
+            Ok(done) => Ok(done),
+            Err(error) => Err(Refusal::of(error, writes)),
+        }
+    }
+
+    fn origin(&self) -> Origin {
+        Origin {
+            trace: self.unit().next_trace(),
+            deadline: None,
+            class: Class::Foreground,
+            fence: self.fence,
+        }
+    }
+
+    /// Ends the command before it ran, with CHECK CONDITION.
+    #[must_use]
+    pub fn refuse(&self, sense: scsi::Sense) -> crate::outcome::Response {
+        self.nexus.response_of(&sense.into())
+    }
+
+    /// Runs the command with the data that the host sent: as many bytes as were asked for, or fewer where
+    /// the host announced fewer. The answer is often there at once.
+    #[must_use]
+    pub fn run(self, data: Buf) -> Answer<crate::outcome::Outcome> {
+        crate::execute::run(self, data)
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.control.end(self.nexus.unit());
+        self.nexus.task_ends(self.tag, &self.control);
+    }
+}

@@ -1,0 +1,386 @@
+//! A unit in a simulated world, over a volume whose operations can be made to hang.
+
+use crate::store::{NoStore, Store};
+use crate::{
+    Arrival, Attribute, Identity, InitiatorPort, LogicalUnit, Nexus, NexusPort, Outcome, PortFacts,
+    Request, Response, UnitConfig, UnitId,
+};
+use env::sim::{Node, World, WorldConfig};
+use env::{Answer, CoreHandle, CoreId, LocalFuture};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+use std::task::{Poll, Waker};
+use std::time::Duration;
+use units::{BlockCount, BlockSize, Buf, BufMut};
+use volume::{
+    Caps, Done, Epoch, Fences, Io, IoError, IoFuture, IoResult, Lane, Limits, Op, OpenError, Shape,
+    Support, Volume, VolumeEvent, VolumeEvents,
+};
+
+pub(super) const BLOCKS: u64 = 64;
+pub(super) const UNIT: UnitId = UnitId(1);
+
+/// Blocks in memory. Writes of a hanging volume reach the medium only when it is released, as those in a
+/// kernel's queue would.
+#[derive(Clone)]
+pub(super) struct Medium(Arc<Mutex<Inner>>);
+
+struct Inner {
+    blocks: BTreeMap<u64, Vec<u8>>,
+    hanging: bool,
+    waiting: Vec<Waker>,
+    fences: Fences,
+    /// Operations that the backend was given.
+    given: u64,
+}
+
+impl Medium {
+    pub(super) fn hang(&self) {
+        self.0.lock().unwrap().hanging = true;
+    }
+
+    pub(super) fn release(&self) {
+        let waiting = {
+            let mut inner = self.0.lock().unwrap();
+            inner.hanging = false;
+            std::mem::take(&mut inner.waiting)
+        };
+        waiting.into_iter().for_each(Waker::wake);
+    }
+
+    pub(super) fn given(&self) -> u64 {
+        self.0.lock().unwrap().given
+    }
+
+    pub(super) fn first_byte(&self, block: u64) -> u8 {
+        self.0
+            .lock()
+            .unwrap()
+            .blocks
+            .get(&block)
+            .map_or(0, |bytes| bytes[0])
+    }
+}
+
+impl Volume for Medium {
+    fn shape(&self) -> Shape {
+        Shape {
+            block_size: BlockSize::B512,
+            block_count: BlockCount(BLOCKS),
+            physical_block_exponent: 3,
+            limits: Limits {
+                transfer_blocks_max: BlockCount(BLOCKS),
+                discard_blocks_max: BlockCount(BLOCKS),
+                discard_granularity: BlockCount(1),
+                discard_alignment: BlockCount(0),
+                write_zeroes_blocks_max: BlockCount(BLOCKS),
+                compare_and_write_blocks_max: BlockCount(0),
+                atomic_blocks_max: BlockCount(1),
+                in_flight_max: 1024,
+                memory_alignment: 1,
+            },
+            caps: Caps {
+                writable: true,
+                volatile_cache: true,
+                stable_write: Support::Native,
+                discard: Support::Native,
+                discard_reads_zero: true,
+                anchor: Support::Absent,
+                write_zeroes: Support::Native,
+                compare_and_write: Support::Absent,
+                extents: Support::Absent,
+                changed_blocks: Support::Absent,
+            },
+            epoch: Epoch(0),
+        }
+    }
+
+    fn open(self: Arc<Self>, core: &CoreHandle) -> LocalFuture<Result<Rc<dyn Lane>, OpenError>> {
+        let lane: Rc<dyn Lane> = Rc::new(MediumLane {
+            medium: Medium::clone(&self),
+            core: Rc::clone(core),
+        });
+        Box::pin(async move { Ok(lane) })
+    }
+
+    fn events(self: Arc<Self>, _: &CoreHandle) -> Rc<dyn VolumeEvents> {
+        Rc::new(Quiet)
+    }
+}
+
+struct Quiet;
+
+impl VolumeEvents for Quiet {
+    fn next(&self) -> LocalFuture<VolumeEvent> {
+        Box::pin(std::future::pending())
+    }
+}
+
+struct MediumLane {
+    medium: Medium,
+    core: CoreHandle,
+}
+
+impl Lane for MediumLane {
+    fn submit(&self, io: Io) -> IoFuture {
+        let (medium, core) = (self.medium.clone(), Rc::clone(&self.core));
+        {
+            let mut inner = medium.0.lock().unwrap();
+            inner.given += 1;
+            if !inner.fences.holds(io.origin().fence) {
+                return Answer::ready(Err(IoError::Fenced));
+            }
+        }
+        Answer::wait(async move {
+            let mut random = [0];
+            core.fill_random(&mut random);
+            core.sleep_until(
+                core.now()
+                    .after(Duration::from_micros(u64::from(random[0]))),
+            )
+            .await;
+            poll_fn(|cx| {
+                let mut inner = medium.0.lock().unwrap();
+                if inner.hanging {
+                    inner.waiting.push(cx.waker().clone());
+                    return Poll::Pending;
+                }
+                Poll::Ready(())
+            })
+            .await;
+            medium.0.lock().unwrap().apply(io.op())
+        })
+    }
+}
+
+impl Inner {
+    fn apply(&mut self, op: &Op) -> IoResult {
+        let Some(range) = op.range() else {
+            return Ok(Done::Nothing);
+        };
+        let blocks = range.start().0..range.end().0;
+        match op {
+            Op::Read { .. } => {
+                let mut all = Vec::new();
+                for block in blocks {
+                    all.extend(
+                        self.blocks
+                            .get(&block)
+                            .cloned()
+                            .unwrap_or_else(|| vec![0; 512]),
+                    );
+                }
+                Ok(Done::Data(all.into()))
+            }
+            Op::Write { data, .. } => {
+                for (at, block) in blocks.enumerate() {
+                    self.blocks
+                        .insert(block, data.slice(at * 512..(at + 1) * 512).to_vec());
+                }
+                Ok(Done::Nothing)
+            }
+            Op::WriteZeroes { .. } | Op::Discard { .. } => {
+                blocks.for_each(|block| drop(self.blocks.remove(&block)));
+                Ok(Done::Nothing)
+            }
+            Op::CompareAndWrite { .. } | Op::Extents { .. } | Op::Flush => Ok(Done::Nothing),
+        }
+    }
+}
+
+/// A unit that is up on four cores.
+pub(super) struct Bench {
+    pub(super) world: World,
+    pub(super) node: Node,
+    pub(super) unit: Arc<LogicalUnit>,
+    pub(super) medium: Medium,
+}
+
+impl Bench {
+    pub(super) fn new(seed: u64) -> Self {
+        Self::with_store(seed, Arc::new(NoStore))
+    }
+
+    pub(super) fn with_store(seed: u64, store: Store) -> Self {
+        let world = World::new(
+            seed,
+            WorldConfig {
+                cores: 4,
+                ..WorldConfig::default()
+            },
+        );
+        let node = world.node("san-a");
+        let fences = LogicalUnit::fences_for();
+        let medium = Medium(Arc::new(Mutex::new(Inner {
+            blocks: BTreeMap::new(),
+            hanging: false,
+            waiting: Vec::new(),
+            fences: fences.clone(),
+            given: 0,
+        })));
+        let unit = start(&world, &node, &medium, fences, store);
+        Self {
+            world,
+            node,
+            unit,
+            medium,
+        }
+    }
+
+    /// Runs `future` on core 0 for at most ten virtual seconds.
+    pub(super) fn run<T: 'static>(&self, future: impl Future<Output = T> + 'static) -> T {
+        self.world
+            .block_on(&self.node, Duration::from_secs(10), future)
+            .unwrap()
+    }
+
+    /// A nexus on `core`, its first unit attention already taken.
+    pub(super) fn nexus(&self, core: u16, name: &str) -> Rc<Nexus> {
+        let port = NexusPort {
+            initiator: InitiatorPort {
+                name: name.to_owned(),
+                isid: [0; 6],
+            },
+            target_port: 1,
+        };
+        let facts = PortFacts {
+            target_name: "iqn.2026-11.io.causeway:t".to_owned(),
+            portal_group_tag: 1,
+        };
+        let nexus = Nexus::open(&self.node.core(core), UNIT, port, facts, false).unwrap();
+        let first = begin(&nexus, &[0; 6], Attribute::Simple, 0, &[]);
+        self.run(async move { drop(first.await) });
+        nexus
+    }
+
+    /// Starts a command on its nexus' core; the result appears in the slot.
+    pub(super) fn start(
+        &self,
+        nexus: &Rc<Nexus>,
+        cdb: &[u8],
+        attribute: Attribute,
+        tag: u32,
+        data: &[u8],
+    ) -> Slot {
+        let slot = Slot::default();
+        let answer = slot.clone();
+        let running = begin(nexus, cdb, attribute, tag, data);
+        nexus.unit().core().spawn(Box::pin(async move {
+            let outcome = running.await;
+            *answer.0.borrow_mut() = Some(outcome);
+        }));
+        slot
+    }
+
+    pub(super) fn settle(&self, span: Duration) {
+        self.world.run_for(span);
+    }
+}
+
+#[derive(Clone, Default)]
+pub(super) struct Slot(Rc<RefCell<Option<Outcome>>>);
+
+impl Slot {
+    pub(super) fn ended(&self) -> bool {
+        self.0.borrow().is_some()
+    }
+
+    pub(super) fn is_silent(&self) -> bool {
+        matches!(*self.0.borrow(), Some(Outcome::Silent))
+    }
+
+    pub(super) fn response(&self) -> Response {
+        match self.0.borrow_mut().take() {
+            Some(Outcome::Respond(response)) => response,
+            other => panic!("no response but {other:?}"),
+        }
+    }
+}
+
+fn start(
+    world: &World,
+    node: &Node,
+    medium: &Medium,
+    fences: Fences,
+    store: Store,
+) -> Arc<LogicalUnit> {
+    let identity = Identity {
+        name: "vm01".to_owned(),
+        serial: "0123456789abcdef".to_owned(),
+        naa: [0x60; 16],
+        store_key: "vm01".to_owned(),
+        block_size: BlockSize::B512,
+        physical_block_exponent: 3,
+        thin: true,
+    };
+    let unit = LogicalUnit::new(UnitConfig {
+        id: UNIT,
+        home: CoreId(1),
+        identity,
+        fences,
+        store,
+    });
+    let (starting, medium, core) = (Arc::clone(&unit), medium.clone(), node.core(0));
+    world
+        .block_on(node, Duration::from_secs(1), async move {
+            starting.start(&core, Ok(Arc::new(medium))).await
+        })
+        .unwrap()
+        .unwrap();
+    unit
+}
+
+/// Takes the command into the task set now, and gives what runs it.
+fn begin(
+    nexus: &Rc<Nexus>,
+    cdb: &[u8],
+    attribute: Attribute,
+    tag: u32,
+    data: &[u8],
+) -> LocalFuture<Outcome> {
+    match nexus.arrive(Request {
+        cdb,
+        attribute,
+        tag,
+    }) {
+        Arrival::Ended { response, .. } => Box::pin(async move { Outcome::Respond(response) }),
+        Arrival::Task { task, data_out } => {
+            assert_eq!(data_out, data.len() as u64);
+            let data = Buf::copy_of(data);
+            Box::pin(async move { task.run(data).await })
+        }
+    }
+}
+
+pub(super) fn write_10(block: u32, blocks: u16) -> [u8; 10] {
+    transfer_10(0x2a, block, blocks)
+}
+
+pub(super) fn read_10(block: u32, blocks: u16) -> [u8; 10] {
+    transfer_10(0x28, block, blocks)
+}
+
+fn transfer_10(opcode: u8, block: u32, blocks: u16) -> [u8; 10] {
+    let mut cdb = [0; 10];
+    cdb[0] = opcode;
+    cdb[2..6].copy_from_slice(&block.to_be_bytes());
+    cdb[7..9].copy_from_slice(&blocks.to_be_bytes());
+    cdb
+}
+
+pub(super) fn compare_and_write(block: u64) -> [u8; 16] {
+    let mut cdb = [0; 16];
+    cdb[0] = 0x89;
+    cdb[2..10].copy_from_slice(&block.to_be_bytes());
+    cdb[13] = 1;
+    cdb
+}
+
+pub(super) fn filled(byte: u8, blocks: usize) -> Vec<u8> {
+    let mut memory = BufMut::zeroed(512 * blocks);
+    memory.chunk_mut(0).fill(byte);
+    memory.freeze().to_vec()
+}

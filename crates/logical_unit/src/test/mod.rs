@@ -1,0 +1,204 @@
+//! The promises of the task set, on four cores, with a backend that hangs.
+
+mod bench;
+
+use crate::{Attribute, LogicalUnit, UnitAttention};
+use bench::{Bench, compare_and_write, filled, read_10, write_10};
+use scsi::Status;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+const SOON: Duration = Duration::from_millis(50);
+
+#[test]
+fn what_was_written_on_one_core_is_read_on_another() {
+    let bench = Bench::new(1);
+    let (writer, reader) = (bench.nexus(0, "a"), bench.nexus(3, "b"));
+    let wrote = bench.start(
+        &writer,
+        &write_10(7, 2),
+        Attribute::Simple,
+        1,
+        &filled(0x5a, 2),
+    );
+    bench.settle(SOON);
+    assert_eq!(wrote.response().status, Status::Good);
+    let read = bench.start(&reader, &read_10(7, 2), Attribute::Simple, 1, &[]);
+    bench.settle(SOON);
+    assert_eq!(read.response().data_in.to_vec(), filled(0x5a, 2));
+}
+
+#[test]
+fn hosts_that_compete_by_compare_and_write_never_both_win() {
+    for seed in 0..40 {
+        let bench = Bench::new(seed);
+        let slots: Vec<_> = (0..8u8)
+            .map(|host| {
+                let nexus = bench.nexus(u16::from(host % 4), &format!("host{host}"));
+                let data = [filled(0, 1), filled(host + 1, 1)].concat();
+                (
+                    bench.start(&nexus, &compare_and_write(9), Attribute::Simple, 1, &data),
+                    nexus,
+                )
+            })
+            .collect();
+        bench.settle(Duration::from_secs(1));
+        let won = slots
+            .iter()
+            .filter(|(slot, _)| slot.response().status == Status::Good)
+            .count();
+        assert_eq!(won, 1, "seed {seed}");
+    }
+}
+
+#[test]
+fn an_ordered_write_comes_after_older_and_before_newer_ones() {
+    for seed in 0..40 {
+        let bench = Bench::new(seed);
+        let nexus = bench.nexus(2, "a");
+        let all: Vec<_> = (1..=9u8)
+            .map(|byte| {
+                let attribute = if byte == 5 {
+                    Attribute::Ordered
+                } else {
+                    Attribute::Simple
+                };
+                // Every write but the ordered one goes to its own block and to block 0 as well.
+                let block = if byte < 5 { 0 } else { u32::from(byte == 5) };
+                bench.start(
+                    &nexus,
+                    &write_10(block, 2),
+                    attribute,
+                    u32::from(byte),
+                    &filled(byte, 2),
+                )
+            })
+            .collect();
+        bench.settle(Duration::from_secs(1));
+        assert!(
+            all.iter()
+                .all(|slot| slot.response().status == Status::Good)
+        );
+        // Block 0 saw 1-4 (in any order), then 6-9; block 1 saw 1-4, then 5, then 6-9: never 5 or less.
+        assert!(
+            bench.medium.first_byte(0) > 5 && bench.medium.first_byte(1) > 5,
+            "seed {seed}"
+        );
+        assert_eq!(bench.medium.first_byte(2), 5);
+    }
+}
+
+#[test]
+fn an_abort_is_answered_in_time_and_the_old_write_never_lands_on_a_newer_one() {
+    for seed in 0..20 {
+        let bench = Bench::new(seed);
+        let (host, other) = (bench.nexus(0, "a"), bench.nexus(2, "b"));
+        bench.medium.hang();
+        let old = bench.start(&host, &write_10(4, 4), Attribute::Simple, 1, &filled(1, 4));
+        bench.settle(SOON);
+        let before = bench.node.core(0).now();
+        let aborting = Rc::clone(&host);
+        bench.run(async move { aborting.abort_task(1).await });
+        assert!(bench.node.core(0).now().since(before) < Duration::from_secs(2));
+        // A newer write and a read of the same blocks wait; the rest of the unit goes on.
+        let newer = bench.start(&other, &write_10(6, 1), Attribute::Simple, 2, &filled(2, 1));
+        let read = bench.start(&other, &read_10(5, 1), Attribute::Simple, 3, &[]);
+        let given = bench.medium.given();
+        bench.settle(Duration::from_secs(30));
+        assert!(!newer.ended() && !read.ended() && !old.ended());
+        assert_eq!(
+            bench.medium.given(),
+            given,
+            "nothing that overlaps was handed down"
+        );
+        bench.medium.release();
+        bench.settle(SOON);
+        assert_eq!(newer.response().status, Status::Good);
+        assert!(old.is_silent());
+        assert_eq!(bench.medium.first_byte(6), 2, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_hung_write_does_not_hold_up_other_blocks_or_a_reset() {
+    let bench = Bench::new(3);
+    let (host, other) = (bench.nexus(0, "a"), bench.nexus(1, "b"));
+    bench.medium.hang();
+    let hung = bench.start(&host, &write_10(0, 1), Attribute::Simple, 1, &filled(1, 1));
+    bench.settle(SOON);
+    let before = bench.node.core(0).now();
+    let (unit, core) = (Arc::clone(&bench.unit), bench.node.core(3));
+    bench.run(
+        async move { LogicalUnit::reset(&unit, &core, UnitAttention::LogicalUnitReset).await },
+    );
+    assert!(bench.node.core(0).now().since(before) < Duration::from_secs(2));
+    let attention = bench.start(&other, &[0; 6], Attribute::Simple, 2, &[]);
+    bench.settle(SOON);
+    assert_eq!(
+        attention.response().status,
+        Status::CheckCondition,
+        "the reset is told"
+    );
+    let reserve = bench.start(
+        &other,
+        &compare_and_write(9),
+        Attribute::Simple,
+        3,
+        &filled(0, 2),
+    );
+    bench.settle(SOON);
+    assert!(!reserve.ended(), "the backend hangs for this one, too");
+    bench.medium.release();
+    bench.settle(SOON);
+    assert_eq!(reserve.response().status, Status::Good);
+    assert!(hung.is_silent());
+}
+
+#[test]
+fn a_task_that_was_aborted_before_its_turn_is_never_handed_down() {
+    let bench = Bench::new(4);
+    let (host, other) = (bench.nexus(0, "a"), bench.nexus(2, "b"));
+    bench.medium.hang();
+    let first = bench.start(
+        &host,
+        &compare_and_write(4),
+        Attribute::Simple,
+        1,
+        &filled(0, 2),
+    );
+    bench.settle(SOON);
+    let waiting = bench.start(&other, &write_10(4, 1), Attribute::Simple, 2, &filled(9, 1));
+    bench.settle(SOON);
+    let given = bench.medium.given();
+    let aborting = Rc::clone(&other);
+    bench.run(async move { aborting.abort_task(2).await });
+    assert!(waiting.is_silent());
+    bench.medium.release();
+    bench.settle(SOON);
+    assert_eq!(first.response().status, Status::Good);
+    assert_eq!(
+        bench.medium.given(),
+        given + 1,
+        "only the write half of the compare and write"
+    );
+    assert_eq!(bench.medium.first_byte(4), 0);
+}
+
+#[test]
+fn closing_a_nexus_leaves_nothing_that_can_still_write() {
+    let bench = Bench::new(5);
+    let host = bench.nexus(0, "a");
+    bench.medium.hang();
+    let old = bench.start(&host, &write_10(3, 1), Attribute::Simple, 1, &filled(7, 1));
+    bench.settle(SOON);
+    let closing = Rc::clone(&host);
+    bench.run(async move { closing.close().await });
+    let again = bench.nexus(3, "a");
+    let newer = bench.start(&again, &write_10(3, 1), Attribute::Simple, 1, &filled(8, 1));
+    bench.medium.release();
+    bench.settle(SOON);
+    assert_eq!(newer.response().status, Status::Good);
+    assert!(old.is_silent());
+    assert_eq!(bench.medium.first_byte(3), 8);
+}

@@ -1,0 +1,239 @@
+//! The shared half of a logical unit, and its coming up and going down on all cores.
+
+use crate::core_unit::{CoreUnit, UnitId, find, register, unregister};
+use crate::state::{Identity, Stored, UnitState};
+use crate::store::{Entry, Store};
+use env::{CoreHandle, CoreId, call_all};
+use scsi::mode::ModeParameters;
+use scsi::reservation::Reservations;
+use std::fmt::Display;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+use volume::{FenceSlot, Fences, OpenError, Volume};
+
+/// I_T nexuses that one logical unit serves at a time.
+pub const NEXUSES_MAX: u32 = 4096;
+
+/// A logical unit: the one entrance to an exported volume.
+pub struct LogicalUnit {
+    id: UnitId,
+    home: CoreId,
+    identity: Identity,
+    store: Store,
+    fences: Fences,
+    free_slots: Mutex<Vec<FenceSlot>>,
+    volume: Mutex<Option<Arc<dyn Volume>>>,
+}
+
+/// What a logical unit is made of.
+pub struct UnitConfig {
+    /// Its number inside this program.
+    pub id: UnitId,
+    /// Where its reservations and other changes are put in order.
+    pub home: CoreId,
+    /// What it says of itself, for ever.
+    pub identity: Identity,
+    /// The fences that the volume's leaves look at; [`LogicalUnit::fences_for`] makes them.
+    pub fences: Fences,
+    /// Where reservations and saved mode pages are kept.
+    pub store: Store,
+}
+
+impl LogicalUnit {
+    /// The fences for a volume that is to be exported.
+    #[must_use]
+    pub fn fences_for() -> Fences {
+        Fences::new(NEXUSES_MAX + 1)
+    }
+
+    /// A unit that is not up yet.
+    #[must_use]
+    pub fn new(config: UnitConfig) -> Arc<Self> {
+        let slots = (1..config.fences.slot_count())
+            .rev()
+            .map(FenceSlot)
+            .collect();
+        Arc::new(Self {
+            id: config.id,
+            home: config.home,
+            identity: config.identity,
+            store: config.store,
+            fences: config.fences,
+            free_slots: Mutex::new(slots),
+            volume: Mutex::new(None),
+        })
+    }
+
+    /// Its number.
+    #[must_use]
+    pub fn id(&self) -> UnitId {
+        self.id
+    }
+
+    /// Its name, for people.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.identity.name
+    }
+
+    /// What it says of itself.
+    #[must_use]
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// The core that orders its changes.
+    #[must_use]
+    pub fn home(&self) -> CoreId {
+        self.home
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    pub(crate) fn fences(&self) -> &Fences {
+        &self.fences
+    }
+
+    pub(crate) fn take_slot(&self) -> Option<FenceSlot> {
+        self.free_slots
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop()
+    }
+
+    pub(crate) fn give_slot_back(&self, slot: FenceSlot) {
+        self.fences.raise(slot);
+        self.free_slots
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(slot);
+    }
+
+    fn current_volume(&self) -> Option<Arc<dyn Volume>> {
+        self.volume
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Brings the unit up on every core: loads what it has stored and opens a lane per core.
+    ///
+    /// # Errors
+    /// Why it is offline: the volume cannot be opened, or what it has stored cannot be read (serving without
+    /// its reservations could let a host write that was shut out). The unit is there all the same, keeps its
+    /// place and says why.
+    pub async fn start(
+        self: &Arc<Self>,
+        core: &CoreHandle,
+        volume: Result<Arc<dyn Volume>, OpenError>,
+    ) -> Result<(), OpenError> {
+        let (stored, unreadable) = match self.load(core).await {
+            Ok(stored) => (stored, None),
+            Err(error) => (Stored::default(), Some(error)),
+        };
+        let (volume, missing) = match volume {
+            Ok(volume) => (Some(volume), None),
+            Err(error) => (None, Some(error)),
+        };
+        let shape = volume.as_ref().map(|volume| volume.shape());
+        let offline = unreadable.or(missing);
+        let state = Arc::new(UnitState::new(
+            &self.identity,
+            shape,
+            stored,
+            offline.as_ref(),
+        ));
+        self.set_volume(volume.filter(|_| offline.is_none()));
+        let shared = Arc::clone(self);
+        call_all(core, move |core| {
+            register(
+                core,
+                CoreUnit::new(Arc::clone(&shared), core, None, Arc::clone(&state)),
+            );
+            Box::pin(async {})
+        })
+        .await;
+        match offline {
+            Some(offline) => Err(offline),
+            None => self.open_lanes(core).await,
+        }
+    }
+
+    async fn load(&self, core: &CoreHandle) -> Result<Stored, OpenError> {
+        let key = &self.identity.store_key;
+        let broken = |what: &str, why: &dyn Display| OpenError {
+            cause: format!("the stored {what} cannot be used: {why}"),
+            next_step: format!(
+                "look at {key}.* in {}; remove the file only if every host may lose them",
+                self.store.place()
+            ),
+        };
+        let mut stored = Stored::default();
+        match self.store.load(core, key, Entry::Reservations).await {
+            Ok(None) => {}
+            Ok(Some(bytes)) => {
+                stored.reservations = Reservations::from_bytes(&bytes)
+                    .map_err(|error| broken("reservations", &error))?;
+                stored.reservations.power_on();
+            }
+            Err(error) => return Err(broken("reservations", &error)),
+        }
+        match self.store.load(core, key, Entry::ModePages).await {
+            Ok(None) => {}
+            Ok(Some(bytes)) => {
+                let modes = ModeParameters::from_bytes(&bytes);
+                stored.modes =
+                    Some(modes.ok_or_else(|| broken("mode pages", &"they are damaged"))?);
+            }
+            Err(error) => return Err(broken("mode pages", &error)),
+        }
+        Ok(stored)
+    }
+
+    fn set_volume(&self, volume: Option<Arc<dyn Volume>>) {
+        *self.volume.lock().unwrap_or_else(PoisonError::into_inner) = volume;
+    }
+
+    /// Opens the volume anew on every core and says so in the state; the reason for being offline where
+    /// that fails on any of them.
+    pub(crate) async fn open_lanes(self: &Arc<Self>, core: &CoreHandle) -> Result<(), OpenError> {
+        let Some(volume) = self.current_volume() else {
+            return Err(OpenError {
+                cause: "the volume has not been opened".to_owned(),
+                next_step: "see the reason in `causeway lun show`".to_owned(),
+            });
+        };
+        let id = self.id;
+        let lanes = call_all(core, move |core| {
+            let (volume, core) = (Arc::clone(&volume), Rc::clone(core));
+            Box::pin(async move {
+                let lane = volume.open(&core).await?;
+                if let Some(unit) = find(&core, id) {
+                    unit.replace_lane(Some(lane));
+                }
+                Ok(())
+            })
+        })
+        .await;
+        let failed: Option<OpenError> = lanes.into_iter().find_map(Result::err);
+        self.publish_offline(core, failed.clone()).await;
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Takes the unit down on every core. Its nexuses must be closed before.
+    pub async fn stop(self: &Arc<Self>, core: &CoreHandle) {
+        let id = self.id;
+        call_all(core, move |core| {
+            let unit = unregister(core, id);
+            Box::pin(async move {
+                if let Some(unit) = unit {
+                    unit.replace_lane(None);
+                }
+            })
+        })
+        .await;
+        self.set_volume(None);
+    }
+}
