@@ -357,11 +357,10 @@ fn api_address(item: &Placed<String>, base: &Path) -> Result<ApiAddress, String>
     let text = item.value.as_str();
     if let Some(path) = text.strip_prefix("unix:") {
         let path = base.join(path);
-        // sun_path holds 108 bytes with the zero at its end (unix(7)); the socket is made under a name
-        // that is four longer.
-        if path.as_os_str().len() > 103 {
+        // sun_path holds 108 bytes with the zero at its end (unix(7)).
+        if path.as_os_str().len() > 107 {
             return Err(format!(
-                "\"{text}\" is longer than the 103 bytes that a socket's path may have"
+                "\"{text}\" is longer than the 107 bytes that a socket's path may have"
             ));
         }
         return Ok(ApiAddress::Unix(path));

@@ -9,7 +9,6 @@
 //!     engine        state
 //! ```
 
-pub mod api;
 pub mod code;
 pub mod config;
 pub mod controller;

@@ -1,0 +1,43 @@
+# The project's whole vocabulary. `make run` and `make test` are all that a new user needs.
+SHELL := /bin/bash
+.PHONY: help run test check build bench fuzz sim soak tools clean
+
+help: ## what there is
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+
+run: ## install what is missing, build, serve a demonstration LUN on 127.0.0.1:3260
+	@scripts/install build
+	cargo build --release --locked --bin causeway
+	@scripts/demo target/release/causeway
+
+test: ## install what the tests need, run everything
+	@scripts/install build test
+	@scripts/test
+
+check: ## format, clippy, dependency law, licences: under a minute when warm
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo run --quiet --locked -p proof --bin tidy
+
+build: ## the release binary: target/release/causeway
+	@scripts/install build
+	cargo build --release --locked --bin causeway
+
+bench: ## the cost of the waist, and of I/O beside tgt, in one run
+	@scripts/install build test bench
+	@scripts/bench
+
+fuzz: ## fuzz every parser for SECONDS (default 60) each
+	@scripts/fuzz $(or $(SECONDS_EACH),60)
+
+sim: ## one seed of the simulator (SEED=n), or SEEDS=n of them
+	cargo run --release --locked -p proof --bin sim -- $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),1000))
+
+soak: ## a hundred thousand seeds of the simulator, and a long kill loop
+	cargo run --release --locked -p proof --bin sim -- --seeds 100000
+
+tools: ## install everything that any target needs
+	@scripts/install build test bench
+
+clean: ## remove what was built
+	cargo clean

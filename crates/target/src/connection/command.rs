@@ -1,0 +1,249 @@
+//! SCSI commands between the machine and the logical units.
+
+use super::driver::{Driver, End, Finished};
+use super::unmapped;
+use env::Answer;
+use iscsi::DataFault;
+use iscsi::Itt;
+use iscsi::bhs::Attribute as WireAttribute;
+use iscsi::target::{Command, Response as WireResponse};
+use logical_unit::{
+    Arrival, Attribute, InitiatorPort, Nexus, NexusError, NexusPort, Outcome, PortFacts, Request,
+    Response, Task,
+};
+use scsi::lun::LunAddress;
+use scsi::{AdditionalSense, Sense, SenseKey};
+use std::rc::Rc;
+use std::time::Duration;
+use units::Buf;
+
+/// How long until memory is looked for again, where there was none.
+const MEMORY_RETRY: Duration = Duration::from_millis(2);
+
+/// Operation code of REPORT LUNS.
+const REPORT_LUNS: u8 = 0xa0;
+
+impl Driver {
+    pub(super) fn command(&mut self, command: &Command) {
+        self.count(|counters| {
+            counters.commands.set(counters.commands.get() + 1);
+            counters.in_progress.set(counters.in_progress.get() + 1);
+        });
+        let address = unmapped::address(command.lun);
+        let luns = || {
+            self.view
+                .iter()
+                .flat_map(|view| view.luns.keys().copied())
+                .collect::<Vec<u16>>()
+        };
+        let reports_luns = command.cdb.first() == Some(&REPORT_LUNS);
+        let mapped = match address {
+            LunAddress::Unit(lun) if !reports_luns && !self.is_discovery() => {
+                Some(lun).filter(|lun| {
+                    self.view
+                        .as_ref()
+                        .is_some_and(|view| view.luns.contains_key(lun))
+                })
+            }
+            LunAddress::Unit(_) | LunAddress::ReportLuns | LunAddress::Incorrect => None,
+        };
+        let Some(lun) = mapped else {
+            let response = unmapped::respond(address, &command.cdb, &luns());
+            if reports_luns {
+                self.nexuses
+                    .values()
+                    .for_each(|nexus| nexus.luns_reported());
+            }
+            return self.respond(command.itt, 0, response);
+        };
+        let nexus = match self.nexus(lun) {
+            Ok(nexus) => nexus,
+            Err(NexusError::NoSuchUnit) => {
+                let response = unmapped::respond(address, &command.cdb, &[lun]);
+                return self.respond(command.itt, 0, response);
+            }
+            Err(NexusError::TooMany) => {
+                let busy = Response {
+                    status: scsi::Status::Busy,
+                    sense: None,
+                    data_in: Buf::empty(),
+                };
+                return self.respond(command.itt, 0, busy);
+            }
+        };
+        let request = Request {
+            cdb: &command.cdb,
+            attribute: attribute(command.attribute),
+            tag: command.itt.get(),
+        };
+        match nexus.arrive(request) {
+            Arrival::Ended { response, data_out } => self.respond(command.itt, data_out, response),
+            Arrival::Task { task, data_out } => self.begin(command, task, data_out),
+        }
+    }
+
+    fn begin(&mut self, command: &Command, task: Task, data_out: u64) {
+        let announced = if command.writes {
+            command.expected_data_transfer_length
+        } else {
+            0
+        };
+        let bytes = u32::try_from(data_out.min(u64::from(announced))).unwrap_or(announced);
+        if bytes == 0 {
+            return self.run_task(command.itt, task, data_out, Buf::empty());
+        }
+        self.wanted.insert(command.itt, data_out);
+        self.waiting_for_data.insert(command.itt, task);
+        if !self.waiting_for_memory.is_empty() || !self.ask_for_data(command.itt, bytes) {
+            if self.waiting_for_memory.is_empty() {
+                self.look_later();
+            }
+            self.waiting_for_memory.push_back((command.itt, bytes));
+        }
+    }
+
+    /// Asks the host for a task's data, if there is memory for it.
+    fn ask_for_data(&mut self, itt: Itt, bytes: u32) -> bool {
+        match self.core.pool().alloc(bytes as usize) {
+            Ok(buffer) => {
+                self.machine.accept_data(itt, bytes, buffer);
+                true
+            }
+            Err(units::Exhausted) => false,
+        }
+    }
+
+    fn look_later(&mut self) {
+        let timer = self.core.sleep_until(self.core.now().after(MEMORY_RETRY));
+        self.beside.push(Box::pin(async move {
+            timer.await;
+            Finished::LookForMemory
+        }));
+    }
+
+    pub(super) fn look_for_memory(&mut self) {
+        while let Some((itt, bytes)) = self.waiting_for_memory.pop_front() {
+            if self.waiting_for_data.contains_key(&itt) && !self.ask_for_data(itt, bytes) {
+                self.waiting_for_memory.push_front((itt, bytes));
+                return self.look_later();
+            }
+        }
+    }
+
+    pub(super) fn data_out(&mut self, itt: Itt, data: Buf) {
+        self.count(|counters| {
+            counters
+                .bytes_written
+                .set(counters.bytes_written.get() + data.len() as u64);
+        });
+        let wanted = self.wanted.remove(&itt).unwrap_or_default();
+        if let Some(task) = self.waiting_for_data.remove(&itt) {
+            self.run_task(itt, task, wanted, data);
+        }
+    }
+
+    /// The data of a write cannot be had: the task ends without having touched anything.
+    pub(super) fn data_fault(&mut self, itt: Itt, fault: DataFault) {
+        let wanted = self.wanted.remove(&itt).unwrap_or_default();
+        let Some(task) = self.waiting_for_data.remove(&itt) else {
+            return;
+        };
+        let (asc, ascq) = fault.additional_sense();
+        let sense = Sense::new(SenseKey::AbortedCommand, AdditionalSense { asc, ascq });
+        let response = task.refuse(sense);
+        drop(task);
+        self.respond(itt, wanted, response);
+    }
+
+    fn run_task(&mut self, itt: Itt, task: Task, wanted: u64, data: Buf) {
+        match task.run(data) {
+            Answer::Ready(Some(outcome)) => self.outcome(itt, wanted, outcome),
+            Answer::Ready(None) => {}
+            Answer::Waiting(rest) => self
+                .running
+                .push(Box::pin(async move { (itt, wanted, rest.await) })),
+        }
+    }
+
+    pub(super) fn outcome(&mut self, itt: Itt, wanted: u64, outcome: Outcome) {
+        match outcome {
+            Outcome::Respond(response) => self.respond(itt, wanted, response),
+            Outcome::Silent => {
+                self.machine.forget(itt);
+                self.ended();
+            }
+            Outcome::Disconnect => self.end_with(End::RightLost),
+        }
+    }
+
+    fn respond(&mut self, itt: Itt, data_out_wanted: u64, response: Response) {
+        let bytes = response.data_in.len() as u64;
+        self.count(|counters| counters.bytes_read.set(counters.bytes_read.get() + bytes));
+        self.ended();
+        self.machine.respond(
+            itt,
+            WireResponse {
+                status: response.status.code(),
+                sense: response.sense,
+                data_in: response.data_in,
+                data_out_wanted,
+                target_failure: false,
+            },
+        );
+    }
+
+    fn ended(&self) {
+        self.count(|counters| {
+            counters
+                .in_progress
+                .set(counters.in_progress.get().saturating_sub(1));
+        });
+    }
+
+    fn count(&self, count: impl FnOnce(&crate::session::Counters)) {
+        if let Some(session) = &self.session {
+            count(&session.counters);
+        }
+    }
+
+    /// The nexus at a LUN of the view, made when first used.
+    pub(super) fn nexus(&mut self, lun: u16) -> Result<Rc<Nexus>, NexusError> {
+        if let Some(nexus) = self.nexuses.get(&lun) {
+            return Ok(Rc::clone(nexus));
+        }
+        let mapped = self
+            .view
+            .as_ref()
+            .and_then(|view| view.luns.get(&lun))
+            .copied()
+            .ok_or(NexusError::NoSuchUnit)?;
+        let session = self.session.as_ref().ok_or(NexusError::NoSuchUnit)?;
+        let key = session.key.as_ref().ok_or(NexusError::NoSuchUnit)?;
+        let target = self
+            .export
+            .target(&key.target)
+            .ok_or(NexusError::NoSuchUnit)?;
+        let port = NexusPort {
+            initiator: InitiatorPort {
+                name: key.initiator.clone(),
+                isid: key.isid,
+            },
+            target_port: target.relative_port,
+        };
+        let facts = PortFacts {
+            target_name: target.name.clone(),
+            portal_group_tag: target.portal_group_tag,
+        };
+        let nexus = Nexus::open(&self.core, mapped.unit, port, facts, mapped.read_only)?;
+        self.nexuses.insert(lun, Rc::clone(&nexus));
+        Ok(nexus)
+    }
+}
+
+fn attribute(wire: WireAttribute) -> Attribute {
+    match wire {
+        WireAttribute::Untagged | WireAttribute::Simple | WireAttribute::Aca => Attribute::Simple,
+        WireAttribute::Ordered => Attribute::Ordered,
+        WireAttribute::HeadOfQueue => Attribute::HeadOfQueue,
+    }
+}

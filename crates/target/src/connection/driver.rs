@@ -1,0 +1,427 @@
+//! The loop of a connection.
+
+use super::receive::{Receive, Received};
+use crate::export::{Export, View};
+use crate::login::ExportPolicy;
+use crate::placement::LoginPermit;
+use crate::server::Shared;
+use crate::session::{EndReason, Order, Session};
+use env::{CoreHandle, LocalFuture, Stream};
+use futures_util::Stream as _;
+use futures_util::stream::FuturesUnordered;
+use iscsi::Itt;
+use iscsi::Tsih;
+use iscsi::target::{AsyncEvent, CloseReason, Event, LoginRefusal, TaskManagementAnswer};
+use iscsi::target::{LogoutAnswer, TargetConfig, TargetConnection};
+use logical_unit::{Nexus, Outcome, Task};
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::future::poll_fn;
+use std::io::IoSlice;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use units::Now;
+
+/// Replies that wait to be sent beyond which nothing more is received: a host that does not read cannot fill
+/// our memory.
+const WAITING_BYTES_MAX: usize = 8 << 20;
+
+/// Turns of the loop before others on this core get theirs.
+const TURNS_MAX: usize = 64;
+
+/// How long a peer may take to read the last PDU.
+const CLOSING_TIME_MAX: Duration = Duration::from_secs(1);
+
+/// Pieces of one vectored send (IOV_MAX).
+const PIECES_MAX: usize = 1024;
+
+/// Something that the connection waits for beside its commands.
+pub(super) enum Finished {
+    /// The session was entered, or refused.
+    Claimed(Result<Tsih, LoginRefusal>),
+    /// A task management function is done.
+    Function {
+        itt: Itt,
+        answer: TaskManagementAnswer,
+    },
+    /// Everything of the session is over, a logout can be answered.
+    LoggedOut { itt: Itt },
+    /// Time to look again for memory for a write's data.
+    LookForMemory,
+}
+
+/// Why a connection ends.
+#[derive(Debug)]
+pub(super) enum End {
+    PeerClosed,
+    Socket(std::io::Error),
+    Machine(CloseReason),
+    Ordered(EndReason),
+    RightLost,
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::PeerClosed => write!(f, "the initiator closed the connection"),
+            Self::Socket(error) => write!(f, "the connection failed: {error}"),
+            Self::Machine(CloseReason::LoggedOut) => write!(f, "logout"),
+            Self::Machine(CloseReason::LoginFailed) => write!(f, "the login failed"),
+            Self::Machine(CloseReason::KeepaliveTimedOut) => {
+                write!(f, "the initiator did not answer a ping")
+            }
+            Self::Machine(CloseReason::Violation(violation)) => {
+                write!(f, "the initiator broke the protocol: {violation:?}")
+            }
+            Self::Ordered(EndReason::Dropped) => write!(f, "dropped by an administrator"),
+            Self::Ordered(EndReason::Reinstated) => {
+                write!(f, "the same initiator port logged in again")
+            }
+            Self::Ordered(EndReason::NotGranted) => write!(f, "what it was granted is gone"),
+            Self::Ordered(EndReason::Stopping) => write!(f, "the daemon stops"),
+            Self::RightLost => write!(f, "the right to serve was lost"),
+        }
+    }
+}
+
+/// A connection.
+pub(super) struct Driver {
+    pub(super) core: CoreHandle,
+    pub(super) shared: Arc<Shared>,
+    pub(super) stream: Rc<dyn Stream>,
+    pub(super) portal_group_tag: u16,
+    pub(super) machine: TargetConnection,
+    pub(super) export: Arc<Export>,
+    pub(super) permit: Option<LoginPermit>,
+    /// Set when the login is complete.
+    pub(super) session: Option<Rc<Session>>,
+    /// The number of the session, from the end of the negotiation on.
+    pub(super) number: Option<crate::session::SessionNumber>,
+    /// The login that waits to be entered.
+    pub(super) pending_login: Option<Box<iscsi::target::LoginOutcome>>,
+    /// What the initiator sees.
+    pub(super) view: Option<View>,
+    pub(super) nexuses: BTreeMap<u16, Rc<Nexus>>,
+    /// Commands whose data is still to come.
+    pub(super) waiting_for_data: BTreeMap<Itt, Task>,
+    /// The bytes that a command with data would have had, for the residual.
+    pub(super) wanted: BTreeMap<Itt, u64>,
+    /// Of those, the ones for whose data there was no memory yet, oldest first.
+    pub(super) waiting_for_memory: VecDeque<(Itt, u32)>,
+    pub(super) running: FuturesUnordered<LocalFuture<(Itt, u64, Outcome)>>,
+    pub(super) beside: FuturesUnordered<LocalFuture<Finished>>,
+    receive: Receive,
+    timer: Option<(Now, LocalFuture<()>)>,
+    end: Option<End>,
+    /// The machine is done; what it has queued is still to be sent, until the deadline.
+    closing: Option<CloseReason>,
+    deadline: Option<LocalFuture<()>>,
+}
+
+impl Driver {
+    pub(super) fn new(
+        core: CoreHandle,
+        shared: Arc<Shared>,
+        stream: Rc<dyn Stream>,
+        portal_group_tag: u16,
+        permit: LoginPermit,
+    ) -> Self {
+        let export = shared.export();
+        let settings = &export.settings;
+        let config = TargetConfig {
+            login_timeout: settings.login_timeout,
+            ping_after: Some(settings.ping_after),
+            ping_timeout: settings.ping_timeout,
+            command_depth: settings.command_depth,
+            write_bytes_max: settings.write_bytes_max,
+            ..TargetConfig::default()
+        };
+        let policy = ExportPolicy::new(&core, Arc::clone(&export), portal_group_tag);
+        let machine = TargetConnection::new(core.now(), &config, Box::new(policy));
+        let receive = Receive::new(&core);
+        Self {
+            core,
+            shared,
+            stream,
+            portal_group_tag,
+            machine,
+            export,
+            permit: Some(permit),
+            session: None,
+            number: None,
+            pending_login: None,
+            view: None,
+            nexuses: BTreeMap::new(),
+            waiting_for_data: BTreeMap::new(),
+            wanted: BTreeMap::new(),
+            waiting_for_memory: VecDeque::new(),
+            running: FuturesUnordered::new(),
+            beside: FuturesUnordered::new(),
+            receive,
+            timer: None,
+            end: None,
+            closing: None,
+            deadline: None,
+        }
+    }
+
+    /// Runs until the connection is over.
+    pub(super) async fn run(&mut self) {
+        poll_fn(|cx| self.turn(cx)).await;
+    }
+
+    pub(super) fn end_with(&mut self, end: End) {
+        if self.end.is_none() {
+            self.end = Some(end);
+        }
+    }
+
+    fn turn(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        for _ in 0..TURNS_MAX {
+            let mut progress = self.take_orders(cx);
+            progress |= self.poll_running(cx);
+            progress |= self.poll_beside(cx);
+            progress |= self.poll_receive(cx);
+            progress |= self.poll_timer(cx);
+            self.take_events();
+            progress |= self.poll_send(cx);
+            self.poll_deadline(cx);
+            if self.end.is_some() {
+                return Poll::Ready(());
+            }
+            if !progress {
+                return Poll::Pending;
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    fn take_orders(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(session) = self.session.clone() else {
+            return false;
+        };
+        let mut progress = false;
+        while let Some(order) = session.poll_order(cx) {
+            progress = true;
+            match order {
+                Order::End(reason) => self.end_with(End::Ordered(reason)),
+                Order::Adopt(export) => self.adopt(export),
+                Order::RequestLogout { within } => {
+                    let seconds = u16::try_from(within.as_secs()).unwrap_or(u16::MAX);
+                    self.machine
+                        .async_message(AsyncEvent::LogoutRequested { seconds });
+                }
+            }
+        }
+        progress
+    }
+
+    fn poll_running(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut progress = false;
+        while let Poll::Ready(Some((itt, wanted, outcome))) =
+            Pin::new(&mut self.running).poll_next(cx)
+        {
+            progress = true;
+            self.outcome(itt, wanted, outcome);
+        }
+        progress
+    }
+
+    fn poll_beside(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut progress = false;
+        while let Poll::Ready(Some(finished)) = Pin::new(&mut self.beside).poll_next(cx) {
+            progress = true;
+            match finished {
+                Finished::Claimed(claimed) => self.claimed(claimed),
+                Finished::Function { itt, answer } => {
+                    self.machine.task_management_response(itt, answer);
+                }
+                Finished::LoggedOut { itt } => {
+                    self.machine.logout_response(itt, LogoutAnswer::Closed);
+                }
+                Finished::LookForMemory => self.look_for_memory(),
+            }
+        }
+        progress
+    }
+
+    fn poll_receive(&mut self, cx: &mut Context<'_>) -> bool {
+        if self.machine.transmit().bytes() >= WAITING_BYTES_MAX {
+            return false;
+        }
+        let now = self.core.now();
+        match self.receive.poll(cx, &*self.stream, &mut self.machine, now) {
+            Poll::Pending => false,
+            Poll::Ready(Received::Bytes) => true,
+            Poll::Ready(Received::End) => {
+                self.end_with(End::PeerClosed);
+                true
+            }
+            Poll::Ready(Received::Failed(error)) => {
+                self.end_with(End::Socket(error));
+                true
+            }
+            Poll::Ready(Received::Violation(violation)) => {
+                tracing::debug!(peer = %self.stream.peer(), ?violation, "the initiator broke the protocol");
+                true
+            }
+        }
+    }
+
+    fn poll_timer(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(at) = self.machine.next_tick() else {
+            self.timer = None;
+            return false;
+        };
+        if self
+            .timer
+            .as_ref()
+            .is_none_or(|(set, _)| *set > at || *set < self.core.now())
+        {
+            self.timer = Some((at, self.core.sleep_until(at)));
+        }
+        let rung = self
+            .timer
+            .as_mut()
+            .is_some_and(|(_, timer)| timer.as_mut().poll(cx).is_ready());
+        if rung {
+            self.timer = None;
+            self.machine.tick(self.core.now());
+        }
+        rung
+    }
+
+    fn take_events(&mut self) {
+        while let Some(event) = self.machine.poll_event() {
+            match event {
+                Event::LoginReady(outcome) => self.login_ready(outcome),
+                Event::LoginRefused {
+                    status,
+                    reason,
+                    initiator_name,
+                    target_name,
+                } => {
+                    self.login_refused(&status.to_string(), reason, initiator_name, target_name);
+                }
+                Event::Command(command) => self.command(&command),
+                Event::DataOut { itt, data } => self.data_out(itt, data),
+                Event::DataFault { itt, fault } => self.data_fault(itt, fault),
+                Event::TaskManagement(request) => self.task_management(&request),
+                Event::SendTargets { itt, scope } => self.send_targets(itt, &scope),
+                Event::Logout { itt, reason: _ } => self.logout(itt),
+                Event::Rejected { reason, violation } => {
+                    tracing::warn!(peer = %self.stream.peer(), ?reason, ?violation, "a PDU was rejected");
+                }
+                Event::ParametersChanged => self.parameters_changed(),
+                Event::Closed(reason) => {
+                    // What is queued (a login refusal, a reject, a logout response) still goes out, but a
+                    // peer that does not read it is not waited for.
+                    let latest = self.core.now().after(CLOSING_TIME_MAX);
+                    self.deadline = Some(self.core.sleep_until(latest));
+                    self.close_reason(reason);
+                }
+            }
+        }
+    }
+
+    fn poll_deadline(&mut self, cx: &mut Context<'_>) {
+        let late = self
+            .deadline
+            .as_mut()
+            .is_some_and(|deadline| deadline.as_mut().poll(cx).is_ready());
+        if late && let Some(reason) = self.closing.take() {
+            self.end_with(End::Machine(reason));
+        }
+    }
+
+    fn close_reason(&mut self, reason: CloseReason) {
+        if self.machine.transmit().is_empty() {
+            self.end_with(End::Machine(reason));
+        } else {
+            self.closing = Some(reason);
+        }
+    }
+
+    fn poll_send(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut progress = false;
+        while !self.machine.transmit().is_empty() {
+            let mut pieces: Vec<IoSlice<'_>> = Vec::with_capacity(64);
+            pieces.extend(
+                self.machine
+                    .transmit()
+                    .pieces()
+                    .take(PIECES_MAX)
+                    .map(IoSlice::new),
+            );
+            match self.stream.poll_send(cx, &pieces) {
+                Poll::Pending => break,
+                Poll::Ready(Ok(n)) => {
+                    drop(pieces);
+                    self.machine.sent(n);
+                    progress = true;
+                }
+                Poll::Ready(Err(error)) => {
+                    self.end_with(End::Socket(error));
+                    return true;
+                }
+            }
+        }
+        if self.machine.transmit().is_empty()
+            && let Some(reason) = self.closing.take()
+        {
+            self.end_with(End::Machine(reason));
+            return true;
+        }
+        progress
+    }
+
+    /// Ends everything that the connection has begun. Runs after the loop.
+    pub(super) async fn finish(mut self) {
+        self.stream.shutdown();
+        drop(std::mem::take(&mut self.waiting_for_data));
+        // The futures of running tasks know when the backend has let go: they are driven to their end beside
+        // the nexuses' closing, which waits for them, or quarantines what they hold.
+        let running = std::mem::take(&mut self.running);
+        self.core.spawn(Box::pin(drain(running)));
+        let closing = std::mem::take(&mut self.nexuses)
+            .into_values()
+            .map(Nexus::close);
+        drain(closing.collect()).await;
+        self.say_goodbye();
+    }
+
+    fn say_goodbye(&mut self) {
+        let Some(session) = self.session.take() else {
+            return;
+        };
+        if let Some(key) = session.key.clone() {
+            crate::directory::release(&self.core, key, session.number);
+        }
+        session.has_ended(&self.core);
+        let info = session.info.borrow();
+        let reason = self
+            .end
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        tracing::info!(
+            session = session.number.0,
+            initiator = info.initiator,
+            target_name = info.target.as_deref().unwrap_or("-"),
+            reason,
+            "session ended"
+        );
+    }
+}
+
+/// Drives every future to its end.
+async fn drain<F: Future>(mut futures: FuturesUnordered<F>) {
+    while poll_fn(|cx| Pin::new(&mut futures).poll_next(cx))
+        .await
+        .is_some()
+    {}
+}

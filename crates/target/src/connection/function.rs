@@ -1,0 +1,114 @@
+//! Task management: from the request to its answer, beside everything else.
+
+use super::driver::{Driver, Finished};
+use super::unmapped;
+use env::LocalFuture;
+use iscsi::target::{ReferencedTask, TaskFunction, TaskManagement, TaskManagementAnswer};
+use logical_unit::Nexus;
+use logical_unit::UnitAttention;
+use scsi::lun::LunAddress;
+use std::rc::Rc;
+
+impl Driver {
+    pub(super) fn task_management(&mut self, request: &TaskManagement) {
+        let itt = request.itt;
+        let answer = self.function(request);
+        self.beside.push(Box::pin(async move {
+            Finished::Function {
+                itt,
+                answer: answer.await,
+            }
+        }));
+    }
+
+    fn function(&mut self, request: &TaskManagement) -> LocalFuture<TaskManagementAnswer> {
+        let now = |answer| -> LocalFuture<TaskManagementAnswer> { Box::pin(async move { answer }) };
+        let nexus = match unmapped::address(request.lun) {
+            LunAddress::Unit(lun) => self.nexus(lun).ok(),
+            LunAddress::ReportLuns | LunAddress::Incorrect => None,
+        };
+        match request.function {
+            TaskFunction::AbortTask => self.abort_task(request, nexus),
+            TaskFunction::AbortTaskSet => self.on_unit(nexus, |nexus| {
+                Box::pin(async move { nexus.abort_task_set().await })
+            }),
+            TaskFunction::ClearTaskSet => self.on_unit(nexus, |nexus| {
+                Box::pin(async move { nexus.clear_task_set().await })
+            }),
+            TaskFunction::LogicalUnitReset => self.on_unit(nexus, |nexus| {
+                Box::pin(async move {
+                    let unit = nexus.unit();
+                    unit.shared()
+                        .reset(unit.core(), UnitAttention::LogicalUnitReset)
+                        .await;
+                })
+            }),
+            TaskFunction::TargetWarmReset | TaskFunction::TargetColdReset => self.target_reset(),
+            TaskFunction::ClearAca => now(TaskManagementAnswer::NotSupported),
+            TaskFunction::TaskReassign => now(TaskManagementAnswer::ReassignNotSupported),
+            TaskFunction::Other(_) => now(TaskManagementAnswer::NotSupported),
+        }
+    }
+
+    fn abort_task(
+        &mut self,
+        request: &TaskManagement,
+        nexus: Option<Rc<Nexus>>,
+    ) -> LocalFuture<TaskManagementAnswer> {
+        let answer = match request.referenced {
+            ReferencedTask::Here(itt) => {
+                // Its data, if that is still to come, is of no use any more.
+                drop(self.waiting_for_data.remove(&itt));
+                self.wanted.remove(&itt);
+                self.machine.forget(itt);
+                if let Some(nexus) = nexus {
+                    return Box::pin(async move {
+                        nexus.abort_task(itt.get()).await;
+                        TaskManagementAnswer::Complete
+                    });
+                }
+                TaskManagementAnswer::Complete
+            }
+            ReferencedTask::NeverArrived => TaskManagementAnswer::Complete,
+            ReferencedTask::None | ReferencedTask::Unknown => TaskManagementAnswer::NoTask,
+        };
+        Box::pin(async move { answer })
+    }
+
+    fn on_unit(
+        &mut self,
+        nexus: Option<Rc<Nexus>>,
+        work: impl FnOnce(Rc<Nexus>) -> LocalFuture<()>,
+    ) -> LocalFuture<TaskManagementAnswer> {
+        let Some(nexus) = nexus else {
+            return Box::pin(async { TaskManagementAnswer::NoLun });
+        };
+        let done = work(nexus);
+        Box::pin(async move {
+            done.await;
+            TaskManagementAnswer::Complete
+        })
+    }
+
+    /// Both resets of the target reset each of its units that this initiator may see: a host has no right to
+    /// disturb units that are not granted to it.
+    fn target_reset(&mut self) -> LocalFuture<TaskManagementAnswer> {
+        let luns: Vec<u16> = self
+            .view
+            .iter()
+            .flat_map(|view| view.luns.keys().copied())
+            .collect();
+        let nexuses: Vec<_> = luns
+            .into_iter()
+            .filter_map(|lun| self.nexus(lun).ok())
+            .collect();
+        Box::pin(async move {
+            let resets = nexuses.iter().map(|nexus| {
+                let unit = nexus.unit();
+                unit.shared().reset(unit.core(), UnitAttention::HardReset)
+            });
+            futures_util::future::join_all(resets).await;
+            TaskManagementAnswer::Complete
+        })
+    }
+}

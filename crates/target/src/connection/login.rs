@@ -1,0 +1,273 @@
+//! Login, discovery and logout: what the machine asks and its owner answers.
+
+use super::driver::{Driver, End, Finished};
+use crate::directory::{self, SessionKey};
+use crate::export::Export;
+use crate::refusals::RefusedLogin;
+use crate::session::{EndReason, Session, SessionInfo, Sessions};
+use iscsi::target::{LoginOutcome, LoginRefusal, SendTargets};
+use iscsi::{Itt, LoginStatus, Tsih};
+use logical_unit::{Nexus, UnitAttention};
+use std::rc::Rc;
+use std::sync::Arc;
+
+impl Driver {
+    /// Negotiation is done: the session is entered in the directory, which first ends the one it reinstates.
+    pub(super) fn login_ready(&mut self, outcome: Box<LoginOutcome>) {
+        // The export may have changed while the initiator negotiated.
+        self.export = self.shared.export();
+        let number = self.core.locals().get::<Sessions>().new_number(&self.core);
+        self.number = Some(number);
+        let key = self.session_key(&outcome);
+        let (core, tsih) = (Rc::clone(&self.core), outcome.tsih);
+        let sessions_max = self.export.settings.sessions_max;
+        self.pending_login = Some(outcome);
+        self.beside.push(Box::pin(async move {
+            if tsih != Tsih(0) {
+                return Finished::Claimed(Err(continued(&core, tsih).await));
+            }
+            Finished::Claimed(match key {
+                Some(key) => directory::claim(&core, key, number, sessions_max).await,
+                None => Ok(Tsih(1)),
+            })
+        }));
+    }
+
+    fn session_key(&self, outcome: &LoginOutcome) -> Option<SessionKey> {
+        let target = outcome.target_name.as_ref()?;
+        Some(SessionKey {
+            target: target.to_ascii_lowercase(),
+            portal_group_tag: self.portal_group_tag,
+            initiator: outcome.initiator_name.to_ascii_lowercase(),
+            isid: SessionKey::isid_bytes(outcome.isid),
+        })
+    }
+
+    pub(super) fn claimed(&mut self, claimed: Result<Tsih, LoginRefusal>) {
+        let (Some(outcome), Some(number)) = (self.pending_login.take(), self.number) else {
+            return;
+        };
+        let tsih = match claimed.and_then(|tsih| self.still_granted(&outcome).map(|()| tsih)) {
+            Ok(tsih) => tsih,
+            Err(refusal) => {
+                if let Some(key) = self.session_key(&outcome) {
+                    directory::release(&self.core, key, number);
+                }
+                self.machine.refuse_login(refusal);
+                return;
+            }
+        };
+        self.permit = None;
+        self.machine.complete_login(tsih);
+        let info = self.session_info(&outcome, tsih);
+        tracing::info!(
+            session = number.0, initiator = info.initiator,
+            target_name = info.target.as_deref().unwrap_or("-"),
+            host = info.host.as_deref().unwrap_or("-"), peer = %info.peer, portal = %info.portal,
+            "session begins"
+        );
+        let session = Session::new(self.session_key(&outcome), info, self.export.generation);
+        session.enter(&self.core);
+        self.session = Some(session);
+        // An export that was published after `still_granted` looked is adopted like any later one.
+        if self.shared.export().generation != self.export.generation {
+            let export = self.shared.export();
+            self.adopt(export);
+        }
+    }
+
+    fn still_granted(&mut self, outcome: &LoginOutcome) -> Result<(), LoginRefusal> {
+        self.export = self.shared.export();
+        let Some(name) = &outcome.target_name else {
+            return Ok(());
+        };
+        let view = self
+            .export
+            .target(name)
+            .and_then(|target| target.view(&outcome.initiator_name));
+        match view {
+            Some(view) => {
+                self.view = Some(view);
+                Ok(())
+            }
+            None => Err(LoginRefusal::new(
+                LoginStatus::NotFound,
+                "the grant was taken away during the login",
+            )),
+        }
+    }
+
+    fn session_info(&self, outcome: &LoginOutcome, tsih: Tsih) -> SessionInfo {
+        SessionInfo {
+            number: self.number.expect("given when the negotiation was done"),
+            core: self.core.id(),
+            target: outcome.target_name.clone(),
+            host: self.view.as_ref().map(|view| view.host.name.clone()),
+            initiator: outcome.initiator_name.clone(),
+            initiator_alias: outcome.initiator_alias.clone(),
+            isid: outcome
+                .isid
+                .0
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect(),
+            tsih: tsih.0,
+            portal: self.stream.local(),
+            portal_group_tag: self.portal_group_tag,
+            peer: self.stream.peer(),
+            chap_user: outcome.chap_user.clone(),
+            mutual_chap: outcome.mutual,
+            parameters: self.machine.parameters().clone(),
+            since: self.core.wall_clock(),
+            commands: 0,
+            bytes_read: 0,
+            bytes_written: 0,
+            in_progress: 0,
+            luns: self
+                .view
+                .iter()
+                .flat_map(|view| view.luns.keys().copied())
+                .collect(),
+        }
+    }
+
+    pub(super) fn login_refused(
+        &mut self,
+        status: &str,
+        reason: String,
+        initiator: Option<String>,
+        target: Option<String>,
+    ) {
+        self.shared.refusals().add(RefusedLogin {
+            at: self.core.wall_clock(),
+            peer: self.stream.peer(),
+            initiator,
+            target,
+            status: status.to_owned(),
+            reason,
+        });
+    }
+
+    pub(super) fn parameters_changed(&mut self) {
+        if let Some(session) = &self.session {
+            session.info.borrow_mut().parameters = self.machine.parameters().clone();
+        }
+    }
+
+    pub(super) fn send_targets(&mut self, itt: Itt, scope: &SendTargets) {
+        let Some(session) = &self.session else { return };
+        let info = session.info.borrow();
+        let own = info.target.clone();
+        let mut records = crate::discovery::records(
+            &self.shared.export(),
+            &info.initiator,
+            self.portal_group_tag,
+            self.stream.local(),
+            &self.shared.listening(),
+            scope,
+        );
+        // spec: RFC 7143 appendix C: in a normal session only the session's own target is told of.
+        if let Some(own) = own {
+            records.retain(|record| record.name.eq_ignore_ascii_case(&own));
+        }
+        self.machine.send_targets_response(itt, &records);
+    }
+
+    /// Every task ends before the logout is answered.
+    pub(super) fn logout(&mut self, itt: Itt) {
+        self.waiting_for_data.clear();
+        self.waiting_for_memory.clear();
+        let closing: Vec<_> = std::mem::take(&mut self.nexuses)
+            .into_values()
+            .map(Nexus::close)
+            .collect();
+        self.beside.push(Box::pin(async move {
+            for nexus in closing {
+                nexus.await;
+            }
+            Finished::LoggedOut { itt }
+        }));
+    }
+
+    /// Works with a new export from here on.
+    pub(super) fn adopt(&mut self, export: Arc<Export>) {
+        let Some(session) = self.session.clone() else {
+            return;
+        };
+        let generation = export.generation;
+        self.export = export;
+        let (initiator, target) = {
+            let info = session.info.borrow();
+            (info.initiator.clone(), info.target.clone())
+        };
+        if let Some(name) = target {
+            let view = self
+                .export
+                .target(&name)
+                .and_then(|target| target.view(&initiator));
+            match view {
+                Some(view) => self.change_view(view),
+                None => {
+                    self.view = None;
+                    self.end_with(End::Ordered(EndReason::NotGranted));
+                }
+            }
+        }
+        session.has_adopted(generation);
+    }
+
+    fn change_view(&mut self, view: crate::export::View) {
+        let Some(old) = self.view.replace(view) else {
+            return;
+        };
+        let Some(view) = &self.view else { return };
+        let same = |lun: &u16| {
+            let (old, new) = (old.luns.get(lun), view.luns.get(lun));
+            matches!((old, new), (Some(old), Some(new)) if old.unit == new.unit)
+        };
+        let gone: Vec<u16> = self
+            .nexuses
+            .keys()
+            .copied()
+            .filter(|lun| !same(lun))
+            .collect();
+        for lun in gone {
+            if let Some(nexus) = self.nexuses.remove(&lun) {
+                self.core.spawn(Box::pin(nexus.close()));
+            }
+        }
+        for (lun, nexus) in &self.nexuses {
+            nexus.set_read_only(view.luns.get(lun).is_some_and(|mapped| mapped.read_only));
+        }
+        if !old.luns.keys().eq(view.luns.keys()) {
+            for nexus in self.nexuses.values() {
+                nexus.establish(UnitAttention::ReportedLunsChanged);
+            }
+        }
+        if let Some(session) = &self.session {
+            session.info.borrow_mut().luns = view.luns.keys().copied().collect();
+        }
+    }
+
+    /// A discovery session serves nothing but text and logout.
+    pub(super) fn is_discovery(&self) -> bool {
+        self.session
+            .as_ref()
+            .is_some_and(|session| session.key.is_none())
+    }
+}
+
+/// spec: RFC 7143 6.3.1 "Login Phase Start", 11.13.5: one connection a session is all there is.
+async fn continued(core: &env::CoreHandle, tsih: Tsih) -> LoginRefusal {
+    if directory::handle_exists(core, tsih).await {
+        LoginRefusal::new(
+            LoginStatus::TooManyConnections,
+            "a session has one connection here",
+        )
+    } else {
+        LoginRefusal::new(
+            LoginStatus::SessionDoesNotExist,
+            format!("there is no session with TSIH {}", tsih.0),
+        )
+    }
+}

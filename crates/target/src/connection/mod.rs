@@ -1,0 +1,50 @@
+//! One connection, from the accepted socket to its last byte: the shell around the protocol machine.
+//!
+//! ```text
+//!            +------------------------- one task, on one core --------------------------+
+//!  socket -->| receive: scratch or straight into the final buffer --> TargetConnection   |
+//!            |                                     events |   ^ respond                  |
+//!            |                                            v   |                          |
+//!            |                             commands --> Nexus::arrive --> Task::run      |
+//!  socket <--| send: one vectored send for everything that is waiting                    |
+//!            +---------------------------------------------------------------------------+
+//! ```
+//!
+//! **Contract.** Commands go to the logical unit in CmdSN order. Most end at once, in the same turn that
+//! received them, and their replies leave in one vectored send. What must be waited for (the backend, a hold,
+//! a task management function) is a future beside the loop, so that nothing holds up anything else.
+//! When the connection ends, its tasks are aborted and then driven to their end by tasks of the core.
+
+mod command;
+mod driver;
+mod function;
+mod login;
+mod receive;
+mod unmapped;
+
+use crate::placement::{LoginPermit, Place};
+use crate::server::Shared;
+use driver::Driver;
+use env::{CoreHandle, DetachedStream};
+use std::sync::Arc;
+
+/// Serves one connection to its end.
+pub(crate) async fn serve(
+    core: CoreHandle,
+    shared: Arc<Shared>,
+    stream: DetachedStream,
+    portal_group_tag: u16,
+    permit: LoginPermit,
+    place: Place,
+) {
+    let peer = stream.peer;
+    match core.net().adopt(stream) {
+        Ok(stream) => {
+            let mut driver = Driver::new(core, shared, stream, portal_group_tag, permit);
+            driver.run().await;
+            driver.finish().await;
+        }
+        Err(error) => tracing::warn!(%peer, %error, "a connection could not be taken over"),
+    }
+    drop(place);
+}

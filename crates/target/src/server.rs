@@ -1,0 +1,195 @@
+//! The front as its owner sees it: publish what is exported, ask what goes on.
+
+use crate::export::Export;
+use crate::placement::{LoginPermit, Place};
+use crate::portal::{ListeningAt, PortalStatus};
+use crate::refusals::Refusals;
+use crate::session::{self, SessionInfo, SessionNumber};
+use env::{CoreHandle, CoreId, call_all};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+/// What all cores share. Nothing of it is touched per command.
+pub(crate) struct Shared {
+    export: Mutex<Arc<Export>>,
+    export_version: AtomicU64,
+    waiting: Mutex<Vec<Waker>>,
+    portals: Mutex<Portals>,
+    connections: Vec<AtomicUsize>,
+    logins: AtomicUsize,
+    refusals: Refusals,
+}
+
+#[derive(Default)]
+struct Portals {
+    status: Vec<PortalStatus>,
+    listening: Arc<Vec<ListeningAt>>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    pub(crate) fn export(&self) -> Arc<Export> {
+        Arc::clone(&locked(&self.export))
+    }
+
+    pub(crate) fn export_version(&self) -> u64 {
+        self.export_version.load(Ordering::Acquire)
+    }
+
+    /// Ready once an export newer than `seen` was published.
+    pub(crate) fn poll_export(&self, cx: &mut Context<'_>, seen: u64) -> Poll<()> {
+        let mut waiting = locked(&self.waiting);
+        if !waiting.iter().any(|known| known.will_wake(cx.waker())) {
+            waiting.push(cx.waker().clone());
+        }
+        drop(waiting);
+        if self.export_version() == seen {
+            Poll::Pending
+        } else {
+            Poll::Ready(())
+        }
+    }
+
+    fn publish(&self, export: Arc<Export>) {
+        *locked(&self.export) = export;
+        self.export_version.fetch_add(1, Ordering::AcqRel);
+        for waker in std::mem::take(&mut *locked(&self.waiting)) {
+            waker.wake();
+        }
+    }
+
+    pub(crate) fn set_portals(&self, status: Vec<PortalStatus>, listening: Vec<ListeningAt>) {
+        *locked(&self.portals) = Portals {
+            status,
+            listening: Arc::new(listening),
+        };
+    }
+
+    pub(crate) fn listening(&self) -> Arc<Vec<ListeningAt>> {
+        Arc::clone(&locked(&self.portals).listening)
+    }
+
+    pub(crate) fn refusals(&self) -> &Refusals {
+        &self.refusals
+    }
+
+    pub(crate) fn permit_login(self: &Arc<Self>) -> Option<LoginPermit> {
+        let most = self.export().settings.logins_in_progress_max;
+        if self.logins.fetch_add(1, Ordering::AcqRel) >= most {
+            self.give_login_back();
+            return None;
+        }
+        Some(LoginPermit::new(Arc::clone(self)))
+    }
+
+    pub(crate) fn give_login_back(&self) {
+        self.logins.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    pub(crate) fn least_loaded(&self, cores: u16) -> CoreId {
+        let load = |core: &u16| self.connections[usize::from(*core)].load(Ordering::Relaxed);
+        CoreId((0..cores).min_by_key(load).unwrap_or_default())
+    }
+
+    pub(crate) fn take_place(self: &Arc<Self>, core: CoreId) -> Place {
+        self.connections[usize::from(core.0)].fetch_add(1, Ordering::Relaxed);
+        Place::new(Arc::clone(self), core)
+    }
+
+    pub(crate) fn leave_place(&self, core: CoreId) {
+        self.connections[usize::from(core.0)].fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The front. Cloning shares it.
+#[derive(Clone)]
+pub struct Server {
+    shared: Arc<Shared>,
+}
+
+impl Server {
+    /// Starts the front on the core that calls, which must be core 0.
+    #[must_use]
+    pub fn start(core: &CoreHandle, export: Export) -> Self {
+        assert_eq!(
+            core.id(),
+            CoreId(0),
+            "portals and the session directory live on core 0"
+        );
+        let shared = Arc::new(Shared {
+            export: Mutex::new(Arc::new(export)),
+            export_version: AtomicU64::new(0),
+            waiting: Mutex::default(),
+            portals: Mutex::default(),
+            connections: (0..core.core_count())
+                .map(|_| AtomicUsize::new(0))
+                .collect(),
+            logins: AtomicUsize::new(0),
+            refusals: Refusals::default(),
+        });
+        let portals = crate::portal::run(std::rc::Rc::clone(core), Arc::clone(&shared));
+        core.spawn(Box::pin(portals));
+        Self { shared }
+    }
+
+    /// The export in force.
+    #[must_use]
+    pub fn export(&self) -> Arc<Export> {
+        self.shared.export()
+    }
+
+    /// Replaces the export. When this returns, every session works with it: units that were taken away are
+    /// closed, sessions that lost their target are ended, and those whose units changed have been told.
+    pub async fn publish(&self, core: &CoreHandle, export: Export) {
+        let export = Arc::new(export);
+        self.shared.publish(Arc::clone(&export));
+        call_all(core, move |core| {
+            session::adopt_export(core, Arc::clone(&export))
+        })
+        .await;
+    }
+
+    /// Every portal, listening or not.
+    #[must_use]
+    pub fn portals(&self) -> Vec<PortalStatus> {
+        locked(&self.shared.portals).status.clone()
+    }
+
+    /// Logins that were refused lately, newest first.
+    #[must_use]
+    pub fn refusals(&self) -> &Refusals {
+        &self.shared.refusals
+    }
+
+    /// Every session on every core, by number.
+    pub async fn sessions(&self, core: &CoreHandle) -> Vec<SessionInfo> {
+        let per_core = call_all(core, session::list).await;
+        let mut all: Vec<SessionInfo> = per_core.into_iter().flatten().collect();
+        all.sort_by_key(|session| session.number);
+        all
+    }
+
+    /// Ends a session; its initiator is free to log in again. `false` where there is none of this number.
+    pub async fn drop_session(&self, core: &CoreHandle, number: SessionNumber) -> bool {
+        let dropped = call_all(core, move |core| {
+            session::end(core, number, session::EndReason::Dropped)
+        })
+        .await;
+        dropped.contains(&true)
+    }
+
+    /// Asks every initiator to log out and, after `grace`, ends what is left. No login is taken any more.
+    pub async fn stop(&self, core: &CoreHandle, grace: std::time::Duration) {
+        let export = Export {
+            generation: self.export().generation,
+            settings: self.export().settings.clone(),
+            ..Export::default()
+        };
+        self.shared.publish(Arc::new(export));
+        call_all(core, move |core| session::end_all(core, grace)).await;
+    }
+}

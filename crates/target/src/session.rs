@@ -1,0 +1,284 @@
+//! The sessions of one core, as other cores and people see them.
+
+use crate::directory::SessionKey;
+use crate::export::Export;
+use env::{CoreHandle, CoreId, LocalFuture};
+use iscsi::Parameters;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, VecDeque};
+use std::future::poll_fn;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+use units::WallClock;
+
+/// Names a session for as long as the program runs; never reused.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct SessionNumber(pub u64);
+
+/// A session, for people.
+#[derive(Clone, Debug)]
+pub struct SessionInfo {
+    /// Its number.
+    pub number: SessionNumber,
+    /// The core that serves it.
+    pub core: CoreId,
+    /// Discovery sessions have no target.
+    pub target: Option<String>,
+    /// The host that the initiator is.
+    pub host: Option<String>,
+    /// The initiator's iSCSI name.
+    pub initiator: String,
+    /// Its alias.
+    pub initiator_alias: Option<String>,
+    /// Initiator part of the session identifier, in hexadecimal.
+    pub isid: String,
+    /// The session's handle.
+    pub tsih: u16,
+    /// Our address.
+    pub portal: SocketAddr,
+    /// The portal group's tag.
+    pub portal_group_tag: u16,
+    /// The initiator's address.
+    pub peer: SocketAddr,
+    /// The name that was proved by CHAP.
+    pub chap_user: Option<String>,
+    /// We proved ourselves, too.
+    pub mutual_chap: bool,
+    /// What was negotiated.
+    pub parameters: Parameters,
+    /// When it logged in.
+    pub since: WallClock,
+    /// Commands that have ended.
+    pub commands: u64,
+    /// Bytes sent to the initiator as data.
+    pub bytes_read: u64,
+    /// Bytes received as data.
+    pub bytes_written: u64,
+    /// Commands in progress.
+    pub in_progress: u64,
+    /// The LUNs that it sees.
+    pub luns: Vec<u16>,
+}
+
+/// Why a session is ended by us.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EndReason {
+    /// An administrator asked for it.
+    Dropped,
+    /// The same initiator port logged in again.
+    Reinstated,
+    /// What it was granted is gone.
+    NotGranted,
+    /// The daemon stops.
+    Stopping,
+}
+
+/// What a session's driver is told.
+pub(crate) enum Order {
+    End(EndReason),
+    Adopt(Arc<Export>),
+    RequestLogout { within: Duration },
+}
+
+/// A session, as its core knows it.
+pub(crate) struct Session {
+    pub(crate) number: SessionNumber,
+    pub(crate) key: Option<SessionKey>,
+    pub(crate) info: RefCell<SessionInfo>,
+    pub(crate) counters: Counters,
+    orders: RefCell<VecDeque<Order>>,
+    driver: RefCell<Option<Waker>>,
+    waiting: RefCell<Vec<Waker>>,
+    adopted: Cell<u64>,
+    ended: Cell<bool>,
+}
+
+/// What a session has done.
+#[derive(Default)]
+pub(crate) struct Counters {
+    pub(crate) commands: Cell<u64>,
+    pub(crate) bytes_read: Cell<u64>,
+    pub(crate) bytes_written: Cell<u64>,
+    pub(crate) in_progress: Cell<u64>,
+}
+
+#[derive(Default)]
+pub(crate) struct Sessions {
+    all: RefCell<BTreeMap<SessionNumber, Rc<Session>>>,
+    last: Cell<u64>,
+}
+
+impl Sessions {
+    /// A number for a session of this core.
+    pub(crate) fn new_number(&self, core: &CoreHandle) -> SessionNumber {
+        let next = self.last.get() + 1;
+        self.last.set(next);
+        // Unique over all cores without asking any: the core is part of it.
+        SessionNumber(next * u64::from(core.core_count()) + u64::from(core.id().0))
+    }
+}
+
+impl Session {
+    pub(crate) fn new(key: Option<SessionKey>, info: SessionInfo, adopted: u64) -> Rc<Self> {
+        Rc::new(Self {
+            number: info.number,
+            key,
+            info: RefCell::new(info),
+            counters: Counters::default(),
+            orders: RefCell::default(),
+            driver: RefCell::default(),
+            waiting: RefCell::default(),
+            adopted: Cell::new(adopted),
+            ended: Cell::new(false),
+        })
+    }
+
+    pub(crate) fn enter(self: &Rc<Self>, core: &CoreHandle) {
+        core.locals()
+            .get::<Sessions>()
+            .all
+            .borrow_mut()
+            .insert(self.number, Rc::clone(self));
+    }
+
+    /// The session is over: nothing of it runs any more.
+    pub(crate) fn has_ended(&self, core: &CoreHandle) {
+        core.locals()
+            .get::<Sessions>()
+            .all
+            .borrow_mut()
+            .remove(&self.number);
+        self.ended.set(true);
+        self.tell_waiting();
+    }
+
+    pub(crate) fn has_adopted(&self, generation: u64) {
+        self.adopted.set(self.adopted.get().max(generation));
+        self.tell_waiting();
+    }
+
+    fn tell_waiting(&self) {
+        for waker in std::mem::take(&mut *self.waiting.borrow_mut()) {
+            waker.wake();
+        }
+    }
+
+    fn order(&self, order: Order) {
+        self.orders.borrow_mut().push_back(order);
+        if let Some(driver) = self.driver.borrow_mut().take() {
+            driver.wake();
+        }
+    }
+
+    pub(crate) fn poll_order(&self, cx: &Context<'_>) -> Option<Order> {
+        let next = self.orders.borrow_mut().pop_front();
+        if next.is_none() {
+            *self.driver.borrow_mut() = Some(cx.waker().clone());
+        }
+        next
+    }
+
+    async fn until(&self, done: impl Fn(&Self) -> bool) {
+        poll_fn(|cx| {
+            if self.ended.get() || done(self) {
+                return Poll::Ready(());
+            }
+            self.waiting.borrow_mut().push(cx.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+
+    fn snapshot(&self) -> SessionInfo {
+        let mut info = self.info.borrow().clone();
+        info.commands = self.counters.commands.get();
+        info.bytes_read = self.counters.bytes_read.get();
+        info.bytes_written = self.counters.bytes_written.get();
+        info.in_progress = self.counters.in_progress.get();
+        info
+    }
+}
+
+fn all(core: &CoreHandle) -> Vec<Rc<Session>> {
+    core.locals()
+        .get::<Sessions>()
+        .all
+        .borrow()
+        .values()
+        .cloned()
+        .collect()
+}
+
+/// Every session of this core.
+pub(crate) fn list(core: &CoreHandle) -> LocalFuture<Vec<SessionInfo>> {
+    let infos = all(core).iter().map(|session| session.snapshot()).collect();
+    Box::pin(async move { infos })
+}
+
+/// Ends a session of this core and waits until it is over; `false` where there is none of this number.
+pub(crate) fn end(
+    core: &CoreHandle,
+    number: SessionNumber,
+    reason: EndReason,
+) -> LocalFuture<bool> {
+    let session = core
+        .locals()
+        .get::<Sessions>()
+        .all
+        .borrow()
+        .get(&number)
+        .cloned();
+    Box::pin(async move {
+        let Some(session) = session else { return false };
+        session.order(Order::End(reason));
+        session.until(|_| false).await;
+        true
+    })
+}
+
+/// Asks every initiator of this core to log out, and ends what is left after `grace`.
+pub(crate) fn end_all(core: &CoreHandle, grace: Duration) -> LocalFuture<()> {
+    let sessions = all(core);
+    let core = Rc::clone(core);
+    Box::pin(async move {
+        for session in &sessions {
+            session.order(Order::RequestLogout { within: grace });
+        }
+        let mut timer = core.sleep_until(core.now().after(grace));
+        for session in &sessions {
+            let mut over = std::pin::pin!(session.until(|_| false));
+            poll_fn(|cx| match over.as_mut().poll(cx) {
+                Poll::Ready(()) => Poll::Ready(()),
+                Poll::Pending => timer.as_mut().poll(cx),
+            })
+            .await;
+            if !session.ended.get() {
+                break;
+            }
+        }
+        for session in &sessions {
+            session.order(Order::End(EndReason::Stopping));
+        }
+        for session in &sessions {
+            session.until(|_| false).await;
+        }
+    })
+}
+
+/// Gives every session of this core a new export and waits until they work with it.
+pub(crate) fn adopt_export(core: &CoreHandle, export: Arc<Export>) -> LocalFuture<()> {
+    let sessions = all(core);
+    Box::pin(async move {
+        for session in &sessions {
+            session.order(Order::Adopt(Arc::clone(&export)));
+        }
+        for session in &sessions {
+            session
+                .until(|session| session.adopted.get() >= export.generation)
+                .await;
+        }
+    })
+}
