@@ -18,6 +18,7 @@
 pub mod answer;
 mod call;
 pub mod core;
+mod detach;
 pub mod durable;
 pub mod file;
 mod locals;
@@ -28,6 +29,7 @@ pub mod sim;
 pub use crate::core::{Core, CoreHandle, CoreId, Job, LocalFuture};
 pub use answer::Answer;
 pub use call::{call, call_all};
+pub use detach::detach;
 pub use file::{
     Access, Create, DirEntry, Durable, Extent, File, FileDone, FileFacts, FileFuture, FileKind,
     FileOp, Files, OpenHow, Space,
