@@ -1,0 +1,34 @@
+//! Layers: volumes made of other volumes, and the model disk that all volumes are compared with.
+//!
+//! ```text
+//!      logical unit
+//!           |
+//!   [Checked] [Meter] [StableWrite] [Emulate] [Faults]     each a Wrap over the one below
+//!           |
+//!         leaf (memory, file, block device)
+//! ```
+//!
+//! **Contract.** A layer keeps all of the waist's promises for the shape that it announces, whatever the
+//! shape below; [`model::conforms`] is the test of that, for layers and leaves alike. Work of several
+//! steps goes on when its answer is dropped.
+
+pub mod checked;
+pub mod draw;
+pub mod emulate;
+pub mod fault;
+pub mod meter;
+pub mod model;
+pub mod stable_write;
+pub mod wrap;
+
+pub use checked::Checked;
+pub use emulate::Emulate;
+pub use fault::{Action, FaultRule, Faults, Odds, OpKind};
+pub use meter::{Counters, Histogram, Meter};
+pub use stable_write::StableWrite;
+pub use wrap::{Wrap, over};
+
+#[cfg(test)]
+mod plain;
+#[cfg(test)]
+mod test;
