@@ -1,0 +1,18 @@
+//! Leaves of the volume tree: memory, files in a pool directory, block devices.
+//!
+//! **Contract.** A leaf tests the writer's fence in the same poll that changes memory or hands the write to
+//! the disk (C5). What it announces (cache, discards, limits) is what it does. A leaf whose sync failed
+//! once answers no mutation and no flush any more until it is opened anew: what was acknowledged before
+//! and not synced may be gone, and nobody may believe the contrary.
+
+mod control;
+mod disk;
+mod events;
+mod memory;
+
+pub use control::{Usage, create_file, open_block, open_file, remove, usage};
+pub use disk::{DiskVolume, FileSpec, Provisioning};
+pub use memory::MemoryVolume;
+
+#[cfg(test)]
+mod test;

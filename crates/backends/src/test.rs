@@ -1,0 +1,405 @@
+//! The leaves against what they promise beyond contents: fences, failed syncs, space, sizes.
+//! (`proof` compares their contents with the model disk, on real and simulated files and devices.)
+
+use crate::*;
+use env::sim::{BlockDevice, Disk, Fault, FaultPlan, World, WorldConfig};
+use env::{CoreHandle, CoreId, LocalFuture};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use units::{BlockCount, BlockSize, Buf, ByteCount, Lba, LbaRange};
+use volume::{
+    Done, Durability, ExtentKind, FenceSlot, Fences, Io, IoError, IoResult, Lane, Op, Origin,
+    Provision, Volume, VolumeEvent, Zeroing,
+};
+
+const HOUR: Duration = Duration::from_secs(3600);
+const PATH: &str = "/pool/lun";
+
+/// Runs a test in a machine of its own, whose disk the test may trouble.
+fn simulate(test: impl FnOnce(CoreHandle, Disk) -> LocalFuture<()>) {
+    let config = WorldConfig {
+        faults: FaultPlan::none(),
+        ..WorldConfig::default()
+    };
+    let world = World::new(7, config);
+    let node = world.node("node");
+    let test = test(node.core(0), node.disk());
+    world.block_on(&node, HOUR, test).unwrap();
+}
+
+fn spec(provisioning: Provisioning) -> FileSpec {
+    FileSpec {
+        path: PathBuf::from(PATH),
+        block_size: BlockSize::B512,
+        physical_block_exponent: 3,
+        provisioning,
+    }
+}
+
+async fn file(core: &CoreHandle, provisioning: Provisioning, fences: Fences) -> Arc<DiskVolume> {
+    core.files().create_dir(Path::new("/pool")).await.unwrap();
+    let size = ByteCount(1 << 20);
+    create_file(core, Path::new(PATH), size, provisioning)
+        .await
+        .unwrap();
+    open_file(core, spec(provisioning), fences).await.unwrap()
+}
+
+fn range(start: u64, len: u64) -> LbaRange {
+    LbaRange::new(Lba(start), BlockCount(len)).unwrap()
+}
+
+fn write_op(at: LbaRange, byte: u8) -> Op {
+    let len = usize::try_from(at.len().0).unwrap() * 512;
+    Op::Write {
+        range: at,
+        data: Buf::copy_of(&vec![byte; len]),
+        durability: Durability::Stable,
+    }
+}
+
+async fn ask(lane: &Rc<dyn Lane>, op: Op) -> IoResult {
+    lane.submit(Io::new(op, Origin::default())).await
+}
+
+/// The first byte of each block.
+async fn bytes(lane: &Rc<dyn Lane>, at: LbaRange) -> Vec<u8> {
+    let op = Op::Read {
+        range: at,
+        into: None,
+    };
+    let Ok(Done::Data(data)) = ask(lane, op).await else {
+        panic!("no data")
+    };
+    data.to_vec().chunks(512).map(|block| block[0]).collect()
+}
+
+/// One operation of each kind that mutates.
+fn mutations(at: LbaRange) -> Vec<Op> {
+    let durability = Durability::Stable;
+    let zeroing = |zeroing| Op::WriteZeroes {
+        range: at,
+        zeroing,
+        durability,
+    };
+    vec![
+        write_op(at, 9),
+        zeroing(Zeroing::MayUnmap),
+        zeroing(Zeroing::KeepAllocated),
+        Op::Discard {
+            range: at,
+            to: Provision::Deallocated,
+            durability,
+        },
+    ]
+}
+
+async fn a_lost_right_stops_everything(core: CoreHandle, volume: Arc<dyn Volume>, fences: Fences) {
+    let lane = volume.open(&core).await.unwrap();
+    let at = range(0, 8);
+    ask(&lane, write_op(at, 1)).await.unwrap();
+    let slot = FenceSlot(1);
+    let old = fences.current(slot);
+    let new = fences.raise(slot);
+    for op in mutations(at) {
+        let origin = Origin {
+            fence: old,
+            ..Origin::default()
+        };
+        let refused = lane.submit(Io::new(op, origin)).await;
+        assert_eq!(refused.unwrap_err(), IoError::Fenced);
+    }
+    assert_eq!(bytes(&lane, at).await, [1; 8]);
+    let origin = Origin {
+        fence: new,
+        ..Origin::default()
+    };
+    lane.submit(Io::new(write_op(at, 2), origin)).await.unwrap();
+    assert_eq!(bytes(&lane, at).await, [2; 8]);
+}
+
+#[test]
+fn a_writer_that_lost_its_right_changes_nothing_in_any_leaf() {
+    simulate(|core, _| {
+        Box::pin(async move {
+            let fences = Fences::new(2);
+            let blocks = BlockCount(64);
+            let memory = MemoryVolume::new(BlockSize::B512, blocks, 0, fences.clone());
+            a_lost_right_stops_everything(Rc::clone(&core), memory, fences).await;
+            let fences = Fences::new(2);
+            let file = file(&core, Provisioning::Thin, fences.clone()).await;
+            a_lost_right_stops_everything(core, file, fences).await;
+        })
+    });
+}
+
+#[test]
+fn a_failed_sync_stops_all_mutations_and_flushes_until_the_volume_is_opened_anew() {
+    let world = World::new(
+        7,
+        WorldConfig {
+            faults: FaultPlan::none(),
+            ..WorldConfig::default()
+        },
+    );
+    let node = world.node("node");
+    let core = node.core(0);
+    let setup = async move {
+        let volume = file(&core, Provisioning::Thin, Fences::new(1)).await;
+        let lane = Arc::clone(&volume).open(&core).await.unwrap();
+        (core, volume, lane)
+    };
+    let (core, volume, lane) = world.block_on(&node, HOUR, setup).unwrap();
+    world.set_faults(FaultPlan::none().with(Fault::FileSyncError, 1_000_000));
+    let (failing, watched) = (Rc::clone(&lane), Arc::clone(&volume));
+    let there = Rc::clone(&core);
+    let fail = async move {
+        let events = Arc::clone(&watched).events(&there);
+        let flushed = ask(&failing, Op::Flush).await;
+        assert_eq!(flushed.unwrap_err(), IoError::MediumError { lba: Lba(0) });
+        let VolumeEvent::Lost(why) = events.next().await else {
+            panic!("not lost")
+        };
+        assert!(why.contains(PATH), "{why}");
+    };
+    world.block_on(&node, HOUR, fail).unwrap();
+    world.set_faults(FaultPlan::none());
+    let after = async move {
+        assert!(volume.is_broken());
+        for op in mutations(range(0, 8)) {
+            assert_eq!(ask(&lane, op).await.unwrap_err(), IoError::WriteProtected);
+        }
+        assert!(ask(&lane, Op::Flush).await.is_err(), "a flush must not lie");
+        assert_eq!(bytes(&lane, range(0, 1)).await, [0], "reading goes on");
+        let again = open_file(&core, spec(Provisioning::Thin), Fences::new(1));
+        let lane = again.await.unwrap().open(&core).await.unwrap();
+        ask(&lane, write_op(range(0, 1), 3)).await.unwrap();
+        ask(&lane, Op::Flush).await.unwrap();
+    };
+    world.block_on(&node, HOUR, after).unwrap();
+}
+
+#[test]
+fn a_full_pool_says_so_and_loses_nothing() {
+    simulate(|core, disk| {
+        Box::pin(async move {
+            let volume = file(&core, Provisioning::Thin, Fences::new(1)).await;
+            let lane = Arc::clone(&volume).open(&core).await.unwrap();
+            ask(&lane, write_op(range(0, 8), 5)).await.unwrap();
+            disk.set_capacity(8192);
+            let refused = ask(&lane, write_op(range(64, 64), 6)).await;
+            assert_eq!(refused.unwrap_err(), IoError::SpaceExhausted);
+            assert_eq!(bytes(&lane, range(0, 8)).await, [5; 8]);
+            ask(&lane, write_op(range(0, 8), 7)).await.unwrap();
+            assert_eq!(bytes(&lane, range(0, 8)).await, [7; 8]);
+            disk.set_capacity(1 << 30);
+            ask(&lane, write_op(range(64, 64), 6)).await.unwrap();
+        })
+    });
+}
+
+#[test]
+fn a_thick_file_that_does_not_fit_is_not_left_behind() {
+    simulate(|core, disk| {
+        Box::pin(async move {
+            core.files().create_dir(Path::new("/pool")).await.unwrap();
+            disk.set_capacity(64 << 10);
+            let size = ByteCount(1 << 20);
+            let path = Path::new(PATH);
+            let refused = create_file(&core, path, size, Provisioning::Thick).await;
+            assert_eq!(refused.unwrap_err().kind(), std::io::ErrorKind::StorageFull);
+            assert_eq!(core.files().list(Path::new("/pool")).await.unwrap(), []);
+            create_file(&core, path, size, Provisioning::Thin)
+                .await
+                .unwrap();
+            let again = create_file(&core, path, size, Provisioning::Thin).await;
+            assert_eq!(again.unwrap_err().kind(), std::io::ErrorKind::AlreadyExists);
+            remove(&core, path).await.unwrap();
+            assert_eq!(core.files().list(Path::new("/pool")).await.unwrap(), []);
+        })
+    });
+}
+
+#[test]
+fn a_thick_file_takes_its_space_at_once_and_a_thin_one_when_written() {
+    for (provisioning, empty, mapped) in [
+        (Provisioning::Thin, 0, ExtentKind::Deallocated),
+        (Provisioning::Thick, 1 << 20, ExtentKind::Mapped),
+    ] {
+        simulate(move |core, _| {
+            Box::pin(async move {
+                let volume = file(&core, provisioning, Fences::new(1)).await;
+                let lane = Arc::clone(&volume).open(&core).await.unwrap();
+                let used = usage(&core, Path::new(PATH)).await.unwrap();
+                assert_eq!(used.allocated, ByteCount(empty));
+                assert_eq!(used.len, ByteCount(1 << 20));
+                let op = Op::Extents {
+                    range: range(0, 64),
+                    since: None,
+                };
+                let Ok(Done::Extents(extents)) = ask(&lane, op).await else {
+                    panic!("no extents")
+                };
+                assert_eq!((extents[0].range, extents[0].kind), (range(0, 64), mapped));
+                ask(&lane, write_op(range(0, 8), 1)).await.unwrap();
+                let used = usage(&core, Path::new(PATH)).await.unwrap();
+                assert_eq!(used.allocated, ByteCount(empty.max(4096)));
+            })
+        });
+    }
+}
+
+#[test]
+fn growing_and_shrinking_make_a_new_epoch_and_old_lanes_keep_to_the_smaller_size() {
+    for provisioning in [Provisioning::Thin, Provisioning::Thick] {
+        simulate(move |core, _| {
+            Box::pin(async move {
+                let volume = file(&core, provisioning, Fences::new(1)).await;
+                let events = Arc::clone(&volume).events(&core);
+                let old = Arc::clone(&volume).open(&core).await.unwrap();
+                ask(&old, write_op(range(2040, 8), 4)).await.unwrap();
+                let grown = volume.grow(&core, ByteCount(2 << 20)).await.unwrap();
+                assert_eq!(events.next().await, VolumeEvent::Reshaped(grown));
+                assert_eq!(volume.shape().block_count, BlockCount(4096));
+                let new = Arc::clone(&volume).open(&core).await.unwrap();
+                assert_eq!(bytes(&new, range(2047, 2)).await, [4, 0]);
+                ask(&new, write_op(range(4095, 1), 5)).await.unwrap();
+                let shrunk = volume.shrink(&core, ByteCount(512 << 10)).await.unwrap();
+                assert_eq!(events.next().await, VolumeEvent::Reshaped(shrunk));
+                assert!(shrunk > grown);
+                let outside = ask(&old, write_op(range(2040, 8), 6)).await;
+                assert_eq!(outside.unwrap_err(), IoError::Unavailable);
+                volume.grow(&core, ByteCount(1 << 20)).await.unwrap();
+                assert_eq!(bytes(&old, range(2040, 8)).await, [0; 8], "cut off is gone");
+                assert!(volume.grow(&core, ByteCount(512)).await.is_err());
+                assert!(volume.shrink(&core, ByteCount(0)).await.is_err());
+            })
+        });
+    }
+}
+
+#[test]
+fn memory_that_was_cut_off_is_gone_and_pages_are_given_back() {
+    simulate(|core, _| {
+        Box::pin(async move {
+            let volume = MemoryVolume::new(BlockSize::B512, BlockCount(64), 0, Fences::new(1));
+            let lane = Arc::clone(&volume).open(&core).await.unwrap();
+            ask(&lane, write_op(range(0, 64), 4)).await.unwrap();
+            assert_eq!(volume.allocated(), ByteCount(32 << 10));
+            volume.resize(BlockCount(12));
+            assert!(ask(&lane, write_op(range(12, 1), 4)).await.is_err());
+            volume.resize(BlockCount(64));
+            let mut expected = vec![4; 12];
+            expected.resize(64, 0);
+            assert_eq!(bytes(&lane, range(0, 64)).await, expected);
+            let op = Op::Discard {
+                range: range(0, 64),
+                to: Provision::Deallocated,
+                durability: Durability::Cached,
+            };
+            ask(&lane, op).await.unwrap();
+            assert_eq!(volume.allocated(), ByteCount(0));
+        })
+    });
+}
+
+#[test]
+fn what_was_read_from_memory_stays_what_was_read() {
+    simulate(|core, _| {
+        Box::pin(async move {
+            let volume = MemoryVolume::new(BlockSize::B512, BlockCount(64), 0, Fences::new(1));
+            let lane = volume.open(&core).await.unwrap();
+            ask(&lane, write_op(range(0, 9), 1)).await.unwrap();
+            let op = Op::Read {
+                range: range(0, 9),
+                into: None,
+            };
+            let Ok(Done::Data(data)) = ask(&lane, op).await else {
+                panic!("no data")
+            };
+            for at in [range(0, 8), range(3, 1), range(8, 1)] {
+                ask(&lane, write_op(at, 2)).await.unwrap();
+            }
+            assert!(data.to_vec().iter().all(|&byte| byte == 1));
+        })
+    });
+}
+
+#[test]
+fn a_backing_that_cannot_be_used_says_why_and_what_to_do() {
+    simulate(|core, disk| {
+        Box::pin(async move {
+            let opened = open_file(&core, spec(Provisioning::Thin), Fences::new(1)).await;
+            let Err(error) = opened else {
+                panic!("it does not exist")
+            };
+            assert!(error.cause.contains("/pool/lun does not exist"), "{error}");
+            let device = BlockDevice {
+                bytes: 1 << 20,
+                logical_block_bytes: 4096,
+                physical_block_bytes: 4096,
+                discard_granularity: 4096,
+            };
+            let path = Path::new("/dev/large");
+            disk.add_block_device(path, device);
+            let opened = open_block(&core, path, BlockSize::B512, Fences::new(1)).await;
+            let Err(error) = opened else {
+                panic!("its sectors are too large")
+            };
+            assert!(error.cause.contains("sectors of 4096 bytes"), "{error}");
+            let opened = open_block(&core, path, BlockSize::B4096, Fences::new(1)).await;
+            assert_eq!(opened.unwrap().shape().block_count, BlockCount(256));
+            let volume = file(&core, Provisioning::Thin, Fences::new(1)).await;
+            let opened = open_block(&core, Path::new(PATH), BlockSize::B512, Fences::new(1)).await;
+            assert!(opened.is_err_and(|error| error.cause.contains("not a block device")));
+            volume.shrink(&core, ByteCount(512)).await.unwrap();
+            let stale = file_of_older_size(&core).await;
+            assert!(stale.cause.contains("fewer than"), "{stale}");
+        })
+    });
+}
+
+/// A volume that was opened before somebody cut its file behind its back.
+async fn file_of_older_size(core: &CoreHandle) -> volume::OpenError {
+    let volume = open_file(core, spec(Provisioning::Thin), Fences::new(1));
+    let (volume, other) = (volume.await.unwrap(), spec(Provisioning::Thin));
+    let other = open_file(core, other, Fences::new(1)).await.unwrap();
+    other.grow(core, ByteCount(4096)).await.unwrap();
+    volume.grow(core, ByteCount(4096)).await.unwrap();
+    other.shrink(core, ByteCount(1024)).await.unwrap();
+    match volume.open(core).await {
+        Err(error) => error,
+        Ok(_) => panic!("the file is too short"),
+    }
+}
+
+#[test]
+fn cores_that_write_parts_of_one_page_lose_nothing() {
+    let runtime = env::real::Runtime::start(&env::real::RuntimeConfig {
+        cores: env::real::Cores::List(vec![0, 1]),
+        driver: env::real::Driver::Poll,
+        ..env::real::RuntimeConfig::default()
+    })
+    .unwrap();
+    let volume = MemoryVolume::new(BlockSize::B512, BlockCount(64), 0, Fences::new(1));
+    let (told, hear) = std::sync::mpsc::channel();
+    for number in 0..2_u16 {
+        let (volume, told) = (Arc::clone(&volume), told.clone());
+        runtime.spawn_on(CoreId(number), move |core| {
+            Box::pin(async move {
+                let lane = volume.open(&core).await.unwrap();
+                for turn in 0..2000_u32 {
+                    let at = range(u64::from(turn) % 32 * 2 + u64::from(number), 1);
+                    let byte = u8::try_from(turn % 251).unwrap();
+                    ask(&lane, write_op(at, byte)).await.unwrap();
+                    assert_eq!(bytes(&lane, at).await, [byte]);
+                }
+                told.send(()).unwrap();
+            })
+        });
+    }
+    drop(told);
+    assert_eq!(hear.iter().count(), 2, "{:?}", runtime.notices());
+}
