@@ -17,10 +17,12 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod admission;
 pub mod alua;
 mod bytes;
 pub mod capacity;
 pub mod cdb;
+pub mod copy;
 pub mod description;
 pub mod inquiry;
 pub mod log;

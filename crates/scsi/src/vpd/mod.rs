@@ -13,11 +13,14 @@ use alloc::vec::Vec;
 
 use crate::bytes::{Writer, flag};
 use crate::cdb::CdbError;
+use crate::copy;
 use crate::description::{ManagementService, TargetDescription, UnitDescription};
 use crate::inquiry::Peripheral;
 
 /// The pages that we have, ascending.
-pub const PAGES: [u8; 10] = [0x00, 0x80, 0x83, 0x85, 0x86, 0x87, 0x88, 0xb0, 0xb1, 0xb2];
+pub const PAGES: [u8; 11] = [
+    0x00, 0x80, 0x83, 0x85, 0x86, 0x87, 0x88, 0x8f, 0xb0, 0xb1, 0xb2,
+];
 
 /// The vital product data page `page`, before it is cut to the allocation length.
 ///
@@ -46,6 +49,7 @@ pub fn page(
         0x86 => extended_inquiry(out, unit),
         0x87 => mode_page_policy(out),
         0x88 => identification::scsi_ports(out, target),
+        0x8f => copy::vital_product_data(out),
         0xb0 => block::limits(out, unit),
         0xb1 => block::characteristics(out),
         _ => block::provisioning(out, unit),

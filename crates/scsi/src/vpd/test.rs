@@ -177,3 +177,19 @@ fn management_addresses_and_extended_inquiry_have_the_golden_bytes() {
     assert_eq!(get(0xb1)[4..6], [0, 1]);
     assert_eq!(get(0xb1).len(), 64);
 }
+
+#[test]
+fn third_party_copy_lists_the_commands_of_the_table_in_whole_words() {
+    let page = get(0x8f);
+    let commands = [0, 1, 0, 12, 9, 0x83, 1, 0, 0x84, 4, 0, 1, 3, 4, 0, 0];
+    assert_eq!(page[4..20], commands);
+    let mut rest = &page[4..];
+    let mut kinds = Vec::new();
+    while !rest.is_empty() {
+        let len = usize::from(u16::from_be_bytes([rest[2], rest[3]]));
+        assert_eq!(len % 4, 0);
+        kinds.push(u16::from_be_bytes([rest[0], rest[1]]));
+        rest = &rest[4 + len..];
+    }
+    assert_eq!(kinds, [0x0001, 0x0004, 0x0008, 0x8001]);
+}
