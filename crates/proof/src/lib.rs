@@ -3,6 +3,7 @@
 //! * [`stamp`]: block contents that say who wrote them, where, and whether they are whole.
 //! * [`model_disk`]: which values each block may hold now, and after a power cut.
 //! * [`history`]: whether what several clients saw can have happened one command after the other.
+//! * [`sim`]: volumes and targets with clients in a world made from one seed.
 //! * [`tidy`]: the laws of the source tree, checked.
 //!
 //! Nothing in the product depends on this crate.
@@ -11,6 +12,8 @@
 pub mod history;
 #[cfg(feature = "simulator")]
 pub mod model_disk;
+#[cfg(feature = "simulator")]
+pub mod sim;
 #[cfg(feature = "simulator")]
 pub mod stamp;
 pub mod tidy;

@@ -11,12 +11,14 @@
 //! M4. What a read saw while nothing was in flight is what the block holds.
 //! M5. After a power cut a block holds a value that it held at or after the last flush or stable write
 //!     of it that completed, counted from the moment where that flush or write started.
+//! M6. A flush that failed makes nothing known of what was not stable before it, from the moment on where
+//!     it began to fail, and later flushes do not mend that; what was read meanwhile and would be wrong is judged when the flush has ended.
 //!
 //! The model never alarms falsely. Where writes overlap in time it allows a little more than one order of
 //! them all explains; [`crate::history`] is strict about that.
 
 use crate::stamp::{Broken, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use units::{BlockSize, Buf, Lba, LbaRange};
 use volume::Durability;
@@ -34,6 +36,8 @@ struct Held {
     readable: bool,
     /// When it stopped being readable.
     superseded: Moment,
+    /// It may be there after a power cut.
+    lasting: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -41,6 +45,9 @@ struct Block {
     held: Vec<Held>,
     /// Nothing was written to it since the last power cut.
     untouched: bool,
+    /// A flush failed since the last write that completed: even what is read may be gone after a power
+    /// cut, and no later flush makes it stable.
+    doubtful: bool,
 }
 
 impl Default for Block {
@@ -48,6 +55,7 @@ impl Default for Block {
         Self {
             held: vec![Held::settled(Value::Zero)],
             untouched: true,
+            doubtful: false,
         }
     }
 }
@@ -59,6 +67,7 @@ impl Held {
             ended: Some(0),
             readable: true,
             superseded: 0,
+            lasting: true,
         }
     }
 }
@@ -135,6 +144,10 @@ pub struct ModelDisk {
     blocks: BTreeMap<u64, Block>,
     clock: Moment,
     writing: BTreeMap<u64, LbaRange>,
+    /// Flushes in flight.
+    flushing: BTreeSet<Moment>,
+    /// What is wrong unless one of these flushes fails.
+    suspect: Vec<(BTreeSet<Moment>, Violation)>,
 }
 
 impl ModelDisk {
@@ -146,6 +159,8 @@ impl ModelDisk {
             blocks: BTreeMap::new(),
             clock: 0,
             writing: BTreeMap::new(),
+            flushing: BTreeSet::new(),
+            suspect: Vec::new(),
         }
     }
 
@@ -169,6 +184,7 @@ impl ModelDisk {
                 ended: None,
                 readable: true,
                 superseded: 0,
+                lasting: true,
             });
         }
         self.writing.insert(started, range);
@@ -242,11 +258,20 @@ impl ModelDisk {
         if !possible.contains(&seen) {
             possible.sort();
             possible.dedup();
-            return Err(Violation::Impossible {
+            let may_come_back = block
+                .held
+                .iter()
+                .any(|held| held.lasting && held.value == seen);
+            let violation = Violation::Impossible {
                 lba: Lba(lba),
                 seen,
                 possible,
-            });
+            };
+            if may_come_back && !self.flushing.is_empty() {
+                self.suspect.push((self.flushing.clone(), violation));
+                return Ok(());
+            }
+            return Err(violation);
         }
         // Nothing was in flight since the read started if every write had ended before (M4).
         let calm = quiet
@@ -254,7 +279,7 @@ impl ModelDisk {
                 .held
                 .iter()
                 .all(|it| it.ended.is_some_and(|at| at < started));
-        if calm {
+        if calm && !block.doubtful {
             block.settle(seen, self.clock);
         }
         Ok(())
@@ -262,22 +287,45 @@ impl ModelDisk {
 
     /// A flush starts.
     pub fn flush(&mut self) -> Started {
-        Started(self.tick())
+        let now = self.tick();
+        self.flushing.insert(now);
+        Started(now)
     }
 
     /// A flush completed.
-    pub fn flushed(&mut self, started: &Started) {
+    ///
+    /// # Errors
+    /// What was read meanwhile and only its failure would have explained.
+    pub fn flushed(&mut self, started: &Started) -> Result<(), Violation> {
+        self.flushing.remove(&started.0);
         for block in self.blocks.values_mut() {
-            block
-                .held
-                .retain(|held| held.readable || held.superseded >= started.0);
+            for held in &mut block.held {
+                held.lasting &= held.readable || held.superseded >= started.0;
+            }
+        }
+        for (flushes, _) in &mut self.suspect {
+            flushes.remove(&started.0);
+        }
+        let wrong = self
+            .suspect
+            .iter()
+            .position(|(flushes, _)| flushes.is_empty());
+        match wrong {
+            Some(place) => Err(self.suspect.swap_remove(place).1),
+            None => Ok(()),
         }
     }
 
     /// A flush failed: nothing is known any more of what was not stable before it.
-    pub fn flush_failed(&mut self) {
-        for held in self.blocks.values_mut().flat_map(|block| &mut block.held) {
-            held.readable = true;
+    pub fn flush_failed(&mut self, started: &Started) {
+        self.flushing.remove(&started.0);
+        self.suspect
+            .retain(|(flushes, _)| !flushes.contains(&started.0));
+        for block in self.blocks.values_mut() {
+            block.doubtful = true;
+            for held in &mut block.held {
+                held.readable |= held.lasting;
+            }
         }
     }
 
@@ -285,8 +333,12 @@ impl ModelDisk {
     pub fn power_cut(&mut self) {
         let now = self.tick();
         self.writing.clear();
+        self.flushing.clear();
+        self.suspect.clear();
         for block in self.blocks.values_mut() {
             block.untouched = true;
+            block.doubtful = false;
+            block.held.retain(|held| held.lasting);
             for held in &mut block.held {
                 held.ended = Some(now);
                 held.readable = true;
@@ -298,8 +350,13 @@ impl ModelDisk {
     pub fn killed(&mut self) {
         let now = self.tick();
         self.writing.clear();
-        for held in self.blocks.values_mut().flat_map(|block| &mut block.held) {
-            held.ended.get_or_insert(now);
+        self.flushing.clear();
+        self.suspect.clear();
+        for block in self.blocks.values_mut() {
+            block.held.retain(|held| held.readable || held.lasting);
+            for held in &mut block.held {
+                held.ended.get_or_insert(now);
+            }
         }
     }
 
@@ -322,6 +379,7 @@ impl ModelDisk {
 impl Block {
     /// The write of `held[place]` that started at `started` completed now (M2, M5).
     fn done(&mut self, place: usize, started: Moment, durability: Durability, now: Moment) {
+        self.doubtful = false;
         for (other, held) in self.held.iter_mut().enumerate() {
             let older = held.ended.is_some_and(|at| at < started);
             if other != place && older && held.readable {
@@ -332,7 +390,9 @@ impl Block {
         if durability == Durability::Stable {
             // Superseded by something that ended before this write started, or by this write itself.
             let older = |held: &Held| held.ended.is_some_and(|at| at < started);
-            self.held.retain(|held| held.readable || !older(held));
+            for held in &mut self.held {
+                held.lasting &= held.readable || !older(held);
+            }
         }
     }
 
@@ -440,6 +500,17 @@ mod test {
     }
 
     #[test]
+    fn that_holds_for_stable_writes_and_flushes_too() {
+        let mut disk = ModelDisk::new(SIZE);
+        let early = disk.read();
+        write(&mut disk, value(1), Durability::Stable, Ending::Done);
+        let flush = disk.flush();
+        disk.flushed(&flush).unwrap();
+        let zero = Value::payload(&[Value::Zero], SIZE);
+        assert!(disk.was_read(&early, at(0, 1), &zero).is_ok());
+    }
+
+    #[test]
     fn a_power_cut_may_lose_what_was_not_flushed_and_nothing_else() {
         for (durability, flush, lost) in [
             (Durability::Cached, false, true),
@@ -450,7 +521,7 @@ mod test {
             write(&mut disk, value(1), durability, Ending::Done);
             if flush {
                 let flush = disk.flush();
-                disk.flushed(&flush);
+                disk.flushed(&flush).unwrap();
             }
             disk.power_cut();
             assert_eq!(
@@ -467,9 +538,43 @@ mod test {
         let writing = disk.write(at(0, 1), &[value(1)], Durability::Cached);
         let flush = disk.flush();
         disk.written(&writing, Ending::Done);
-        disk.flushed(&flush);
+        disk.flushed(&flush).unwrap();
         disk.power_cut();
         assert!(reads(&mut disk, 0, Value::Zero));
+    }
+
+    #[test]
+    fn data_that_comes_back_beside_a_flush_is_right_only_if_the_flush_failed() {
+        for fails in [false, true] {
+            let mut disk = ModelDisk::new(SIZE);
+            write(&mut disk, value(1), Durability::Cached, Ending::Done);
+            write(&mut disk, value(2), Durability::Cached, Ending::Done);
+            let flush = disk.flush();
+            assert!(reads(&mut disk, 0, value(1)), "not judged yet");
+            if fails {
+                disk.flush_failed(&flush);
+                assert!(reads(&mut disk, 0, value(1)));
+            } else {
+                assert!(disk.flushed(&flush).is_err());
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_failed_flush_left_in_doubt_is_settled_by_a_write_and_not_by_a_flush() {
+        let mut disk = ModelDisk::new(SIZE);
+        write(&mut disk, value(1), Durability::Cached, Ending::Done);
+        let flush = disk.flush();
+        disk.flush_failed(&flush);
+        assert!(reads(&mut disk, 0, value(1)));
+        let flush = disk.flush();
+        disk.flushed(&flush).unwrap();
+        let mut lost = disk.clone();
+        lost.power_cut();
+        assert!(reads(&mut lost, 0, Value::Zero));
+        write(&mut disk, value(2), Durability::Stable, Ending::Done);
+        disk.power_cut();
+        assert!(!reads(&mut disk, 0, Value::Zero));
     }
 
     #[test]

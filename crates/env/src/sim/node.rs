@@ -76,7 +76,7 @@ impl Node {
             ],
             address_version: 0,
             address_watchers: Vec::new(),
-            disk: DiskState::new(inner.config.disk_bytes),
+            disk: DiskState::new(inner.config.disk_bytes, inner.config.sector_bytes),
             next_port: 49152,
         };
         inner.nodes.borrow_mut().push(state);

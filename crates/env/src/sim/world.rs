@@ -38,6 +38,8 @@ pub struct WorldConfig {
     pub disk_latency_min: Duration,
     /// Longest usual time of an operation on a file.
     pub disk_latency_max: Duration,
+    /// Bytes that a disk never tears; at least 512, a power of two.
+    pub sector_bytes: u64,
     /// Alignment that direct I/O asks for; 0 where the file system has none.
     pub direct_alignment: u32,
     /// How many of the last events to keep for [`World::trace`].
@@ -58,6 +60,7 @@ impl Default for WorldConfig {
             disk_bytes: 1 << 30,
             disk_latency_min: Duration::from_micros(10),
             disk_latency_max: Duration::from_micros(300),
+            sector_bytes: 512,
             direct_alignment: 512,
             trace_lines: 0,
         }

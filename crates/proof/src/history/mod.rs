@@ -46,7 +46,9 @@ pub enum Call {
 }
 
 impl Call {
-    fn range(&self) -> LbaRange {
+    /// The blocks that it touches.
+    #[must_use]
+    pub fn range(&self) -> LbaRange {
         match self {
             Self::Read { range }
             | Self::Write { range, .. }

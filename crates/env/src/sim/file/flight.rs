@@ -212,7 +212,7 @@ impl Inner {
             };
             let at = at % data.len().max(1) as u64;
             let change = rest.take().expect("looked at just above");
-            let (first, later) = change.split(at);
+            let (first, later) = change.split(at, disk.sector);
             *rest = later;
             let (inode, takes) = (flight.inode, first.takes());
             if disk.no_space(inode, takes) {
@@ -337,7 +337,7 @@ impl Inner {
             } if fault == Fault::FileWriteError => {
                 let part = match rng.below(3) {
                     0 => None,
-                    1 => Some(rest.split(rng.below(1 << 20)).0),
+                    1 => Some(rest.split(rng.below(1 << 20), disk.sector).0),
                     _ => Some(rest),
                 };
                 let part = part.filter(|part| !disk.no_space(inode, part.takes()));

@@ -12,9 +12,6 @@ use crate::FileKind;
 use std::ops::Range;
 use units::Buf;
 
-/// Bytes that are never torn.
-const SECTOR: u64 = 512;
-
 /// Remembered changes of one file at most; the oldest reach the medium by themselves, as by write-back.
 const PENDING_MAX: usize = 4096;
 
@@ -48,11 +45,11 @@ impl Change {
     }
 
     /// The part in front of a sector boundary near `at` of its length, and the rest.
-    pub(super) fn split(self, at: u64) -> (Self, Option<Self>) {
+    pub(super) fn split(self, at: u64, sector: u64) -> (Self, Option<Self>) {
         let Self::Write { offset, data } = self else {
             return (self, None);
         };
-        let cut = (offset + at) / SECTOR * SECTOR;
+        let cut = (offset + at) / sector * sector;
         if cut <= offset || cut >= offset + data.len() as u64 {
             return (Self::Write { offset, data }, None);
         }
@@ -252,7 +249,7 @@ impl Inode {
     }
 
     /// The power is cut.
-    pub(super) fn power_cut(&mut self, rng: &mut Rng, hit: &mut impl FnMut(Fault)) {
+    pub(super) fn power_cut(&mut self, sector: u64, rng: &mut Rng, hit: &mut impl FnMut(Fault)) {
         let mut pending = std::mem::take(&mut self.pending);
         rng.shuffle(&mut pending);
         for change in pending {
@@ -262,7 +259,7 @@ impl Inode {
                     change.apply(&mut self.durable, &change.live);
                     hit(Fault::CutKept);
                 }
-                2 => self.tear(&change, rng, hit),
+                2 => self.tear(&change, sector, rng, hit),
                 _ => self.replace(&change, hit),
             }
         }
@@ -271,7 +268,7 @@ impl Inode {
     }
 
     /// Keeps any of the sectors of a change.
-    fn tear(&mut self, change: &Pending, rng: &mut Rng, hit: &mut impl FnMut(Fault)) {
+    fn tear(&mut self, change: &Pending, sector: u64, rng: &mut Rng, hit: &mut impl FnMut(Fault)) {
         let one_piece = match &change.change {
             Change::Write { .. } | Change::Zero { .. } => false,
             Change::SetLen { .. } | Change::Allocate { .. } => true,
@@ -284,7 +281,7 @@ impl Inode {
         for part in &change.live {
             let mut at = part.start;
             while at < part.end {
-                let end = ((at / SECTOR + 1) * SECTOR).min(part.end);
+                let end = ((at / sector + 1) * sector).min(part.end);
                 if rng.below(2) == 0 {
                     kept.push(at..end);
                 } else {

@@ -31,6 +31,8 @@ pub(super) enum EndOfLife {
 /// All that a node's disk holds and does.
 pub(super) struct DiskState {
     capacity: u64,
+    /// Bytes that are never torn.
+    sector: u64,
     inodes: BTreeMap<u64, Inode>,
     names: Names,
     in_flight: BTreeMap<u64, InFlight>,
@@ -42,9 +44,10 @@ pub(super) struct DiskState {
 }
 
 impl DiskState {
-    pub(super) fn new(capacity: u64) -> Self {
+    pub(super) fn new(capacity: u64, sector: u64) -> Self {
         Self {
             capacity,
+            sector,
             inodes: BTreeMap::new(),
             names: Names::new(),
             in_flight: BTreeMap::new(),
@@ -103,9 +106,10 @@ impl Inner {
             for inode in disk.inodes.values_mut() {
                 inode.locked_by = None;
             }
+            let sector = disk.sector;
             if how == EndOfLife::PowerCut {
                 for inode in disk.inodes.values_mut() {
-                    inode.power_cut(rng, &mut hit);
+                    inode.power_cut(sector, rng, &mut hit);
                 }
                 disk.names.power_cut(rng, &mut hit);
                 let named: BTreeSet<u64> = disk.names.files().collect();

@@ -1,0 +1,238 @@
+//! One client: commands of the seed's choice, one after the other, against a lane.
+
+use super::oracle::{End, Oracle};
+use super::scene::Opened;
+use crate::stamp::Value;
+use env::CoreHandle;
+use env::sim::Rng;
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+use units::{BlockCount, Lba, LbaRange};
+use volume::{Done, Durability, Io, IoError, Op, Origin, Provision, Support, Zeroing};
+
+/// Blocks of one command at most.
+const LEN_MAX: u64 = 6;
+
+/// A client at work.
+pub(super) struct Client {
+    pub(super) number: u32,
+    pub(super) core: CoreHandle,
+    pub(super) opened: Opened,
+    pub(super) oracle: Rc<Oracle>,
+    pub(super) rng: Rng,
+    /// Set to end the work after the command in hand.
+    pub(super) stop: Rc<Cell<bool>>,
+    /// Clients that are still at work.
+    pub(super) working: Rc<Cell<u32>>,
+    /// What this client believes the blocks to hold.
+    pub(super) believes: BTreeMap<u64, Value>,
+}
+
+/// Waits for `future` until `span` is over; `None` then, and it is dropped.
+pub(super) async fn within<T>(
+    core: &CoreHandle,
+    span: Duration,
+    future: impl Future<Output = T>,
+) -> Option<T> {
+    let mut timer = core.sleep_until(core.now().after(span));
+    let mut future = pin!(future);
+    poll_fn(|cx| {
+        if let Poll::Ready(value) = future.as_mut().poll(cx) {
+            return Poll::Ready(Some(value));
+        }
+        timer.as_mut().poll(cx).map(|()| None)
+    })
+    .await
+}
+
+impl Client {
+    /// Works until told to stop.
+    pub(super) async fn work(mut self) {
+        while !self.stop.get() {
+            self.command().await;
+            if self.rng.below(3) == 0 {
+                let pause = Duration::from_micros(self.rng.below(2000));
+                self.core.sleep_until(self.core.now().after(pause)).await;
+            }
+        }
+        self.working.set(self.working.get() - 1);
+    }
+
+    fn range(&mut self) -> LbaRange {
+        let blocks = self.opened.shape.block_count.0;
+        // A small part of the disk is hot, so that clients meet there.
+        let area = if self.rng.below(3) == 0 {
+            blocks
+        } else {
+            blocks.min(12)
+        };
+        let len = self.rng.between(1, LEN_MAX.min(area));
+        let start = self.rng.below(area - len + 1);
+        LbaRange::new(Lba(start), BlockCount(len)).expect("inside a small disk")
+    }
+
+    fn durability(&mut self) -> Durability {
+        let stable = self.opened.shape.caps.stable_write != Support::Absent;
+        if stable && self.rng.below(3) == 0 {
+            Durability::Stable
+        } else {
+            Durability::Cached
+        }
+    }
+
+    async fn command(&mut self) {
+        let caps = self.opened.shape.caps;
+        match self.rng.below(100) {
+            0..40 => self.read().await,
+            40..70 => self.write().await,
+            70..76 if caps.write_zeroes != Support::Absent => self.zero().await,
+            76..80 if caps.discard != Support::Absent => self.discard().await,
+            80..92 if caps.compare_and_write != Support::Absent => self.swap().await,
+            92..100 => self.flush().await,
+            _ => self.read().await,
+        }
+    }
+
+    /// Sends a command and waits for its end as long as a client does.
+    async fn ask(&mut self, op: Op) -> End {
+        let answer = self.opened.lane.submit(Io::new(op, Origin::default()));
+        match within(&self.core, Duration::from_secs(40), answer).await {
+            None => End::Timeout,
+            Some(Ok(Done::Data(bytes))) => End::Done(Some(bytes)),
+            Some(Ok(Done::Nothing | Done::Extents(_))) => End::Done(None),
+            Some(Err(error)) => {
+                self.after_error(error).await;
+                End::Error(error)
+            }
+        }
+    }
+
+    /// A host that was told "busy" waits a little.
+    async fn after_error(&mut self, error: IoError) {
+        if error == IoError::Busy || error == IoError::Unavailable {
+            let pause = Duration::from_millis(self.rng.between(1, 20));
+            self.core.sleep_until(self.core.now().after(pause)).await;
+        }
+    }
+
+    async fn read(&mut self) {
+        let range = self.range();
+        let ticket = self.oracle.read(self.number, range);
+        let end = self.ask(Op::Read { range, into: None }).await;
+        if let Some(values) = self.oracle.end(&ticket, &end) {
+            self.believes.extend((range.start().0..).zip(values));
+        }
+    }
+
+    async fn write(&mut self) {
+        let (range, durability) = (self.range(), self.durability());
+        let values = self.oracle.fresh(self.number, range);
+        let data = Value::payload(&values, self.opened.shape.block_size);
+        let ticket = self.oracle.write(self.number, range, &values, durability);
+        let end = self
+            .ask(Op::Write {
+                range,
+                data,
+                durability,
+            })
+            .await;
+        self.oracle.end(&ticket, &end);
+        self.believes.extend((range.start().0..).zip(values));
+    }
+
+    async fn zero(&mut self) {
+        let (range, durability) = (self.range(), self.durability());
+        let zeroing = *self.rng.pick(&[Zeroing::MayUnmap, Zeroing::KeepAllocated]);
+        let values = vec![Value::Zero; self.opened.shape.bytes_in(range) / self.block_bytes()];
+        let ticket = self.oracle.write(self.number, range, &values, durability);
+        let end = self
+            .ask(Op::WriteZeroes {
+                range,
+                zeroing,
+                durability,
+            })
+            .await;
+        self.oracle.end(&ticket, &end);
+        self.believes.extend((range.start().0..).zip(values));
+    }
+
+    async fn discard(&mut self) {
+        let (range, durability) = (self.range(), self.durability());
+        let ticket = self.oracle.discard(self.number, range);
+        let to = Provision::Deallocated;
+        let end = self
+            .ask(Op::Discard {
+                range,
+                to,
+                durability,
+            })
+            .await;
+        self.oracle.end(&ticket, &end);
+    }
+
+    async fn swap(&mut self) {
+        let durability = self.durability();
+        let most = self.opened.shape.limits.compare_and_write_blocks_max.0;
+        let whole = self.range();
+        let len = BlockCount(whole.len().0.min(most).min(3));
+        let range = LbaRange::new(whole.start(), len).expect("shorter than before");
+        let believed = |lba| self.believes.get(&lba).copied().unwrap_or(Value::Zero);
+        let expected: Vec<Value> = (range.start().0..range.end().0).map(believed).collect();
+        let values = self.oracle.fresh(self.number, range);
+        let block_size = self.opened.shape.block_size;
+        let op = Op::CompareAndWrite {
+            range,
+            expected: Value::payload(&expected, block_size),
+            data: Value::payload(&values, block_size),
+            durability,
+        };
+        let ticket = (self.oracle).swap(self.number, range, &expected, &values, durability);
+        let end = self.ask(op).await;
+        self.oracle.end(&ticket, &end);
+        if matches!(end, End::Done(_)) {
+            self.believes.extend((range.start().0..).zip(values));
+        }
+    }
+
+    async fn flush(&mut self) {
+        let ticket = self.oracle.flush();
+        let end = self.ask(Op::Flush).await;
+        self.oracle.end(&ticket, &end);
+    }
+
+    fn block_bytes(&self) -> usize {
+        self.opened.shape.block_size.bytes() as usize
+    }
+}
+
+/// Reads the whole disk; answers what every block holds, or why not.
+pub(super) async fn audit(
+    core: CoreHandle,
+    opened: Opened,
+    oracle: Rc<Oracle>,
+) -> Result<BTreeMap<u64, Value>, String> {
+    let mut all = BTreeMap::new();
+    let blocks = opened.shape.block_count.0;
+    let mut at = 0;
+    while at < blocks {
+        let len = LEN_MAX.min(blocks - at);
+        let range = LbaRange::new(Lba(at), BlockCount(len)).expect("inside a small disk");
+        let ticket = oracle.read(u32::MAX, range);
+        let read = Io::new(Op::Read { range, into: None }, Origin::default());
+        let answer = within(&core, Duration::from_secs(60), opened.lane.submit(read)).await;
+        let Some(Ok(Done::Data(bytes))) = answer else {
+            return Err(format!("{range:?} answered {answer:?}"));
+        };
+        let seen = oracle.end(&ticket, &End::Done(Some(bytes)));
+        let seen = seen.ok_or_else(|| oracle.violations().join("\n"))?;
+        all.extend((at..).zip(seen));
+        at += len;
+    }
+    Ok(all)
+}

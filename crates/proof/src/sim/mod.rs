@@ -1,0 +1,19 @@
+//! The simulator: volumes and targets with clients in a world made from one seed.
+//!
+//! A run has lives. In each one the clients read, write, zero, discard, compare-and-write and flush while
+//! the seed's faults happen; then the power is cut or the process killed at a moment that the seed
+//! chooses, and everything is read and judged before the next life starts. At the end the faults stop,
+//! and everything must be there and answer.
+//!
+//! **Oracles.** [`crate::model_disk`] for what may be read, now and after a power cut;
+//! [`crate::history`] for commands that overlap; stamps for torn blocks; the world for deadlocks.
+
+mod client;
+mod oracle;
+pub mod raw;
+mod run;
+mod scene;
+
+pub use oracle::{Counts, End, Oracle, Ticket};
+pub use run::{FILE_FAULTS, Failure, Report, run};
+pub use scene::{Opened, Scene, Setup};

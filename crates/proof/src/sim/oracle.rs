@@ -1,0 +1,373 @@
+//! Both judges behind one door: every command goes in when it starts and when it ends.
+
+use crate::history::{Answer, Call, CallId, History, Verdict};
+use crate::model_disk::{Ending, ModelDisk, Started, Writing};
+use crate::stamp::{Stamp, Value};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ops::AddAssign;
+use units::{BlockSize, Buf, Lba, LbaRange};
+use volume::{Durability, IoError};
+
+/// Steps of the history's search for each group of blocks.
+const SEARCH_STEPS: u64 = 200_000;
+
+/// What was done and judged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counts {
+    /// Reads that were answered with data.
+    pub reads: u64,
+    /// Writes, zeroes and discards that were answered with success.
+    pub writes: u64,
+    /// Compare-and-writes that wrote.
+    pub swaps: u64,
+    /// Compare-and-writes that found a difference.
+    pub miscompares: u64,
+    /// Flushes that were answered with success.
+    pub flushes: u64,
+    /// Commands that were answered with an error.
+    pub errors: u64,
+    /// Commands that were not answered in time.
+    pub timeouts: u64,
+    /// Histories that were judged right.
+    pub histories: u64,
+    /// Histories that could not be judged in the steps given.
+    pub undecided: u64,
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.reads += other.reads;
+        self.writes += other.writes;
+        self.swaps += other.swaps;
+        self.miscompares += other.miscompares;
+        self.flushes += other.flushes;
+        self.errors += other.errors;
+        self.timeouts += other.timeouts;
+        self.histories += other.histories;
+        self.undecided += other.undecided;
+    }
+}
+
+struct State {
+    model: ModelDisk,
+    /// Absent while registers are no model of the disk: after a failed flush, until the next audit.
+    history: Option<History>,
+    /// Counts the histories, so that a command of an older one is not entered into a newer.
+    chapter: u64,
+    counts: Counts,
+    violations: Vec<String>,
+    sequence: u64,
+}
+
+/// Judges what the clients of one volume do and see.
+pub struct Oracle {
+    block_size: BlockSize,
+    state: RefCell<State>,
+}
+
+/// A command in flight.
+#[derive(Debug)]
+pub struct Ticket {
+    chapter: u64,
+    call: Option<CallId>,
+    kind: Kind,
+    range: Option<LbaRange>,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Read(Started),
+    Write(Writing),
+    /// Each block is given up or left as it is.
+    Discard(Writing),
+    Swap(Writing),
+    Flush(Started),
+}
+
+/// How a command ended, as its client saw it.
+pub enum End {
+    /// With success; data for reads.
+    Done(Option<Buf>),
+    /// With an error.
+    Error(IoError),
+    /// Not at all, in the time that the client had: it may still be done.
+    Timeout,
+    /// Not at all, and it changes nothing from now on: its nexus is gone.
+    Lost,
+}
+
+impl Oracle {
+    /// The oracle of a disk of zeroes.
+    #[must_use]
+    pub fn new(block_size: BlockSize) -> Self {
+        let state = State {
+            model: ModelDisk::new(block_size),
+            history: Some(History::default()),
+            chapter: 0,
+            counts: Counts::default(),
+            violations: Vec::new(),
+            sequence: 0,
+        };
+        Self {
+            block_size,
+            state: RefCell::new(state),
+        }
+    }
+
+    /// New values for a range, never used before.
+    pub fn fresh(&self, writer: u32, range: LbaRange) -> Vec<Value> {
+        let mut state = self.state.borrow_mut();
+        state.sequence += 1;
+        let sequence = state.sequence;
+        let blocks = range.start().0..range.end().0;
+        blocks
+            .map(|lba| {
+                Value::Stamp(Stamp {
+                    lba: Lba(lba),
+                    writer,
+                    sequence,
+                })
+            })
+            .collect()
+    }
+
+    fn begin(
+        &self,
+        client: u32,
+        call: Option<Call>,
+        kind: impl FnOnce(&mut ModelDisk) -> Kind,
+    ) -> Ticket {
+        let state = &mut *self.state.borrow_mut();
+        let range = call.as_ref().map(Call::range);
+        let history = state.history.as_mut();
+        let call = call.and_then(|call| history.map(|history| history.begin(client, call)));
+        Ticket {
+            chapter: state.chapter,
+            call,
+            kind: kind(&mut state.model),
+            range,
+        }
+    }
+
+    /// A read starts.
+    pub fn read(&self, client: u32, range: LbaRange) -> Ticket {
+        let call = Call::Read { range };
+        self.begin(client, Some(call), |model| Kind::Read(model.read()))
+    }
+
+    /// A write of `values` starts; zeroes count as writes.
+    pub fn write(
+        &self,
+        client: u32,
+        range: LbaRange,
+        values: &[Value],
+        durability: Durability,
+    ) -> Ticket {
+        let values = values.to_vec();
+        let call = Call::Write {
+            range,
+            values: values.clone(),
+        };
+        self.begin(client, Some(call), |model| {
+            Kind::Write(model.write(range, &values, durability))
+        })
+    }
+
+    /// A discard starts.
+    pub fn discard(&self, client: u32, range: LbaRange) -> Ticket {
+        let blocks = usize::try_from(range.len().0).expect("ranges of a test are short");
+        let values = vec![Value::Zero; blocks];
+        let call = Call::Write {
+            range,
+            values: values.clone(),
+        };
+        self.begin(client, Some(call), |model| {
+            Kind::Discard(model.write(range, &values, Durability::Cached))
+        })
+    }
+
+    /// A compare-and-write starts.
+    pub fn swap(
+        &self,
+        client: u32,
+        range: LbaRange,
+        expected: &[Value],
+        values: &[Value],
+        durability: Durability,
+    ) -> Ticket {
+        let call = Call::CompareAndWrite {
+            range,
+            expected: expected.to_vec(),
+            values: values.to_vec(),
+        };
+        self.begin(client, Some(call), |model| {
+            Kind::Swap(model.write(range, values, durability))
+        })
+    }
+
+    /// A flush starts.
+    pub fn flush(&self) -> Ticket {
+        self.begin(0, None, |model| Kind::Flush(model.flush()))
+    }
+
+    /// A command ended. Answers what a read saw.
+    pub fn end(&self, ticket: &Ticket, end: &End) -> Option<Vec<Value>> {
+        let state = &mut *self.state.borrow_mut();
+        state.count(&ticket.kind, end);
+        let bytes_per_block = u64::from(self.block_size.bytes());
+        let (seen, answer) = match &ticket.kind {
+            Kind::Read(started) => state.end_read(started, ticket.range?, end),
+            Kind::Flush(started) => {
+                state.end_flush(started, end);
+                return None;
+            }
+            Kind::Discard(writing) => {
+                let (ending, answer) = match end {
+                    End::Timeout => (Ending::Open, None),
+                    End::Done(_) | End::Error(_) | End::Lost => {
+                        (Ending::Failed, Some(Answer::Unknown))
+                    }
+                };
+                state.model.written(writing, ending);
+                (None, answer)
+            }
+            Kind::Write(writing) | Kind::Swap(writing) => {
+                let (ending, answer) = how(end, bytes_per_block);
+                state.model.written(writing, ending);
+                (None, answer)
+            }
+        };
+        let current = ticket.chapter == state.chapter;
+        if let (true, Some(history), Some(call), Some(answer)) =
+            (current, &mut state.history, ticket.call, answer)
+        {
+            history.end(call, answer);
+        }
+        seen
+    }
+
+    /// The node lost its power (`true`) or its process. The history so far is judged.
+    pub fn life_ended(&self, power_cut: bool) {
+        self.close_history();
+        let mut state = self.state.borrow_mut();
+        if power_cut {
+            state.model.power_cut();
+        } else {
+            state.model.killed();
+        }
+    }
+
+    /// Judges the history so far; commands in it that have not ended are of open fate.
+    pub fn close_history(&self) {
+        let state = &mut *self.state.borrow_mut();
+        state.chapter += 1;
+        let Some(history) = state.history.take().filter(|history| !history.is_empty()) else {
+            return;
+        };
+        match history.check(SEARCH_STEPS) {
+            Verdict::Right => state.counts.histories += 1,
+            Verdict::Undecided(_) => state.counts.undecided += 1,
+            Verdict::Wrong(explanation) => state.violations.push(explanation.to_string()),
+        }
+    }
+
+    /// A new history starts, from what an audit has just read.
+    pub fn open_history(&self, initial: BTreeMap<u64, Value>) {
+        let mut state = self.state.borrow_mut();
+        state.chapter += 1;
+        state.history = Some(History::new(initial));
+    }
+
+    /// What went wrong so far.
+    #[must_use]
+    pub fn violations(&self) -> Vec<String> {
+        self.state.borrow().violations.clone()
+    }
+
+    /// Something else went wrong.
+    pub fn complain(&self, what: String) {
+        self.state.borrow_mut().violations.push(what);
+    }
+
+    /// What was done so far.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.state.borrow().counts
+    }
+}
+
+/// What a write's end means for the model and for the history.
+fn how(end: &End, bytes_per_block: u64) -> (Ending, Option<Answer>) {
+    match end {
+        End::Done(_) => (Ending::Done, Some(Answer::Done)),
+        End::Timeout => (Ending::Open, None),
+        End::Lost => (Ending::Failed, Some(Answer::Unknown)),
+        End::Error(IoError::Miscompare { at }) => {
+            let place = usize::try_from(at.0 / bytes_per_block).expect("inside a short range");
+            (Ending::Refused, Some(Answer::Miscompare { place }))
+        }
+        End::Error(IoError::WriteProtected | IoError::Fenced | IoError::Transition) => {
+            (Ending::Refused, Some(Answer::Nothing))
+        }
+        End::Error(
+            IoError::MediumError { .. }
+            | IoError::Integrity { .. }
+            | IoError::SpaceExhausted
+            | IoError::Unavailable
+            | IoError::TimedOut
+            | IoError::Aborted
+            | IoError::Busy,
+        ) => (Ending::Failed, Some(Answer::Unknown)),
+    }
+}
+
+impl State {
+    fn count(&mut self, kind: &Kind, end: &End) {
+        let counts = &mut self.counts;
+        let counter = match (end, kind) {
+            (End::Timeout | End::Lost, _) => &mut counts.timeouts,
+            (End::Error(IoError::Miscompare { .. }), _) => &mut counts.miscompares,
+            (End::Error(_), _) => &mut counts.errors,
+            (End::Done(_), Kind::Read(_)) => &mut counts.reads,
+            (End::Done(_), Kind::Write(_) | Kind::Discard(_)) => &mut counts.writes,
+            (End::Done(_), Kind::Swap(_)) => &mut counts.swaps,
+            (End::Done(_), Kind::Flush(_)) => &mut counts.flushes,
+        };
+        *counter += 1;
+    }
+
+    fn end_read(
+        &mut self,
+        started: &Started,
+        range: LbaRange,
+        end: &End,
+    ) -> (Option<Vec<Value>>, Option<Answer>) {
+        let End::Done(Some(bytes)) = end else {
+            return (None, Some(Answer::Nothing));
+        };
+        match self.model.was_read(started, range, bytes) {
+            Ok(values) => (Some(values.clone()), Some(Answer::Saw(values))),
+            Err(violation) => {
+                self.violations.push(violation.to_string());
+                (None, Some(Answer::Nothing))
+            }
+        }
+    }
+
+    fn end_flush(&mut self, started: &Started, end: &End) {
+        match end {
+            End::Done(_) => {
+                if let Err(violation) = self.model.flushed(started) {
+                    self.violations.push(violation.to_string());
+                }
+            }
+            End::Error(_) => {
+                self.model.flush_failed(started);
+                self.history = None;
+            }
+            // It may fail yet.
+            End::Timeout | End::Lost => self.history = None,
+        }
+    }
+}

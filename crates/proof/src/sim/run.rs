@@ -1,0 +1,213 @@
+//! One run of one scene from one seed.
+
+use super::client::{Client, audit};
+use super::oracle::{Counts, Oracle};
+use super::scene::{Scene, Setup};
+use env::sim::{Fault, FaultPlan, Hits, Rng, World, WorldConfig};
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// What a run did.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Faults that took place.
+    pub hits: Hits,
+    /// Commands that were judged.
+    pub counts: Counts,
+    /// The hash of all its events.
+    pub hash: u64,
+    /// Steps that it took.
+    pub steps: u64,
+}
+
+/// What a run found.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The seed that shows it.
+    pub seed: u64,
+    /// In which scene.
+    pub scene: &'static str,
+    /// What went wrong.
+    pub what: Vec<String>,
+    /// The last events.
+    pub trace: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "seed {} of scene {}:", self.seed, self.scene)?;
+        for what in &self.what {
+            writeln!(f, "  {what}")?;
+        }
+        write!(
+            f,
+            "again: cargo run -p proof --bin sim -- --scene {} --seed {}",
+            self.scene, self.seed
+        )
+    }
+}
+
+struct Run<'a> {
+    scene: &'a dyn Scene,
+    world: World,
+    rng: Rng,
+    plan: FaultPlan,
+    setup: Setup,
+    oracle: Rc<Oracle>,
+}
+
+/// Runs `scene` from `seed`.
+///
+/// # Errors
+/// What it found.
+pub fn run(scene: &dyn Scene, seed: u64, trace_lines: usize) -> Result<Report, Box<Failure>> {
+    let mut rng = Rng::new(seed);
+    let setup = Setup::any(&mut rng, scene.block_sizes());
+    let plan = FaultPlan::any(&mut rng);
+    let config = WorldConfig {
+        faults: FaultPlan::none(),
+        sector_bytes: setup.block_size.bytes().into(),
+        direct_alignment: setup.block_size.bytes(),
+        trace_lines,
+        ..WorldConfig::default()
+    };
+    let mut run = Run {
+        scene,
+        world: World::new(seed, config),
+        rng,
+        plan,
+        setup,
+        oracle: Rc::new(Oracle::new(setup.block_size)),
+    };
+    let ended = run.lives();
+    let mut what = run.oracle.violations();
+    what.extend(ended.err());
+    if what.is_empty() {
+        return Ok(Report {
+            hits: run.world.hits(),
+            counts: run.oracle.counts(),
+            hash: run.world.hash(),
+            steps: run.world.steps(),
+        });
+    }
+    let trace = run.world.trace();
+    let scene = scene.name();
+    Err(Box::new(Failure {
+        seed,
+        scene,
+        what,
+        trace,
+    }))
+}
+
+impl Run<'_> {
+    fn lives(&mut self) -> Result<(), String> {
+        let lives = self.rng.between(1, 4);
+        let mut known = self.audited()?;
+        for _ in 0..lives {
+            self.life(&known)?;
+            self.end_of_life();
+            if !self.oracle.violations().is_empty() {
+                return Ok(());
+            }
+            known = self.audited()?;
+        }
+        self.oracle.close_history();
+        Ok(())
+    }
+
+    /// Starts the victim with no faults, and reads everything.
+    fn audited(&mut self) -> Result<BTreeMap<u64, crate::stamp::Value>, String> {
+        self.world.set_faults(FaultPlan::none());
+        let victim = self.scene.victim(&self.world);
+        let clients = self.scene.clients(&self.world);
+        victim.restart();
+        let limit = Duration::from_secs(600);
+        let start = self.scene.start(&victim, self.setup);
+        let started = self.world.block_on(&victim, limit, start);
+        started.map_err(|stuck| format!("start: {stuck}"))??;
+        let core = clients.core(0);
+        let open = self.scene.open(&core, self.setup, u32::MAX);
+        let opened = self.world.block_on(&clients, limit, open);
+        let opened = opened.map_err(|stuck| format!("open: {stuck}"))??;
+        let reading = audit(core, opened, Rc::clone(&self.oracle));
+        let values = self.world.block_on(&clients, limit, reading);
+        let values = values.map_err(|stuck| format!("audit: {stuck}"))??;
+        self.oracle.open_history(values.clone());
+        Ok(values)
+    }
+
+    /// Lets clients work among faults for a while.
+    fn life(&mut self, known: &BTreeMap<u64, crate::stamp::Value>) -> Result<(), String> {
+        let clients = self.scene.clients(&self.world);
+        let stop = Rc::new(Cell::new(false));
+        let working = Rc::new(Cell::new(0));
+        for number in 0..u32::try_from(self.rng.between(1, 4)).expect("at most 4") {
+            let core = clients.core(u16::try_from(self.rng.below(2)).expect("below 2"));
+            let open = self.scene.open(&core, self.setup, number);
+            let opened = self
+                .world
+                .block_on(&clients, Duration::from_secs(600), open);
+            let opened = opened.map_err(|stuck| format!("open: {stuck}"))??;
+            working.set(working.get() + 1);
+            let client = Client {
+                number,
+                core: Rc::clone(&core),
+                opened,
+                oracle: Rc::clone(&self.oracle),
+                rng: self.rng.fork(),
+                stop: Rc::clone(&stop),
+                working: Rc::clone(&working),
+                believes: known.clone(),
+            };
+            core.spawn(Box::pin(client.work()));
+        }
+        self.world.set_faults(self.plan.clone());
+        let span = Duration::from_micros(self.rng.between(100, 60_000));
+        self.world.run_for(span);
+        if self.rng.below(4) == 0 {
+            // A quiet end: everything that was asked is answered or given up.
+            stop.set(true);
+            let limit = Duration::from_secs(3600);
+            let quiet = self.world.run_until(limit, || working.get() == 0);
+            quiet.map_err(|stuck| format!("clients do not come to an end: {stuck}"))?;
+        }
+        // Clients beyond this point see the node die, where they are not on it.
+        stop.set(true);
+        Ok(())
+    }
+
+    fn end_of_life(&mut self) {
+        let victim = self.scene.victim(&self.world);
+        if self.rng.below(2) == 0 {
+            victim.crash();
+            self.oracle.life_ended(true);
+        } else {
+            victim.kill();
+            self.oracle.life_ended(false);
+        }
+        // What the dead left on its way is over before the next life.
+        self.world.run_for(Duration::from_millis(1));
+    }
+}
+
+/// The faults that a scene on one node's files must have met over all its seeds.
+pub const FILE_FAULTS: &[Fault] = &[
+    Fault::FileSlow,
+    Fault::FileHung,
+    Fault::FileHungForEver,
+    Fault::FileReordered,
+    Fault::FileReadError,
+    Fault::FileWriteError,
+    Fault::FileSyncError,
+    Fault::FileNoSpace,
+    Fault::NodePowerCut,
+    Fault::NodeKilled,
+    Fault::CutKept,
+    Fault::CutDropped,
+    Fault::CutTorn,
+    Fault::CutReplaced,
+];

@@ -1,0 +1,64 @@
+//! What is simulated: how the nodes are set up, and how a client gets a lane.
+
+use env::CoreHandle;
+use env::sim::{Node, Rng, World};
+use std::rc::Rc;
+use units::BlockSize;
+use volume::{Lane, Shape};
+
+use env::LocalFuture;
+
+/// A lane with the facts of the volume behind it.
+pub struct Opened {
+    /// Where requests go.
+    pub lane: Rc<dyn Lane>,
+    /// What the volume says of itself.
+    pub shape: Shape,
+}
+
+/// A system under simulation.
+pub trait Scene {
+    /// Its name in reports.
+    fn name(&self) -> &'static str;
+
+    /// Block sizes that it can be run with.
+    fn block_sizes(&self) -> &'static [BlockSize];
+
+    /// The node whose power is cut and whose process is killed.
+    fn victim(&self, world: &World) -> Node;
+
+    /// The node that the clients run on: the victim, where they live and die with it.
+    fn clients(&self, world: &World) -> Node;
+
+    /// Starts what runs on the victim, after each start of the node. `Err` where that failed.
+    fn start(&self, victim: &Node, setup: Setup) -> LocalFuture<Result<(), String>>;
+
+    /// Opens a client's lane, on a core of the clients' node.
+    fn open(
+        &self,
+        core: &CoreHandle,
+        setup: Setup,
+        client: u32,
+    ) -> LocalFuture<Result<Opened, String>>;
+}
+
+/// What one seed decided about the volume.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Setup {
+    /// Logical block.
+    pub block_size: BlockSize,
+    /// Blocks of the volume.
+    pub blocks: u64,
+    /// Whatever else the scene wants to vary.
+    pub salt: u64,
+}
+
+impl Setup {
+    pub(super) fn any(rng: &mut Rng, sizes: &[BlockSize]) -> Self {
+        Self {
+            block_size: *rng.pick(sizes),
+            blocks: rng.between(16, 96),
+            salt: rng.draw(),
+        }
+    }
+}

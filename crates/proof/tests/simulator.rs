@@ -1,0 +1,55 @@
+//! The simulator over many seeds: what is right passes, what is planted is caught.
+
+use env::sim::Hits;
+use proof::sim::raw::{Bug, Raw};
+use proof::sim::{Counts, FILE_FAULTS, Failure, Scene, run};
+
+/// Runs seeds until one fails.
+fn seeds(scene: &dyn Scene, seeds: std::ops::Range<u64>) -> Result<(Hits, Counts), Box<Failure>> {
+    let (mut hits, mut counts) = (Hits::default(), Counts::default());
+    for seed in seeds {
+        let report = run(scene, seed, 0)?;
+        hits.add(&report.hits);
+        counts += report.counts;
+    }
+    Ok((hits, counts))
+}
+
+#[test]
+fn a_plain_file_passes_and_every_class_of_faults_is_met() {
+    let (hits, counts) = match seeds(&Raw::with(Bug::None), 0..300) {
+        Ok(done) => done,
+        Err(failure) => panic!("{failure}"),
+    };
+    assert_eq!(hits.missing(FILE_FAULTS), [], "{hits:?}");
+    assert!(counts.swaps > 100 && counts.miscompares > 100, "{counts:?}");
+    assert!(counts.undecided * 50 < counts.histories, "{counts:?}");
+}
+
+#[test]
+fn the_same_seed_is_the_same_run() {
+    for seed in 0..5 {
+        let once = run(&Raw::with(Bug::None), seed, 0).map(|report| (report.hash, report.steps));
+        let again = run(&Raw::with(Bug::None), seed, 0).map(|report| (report.hash, report.steps));
+        assert_eq!(once.ok(), again.ok(), "seed {seed}");
+    }
+}
+
+#[test]
+fn every_planted_bug_is_caught() {
+    for bug in [
+        Bug::FlushDoesNothing,
+        Bug::StableIsCached,
+        Bug::NameNotSynced,
+        Bug::BlocksInHalves,
+        Bug::ErrorsReadAsZeroes,
+        Bug::SwapHoldsNothing,
+        Bug::ErrorsWriteAsDone,
+    ] {
+        let found = seeds(&Raw::with(bug), 0..200);
+        let Err(failure) = found else {
+            panic!("{bug:?} was not caught in 200 seeds");
+        };
+        println!("{bug:?}: {failure}");
+    }
+}
