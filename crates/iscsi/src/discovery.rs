@@ -2,6 +2,9 @@
 //!
 //! Spec: RFC 7143 appendix C "SendTargets Operation".
 
+use crate::text;
+use crate::violation::{Violation, ViolationKind};
+
 /// One target in an answer to SendTargets.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TargetRecord {
@@ -36,4 +39,37 @@ pub fn encode(targets: &[TargetRecord]) -> Vec<u8> {
         }
     }
     out
+}
+
+/// Reads an answer to SendTargets. Addresses without a tag are taken to have tag 1.
+///
+/// # Errors
+/// Text that is not pairs, or an address before any name.
+pub fn decode(answer: &[u8]) -> Result<Vec<TargetRecord>, Violation> {
+    let broken = |what| Violation::new(ViolationKind::BadText, "appendix C", what);
+    let mut targets: Vec<TargetRecord> = Vec::new();
+    for (key, value) in text::pairs(answer)? {
+        match key {
+            "TargetName" => {
+                targets.push(TargetRecord {
+                    name: value.into(),
+                    addresses: Vec::new(),
+                });
+            }
+            "TargetAddress" => {
+                let target = targets
+                    .last_mut()
+                    .ok_or(broken("an address without a target"))?;
+                let (address, tag) = value.rsplit_once(',').unwrap_or((value, "1"));
+                let tag = text::number(tag).and_then(|tag| u16::try_from(tag).ok());
+                let portal_group_tag = tag.ok_or(broken("a portal group tag that is no number"))?;
+                target.addresses.push(PortalAddress {
+                    address: address.into(),
+                    portal_group_tag,
+                });
+            }
+            _ => {}
+        }
+    }
+    Ok(targets)
 }

@@ -28,6 +28,8 @@ pub mod command_window;
 pub mod data_sequence;
 pub mod digest;
 pub mod discovery;
+pub mod fuzz;
+pub mod initiator;
 pub mod negotiation;
 pub mod target;
 pub mod text;

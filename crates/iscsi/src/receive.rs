@@ -183,9 +183,14 @@ impl Receiver {
         self.data_digest
     }
 
-    /// The next piece of payload, for its digest.
-    pub(crate) fn digest_data(&mut self, filled: &[u8]) {
-        self.running.update(filled);
+    /// Lends the running digest out while its bytes are borrowed.
+    pub(crate) fn take_digest(&mut self) -> digest::Running {
+        core::mem::take(&mut self.running)
+    }
+
+    /// Takes it back.
+    pub(crate) fn put_digest(&mut self, running: digest::Running) {
+        self.running = running;
     }
 
     /// The next `bytes` bytes of payload have come. True: the PDU is whole.

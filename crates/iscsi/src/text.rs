@@ -41,6 +41,11 @@ impl TextBuffer {
         Ok(())
     }
 
+    /// Memory that the chain takes, in bytes.
+    pub(crate) fn capacity(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     /// The whole text; the buffer is empty afterwards.
     pub(crate) fn take(&mut self) -> Vec<u8> {
         core::mem::take(&mut self.bytes)

@@ -156,20 +156,14 @@ impl TargetConnection {
     /// # Panics
     /// If `n` is more than the chunk's length.
     pub fn data_filled(&mut self, n: usize) {
-        let Want::Data { bytes: left } = self.receiver.want() else {
-            return;
-        };
         if self.receiver.digests_data() {
-            let done = self.receiver.data_done();
-            let chunk = match &mut self.phase {
-                Phase::Login(login) => login.segment.get_mut(done..).unwrap_or_default(),
-                Phase::FullFeature(full) => full.chunk(done, left),
-                Phase::Closing => &mut [],
-            };
-            let filled = chunk
-                .get(..n)
-                .expect("no more is filled than the chunk holds");
-            self.receiver.digest_data(filled);
+            let mut running = self.receiver.take_digest();
+            running.update(
+                self.data_chunk()
+                    .get(..n)
+                    .expect("no more than the chunk holds"),
+            );
+            self.receiver.put_digest(running);
         }
         if self.receiver.data(n) {
             let finished = self.finish(true);
@@ -250,6 +244,23 @@ impl TargetConnection {
             Phase::FullFeature(full) => full.in_progress(),
             Phase::Login(_) | Phase::Closing => 0,
         }
+    }
+
+    /// Bytes that the peer makes this connection hold: text, a data segment, answers, and the object itself.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
+        let phase = match &self.phase {
+            Phase::Login(login) => login
+                .machine
+                .held_bytes()
+                .saturating_add(login.segment.capacity())
+                .saturating_add(size_of::<Login>()),
+            Phase::FullFeature(full) => full.held_bytes(),
+            Phase::Closing => 0,
+        };
+        phase
+            .saturating_add(self.link.transmit.bytes())
+            .saturating_add(size_of::<Self>())
     }
 
     /// Answers `Event::LoginReady`: the session exists, under this handle (not 0). Ignored at any other time.

@@ -146,6 +146,11 @@ impl FullFeature {
         self.tasks.len().saturating_add(self.exchanges.len())
     }
 
+    /// Memory for payload that no owner has given a place for.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.scratch.capacity().saturating_add(self.sink.len())
+    }
+
     /// A header is whole; `length` bytes of data segment follow.
     pub(super) fn begin(
         &mut self,

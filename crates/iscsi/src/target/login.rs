@@ -581,6 +581,13 @@ impl LoginTarget {
         })
     }
 
+    /// Bytes of text that are held.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.incoming
+            .capacity()
+            .saturating_add(self.outgoing.capacity())
+    }
+
     /// A digest that the target must have was not agreed upon.
     pub(crate) fn missing_digest(&self) -> bool {
         self.negotiation

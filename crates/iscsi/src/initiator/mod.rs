@@ -1,0 +1,11 @@
+//! The initiator role.
+
+mod connection;
+mod event;
+mod login;
+mod session;
+
+pub use connection::InitiatorConnection;
+pub use event::{
+    CloseReason, Command, Completion, Event, InitiatorChap, InitiatorConfig, TargetProof,
+};
