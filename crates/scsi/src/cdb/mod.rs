@@ -22,6 +22,7 @@ mod test;
 mod transfer;
 mod unit;
 mod verify;
+mod write;
 mod write_same;
 
 pub use block::BlockRange;

@@ -217,4 +217,26 @@ proptest! {
             let _ = command.transfer(BlockSize::B4096);
         }
     }
+
+    #[test]
+    fn every_command_that_parses_is_written_and_parsed_again(
+        bytes in any::<[u8; 16]>(), row in 0..crate::opcode::TABLE.len(), zeros in any::<u16>(),
+    ) {
+        let row = &crate::opcode::TABLE[row];
+        let mut cdb = bytes;
+        for (at, byte) in cdb.iter_mut().enumerate() {
+            if zeros & (1 << at) != 0 {
+                *byte = 0;
+            }
+        }
+        cdb[0] = row.opcode;
+        if let Some(action) = row.service_action {
+            cdb[1] = (cdb[1] & 0xe0) | u8::try_from(action).unwrap();
+        }
+        cdb[row.cdb_length() - 1] = 0;
+        if let Ok(command) = Command::parse(&cdb) {
+            let written = command.to_cdb().unwrap();
+            prop_assert_eq!(Command::parse(&written), Ok(command), "{}", row.name);
+        }
+    }
 }

@@ -120,7 +120,7 @@ impl Reservations {
                     && !self.registrations.is_empty()
             }
         };
-        keys && held && (self.persistent || self.registrations.is_empty())
+        keys && held && (self.persistent || *self == Self::new())
     }
 }
 
@@ -128,7 +128,7 @@ fn parse_body(reader: &mut Reader<'_>) -> Option<Reservations> {
     let [flags, kind] = reader.array()?;
     let generation = reader.array().map(u32::from_le_bytes)?;
     let count = reader.array().map(u32::from_le_bytes)?;
-    let mut registrations = BTreeMap::new();
+    let mut registrations: BTreeMap<Nexus, u64> = BTreeMap::new();
     let mut holder = None;
     for _ in 0..count {
         let key = reader.array().map(u64::from_le_bytes)?;
@@ -147,9 +147,14 @@ fn parse_body(reader: &mut Reader<'_>) -> Option<Reservations> {
         if holds > 1 || (holds == 1 && holder.replace(nexus.clone()).is_some()) {
             return None;
         }
-        if registrations.insert(nexus, key).is_some() {
+        // Ascending, as they are written: one state has one form.
+        let ascends = registrations
+            .last_key_value()
+            .is_none_or(|(last, _)| *last < nexus);
+        if !ascends {
             return None;
         }
+        registrations.insert(nexus, key);
     }
     if !reader.rest().is_empty() || flags > 1 {
         return None;
