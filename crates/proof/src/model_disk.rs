@@ -297,12 +297,20 @@ impl ModelDisk {
     /// # Errors
     /// What was read meanwhile and only its failure would have explained.
     pub fn flushed(&mut self, started: &Started) -> Result<(), Violation> {
-        self.flushing.remove(&started.0);
         for block in self.blocks.values_mut() {
             for held in &mut block.held {
                 held.lasting &= held.readable || held.superseded >= started.0;
             }
         }
+        self.did_not_fail(started)
+    }
+
+    /// Something that may fail as a flush does, and makes nothing stable for others, ended well.
+    ///
+    /// # Errors
+    /// What was read meanwhile and only its failure would have explained.
+    pub fn did_not_fail(&mut self, started: &Started) -> Result<(), Violation> {
+        self.flushing.remove(&started.0);
         for (flushes, _) in &mut self.suspect {
             flushes.remove(&started.0);
         }

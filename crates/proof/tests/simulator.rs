@@ -1,6 +1,7 @@
 //! The simulator over many seeds: what is right passes, what is planted is caught.
 
 use env::sim::Hits;
+use proof::sim::disk::Disk;
 use proof::sim::raw::{Bug, Raw};
 use proof::sim::{Counts, FILE_FAULTS, Failure, Scene, run};
 
@@ -23,6 +24,16 @@ fn a_plain_file_passes_and_every_class_of_faults_is_met() {
     };
     assert_eq!(hits.missing(FILE_FAULTS), [], "{hits:?}");
     assert!(counts.swaps > 100 && counts.miscompares > 100, "{counts:?}");
+    assert!(counts.undecided * 50 < counts.histories, "{counts:?}");
+}
+
+#[test]
+fn files_and_devices_with_their_layers_pass_a_thousand_seeds() {
+    let (hits, counts) = match seeds(&Disk::default(), 0..1000) {
+        Ok(done) => done,
+        Err(failure) => panic!("{failure}"),
+    };
+    assert_eq!(hits.missing(FILE_FAULTS), [], "{hits:?}");
     assert!(counts.undecided * 50 < counts.histories, "{counts:?}");
 }
 

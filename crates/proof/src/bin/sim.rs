@@ -4,6 +4,7 @@
 //! what went wrong and the command that repeats it.
 
 use env::sim::{Fault, Hits};
+use proof::sim::disk::Disk;
 use proof::sim::raw::{Bug, Raw};
 use proof::sim::{Counts, Failure, Scene, run};
 use std::process::ExitCode;
@@ -18,7 +19,7 @@ struct Wish {
 }
 
 fn scenes() -> Vec<Box<dyn Scene>> {
-    vec![Box::new(Raw::with(Bug::None))]
+    vec![Box::new(Raw::with(Bug::None)), Box::<Disk>::default()]
 }
 
 fn wish(mut words: impl Iterator<Item = String>) -> Result<Wish, String> {

@@ -150,7 +150,10 @@ impl Client {
         let (range, durability) = (self.range(), self.durability());
         let zeroing = *self.rng.pick(&[Zeroing::MayUnmap, Zeroing::KeepAllocated]);
         let values = vec![Value::Zero; self.opened.shape.bytes_in(range) / self.block_bytes()];
-        let ticket = self.oracle.write(self.number, range, &values, durability);
+        let mut ticket = self.oracle.write(self.number, range, &values, durability);
+        if durability == Durability::Stable {
+            self.oracle.may_sync(&mut ticket);
+        }
         let end = self
             .ask(Op::WriteZeroes {
                 range,
@@ -164,7 +167,10 @@ impl Client {
 
     async fn discard(&mut self) {
         let (range, durability) = (self.range(), self.durability());
-        let ticket = self.oracle.discard(self.number, range);
+        let mut ticket = self.oracle.discard(self.number, range);
+        if durability == Durability::Stable {
+            self.oracle.may_sync(&mut ticket);
+        }
         let to = Provision::Deallocated;
         let end = self
             .ask(Op::Discard {

@@ -9,6 +9,7 @@
 //! [`crate::history`] for commands that overlap; stamps for torn blocks; the world for deadlocks.
 
 mod client;
+pub mod disk;
 mod oracle;
 pub mod raw;
 mod run;

@@ -73,6 +73,8 @@ pub struct Ticket {
     call: Option<CallId>,
     kind: Kind,
     range: Option<LbaRange>,
+    /// It may contain a sync, whose failure concerns everybody.
+    sync: Option<Started>,
 }
 
 #[derive(Debug)]
@@ -147,6 +149,7 @@ impl Oracle {
             call,
             kind: kind(&mut state.model),
             range,
+            sync: None,
         }
     }
 
@@ -154,6 +157,11 @@ impl Oracle {
     pub fn read(&self, client: u32, range: LbaRange) -> Ticket {
         let call = Call::Read { range };
         self.begin(client, Some(call), |model| Kind::Read(model.read()))
+    }
+
+    /// The command that just started syncs the whole disk on its way: stable zeroes and discards.
+    pub fn may_sync(&self, ticket: &mut Ticket) {
+        ticket.sync = Some(self.state.borrow_mut().model.flush());
     }
 
     /// A write of `values` starts; zeroes count as writes.
@@ -215,11 +223,14 @@ impl Oracle {
     pub fn end(&self, ticket: &Ticket, end: &End) -> Option<Vec<Value>> {
         let state = &mut *self.state.borrow_mut();
         state.count(&ticket.kind, end);
+        if let Some(started) = &ticket.sync {
+            state.end_sync(started, end, false);
+        }
         let bytes_per_block = u64::from(self.block_size.bytes());
         let (seen, answer) = match &ticket.kind {
             Kind::Read(started) => state.end_read(started, ticket.range?, end),
             Kind::Flush(started) => {
-                state.end_flush(started, end);
+                state.end_sync(started, end, true);
                 return None;
             }
             Kind::Discard(writing) => {
@@ -355,10 +366,15 @@ impl State {
         }
     }
 
-    fn end_flush(&mut self, started: &Started, end: &End) {
+    fn end_sync(&mut self, started: &Started, end: &End, is_flush: bool) {
         match end {
             End::Done(_) => {
-                if let Err(violation) = self.model.flushed(started) {
+                let judged = if is_flush {
+                    self.model.flushed(started)
+                } else {
+                    self.model.did_not_fail(started)
+                };
+                if let Err(violation) = judged {
                     self.violations.push(violation.to_string());
                 }
             }

@@ -82,6 +82,7 @@ pub fn run(scene: &dyn Scene, seed: u64, trace_lines: usize) -> Result<Report, B
         setup,
         oracle: Rc::new(Oracle::new(setup.block_size)),
     };
+    scene.prepare(&run.world, setup);
     let ended = run.lives();
     let mut what = run.oracle.violations();
     what.extend(ended.err());

@@ -30,6 +30,11 @@ pub trait Scene {
     /// The node that the clients run on: the victim, where they live and die with it.
     fn clients(&self, world: &World) -> Node;
 
+    /// Sets up what is there before anything starts.
+    fn prepare(&self, world: &World, setup: Setup) {
+        let _ = (world, setup);
+    }
+
     /// Starts what runs on the victim, after each start of the node. `Err` where that failed.
     fn start(&self, victim: &Node, setup: Setup) -> LocalFuture<Result<(), String>>;
 
