@@ -53,3 +53,6 @@ pub use receive::Want;
 pub use serial::{CmdSn, DataSn, R2tSn, StatSn};
 pub use transmit::Transmit;
 pub use violation::{DataFault, Reaction, RejectReason, Violation, ViolationKind};
+
+#[cfg(test)]
+mod pair;

@@ -12,6 +12,8 @@ mod text;
 
 #[cfg(test)]
 pub(crate) mod test;
+#[cfg(test)]
+mod test_breaches;
 
 pub use connection::{TargetConfig, TargetConnection};
 pub use event::{
