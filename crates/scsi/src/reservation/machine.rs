@@ -334,7 +334,7 @@ impl Reservations {
         nexus: &Nexus,
         key: u64,
         victim: u64,
-        kind: Option<ReservationType>,
+        kind: Result<ReservationType, Sense>,
     ) -> Result<Effects, Refusal> {
         self.authenticate(nexus, key)?;
         let all_registrants = self.held.as_ref().is_some_and(|held| held.holder.is_none());
@@ -350,7 +350,7 @@ impl Reservations {
         let takes_over = (victim == 0 && all_registrants) || holder_key == Some(victim);
         let new_kind = if takes_over {
             // Only now SCOPE and TYPE matter.
-            Some(kind.ok_or(Sense::invalid_field_in_cdb(2, Some(7)))?)
+            Some(kind?)
         } else {
             None
         };

@@ -55,8 +55,8 @@ pub enum PrOutCommand {
         key: u64,
         /// SERVICE ACTION RESERVATION KEY: whom to preempt.
         victim: u64,
-        /// TYPE, if it is one; asked for only where a reservation is preempted.
-        kind: Option<ReservationType>,
+        /// TYPE, or what is wrong with SCOPE or TYPE; asked for only where a reservation is preempted.
+        kind: Result<ReservationType, Sense>,
     },
     /// REGISTER AND MOVE.
     RegisterAndMove {
@@ -145,7 +145,7 @@ impl PrOutCommand {
                 abort: command.action == PrOutAction::PreemptAndAbort,
                 key,
                 victim: service_key,
-                kind: whole_unit(command).ok(),
+                kind: whole_unit(command),
             },
             PrOutAction::RegisterAndMove => return register_and_move(list),
         })

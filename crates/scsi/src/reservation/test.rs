@@ -522,3 +522,22 @@ fn nothing_is_stored_without_aptpl() {
     let stored = Reservations::from_bytes(&effects.persist.unwrap()).unwrap();
     assert_eq!(stored, Reservations::new());
 }
+
+#[test]
+fn a_preempt_that_takes_over_points_at_the_wrong_type_or_scope() {
+    for (scope, kind, bit) in [(0, 4, 3), (2, 6, 7)] {
+        let cdb = PrOut {
+            action: PrOutAction::Preempt,
+            scope,
+            kind,
+            parameter_list_length: 24,
+        };
+        let mut machine = two_registered();
+        let take_over = PrOutCommand::parse(&cdb, &list(0x11, 0x22, 0)).unwrap();
+        let refused = machine.apply(&nexus(0), &take_over, &around(&[]));
+        let sense = Sense::invalid_field_in_cdb(2, Some(bit));
+        assert_eq!(refused, Err(Refusal::Check(sense)));
+        let own = PrOutCommand::parse(&cdb, &list(0x22, 0x11, 0)).unwrap();
+        assert!(machine.apply(&nexus(3), &own, &around(&[])).is_ok());
+    }
+}
