@@ -469,3 +469,90 @@ fn a_ping_is_echoed_and_a_logout_ends_the_connection() {
     ));
     assert_eq!(target.want(), Want::Nothing);
 }
+
+/// A command with additional header segments: extended CDB, bidirectional length; with and without digests.
+#[test]
+fn additional_header_segments_are_read_in_two_parts() {
+    for digest in [false, true] {
+        let (choice, keys) = match digest {
+            true => (
+                DigestChoice::Required,
+                "HeaderDigest=CRC32C\0DataDigest=CRC32C\0",
+            ),
+            false => (DigestChoice::Never, ""),
+        };
+        let offer = Offer {
+            header_digest: choice,
+            data_digest: choice,
+            ..Offer::default()
+        };
+        for damaged in [false, true] {
+            let mut target = logged_in(&TargetConfig::default(), offer.clone(), keys);
+            let mut bytes = ScsiCommand {
+                reads: true,
+                writes: true,
+                expected_data_transfer_length: 512,
+                total_ahs_length: 7,
+                ..command(1, 100)
+            }
+            .write()
+            .to_vec();
+            // 16 more CDB bytes: length 17 with the reserved byte, type 1; then type 2, length 5.
+            bytes.extend([0, 17, 1, 0]);
+            bytes.extend(1..=16u8);
+            bytes.extend([0, 5, 2, 0, 0, 0, 16, 0]);
+            if digest {
+                bytes.extend(digest::crc32c(&bytes));
+            }
+            if damaged {
+                bytes[60] ^= 1;
+            }
+            feed(&mut target, NOW, &bytes, 99);
+            match target.poll_event() {
+                Some(Event::Command(command)) => {
+                    assert!(!(digest && damaged));
+                    let extension = command.cdb_extension.unwrap();
+                    assert_eq!(extension.len(), 16);
+                    assert_eq!(extension[15], 16);
+                    assert_eq!(command.bidirectional_read_length, Some(4096));
+                }
+                other => {
+                    assert!(digest && damaged, "{other:?}");
+                    assert_eq!(
+                        target.want(),
+                        Want::Nothing,
+                        "a damaged header ends the connection"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// The window counts down with what is in progress and comes back with the answers.
+#[test]
+fn max_cmd_sn_tells_how_much_more_is_taken() {
+    let config = TargetConfig {
+        command_depth: 4,
+        ..TargetConfig::default()
+    };
+    let mut target = logged_in(&config, Offer::default(), "");
+    for number in 0..6 {
+        feed(&mut target, NOW, &command(number, 100 + number).write(), 99);
+    }
+    assert_eq!(target.in_progress(), 4, "two came beyond the window");
+    for number in 0..4 {
+        target.respond(
+            itt(number),
+            Response {
+                status: 2,
+                ..Response::default()
+            },
+        );
+    }
+    let windows: Vec<u32> = drain(&mut target)
+        .iter()
+        .map(|(header, _)| ScsiResponse::parse(header).unwrap().numbers.max_cmd_sn.0)
+        .collect();
+    assert_eq!(windows, [104, 105, 106, 107]);
+}
