@@ -203,7 +203,7 @@ pub(crate) struct Solicited {
     bytes: u32,
     next: u32,
     next_r2t_sn: R2tSn,
-    open: SmallVec<[(Ttt, Sequence); 2]>,
+    open: SmallVec<[(Ttt, Sequence); 1]>,
 }
 
 impl Solicited {

@@ -42,7 +42,7 @@ impl FullFeature {
             && !task.command.writes;
         let data_in = fit(response.data_in, task.command.expected_in());
         let with_status = collapsed.then_some(residuals.whole);
-        let sent = self.send_data_in(itt, task.command.lun, &data_in, with_status, link);
+        let sent = self.send_data_in(itt, task.command.lun, data_in, with_status, link);
         if collapsed && sent > 0 {
             return;
         }
@@ -72,7 +72,7 @@ impl FullFeature {
         &mut self,
         itt: Itt,
         lun: Lun,
-        data: &Buf,
+        mut data: Buf,
         with_status: Option<Residual>,
         link: &mut Link,
     ) -> u32 {
@@ -104,8 +104,9 @@ impl FullFeature {
                 buffer_offset: segment.offset,
                 residual_count,
             };
+            // The usual answer is one PDU: no clone of its segments then.
             let part = match (segment.offset, end == bytes) {
-                (0, true) => data.clone(),
+                (0, true) => core::mem::take(&mut data),
                 _ => data.slice(segment.offset as usize..end as usize),
             };
             link.send(pdu.write(), part);
