@@ -35,7 +35,7 @@ pub(crate) struct Effects {
     /// Nexuses whose tasks are aborted, and the one task that is not: the one that asks for it.
     pub(crate) abort: Vec<NexusPort>,
     /// The task that asks.
-    pub(crate) spare: Option<(NexusPort, u32)>,
+    pub(crate) spare: Option<(NexusPort, u64)>,
 }
 
 type Edit = Box<dyn FnOnce(&mut UnitState) -> Result<Effects, Refusal> + Send>;
@@ -118,7 +118,7 @@ async fn abort_nexuses(
     core: &CoreHandle,
     id: UnitId,
     ports: Vec<NexusPort>,
-    spare: Option<(NexusPort, u32)>,
+    spare: Option<(NexusPort, u64)>,
 ) {
     call_all(core, move |core| {
         let unit = find(core, id);

@@ -35,11 +35,11 @@ mod wait_list;
 
 pub use core_unit::{CoreUnit, UnitId};
 pub use execute::{Arrival, Request};
-pub use nexus::{Nexus, NexusError, PortFacts};
+pub use nexus::{Nexus, NexusError, Peers, PortFacts};
 pub use outcome::{Outcome, Response};
 pub use scsi::reservation::{InitiatorPort, Nexus as NexusPort};
 pub use scsi::unit_attention::UnitAttention;
 pub use state::{Identity, UnitState};
 pub use store::{DirectoryStore, Entry, NoStore, Store, UnitStore};
-pub use task::{Attribute, Task};
+pub use task::{Attribute, Task, TaskWatch};
 pub use unit::{LogicalUnit, NEXUSES_MAX, UnitConfig};

@@ -4,12 +4,13 @@ use crate::core_unit::{CoreUnit, UnitId, find};
 use crate::state::UnitState;
 use crate::task::{AbortedBy, TaskControl};
 use env::CoreHandle;
+use scsi::copy::CopyHistory;
 use scsi::reservation::{Nexus as NexusPort, Rights};
 use scsi::unit_attention::{AttentionQueue, UnitAttention};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::future::poll_fn;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::task::Poll;
 use std::time::Duration;
 use volume::Fence;
@@ -27,6 +28,12 @@ pub struct PortFacts {
     pub portal_group_tag: u16,
 }
 
+/// The units that a session sees: where third-party copies may look, and nowhere else.
+pub trait Peers {
+    /// A nexus at each of them.
+    fn all(&self) -> Vec<Rc<Nexus>>;
+}
+
 /// One I_T nexus at one logical unit. It lives on the core of its connection.
 pub struct Nexus {
     unit: Rc<CoreUnit>,
@@ -36,7 +43,9 @@ pub struct Nexus {
     fence: Cell<Fence>,
     rights: Cell<Rights>,
     pub(crate) attentions: RefCell<AttentionQueue>,
-    tasks: RefCell<BTreeMap<u32, Rc<TaskControl>>>,
+    copies: RefCell<CopyHistory>,
+    peers: Weak<dyn Peers>,
+    tasks: RefCell<BTreeMap<u64, Rc<TaskControl>>>,
 }
 
 /// Why a nexus could not be made.
@@ -59,6 +68,7 @@ impl Nexus {
         port: NexusPort,
         facts: PortFacts,
         read_only: bool,
+        peers: Weak<dyn Peers>,
     ) -> Result<Rc<Self>, NexusError> {
         let unit = find(core, id).ok_or(NexusError::NoSuchUnit)?;
         let slot = unit.shared().take_slot().ok_or(NexusError::TooMany)?;
@@ -72,6 +82,8 @@ impl Nexus {
             fence: Cell::new(fence),
             rights: Cell::new(rights),
             attentions: RefCell::default(),
+            copies: RefCell::default(),
+            peers,
             tasks: RefCell::default(),
         });
         nexus
@@ -132,11 +144,23 @@ impl Nexus {
         self.attentions.borrow_mut().luns_reported();
     }
 
-    pub(crate) fn task_begins(&self, tag: u32, control: Rc<TaskControl>) {
+    pub(crate) fn copies(&self) -> &RefCell<CopyHistory> {
+        &self.copies
+    }
+
+    /// Every unit that the initiator sees through this session, as nexuses of this core.
+    pub(crate) fn session(&self) -> Vec<Rc<Self>> {
+        self.peers
+            .upgrade()
+            .map(|peers| peers.all())
+            .unwrap_or_default()
+    }
+
+    pub(crate) fn task_begins(&self, tag: u64, control: Rc<TaskControl>) {
         self.tasks.borrow_mut().insert(tag, control);
     }
 
-    pub(crate) fn task_ends(&self, tag: u32, control: &Rc<TaskControl>) {
+    pub(crate) fn task_ends(&self, tag: u64, control: &Rc<TaskControl>) {
         let mut tasks = self.tasks.borrow_mut();
         if tasks
             .get(&tag)
@@ -152,7 +176,7 @@ impl Nexus {
         self.tasks.borrow().len()
     }
 
-    pub(crate) fn task(&self, tag: u32) -> Option<Rc<TaskControl>> {
+    pub(crate) fn task(&self, tag: u64) -> Option<Rc<TaskControl>> {
         self.tasks.borrow().get(&tag).cloned()
     }
 
@@ -160,7 +184,7 @@ impl Nexus {
         self.tasks.borrow().values().cloned().collect()
     }
 
-    pub(crate) fn tasks_but(&self, spare: Option<u32>) -> Vec<Rc<TaskControl>> {
+    pub(crate) fn tasks_but(&self, spare: Option<u64>) -> Vec<Rc<TaskControl>> {
         let tasks = self.tasks.borrow();
         tasks
             .iter()
@@ -177,7 +201,7 @@ impl Nexus {
 
     /// ABORT TASK.
     pub async fn abort_task(&self, tag: u32) {
-        let task = self.task(tag).into_iter().collect();
+        let task = self.task(u64::from(tag)).into_iter().collect();
         abort(&self.unit, task, AbortedBy::Own).await;
     }
 
@@ -216,14 +240,14 @@ pub(crate) async fn abort(unit: &Rc<CoreUnit>, tasks: Vec<Rc<TaskControl>>, by: 
     let deadline = unit.core().now().after(ABORT_WAIT);
     let mut timer = unit.core().sleep_until(deadline);
     poll_fn(|cx| {
-        if tasks.iter().all(|task| task.has_ended()) || timer.as_mut().poll(cx).is_ready() {
+        if tasks.iter().all(|task| task.is_harmless()) || timer.as_mut().poll(cx).is_ready() {
             return Poll::Ready(());
         }
         unit.changed().register(cx.waker());
         Poll::Pending
     })
     .await;
-    for task in tasks.iter().filter(|task| !task.has_ended()) {
+    for task in tasks.iter().filter(|task| !task.is_harmless()) {
         task.quarantine(unit).await;
     }
 }

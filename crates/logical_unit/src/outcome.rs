@@ -1,6 +1,5 @@
 //! How a task ends, and which sense data an operating error becomes.
 
-use crate::state::UnitState;
 use scsi::{AdditionalSense, Sense, SenseKey, Status};
 use units::Buf;
 use volume::IoError;
@@ -61,8 +60,7 @@ impl From<Sense> for Refusal {
 
 impl Refusal {
     /// The unit's backing cannot be reached.
-    pub(crate) fn offline(state: &UnitState) -> Self {
-        let _ = state;
+    pub(crate) fn offline() -> Self {
         Sense::new(
             SenseKey::NotReady,
             AdditionalSense::LOGICAL_UNIT_NOT_READY_MANUAL_INTERVENTION_REQUIRED,

@@ -62,8 +62,10 @@ fn default_modes(shape: Option<Shape>) -> ModeParameters {
 
 /// The largest transfer of one command, in bytes.
 const TRANSFER_BYTES_MAX: u64 = 16 << 20;
-/// What one WRITE SAME or UNMAP may cover, in bytes.
-const LARGE_BYTES_MAX: u64 = 1 << 40;
+/// What one WRITE SAME may cover, in blocks: 16 MiB or 128 MiB.
+const WRITE_SAME_BLOCKS_MAX: u64 = 1 << 15;
+/// What one UNMAP may cover, in blocks.
+const UNMAP_BLOCKS_MAX: u32 = 1 << 20;
 /// COMPARE AND WRITE: blocks.
 const COMPARE_BLOCKS_MAX: u8 = 128;
 
@@ -141,20 +143,16 @@ pub(crate) fn describe(identity: &Identity, shape: Option<Shape>) -> UnitDescrip
             transfer_blocks_optimal: blocks_in(1 << 20, block_size),
             transfer_granularity: 1 << identity.physical_block_exponent,
             prefetch_blocks_max: 0,
-            unmap_blocks_max: if discard {
-                blocks_in(LARGE_BYTES_MAX, block_size)
-            } else {
-                0
-            },
+            unmap_blocks_max: if discard { UNMAP_BLOCKS_MAX } else { 0 },
             unmap_descriptors_max: if discard { 256 } else { 0 },
             unmap_granularity: granularity,
             unmap_alignment: Some(0),
-            write_same_blocks_max: u64::from(blocks_in(LARGE_BYTES_MAX, block_size)),
+            write_same_blocks_max: WRITE_SAME_BLOCKS_MAX,
             write_same_non_zero: false,
             compare_and_write_blocks_max: COMPARE_BLOCKS_MAX,
             atomic_blocks_max: atomic,
             atomic_alignment: atomic,
-            atomic_granularity: 1,
+            atomic_granularity: u32::from(atomic > 0),
             atomic_with_boundary_blocks_max: 0,
             atomic_boundary_max: 0,
         },

@@ -63,6 +63,8 @@ pub(crate) struct TaskControl {
     ticket: Ticket,
     stage: Cell<Stage>,
     aborted: Cell<Option<AbortedBy>>,
+    /// Tasks that this one made on other units or its own (EXTENDED COPY): aborted with it.
+    children: RefCell<Vec<(Rc<CoreUnit>, Rc<TaskControl>)>>,
     /// The hold that keeps everybody from the blocks of an aborted write until the backend returns.
     quarantine: RefCell<Option<HoldGuard>>,
 }
@@ -73,6 +75,7 @@ impl TaskControl {
             ticket,
             stage: Cell::new(Stage::WaitingForData),
             aborted: Cell::new(None),
+            children: RefCell::default(),
             quarantine: RefCell::new(None),
         })
     }
@@ -89,10 +92,24 @@ impl TaskControl {
         self.stage.get() == Stage::Ended
     }
 
+    /// It has ended, or all that the backend has of it is a read: nothing of it can reach the medium.
+    pub(crate) fn is_harmless(&self) -> bool {
+        let children = self.children.borrow();
+        let own = matches!(
+            self.stage.get(),
+            Stage::Ended | Stage::InBackend { writes: false }
+        );
+        own && children.iter().all(|(_, child)| child.is_harmless())
+    }
+
     /// Marks the task. From here on it submits nothing. One that has not begun ends here.
     pub(crate) fn abort(&self, unit: &CoreUnit, by: AbortedBy) {
         if self.aborted.get().is_none() {
             self.aborted.set(Some(by));
+        }
+        for (unit, child) in self.children.borrow().iter() {
+            child.abort(unit, by);
+            unit.changed().wake_all();
         }
         if self.stage.get() == Stage::WaitingForData {
             self.end(unit);
@@ -110,6 +127,10 @@ impl TaskControl {
 
     /// The backend does not return a write in time: its blocks are put out of reach on every core.
     pub(crate) async fn quarantine(&self, unit: &Rc<CoreUnit>) {
+        let children = self.children.borrow().clone();
+        for (unit, child) in &children {
+            Box::pin(child.quarantine(unit)).await;
+        }
         let Stage::InBackend { writes } = self.stage.get() else {
             return;
         };
@@ -131,13 +152,24 @@ impl TaskControl {
     }
 }
 
+/// Looks at a task from outside.
+pub struct TaskWatch(Rc<TaskControl>);
+
+impl TaskWatch {
+    /// The task was aborted: no answer of it is sent.
+    #[must_use]
+    pub fn is_aborted(&self) -> bool {
+        self.0.aborted().is_some()
+    }
+}
+
 /// A command that has arrived and not ended. Dropping it before it ran ends it; after [`Task::run`] its
 /// future must be driven to the end.
 pub struct Task {
     pub(crate) nexus: Rc<Nexus>,
     pub(crate) command: Command,
     pub(crate) control: Rc<TaskControl>,
-    tag: u32,
+    tag: u64,
     attribute: Attribute,
     fence: Fence,
     order: Option<HoldGuard>,
@@ -148,7 +180,7 @@ impl Task {
         nexus: &Rc<Nexus>,
         command: Command,
         ticket: Ticket,
-        tag: u32,
+        tag: u64,
         attribute: Attribute,
     ) -> Self {
         let control = TaskControl::new(ticket);
@@ -172,9 +204,21 @@ impl Task {
         self.nexus.unit()
     }
 
-    /// The initiator's tag.
+    /// A task that this one makes at a nexus of its session; it is aborted together with it, and does not wait
+    /// for the order that this one may have taken.
+    pub(crate) fn child(&self, nexus: &Rc<Nexus>, command: Command) -> Self {
+        let unit = nexus.unit();
+        let tag = (1 << 32) | unit.next_trace().0;
+        let child = Self::new(nexus, command, unit.arrive(), tag, Attribute::HeadOfQueue);
+        let mut children = self.control.children.borrow_mut();
+        children.retain(|(_, child)| !child.has_ended());
+        children.push((Rc::clone(unit), Rc::clone(&child.control)));
+        child
+    }
+
+    /// The initiator's tag; above 32 bits for tasks that a command made.
     #[must_use]
-    pub fn tag(&self) -> u32 {
+    pub fn tag(&self) -> u64 {
         self.tag
     }
 
@@ -275,7 +319,7 @@ impl Task {
         self.check_aborted()?;
         let unit = self.unit();
         let Some(lane) = unit.lane() else {
-            return Err(Refusal::offline(&unit.state()));
+            return Err(Refusal::offline());
         };
         self.control.stage.set(Stage::InBackend {
             writes: op.mutates(),
@@ -301,6 +345,12 @@ impl Task {
             class: Class::Foreground,
             fence: self.fence,
         }
+    }
+
+    /// What tells, also while the command runs, whether it was aborted.
+    #[must_use]
+    pub fn watch(&self) -> TaskWatch {
+        TaskWatch(Rc::clone(&self.control))
     }
 
     /// Ends the command before it ran, with CHECK CONDITION.

@@ -53,7 +53,7 @@ impl UnitAttention {
     #[must_use]
     pub const fn code(self) -> AdditionalSense {
         match self {
-            Self::PowerOn => AdditionalSense::POWER_ON_OCCURRED,
+            Self::PowerOn => AdditionalSense::POWER_ON_RESET_OR_BUS_DEVICE_RESET_OCCURRED,
             Self::HardReset => AdditionalSense::SCSI_BUS_RESET_OCCURRED,
             Self::LogicalUnitReset => AdditionalSense::BUS_DEVICE_RESET_FUNCTION_OCCURRED,
             Self::NexusLoss => AdditionalSense::I_T_NEXUS_LOSS_OCCURRED,

@@ -7,6 +7,7 @@
 
 mod block;
 mod check;
+mod copy;
 mod mode;
 mod modify;
 mod provision;
@@ -32,6 +33,8 @@ pub struct Request<'a> {
     pub attribute: Attribute,
     /// The initiator's tag, unique in the nexus while the command lives.
     pub tag: u32,
+    /// Bytes of data that the host announces.
+    pub data_out: u64,
 }
 
 /// What became of a command that arrived.
@@ -62,7 +65,7 @@ impl Nexus {
             Err(error) => return self.refuse_unknown(error.sense()),
         };
         let unit = self.unit();
-        let checked = unit.with_state(|state| check::arrival(self, state, &command, row));
+        let checked = unit.with_state(|state| check::arrival(self, state, request, &command, row));
         let data_out = match checked {
             Ok(data_out) => data_out,
             Err((refusal, data_out)) => {
@@ -73,7 +76,13 @@ impl Nexus {
             }
         };
         let ticket = unit.arrive();
-        let task = Task::new(self, command, ticket, request.tag, request.attribute);
+        let task = Task::new(
+            self,
+            command,
+            ticket,
+            u64::from(request.tag),
+            request.attribute,
+        );
         Arrival::Task { task, data_out }
     }
 
@@ -182,6 +191,9 @@ impl Task {
             Command::PersistentReserveOut(command) => {
                 self.persistent_reserve_out(*command, &data).await
             }
+            Command::ExtendedCopy {
+                parameter_list_length,
+            } => self.extended_copy(*parameter_list_length, &data).await,
             Command::Reserve => self.reserve(reserve::Spc2::Reserve).await,
             Command::Release => self.reserve(reserve::Spc2::Release).await,
             command => {

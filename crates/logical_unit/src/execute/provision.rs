@@ -15,19 +15,6 @@ const PATTERN_BYTES: usize = 1 << 20;
 impl Task {
     /// spec: SBC-3 5.46 "WRITE SAME (10) command", 5.47 "WRITE SAME (16) command".
     pub(super) async fn write_same(&self, same: WriteSame, data: Buf) -> Result<Buf, Refusal> {
-        let provisioning = self
-            .unit()
-            .with_state(|state| state.description.provisioning);
-        let can_unmap = if same.sixteen {
-            provisioning.write_same_16
-        } else {
-            provisioning.write_same_10
-        };
-        if (same.unmap && !can_unmap) || (same.anchor && !(same.unmap && provisioning.anchor)) {
-            return Err(
-                Sense::invalid_field_in_cdb(1, Some(if same.anchor { 4 } else { 3 })).into(),
-            );
-        }
         let count = self.unit().with_state(|state| state.block_count());
         let rest = BlockCount(count.0.saturating_sub(same.range.lba.0));
         let range = match same.range.blocks {
@@ -99,9 +86,6 @@ impl Task {
     ) -> Result<Buf, Refusal> {
         let state = self.unit().state();
         let provisioning = state.description.provisioning;
-        if anchor && !provisioning.anchor {
-            return Err(Sense::invalid_field_in_cdb(1, Some(0)).into());
-        }
         let ranges = unmap_ranges(&list.to_vec(), length, &state.description)?;
         let Some(all) = hull(&ranges) else {
             return Ok(Buf::empty());

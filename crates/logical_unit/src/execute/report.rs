@@ -91,6 +91,18 @@ impl Task {
                     u32::from(request.allocation_length),
                 )
             }
+            Command::ReceiveCopyResults {
+                action,
+                list_identifier,
+                allocation_length,
+            } => {
+                let results = self
+                    .nexus
+                    .copies()
+                    .borrow_mut()
+                    .receive(*action, *list_identifier);
+                (told(results), *allocation_length)
+            }
             Command::LogSense(request) => (
                 told(log::sense(request, None)),
                 u32::from(request.allocation_length),

@@ -2,15 +2,15 @@
 
 use crate::store::{NoStore, Store};
 use crate::{
-    Arrival, Attribute, Identity, InitiatorPort, LogicalUnit, Nexus, NexusPort, Outcome, PortFacts,
-    Request, Response, UnitConfig, UnitId,
+    Arrival, Attribute, Identity, InitiatorPort, LogicalUnit, Nexus, NexusPort, Outcome, Peers,
+    PortFacts, Request, Response, UnitConfig, UnitId,
 };
 use env::sim::{Node, World, WorldConfig};
 use env::{Answer, CoreHandle, CoreId, LocalFuture};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::future::poll_fn;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
 use std::time::Duration;
@@ -250,7 +250,15 @@ impl Bench {
             target_name: "iqn.2026-11.io.causeway:t".to_owned(),
             portal_group_tag: 1,
         };
-        let nexus = Nexus::open(&self.node.core(core), UNIT, port, facts, false).unwrap();
+        let nexus = Nexus::open(
+            &self.node.core(core),
+            UNIT,
+            port,
+            facts,
+            false,
+            Weak::<Alone>::new(),
+        )
+        .unwrap();
         let first = begin(&nexus, &[0; 6], Attribute::Simple, 0, &[]);
         self.run(async move { drop(first.await) });
         nexus
@@ -345,6 +353,7 @@ fn begin(
         cdb,
         attribute,
         tag,
+        data_out: data.len() as u64,
     }) {
         Arrival::Ended { response, .. } => Box::pin(async move { Outcome::Respond(response) }),
         Arrival::Task { task, data_out } => {
@@ -383,4 +392,13 @@ pub(super) fn filled(byte: u8, blocks: usize) -> Vec<u8> {
     let mut memory = BufMut::zeroed(512 * blocks);
     memory.chunk_mut(0).fill(byte);
     memory.freeze().to_vec()
+}
+
+/// A session that sees no other unit.
+struct Alone;
+
+impl Peers for Alone {
+    fn all(&self) -> Vec<Rc<Nexus>> {
+        Vec::new()
+    }
 }

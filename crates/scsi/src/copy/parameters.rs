@@ -166,8 +166,12 @@ fn target(descriptor: &[u8], at: usize) -> Result<CopyTarget, Sense> {
     let field = reader.take(20).ok_or_else(short)?;
     let block_length = reader.be32().ok_or_else(short)? & 0x00ff_ffff;
     // LU ID TYPE 00b: a logical unit number or designator.
+    // spec: SPC-3 6.3.6.1 "Target descriptors introduction": other types are optional and refused. The field
+    // pointer stays away because it would have to point into the CDB.
     if flags & 0xc0 != 0 {
-        return Err(invalid(1, Some(7)));
+        return Err(Sense::illegal_request(
+            AdditionalSense::INVALID_FIELD_IN_CDB,
+        ));
     }
     let designator = field
         .get(..usize::from(length))

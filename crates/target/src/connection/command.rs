@@ -7,13 +7,9 @@ use iscsi::DataFault;
 use iscsi::Itt;
 use iscsi::bhs::Attribute as WireAttribute;
 use iscsi::target::{Command, Response as WireResponse};
-use logical_unit::{
-    Arrival, Attribute, InitiatorPort, Nexus, NexusError, NexusPort, Outcome, PortFacts, Request,
-    Response, Task,
-};
+use logical_unit::{Arrival, Attribute, NexusError, Outcome, Request, Response, Task};
 use scsi::lun::LunAddress;
 use scsi::{AdditionalSense, Sense, SenseKey};
-use std::rc::Rc;
 use std::time::Duration;
 use units::Buf;
 
@@ -30,38 +26,17 @@ impl Driver {
             counters.in_progress.set(counters.in_progress.get() + 1);
         });
         let address = unmapped::address(command.lun);
-        let luns = || {
-            self.view
-                .iter()
-                .flat_map(|view| view.luns.keys().copied())
-                .collect::<Vec<u16>>()
-        };
         let reports_luns = command.cdb.first() == Some(&REPORT_LUNS);
-        let mapped = match address {
-            LunAddress::Unit(lun) if !reports_luns && !self.is_discovery() => {
-                Some(lun).filter(|lun| {
-                    self.view
-                        .as_ref()
-                        .is_some_and(|view| view.luns.contains_key(lun))
-                })
-            }
-            LunAddress::Unit(_) | LunAddress::ReportLuns | LunAddress::Incorrect => None,
+        let Some(units) = self.units.clone().filter(|_| !reports_luns) else {
+            return self.without_unit(command);
         };
-        let Some(lun) = mapped else {
-            let response = unmapped::respond(address, &command.cdb, &luns());
-            if reports_luns {
-                self.nexuses
-                    .values()
-                    .for_each(|nexus| nexus.luns_reported());
-            }
-            return self.respond(command.itt, 0, response);
+        let nexus = match address {
+            LunAddress::Unit(lun) => units.nexus(lun),
+            LunAddress::ReportLuns | LunAddress::Incorrect => Err(NexusError::NoSuchUnit),
         };
-        let nexus = match self.nexus(lun) {
+        let nexus = match nexus {
             Ok(nexus) => nexus,
-            Err(NexusError::NoSuchUnit) => {
-                let response = unmapped::respond(address, &command.cdb, &[lun]);
-                return self.respond(command.itt, 0, response);
-            }
+            Err(NexusError::NoSuchUnit) => return self.without_unit(command),
             Err(NexusError::TooMany) => {
                 let busy = Response {
                     status: scsi::Status::Busy,
@@ -71,34 +46,52 @@ impl Driver {
                 return self.respond(command.itt, 0, busy);
             }
         };
-        let request = Request {
-            cdb: &command.cdb,
-            attribute: attribute(command.attribute),
-            tag: command.itt.get(),
-        };
-        match nexus.arrive(request) {
-            Arrival::Ended { response, data_out } => self.respond(command.itt, data_out, response),
-            Arrival::Task { task, data_out } => self.begin(command, task, data_out),
-        }
-    }
-
-    fn begin(&mut self, command: &Command, task: Task, data_out: u64) {
         let announced = if command.writes {
             command.expected_data_transfer_length
         } else {
             0
         };
+        let request = Request {
+            cdb: &command.cdb,
+            attribute: attribute(command.attribute),
+            tag: command.itt.get(),
+            data_out: u64::from(announced),
+        };
+        match nexus.arrive(request) {
+            Arrival::Ended { response, data_out } => self.respond(command.itt, data_out, response),
+            Arrival::Task { task, data_out } => self.begin(command.itt, announced, task, data_out),
+        }
+    }
+
+    fn without_unit(&mut self, command: &Command) {
+        let luns = self
+            .units
+            .as_ref()
+            .map(|units| units.luns())
+            .unwrap_or_default();
+        let response = unmapped::respond(unmapped::address(command.lun), &command.cdb, &luns);
+        if let Some(units) = self
+            .units
+            .as_ref()
+            .filter(|_| command.cdb.first() == Some(&REPORT_LUNS))
+        {
+            units.luns_reported();
+        }
+        self.respond(command.itt, 0, response);
+    }
+
+    fn begin(&mut self, itt: Itt, announced: u32, task: Task, data_out: u64) {
         let bytes = u32::try_from(data_out.min(u64::from(announced))).unwrap_or(announced);
         if bytes == 0 {
-            return self.run_task(command.itt, task, data_out, Buf::empty());
+            return self.run_task(itt, task, data_out, Buf::empty());
         }
-        self.wanted.insert(command.itt, data_out);
-        self.waiting_for_data.insert(command.itt, task);
-        if !self.waiting_for_memory.is_empty() || !self.ask_for_data(command.itt, bytes) {
+        self.wanted.insert(itt, data_out);
+        self.waiting_for_data.insert(itt, task);
+        if !self.waiting_for_memory.is_empty() || !self.ask_for_data(itt, bytes) {
             if self.waiting_for_memory.is_empty() {
                 self.look_later();
             }
-            self.waiting_for_memory.push_back((command.itt, bytes));
+            self.waiting_for_memory.push_back((itt, bytes));
         }
     }
 
@@ -156,12 +149,49 @@ impl Driver {
     }
 
     fn run_task(&mut self, itt: Itt, task: Task, wanted: u64, data: Buf) {
+        let watch = task.watch();
         match task.run(data) {
             Answer::Ready(Some(outcome)) => self.outcome(itt, wanted, outcome),
             Answer::Ready(None) => {}
-            Answer::Waiting(rest) => self
-                .running
-                .push(Box::pin(async move { (itt, wanted, rest.await) })),
+            Answer::Waiting(rest) => {
+                self.runs += 1;
+                let run = self.runs;
+                self.watched.insert(itt, (run, watch));
+                self.wanted.insert(itt, wanted);
+                self.running
+                    .push(Box::pin(async move { (itt, run, rest.await) }));
+            }
+        }
+    }
+
+    /// A task that had to be waited for has ended. Its ITT may stand for another one by now.
+    pub(super) fn run_ended(&mut self, itt: Itt, run: u64, outcome: Outcome) {
+        if self.watched.get(&itt).is_some_and(|(now, _)| *now == run) {
+            self.watched.remove(&itt);
+            let wanted = self.wanted.remove(&itt).unwrap_or_default();
+            self.outcome(itt, wanted, outcome);
+        }
+    }
+
+    /// Everything that a task management function has aborted is forgotten before the function is answered:
+    /// the initiator may use the ITTs again from then on.
+    pub(super) fn forget_aborted(&mut self) {
+        let running = self
+            .watched
+            .iter()
+            .filter(|(_, (_, watch))| watch.is_aborted())
+            .map(|(itt, _)| *itt);
+        let waiting = self
+            .waiting_for_data
+            .iter()
+            .filter(|(_, task)| task.watch().is_aborted())
+            .map(|(itt, _)| *itt);
+        let aborted: Vec<Itt> = running.chain(waiting).collect();
+        for itt in aborted {
+            self.watched.remove(&itt);
+            self.waiting_for_data.remove(&itt);
+            self.wanted.remove(&itt);
+            self.outcome(itt, 0, Outcome::Silent);
         }
     }
 
@@ -204,39 +234,6 @@ impl Driver {
         if let Some(session) = &self.session {
             count(&session.counters);
         }
-    }
-
-    /// The nexus at a LUN of the view, made when first used.
-    pub(super) fn nexus(&mut self, lun: u16) -> Result<Rc<Nexus>, NexusError> {
-        if let Some(nexus) = self.nexuses.get(&lun) {
-            return Ok(Rc::clone(nexus));
-        }
-        let mapped = self
-            .view
-            .as_ref()
-            .and_then(|view| view.luns.get(&lun))
-            .copied()
-            .ok_or(NexusError::NoSuchUnit)?;
-        let session = self.session.as_ref().ok_or(NexusError::NoSuchUnit)?;
-        let key = session.key.as_ref().ok_or(NexusError::NoSuchUnit)?;
-        let target = self
-            .export
-            .target(&key.target)
-            .ok_or(NexusError::NoSuchUnit)?;
-        let port = NexusPort {
-            initiator: InitiatorPort {
-                name: key.initiator.clone(),
-                isid: key.isid,
-            },
-            target_port: target.relative_port,
-        };
-        let facts = PortFacts {
-            target_name: target.name.clone(),
-            portal_group_tag: target.portal_group_tag,
-        };
-        let nexus = Nexus::open(&self.core, mapped.unit, port, facts, mapped.read_only)?;
-        self.nexuses.insert(lun, Rc::clone(&nexus));
-        Ok(nexus)
     }
 }
 

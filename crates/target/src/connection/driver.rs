@@ -1,6 +1,7 @@
 //! The loop of a connection.
 
 use super::receive::{Receive, Received};
+use super::units::SessionUnits;
 use crate::export::{Export, View};
 use crate::login::ExportPolicy;
 use crate::placement::LoginPermit;
@@ -13,7 +14,7 @@ use iscsi::Itt;
 use iscsi::Tsih;
 use iscsi::target::{AsyncEvent, CloseReason, Event, LoginRefusal, TaskManagementAnswer};
 use iscsi::target::{LogoutAnswer, TargetConfig, TargetConnection};
-use logical_unit::{Nexus, Outcome, Task};
+use logical_unit::{Nexus, Outcome, Task, TaskWatch};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::future::poll_fn;
@@ -102,9 +103,10 @@ pub(super) struct Driver {
     pub(super) number: Option<crate::session::SessionNumber>,
     /// The login that waits to be entered.
     pub(super) pending_login: Option<Box<iscsi::target::LoginOutcome>>,
-    /// What the initiator sees.
+    /// The host that the initiator is, and what it sees, until the session begins.
     pub(super) view: Option<View>,
-    pub(super) nexuses: BTreeMap<u16, Rc<Nexus>>,
+    /// What a normal session sees.
+    pub(super) units: Option<Rc<SessionUnits>>,
     /// Commands whose data is still to come.
     pub(super) waiting_for_data: BTreeMap<Itt, Task>,
     /// The bytes that a command with data would have had, for the residual.
@@ -112,6 +114,10 @@ pub(super) struct Driver {
     /// Of those, the ones for whose data there was no memory yet, oldest first.
     pub(super) waiting_for_memory: VecDeque<(Itt, u32)>,
     pub(super) running: FuturesUnordered<LocalFuture<(Itt, u64, Outcome)>>,
+    /// Of those, and of the ones that wait for data: the run that an ITT stands for now, to tell whether it was
+    /// aborted. An initiator may use the ITT of an aborted task again.
+    pub(super) watched: BTreeMap<Itt, (u64, TaskWatch)>,
+    pub(super) runs: u64,
     pub(super) beside: FuturesUnordered<LocalFuture<Finished>>,
     receive: Receive,
     timer: Option<(Now, LocalFuture<()>)>,
@@ -154,11 +160,13 @@ impl Driver {
             number: None,
             pending_login: None,
             view: None,
-            nexuses: BTreeMap::new(),
+            units: None,
             waiting_for_data: BTreeMap::new(),
             wanted: BTreeMap::new(),
             waiting_for_memory: VecDeque::new(),
             running: FuturesUnordered::new(),
+            watched: BTreeMap::new(),
+            runs: 0,
             beside: FuturesUnordered::new(),
             receive,
             timer: None,
@@ -222,11 +230,10 @@ impl Driver {
 
     fn poll_running(&mut self, cx: &mut Context<'_>) -> bool {
         let mut progress = false;
-        while let Poll::Ready(Some((itt, wanted, outcome))) =
-            Pin::new(&mut self.running).poll_next(cx)
+        while let Poll::Ready(Some((itt, run, outcome))) = Pin::new(&mut self.running).poll_next(cx)
         {
             progress = true;
-            self.outcome(itt, wanted, outcome);
+            self.run_ended(itt, run, outcome);
         }
         progress
     }
@@ -238,6 +245,7 @@ impl Driver {
             match finished {
                 Finished::Claimed(claimed) => self.claimed(claimed),
                 Finished::Function { itt, answer } => {
+                    self.forget_aborted();
                     self.machine.task_management_response(itt, answer);
                 }
                 Finished::LoggedOut { itt } => {
@@ -387,10 +395,9 @@ impl Driver {
         // the nexuses' closing, which waits for them, or quarantines what they hold.
         let running = std::mem::take(&mut self.running);
         self.core.spawn(Box::pin(drain(running)));
-        let closing = std::mem::take(&mut self.nexuses)
-            .into_values()
-            .map(Nexus::close);
-        drain(closing.collect()).await;
+        let units = self.units.take();
+        let nexuses = units.iter().flat_map(|units| units.take_all());
+        drain(nexuses.map(Nexus::close).collect()).await;
         self.say_goodbye();
     }
 

@@ -4,8 +4,8 @@ use super::driver::{Driver, Finished};
 use super::unmapped;
 use env::LocalFuture;
 use iscsi::target::{ReferencedTask, TaskFunction, TaskManagement, TaskManagementAnswer};
-use logical_unit::Nexus;
 use logical_unit::UnitAttention;
+use logical_unit::{Nexus, Peers};
 use scsi::lun::LunAddress;
 use std::rc::Rc;
 
@@ -24,7 +24,7 @@ impl Driver {
     fn function(&mut self, request: &TaskManagement) -> LocalFuture<TaskManagementAnswer> {
         let now = |answer| -> LocalFuture<TaskManagementAnswer> { Box::pin(async move { answer }) };
         let nexus = match unmapped::address(request.lun) {
-            LunAddress::Unit(lun) => self.nexus(lun).ok(),
+            LunAddress::Unit(lun) => self.units.as_ref().and_then(|units| units.nexus(lun).ok()),
             LunAddress::ReportLuns | LunAddress::Incorrect => None,
         };
         match request.function {
@@ -56,11 +56,14 @@ impl Driver {
         nexus: Option<Rc<Nexus>>,
     ) -> LocalFuture<TaskManagementAnswer> {
         let answer = match request.referenced {
+            // It may have ended since the request was read: then its response went before.
+            ReferencedTask::Here(itt)
+                if !self.watched.contains_key(&itt)
+                    && !self.waiting_for_data.contains_key(&itt) =>
+            {
+                TaskManagementAnswer::NoTask
+            }
             ReferencedTask::Here(itt) => {
-                // Its data, if that is still to come, is of no use any more.
-                drop(self.waiting_for_data.remove(&itt));
-                self.wanted.remove(&itt);
-                self.machine.forget(itt);
                 if let Some(nexus) = nexus {
                     return Box::pin(async move {
                         nexus.abort_task(itt.get()).await;
@@ -93,15 +96,11 @@ impl Driver {
     /// Both resets of the target reset each of its units that this initiator may see: a host has no right to
     /// disturb units that are not granted to it.
     fn target_reset(&mut self) -> LocalFuture<TaskManagementAnswer> {
-        let luns: Vec<u16> = self
-            .view
-            .iter()
-            .flat_map(|view| view.luns.keys().copied())
-            .collect();
-        let nexuses: Vec<_> = luns
-            .into_iter()
-            .filter_map(|lun| self.nexus(lun).ok())
-            .collect();
+        let nexuses = self
+            .units
+            .as_ref()
+            .map(|units| units.all())
+            .unwrap_or_default();
         Box::pin(async move {
             let resets = nexuses.iter().map(|nexus| {
                 let unit = nexus.unit();

@@ -1,13 +1,14 @@
 //! Login, discovery and logout: what the machine asks and its owner answers.
 
 use super::driver::{Driver, End, Finished};
+use super::units::SessionUnits;
 use crate::directory::{self, SessionKey};
 use crate::export::Export;
 use crate::refusals::RefusedLogin;
 use crate::session::{EndReason, Session, SessionInfo, Sessions};
 use iscsi::target::{LoginOutcome, LoginRefusal, SendTargets};
 use iscsi::{Itt, LoginStatus, Tsih};
-use logical_unit::{Nexus, UnitAttention};
+use logical_unit::{InitiatorPort, Nexus, PortFacts};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -66,6 +67,7 @@ impl Driver {
             host = info.host.as_deref().unwrap_or("-"), peer = %info.peer, portal = %info.portal,
             "session begins"
         );
+        self.units = self.session_units(&outcome);
         let session = Session::new(self.session_key(&outcome), info, self.export.generation);
         session.enter(&self.core);
         self.session = Some(session);
@@ -95,6 +97,26 @@ impl Driver {
                 "the grant was taken away during the login",
             )),
         }
+    }
+
+    fn session_units(&mut self, outcome: &LoginOutcome) -> Option<Rc<SessionUnits>> {
+        let target = self.export.target(outcome.target_name.as_ref()?)?;
+        let initiator = InitiatorPort {
+            name: outcome.initiator_name.to_ascii_lowercase(),
+            isid: outcome.isid.0,
+        };
+        let facts = PortFacts {
+            target_name: target.name.clone(),
+            portal_group_tag: target.portal_group_tag,
+        };
+        let view = self.view.take()?;
+        Some(SessionUnits::new(
+            &self.core,
+            initiator,
+            target.relative_port,
+            facts,
+            view,
+        ))
     }
 
     fn session_info(&self, outcome: &LoginOutcome, tsih: Tsih) -> SessionInfo {
@@ -177,10 +199,12 @@ impl Driver {
     pub(super) fn logout(&mut self, itt: Itt) {
         self.waiting_for_data.clear();
         self.waiting_for_memory.clear();
-        let closing: Vec<_> = std::mem::take(&mut self.nexuses)
-            .into_values()
-            .map(Nexus::close)
-            .collect();
+        let nexuses = self
+            .units
+            .as_ref()
+            .map(|units| units.take_all())
+            .unwrap_or_default();
+        let closing: Vec<_> = nexuses.into_iter().map(Nexus::close).collect();
         self.beside.push(Box::pin(async move {
             for nexus in closing {
                 nexus.await;
@@ -208,7 +232,6 @@ impl Driver {
             match view {
                 Some(view) => self.change_view(view),
                 None => {
-                    self.view = None;
                     self.end_with(End::Ordered(EndReason::NotGranted));
                 }
             }
@@ -217,43 +240,15 @@ impl Driver {
     }
 
     fn change_view(&mut self, view: crate::export::View) {
-        let Some(old) = self.view.replace(view) else {
-            return;
-        };
-        let Some(view) = &self.view else { return };
-        let same = |lun: &u16| {
-            let (old, new) = (old.luns.get(lun), view.luns.get(lun));
-            matches!((old, new), (Some(old), Some(new)) if old.unit == new.unit)
-        };
-        let gone: Vec<u16> = self
-            .nexuses
-            .keys()
-            .copied()
-            .filter(|lun| !same(lun))
-            .collect();
-        for lun in gone {
-            if let Some(nexus) = self.nexuses.remove(&lun) {
-                self.core.spawn(Box::pin(nexus.close()));
-            }
-        }
-        for (lun, nexus) in &self.nexuses {
-            nexus.set_read_only(view.luns.get(lun).is_some_and(|mapped| mapped.read_only));
-        }
-        if !old.luns.keys().eq(view.luns.keys()) {
-            for nexus in self.nexuses.values() {
-                nexus.establish(UnitAttention::ReportedLunsChanged);
-            }
+        let Some(units) = &self.units else { return };
+        let gone = units.change_view(view);
+        // Their tasks are aborted at once; that the backend lets go is waited for beside.
+        for nexus in gone {
+            self.core.spawn(Box::pin(nexus.close()));
         }
         if let Some(session) = &self.session {
-            session.info.borrow_mut().luns = view.luns.keys().copied().collect();
+            session.info.borrow_mut().luns = units.luns();
         }
-    }
-
-    /// A discovery session serves nothing but text and logout.
-    pub(super) fn is_discovery(&self) -> bool {
-        self.session
-            .as_ref()
-            .is_some_and(|session| session.key.is_none())
     }
 }
 

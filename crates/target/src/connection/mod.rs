@@ -20,6 +20,7 @@ mod driver;
 mod function;
 mod login;
 mod receive;
+mod units;
 mod unmapped;
 
 use crate::placement::{LoginPermit, Place};

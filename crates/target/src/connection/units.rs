@@ -1,0 +1,113 @@
+//! The logical units that one session sees, and its nexuses at them.
+
+use crate::export::{MappedUnit, View};
+use env::CoreHandle;
+use logical_unit::{InitiatorPort, Nexus, NexusError, NexusPort, Peers, PortFacts, UnitAttention};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::{Rc, Weak};
+
+/// What the session is to its units.
+pub(super) struct SessionUnits {
+    core: CoreHandle,
+    port: NexusPort,
+    facts: PortFacts,
+    view: RefCell<View>,
+    /// Made when first used.
+    nexuses: RefCell<BTreeMap<u16, Rc<Nexus>>>,
+    myself: Weak<Self>,
+}
+
+impl SessionUnits {
+    pub(super) fn new(
+        core: &CoreHandle,
+        initiator: InitiatorPort,
+        relative_port: u16,
+        facts: PortFacts,
+        view: View,
+    ) -> Rc<Self> {
+        Rc::new_cyclic(|myself| Self {
+            core: Rc::clone(core),
+            port: NexusPort {
+                initiator,
+                target_port: relative_port,
+            },
+            facts,
+            view: RefCell::new(view),
+            nexuses: RefCell::default(),
+            myself: Weak::clone(myself),
+        })
+    }
+
+    /// The LUNs, ascending.
+    pub(super) fn luns(&self) -> Vec<u16> {
+        self.view.borrow().luns.keys().copied().collect()
+    }
+
+    fn mapped(&self, lun: u16) -> Option<MappedUnit> {
+        self.view.borrow().luns.get(&lun).copied()
+    }
+
+    /// The nexus at a LUN.
+    pub(super) fn nexus(&self, lun: u16) -> Result<Rc<Nexus>, NexusError> {
+        if let Some(nexus) = self.nexuses.borrow().get(&lun) {
+            return Ok(Rc::clone(nexus));
+        }
+        let mapped = self.mapped(lun).ok_or(NexusError::NoSuchUnit)?;
+        let peers: Weak<dyn Peers> = self.myself.clone();
+        let nexus = Nexus::open(
+            &self.core,
+            mapped.unit,
+            self.port.clone(),
+            self.facts.clone(),
+            mapped.read_only,
+            peers,
+        )?;
+        self.nexuses.borrow_mut().insert(lun, Rc::clone(&nexus));
+        Ok(nexus)
+    }
+
+    /// REPORT LUNS was answered.
+    pub(super) fn luns_reported(&self) {
+        self.nexuses
+            .borrow()
+            .values()
+            .for_each(|nexus| nexus.luns_reported());
+    }
+
+    /// Takes every nexus out, to be closed.
+    pub(super) fn take_all(&self) -> Vec<Rc<Nexus>> {
+        std::mem::take(&mut *self.nexuses.borrow_mut())
+            .into_values()
+            .collect()
+    }
+
+    /// Goes on with a new view; gives the nexuses whose unit is gone from it, to be closed.
+    pub(super) fn change_view(&self, view: View) -> Vec<Rc<Nexus>> {
+        let old = self.view.replace(view);
+        let view = self.view.borrow();
+        let mut nexuses = self.nexuses.borrow_mut();
+        let same = |lun: &u16| match (old.luns.get(lun), view.luns.get(lun)) {
+            (Some(old), Some(new)) => old.unit == new.unit,
+            (Some(_) | None, _) => false,
+        };
+        let gone: Vec<u16> = nexuses.keys().copied().filter(|lun| !same(lun)).collect();
+        let gone = gone.iter().filter_map(|lun| nexuses.remove(lun)).collect();
+        for (lun, nexus) in nexuses.iter() {
+            nexus.set_read_only(view.luns.get(lun).is_some_and(|mapped| mapped.read_only));
+            if !old.luns.keys().eq(view.luns.keys()) {
+                nexus.establish(UnitAttention::ReportedLunsChanged);
+            }
+        }
+        gone
+    }
+}
+
+impl Peers for SessionUnits {
+    fn all(&self) -> Vec<Rc<Nexus>> {
+        self.luns()
+            .into_iter()
+            .filter_map(|lun| self.nexus(lun).ok())
+            .collect()
+    }
+}
