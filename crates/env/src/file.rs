@@ -107,7 +107,8 @@ pub struct FileFacts {
     pub kind: FileKind,
     /// Bytes are read and written past the page cache.
     pub direct: bool,
-    /// Memory and offsets of direct I/O must be multiples of this many bytes; 1 where not direct.
+    /// Offsets and lengths of direct writes are multiples of this many bytes (`InvalidInput` where not);
+    /// memory that is not aligned to it costs a copy. 1 where not direct.
     pub alignment: u32,
     /// Logical sector size in bytes; 512 for regular files.
     pub logical_block_bytes: u32,
