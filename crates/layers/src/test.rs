@@ -119,7 +119,7 @@ async fn conforms_slowly(core: CoreHandle, volume: Arc<dyn Volume>, seed: u64) {
     faults.by_chance(seed, slow);
     let volume = over(faults.clone(), volume);
     let shape = volume.shape();
-    let (tally, _) = conforms(&core, volume, Plan::new(seed)).await;
+    let tally = conforms(&core, volume, Plan::new(seed)).await;
     tally.assert_covers(&shape);
     assert!(faults.hits() > 0);
 }
@@ -151,7 +151,7 @@ fn failures_and_torn_writes_leave_old_or_new_blocks_and_never_others() {
                 };
                 // The reading at the end must not fail: it goes around the faults.
                 let below = Arc::clone(&volume);
-                let (tally, _) = conforms(&core, Quiet::over(below, &faults, plan), plan).await;
+                let tally = conforms(&core, Quiet::over(below, &faults, plan), plan).await;
                 assert_eq!(shape.block_count, BlockCount(256));
                 *sum.borrow_mut() += tally.failed;
             })

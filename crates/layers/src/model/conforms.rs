@@ -7,6 +7,7 @@ use crate::draw::Draw;
 use crate::fault::OpKind;
 use crate::wrap::Wrap;
 use env::{Answer, CoreHandle};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
 use std::rc::Rc;
@@ -31,6 +32,8 @@ pub struct Plan {
     pub blocks: BlockCount,
     /// Errors are fine; otherwise the first one panics.
     pub errors: bool,
+    /// What the volume keeps whole, in bytes: its blocks, or less where they lie on smaller sectors.
+    pub whole_bytes: u32,
 }
 
 impl Plan {
@@ -43,6 +46,7 @@ impl Plan {
             in_flight: 8,
             blocks: BlockCount(64),
             errors: false,
+            whole_bytes: 4096,
         }
     }
 }
@@ -87,34 +91,50 @@ struct Pending {
 }
 
 /// A run of the test: `model` knows what the volume was asked before.
-struct Run<'a> {
-    core: &'a CoreHandle,
+struct Run {
+    core: CoreHandle,
     lane: Rc<dyn Lane>,
     shape: Shape,
     plan: Plan,
     draw: Draw,
-    model: &'a mut Model,
+    model: Rc<RefCell<Model>>,
     pending: Vec<Pending>,
     tally: Tally,
 }
 
 /// Asks `volume`, which must hold zeroes, as `plan` says and compares with the model; at the end all of
-/// it is read. Answers what was asked and the model, for tests that go on.
+/// it is read. Answers what was asked.
 ///
 /// # Panics
 /// If an answer is not allowed, or if the volume cannot be opened.
-pub async fn conforms(core: &CoreHandle, volume: Arc<dyn Volume>, plan: Plan) -> (Tally, Model) {
+pub async fn conforms(core: &CoreHandle, volume: Arc<dyn Volume>, plan: Plan) -> Tally {
+    let shape = volume.shape();
+    let model = Model::new(shape.block_size, shape.block_count.min(plan.blocks))
+        .keeping_whole(plan.whole_bytes.min(shape.block_size.bytes()));
+    goes_on(core, volume, plan, Rc::new(RefCell::new(model))).await
+}
+
+/// The same on a volume that may hold what `model` says. The model is the caller's, who may end this at
+/// any moment (by a power cut, say), tell the model, and go on with what is left.
+///
+/// # Panics
+/// As [`conforms`].
+pub async fn goes_on(
+    core: &CoreHandle,
+    volume: Arc<dyn Volume>,
+    plan: Plan,
+    model: Rc<RefCell<Model>>,
+) -> Tally {
     let shape = volume.shape();
     assert_shape(&shape);
-    let mut model = Model::new(shape.block_size, shape.block_count.min(plan.blocks));
     let lane = volume.open(core).await.expect("a test's volume opens");
     let mut run = Run {
-        core,
+        core: Rc::clone(core),
         lane: Checked.lane(core, lane, shape),
         shape,
         plan,
         draw: Draw::new(plan.seed),
-        model: &mut model,
+        model,
         pending: Vec::new(),
         tally: Tally::default(),
     };
@@ -124,26 +144,26 @@ pub async fn conforms(core: &CoreHandle, volume: Arc<dyn Volume>, plan: Plan) ->
     while !run.pending.is_empty() {
         run.end_one().await;
     }
-    let (tally, lane) = (run.tally, run.lane);
-    verify(&*lane, &shape, &mut model).await;
-    (tally, model)
+    verify(&run.lane, &shape, &run.model).await;
+    run.tally
 }
 
 /// Reads everything that the model knows and compares.
 ///
 /// # Panics
 /// If a block holds what it must not, or cannot be read.
-pub async fn verify(lane: &dyn Lane, shape: &Shape, model: &mut Model) {
-    let all = model.whole();
+pub async fn verify(lane: &Rc<dyn Lane>, shape: &Shape, model: &Rc<RefCell<Model>>) {
+    let all = model.borrow().whole();
     let mut at = all.start();
     while at < all.end() {
         let end = Lba(all.end().0.min(at.0 + shape.limits.transfer_blocks_max.0));
         let range = LbaRange::between(at, end).expect("`at` is before the end");
-        let token = model.begin(Begun::Read(range));
+        let token = model.borrow_mut().begin(Begun::Read(range));
         let op = Op::Read { range, into: None };
         match lane.submit(Io::new(op, Origin::default())).await {
             Ok(Done::Data(data)) => {
-                if let Err(wrong) = model.end_read(token, &data) {
+                let right = model.borrow_mut().end_read(token, &data);
+                if let Err(wrong) = right {
                     panic!("{wrong}");
                 }
             }
@@ -153,7 +173,7 @@ pub async fn verify(lane: &dyn Lane, shape: &Shape, model: &mut Model) {
     }
 }
 
-impl Run<'_> {
+impl Run {
     async fn step(&mut self) {
         while self.pending.len() >= self.plan.in_flight {
             self.end_one().await;
@@ -162,7 +182,7 @@ impl Run<'_> {
             return;
         };
         let kind = OpKind::of(&op);
-        let token = self.model.begin(begun);
+        let token = self.model.borrow_mut().begin(begun);
         let answer = self.lane.submit(Io::new(op, Origin::default()));
         self.pending.push(Pending {
             token,
@@ -194,7 +214,7 @@ impl Run<'_> {
 
     fn compare(&mut self, one: &Pending, result: IoResult) {
         let right = match result {
-            Ok(Done::Data(data)) => self.model.end_read(one.token, &data),
+            Ok(Done::Data(data)) => self.model.borrow_mut().end_read(one.token, &data),
             Ok(Done::Extents(extents)) => {
                 let empty = extents
                     .iter()
@@ -202,14 +222,14 @@ impl Run<'_> {
                     .map(|extent| extent.range)
                     .filter(|_| self.shape.caps.discard_reads_zero);
                 let empty: Vec<LbaRange> = empty.collect();
-                self.model.end_extents(one.token, &empty)
+                self.model.borrow_mut().end_extents(one.token, &empty)
             }
             Ok(Done::Nothing) => {
-                self.model.end(one.token, Ok(()));
+                self.model.borrow_mut().end(one.token, Ok(()));
                 Ok(())
             }
             Err(error) => {
-                self.model.end(one.token, Err(error));
+                self.model.borrow_mut().end(one.token, Err(error));
                 return self.fail(one, error);
             }
         };
@@ -225,7 +245,7 @@ impl Run<'_> {
     }
 
     fn range(&mut self, limit: BlockCount) -> LbaRange {
-        let blocks = self.model.whole().len().0;
+        let blocks = self.model.borrow().whole().len().0;
         let start = self.draw.below(blocks);
         let longest = (blocks - start).min(limit.0).min(24);
         let len = 1 + self.draw.below(longest);
@@ -254,7 +274,7 @@ impl Run<'_> {
             }
             5..10 => {
                 let range = self.range(limits.transfer_blocks_max);
-                let tag = self.model.fresh_tag();
+                let tag = self.model.borrow_mut().fresh_tag();
                 let data = self.payload(tag, range);
                 let durability = self.durability();
                 let op = Op::Write {

@@ -1,6 +1,6 @@
 //! The sets of what each block may hold, now and after a power cut.
 
-use super::contents::{TAG_ZERO, Tag, recognise};
+use super::contents::{TAG_ZERO, Tag, fill, recognise};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use units::{BlockCount, BlockSize, Buf, Lba, LbaRange};
@@ -12,6 +12,8 @@ type Tags = BTreeSet<Tag>;
 #[derive(Clone, Debug)]
 pub struct Model {
     block_size: BlockSize,
+    /// Bytes that are always of one write; smaller than a block where the disk keeps less whole.
+    unit: usize,
     blocks: Vec<Block>,
     flying: BTreeMap<Token, Flying>,
     next: u64,
@@ -23,6 +25,8 @@ struct Block {
     settled: Tags,
     /// What it may hold after a power cut.
     after_cut: Tags,
+    /// Its units may be of different writes.
+    mixed: bool,
 }
 
 /// Names an operation from its begin to its end.
@@ -65,6 +69,10 @@ struct Flying {
     /// For each block of its range: for a read or flush, what the block may have held at some moment
     /// since the begin; for a mutation, the tags that others may have put there in that time.
     seen: Vec<Tags>,
+    /// For each block of its range: a mutation was in flight at some moment since the begin.
+    disturbed: Vec<bool>,
+    /// For each block of its range: it was mixed at the begin.
+    mixed: Vec<bool>,
 }
 
 /// A block that holds what it must not.
@@ -98,14 +106,28 @@ impl Model {
         let zero = Block {
             settled: Tags::from([TAG_ZERO]),
             after_cut: Tags::from([TAG_ZERO]),
+            mixed: false,
         };
         let count = usize::try_from(block_count.0).expect("a model is small");
         Self {
             block_size,
+            unit: block_size.bytes() as usize,
             blocks: vec![zero; count],
             flying: BTreeMap::new(),
             next: 1,
         }
+    }
+
+    /// The same for a disk that keeps only so many bytes whole: writes that meet in flight, fail or are cut
+    /// may mix within a block, by units of this size.
+    ///
+    /// # Panics
+    /// If a block is no multiple of it.
+    #[must_use]
+    pub fn keeping_whole(mut self, unit_bytes: u32) -> Self {
+        self.unit = unit_bytes as usize;
+        assert!((self.block_size.bytes() as usize).is_multiple_of(self.unit));
+        self
     }
 
     /// A tag that no write had yet.
@@ -127,8 +149,12 @@ impl Model {
         let token = Token(self.next);
         let range = what.range(self.whole());
         let mut seen = Vec::new();
+        let mut disturbed = Vec::new();
+        let mut mixed = Vec::new();
         for lba in blocks(range) {
             seen.push(self.seen_at_begin(lba, what));
+            disturbed.push(self.is_disturbed(lba));
+            mixed.push(self.blocks[lba].mixed);
         }
         if let Some(tag) = what.tag() {
             self.tell_others(range, tag);
@@ -136,7 +162,13 @@ impl Model {
                 self.blocks[lba].after_cut.insert(tag);
             }
         }
-        self.flying.insert(token, Flying { what, seen });
+        let flying = Flying {
+            what,
+            seen,
+            disturbed,
+            mixed,
+        };
+        self.flying.insert(token, flying);
         token
     }
 
@@ -159,6 +191,7 @@ impl Model {
             let first = usize::try_from(theirs.start().0).expect("a model is small");
             for lba in blocks(theirs).filter(|&lba| holds(range, lba)) {
                 other.seen[lba - first].insert(tag);
+                other.disturbed[lba - first] = true;
             }
         }
     }
@@ -177,11 +210,14 @@ impl Model {
                 (_, Err(error)) if leaves_nothing_done(error) => {}
                 (Begun::Write(_, tag, _), Err(_)) => {
                     block.settled.insert(tag);
+                    block.mixed = true;
                 }
                 (Begun::Discard(..), _) => {
                     block.settled.insert(TAG_ZERO);
+                    block.mixed = true;
                 }
                 (Begun::Write(_, tag, durability), Ok(())) => {
+                    block.mixed = !seen.is_empty();
                     block.settled = seen;
                     block.settled.insert(tag);
                     if durability == Durability::Stable {
@@ -215,31 +251,36 @@ impl Model {
         );
         let mut bytes = vec![0; size];
         for (place, (lba, allowed)) in blocks(range).zip(flying.seen).enumerate() {
+            let (disturbed, mixed) = (flying.disturbed[place], flying.mixed[place]);
             data.copy_to(place * size, &mut bytes);
             let address = Lba(lba as u64);
             let found = recognise(address, &bytes);
-            let Some(tag) = found.filter(|tag| allowed.contains(tag)) else {
-                return Err(Wrong {
-                    lba: address,
-                    found,
-                    allowed,
-                });
-            };
-            self.collapse(lba, tag);
+            match found.filter(|tag| allowed.contains(tag)) {
+                // What an undisturbed read saw, stays.
+                Some(tag) if !disturbed => {
+                    self.blocks[lba].settled = Tags::from([tag]);
+                    self.blocks[lba].mixed = false;
+                }
+                Some(_) => {}
+                None if (disturbed || mixed)
+                    && is_mixture(address, &bytes, self.unit, &allowed) => {}
+                None => {
+                    return Err(Wrong {
+                        lba: address,
+                        found,
+                        allowed,
+                    });
+                }
+            }
         }
         Ok(())
     }
 
-    /// What was read stays, unless something in flight can still change it.
-    fn collapse(&mut self, lba: usize, tag: Tag) {
+    fn is_disturbed(&self, lba: usize) -> bool {
         let whole = self.whole();
-        let disturbed = self
-            .flying
+        self.flying
             .values()
-            .any(|other| other.what.tag().is_some() && holds(other.what.range(whole), lba));
-        if !disturbed && self.blocks[lba].settled.contains(&tag) {
-            self.blocks[lba].settled = Tags::from([tag]);
-        }
+            .any(|other| other.what.tag().is_some() && holds(other.what.range(whole), lba))
     }
 
     /// A question for allocation, begun as a read, has been answered: these runs have no contents.
@@ -270,6 +311,7 @@ impl Model {
         self.flying.clear();
         for block in &mut self.blocks {
             block.settled.clone_from(&block.after_cut);
+            block.mixed = block.settled.len() > 1;
         }
     }
 
@@ -278,6 +320,20 @@ impl Model {
             .remove(&token)
             .expect("an operation ends once, after its begin")
     }
+}
+
+/// Every unit of the block is as one of these writes made it.
+fn is_mixture(lba: Lba, block: &[u8], unit: usize, allowed: &Tags) -> bool {
+    if unit >= block.len() {
+        return false;
+    }
+    let mut left: BTreeSet<usize> = (0..block.len() / unit).collect();
+    let mut whole = vec![0; block.len()];
+    for &tag in allowed {
+        fill(tag, lba, &mut whole);
+        left.retain(|&n| block[n * unit..][..unit] != whole[n * unit..][..unit]);
+    }
+    left.is_empty()
 }
 
 fn leaves_nothing_done(error: IoError) -> bool {

@@ -12,7 +12,7 @@ mod conforms;
 mod contents;
 mod disk;
 
-pub use conforms::{Plan, Tally, conforms, verify};
+pub use conforms::{Plan, Tally, conforms, goes_on, verify};
 pub use contents::{TAG_ZERO, Tag, fill, recognise};
 pub use disk::{Begun, Model, Token, Wrong};
 
