@@ -556,3 +556,68 @@ fn max_cmd_sn_tells_how_much_more_is_taken() {
         .collect();
     assert_eq!(windows, [104, 105, 106, 107]);
 }
+
+/// As clients ask in a normal session: their own target for `All`, a Reject for what makes no sense.
+#[test]
+fn text_in_a_normal_session_tells_of_its_own_target_only() {
+    let cases = [
+        ("SendTargets=All\0", true),
+        ("SendTargets=\0", true),
+        ("SendTargets=iqn.2026-11.test:t\0", true),
+        ("SendTargets=Alle\0", false),
+        ("SendTargets=A\0", false),
+        ("sENDtARGETS=aLL\0", false),
+        ("SendTargetsPlease=All\0", false),
+    ];
+    let mut target = logged_in(&TargetConfig::default(), Offer::default(), "");
+    for (text, good) in cases {
+        let request = TextRequest {
+            immediate: true,
+            continues: false,
+            last: true,
+            data_segment_length: 0,
+            lun: Lun([0; 8]),
+            itt: itt(4),
+            ttt: None,
+            cmd_sn: CmdSn(100),
+            exp_stat_sn: StatSn(0),
+        };
+        feed(&mut target, NOW, &pdu(request.write(), text.as_bytes()), 99);
+        match target.poll_event() {
+            Some(Event::SendTargets { scope, .. }) => {
+                assert!(good, "{text}");
+                assert_eq!(scope, SendTargets::One("iqn.2026-11.test:t".into()));
+                target.send_targets_response(itt(4), &[]);
+                let sent = drain(&mut target);
+                assert_eq!(sent[0].0[..2], [0x24, 0x80]);
+            }
+            other => {
+                assert!(
+                    !good && matches!(other, Some(Event::Rejected { .. })),
+                    "{text} {other:?}"
+                );
+                let sent = drain(&mut target);
+                assert_eq!(
+                    Reject::parse(&sent[0].0).reason,
+                    RejectReason::ProtocolError as u8
+                );
+                assert_eq!(
+                    sent[0].1[16..20],
+                    [0, 0, 0, 4],
+                    "the initiator finds its request"
+                );
+            }
+        }
+        assert_eq!(target.in_progress(), 0);
+    }
+    let extension = "X-com.example.key=1\0MaxRecvDataSegmentLength=4096\0";
+    let mut bytes = pdu([0; 48], extension.as_bytes());
+    bytes[..2].copy_from_slice(&[0x44, 0x80]);
+    bytes[20..24].fill(0xFF);
+    feed(&mut target, NOW, &bytes, 99);
+    assert_eq!(
+        drain(&mut target)[0].1,
+        b"X-com.example.key=NotUnderstood\0"
+    );
+    assert_eq!(target.parameters().peer_max_recv_data_segment_length, 4096);
+}

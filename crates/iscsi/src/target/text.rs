@@ -13,6 +13,7 @@ use crate::ids::{Itt, Lun, Ttt};
 use crate::negotiation::{Negotiation, Phase, Reply, find};
 use crate::parameters::Offer;
 use crate::text::{self, TextBuffer};
+use crate::violation::{RejectReason, Violation, ViolationKind};
 use units::Buf;
 
 /// Most text of one chain of requests in full feature phase, in bytes.
@@ -53,10 +54,8 @@ impl FullFeature {
             return;
         }
         exchange.outgoing.clear();
-        if exchange.incoming.append(segment).is_err() {
-            text::push(&mut exchange.outgoing, "SendTargets", "Reject");
-            exchange.incoming.take();
-            self.say(request.itt, exchange, link);
+        if let Err(violation) = exchange.incoming.append(segment) {
+            self.reject_text(request, violation, link);
             return;
         }
         if request.continues {
@@ -66,15 +65,27 @@ impl FullFeature {
         }
         let text = exchange.incoming.take();
         match self.answer_text(&text, &mut exchange.outgoing, link) {
-            Some(scope) => {
+            Ok(Some(scope)) => {
                 self.text = Some(exchange);
-                link.event(Event::SendTargets {
-                    itt: request.itt,
-                    scope,
-                });
+                let itt = request.itt;
+                link.event(Event::SendTargets { itt, scope });
             }
-            None => self.say(request.itt, exchange, link),
+            Ok(None) => self.say(request.itt, exchange, link),
+            Err(violation) => self.reject_text(request, violation, link),
         }
+    }
+
+    /// Ends the exchange with a Reject PDU: clients that do not know a text answer drop the connection over it,
+    /// while a Reject fails the one request.
+    fn reject_text(&mut self, request: &TextRequest, violation: Violation, link: &mut Link) {
+        self.close_exchange(request.itt, ExchangeKind::Text);
+        let window = self.window();
+        link.reject(
+            RejectReason::ProtocolError,
+            violation,
+            &request.write(),
+            window,
+        );
     }
 
     /// Answers what can be answered here; SendTargets is the owner's.
@@ -83,24 +94,23 @@ impl FullFeature {
         text: &[u8],
         out: &mut Vec<u8>,
         link: &mut Link,
-    ) -> Option<SendTargets> {
-        let Ok(pairs) = text::pairs(text) else {
-            // Not pairs at all: say so in the only way that text has.
-            text::push(out, "SendTargets", "Reject");
-            return None;
-        };
+    ) -> Result<Option<SendTargets>, Violation> {
+        let bad = |what| Violation::new(ViolationKind::BadText, "6.1 \"Text Format\"", what);
+        let pairs = text::pairs(text)?;
         let discovery = self.session.session_type == SessionType::Discovery;
         let mut negotiation = Negotiation::new(Offer::default(), discovery);
         let mut scope = None;
         for (name, value) in pairs {
             if name == "SendTargets" {
-                scope = self.send_targets_scope(value);
-                if scope.is_none() {
-                    text::push(out, name, "Reject");
-                }
+                let asked = self.send_targets_scope(value);
+                scope = Some(asked.ok_or(bad("SendTargets for what this session may not ask"))?);
                 continue;
             }
             let known = find(name);
+            // Only keys of extensions may be unknown; they are answered NotUnderstood.
+            if known.is_none() && !name.starts_with("X-") && !name.starts_with("X#") {
+                return Err(bad("a key that no standard has"));
+            }
             if known.is_some_and(|key| key.phase != Phase::Any) {
                 text::push(out, name, "Reject");
                 continue;
@@ -116,7 +126,7 @@ impl FullFeature {
                 Err(_) => text::push(out, name, "Reject"),
             }
         }
-        scope
+        Ok(scope)
     }
 
     /// What SendTargets may ask for in this session.
@@ -127,7 +137,10 @@ impl FullFeature {
             (SessionType::Discovery, name) => Some(SendTargets::One(name.into())),
             (SessionType::Normal, value) => {
                 let own = self.session.target_name.as_ref()?;
-                (value.is_empty() || value == own).then(|| SendTargets::One(own.clone()))
+                // Appendix C keeps All for discovery sessions. Clients ask it in normal ones nevertheless; they
+                // learn of their own target only.
+                (value.is_empty() || value == own || value == "All")
+                    .then(|| SendTargets::One(own.clone()))
             }
         }
     }
