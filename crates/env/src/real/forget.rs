@@ -13,6 +13,8 @@
 //! only user of its files. The file system must know unnamed files (O_TMPFILE).
 
 mod overlay;
+#[cfg(test)]
+mod test;
 
 use super::blocking::Blocking;
 use super::files::{self, FilesShared};
