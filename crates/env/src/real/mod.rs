@@ -28,7 +28,7 @@ mod transfer;
 mod watch;
 mod workers;
 
-pub use runtime::{Cores, Driver, FilesMode, Notice, Runtime, RuntimeConfig};
+pub use runtime::{Cores, Driver, FilesMode, Notice, Poster, Runtime, RuntimeConfig};
 
 #[cfg(test)]
 mod test;

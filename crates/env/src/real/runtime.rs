@@ -129,6 +129,32 @@ pub struct Runtime {
     notices: Arc<Notices>,
 }
 
+/// Posts jobs to the cores, from any thread, as long as they run.
+#[derive(Clone)]
+pub struct Poster(Arc<[UnboundedSender<Message>]>);
+
+impl Poster {
+    /// Runs `job` on `core`, after every job that this thread posted there before. A job posted to a
+    /// runtime that has stopped is dropped.
+    ///
+    /// # Panics
+    /// If there is no such core.
+    pub fn post(&self, core: CoreId, job: Job) {
+        let queue = self
+            .0
+            .get(usize::from(core.0))
+            .expect("core numbers are below core_count");
+        // A core that is gone takes no jobs.
+        let _gone = queue.send(Message::Job(job));
+    }
+
+    /// How many cores there are.
+    #[must_use]
+    pub fn core_count(&self) -> u16 {
+        u16::try_from(self.0.len()).expect("at most CORES_MAX")
+    }
+}
+
 /// What the thread of a core starts with.
 struct Start {
     id: CoreId,
@@ -194,7 +220,7 @@ impl Runtime {
     /// How many cores there are.
     #[must_use]
     pub fn core_count(&self) -> u16 {
-        u16::try_from(self.posts.len()).expect("at most CORES_MAX")
+        self.poster().core_count()
     }
 
     /// Starts a task on `core`, made there.
@@ -217,12 +243,13 @@ impl Runtime {
     /// # Panics
     /// If there is no such core.
     pub fn post(&self, core: CoreId, job: Job) {
-        let queue = self
-            .posts
-            .get(usize::from(core.0))
-            .expect("core numbers are below core_count");
-        // Only a core that panicked in the runtime itself is gone here; it left a notice.
-        let _gone = queue.send(Message::Job(job));
+        self.poster().post(core, job);
+    }
+
+    /// A way to the cores for threads that do not own the runtime.
+    #[must_use]
+    pub fn poster(&self) -> Poster {
+        Poster(Arc::clone(&self.posts))
     }
 
     /// Runs a future on `core` and waits for what it gives. Not from one of the cores.
@@ -332,10 +359,14 @@ fn pin(processor: usize, notices: &Notices) {
 }
 
 fn engine(driver: Driver, notices: &Notices) -> io::Result<Engine> {
-    if driver == Driver::Poll {
-        return Ok(Engine::Threads);
+    match driver {
+        Driver::Poll => Ok(Engine::Threads),
+        Driver::Auto | Driver::Uring => engine_with(driver, Ring::new(), notices),
     }
-    match Ring::new() {
+}
+
+fn engine_with(driver: Driver, ring: io::Result<Ring>, notices: &Notices) -> io::Result<Engine> {
+    match ring {
         Ok(ring) => Ok(Engine::Ring(Rc::new(ring))),
         Err(error) if driver == Driver::Uring => Err(io::Error::new(
             error.kind(),
@@ -425,4 +456,25 @@ async fn serve(mut start: Start, engine: Engine) {
     }
     // What they hold may hold the core.
     core.locals().clear();
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn a_refused_ring_means_threads_and_a_notice_or_no_start_where_it_was_demanded() {
+        let refused = || Err(io::ErrorKind::PermissionDenied.into());
+        let notices = Notices::default();
+        let engine = engine_with(Driver::Auto, refused(), &notices).unwrap();
+        assert!(matches!(engine, Engine::Threads));
+        let told = notices.0.lock().unwrap().clone();
+        assert_eq!(told.len(), 1);
+        assert!(told[0].0.contains("io_uring is refused"), "{told:?}");
+        let error = engine_with(Driver::Uring, refused(), &notices)
+            .err()
+            .unwrap();
+        assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+        assert!(error.to_string().contains("driver = \"auto\""), "{error}");
+    }
 }
