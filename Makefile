@@ -17,7 +17,7 @@ test: ## install what the tests need, run everything
 check: ## format, clippy, dependency law, licences: under a minute when warm
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	cargo run --quiet --locked -p proof --bin tidy
+	cargo run --quiet --locked -p proof --no-default-features --bin tidy
 
 build: ## the release binary: target/release/causeway
 	@scripts/install build
