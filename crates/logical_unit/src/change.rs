@@ -10,7 +10,7 @@
 use crate::core_unit::{CoreUnit, UnitId, find};
 use crate::nexus::{Nexus, abort};
 use crate::outcome::Refusal;
-use crate::state::UnitState;
+use crate::state::{UnitState, describe};
 use crate::store::Entry;
 use crate::task::AbortedBy;
 use crate::unit::LogicalUnit;
@@ -175,6 +175,41 @@ impl LogicalUnit {
         });
         // Nothing of it is stored, so it cannot be refused.
         drop(edited.await);
+    }
+
+    /// Adopts the volume's facts as they are now, after it has grown or shrunk, and tells every nexus
+    /// (SBC-4 4.9 "Changing the capacity": CAPACITY DATA HAS CHANGED).
+    ///
+    /// The larger of the two sizes is never admitted to a lane of the smaller one: lanes go first where the
+    /// unit grows, the state goes first where it shrinks.
+    ///
+    /// # Errors
+    /// Why a lane could not be opened; the unit is offline then.
+    pub async fn reshape(self: &Arc<Self>, core: &CoreHandle) -> Result<(), OpenError> {
+        let Some(shape) = self.current_volume().map(|volume| volume.shape()) else {
+            return Ok(());
+        };
+        let before = find(core, self.id()).map(|unit| unit.with_state(UnitState::block_count));
+        let grows = before.is_none_or(|before| shape.block_count >= before);
+        if grows {
+            self.open_lanes(core).await?;
+        }
+        let identity = self.identity().clone();
+        let edited = change(core, self, move |state| {
+            state.description = describe(&identity, Some(shape));
+            state.shape = Some(shape);
+            Ok(Effects {
+                attention_for_others: Some((None, UnitAttention::CapacityChanged)),
+                ..Effects::default()
+            })
+        });
+        // Nothing of it is stored, so it cannot be refused.
+        drop(edited.await);
+        if grows {
+            Ok(())
+        } else {
+            self.open_lanes(core).await
+        }
     }
 
     /// LOGICAL UNIT RESET (SAM-5 6.3.3 "Logical unit reset"): aborts every task of every nexus, ends a

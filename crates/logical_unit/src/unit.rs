@@ -111,7 +111,7 @@ impl LogicalUnit {
             .push(slot);
     }
 
-    fn current_volume(&self) -> Option<Arc<dyn Volume>> {
+    pub(crate) fn current_volume(&self) -> Option<Arc<dyn Volume>> {
         self.volume
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
