@@ -1,3 +1,66 @@
 //! The one binary: the daemon and its command line.
+//!
+//! The command line is a client of the daemon's API and shares nothing with it but the documents of
+//! [`control::view`] and the wanted objects of [`control::objects`].
 
-fn main() {}
+mod assign;
+mod cli;
+mod client;
+mod commands;
+mod connect;
+mod output;
+mod serve;
+
+use clap::Parser;
+use cli::{Cli, Command};
+use control::code::{Code, Exit};
+use control::problem::Problem;
+use output::Output;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let output = Output::new(cli.output);
+    let done = match &cli.command {
+        Command::Serve { config } => return exit(serve::run(config)),
+        Command::Explain { code } => explain(code),
+        Command::Completions { shell } => {
+            cli::completions(*shell);
+            Ok(())
+        }
+        Command::Man { dir } => cli::man_pages(dir),
+        Command::Status
+        | Command::Lun { .. }
+        | Command::Target { .. }
+        | Command::Host { .. }
+        | Command::Grant { .. }
+        | Command::Session { .. }
+        | Command::Share { .. }
+        | Command::Apply { .. }
+        | Command::Export => commands::run(&cli, &output),
+    };
+    match done {
+        Ok(()) => exit(Exit::Done),
+        Err(problem) => {
+            output.problem(&problem);
+            exit(problem.exit())
+        }
+    }
+}
+
+fn exit(code: Exit) -> ExitCode {
+    ExitCode::from(code as u8)
+}
+
+fn explain(text: &str) -> Result<(), Problem> {
+    let Some(code) = Code::parse(text) else {
+        let detail = format!("there is no code \"{text}\"");
+        return Err(Problem::new(Code::NotFound, detail).hint("codes look like CWY2003"));
+    };
+    let entry = code.entry();
+    output::print(&format!(
+        "{code}: {}\n\nWhy:  {}\nNext: {}\n\nExit code {}.\n",
+        entry.title, entry.cause, entry.next_step, entry.exit as u8
+    ));
+    Ok(())
+}

@@ -6,7 +6,7 @@
 use crate::code::Code;
 use crate::name::check_object_name;
 use crate::toml_table::{Mistake, Placed, Source, Table};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -38,6 +38,20 @@ pub struct Config {
     pub log: LogFormat,
     /// For tests only: the store forgets whatever was not synced when the process ends.
     pub forget_unsynced: bool,
+    /// The lines of keys whose values the machine may turn out not to have.
+    lines: BTreeMap<String, usize>,
+}
+
+impl Config {
+    /// A key with its place, for messages: `node.toml:12: pool[0].path`.
+    #[must_use]
+    pub fn place(&self, key: &str) -> String {
+        let file = self.file.display();
+        match self.lines.get(key) {
+            Some(line) => format!("{file}:{line}: {key}"),
+            None => format!("{file}: {key}"),
+        }
+    }
 }
 
 /// Addresses that share a target portal group tag.
@@ -160,6 +174,25 @@ fn read(file: &Path, top: &Table<'_, '_>) -> Option<Config> {
             "[node] with name = \"san-a\" and state_dir = \"data\"",
         );
     }
+    let mut lines = BTreeMap::new();
+    let mut note = |path: String, line| lines.insert(path, line);
+    for (section, key) in [
+        ("node", "state_dir"),
+        ("api", "listen"),
+        ("runtime", "driver"),
+        ("runtime", "cores"),
+    ] {
+        if let Some(line) = top.line_inside(section, None, key) {
+            note(format!("{section}.{key}"), line);
+        }
+    }
+    for (section, key) in [("portal_group", "listen"), ("pool", "path")] {
+        let found =
+            (0..).map_while(|index| Some((index, top.line_inside(section, Some(index), key)?)));
+        for (index, line) in found {
+            note(format!("{section}[{index}].{key}"), line);
+        }
+    }
     let (node_name, state_dir) = node.map(|node| read_node(&node, base)).unwrap_or_default();
     let portal_groups = read_portal_groups(top);
     let pools = read_pools(top, base);
@@ -179,6 +212,7 @@ fn read(file: &Path, top: &Table<'_, '_>) -> Option<Config> {
         driver,
         log,
         forget_unsynced,
+        lines,
     })
 }
 
@@ -357,10 +391,11 @@ fn api_address(item: &Placed<String>, base: &Path) -> Result<ApiAddress, String>
     let text = item.value.as_str();
     if let Some(path) = text.strip_prefix("unix:") {
         let path = base.join(path);
-        // sun_path holds 108 bytes with the zero at its end (unix(7)).
-        if path.as_os_str().len() > 107 {
+        // sun_path holds 108 bytes with the zero at its end (unix(7)); the socket is made under a name
+        // that is four longer.
+        if path.as_os_str().len() > 103 {
             return Err(format!(
-                "\"{text}\" is longer than the 107 bytes that a socket's path may have"
+                "\"{text}\" is longer than the 103 bytes that a socket's path may have"
             ));
         }
         return Ok(ApiAddress::Unix(path));

@@ -79,9 +79,9 @@ pub enum LunState {
     Offline(String),
 }
 
-/// The upper bounds of latency buckets, in microseconds.
+/// The upper bounds of latency buckets, in microseconds: powers of two, as the meter counts them.
 pub const LATENCY_BOUNDS_US: [u64; 12] = [
-    50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 250_000, 1_000_000, 10_000_000,
+    64, 128, 256, 512, 1_024, 2_048, 4_096, 16_384, 65_536, 262_144, 1_048_576, 8_388_608,
 ];
 
 /// One kind of operation of a LUN since the daemon started.

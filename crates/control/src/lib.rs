@@ -9,12 +9,14 @@
 //!     engine        state
 //! ```
 
+pub mod api;
 pub mod code;
 pub mod config;
 pub mod controller;
 pub mod engine;
 pub mod metrics;
 pub mod name;
+pub mod node;
 pub mod objects;
 pub mod plan;
 pub mod problem;

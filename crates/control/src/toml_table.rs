@@ -153,6 +153,22 @@ impl<'s, 'a> Table<'s, 'a> {
         self.source.line(at)
     }
 
+    /// The line of a key in a section below this table, or in the section of this place in a list; where
+    /// the key is absent the section's line, and `None` where there is no such section.
+    #[must_use]
+    pub fn line_inside(&self, section: &str, index: Option<usize>, key: &str) -> Option<usize> {
+        let (at, value) = self.entry(section)?;
+        let (at, table) = match index {
+            None => (at.start, value.as_table()?),
+            Some(index) => {
+                let item = value.as_array()?.get(index)?;
+                (item.span().start, item.get_ref().as_table()?)
+            }
+        };
+        let inside = Table::new(self.source, table, String::new(), at);
+        Some(inside.line_of(key))
+    }
+
     /// The keys that the table has.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.table.keys().map(|key| key.get_ref().as_ref())

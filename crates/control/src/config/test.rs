@@ -50,8 +50,21 @@ fn the_promised_example_is_read_and_paths_resolve_against_the_file() {
         .map(ToString::to_string)
         .collect();
     assert_eq!(listens, ["127.0.0.1:3260", "eth1:3260", "[::1]:3261"]);
-    assert_eq!((config.cores, config.driver), (Cores::Auto, Driver::Auto));
+    assert_eq!(config.cores, Cores::Auto);
+    assert_eq!(config.driver, Driver::Auto);
     assert!(!config.forget_unsynced);
+    assert_eq!(
+        config.place("pool[0].path"),
+        "/etc/causeway/node.toml:12: pool[0].path"
+    );
+    assert_eq!(
+        config.place("api.listen"),
+        "/etc/causeway/node.toml:14: api.listen"
+    );
+    assert_eq!(
+        config.place("runtime.driver"),
+        "/etc/causeway/node.toml:17: runtime.driver"
+    );
 }
 
 #[test]

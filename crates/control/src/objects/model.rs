@@ -60,6 +60,20 @@ impl Objects {
         found.map(|(name, _)| name.as_str())
     }
 
+    /// A relative target port identifier that no target has: its own identifier, while that fits.
+    #[must_use]
+    pub fn free_relative_port(&self, id: u64) -> Option<u16> {
+        let taken = |port: u16| {
+            self.targets
+                .values()
+                .any(|target| target.relative_port == port)
+        };
+        let own = u16::try_from(id)
+            .ok()
+            .filter(|port| *port > 0 && !taken(*port));
+        own.or_else(|| (1..=u16::MAX).find(|port| !taken(*port)))
+    }
+
     /// An identifier that was never given out before.
     pub fn new_id(&mut self) -> u64 {
         self.next_id += 1;
@@ -115,6 +129,8 @@ impl fmt::Display for Backing {
 pub struct Target {
     /// Names it for ever, also after it was renamed.
     pub id: u64,
+    /// Its relative target port identifier: 1 to 65535, its own. Reservations are kept by it.
+    pub relative_port: u16,
     /// Its iSCSI name, normalised.
     pub iqn: String,
     /// Where it can be reached.

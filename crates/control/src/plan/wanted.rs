@@ -259,8 +259,19 @@ impl<'a> Wanted<'a> {
             Err(rule) => self.fault(SECTION_TARGET, &spec.name, "portal_group", rule),
             Ok(portal_group) => {
                 let id = known.map_or_else(|| self.after.new_id(), |known| known.id);
+                let port = known.map(|known| known.relative_port);
+                let Some(relative_port) = port.or_else(|| self.after.free_relative_port(id)) else {
+                    self.fault(
+                        SECTION_TARGET,
+                        &spec.name,
+                        "name",
+                        "65535 targets are the most",
+                    );
+                    return;
+                };
                 let target = Target {
                     id,
+                    relative_port,
                     iqn,
                     portal_group,
                 };

@@ -14,6 +14,7 @@ fn with_target(objects: &Objects, name: &str) -> Objects {
     let id = objects.new_id();
     let target = Target {
         id,
+        relative_port: 1,
         iqn: crate::name::derived_iqn(name),
         portal_group: "default".to_owned(),
     };

@@ -1,0 +1,467 @@
+//! The words of the command line.
+
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use control::code::Code;
+use control::problem::Problem;
+use control::size::Size;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Causeway: a software-defined SAN.
+///
+/// Exit codes: 0 done, 1 failed, 2 usage or configuration, 3 not found, 4 conflict, 5 refused by a safety
+/// check, 6 partly done, 7 daemon unreachable. `causeway explain CODE` explains an error's code.
+#[derive(Parser, Debug)]
+#[command(
+    name = "causeway",
+    version,
+    max_term_width = 100,
+    disable_help_subcommand = true
+)]
+pub(crate) struct Cli {
+    /// The daemon's API: unix:PATH or http://HOST:PORT
+    #[arg(
+        long,
+        global = true,
+        env = "CAUSEWAY_API",
+        value_name = "ADDRESS",
+        default_value = "unix:/run/causeway/api.sock",
+        hide_env_values = true
+    )]
+    pub(crate) api: String,
+
+    /// File with the API's token; needed to change anything over TCP
+    #[arg(
+        long,
+        global = true,
+        env = "CAUSEWAY_TOKEN_FILE",
+        value_name = "FILE",
+        hide_env_values = true
+    )]
+    pub(crate) token_file: Option<PathBuf>,
+
+    /// Form of the output: a table for people, or the API's JSON document
+    #[arg(short, long, global = true, value_enum, default_value_t = Format::Table, value_name = "FORM")]
+    pub(crate) output: Format,
+
+    /// Do it although sessions are disturbed or data is lost
+    #[arg(long, global = true, alias = "force")]
+    pub(crate) yes: bool,
+
+    /// Only show what would be done
+    #[arg(long, global = true)]
+    pub(crate) dry_run: bool,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Forms of output.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
+pub(crate) enum Format {
+    /// A table; not for programs
+    Table,
+    /// The API's document
+    Json,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Command {
+    /// Run the daemon in the foreground
+    Serve {
+        /// The node's configuration
+        #[arg(long, short, value_name = "FILE")]
+        config: PathBuf,
+    },
+    /// How the node is; exit code 0 where it serves
+    Status,
+    /// Disks
+    Lun {
+        #[command(subcommand)]
+        verb: LunVerb,
+    },
+    /// Names under which hosts log in
+    Target {
+        #[command(subcommand)]
+        verb: TargetVerb,
+    },
+    /// Clients
+    Host {
+        #[command(subcommand)]
+        verb: HostVerb,
+    },
+    /// Who may use which LUN through which target
+    Grant {
+        #[command(subcommand)]
+        verb: GrantVerb,
+    },
+    /// Logins of hosts
+    Session {
+        #[command(subcommand)]
+        verb: SessionVerb,
+    },
+    /// LUN, target and grants in one step
+    Share {
+        #[command(subcommand)]
+        verb: ShareVerb,
+    },
+    /// Bring the objects to what a file says, all or nothing
+    Apply {
+        /// The file; - is standard input
+        #[arg(short, long, value_name = "FILE")]
+        file: PathBuf,
+        /// Remove what the file does not name; LUNs keep their data until `lun purge`
+        #[arg(long)]
+        prune: bool,
+    },
+    /// Print all objects in the form that `apply` reads
+    Export,
+    /// Explain an error's code; works without the daemon
+    Explain {
+        /// Such as CWY2003
+        code: String,
+    },
+    /// Print completions for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Write the man pages
+    Man {
+        /// Where to
+        dir: PathBuf,
+    },
+}
+
+/// The properties of a new LUN.
+#[derive(Args, Debug)]
+pub(crate) struct LunFields {
+    /// Size: 10G = 10GiB, 10GB is decimal, or a number of bytes
+    #[arg(long)]
+    pub(crate) size: Size,
+    /// Bytes in a logical block: 512 or 4096 [default: 512]
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) block_size: Option<u32>,
+    /// Bytes in a physical block: 512 or 4096 [default: the logical block]
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) physical_block_size: Option<u32>,
+    /// Take space when blocks are first written; false takes all of it now [default: true]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    pub(crate) thin: Option<bool>,
+    /// The pool that holds it [default: the one called default, or the only one]
+    #[arg(long, conflicts_with = "backend")]
+    pub(crate) pool: Option<String>,
+    /// What holds it instead of a pool: memory, or block:/dev/...
+    #[arg(long, value_name = "BACKEND")]
+    pub(crate) backend: Option<String>,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum LunVerb {
+    /// Make a LUN
+    #[command(alias = "add")]
+    Create {
+        /// Its name
+        name: String,
+        #[command(flatten)]
+        fields: LunFields,
+        /// Succeed where a LUN of this name exists
+        #[arg(long)]
+        if_not_exists: bool,
+    },
+    /// List LUNs
+    #[command(alias = "list")]
+    Ls {
+        /// Those that were deleted and keep their data
+        #[arg(long)]
+        removed: bool,
+    },
+    /// Show all of a LUN
+    Show {
+        /// Its name
+        name: String,
+    },
+    /// Change properties: size=20G, name=NEW
+    Set {
+        /// Its name
+        name: String,
+        /// KEY=VALUE
+        #[arg(required = true, value_name = "KEY=VALUE")]
+        values: Vec<String>,
+    },
+    /// Change the size; shrinking cuts off the end
+    Resize {
+        /// Its name
+        name: String,
+        /// The new size
+        #[arg(long)]
+        size: Size,
+    },
+    /// Change the name; hosts see no difference
+    Rename {
+        /// Its name
+        name: String,
+        /// Its new name
+        to: String,
+    },
+    /// Take a LUN out of service; its data stays until `lun purge`
+    #[command(alias = "rm")]
+    Delete {
+        /// Its name
+        name: String,
+        /// Succeed where there is none
+        #[arg(long)]
+        if_exists: bool,
+    },
+    /// Bring a deleted LUN back with its data
+    Restore {
+        /// Its name
+        name: String,
+    },
+    /// Destroy the data of a deleted LUN
+    Purge {
+        /// Its name
+        name: String,
+    },
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum TargetVerb {
+    /// Make a target
+    #[command(alias = "add")]
+    Create {
+        /// Its name
+        name: String,
+        /// Its iSCSI name [default: derived from the name]
+        #[arg(long)]
+        iqn: Option<String>,
+        /// Where it can be reached [default: the group called default, or the only one]
+        #[arg(long, value_name = "GROUP")]
+        portal_group: Option<String>,
+        /// Succeed where a target of this name exists
+        #[arg(long)]
+        if_not_exists: bool,
+    },
+    /// List targets
+    #[command(alias = "list")]
+    Ls,
+    /// Show all of a target
+    Show {
+        /// Its name
+        name: String,
+    },
+    /// Change properties: iqn=..., portal_group=..., name=NEW
+    Set {
+        /// Its name
+        name: String,
+        /// KEY=VALUE
+        #[arg(required = true, value_name = "KEY=VALUE")]
+        values: Vec<String>,
+    },
+    /// Change the name, not the iSCSI name
+    Rename {
+        /// Its name
+        name: String,
+        /// Its new name
+        to: String,
+    },
+    /// Remove a target with its grants
+    #[command(alias = "rm")]
+    Delete {
+        /// Its name
+        name: String,
+        /// Succeed where there is none
+        #[arg(long)]
+        if_exists: bool,
+    },
+}
+
+/// A host's CHAP.
+#[derive(Args, Debug)]
+pub(crate) struct ChapFields {
+    /// The user that the initiator names
+    #[arg(long, value_name = "USER", requires = "chap_secret_file")]
+    pub(crate) chap_user: Option<String>,
+    /// File with its secret, at least 12 bytes
+    #[arg(long, value_name = "FILE", requires = "chap_user")]
+    pub(crate) chap_secret_file: Option<PathBuf>,
+    /// The user that the target names where the initiator wants proof too
+    #[arg(long, value_name = "USER", requires_all = ["mutual_secret_file", "chap_user"])]
+    pub(crate) mutual_user: Option<String>,
+    /// File with the target's secret
+    #[arg(long, value_name = "FILE", requires = "mutual_user")]
+    pub(crate) mutual_secret_file: Option<PathBuf>,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum HostVerb {
+    /// Make a host
+    #[command(alias = "add")]
+    Create {
+        /// Its name
+        name: String,
+        /// An initiator's iSCSI name; repeat for more; * is every initiator
+        #[arg(long, required = true, value_delimiter = ',')]
+        iqn: Vec<String>,
+        #[command(flatten)]
+        chap: ChapFields,
+        /// Succeed where a host of this name exists
+        #[arg(long)]
+        if_not_exists: bool,
+    },
+    /// List hosts
+    #[command(alias = "list")]
+    Ls,
+    /// Show all of a host
+    Show {
+        /// Its name
+        name: String,
+    },
+    /// Change properties: iqn=A,B  chap.user=U chap.secret_file=F chap.mutual_user=U
+    /// chap.mutual_secret_file=F  chap=none  name=NEW
+    Set {
+        /// Its name
+        name: String,
+        /// KEY=VALUE
+        #[arg(required = true, value_name = "KEY=VALUE")]
+        values: Vec<String>,
+    },
+    /// Change the name
+    Rename {
+        /// Its name
+        name: String,
+        /// Its new name
+        to: String,
+    },
+    /// Remove a host with its grants
+    #[command(alias = "rm")]
+    Delete {
+        /// Its name
+        name: String,
+        /// Succeed where there is none
+        #[arg(long)]
+        if_exists: bool,
+    },
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum GrantVerb {
+    /// Let a host use a LUN
+    #[command(alias = "add")]
+    Create {
+        /// HOST LUN, or HOST:TARGET:LUN
+        #[arg(num_args = 0..=2, value_name = "HOST LUN")]
+        what: Vec<String>,
+        /// The host
+        #[arg(long)]
+        host: Option<String>,
+        /// The LUN
+        #[arg(long)]
+        lun: Option<String>,
+        /// Through which target [default: the only one]
+        #[arg(long)]
+        target: Option<String>,
+        /// The number by which the host knows the LUN, 0 to 16383 [default: the lowest free one]
+        #[arg(long, value_name = "NUMBER")]
+        lun_id: Option<u16>,
+        /// The host may not write
+        #[arg(long)]
+        read_only: bool,
+        /// Succeed where there is one
+        #[arg(long)]
+        if_not_exists: bool,
+    },
+    /// List grants
+    #[command(alias = "list")]
+    Ls,
+    /// Show a grant
+    Show {
+        /// HOST:TARGET:LUN
+        name: String,
+    },
+    /// Change properties: lun_id=7, read_only=true
+    Set {
+        /// HOST:TARGET:LUN
+        name: String,
+        /// KEY=VALUE
+        #[arg(required = true, value_name = "KEY=VALUE")]
+        values: Vec<String>,
+    },
+    /// Take a grant back
+    #[command(alias = "rm")]
+    Delete {
+        /// HOST:TARGET:LUN, or HOST LUN
+        #[arg(num_args = 1..=2, required = true, value_name = "NAME")]
+        what: Vec<String>,
+        /// Through which target [default: the only one with such a grant]
+        #[arg(long)]
+        target: Option<String>,
+        /// Succeed where there is none
+        #[arg(long)]
+        if_exists: bool,
+    },
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum SessionVerb {
+    /// List sessions
+    #[command(alias = "list")]
+    Ls {
+        /// The last logins that were refused, and why
+        #[arg(long)]
+        refused: bool,
+    },
+    /// Show all of a session, with what was negotiated
+    Show {
+        /// Its number
+        id: u64,
+    },
+    /// End a session; its initiator will log in again
+    Drop {
+        /// Its number
+        id: u64,
+    },
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum ShareVerb {
+    /// Make a LUN, a target and grants, and print how to connect
+    Create {
+        /// The LUN's name
+        name: String,
+        #[command(flatten)]
+        fields: LunFields,
+        /// Hosts by name, or initiators by iSCSI name (a host is made for these)
+        #[arg(long = "for", required = true, num_args = 1.., value_delimiter = ',', value_name = "HOST")]
+        hosts: Vec<String>,
+        /// The target; made where there is none of this name [default: the LUN's name]
+        #[arg(long)]
+        target: Option<String>,
+    },
+    /// Print how to connect to a LUN
+    Show {
+        /// The LUN's name
+        name: String,
+    },
+}
+
+/// Prints completions.
+pub(crate) fn completions(shell: clap_complete::Shell) {
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "causeway", &mut text);
+    crate::output::print(&String::from_utf8_lossy(&text));
+}
+
+/// Writes one page per command.
+pub(crate) fn man_pages(dir: &Path) -> Result<(), Problem> {
+    let write = || -> io::Result<()> {
+        std::fs::create_dir_all(dir)?;
+        clap_mangen::generate_to(Cli::command(), dir)
+    };
+    write().map_err(|error| {
+        Problem::new(
+            Code::ConfigUnreadable,
+            format!("{}: {error}", dir.display()),
+        )
+    })
+}

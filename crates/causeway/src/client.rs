@@ -1,0 +1,211 @@
+//! The daemon's API from outside: one request at a time over a unix socket or TCP.
+
+use control::code::Code;
+use control::problem::Problem;
+use control::secret::Secret;
+use http_body_util::BodyExt;
+use hyper::{Method, Request, Response, body::Incoming, header};
+use hyper_util::rt::TokioIo;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::runtime::Runtime;
+
+/// How long to wait for a connection.
+const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// How long to wait for an answer: preallocating a large LUN takes its time.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(3600);
+
+enum Address {
+    Unix(PathBuf),
+    Tcp(String),
+}
+
+/// A client of one daemon.
+pub(crate) struct Client {
+    shown: String,
+    address: Address,
+    token: Option<Secret>,
+    runtime: Runtime,
+}
+
+impl Client {
+    /// A client of the daemon at `address`.
+    pub(crate) fn new(address: &str, token_file: Option<&Path>) -> Result<Self, Problem> {
+        let parsed = parse(address).ok_or_else(|| {
+            let detail = format!("\"{address}\" is no API address");
+            Problem::new(Code::BadRequest, detail)
+                .hint("write --api unix:PATH or --api http://HOST:PORT (or set CAUSEWAY_API)")
+        })?;
+        let token = token_file.map(read_token).transpose()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let runtime = runtime.map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
+        Ok(Self {
+            shown: address.to_owned(),
+            address: parsed,
+            token,
+            runtime,
+        })
+    }
+
+    /// Reads a document.
+    pub(crate) fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Problem> {
+        self.send(Method::GET, path, &())
+    }
+
+    /// Sends a document and reads the answer.
+    pub(crate) fn send<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<T, Problem> {
+        let text = serde_json::to_string(body).map_err(|error| internal(&error))?;
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::HOST, "causeway")
+            .header(header::CONTENT_TYPE, "application/json");
+        if let Some(token) = self.token.as_ref().and_then(Secret::reveal_text) {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+        }
+        let request = request.body(text).map_err(|error| internal(&error))?;
+        self.runtime.block_on(self.exchange(request))
+    }
+
+    async fn exchange<T: DeserializeOwned>(&self, request: Request<String>) -> Result<T, Problem> {
+        let response = match &self.address {
+            Address::Unix(path) => {
+                let stream = self.in_time(UnixStream::connect(path)).await?;
+                self.talk(stream, request).await?
+            }
+            Address::Tcp(at) => {
+                let stream = self.in_time(TcpStream::connect(at.as_str())).await?;
+                self.talk(stream, request).await?
+            }
+        };
+        let status = response.status();
+        let body = response.into_body().collect().await;
+        let body = body.map_err(|error| self.unreachable(&error))?.to_bytes();
+        if status.is_success() {
+            return serde_json::from_slice(&body).map_err(|error| self.not_ours(&error));
+        }
+        match serde_json::from_slice::<Problem>(&body) {
+            Ok(problem) => Err(problem),
+            Err(error) => Err(self.not_ours(&error)),
+        }
+    }
+
+    async fn in_time<S>(&self, connect: impl Future<Output = io::Result<S>>) -> Result<S, Problem> {
+        match tokio::time::timeout(CONNECT_TIME_MAX, connect).await {
+            Ok(Ok(stream)) => Ok(stream),
+            Ok(Err(error)) => Err(self.unreachable(&error)),
+            Err(_) => Err(self.unreachable(&"no connection within 5 seconds")),
+        }
+    }
+
+    async fn talk<S>(
+        &self,
+        stream: S,
+        request: Request<String>,
+    ) -> Result<Response<Incoming>, Problem>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
+        let (mut sender, connection) = handshake.map_err(|error| self.unreachable(&error))?;
+        // It ends with the response or with the error that `send_request` tells.
+        tokio::spawn(connection);
+        let answer = tokio::time::timeout(ANSWER_TIME_MAX, sender.send_request(request)).await;
+        match answer {
+            Ok(response) => response.map_err(|error| self.unreachable(&error)),
+            Err(_) => Err(self.unreachable(&"no answer within an hour")),
+        }
+    }
+
+    fn unreachable(&self, why: &dyn std::fmt::Display) -> Problem {
+        Problem::new(Code::Unreachable, format!("{}: {why}", self.shown))
+    }
+
+    fn not_ours(&self, why: &dyn std::fmt::Display) -> Problem {
+        let detail = format!("{} does not answer as Causeway does: {why}", self.shown);
+        Problem::new(Code::NoSuchPath, detail)
+    }
+}
+
+fn internal(error: &dyn std::fmt::Display) -> Problem {
+    Problem::new(Code::Internal, error.to_string())
+}
+
+fn parse(address: &str) -> Option<Address> {
+    if let Some(path) = address.strip_prefix("unix:") {
+        return (!path.is_empty()).then(|| Address::Unix(PathBuf::from(path)));
+    }
+    let at = address.strip_prefix("http://")?.trim_end_matches('/');
+    let (host, port) = at.rsplit_once(':')?;
+    let good = !host.is_empty() && port.parse::<u16>().is_ok();
+    good.then(|| Address::Tcp(at.to_owned()))
+}
+
+fn read_token(file: &Path) -> Result<Secret, Problem> {
+    let bytes = std::fs::read(file);
+    bytes.map(Secret::from_file).map_err(|error| {
+        Problem::new(
+            Code::ConfigUnreadable,
+            format!("{}: {error}", file.display()),
+        )
+    })
+}
+
+/// A name as a part of a path.
+pub(crate) fn segment(name: &str) -> String {
+    let mut out = String::new();
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-' | b':') {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn addresses_are_unix_paths_or_http() {
+        assert!(matches!(parse("unix:a.sock"), Some(Address::Unix(_))));
+        for good in [
+            "http://127.0.0.1:8480",
+            "http://[::1]:8480/",
+            "http://san-a:80",
+        ] {
+            assert!(matches!(parse(good), Some(Address::Tcp(_))), "{good}");
+        }
+        for bad in [
+            "",
+            "unix:",
+            "127.0.0.1:8480",
+            "http://san-a",
+            "https://san-a:80",
+            "http://:80",
+        ] {
+            assert!(parse(bad).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn any_name_makes_one_part_of_a_path() {
+        assert_eq!(segment("esx01:t1:vm.01"), "esx01:t1:vm.01");
+        assert_eq!(segment("../a b?"), "..%2Fa%20b%3F");
+    }
+}

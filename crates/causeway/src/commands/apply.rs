@@ -1,0 +1,68 @@
+//! `causeway apply` and `causeway export`.
+
+use super::Context;
+use control::code::Code;
+use control::config::code_of;
+use control::objects::{FileObjects, ObjectSet, parse, to_toml};
+use control::problem::Problem;
+use hyper::Method;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+pub(super) fn apply(context: &Context<'_>, file: &Path, prune: bool) -> Result<(), Problem> {
+    let objects = read(file)?;
+    let path = format!("/api/v1/apply?prune={prune}");
+    let outcome = context.request(Method::POST, &path, &objects.set);
+    let outcome = outcome.map_err(|problem| locate(&objects, problem))?;
+    context.print(&outcome);
+    Ok(())
+}
+
+pub(super) fn export(context: &Context<'_>) -> Result<(), Problem> {
+    let set: ObjectSet = context.client.get("/api/v1/export")?;
+    context.output.show(&set, to_toml);
+    Ok(())
+}
+
+fn read(file: &Path) -> Result<FileObjects, Problem> {
+    let unreadable = |error: std::io::Error| {
+        Problem::new(
+            Code::ConfigUnreadable,
+            format!("{}: {error}", file.display()),
+        )
+    };
+    let from_stdin = file == Path::new("-");
+    let (name, text) = if from_stdin {
+        let mut text = String::new();
+        std::io::stdin()
+            .read_to_string(&mut text)
+            .map_err(unreadable)?;
+        (PathBuf::from("<standard input>"), text)
+    } else {
+        let text = std::fs::read_to_string(file).map_err(unreadable)?;
+        (file.to_owned(), text)
+    };
+    // Relative paths in the file start where it stands; the daemon has another working directory.
+    let parent = if from_stdin { None } else { file.parent() };
+    let parent = parent.filter(|parent| !parent.as_os_str().is_empty());
+    let base = std::path::absolute(parent.unwrap_or(Path::new("."))).map_err(unreadable)?;
+    parse(&name, &base, &text, &|path| std::fs::read(path)).map_err(|mistakes| {
+        let lines: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+        let problem = Problem::new(code_of(&mistakes), lines.join("\n  "));
+        problem.hint("nothing was sent to the daemon; correct the file and apply again")
+    })
+}
+
+/// Says of each fault on which line of the file the object stands.
+fn locate(objects: &FileObjects, problem: Problem) -> Problem {
+    if problem.faults.is_empty() {
+        return problem;
+    }
+    let lines: Vec<String> = problem
+        .faults
+        .iter()
+        .map(|fault| objects.locate(fault))
+        .collect();
+    let detail = format!("{}\n  {}", problem.detail, lines.join("\n  "));
+    Problem::new(problem.code, detail)
+}

@@ -1,0 +1,130 @@
+//! `causeway session ...`.
+
+use super::Context;
+use crate::cli::SessionVerb;
+use crate::output::{print, properties, table};
+use control::engine::{RefusalFacts, SessionFacts};
+use control::problem::Problem;
+use control::size::Size;
+use hyper::Method;
+
+pub(super) fn run(context: &Context<'_>, verb: &SessionVerb) -> Result<(), Problem> {
+    match verb {
+        SessionVerb::Ls { refused: false } => {
+            let sessions: Vec<SessionFacts> = context.client.get("/api/v1/sessions")?;
+            context.output.show(&sessions, |sessions| list(sessions));
+        }
+        SessionVerb::Ls { refused: true } => {
+            let refusals: Vec<RefusalFacts> = context.client.get("/api/v1/refusals")?;
+            context
+                .output
+                .show(&refusals, |refusals| list_refusals(refusals));
+        }
+        SessionVerb::Show { id } => {
+            let session: SessionFacts = context.client.get(&format!("/api/v1/sessions/{id}"))?;
+            context.output.show(&session, page);
+        }
+        SessionVerb::Drop { id } if context.is_dry_run() => {
+            let session: SessionFacts = context.client.get(&format!("/api/v1/sessions/{id}"))?;
+            context
+                .output
+                .show(&session.brief(), |brief| format!("would drop {brief}\n"));
+        }
+        SessionVerb::Drop { id } => {
+            let path = format!("/api/v1/sessions/{id}");
+            let () = context.client.send(Method::DELETE, &path, &())?;
+            if !context.output.is_json() {
+                print(&format!(
+                    "session {id} dropped; its initiator may log in again\n"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn rounded(bytes: u64) -> String {
+    Size::from_bytes(bytes).map_or_else(|| bytes.to_string(), Size::rounded)
+}
+
+fn list(sessions: &[SessionFacts]) -> String {
+    let rows: Vec<Vec<String>> = sessions
+        .iter()
+        .map(|session| {
+            vec![
+                session.id.to_string(),
+                session.host.clone(),
+                session.initiator.clone(),
+                session
+                    .target
+                    .clone()
+                    .unwrap_or_else(|| "(discovery)".to_owned()),
+                session.from.clone(),
+                session.portal.clone(),
+                session.in_flight.to_string(),
+                rounded(session.bytes_in),
+                rounded(session.bytes_out),
+            ]
+        })
+        .collect();
+    let head = [
+        "ID",
+        "HOST",
+        "INITIATOR",
+        "TARGET",
+        "FROM",
+        "PORTAL",
+        "IN FLIGHT",
+        "IN",
+        "OUT",
+    ];
+    table(&head, &rows)
+}
+
+fn list_refusals(refusals: &[RefusalFacts]) -> String {
+    let rows: Vec<Vec<String>> = refusals
+        .iter()
+        .map(|refusal| {
+            vec![
+                refusal.at.clone(),
+                refusal.code.to_string(),
+                refusal.initiator.clone(),
+                refusal.from.clone(),
+                refusal.target.clone(),
+                format!("{} (status {})", refusal.reason, refusal.status),
+            ]
+        })
+        .collect();
+    table(
+        &["AT", "CODE", "INITIATOR", "FROM", "TARGET", "REASON"],
+        &rows,
+    )
+}
+
+fn page(session: &SessionFacts) -> String {
+    let keys: Vec<String> = session
+        .keys
+        .iter()
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    properties(&[
+        ("session", session.id.to_string()),
+        ("host", session.host.clone()),
+        ("initiator", session.initiator.clone()),
+        (
+            "target",
+            session
+                .target
+                .clone()
+                .unwrap_or_else(|| "(discovery)".to_owned()),
+        ),
+        ("from", session.from.clone()),
+        ("portal", session.portal.clone()),
+        ("core", session.core.to_string()),
+        ("since", session.since.clone()),
+        ("bytes in", rounded(session.bytes_in)),
+        ("bytes out", rounded(session.bytes_out)),
+        ("in flight", session.in_flight.to_string()),
+        ("negotiated", keys.join("\n")),
+    ])
+}

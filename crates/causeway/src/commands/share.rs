@@ -1,0 +1,139 @@
+//! `causeway share ...`: the one-step way, and how to connect.
+
+use super::Context;
+use super::lun::spec;
+use crate::cli::{LunFields, ShareVerb};
+use crate::client::segment;
+use crate::connect::{Export, blocks};
+use crate::output::print;
+use control::name::normal_iscsi_name;
+use control::objects::{GrantSpec, HostSpec, ObjectSet, TargetSpec};
+use control::problem::Problem;
+use control::view::{GrantView, HostView, LunView, TargetView};
+use hyper::Method;
+
+pub(super) fn run(context: &Context<'_>, verb: &ShareVerb) -> Result<(), Problem> {
+    match verb {
+        ShareVerb::Create {
+            name,
+            fields,
+            hosts,
+            target,
+        } => {
+            let set = wanted(
+                context,
+                name,
+                fields,
+                hosts,
+                target.as_deref().unwrap_or(name),
+            )?;
+            context.change(Method::POST, "/api/v1/objects", &set)?;
+            if context.is_dry_run() || context.output.is_json() {
+                return Ok(());
+            }
+            print("\n");
+            show(context, name)
+        }
+        ShareVerb::Show { name } => show(context, name),
+    }
+}
+
+fn wanted(
+    context: &Context<'_>,
+    name: &str,
+    fields: &LunFields,
+    hosts: &[String],
+    target: &str,
+) -> Result<ObjectSet, Problem> {
+    let known_hosts: Vec<HostView> = context.client.get("/api/v1/hosts")?;
+    let known_targets: Vec<TargetView> = context.client.get("/api/v1/targets")?;
+    let mut set = ObjectSet {
+        lun: vec![spec(name, fields)?],
+        ..ObjectSet::default()
+    };
+    if known_targets.iter().all(|known| known.name != target) {
+        set.target.push(TargetSpec {
+            name: target.to_owned(),
+            iqn: None,
+            portal_group: None,
+        });
+    }
+    for host in hosts {
+        let host = match normal_iscsi_name(host) {
+            Err(_) => host.clone(),
+            Ok(iqn) => {
+                let owner = known_hosts.iter().find(|known| known.iqn.contains(&iqn));
+                owner.map_or_else(
+                    || new_host(&mut set, &known_hosts, &iqn),
+                    |owner| owner.name.clone(),
+                )
+            }
+        };
+        set.grant.push(GrantSpec {
+            host,
+            lun: name.to_owned(),
+            target: Some(target.to_owned()),
+            lun_id: None,
+            read_only: false,
+        });
+    }
+    Ok(set)
+}
+
+/// A host for an initiator that has none, named after what its iSCSI name ends with.
+fn new_host(set: &mut ObjectSet, known: &[HostView], iqn: &str) -> String {
+    let tail = iqn.rsplit([':', '.']).next().unwrap_or(iqn);
+    let mut name: String = tail
+        .chars()
+        .filter(|c| c.is_ascii_alphanumeric() || *c == '-')
+        .skip_while(|c| *c == '-')
+        .take(40)
+        .collect();
+    if name.is_empty() {
+        "host".clone_into(&mut name);
+    }
+    let base = name.clone();
+    let mut number = 1;
+    while known.iter().any(|host| host.name == name)
+        || set.host.iter().any(|host| host.name == name)
+    {
+        number += 1;
+        name = format!("{base}-{number}");
+    }
+    set.host.push(HostSpec {
+        name: name.clone(),
+        iqn: vec![iqn.to_owned()],
+        chap: None,
+    });
+    name
+}
+
+fn show(context: &Context<'_>, name: &str) -> Result<(), Problem> {
+    let lun: LunView = context
+        .client
+        .get(&format!("/api/v1/luns/{}", segment(name)))?;
+    let grants: Vec<GrantView> = context.client.get("/api/v1/grants")?;
+    let hosts: Vec<HostView> = context.client.get("/api/v1/hosts")?;
+    let targets: Vec<TargetView> = context.client.get("/api/v1/targets")?;
+    let mut exports = Vec::new();
+    for grant in grants.iter().filter(|grant| grant.lun == name) {
+        let target = targets.iter().find(|target| target.name == grant.target);
+        let host = hosts.iter().find(|host| host.name == grant.host);
+        if let (Some(target), Some(host)) = (target, host) {
+            exports.push(Export {
+                lun: &lun,
+                grant,
+                target,
+                host,
+            });
+        }
+    }
+    if exports.is_empty() {
+        print(&format!(
+            "nobody may use LUN {name} yet: causeway grant create HOST {name}\n"
+        ));
+        return Ok(());
+    }
+    print(&blocks(&exports));
+    Ok(())
+}

@@ -1,0 +1,256 @@
+//! Ready-to-paste blocks that connect a client to a LUN.
+
+use control::view::{GrantView, HostView, LunView, TargetView};
+use std::fmt::Write as _;
+
+/// One LUN as one host sees it.
+pub(crate) struct Export<'a> {
+    pub(crate) lun: &'a LunView,
+    pub(crate) grant: &'a GrantView,
+    pub(crate) target: &'a TargetView,
+    pub(crate) host: &'a HostView,
+}
+
+/// An address as `HOST` and `PORT`.
+struct Portal {
+    host: String,
+    port: String,
+}
+
+impl Portal {
+    /// Brackets stay around IPv6 addresses.
+    fn both(&self) -> String {
+        format!("{}:{}", self.host, self.port)
+    }
+
+    /// As Windows and ESXi take it: without brackets.
+    fn bare(&self) -> &str {
+        self.host.trim_start_matches('[').trim_end_matches(']')
+    }
+}
+
+impl Export<'_> {
+    fn portals(&self) -> Vec<Portal> {
+        let portal = |address: &String| {
+            let (host, port) = address.rsplit_once(':')?;
+            // Where the node listens at every address, only its administrator knows which to use.
+            let wildcard = matches!(host, "0.0.0.0" | "[::]");
+            let host = if wildcard { "SAN-ADDRESS" } else { host };
+            Some(Portal {
+                host: host.to_owned(),
+                port: port.to_owned(),
+            })
+        };
+        self.target.portals.iter().filter_map(portal).collect()
+    }
+
+    fn has_chap(&self) -> bool {
+        self.host.chap.is_some()
+    }
+
+    fn chap_user(&self) -> &str {
+        self.host
+            .chap
+            .as_ref()
+            .map_or("", |chap| chap.user.as_str())
+    }
+}
+
+/// One block per kind of client, for each host.
+pub(crate) fn blocks(exports: &[Export<'_>]) -> String {
+    let mut out = String::new();
+    for export in exports {
+        let portals = export.portals();
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            out,
+            "=== LUN {} for host {}: target {}, number {} ===",
+            export.lun.name, export.host.name, export.target.iqn, export.grant.lun_id
+        );
+        if portals.is_empty() {
+            let _ = writeln!(
+                out,
+                "The target's portal group does not listen now: causeway status"
+            );
+            continue;
+        }
+        for block in [linux, windows, esxi, proxmox, qemu] {
+            out.push('\n');
+            out.push_str(&block(export, &portals));
+        }
+        out.push('\n');
+    }
+    out
+}
+
+fn linux(export: &Export<'_>, portals: &[Portal]) -> String {
+    let iqn = &export.target.iqn;
+    let mut out = String::from("# --- Linux (open-iscsi, multipath-tools) ---\n");
+    let initiators = export.host.iqn.join(" or ");
+    if export.host.iqn.iter().all(|iqn| iqn != "*") {
+        let _ = writeln!(
+            out,
+            "# /etc/iscsi/initiatorname.iscsi must say: InitiatorName={initiators}"
+        );
+    }
+    if export.has_chap() {
+        let user = export.chap_user();
+        let _ = writeln!(
+            out,
+            "# in /etc/iscsi/iscsid.conf, for discovery.sendtargets.auth and node.session.auth:"
+        );
+        let _ = writeln!(
+            out,
+            "#   authmethod = CHAP, username = {user}, password = the host's secret"
+        );
+    }
+    for portal in portals {
+        let _ = writeln!(
+            out,
+            "iscsiadm -m discovery -t sendtargets -p {}",
+            portal.both()
+        );
+    }
+    let _ = writeln!(out, "iscsiadm -m node -T {iqn} --login");
+    let _ = writeln!(
+        out,
+        "iscsiadm -m node -T {iqn} -o update -n node.startup -v automatic"
+    );
+    let _ = writeln!(out, "# the disk: /dev/disk/by-id/wwn-0x{}", export.lun.naa);
+    let _ = writeln!(out, "# /etc/multipath.conf:");
+    let _ = writeln!(
+        out,
+        "devices {{\n    device {{\n        vendor \"CAUSEWAY\"\n        product \".*\"\n        \
+         path_grouping_policy \"group_by_prio\"\n        prio \"alua\"\n        \
+         path_checker \"tur\"\n        failback \"immediate\"\n        no_path_retry 12\n    }}\n}}"
+    );
+    out
+}
+
+fn windows(export: &Export<'_>, portals: &[Portal]) -> String {
+    let iqn = &export.target.iqn;
+    let mut out = String::from("# --- Windows (PowerShell as administrator) ---\n");
+    out.push_str("Set-Service MSiSCSI -StartupType Automatic; Start-Service MSiSCSI\n");
+    out.push_str("# several paths need MPIO, once per machine, with a restart:\n");
+    out.push_str(
+        "Install-WindowsFeature Multipath-IO\nEnable-MSDSMAutomaticClaim -BusType iSCSI\n",
+    );
+    let chap = if export.has_chap() {
+        let user = export.chap_user();
+        let _ = writeln!(out, "$secret = Read-Host 'CHAP secret of {user}'");
+        format!(" -AuthenticationType ONEWAYCHAP -ChapUsername '{user}' -ChapSecret $secret")
+    } else {
+        String::new()
+    };
+    for portal in portals {
+        let (address, port) = (portal.bare(), &portal.port);
+        let _ = writeln!(
+            out,
+            "New-IscsiTargetPortal -TargetPortalAddress {address} -TargetPortalPortNumber {port}{chap}"
+        );
+    }
+    for portal in portals {
+        let (address, port) = (portal.bare(), &portal.port);
+        let _ = writeln!(
+            out,
+            "Connect-IscsiTarget -NodeAddress {iqn} -TargetPortalAddress {address} \
+             -TargetPortalPortNumber {port} -IsPersistent $true -IsMultipathEnabled $true{chap}"
+        );
+    }
+    let _ = writeln!(
+        out,
+        "Get-Disk | Where-Object SerialNumber -match '{}'",
+        export.lun.serial
+    );
+    out
+}
+
+fn esxi(export: &Export<'_>, portals: &[Portal]) -> String {
+    let mut out = String::from("# --- VMware ESXi (shell) ---\n");
+    out.push_str("esxcli iscsi software set --enabled=true\n");
+    out.push_str("ADAPTER=$(esxcli iscsi adapter list | awk '/iscsi_vmk/ {print $1}')\n");
+    if export.has_chap() {
+        let user = export.chap_user();
+        let _ = writeln!(
+            out,
+            "esxcli iscsi adapter auth chap set --adapter=$ADAPTER --direction=uni --level=required \
+             --authname={user} --secret='THE SECRET'"
+        );
+    }
+    for portal in portals {
+        let _ = writeln!(
+            out,
+            "esxcli iscsi adapter discovery sendtarget add --adapter=$ADAPTER --address={}",
+            portal.both()
+        );
+    }
+    out.push_str("esxcli storage core adapter rescan --adapter=$ADAPTER\n");
+    let naa = &export.lun.naa;
+    let _ = writeln!(
+        out,
+        "esxcli storage nmp device set --device=naa.{naa} --psp=VMW_PSP_RR"
+    );
+    out
+}
+
+fn proxmox(export: &Export<'_>, portals: &[Portal]) -> String {
+    let mut out = String::from("# --- Proxmox VE ---\n");
+    let Some(first) = portals.first() else {
+        return out;
+    };
+    let (name, iqn) = (&export.target.name, &export.target.iqn);
+    let id = format!(
+        "causeway-{}",
+        name.to_ascii_lowercase().replace(['_', '.'], "-")
+    );
+    let portal = if first.port == "3260" {
+        first.host.clone()
+    } else {
+        first.both()
+    };
+    let _ = writeln!(
+        out,
+        "pvesm add iscsi {id} --portal {portal} --target {iqn} --content none"
+    );
+    let _ = writeln!(out, "# or in /etc/pve/storage.cfg:");
+    let _ = writeln!(
+        out,
+        "iscsi: {id}\n        portal {portal}\n        target {iqn}\n        content none"
+    );
+    if export.has_chap() {
+        out.push_str(
+            "# CHAP: set it in /etc/iscsi/iscsid.conf on every node first, as for Linux\n",
+        );
+    }
+    if portals.len() > 1 {
+        out.push_str("# several paths: multipath-tools on every node, as for Linux\n");
+    }
+    out
+}
+
+fn qemu(export: &Export<'_>, portals: &[Portal]) -> String {
+    let mut out = String::from("# --- QEMU (without any set-up on the host) ---\n");
+    let Some(first) = portals.first() else {
+        return out;
+    };
+    let (iqn, id, at) = (&export.target.iqn, export.grant.lun_id, first.both());
+    let initiator = export.host.iqn.iter().find(|iqn| *iqn != "*");
+    let initiator = initiator.map_or_else(String::new, |iqn| format!(",initiator-name={iqn}"));
+    let chap = if export.has_chap() {
+        let user = export.chap_user();
+        out.push_str("# -object secret,id=chap,file=SECRET-FILE\n");
+        format!(",user={user},password-secret=chap")
+    } else {
+        String::new()
+    };
+    let _ = writeln!(
+        out,
+        "-drive driver=iscsi,transport=tcp,portal={at},target={iqn},lun={id}{initiator}{chap},if=none,id=disk0 \
+         -device scsi-block,drive=disk0"
+    );
+    let _ = writeln!(out, "# its URL: iscsi://{at}/{iqn}/{id}");
+    out
+}
+
+#[cfg(test)]
+mod test;

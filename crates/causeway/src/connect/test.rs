@@ -1,0 +1,89 @@
+use super::*;
+use control::size::Size;
+use control::view::ChapView;
+use std::collections::BTreeMap;
+
+fn page(portals: &[&str], chap: bool) -> String {
+    let lun = LunView {
+        name: "vm01".to_owned(),
+        state: "online".to_owned(),
+        reason: None,
+        size: Size::from_bytes(1 << 30).unwrap(),
+        block_size: 512,
+        physical_block_size: 512,
+        thin: true,
+        backing: "pool default".to_owned(),
+        naa: "602ca5e0123456789abcdef012345678".to_owned(),
+        serial: "0123456789abcdef".to_owned(),
+        allocated: None,
+        grants: Vec::new(),
+        in_flight: 0,
+        ops: BTreeMap::new(),
+    };
+    let grant = GrantView {
+        name: "esx01:t1:vm01".to_owned(),
+        host: "esx01".to_owned(),
+        target: "t1".to_owned(),
+        lun: "vm01".to_owned(),
+        lun_id: 3,
+        read_only: false,
+    };
+    let target = TargetView {
+        name: "t1".to_owned(),
+        iqn: "iqn.2026-11.io.causeway:t1".to_owned(),
+        portal_group: "default".to_owned(),
+        portals: portals.iter().map(|portal| (*portal).to_owned()).collect(),
+        sessions: 0,
+    };
+    let host = HostView {
+        name: "esx01".to_owned(),
+        iqn: vec!["iqn.1998-01.com.vmware:esx01".to_owned()],
+        chap: chap.then(|| ChapView {
+            user: "esx01".to_owned(),
+            mutual_user: None,
+        }),
+        sessions: 0,
+    };
+    blocks(&[Export {
+        lun: &lun,
+        grant: &grant,
+        target: &target,
+        host: &host,
+    }])
+}
+
+#[test]
+fn every_kind_of_client_gets_its_block_with_address_name_and_number() {
+    let text = page(&["10.0.0.1:3260", "[fd00::1]:3261"], false);
+    for line in [
+        "iscsiadm -m discovery -t sendtargets -p 10.0.0.1:3260",
+        "iscsiadm -m discovery -t sendtargets -p [fd00::1]:3261",
+        "iscsiadm -m node -T iqn.2026-11.io.causeway:t1 --login",
+        "New-IscsiTargetPortal -TargetPortalAddress fd00::1 -TargetPortalPortNumber 3261",
+        "Enable-MSDSMAutomaticClaim -BusType iSCSI",
+        "esxcli iscsi adapter discovery sendtarget add --adapter=$ADAPTER --address=10.0.0.1:3260",
+        "pvesm add iscsi causeway-t1 --portal 10.0.0.1 --target iqn.2026-11.io.causeway:t1 --content none",
+        "# its URL: iscsi://10.0.0.1:3260/iqn.2026-11.io.causeway:t1/3",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+    }
+    assert!(!text.to_lowercase().contains("chap"), "{text}");
+}
+
+#[test]
+fn chap_is_asked_for_and_never_printed() {
+    let text = page(&["10.0.0.1:3260"], true);
+    assert!(text.contains("-ChapSecret $secret"), "{text}");
+    assert!(text.contains("password-secret=chap"), "{text}");
+    assert!(text.contains("username = esx01"), "{text}");
+}
+
+#[test]
+fn a_wildcard_address_is_left_to_the_administrator() {
+    let text = page(&["0.0.0.0:3260"], false);
+    assert!(
+        text.contains("SAN-ADDRESS:3260") && !text.contains("0.0.0.0"),
+        "{text}"
+    );
+    assert!(page(&[], false).contains("does not listen now"));
+}

@@ -1,0 +1,249 @@
+//! `causeway serve`: the daemon's life from its configuration to its end.
+
+use control::api;
+use control::code::{Code, Exit};
+use control::config::{self, Config, Cores, Driver, LogFormat};
+use control::controller::{Controller, Handle};
+use control::engine::Engine;
+use control::node::Node;
+use control::problem::Problem;
+use control::secret::Secret;
+use env::CoreId;
+use env::real::{self, FilesMode, Runtime, RuntimeConfig};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use sd_notify::NotifyState;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+/// How often the runtime's notices are looked at and the watchdog is told that all is well.
+const TICK: Duration = Duration::from_secs(1);
+
+/// How long a stop may take before the rest is given up; systemd's own limit is longer.
+const STOP_TIME_MAX: Duration = Duration::from_secs(150);
+
+/// Runs the daemon until a signal ends it.
+pub(crate) fn run(file: &Path) -> Exit {
+    let config = match read(file) {
+        Ok(config) => config,
+        Err(problem) => {
+            eprintln!("{problem}");
+            return Exit::Usage;
+        }
+    };
+    start_log(config.log);
+    match serve(&config) {
+        Ok(()) => Exit::Done,
+        Err(problem) => {
+            eprintln!("{problem}");
+            problem.exit()
+        }
+    }
+}
+
+fn read(file: &Path) -> Result<Config, Problem> {
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        Problem::new(
+            Code::ConfigUnreadable,
+            format!("{}: {error}", file.display()),
+        )
+    })?;
+    config::parse(file, &text).map_err(|mistakes| {
+        let lines: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+        Problem::new(config::code_of(&mistakes), lines.join("\n  "))
+    })
+}
+
+fn start_log(format: LogFormat) {
+    let log = tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_ansi(false);
+    match format {
+        LogFormat::Text => log.with_target(false).init(),
+        LogFormat::Json => log.json().init(),
+    }
+}
+
+/// Every LUN takes a descriptor per core, and every session one.
+fn raise_descriptor_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    if let Err(error) = setrlimit(Resource::Nofile, wanted) {
+        tracing::warn!(
+            "the limit of open files stays at {:?}: {error}",
+            limit.current
+        );
+    }
+}
+
+fn start_runtime(config: &Config) -> Result<Runtime, Problem> {
+    let wanted = RuntimeConfig {
+        cores: match &config.cores {
+            Cores::Auto => real::Cores::Auto,
+            Cores::List(list) => real::Cores::List(list.clone()),
+        },
+        driver: match config.driver {
+            Driver::Auto => real::Driver::Auto,
+            Driver::Uring => real::Driver::Uring,
+            Driver::Poll => real::Driver::Poll,
+        },
+        files: if config.forget_unsynced {
+            FilesMode::ForgetUnsynced
+        } else {
+            FilesMode::Ordinary
+        },
+        ..RuntimeConfig::default()
+    };
+    Runtime::start(&wanted).map_err(|error| {
+        let key = if config.driver == Driver::Uring {
+            "runtime.driver"
+        } else {
+            "runtime.cores"
+        };
+        let detail = format!("{}: {error}", config.place(key));
+        Problem::new(Code::ConfigEnvironment, detail)
+    })
+}
+
+/// What the runtime has to say, for core 0 to read.
+type Notices = Arc<Mutex<Vec<String>>>;
+
+fn look_at_notices(runtime: &Runtime, notices: &Notices) {
+    let all: Vec<String> = runtime.notices().iter().map(ToString::to_string).collect();
+    let mut known = notices.lock().unwrap_or_else(PoisonError::into_inner);
+    for new in all.iter().skip(known.len()) {
+        tracing::warn!("{new}");
+    }
+    *known = all;
+}
+
+/// Starts the node on core 0.
+fn start_node(
+    runtime: &Runtime,
+    config: &Config,
+    notices: &Notices,
+) -> Result<(Handle, Secret), Problem> {
+    let (config, notices) = (config.clone(), Arc::clone(notices));
+    runtime.run(CoreId(0), move |core| {
+        Box::pin(async move {
+            let tell = move || {
+                notices
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .clone()
+            };
+            let node = Node::new(Rc::clone(&core), config.clone(), Box::new(tell));
+            let engine: Rc<dyn Engine> = Rc::new(node);
+            let state_dir = config.state_dir.clone();
+            let controller = Controller::start(Rc::clone(&core), config, engine).await?;
+            let token = api::load_token(&core, &state_dir).await?;
+            let (handle, serve) = Handle::new(controller);
+            core.spawn(serve);
+            Ok((handle, token))
+        })
+    })
+}
+
+fn serve(config: &Config) -> Result<(), Problem> {
+    raise_descriptor_limit();
+    // The signals are caught from here on, so that an early one is not lost.
+    let main = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let main = main.map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
+    let mut stop = main.block_on(async { Signals::new() })?;
+    let runtime = start_runtime(config)?;
+    let notices = Notices::default();
+    look_at_notices(&runtime, &notices);
+    let (handle, token) = start_node(&runtime, config, &notices)?;
+    let bound = api::bind(&config.api).map_err(|problem| {
+        let detail = format!("{}: {}", config.place("api.listen"), problem.detail);
+        Problem::new(problem.code, detail)
+    })?;
+    let addresses = bound.addresses.clone();
+    let server = api::Server::start(bound, handle.clone(), token)?;
+    main.block_on(async {
+        let shown = addresses.clone();
+        let told =
+            handle.call(move |controller| Box::pin(async move { controller.set_api(shown) }));
+        told.await?;
+        tracing::info!(
+            node = config.node_name,
+            api = addresses.join(" "),
+            "serving"
+        );
+        notify(&[NotifyState::Ready]);
+        watch(&runtime, &notices, &handle, &mut stop).await;
+        notify(&[NotifyState::Stopping]);
+        tracing::info!("stopping: what is in flight is answered first");
+        let ended = handle.call(|controller| Box::pin(async move { controller.stop().await }));
+        if timeout(STOP_TIME_MAX, ended).await.is_err() {
+            tracing::error!("not everything ended in time; the rest is given up");
+        }
+        Ok::<(), Problem>(())
+    })?;
+    server.stop();
+    for notice in runtime.shutdown() {
+        tracing::debug!("{notice}");
+    }
+    tracing::info!("stopped");
+    Ok(())
+}
+
+struct Signals {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Self, Problem> {
+        let catch =
+            |kind| signal(kind).map_err(|error| Problem::new(Code::Internal, error.to_string()));
+        Ok(Self {
+            terminate: catch(SignalKind::terminate())?,
+            interrupt: catch(SignalKind::interrupt())?,
+        })
+    }
+
+    async fn next(&mut self) {
+        let (terminate, interrupt) = (&mut self.terminate, &mut self.interrupt);
+        std::future::poll_fn(|cx| {
+            if terminate.poll_recv(cx).is_ready() || interrupt.poll_recv(cx).is_ready() {
+                return std::task::Poll::Ready(());
+            }
+            std::task::Poll::Pending
+        })
+        .await;
+    }
+}
+
+/// Until a signal: looks at notices, and tells the watchdog that core 0 answers.
+async fn watch(runtime: &Runtime, notices: &Notices, handle: &Handle, stop: &mut Signals) {
+    let mut ticks = interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        if timeout(TICK, stop.next()).await.is_ok() {
+            return;
+        }
+        ticks.tick().await;
+        look_at_notices(runtime, notices);
+        let alive = handle.call(|controller| Box::pin(async move { controller.generation() }));
+        match timeout(TICK * 5, alive).await {
+            Ok(Ok(_)) => notify(&[NotifyState::Watchdog]),
+            _ => tracing::error!("core 0 does not answer"),
+        }
+    }
+}
+
+/// Tells systemd, where it listens.
+fn notify(states: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(states) {
+        tracing::warn!("the service manager could not be told: {error}");
+    }
+}

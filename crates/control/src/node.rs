@@ -1,0 +1,339 @@
+//! The real engine: LUNs as logical units over volumes, exported by the iSCSI front.
+//!
+//! ```text
+//!   controller --prepare/adopt--> Node --> units   (a LUN: leaf, layers, logical unit)
+//!                                   |----> export  (what the front shows to whom)
+//!                                   '----> target::Server
+//! ```
+//!
+//! **Invariants.** I1: every LUN in service has a unit, online or not. I2: a new export is published after
+//! the units that it names are up and before those that it no longer names go down.
+
+mod export;
+mod facts;
+mod unit;
+
+use crate::code::Code;
+use crate::config::{Config, Listen};
+use crate::engine::{Engine, LunFacts, PoolFacts, PortalFacts, RefusalFacts, SessionFacts};
+use crate::objects::{Lun, Objects};
+use crate::plan::LunChanges;
+use crate::problem::Problem;
+use crate::state::make_dir;
+use env::{CoreHandle, LocalFuture};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+use target::{Server, SessionNumber};
+use unit::{Kept, Unit};
+use volume::OpenError;
+
+/// How long the start waits for the portals to listen.
+const LISTEN_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// How long sessions have to end by themselves when the daemon stops.
+const LOGOUT_GRACE: Duration = Duration::from_secs(3);
+
+/// How long a flush may take when the daemon stops.
+const FLUSH_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// The engine of a daemon. Cloning shares it.
+#[derive(Clone)]
+pub struct Node(Rc<Inner>);
+
+struct Inner {
+    core: CoreHandle,
+    config: Config,
+    notices: Box<dyn Fn() -> Vec<String>>,
+    server: RefCell<Option<Server>>,
+    /// By NAA identifier.
+    units: RefCell<BTreeMap<String, Rc<Unit>>>,
+    /// Memory of LUNs that were removed and not purged.
+    retired: RefCell<BTreeMap<String, Kept>>,
+    objects: RefCell<Rc<Objects>>,
+    next_unit: Cell<u64>,
+    exports: Cell<u64>,
+}
+
+impl Node {
+    /// The engine on core 0; `notices` tells what the runtime has to say.
+    #[must_use]
+    pub fn new(core: CoreHandle, config: Config, notices: Box<dyn Fn() -> Vec<String>>) -> Self {
+        Self(Rc::new(Inner {
+            core,
+            config,
+            notices,
+            server: RefCell::default(),
+            units: RefCell::default(),
+            retired: RefCell::default(),
+            objects: RefCell::default(),
+            next_unit: Cell::new(0),
+            exports: Cell::new(0),
+        }))
+    }
+}
+
+impl Inner {
+    async fn start(&self, objects: Rc<Objects>) -> Result<(), Problem> {
+        for (index, pool) in self.config.pools.iter().enumerate() {
+            let made = make_dir(&*self.core.files(), &pool.path).await;
+            made.map_err(|error| {
+                let place = self.config.place(&format!("pool[{index}].path"));
+                let detail = format!("{place}: {}: {error}", pool.path.display());
+                Problem::new(Code::ConfigEnvironment, detail).hint(
+                    "a pool is a directory that this user may write; a block device is named in the LUN: \
+                     backend = { block = \"/dev/...\" }",
+                )
+            })?;
+        }
+        for (name, lun) in &objects.luns {
+            let unit = self.bring_up(name, lun).await;
+            if let Some(reason) = unit.offline() {
+                tracing::error!(lun = name, code = %Code::LunOffline, "LUN is offline: {reason}");
+            }
+        }
+        let export = self.export(&objects);
+        *self.objects.borrow_mut() = objects;
+        *self.server.borrow_mut() = Some(Server::start(&self.core, export));
+        self.listening().await
+    }
+
+    /// Opens a LUN; where that fails the unit is there and offline.
+    async fn bring_up(&self, name: &str, lun: &Lun) -> Rc<Unit> {
+        let number = self.next_unit.get();
+        self.next_unit.set(number + 1);
+        let kept = self.retired.borrow_mut().remove(&lun.naa);
+        let unit = Rc::new(Unit::open(&self.core, &self.config, number, name, lun, kept).await);
+        self.units
+            .borrow_mut()
+            .insert(lun.naa.clone(), Rc::clone(&unit));
+        unit
+    }
+
+    /// Waits until every fixed address has been tried; fails where not one listens.
+    async fn listening(&self) -> Result<(), Problem> {
+        let groups = &self.config.portal_groups;
+        let is_fixed = |listen: &&Listen| matches!(listen, Listen::Address(_));
+        let fixed = groups
+            .iter()
+            .flat_map(|group| &group.listen)
+            .filter(is_fixed)
+            .count();
+        let until = self.core.now().after(LISTEN_TIME_MAX);
+        loop {
+            let portals = self
+                .server()
+                .map(|server| server.portals())
+                .unwrap_or_default();
+            if portals.iter().any(|portal| portal.error.is_none()) || fixed == 0 {
+                return Ok(());
+            }
+            if let Some(portal) = portals.first()
+                && (portals.len() >= fixed || self.core.now() > until)
+            {
+                let why = portal.error.clone().unwrap_or_default();
+                let place = self.config.place("portal_group[0].listen");
+                let detail = format!("{place}: {}: {why}", portal.address);
+                return Err(Problem::new(Code::ConfigEnvironment, detail));
+            }
+            if self.core.now() > until {
+                return Ok(());
+            }
+            let soon = self.core.now().after(Duration::from_millis(2));
+            self.core.sleep_until(soon).await;
+        }
+    }
+
+    fn server(&self) -> Option<Server> {
+        self.server.borrow().clone()
+    }
+
+    fn unit(&self, naa: &str) -> Option<Rc<Unit>> {
+        self.units.borrow().get(naa).cloned()
+    }
+
+    fn name_of(&self, lun: &Lun) -> String {
+        let objects = self.objects.borrow();
+        let known = objects.luns.iter().chain(&objects.removed);
+        let found = known.into_iter().find(|(_, known)| known.naa == lun.naa);
+        found.map_or_else(|| lun.naa.clone(), |(name, _)| name.clone())
+    }
+
+    async fn prepare(&self, changes: &LunChanges) -> Result<(), Problem> {
+        for lun in &changes.created {
+            unit::create(&self.core, &self.config, lun).await?;
+            self.open_now(lun).await?;
+        }
+        for lun in &changes.restored {
+            self.open_now(lun).await?;
+        }
+        for lun in &changes.resized {
+            if let Some(unit) = self.unit(&lun.naa) {
+                unit.grow(&self.core, lun.size).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn open_now(&self, lun: &Lun) -> Result<(), Problem> {
+        let unit = self.bring_up(&self.name_of(lun), lun).await;
+        match unit.offline() {
+            None => Ok(()),
+            Some(reason) => Err(Problem::new(Code::BackingFailed, reason)),
+        }
+    }
+
+    async fn abandon(&self, changes: &LunChanges) {
+        for lun in changes.created.iter().chain(&changes.restored) {
+            self.take_down(lun).await;
+        }
+        for lun in &changes.created {
+            if let Err(problem) = unit::destroy(&self.core, &self.config, lun).await {
+                tracing::warn!("an unused file is left behind: {}", problem.detail);
+            }
+        }
+    }
+
+    async fn take_down(&self, lun: &Lun) {
+        let unit = self.units.borrow_mut().remove(&lun.naa);
+        if let Some(unit) = unit {
+            if let Some(kept) = unit.keep_memory() {
+                self.retired.borrow_mut().insert(lun.naa.clone(), kept);
+            }
+            unit.stop(&self.core).await;
+        }
+    }
+
+    async fn adopt(&self, objects: Rc<Objects>, changes: &LunChanges) -> Result<(), Problem> {
+        *self.objects.borrow_mut() = Rc::clone(&objects);
+        let mut failed = Vec::new();
+        for lun in &changes.resized {
+            if let Some(unit) = self.unit(&lun.naa)
+                && let Err(error) = unit.resize(&self.core, lun.size).await
+            {
+                failed.push(format!("LUN {}: {error}", self.name_of(lun)));
+            }
+        }
+        let export = self.export(&objects);
+        let server = self.server();
+        if let Some(server) = server {
+            server.publish(&self.core, export).await;
+        }
+        for lun in changes.retired.iter().chain(&changes.purged) {
+            self.take_down(lun).await;
+        }
+        for lun in &changes.purged {
+            self.retired.borrow_mut().remove(&lun.naa);
+            if let Err(problem) = unit::destroy(&self.core, &self.config, lun).await {
+                failed.push(problem.detail.clone());
+            }
+        }
+        if failed.is_empty() {
+            return Ok(());
+        }
+        Err(Problem::new(Code::PartlyDone, failed.join("; ")))
+    }
+
+    async fn stop(&self) {
+        let server = self.server.borrow_mut().take();
+        if let Some(server) = server {
+            server.stop(&self.core, LOGOUT_GRACE).await;
+        }
+        let units: Vec<Rc<Unit>> = self.units.borrow().values().cloned().collect();
+        let until = self.core.now().after(FLUSH_TIME_MAX);
+        for unit in units {
+            unit.flush(&self.core, until).await;
+            unit.stop(&self.core).await;
+        }
+    }
+}
+
+/// A future that keeps the engine alive.
+fn shared<T: 'static, F: Future<Output = T> + 'static>(
+    node: &Node,
+    run: impl FnOnce(Rc<Inner>) -> F,
+) -> LocalFuture<T> {
+    Box::pin(run(Rc::clone(&node.0)))
+}
+
+impl Engine for Node {
+    fn start(&self, objects: Rc<Objects>) -> LocalFuture<Result<(), Problem>> {
+        shared(self, |node| async move { node.start(objects).await })
+    }
+
+    fn prepare(&self, changes: Rc<LunChanges>) -> LocalFuture<Result<(), Problem>> {
+        shared(self, |node| async move {
+            let prepared = node.prepare(&changes).await;
+            if prepared.is_err() {
+                node.abandon(&changes).await;
+            }
+            prepared
+        })
+    }
+
+    fn abandon(&self, changes: Rc<LunChanges>) -> LocalFuture<()> {
+        shared(self, |node| async move { node.abandon(&changes).await })
+    }
+
+    fn adopt(
+        &self,
+        objects: Rc<Objects>,
+        changes: Rc<LunChanges>,
+    ) -> LocalFuture<Result<(), Problem>> {
+        shared(
+            self,
+            |node| async move { node.adopt(objects, &changes).await },
+        )
+    }
+
+    fn stop(&self) -> LocalFuture<()> {
+        shared(self, |node| async move { node.stop().await })
+    }
+
+    fn luns(&self) -> LocalFuture<BTreeMap<String, LunFacts>> {
+        shared(self, |node| async move { facts::luns(&node).await })
+    }
+
+    fn sessions(&self) -> LocalFuture<Vec<SessionFacts>> {
+        shared(self, |node| async move { facts::sessions(&node).await })
+    }
+
+    fn drop_session(&self, id: u64) -> LocalFuture<bool> {
+        shared(self, |node| async move {
+            match node.server() {
+                Some(server) => server.drop_session(&node.core, SessionNumber(id)).await,
+                None => false,
+            }
+        })
+    }
+
+    fn refusals(&self) -> LocalFuture<Vec<RefusalFacts>> {
+        shared(self, |node| async move { facts::refusals(&node) })
+    }
+
+    fn portals(&self) -> LocalFuture<Vec<PortalFacts>> {
+        shared(self, |node| async move { facts::portals(&node) })
+    }
+
+    fn pools(&self) -> LocalFuture<Vec<PoolFacts>> {
+        shared(self, |node| async move { facts::pools(&node).await })
+    }
+
+    fn notices(&self) -> Vec<String> {
+        let mut notices = (self.0.notices)();
+        notices.extend(export::missing_groups(&self.0));
+        notices
+    }
+
+    fn logins(&self) -> LocalFuture<BTreeMap<String, u64>> {
+        // The front keeps the last refusals, not totals.
+        Box::pin(std::future::ready(BTreeMap::new()))
+    }
+}
+
+/// An operator's problem as the API tells it.
+fn backing_failed(lun: &str, error: &OpenError) -> Problem {
+    let detail = format!("{lun}: {}", error.cause);
+    Problem::new(Code::BackingFailed, detail).hint(error.next_step.clone())
+}

@@ -1,0 +1,108 @@
+//! What the front shows to whom, made from the objects.
+
+use super::Inner;
+use crate::config;
+use crate::objects::{Host, Objects};
+use iscsi::chap::Secret;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use target::{Export, ExportedTarget, Grant, HostChap, Listen, PortalGroup, Settings};
+
+impl Inner {
+    /// The next export. Grants whose LUN has no unit are left out; there are none while I1 holds.
+    pub(super) fn export(&self, objects: &Objects) -> Export {
+        self.exports.set(self.exports.get() + 1);
+        let hosts: BTreeMap<&str, Arc<target::Host>> = objects
+            .hosts
+            .iter()
+            .map(|(name, host)| (name.as_str(), Arc::new(exported_host(name, host))))
+            .collect();
+        let units = self.units.borrow();
+        let mut grants: BTreeMap<&str, Vec<Grant>> = BTreeMap::new();
+        for (key, grant) in &objects.grants {
+            let unit = objects
+                .luns
+                .get(&key.lun)
+                .and_then(|lun| units.get(&lun.naa));
+            if let (Some(unit), Some(host)) = (unit, hosts.get(key.host.as_str())) {
+                grants.entry(&key.target).or_default().push(Grant {
+                    host: Arc::clone(host),
+                    lun: grant.lun_id,
+                    unit: unit.id,
+                    read_only: grant.read_only,
+                });
+            }
+        }
+        let targets = objects.targets.iter().filter_map(|(name, target)| {
+            let groups = &self.config.portal_groups;
+            let group = groups
+                .iter()
+                .find(|group| group.name == target.portal_group)?;
+            Some(Arc::new(ExportedTarget {
+                name: target.iqn.clone(),
+                alias: Some(name.clone()),
+                portal_group_tag: group.tag,
+                relative_port: target.relative_port,
+                grants: grants.remove(name.as_str()).unwrap_or_default(),
+                redirect: None,
+                maintenance: false,
+            }))
+        });
+        Export {
+            generation: self.exports.get(),
+            targets: targets.collect(),
+            portal_groups: self
+                .config
+                .portal_groups
+                .iter()
+                .map(exported_group)
+                .collect(),
+            settings: Settings::default(),
+        }
+    }
+}
+
+/// Targets that cannot be reached because node.toml has lost their portal group.
+pub(super) fn missing_groups(node: &Inner) -> Vec<String> {
+    let groups = &node.config.portal_groups;
+    let objects = node.objects.borrow();
+    let lost = objects
+        .targets
+        .iter()
+        .filter(|(_, target)| groups.iter().all(|group| group.name != target.portal_group));
+    lost.map(|(name, target)| {
+        let group = &target.portal_group;
+        format!("target {name} cannot be reached: node.toml has no portal group \"{group}\"")
+    })
+    .collect()
+}
+
+fn exported_host(name: &str, host: &Host) -> target::Host {
+    target::Host {
+        name: name.to_owned(),
+        initiators: host.iqn.clone(),
+        chap: host.chap.as_ref().map(|chap| HostChap {
+            user: chap.user.clone(),
+            secret: Secret::new(chap.secret.reveal()),
+            mutual: chap
+                .mutual
+                .as_ref()
+                .map(|mutual| (mutual.user.clone(), Secret::new(mutual.secret.reveal()))),
+        }),
+    }
+}
+
+fn exported_group(group: &config::PortalGroup) -> PortalGroup {
+    let listen = |listen: &config::Listen| match listen {
+        config::Listen::Address(address) => Listen::Address(*address),
+        config::Listen::Interface { name, port } => Listen::Interface {
+            name: name.clone(),
+            port: *port,
+        },
+    };
+    PortalGroup {
+        name: group.name.clone(),
+        tag: group.tag,
+        listens: group.listen.iter().map(listen).collect(),
+    }
+}

@@ -1,0 +1,254 @@
+//! How the node is: what the front, the units and the pools tell, in the API's words.
+
+use super::Inner;
+use super::unit::Unit;
+use crate::code::Code;
+use crate::engine::{
+    LATENCY_BOUNDS_US, LunFacts, LunState, OpFacts, PoolFacts, PortalFacts, RefusalFacts,
+    SessionFacts,
+};
+use crate::time::rfc3339;
+use iscsi::Parameters;
+use layers::{Counters, Histogram, OpKind};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use target::{RefusedLogin, SessionInfo};
+
+pub(super) async fn luns(node: &Inner) -> BTreeMap<String, LunFacts> {
+    let units: Vec<(String, Rc<Unit>)> = {
+        let units = node.units.borrow();
+        units
+            .iter()
+            .map(|(naa, unit)| (naa.clone(), Rc::clone(unit)))
+            .collect()
+    };
+    let mut out = BTreeMap::new();
+    for (naa, unit) in units {
+        let counters = unit.meter.read(&node.core).await;
+        out.insert(naa, lun(&unit, &counters));
+    }
+    out
+}
+
+fn lun(unit: &Unit, counters: &Counters) -> LunFacts {
+    let state = match unit.offline() {
+        Some(reason) => LunState::Offline(reason),
+        None if unit.is_broken() => LunState::Offline(
+            "a sync failed, so nothing is known of what was not synced before; \
+             look at the disk, then restart the daemon"
+                .to_owned(),
+        ),
+        None => LunState::Online,
+    };
+    let mut ops: BTreeMap<String, OpFacts> = BTreeMap::new();
+    let mut in_flight = 0_u64;
+    for kind in OpKind::ALL {
+        let of_kind = counters.of(kind);
+        let ended = of_kind.done + of_kind.failed + of_kind.abandoned;
+        in_flight += of_kind.started.saturating_sub(ended);
+        let op = ops.entry(op_name(kind).to_owned()).or_default();
+        op.ops += of_kind.done + of_kind.failed;
+        op.bytes += of_kind.blocks.saturating_mul(unit.block_bytes);
+        op.latency_us_sum += of_kind.latency.sum_nanos / 1_000;
+        let buckets = rebinned(&of_kind.latency);
+        if op.latency_buckets.is_empty() {
+            op.latency_buckets = buckets;
+        } else {
+            op.latency_buckets
+                .iter_mut()
+                .zip(buckets)
+                .for_each(|(all, of)| *all += of);
+        }
+    }
+    LunFacts {
+        state,
+        ops,
+        in_flight,
+        statuses: BTreeMap::new(),
+        allocated: unit.allocated(),
+    }
+}
+
+fn op_name(kind: OpKind) -> &'static str {
+    match kind {
+        OpKind::Read => "read",
+        OpKind::Write => "write",
+        OpKind::WriteZeroes => "write_same",
+        OpKind::Discard => "unmap",
+        OpKind::CompareAndWrite => "caw",
+        OpKind::Extents => "other",
+        OpKind::Flush => "flush",
+    }
+}
+
+/// The meter's buckets put together to ours, whose bounds are among the meter's.
+fn rebinned(histogram: &Histogram) -> Vec<u64> {
+    let mut out = vec![0; LATENCY_BOUNDS_US.len() + 1];
+    for (bucket, count) in histogram.buckets.iter().enumerate() {
+        let at = Histogram::bound(bucket).map_or(LATENCY_BOUNDS_US.len(), |bound| {
+            let fits = |ours: &u64| bound.as_micros() <= u128::from(*ours);
+            LATENCY_BOUNDS_US
+                .iter()
+                .position(fits)
+                .unwrap_or(LATENCY_BOUNDS_US.len())
+        });
+        out[at] += count;
+    }
+    out
+}
+
+pub(super) async fn sessions(node: &Inner) -> Vec<SessionFacts> {
+    let Some(server) = node.server() else {
+        return Vec::new();
+    };
+    let sessions = server.sessions(&node.core).await;
+    sessions.iter().map(|info| session(node, info)).collect()
+}
+
+fn session(node: &Inner, info: &SessionInfo) -> SessionFacts {
+    let objects = node.objects.borrow();
+    let target = info.target.as_ref().map(|iqn| {
+        let found = objects
+            .targets
+            .iter()
+            .find(|(_, target)| target.iqn.eq_ignore_ascii_case(iqn));
+        found.map_or_else(|| iqn.clone(), |(name, _)| name.clone())
+    });
+    // The name that it had at login may have changed since.
+    let known = info
+        .host
+        .clone()
+        .filter(|host| objects.hosts.contains_key(host));
+    let host = known.or_else(|| {
+        let initiator = info.initiator.to_ascii_lowercase();
+        objects.host_of(&initiator).map(ToOwned::to_owned)
+    });
+    let mut keys = negotiated(&info.parameters);
+    keys.insert("ISID".to_owned(), info.isid.clone());
+    keys.insert("TSIH".to_owned(), info.tsih.to_string());
+    if let Some(user) = &info.chap_user {
+        let mutual = if info.mutual_chap { ", mutual" } else { "" };
+        keys.insert(
+            "AuthMethod".to_owned(),
+            format!("CHAP (user {user}{mutual})"),
+        );
+    }
+    SessionFacts {
+        id: info.number.0,
+        host: host.unwrap_or_default(),
+        initiator: info.initiator.clone(),
+        target,
+        from: info.peer.to_string(),
+        portal: info.portal.to_string(),
+        core: info.core.0,
+        since: rfc3339(info.since),
+        bytes_in: info.bytes_written,
+        bytes_out: info.bytes_read,
+        in_flight: info.in_progress,
+        keys,
+    }
+}
+
+/// The standard's names with their results.
+fn negotiated(parameters: &Parameters) -> BTreeMap<String, String> {
+    let digest = |on: bool| if on { "CRC32C" } else { "None" }.to_owned();
+    let yes = |on: bool| if on { "Yes" } else { "No" }.to_owned();
+    let number = |value: u32| value.to_string();
+    let keys = [
+        ("HeaderDigest", digest(parameters.header_digest)),
+        ("DataDigest", digest(parameters.data_digest)),
+        (
+            "MaxRecvDataSegmentLength(target)",
+            number(parameters.own_max_recv_data_segment_length),
+        ),
+        (
+            "MaxRecvDataSegmentLength(initiator)",
+            number(parameters.peer_max_recv_data_segment_length),
+        ),
+        ("MaxBurstLength", number(parameters.max_burst_length)),
+        ("FirstBurstLength", number(parameters.first_burst_length)),
+        ("InitialR2T", yes(parameters.initial_r2t)),
+        ("ImmediateData", yes(parameters.immediate_data)),
+        (
+            "MaxOutstandingR2T",
+            number(parameters.max_outstanding_r2t.into()),
+        ),
+        ("DataPDUInOrder", yes(parameters.data_pdu_in_order)),
+        (
+            "DataSequenceInOrder",
+            yes(parameters.data_sequence_in_order),
+        ),
+        (
+            "DefaultTime2Wait",
+            number(parameters.default_time2wait.into()),
+        ),
+        (
+            "DefaultTime2Retain",
+            number(parameters.default_time2retain.into()),
+        ),
+        ("MaxConnections", number(parameters.max_connections.into())),
+        (
+            "ErrorRecoveryLevel",
+            number(parameters.error_recovery_level.into()),
+        ),
+    ];
+    keys.into_iter()
+        .map(|(key, value)| (key.to_owned(), value))
+        .collect()
+}
+
+pub(super) fn refusals(node: &Inner) -> Vec<RefusalFacts> {
+    let server = node.server();
+    let list = server
+        .map(|server| server.refusals().list())
+        .unwrap_or_default();
+    list.iter().map(refusal).collect()
+}
+
+fn refusal(refused: &RefusedLogin) -> RefusalFacts {
+    // Such as `0201h authentication failure`.
+    let status: String = refused.status.chars().take(4).collect();
+    let part = |from: usize| u8::from_str_radix(status.get(from..from + 2).unwrap_or("0"), 16);
+    let code = match (part(0), part(2)) {
+        (Ok(class), Ok(detail)) => Code::of_login_status(class, detail),
+        _ => Code::LoginProtocol,
+    };
+    RefusalFacts {
+        at: rfc3339(refused.at),
+        initiator: refused.initiator.clone().unwrap_or_default(),
+        from: refused.peer.to_string(),
+        target: refused.target.clone().unwrap_or_default(),
+        portal: String::new(),
+        code,
+        status,
+        reason: refused.reason.clone(),
+    }
+}
+
+pub(super) fn portals(node: &Inner) -> Vec<PortalFacts> {
+    let server = node.server();
+    let portals = server.map(|server| server.portals()).unwrap_or_default();
+    let facts = portals.into_iter().map(|portal| PortalFacts {
+        group: portal.portal_group,
+        tag: portal.portal_group_tag,
+        address: portal.address.to_string(),
+        interface: None,
+        problem: portal.error,
+    });
+    facts.collect()
+}
+
+pub(super) async fn pools(node: &Inner) -> Vec<PoolFacts> {
+    let mut out = Vec::new();
+    for pool in &node.config.pools {
+        let space = node.core.files().space(&pool.path).await;
+        out.push(PoolFacts {
+            name: pool.name.clone(),
+            path: pool.path.display().to_string(),
+            total: space.as_ref().map_or(0, |space| space.total),
+            available: space.as_ref().map_or(0, |space| space.available),
+            problem: space.err().map(|error| error.to_string()),
+        });
+    }
+    out
+}

@@ -1,0 +1,387 @@
+//! One LUN in service: leaf, layers, logical unit.
+//!
+//! ```text
+//!   LogicalUnit -> Checked -> Meter -> StableWrite -> Emulate -> Clip -> leaf
+//! ```
+//!
+//! The clip gives the LUN its stored size where its file or device is larger: a device never fits exactly,
+//! and a file is longer for a moment while the LUN grows.
+
+use super::backing_failed;
+use crate::code::Code;
+use crate::config::Config;
+use crate::objects::{Backing, Lun};
+use crate::problem::Problem;
+use crate::size::Size;
+use backends::{DiskVolume, FileSpec, MemoryVolume, Provisioning};
+use env::{CoreHandle, CoreId, durable};
+use layers::{Checked, Emulate, Meter, StableWrite, Wrap, over};
+use logical_unit::{DirectoryStore, Identity, LogicalUnit, UnitConfig, UnitId, UnitStore};
+use std::future::poll_fn;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
+use units::{BlockCount, BlockSize, ByteCount, Now};
+use volume::{Fences, Io, Lane, Op, OpenError, Origin, Shape, Volume};
+
+/// The file of a LUN in a pool.
+pub(super) fn file_of(config: &Config, lun: &Lun) -> Option<PathBuf> {
+    let Backing::Pool(pool) = &lun.backing else {
+        return None;
+    };
+    let pool = config.pools.iter().find(|known| known.name == *pool)?;
+    Some(pool.path.join(format!("{}.lun", lun.naa)))
+}
+
+fn store(config: &Config) -> DirectoryStore {
+    DirectoryStore::new(config.state_dir.join("units"))
+}
+
+/// What holds the blocks.
+#[derive(Clone)]
+pub(super) enum Leaf {
+    Memory(Arc<MemoryVolume>),
+    Disk(Arc<DiskVolume>),
+}
+
+impl Leaf {
+    fn volume(&self) -> Arc<dyn Volume> {
+        match self {
+            Self::Memory(volume) => Arc::<MemoryVolume>::clone(volume),
+            Self::Disk(volume) => Arc::<DiskVolume>::clone(volume),
+        }
+    }
+}
+
+/// Memory that outlives its LUN's service, with the fences that it looks at.
+pub(super) struct Kept {
+    leaf: Leaf,
+    fences: Fences,
+}
+
+/// Shows so many blocks of the volume below, from its start.
+struct Clip(Arc<AtomicU64>);
+
+impl Wrap for Clip {
+    fn shape(&self, below: Shape) -> Shape {
+        let blocks = BlockCount(self.0.load(Ordering::Acquire));
+        Shape {
+            block_count: below.block_count.min(blocks),
+            ..below
+        }
+    }
+
+    fn lane(&self, _: &CoreHandle, below: Rc<dyn Lane>, _: Shape) -> Rc<dyn Lane> {
+        below
+    }
+}
+
+/// A LUN in service.
+pub(super) struct Unit {
+    pub(super) id: UnitId,
+    pub(super) meter: Meter,
+    pub(super) block_bytes: u64,
+    unit: Arc<LogicalUnit>,
+    leaf: Option<Leaf>,
+    volume: Option<Arc<dyn Volume>>,
+    blocks: Arc<AtomicU64>,
+    fences: Fences,
+    offline: Option<String>,
+}
+
+impl Unit {
+    /// Opens a LUN and brings it up on every core; where something fails it is offline and says why.
+    pub(super) async fn open(
+        core: &CoreHandle,
+        config: &Config,
+        number: u64,
+        name: &str,
+        lun: &Lun,
+        kept: Option<Kept>,
+    ) -> Self {
+        let block_size = block_size(lun);
+        let (id, meter) = (UnitId(number), Meter::new());
+        let fences = kept
+            .as_ref()
+            .map_or_else(LogicalUnit::fences_for, |kept| kept.fences.clone());
+        let blocks = Arc::new(AtomicU64::new(blocks(lun.size, block_size)));
+        let opened = match kept {
+            Some(kept) => Ok(kept.leaf),
+            None => open_leaf(core, config, lun, fences.clone()).await,
+        };
+        let volume = opened.as_ref().map(|leaf| {
+            let clipped = over(Clip(Arc::clone(&blocks)), leaf.volume());
+            let stable = over(StableWrite, over(Emulate, clipped));
+            over(Checked, over(meter, stable))
+        });
+        let unit = LogicalUnit::new(UnitConfig {
+            id,
+            // Spread over the cores, so that one busy unit's changes do not wait for another's.
+            home: CoreId(
+                u16::try_from(number % u64::from(core.core_count())).expect("below a u16"),
+            ),
+            identity: identity(name, lun),
+            fences: fences.clone(),
+            store: Arc::new(store(config)),
+        });
+        let started = unit
+            .start(core, volume.clone().map_err(OpenError::clone))
+            .await;
+        let offline = started
+            .err()
+            .map(|error| format!("{} ({})", error.cause, error.next_step));
+        Self {
+            id,
+            meter,
+            block_bytes: u64::from(lun.block_size),
+            unit,
+            volume: volume.ok(),
+            leaf: opened.ok(),
+            blocks,
+            fences,
+            offline,
+        }
+    }
+
+    /// Why it does not serve, where it does not.
+    pub(super) fn offline(&self) -> Option<String> {
+        self.offline.clone()
+    }
+
+    /// Memory that a removed LUN keeps until it is purged.
+    pub(super) fn keep_memory(&self) -> Option<Kept> {
+        let leaf = self.leaf.as_ref()?;
+        matches!(leaf, Leaf::Memory(_)).then(|| Kept {
+            leaf: leaf.clone(),
+            fences: self.fences.clone(),
+        })
+    }
+
+    /// Bytes that the leaf takes, where it knows without asking a disk.
+    pub(super) fn allocated(&self) -> Option<u64> {
+        match self.leaf.as_ref()? {
+            Leaf::Memory(volume) => Some(volume.allocated().0),
+            Leaf::Disk(_) => None,
+        }
+    }
+
+    /// A sync failed once: nothing is written any more until the LUN is opened anew.
+    pub(super) fn is_broken(&self) -> bool {
+        matches!(&self.leaf, Some(Leaf::Disk(volume)) if volume.is_broken())
+    }
+
+    /// Makes room for a larger size. Hosts see nothing of it yet.
+    pub(super) async fn grow(&self, core: &CoreHandle, size: Size) -> Result<(), Problem> {
+        let Some(Leaf::Disk(volume)) = &self.leaf else {
+            return Ok(());
+        };
+        let wanted = ByteCount(size.bytes());
+        if wanted <= volume.shape().byte_count() {
+            return Ok(());
+        }
+        let grown = volume.grow(core, wanted).await;
+        grown.map_err(|error| failed(&error, volume.path(), "grow"))?;
+        let has = volume.shape().byte_count();
+        if has >= wanted {
+            return Ok(());
+        }
+        let (path, has) = (volume.path().display(), has.0);
+        let detail = format!("{path} has {has} bytes, not {}", wanted.0);
+        Err(Problem::new(Code::BackingFailed, detail))
+    }
+
+    /// Brings the new size into force on every core, and cuts off what is too much.
+    pub(super) async fn resize(&self, core: &CoreHandle, size: Size) -> Result<(), String> {
+        let Some(leaf) = &self.leaf else {
+            return Ok(());
+        };
+        let block_size = leaf.volume().shape().block_size;
+        let wanted = BlockCount(blocks(size, block_size));
+        if let Leaf::Memory(volume) = leaf
+            && wanted > volume.shape().block_count
+        {
+            volume.resize(wanted);
+        }
+        self.blocks.store(wanted.0, Ordering::Release);
+        let adopted = self.unit.reshape(core).await;
+        adopted.map_err(|error| error.to_string())?;
+        let cut = match leaf {
+            Leaf::Memory(volume) if wanted < volume.shape().block_count => {
+                volume.resize(wanted);
+                Ok(())
+            }
+            Leaf::Disk(volume) if ByteCount(size.bytes()) < volume.shape().byte_count() => {
+                match volume.shrink(core, ByteCount(size.bytes())).await {
+                    // A device keeps its size; the clip hides the rest.
+                    Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(()),
+                    done => done.map(|_| ()),
+                }
+            }
+            Leaf::Memory(_) | Leaf::Disk(_) => Ok(()),
+        };
+        cut.map_err(|error| error.to_string())
+    }
+
+    /// Makes all that was acknowledged stable; gives up at `until`.
+    pub(super) async fn flush(&self, core: &CoreHandle, until: Now) {
+        let Some(volume) = &self.volume else { return };
+        let Ok(lane) = Arc::clone(volume).open(core).await else {
+            return;
+        };
+        let mut flush = Box::pin(lane.submit(Io::new(Op::Flush, Origin::default())));
+        let mut timeout = core.sleep_until(until);
+        let flushed = poll_fn(|cx| {
+            if let Poll::Ready(done) = flush.as_mut().poll(cx) {
+                return Poll::Ready(Some(done));
+            }
+            timeout.as_mut().poll(cx).map(|()| None)
+        });
+        match flushed.await {
+            Some(Ok(_)) => {}
+            Some(Err(error)) => {
+                tracing::error!(lun = self.unit.name(), ?error, "the last flush failed");
+            }
+            None => tracing::error!(lun = self.unit.name(), "the last flush did not end in time"),
+        }
+    }
+
+    /// Takes it down on every core.
+    pub(super) async fn stop(&self, core: &CoreHandle) {
+        self.unit.stop(core).await;
+    }
+}
+
+fn block_size(lun: &Lun) -> BlockSize {
+    BlockSize::from_bytes(u64::from(lun.block_size)).expect("stored LUNs have 512 or 4096")
+}
+
+fn blocks(size: Size, block_size: BlockSize) -> u64 {
+    size.bytes() / u64::from(block_size.bytes())
+}
+
+fn exponent(lun: &Lun) -> u8 {
+    let ratio = (lun.physical_block_size / lun.block_size).max(1);
+    u8::try_from(ratio.ilog2()).expect("at most 3")
+}
+
+fn identity(name: &str, lun: &Lun) -> Identity {
+    let number =
+        u128::from_str_radix(&lun.naa, 16).expect("stored LUNs have 32 hexadecimal digits");
+    Identity {
+        name: name.to_owned(),
+        serial: lun.serial.clone(),
+        naa: number.to_be_bytes(),
+        store_key: lun.naa.clone(),
+        block_size: block_size(lun),
+        physical_block_exponent: exponent(lun),
+        thin: lun.thin,
+    }
+}
+
+async fn open_leaf(
+    core: &CoreHandle,
+    config: &Config,
+    lun: &Lun,
+    fences: Fences,
+) -> Result<Leaf, OpenError> {
+    let size = block_size(lun);
+    let volume = match &lun.backing {
+        Backing::Memory => {
+            let blocks = BlockCount(blocks(lun.size, size));
+            return Ok(Leaf::Memory(MemoryVolume::new(
+                size,
+                blocks,
+                exponent(lun),
+                fences,
+            )));
+        }
+        Backing::Block(path) => backends::open_block(core, path, size, fences).await?,
+        Backing::Pool(pool) => {
+            let path = file_of(config, lun).ok_or_else(|| OpenError {
+                cause: format!("node.toml has no pool \"{pool}\""),
+                next_step: "bring the pool back into node.toml and restart".to_owned(),
+            })?;
+            let spec = FileSpec {
+                path,
+                block_size: size,
+                physical_block_exponent: exponent(lun),
+                provisioning: provisioning(lun),
+            };
+            backends::open_file(core, spec, fences).await?
+        }
+    };
+    let has = volume.shape().byte_count().0;
+    if has < lun.size.bytes() {
+        return Err(OpenError {
+            cause: format!(
+                "{} has {has} bytes, fewer than the LUN's {}",
+                volume.path().display(),
+                lun.size.bytes()
+            ),
+            next_step: "bring the whole file or device back; its end is missing".to_owned(),
+        });
+    }
+    Ok(Leaf::Disk(volume))
+}
+
+fn provisioning(lun: &Lun) -> Provisioning {
+    if lun.thin {
+        Provisioning::Thin
+    } else {
+        Provisioning::Thick
+    }
+}
+
+/// Makes what a new LUN needs before it can be opened.
+pub(super) async fn create(core: &CoreHandle, config: &Config, lun: &Lun) -> Result<(), Problem> {
+    match &lun.backing {
+        Backing::Memory => Ok(()),
+        Backing::Block(path) => {
+            // Looked at now, so that a mistake in the path is told before anything is stored.
+            let fences = LogicalUnit::fences_for();
+            let opened = backends::open_block(core, path, block_size(lun), fences).await;
+            let shown = path.display().to_string();
+            opened
+                .map(|_| ())
+                .map_err(|error| backing_failed(&shown, &error))
+        }
+        Backing::Pool(pool) => {
+            let Some(path) = file_of(config, lun) else {
+                let detail = format!("node.toml has no pool \"{pool}\"");
+                return Err(Problem::new(Code::BackingFailed, detail));
+            };
+            let size = ByteCount(lun.size.bytes());
+            let made = backends::create_file(core, &path, size, provisioning(lun)).await;
+            made.map_err(|error| failed(&error, &path, "make"))
+        }
+    }
+}
+
+/// Destroys what a LUN has: its file, its reservations. A block device is left as it is.
+pub(super) async fn destroy(core: &CoreHandle, config: &Config, lun: &Lun) -> Result<(), Problem> {
+    if let Some(path) = file_of(config, lun) {
+        let gone = durable::remove_file(&*core.files(), &path).await;
+        gone.map_err(|error| failed(&error, &path, "remove"))?;
+    }
+    let store = store(config);
+    let forgotten = store.forget(core, &lun.naa).await;
+    match forgotten {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(failed(&error, Path::new(&store.place()), "clean"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn failed(error: &io::Error, path: &Path, what: &str) -> Problem {
+    let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded].contains(&error.kind());
+    let code = if full {
+        Code::PoolFull
+    } else {
+        Code::BackingFailed
+    };
+    Problem::new(code, format!("cannot {what} {}: {error}", path.display()))
+}
