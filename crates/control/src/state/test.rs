@@ -238,18 +238,6 @@ fn a_damaged_generation_is_named_and_never_saved_over() {
 }
 
 #[test]
-fn a_second_daemon_is_refused_while_the_first_one_runs() {
-    let world = world(6);
-    let node = world.node("a");
-    let first = open(&world, &node);
-    let second = block_on(&world, &node, |core| {
-        Box::pin(async move { Store::open(&core, Path::new(DIR)).await.map(|_| ()) })
-    });
-    assert_eq!(second.unwrap_err().code, Code::AlreadyRunning);
-    drop(first);
-}
-
-#[test]
 fn a_full_disk_leaves_the_old_generation_in_force_and_saving_works_again_later() {
     let world = world(7);
     let node = world.node("a");
