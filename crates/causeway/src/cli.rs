@@ -431,7 +431,7 @@ pub(crate) enum ShareVerb {
         name: String,
         #[command(flatten)]
         fields: LunFields,
-        /// Hosts by name, or initiators by iSCSI name (a host is made for these)
+        /// Hosts by name, or initiators by iSCSI name, or * for every initiator (a host is made)
         #[arg(long = "for", required = true, num_args = 1.., value_delimiter = ',', value_name = "HOST")]
         hosts: Vec<String>,
         /// The target; made where there is none of this name [default: the LUN's name]

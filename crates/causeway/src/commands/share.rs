@@ -7,7 +7,7 @@ use crate::client::segment;
 use crate::connect::{Export, blocks};
 use crate::output::print;
 use control::name::normal_iscsi_name;
-use control::objects::{GrantSpec, HostSpec, ObjectSet, TargetSpec};
+use control::objects::{GrantSpec, HostSpec, ONE_HOST_ANY, ObjectSet, TargetSpec};
 use control::problem::Problem;
 use control::view::{GrantView, HostView, LunView, TargetView};
 use hyper::Method;
@@ -59,7 +59,12 @@ fn wanted(
         });
     }
     for host in hosts {
-        let host = match normal_iscsi_name(host) {
+        let initiator = if host == ONE_HOST_ANY {
+            Ok(host.clone())
+        } else {
+            normal_iscsi_name(host)
+        };
+        let host = match initiator {
             Err(_) => host.clone(),
             Ok(iqn) => {
                 let owner = known_hosts.iter().find(|known| known.iqn.contains(&iqn));
@@ -89,7 +94,9 @@ fn new_host(set: &mut ObjectSet, known: &[HostView], iqn: &str) -> String {
         .skip_while(|c| *c == '-')
         .take(40)
         .collect();
-    if name.is_empty() {
+    if iqn == ONE_HOST_ANY {
+        "everyone".clone_into(&mut name);
+    } else if name.is_empty() {
         "host".clone_into(&mut name);
     }
     let base = name.clone();

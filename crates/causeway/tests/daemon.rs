@@ -1,0 +1,524 @@
+//! The command line against the daemon, both as processes, as a script would use them.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{Read, Write};
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+const CAUSEWAY: &str = env!("CARGO_BIN_EXE_causeway");
+
+/// A directory with a configuration, gone at the end.
+struct Place {
+    dir: PathBuf,
+}
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let dir = std::env::temp_dir().join(format!("cw-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&dir);
+        std::fs::create_dir_all(&dir).unwrap();
+        let place = Self { dir };
+        place.write(
+            "node.toml",
+            "schema = 1\n[node]\nname = \"n\"\nstate_dir = \"data\"\n[[portal_group]]\nname = \"default\"\n\
+             tag = 1\nlisten = [ { ip = \"127.0.0.1\", port = 0 } ]\n[[pool]]\nname = \"default\"\n\
+             path = \"data/pool\"\n[api]\nlisten = [\"unix:data/api.sock\", \"127.0.0.1:0\"]\n\
+             [runtime]\ncores = [0]\ndriver = \"poll\"\n",
+        );
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).unwrap();
+    }
+
+    fn api(&self) -> String {
+        format!("unix:{}", self.path("data/api.sock").display())
+    }
+
+    /// Runs a command; its standard input is `input`.
+    fn run_with(&self, api: &str, arguments: &[&str], input: &str) -> Output {
+        let mut child = Command::new(CAUSEWAY)
+            .args(arguments)
+            .current_dir(&self.dir)
+            .env("CAUSEWAY_API", api)
+            .env_remove("CAUSEWAY_TOKEN_FILE")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(input.as_bytes())
+            .unwrap();
+        child.wait_with_output().unwrap()
+    }
+
+    /// Runs a command that must end with `code`, and gives what it printed.
+    fn run(&self, code: i32, arguments: &str) -> String {
+        let words: Vec<&str> = arguments.split(' ').collect();
+        let output = self.run_with(&self.api(), &words, "");
+        text_of(&output, code, arguments)
+    }
+
+    fn json(&self, arguments: &str) -> serde_json::Value {
+        serde_json::from_str(&self.run(0, &format!("{arguments} -o json"))).unwrap()
+    }
+
+    fn start(&self) -> Daemon {
+        let (daemon, ready) = self.spawn();
+        let mut told = [0; 64];
+        let len = ready
+            .recv(&mut told)
+            .expect("the daemon says READY=1 within a minute");
+        assert_eq!(&told[..len], b"READY=1\n");
+        daemon
+    }
+
+    fn spawn(&self) -> (Daemon, UnixDatagram) {
+        let socket = self.path("notify.sock");
+        let _ = std::fs::remove_file(&socket);
+        let ready = UnixDatagram::bind(&socket).unwrap();
+        ready
+            .set_read_timeout(Some(Duration::from_secs(60)))
+            .unwrap();
+        let child = Command::new(CAUSEWAY)
+            .args(["serve", "--config", "node.toml"])
+            .current_dir(&self.dir)
+            .env("NOTIFY_SOCKET", &socket)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        (Daemon { child: Some(child) }, ready)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+fn text_of(output: &Output, code: i32, what: &str) -> String {
+    let (out, err) = (&output.stdout, &output.stderr);
+    let (out, err) = (String::from_utf8_lossy(out), String::from_utf8_lossy(err));
+    assert_eq!(output.status.code(), Some(code), "{what}\n{out}{err}");
+    format!("{out}{err}")
+}
+
+struct Daemon {
+    child: Option<Child>,
+}
+
+impl Daemon {
+    fn signal(&mut self, signal: Signal) -> (Option<i32>, String) {
+        let mut child = self.child.take().unwrap();
+        let pid = Pid::from_child(&child);
+        kill_process(pid, signal).unwrap();
+        let mut log = String::new();
+        child
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut log)
+            .unwrap();
+        (child.wait().unwrap().code(), log)
+    }
+
+    /// Stops it as systemd would; its log.
+    fn stop(mut self) -> String {
+        let (code, log) = self.signal(Signal::TERM);
+        assert_eq!(code, Some(0), "{log}");
+        log
+    }
+
+    fn kill(mut self) {
+        self.signal(Signal::KILL);
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+const OBJECTS: &str = r#"
+[[lun]]
+name = "vm01"
+size = "16MiB"
+[[lun]]
+name = "mem"
+size = "16MiB"
+backend = "memory"
+[[target]]
+name = "t1"
+[[host]]
+name = "esx01"
+iqn = ["iqn.1998-01.com.vmware:esx01"]
+chap = { user = "esx01", secret_file = "esx01.secret", mutual_user = "san", mutual_secret_file = "san.secret" }
+[[grant]]
+host = "esx01"
+lun = "vm01"
+target = "t1"
+lun_id = 0
+"#;
+
+fn with_objects(name: &str) -> (Place, Daemon) {
+    let place = Place::new(name);
+    place.write("esx01.secret", "very-secret-one\n");
+    place.write("san.secret", "very-secret-two\n");
+    place.write("objects.toml", OBJECTS);
+    let daemon = place.start();
+    place.run(0, "apply -f objects.toml");
+    (place, daemon)
+}
+
+#[test]
+fn exit_codes_are_the_promised_ones() {
+    let place = Place::new("codes");
+    place.run(7, "status");
+    place.run(2, "lun create");
+    place.run(2, "nonsense");
+    let daemon = place.start();
+    place.run(0, "status");
+    for noun in ["lun", "target", "host", "grant", "session"] {
+        place.run(0, &format!("{noun} ls"));
+        let list = place.json(&format!("{noun} ls"));
+        assert_eq!(list, serde_json::json!([]));
+    }
+    place.run(3, "lun show none");
+    place.run(3, "session drop 99");
+    place.run(3, "lun delete none");
+    place.run(0, "lun delete none --if-exists");
+    place.run(0, "lun create a --size 1M");
+    let again = place.run(4, "lun create a --size 1M");
+    assert!(
+        again.contains("error[CWY3002]: there is a lun \"a\" already"),
+        "{again}"
+    );
+    assert!(again.contains("more: causeway explain CWY3002"), "{again}");
+    place.run(0, "lun create a --size 1M --if-not-exists");
+    place.run(2, "lun create b --size 1000");
+    place.run(2, "lun set a szie=1");
+    place.run(4, "lun set a block_size=4096");
+    place.run(0, "lun set a size=2M name=c");
+    place.run(4, "lun purge c");
+    place.run(0, "lun delete c");
+    place.run(4, "lun create c --size 1M");
+    place.run(0, "lun restore c");
+    assert_eq!(place.json("lun show c")["size"], 2 << 20);
+    place.run(0, "lun delete c");
+    place.run(0, "lun purge c");
+    place.run(3, "lun purge c");
+    daemon.stop();
+    place.run(7, "status");
+}
+
+#[test]
+fn apply_export_and_a_restart_keep_everything_and_show_no_secret() {
+    let (place, daemon) = with_objects("apply");
+    let plan = place.run(0, "apply -f objects.toml --prune");
+    assert_eq!(plan, "nothing to change\n");
+    let exported = place.run(0, "export");
+    assert!(
+        exported.contains("secret_file = \"<stored>\""),
+        "{exported}"
+    );
+    let pruned = place.run_with(&place.api(), &["apply", "-f", "-", "--prune"], &exported);
+    assert_eq!(text_of(&pruned, 0, "export | apply"), "nothing to change\n");
+    let before = place.json("lun show vm01");
+    let mut seen = exported;
+    for command in [
+        "host ls -o json",
+        "host show esx01",
+        "export -o json",
+        "status -o json",
+    ] {
+        seen.push_str(&place.run(0, command));
+    }
+    seen.push_str(&daemon.stop());
+    let daemon = place.start();
+    let after = place.json("lun show vm01");
+    assert_eq!(
+        (&before["naa"], &before["serial"]),
+        (&after["naa"], &after["serial"])
+    );
+    assert_eq!(
+        place.run(0, "apply -f objects.toml --prune"),
+        "nothing to change\n"
+    );
+    for entry in std::fs::read_dir(place.path("data")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        if name.starts_with("objects-") {
+            seen.push_str(&std::fs::read_to_string(&path).unwrap());
+        }
+        if name.starts_with("secrets-") || name == "api.token" {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{name}");
+        }
+    }
+    assert!(!seen.contains("very-secret"), "{seen}");
+    daemon.stop();
+}
+
+#[test]
+fn objects_survive_a_kill_and_a_lost_file_leaves_its_lun_in_place() {
+    let (place, daemon) = with_objects("kill");
+    daemon.kill();
+    let daemon = place.start();
+    let naa = place.json("lun show vm01")["naa"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    daemon.stop();
+    std::fs::remove_file(place.path(&format!("data/pool/{naa}.lun"))).unwrap();
+    let daemon = place.start();
+    let lun = place.json("lun show vm01");
+    assert_eq!(lun["state"], "offline");
+    assert!(lun["reason"].as_str().unwrap().contains(&naa), "{lun}");
+    let status = place.json("status");
+    assert_eq!(status["health"], "degraded");
+    assert_eq!(status["counts"]["luns_offline"], 1);
+    assert_eq!(place.json("grant ls")[0]["lun_id"], 0);
+    place.run(0, "lun delete vm01");
+    place.run(0, "lun purge vm01");
+    daemon.stop();
+}
+
+#[test]
+fn a_configuration_that_cannot_be_used_is_named_by_file_line_and_key() {
+    let place = Place::new("config");
+    let good = std::fs::read_to_string(place.path("node.toml")).unwrap();
+    let serve = |text: &str| {
+        place.write("node.toml", text);
+        let words = ["serve", "--config", "node.toml"];
+        text_of(&place.run_with("", &words, ""), 2, text)
+    };
+    let wrong = serve(&good.replace("state_dir", "state_dri"));
+    assert!(
+        wrong.contains("node.toml:4: node.state_dri: unknown key, did you mean \"state_dir\"?"),
+        "{wrong}"
+    );
+    let later = serve(&good.replace("path = ", "journal = \"j\"\npath = "));
+    assert!(
+        later.contains("node.toml:11: pool[0].journal: not in this version yet"),
+        "{later}"
+    );
+    place.write("file", "");
+    let pool = serve(&good.replace("data/pool", "file"));
+    assert!(pool.contains("node.toml:11: pool[0].path: "), "{pool}");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let api = serve(&good.replace("\"127.0.0.1:0\"", &format!("\"127.0.0.1:{port}\"")));
+    assert!(api.contains("node.toml:13: api.listen: "), "{api}");
+    let portal = serve(&good.replace("port = 0", &format!("port = {port}")));
+    assert!(
+        portal.contains("node.toml:8: portal_group[0].listen: "),
+        "{portal}"
+    );
+    let absent = place.run_with("", &["serve", "--config", "none.toml"], "");
+    assert!(text_of(&absent, 2, "absent").contains("none.toml"));
+    place.write("node.toml", &good);
+    place.start().stop();
+}
+
+#[test]
+fn every_mistake_of_an_objects_file_is_listed_with_its_line() {
+    let (place, daemon) = with_objects("mistakes");
+    let wrong = OBJECTS
+        .replace("16MiB", "1000")
+        .replace("lun_id = 0", "lun_id = 16384");
+    place.write("wrong.toml", &wrong);
+    let told = place.run(2, "apply -f wrong.toml");
+    for line in [4, 7, 19] {
+        assert!(
+            told.contains(&format!("wrong.toml:{line}: ")),
+            "{line}: {told}"
+        );
+    }
+    let dangling = OBJECTS
+        .replace("lun = \"vm01\"", "lun = \"vm0\"")
+        .replace("[[target]]", "[[target]]\nportal_group = \"x\"");
+    place.write("dangling.toml", &dangling);
+    let told = place.run(2, "apply -f dangling.toml --prune");
+    assert!(
+        told.contains(
+            "dangling.toml:10: target \"t1\", portal_group: node.toml has no portal group \"x\""
+        ),
+        "{told}"
+    );
+    assert!(
+        told.contains("did you mean \"vm01\"?") || told.contains("there is no lun \"vm0\""),
+        "{told}"
+    );
+    assert_eq!(
+        place.run(0, "apply -f objects.toml --prune"),
+        "nothing to change\n"
+    );
+    daemon.stop();
+}
+
+#[test]
+fn over_tcp_a_change_takes_the_token() {
+    let (place, daemon) = with_objects("tcp");
+    let status = place.json("status");
+    let address = status["api"][1].as_str().unwrap().to_owned();
+    let tcp = |code: i32, words: &str| {
+        let words: Vec<&str> = words.split(' ').collect();
+        text_of(
+            &place.run_with(&address, &words, ""),
+            code,
+            &words.join(" "),
+        )
+    };
+    tcp(0, "lun ls");
+    tcp(0, "export");
+    let refused = tcp(5, "lun create x --size 1M");
+    assert!(refused.contains("api.token"), "{refused}");
+    tcp(0, "lun create x --size 1M --token-file data/api.token");
+    place.run(0, "lun show x");
+    daemon.stop();
+}
+
+#[test]
+fn a_second_daemon_on_the_same_state_is_refused_and_the_first_goes_on() {
+    let place = Place::new("second");
+    let daemon = place.start();
+    let second = place.run_with("", &["serve", "--config", "node.toml"], "");
+    let told = text_of(&second, 4, "second");
+    assert!(told.contains("error[CWY1007]"), "{told}");
+    place.run(0, "status");
+    daemon.stop();
+}
+
+#[test]
+fn a_share_is_one_step_and_prints_how_to_connect() {
+    let place = Place::new("share");
+    let daemon = place.start();
+    let told = place.run(
+        0,
+        "share create vm01 --size 16M --for iqn.1998-01.com.vmware:esx01",
+    );
+    for text in [
+        "iscsiadm -m node -T iqn.2026-11.io.causeway:vm01 --login",
+        "Connect-IscsiTarget",
+        "esxcli iscsi",
+        "pvesm add iscsi",
+        "iscsi://127.0.0.1:",
+    ] {
+        assert!(told.contains(text), "{text}\n{told}");
+    }
+    assert_eq!(place.json("host ls")[0]["name"], "esx01");
+    let again = place.run(0, "share create vm02 --size 16M --for esx01 --target vm01");
+    assert!(again.contains("number 1"), "{again}");
+    place.run(4, "share create vm02 --size 16M --for esx01");
+    place.run(2, "share create vm03 --size 16M --for nobody");
+    place.run(0, "share create open --size 16M --for *");
+    assert_eq!(place.json("host show everyone")["iqn"][0], "*");
+    place.run(0, "share create open2 --size 16M --for * --target open");
+    place.run(0, "lun delete open");
+    place.run(0, "lun delete open2");
+    place.run(0, "grant delete esx01 vm02");
+    place.run(0, "target rename vm01 san");
+    place.run(0, "host set esx01 iqn=iqn.1998-01.com.vmware:new");
+    let grants = place.json("grant ls");
+    assert_eq!(
+        (&grants[0]["target"], grants.as_array().unwrap().len()),
+        (&"san".into(), 1)
+    );
+    assert_eq!(
+        place.json("target ls")[0]["iqn"],
+        "iqn.2026-11.io.causeway:vm01"
+    );
+    daemon.stop();
+}
+
+/// Compares with a file in tests/golden; UPDATE_GOLDEN=1 writes it.
+fn golden(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/golden")
+        .join(name);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::write(&path, text).unwrap();
+    }
+    let known = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        known == text,
+        "{name} differs: look at the change, then UPDATE_GOLDEN=1\n{text}"
+    );
+}
+
+#[test]
+fn help_texts_are_what_was_agreed() {
+    let place = Place::new("help");
+    let mut all = String::new();
+    for command in [
+        "",
+        "serve",
+        "status",
+        "lun",
+        "lun create",
+        "lun set",
+        "target",
+        "target create",
+        "host",
+        "host create",
+        "grant",
+        "grant create",
+        "session",
+        "share create",
+        "apply",
+        "export",
+        "explain",
+    ] {
+        let mut words: Vec<&str> = command.split(' ').filter(|word| !word.is_empty()).collect();
+        words.push("--help");
+        let text = text_of(&place.run_with("", &words, ""), 0, command);
+        all.push_str(&format!("$ causeway {}\n{text}\n", words.join(" ")));
+    }
+    golden("help.txt", &all);
+}
+
+#[test]
+fn explaining_completing_and_the_manual_need_no_daemon() {
+    let place = Place::new("offline");
+    golden("explain-CWY2003.txt", &place.run(0, "explain CWY2003"));
+    place.run(3, "explain CWY9999");
+    assert!(place.run(0, "completions bash").contains("_causeway"));
+    place.run(0, "man pages");
+    let page = std::fs::read_to_string(place.path("pages/causeway-lun-create.1")).unwrap();
+    assert!(page.contains("block"), "{page}");
+}
+
+#[test]
+fn the_examples_that_are_shipped_can_be_used() {
+    let dist = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dist");
+    let node = std::fs::read_to_string(dist.join("node.toml")).unwrap();
+    control::config::parse(&dist.join("node.toml"), &node).unwrap();
+    let place = Place::new("dist");
+    place.write(
+        "objects.toml",
+        &std::fs::read_to_string(dist.join("objects.toml")).unwrap(),
+    );
+    let daemon = place.start();
+    place.run(0, "apply -f objects.toml");
+    assert_eq!(place.json("lun ls")[0]["physical_block_size"], 4096);
+    daemon.stop();
+}
