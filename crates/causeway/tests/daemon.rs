@@ -435,6 +435,7 @@ fn a_share_is_one_step_and_prints_how_to_connect() {
     place.run(0, "share create open2 --size 16M --for * --target open");
     place.run(0, "lun delete open");
     place.run(0, "lun delete open2");
+    place.run(0, "target delete open");
     place.run(0, "grant delete esx01 vm02");
     place.run(0, "target rename vm01 san");
     place.run(0, "host set esx01 iqn=iqn.1998-01.com.vmware:new");
