@@ -144,6 +144,8 @@ pub struct ModelDisk {
     blocks: BTreeMap<u64, Block>,
     clock: Moment,
     writing: BTreeMap<u64, LbaRange>,
+    /// The last power cut: what a read saw before says nothing of what is there after it.
+    last_cut: Moment,
     /// Flushes in flight.
     flushing: BTreeSet<Moment>,
     /// What is wrong unless one of these flushes fails.
@@ -159,6 +161,7 @@ impl ModelDisk {
             blocks: BTreeMap::new(),
             clock: 0,
             writing: BTreeMap::new(),
+            last_cut: 0,
             flushing: BTreeSet::new(),
             suspect: Vec::new(),
         }
@@ -274,7 +277,8 @@ impl ModelDisk {
             return Err(violation);
         }
         // Nothing was in flight since the read started if every write had ended before (M4).
-        let calm = quiet
+        let calm = started > self.last_cut
+            && quiet
             && block
                 .held
                 .iter()
@@ -340,16 +344,16 @@ impl ModelDisk {
     /// The power was cut: what was in flight has ended, what was not stable may be lost.
     pub fn power_cut(&mut self) {
         let now = self.tick();
+        self.last_cut = now;
         self.writing.clear();
         self.flushing.clear();
         self.suspect.clear();
         for block in self.blocks.values_mut() {
             block.untouched = true;
             block.doubtful = false;
-            block.held.retain(|held| held.lasting);
             for held in &mut block.held {
-                held.ended = Some(now);
-                held.readable = true;
+                held.ended.get_or_insert(now);
+                held.readable |= held.lasting;
             }
         }
     }
@@ -361,7 +365,6 @@ impl ModelDisk {
         self.flushing.clear();
         self.suspect.clear();
         for block in self.blocks.values_mut() {
-            block.held.retain(|held| held.readable || held.lasting);
             for held in &mut block.held {
                 held.ended.get_or_insert(now);
             }
@@ -406,14 +409,12 @@ impl Block {
 
     /// It holds `seen` now, for sure.
     fn settle(&mut self, seen: Value, now: Moment) {
-        if self.untouched {
-            self.held = vec![Held::settled(seen)];
-            return;
-        }
         for held in &mut self.held {
             if held.readable && held.value != seen {
                 held.readable = false;
                 held.superseded = now;
+                // Right after a power cut what is read is what the medium holds.
+                held.lasting &= !self.untouched;
             }
         }
     }
@@ -593,6 +594,17 @@ mod test {
         assert!(reads(&mut disk, 0, Value::Zero));
         disk.power_cut();
         assert!(!reads(&mut disk, 0, value(1)));
+    }
+
+    #[test]
+    fn an_answer_from_before_the_power_cut_says_nothing_of_what_is_there_after_it() {
+        let mut disk = ModelDisk::new(SIZE);
+        write(&mut disk, value(1), Durability::Cached, Ending::Done);
+        let early = disk.read();
+        disk.power_cut();
+        let late = Value::payload(&[value(1)], SIZE);
+        assert!(disk.was_read(&early, at(0, 1), &late).is_ok());
+        assert!(reads(&mut disk, 0, Value::Zero));
     }
 
     #[test]

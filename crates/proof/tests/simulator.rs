@@ -3,7 +3,8 @@
 use env::sim::Hits;
 use proof::sim::disk::Disk;
 use proof::sim::raw::{Bug, Raw};
-use proof::sim::{Counts, FILE_FAULTS, Failure, Scene, run};
+use proof::sim::target::Target;
+use proof::sim::{Counts, FILE_FAULTS, Failure, NET_FAULTS, Scene, run};
 
 /// Runs seeds until one fails.
 fn seeds(scene: &dyn Scene, seeds: std::ops::Range<u64>) -> Result<(Hits, Counts), Box<Failure>> {
@@ -34,6 +35,18 @@ fn files_and_devices_with_their_layers_pass_a_thousand_seeds() {
         Err(failure) => panic!("{failure}"),
     };
     assert_eq!(hits.missing(FILE_FAULTS), [], "{hits:?}");
+    assert!(counts.undecided * 50 < counts.histories, "{counts:?}");
+}
+
+#[test]
+fn simulator_seeds() {
+    let (hits, counts) = match seeds(&Target::default(), 0..500) {
+        Ok(done) => done,
+        Err(failure) => panic!("{failure}"),
+    };
+    let wanted: Vec<_> = FILE_FAULTS.iter().chain(NET_FAULTS).copied().collect();
+    assert_eq!(hits.missing(&wanted), [], "{hits:?}");
+    assert!(counts.swaps > 100 && counts.miscompares > 100, "{counts:?}");
     assert!(counts.undecided * 50 < counts.histories, "{counts:?}");
 }
 

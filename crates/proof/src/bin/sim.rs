@@ -1,4 +1,4 @@
-//! Runs the simulator over seeds: `cargo run -p proof --bin sim -- [--scene NAME] [--seeds N] [--seed S]`.
+//! Runs the simulator over seeds: `cargo run -p proof --bin sim -- [--scene NAME] [--from S] [--seeds N] [--seed S]`.
 //!
 //! Prints what was run and which faults were met; on a failure the last events go to standard error, then
 //! what went wrong and the command that repeats it.
@@ -6,6 +6,7 @@
 use env::sim::{Fault, Hits};
 use proof::sim::disk::Disk;
 use proof::sim::raw::{Bug, Raw};
+use proof::sim::target::Target;
 use proof::sim::{Counts, Failure, Scene, run};
 use std::process::ExitCode;
 
@@ -19,7 +20,11 @@ struct Wish {
 }
 
 fn scenes() -> Vec<Box<dyn Scene>> {
-    vec![Box::new(Raw::with(Bug::None)), Box::<Disk>::default()]
+    vec![
+        Box::new(Raw::with(Bug::None)),
+        Box::<Disk>::default(),
+        Box::<Target>::default(),
+    ]
 }
 
 fn wish(mut words: impl Iterator<Item = String>) -> Result<Wish, String> {
@@ -37,6 +42,7 @@ fn wish(mut words: impl Iterator<Item = String>) -> Result<Wish, String> {
         };
         match word.as_str() {
             "--seeds" => wish.count = number()?,
+            "--from" => wish.first = number()?,
             "--seed" => (wish.first, wish.count) = (number()?, 1),
             "--scene" => {
                 wish.scenes.retain(|scene| scene.name() == value);

@@ -26,6 +26,8 @@ pub(super) struct Client {
     pub(super) opened: Opened,
     pub(super) oracle: Rc<Oracle>,
     pub(super) rng: Rng,
+    /// Commands that it sends before it only waits for the end.
+    pub(super) commands: u32,
     /// Set to end the work after the command in hand.
     pub(super) stop: Rc<Cell<bool>>,
     /// Clients that are still at work.
@@ -55,6 +57,12 @@ impl Client {
     /// Works until told to stop.
     pub(super) async fn work(mut self) {
         while !self.stop.get() {
+            if self.commands == 0 {
+                let pause = Duration::from_millis(10);
+                self.core.sleep_until(self.core.now().after(pause)).await;
+                continue;
+            }
+            self.commands -= 1;
             self.command().await;
             if self.rng.below(3) == 0 {
                 let pause = Duration::from_micros(self.rng.below(2000));
@@ -81,6 +89,14 @@ impl Client {
         let stable = self.opened.shape.caps.stable_write != Support::Absent;
         if stable && self.rng.below(3) == 0 {
             Durability::Stable
+        } else {
+            Durability::Cached
+        }
+    }
+
+    fn durability_of_zeroes(&mut self) -> Durability {
+        if self.opened.stable_zeroes {
+            self.durability()
         } else {
             Durability::Cached
         }
@@ -147,7 +163,7 @@ impl Client {
     }
 
     async fn zero(&mut self) {
-        let (range, durability) = (self.range(), self.durability());
+        let (range, durability) = (self.range(), self.durability_of_zeroes());
         let zeroing = *self.rng.pick(&[Zeroing::MayUnmap, Zeroing::KeepAllocated]);
         let values = vec![Value::Zero; self.opened.shape.bytes_in(range) / self.block_bytes()];
         let mut ticket = self.oracle.write(self.number, range, &values, durability);
@@ -166,7 +182,7 @@ impl Client {
     }
 
     async fn discard(&mut self) {
-        let (range, durability) = (self.range(), self.durability());
+        let (range, durability) = (self.range(), self.durability_of_zeroes());
         let mut ticket = self.oracle.discard(self.number, range);
         if durability == Durability::Stable {
             self.oracle.may_sync(&mut ticket);

@@ -131,7 +131,11 @@ impl Scene for Disk {
             let shape = volume.shape();
             let lane = volume.open(&core).await;
             let lane = lane.map_err(|error| error.to_string())?;
-            Ok(Opened { lane, shape })
+            Ok(Opened {
+                lane,
+                shape,
+                stable_zeroes: true,
+            })
         })
     }
 }

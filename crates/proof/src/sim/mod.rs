@@ -10,11 +10,13 @@
 
 mod client;
 pub mod disk;
+pub mod initiator;
 mod oracle;
 pub mod raw;
 mod run;
 mod scene;
+pub mod target;
 
 pub use oracle::{Counts, End, Oracle, Ticket};
-pub use run::{FILE_FAULTS, Failure, Report, run};
+pub use run::{FILE_FAULTS, Failure, NET_FAULTS, Report, run};
 pub use scene::{Opened, Scene, Setup};

@@ -5,6 +5,7 @@ use crate::model_disk::{Ending, ModelDisk, Started, Writing};
 use crate::stamp::{Stamp, Value};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::AddAssign;
 use units::{BlockSize, Buf, Lba, LbaRange};
 use volume::{Durability, IoError};
@@ -58,6 +59,8 @@ struct State {
     counts: Counts,
     violations: Vec<String>,
     sequence: u64,
+    /// What was asked and answered, in words, where that is wanted.
+    log: Option<Vec<String>>,
 }
 
 /// Judges what the clients of one volume do and see.
@@ -102,7 +105,7 @@ pub enum End {
 impl Oracle {
     /// The oracle of a disk of zeroes.
     #[must_use]
-    pub fn new(block_size: BlockSize) -> Self {
+    pub fn new(block_size: BlockSize, log: bool) -> Self {
         let state = State {
             model: ModelDisk::new(block_size),
             history: Some(History::default()),
@@ -110,6 +113,7 @@ impl Oracle {
             counts: Counts::default(),
             violations: Vec::new(),
             sequence: 0,
+            log: log.then(Vec::new),
         };
         Self {
             block_size,
@@ -142,6 +146,7 @@ impl Oracle {
     ) -> Ticket {
         let state = &mut *self.state.borrow_mut();
         let range = call.as_ref().map(Call::range);
+        state.say(|| format!("client {client} asks {call:?}"));
         let history = state.history.as_mut();
         let call = call.and_then(|call| history.map(|history| history.begin(client, call)));
         Ticket {
@@ -223,6 +228,7 @@ impl Oracle {
     pub fn end(&self, ticket: &Ticket, end: &End) -> Option<Vec<Value>> {
         let state = &mut *self.state.borrow_mut();
         state.count(&ticket.kind, end);
+        state.say(|| format!("{end} ends {:?}", ticket.kind));
         if let Some(started) = &ticket.sync {
             state.end_sync(started, end, false);
         }
@@ -262,6 +268,7 @@ impl Oracle {
     pub fn life_ended(&self, power_cut: bool) {
         self.close_history();
         let mut state = self.state.borrow_mut();
+        state.say(|| format!("the node's life ends, power cut: {power_cut}"));
         if power_cut {
             state.model.power_cut();
         } else {
@@ -301,10 +308,31 @@ impl Oracle {
         self.state.borrow_mut().violations.push(what);
     }
 
+    /// What was asked and answered, one command a line.
+    #[must_use]
+    pub fn log(&self) -> String {
+        self.state
+            .borrow()
+            .log
+            .as_ref()
+            .map_or(String::new(), |log| log.join("\n"))
+    }
+
     /// What was done so far.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.state.borrow().counts
+    }
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Done(_) => f.write_str("success"),
+            Self::Error(error) => write!(f, "{error:?}"),
+            Self::Timeout => f.write_str("timeout"),
+            Self::Lost => f.write_str("loss"),
+        }
     }
 }
 
@@ -334,6 +362,12 @@ fn how(end: &End, bytes_per_block: u64) -> (Ending, Option<Answer>) {
 }
 
 impl State {
+    fn say(&mut self, line: impl FnOnce() -> String) {
+        if let Some(log) = &mut self.log {
+            log.push(line());
+        }
+    }
+
     fn count(&mut self, kind: &Kind, end: &End) {
         let counts = &mut self.counts;
         let counter = match (end, kind) {

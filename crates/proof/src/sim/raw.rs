@@ -116,6 +116,7 @@ impl Scene for Raw {
             Ok(Opened {
                 lane: Rc::new(lane),
                 shape: shape(setup),
+                stable_zeroes: true,
             })
         })
     }

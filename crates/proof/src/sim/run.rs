@@ -7,6 +7,7 @@ use env::sim::{Fault, FaultPlan, Hits, Rng, World, WorldConfig};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -32,7 +33,7 @@ pub struct Failure {
     pub scene: &'static str,
     /// What went wrong.
     pub what: Vec<String>,
-    /// The last events.
+    /// The last events, and all commands.
     pub trace: String,
 }
 
@@ -64,9 +65,31 @@ struct Run<'a> {
 /// # Errors
 /// What it found.
 pub fn run(scene: &dyn Scene, seed: u64, trace_lines: usize) -> Result<Report, Box<Failure>> {
+    // What panics in a task unwinds to here; the world is then left as it is.
+    let running = AssertUnwindSafe(|| run_to_the_end(scene, seed, trace_lines));
+    catch_unwind(running).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+        Err(Box::new(Failure {
+            seed,
+            scene: scene.name(),
+            what: vec![format!("panic: {}", text.unwrap_or("without words"))],
+            trace: String::new(),
+        }))
+    })
+}
+
+fn run_to_the_end(
+    scene: &dyn Scene,
+    seed: u64,
+    trace_lines: usize,
+) -> Result<Report, Box<Failure>> {
     let mut rng = Rng::new(seed);
-    let setup = Setup::any(&mut rng, scene.block_sizes());
+    let mut setup = Setup::any(&mut rng, scene.block_sizes());
     let plan = FaultPlan::any(&mut rng);
+    setup.strict = [Fault::NetReset, Fault::NetHalfOpen]
+        .iter()
+        .all(|fault| plan.per_million(*fault) == 0);
     let config = WorldConfig {
         faults: FaultPlan::none(),
         sector_bytes: setup.block_size.bytes().into(),
@@ -80,11 +103,12 @@ pub fn run(scene: &dyn Scene, seed: u64, trace_lines: usize) -> Result<Report, B
         rng,
         plan,
         setup,
-        oracle: Rc::new(Oracle::new(setup.block_size)),
+        oracle: Rc::new(Oracle::new(setup.block_size, trace_lines > 0)),
     };
     scene.prepare(&run.world, setup);
     let ended = run.lives();
     let mut what = run.oracle.violations();
+    what.extend(scene.complaints());
     what.extend(ended.err());
     if what.is_empty() {
         return Ok(Report {
@@ -94,7 +118,7 @@ pub fn run(scene: &dyn Scene, seed: u64, trace_lines: usize) -> Result<Report, B
             steps: run.world.steps(),
         });
     }
-    let trace = run.world.trace();
+    let trace = run.world.trace() + &run.oracle.log() + "\n";
     let scene = scene.name();
     Err(Box::new(Failure {
         seed,
@@ -158,6 +182,7 @@ impl Run<'_> {
                 number,
                 core: Rc::clone(&core),
                 opened,
+                commands: 150,
                 oracle: Rc::clone(&self.oracle),
                 rng: self.rng.fork(),
                 stop: Rc::clone(&stop),
@@ -167,7 +192,13 @@ impl Run<'_> {
             core.spawn(Box::pin(client.work()));
         }
         self.world.set_faults(self.plan.clone());
-        let span = Duration::from_micros(self.rng.between(100, 60_000));
+        // Most lives are short; in some, timers of seconds matter.
+        let most = if self.rng.below(8) == 0 {
+            20_000_000
+        } else {
+            60_000
+        };
+        let span = Duration::from_micros(self.rng.between(100, most));
         self.world.run_for(span);
         if self.rng.below(4) == 0 {
             // A quiet end: everything that was asked is answered or given up.
@@ -194,6 +225,17 @@ impl Run<'_> {
         self.world.run_for(Duration::from_millis(1));
     }
 }
+
+/// The faults that a scene with hosts must have met as well.
+pub const NET_FAULTS: &[Fault] = &[
+    Fault::NetShortSend,
+    Fault::NetShortReceive,
+    Fault::NetSplit,
+    Fault::NetSlow,
+    Fault::NetReset,
+    Fault::NetHalfOpen,
+    Fault::NetRefused,
+];
 
 /// The faults that a scene on one node's files must have met over all its seeds.
 pub const FILE_FAULTS: &[Fault] = &[

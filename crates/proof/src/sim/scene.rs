@@ -14,6 +14,8 @@ pub struct Opened {
     pub lane: Rc<dyn Lane>,
     /// What the volume says of itself.
     pub shape: Shape,
+    /// Zeroes and discards can be asked to be stable.
+    pub stable_zeroes: bool,
 }
 
 /// A system under simulation.
@@ -45,6 +47,11 @@ pub trait Scene {
         setup: Setup,
         client: u32,
     ) -> LocalFuture<Result<Opened, String>>;
+
+    /// What went wrong in the eyes of the scene itself, since this was asked last.
+    fn complaints(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// What one seed decided about the volume.
@@ -56,6 +63,8 @@ pub struct Setup {
     pub blocks: u64,
     /// Whatever else the scene wants to vary.
     pub salt: u64,
+    /// Nothing on the network is ever lost for good: answers must come.
+    pub strict: bool,
 }
 
 impl Setup {
@@ -64,6 +73,7 @@ impl Setup {
             block_size: *rng.pick(sizes),
             blocks: rng.between(16, 96),
             salt: rng.draw(),
+            strict: false,
         }
     }
 }

@@ -1,0 +1,385 @@
+//! The task that keeps a host's session alive.
+
+use super::command::{Verdict, build, judge};
+use super::{Complaints, HostConfig, Request};
+use env::{CoreHandle, LocalFuture, Stream};
+use iscsi::initiator::{Command, Event, InitiatorConfig, InitiatorConnection};
+use iscsi::{Isid, Itt, Lun, Want, bhs};
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::io::IoSlice;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use units::Now;
+use volume::IoError;
+
+/// How long a host waits for a command.
+const PATIENCE: Duration = Duration::from_secs(8);
+/// How long a task management function may take: 2 s, and the slowest network.
+const FUNCTION_TIME: Duration = Duration::from_secs(6);
+/// Task management functions (RFC 7143 11.5.1 "Function").
+const ABORT_TASK: u8 = 1;
+const LOGICAL_UNIT_RESET: u8 = 5;
+
+pub(super) struct Driver {
+    core: CoreHandle,
+    config: HostConfig,
+    incoming: mpsc::UnboundedReceiver<Request>,
+    complaints: Complaints,
+    ready: Option<oneshot::Sender<()>>,
+    /// Commands whose connection is gone; they end when the next session stands.
+    lost: Vec<Request>,
+    /// Nobody holds the lane any more.
+    orphan: bool,
+}
+
+struct Pending {
+    request: Request,
+    since: Now,
+    /// The task management function that gives it up.
+    function: Option<(Itt, Now)>,
+}
+
+/// One connection.
+struct Link {
+    stream: Rc<dyn Stream>,
+    machine: InitiatorConnection,
+    pending: BTreeMap<Itt, Pending>,
+    logged_in: bool,
+    /// A header or trailer that is coming in.
+    partial: Vec<u8>,
+    timer: Option<(Now, LocalFuture<()>)>,
+}
+
+impl Driver {
+    pub(super) fn new(
+        core: CoreHandle,
+        config: HostConfig,
+        incoming: mpsc::UnboundedReceiver<Request>,
+        complaints: Complaints,
+        ready: oneshot::Sender<()>,
+    ) -> Self {
+        Self {
+            core,
+            config,
+            incoming,
+            complaints,
+            ready: Some(ready),
+            lost: Vec::new(),
+            orphan: false,
+        }
+    }
+
+    /// Connects, serves, and connects again, until nobody wants it.
+    pub(super) async fn run(mut self) {
+        while !self.orphan {
+            let connecting = self.core.net().connect(self.config.portal, None).await;
+            if let Ok(stream) = connecting {
+                let mut link = self.link(stream);
+                poll_fn(|cx| self.poll(&mut link, cx)).await;
+                let pending = std::mem::take(&mut link.pending);
+                self.lost.extend(pending.into_values().map(|it| it.request));
+            }
+            self.refuse_queued();
+            let pause = Duration::from_millis(20 + self.config.salt % 180);
+            self.core.sleep_until(self.core.now().after(pause)).await;
+            self.refuse_queued();
+        }
+    }
+
+    fn link(&self, stream: Rc<dyn Stream>) -> Link {
+        let isid = Isid([0x80, 0, 0, 0, 0, 1]);
+        let mut config = InitiatorConfig::new(&self.config.name, Some(&self.config.target), isid);
+        let salt = self.config.salt;
+        config.offer.initial_r2t = salt & 1 == 0;
+        config.offer.immediate_data = salt & 2 == 0;
+        if salt & 4 == 0 {
+            config.offer.max_recv_data_segment_length = 512;
+            config.offer.first_burst_length = 1024;
+            config.offer.max_burst_length = 2048;
+        }
+        config.offer.data_digest = match salt & 8 {
+            0 => iscsi::DigestChoice::Required,
+            _ => iscsi::DigestChoice::Allowed,
+        };
+        Link {
+            stream,
+            machine: InitiatorConnection::new(self.core.now(), &config),
+            pending: BTreeMap::new(),
+            logged_in: false,
+            partial: Vec::new(),
+            timer: None,
+        }
+    }
+
+    /// What was asked while there was no session is not sent later.
+    fn refuse_queued(&mut self) {
+        loop {
+            match self.incoming.try_recv() {
+                Ok(request) => self.lost.push(request),
+                Err(mpsc::error::TryRecvError::Empty) => return,
+                Err(mpsc::error::TryRecvError::Disconnected) => {
+                    self.orphan = true;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Goes on with a connection; ready when it is over.
+    fn poll(&mut self, link: &mut Link, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            let mut moved = self.take_requests(link, cx);
+            moved |= match link.receive(self.core.now(), cx) {
+                Poll::Ready(Ok(moved)) => moved,
+                Poll::Ready(Err(())) => return Poll::Ready(()),
+                Poll::Pending => false,
+            };
+            while let Some(event) = link.machine.poll_event() {
+                moved = true;
+                if self.event(link, event) {
+                    return Poll::Ready(());
+                }
+            }
+            self.look_at_the_clock(link);
+            moved |= match link.send(cx) {
+                Poll::Ready(Ok(())) => true,
+                Poll::Ready(Err(())) => return Poll::Ready(()),
+                Poll::Pending => false,
+            };
+            if self.orphan && link.pending.is_empty() {
+                return Poll::Ready(());
+            }
+            if !moved && link.arm(&self.core, cx).is_pending() {
+                return Poll::Pending;
+            }
+            link.machine.tick(self.core.now());
+        }
+    }
+
+    fn take_requests(&mut self, link: &mut Link, cx: &mut Context<'_>) -> bool {
+        let mut moved = false;
+        while link.logged_in && !self.orphan {
+            match self.incoming.poll_recv(cx) {
+                Poll::Ready(Some(request)) => {
+                    moved = true;
+                    self.send_command(link, request);
+                }
+                Poll::Ready(None) => self.orphan = true,
+                Poll::Pending => break,
+            }
+        }
+        moved
+    }
+
+    fn send_command(&self, link: &mut Link, request: Request) {
+        let built = build(&request.op, self.config.block_size, self.config.unmaps);
+        let is_flush = matches!(request.op, volume::Op::Flush);
+        let attribute = if is_flush && self.config.salt & 16 == 0 {
+            bhs::Attribute::Ordered
+        } else {
+            bhs::Attribute::Simple
+        };
+        let command = Command {
+            lun: Lun::default(),
+            cdb: built.cdb,
+            attribute,
+            immediate: false,
+        };
+        let itt = link.machine.submit(command, built.data_out, built.data_in);
+        let since = self.core.now();
+        let pending = Pending {
+            request,
+            since,
+            function: None,
+        };
+        link.pending.insert(itt, pending);
+    }
+
+    /// Something happened; `true` where the connection is over.
+    fn event(&mut self, link: &mut Link, event: Event) -> bool {
+        match event {
+            Event::LoggedIn { .. } => {
+                link.logged_in = true;
+                for request in self.lost.drain(..) {
+                    drop(request.reply.send(Err(IoError::Unavailable)));
+                }
+                if let Some(ready) = self.ready.take() {
+                    let _ = ready.send(());
+                }
+            }
+            Event::Response { itt, completion } => {
+                let Some(pending) = link.pending.remove(&itt) else {
+                    return false;
+                };
+                match judge(&pending.request.op, &completion) {
+                    Verdict::Ended(result) => drop(pending.request.reply.send(result)),
+                    Verdict::Again => self.send_command(link, pending.request),
+                    Verdict::Absurd(what) => {
+                        self.complain(&what);
+                        drop(pending.request.reply.send(Err(IoError::Aborted)));
+                    }
+                }
+            }
+            Event::TaskManagement { itt, response } => self.function_answered(link, itt, response),
+            Event::Rejected { reason, .. } => {
+                self.complain(&format!("a PDU was rejected: {reason}"));
+            }
+            Event::Closed(reason) => {
+                if let iscsi::initiator::CloseReason::Violation(violation) = reason {
+                    self.complain(&format!("the target broke the protocol: {violation:?}"));
+                }
+                return true;
+            }
+            Event::LoginFailed { status, reason, .. } => {
+                if self.config.strict && status.is_some() {
+                    self.complain(&format!("login refused: {status:?} {reason}"));
+                }
+            }
+            Event::Text { .. } | Event::LoggedOut { .. } | Event::Async { .. } => {}
+        }
+        false
+    }
+
+    fn complain(&self, what: &str) {
+        let what = format!("{}: {what}", self.config.name);
+        self.complaints.borrow_mut().push(what);
+    }
+
+    /// Gives up what took too long.
+    fn look_at_the_clock(&self, link: &mut Link) {
+        if !link.logged_in {
+            return;
+        }
+        let now = self.core.now();
+        let function = match self.config.salt & 32 {
+            0 => ABORT_TASK,
+            _ => LOGICAL_UNIT_RESET,
+        };
+        for (itt, pending) in &mut link.pending {
+            match pending.function {
+                None if now.since(pending.since) >= PATIENCE => {
+                    let referenced = (function == ABORT_TASK).then_some(*itt);
+                    let number = link
+                        .machine
+                        .task_management(function, Lun::default(), referenced);
+                    pending.function = Some((number, now));
+                }
+                Some((_, since)) if self.config.strict && now.since(since) > FUNCTION_TIME => {
+                    let took = now.since(since);
+                    self.complain(&format!("function {function} not answered for {took:?}"));
+                    pending.function = Some((Itt::from_wire(0).expect("a tag"), Now(u64::MAX)));
+                }
+                None | Some(_) => {}
+            }
+        }
+    }
+
+    /// A function was answered: the commands that it gives up have ended (SAM-5 7.2 "ABORT TASK", 7.7
+    /// "LOGICAL UNIT RESET").
+    fn function_answered(&self, link: &mut Link, function: Itt, response: u8) {
+        // 0 is "function complete", 1 "task does not exist" (RFC 7143 11.6.1 "Response").
+        if response > 1 {
+            self.complain(&format!("task management answered {response}"));
+        }
+        let reset = self.config.salt & 32 != 0;
+        let sent = link.pending.values().find_map(|pending| {
+            let (number, since) = pending.function?;
+            (number == function).then_some(since)
+        });
+        let Some(sent) = sent else { return };
+        let given_up: Vec<Itt> = (link.pending.iter())
+            .filter(|(_, it)| match it.function {
+                Some((number, _)) if number == function => true,
+                None | Some(_) => reset && it.since < sent,
+            })
+            .map(|(itt, _)| *itt)
+            .collect();
+        for itt in given_up {
+            link.machine.forget(itt);
+            if let Some(pending) = link.pending.remove(&itt) {
+                drop(pending.request.reply.send(Err(IoError::Aborted)));
+            }
+        }
+    }
+}
+
+impl Link {
+    /// Takes in what is there. `Ok(true)` where something came.
+    fn receive(&mut self, now: Now, cx: &mut Context<'_>) -> Poll<Result<bool, ()>> {
+        let (bytes, is_header) = match self.machine.want() {
+            Want::Nothing => return Poll::Pending,
+            Want::Data { .. } => {
+                let received = self.stream.poll_recv(cx, self.machine.data_chunk());
+                return received.map(|received| match received {
+                    Ok(0) | Err(_) => Err(()),
+                    Ok(n) => {
+                        self.machine.data_filled(n);
+                        Ok(true)
+                    }
+                });
+            }
+            Want::Header { bytes } => (bytes, true),
+            Want::Trailer { bytes } => (bytes, false),
+        };
+        let mut piece = [0; 1024];
+        let room = bytes - self.partial.len();
+        let received = self.stream.poll_recv(cx, &mut piece[..room]);
+        let n = match received {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(())),
+            Poll::Ready(Ok(n)) => n,
+        };
+        self.partial.extend_from_slice(&piece[..n]);
+        if self.partial.len() == bytes {
+            let whole = std::mem::take(&mut self.partial);
+            // A breach also comes as an event, which says more.
+            let _ = if is_header {
+                self.machine.receive_header(now, &whole)
+            } else {
+                self.machine.receive_trailer(now, &whole)
+            };
+        }
+        Poll::Ready(Ok(true))
+    }
+
+    /// Sends what waits; pending where nothing does or the socket is full.
+    fn send(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ()>> {
+        let sent = {
+            let pieces: Vec<IoSlice<'_>> = (self.machine.transmit().pieces())
+                .take(64)
+                .map(IoSlice::new)
+                .collect();
+            if pieces.is_empty() {
+                return Poll::Pending;
+            }
+            self.stream.poll_send(cx, &pieces)
+        };
+        sent.map(|sent| match sent {
+            Ok(n) => {
+                self.machine.sent(n);
+                Ok(())
+            }
+            Err(_) => Err(()),
+        })
+    }
+
+    /// Waits for the next moment at which something is due.
+    fn arm(&mut self, core: &CoreHandle, cx: &mut Context<'_>) -> Poll<()> {
+        let soon = core.now().after(Duration::from_secs(1));
+        let next = self.machine.next_tick().map_or(soon, |tick| tick.min(soon));
+        if self.timer.as_ref().is_none_or(|(at, _)| next < *at) {
+            self.timer = Some((next, core.sleep_until(next)));
+        }
+        let Some((_, timer)) = &mut self.timer else {
+            return Poll::Pending;
+        };
+        let over = timer.as_mut().poll(cx);
+        if over.is_ready() {
+            self.timer = None;
+        }
+        over
+    }
+}
