@@ -116,6 +116,14 @@ impl TaskControl {
         }
     }
 
+    /// Goes on to another stage, unless it has ended: one that was aborted while its data was on the way is
+    /// run all the same when the data comes, and must not live again.
+    fn enter(&self, stage: Stage) {
+        if !self.has_ended() {
+            self.stage.set(stage);
+        }
+    }
+
     /// Leaves the task set, once.
     fn end(&self, unit: &CoreUnit) {
         if self.stage.replace(Stage::Ended) != Stage::Ended {
@@ -232,7 +240,7 @@ impl Task {
 
     /// Waits for older tasks where the task is ordered.
     pub(crate) async fn wait_for_order(&self) -> Result<(), Refusal> {
-        self.control.stage.set(Stage::Waiting);
+        self.control.enter(Stage::Waiting);
         self.check_aborted()?;
         if let Some(guard) = &self.order {
             let unit = self.unit();
@@ -249,7 +257,7 @@ impl Task {
     /// Admits the task now, or says that it must wait.
     pub(crate) fn try_admit(&self, touches: Option<LbaRange>) -> bool {
         let head_of_queue = self.attribute == Attribute::HeadOfQueue;
-        self.control.stage.set(Stage::Waiting);
+        self.control.enter(Stage::Waiting);
         self.control.aborted().is_none()
             && self
                 .unit()
@@ -258,7 +266,7 @@ impl Task {
 
     /// Waits until the task may touch `touches`.
     pub(crate) async fn admit(&self, touches: Option<LbaRange>) -> Result<(), Refusal> {
-        self.control.stage.set(Stage::Waiting);
+        self.control.enter(Stage::Waiting);
         let (unit, ticket) = (self.unit(), self.control.ticket());
         let head_of_queue = self.attribute == Attribute::HeadOfQueue;
         unit.changed()
@@ -271,7 +279,7 @@ impl Task {
 
     /// Takes an exclusive hold; an abort gives up waiting for it.
     pub(crate) async fn hold(&self, kind: HoldKind) -> Result<HoldGuard, Refusal> {
-        self.control.stage.set(Stage::Waiting);
+        self.control.enter(Stage::Waiting);
         self.check_aborted()?;
         let unit = Rc::clone(self.unit());
         let ticket = Some(self.control.ticket());
@@ -283,7 +291,7 @@ impl Task {
     /// backend that hangs must not keep hosts from changing reservations. What is still in flight then was
     /// admitted under the old state, and the change comes after it.
     pub(crate) async fn hold_for_change(&self, kind: HoldKind) -> Result<HoldGuard, Refusal> {
-        self.control.stage.set(Stage::Waiting);
+        self.control.enter(Stage::Waiting);
         self.check_aborted()?;
         let unit = Rc::clone(self.unit());
         let ticket = Some(self.control.ticket());
@@ -321,7 +329,7 @@ impl Task {
         let Some(lane) = unit.lane() else {
             return Err(Refusal::offline());
         };
-        self.control.stage.set(Stage::InBackend {
+        self.control.enter(Stage::InBackend {
             writes: op.mutates(),
         });
         Ok(lane.submit(Io::new(op, self.origin())))
@@ -331,7 +339,7 @@ impl Task {
     pub(crate) async fn submit(&self, op: Op) -> Result<Done, Refusal> {
         let writes = op.mutates();
         let answer = self.start(op)?.await;
-        self.control.stage.set(Stage::Waiting);
+        self.control.enter(Stage::Waiting);
         match answer {
             Ok(done) => Ok(done),
             Err(error) => Err(Refusal::of(error, writes)),
