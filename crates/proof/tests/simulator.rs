@@ -40,7 +40,7 @@ fn files_and_devices_with_their_layers_pass_a_thousand_seeds() {
 
 #[test]
 fn simulator_seeds() {
-    let (hits, counts) = match seeds(&Target::default(), 0..500) {
+    let (hits, counts) = match seeds(&Target::default(), 0..1000) {
         Ok(done) => done,
         Err(failure) => panic!("{failure}"),
     };
@@ -48,6 +48,23 @@ fn simulator_seeds() {
     assert_eq!(hits.missing(&wanted), [], "{hits:?}");
     assert!(counts.swaps > 100 && counts.miscompares > 100, "{counts:?}");
     assert!(counts.undecided * 50 < counts.histories, "{counts:?}");
+}
+
+#[test]
+fn a_target_on_a_disk_that_lies_about_its_cache_is_caught() {
+    let Err(failure) = seeds(&Target::on_a_lying_disk(), 0..50) else {
+        panic!("nothing was lost in 50 seeds although nothing was synced");
+    };
+    assert!(failure.what[0].contains("none of"), "{failure}");
+}
+
+#[test]
+fn a_run_of_a_whole_target_can_be_repeated() {
+    for seed in 0..3 {
+        let once = run(&Target::default(), seed, 0).map(|report| report.hash);
+        let again = run(&Target::default(), seed, 0).map(|report| report.hash);
+        assert_eq!(once.ok(), again.ok(), "seed {seed}");
+    }
 }
 
 #[test]

@@ -32,6 +32,19 @@ pub struct Target {
     running: Rc<RefCell<Option<Running>>>,
     portal: Cell<Option<SocketAddr>>,
     complaints: Complaints,
+    lying: bool,
+}
+
+impl Target {
+    /// On a disk whose syncs and stable writes say yes and do nothing, as if each sync were missing from
+    /// the code: it must not pass.
+    #[must_use]
+    pub fn on_a_lying_disk() -> Self {
+        Self {
+            lying: true,
+            ..Self::default()
+        }
+    }
 }
 
 fn identity(setup: Setup) -> Identity {
@@ -121,6 +134,7 @@ impl Scene for Target {
     fn prepare(&self, world: &World, setup: Setup) {
         let victim = self.victim(world);
         add_device(&victim, setup);
+        victim.disk().lie_about_flush(self.lying);
         self.portal.set(Some(SocketAddr::new(victim.ip(), PORT)));
         self.complaints.borrow_mut().clear();
     }
