@@ -3,7 +3,7 @@
 use crate::core_unit::{CoreUnit, UnitId, find};
 use crate::state::UnitState;
 use crate::task::{AbortedBy, TaskControl};
-use env::CoreHandle;
+use env::{CoreHandle, LocalFuture};
 use scsi::copy::CopyHistory;
 use scsi::reservation::{Nexus as NexusPort, Rights};
 use scsi::unit_attention::{AttentionQueue, UnitAttention};
@@ -199,15 +199,15 @@ impl Nexus {
             .set(self.unit.shared().fences().raise(self.fence.get().slot));
     }
 
-    /// ABORT TASK.
-    pub async fn abort_task(&self, tag: u32) {
+    /// ABORT TASK. The task is marked when this returns; what the future waits for is the backend.
+    pub fn abort_task(&self, tag: u32) -> LocalFuture<()> {
         let task = self.task(u64::from(tag)).into_iter().collect();
-        abort(&self.unit, task, AbortedBy::Own).await;
+        abort(&self.unit, task, AbortedBy::Own)
     }
 
-    /// ABORT TASK SET: every task of this nexus.
-    pub async fn abort_task_set(&self) {
-        abort(&self.unit, self.all_tasks(), AbortedBy::Own).await;
+    /// ABORT TASK SET: every task of this nexus is marked when this returns.
+    pub fn abort_task_set(&self) -> LocalFuture<()> {
+        abort(&self.unit, self.all_tasks(), AbortedBy::Own)
     }
 
     /// CLEAR TASK SET: every task of every nexus, as there is one task set (TST 000b).
@@ -230,13 +230,23 @@ impl Drop for Nexus {
     }
 }
 
-/// Aborts tasks of one core and waits until the backend has let go of them, or until what it still has is
+/// Aborts tasks of one core, at once, and waits until the backend has let go of them, or until what it still has is
 /// quarantined: within 2 s in any case.
-pub(crate) async fn abort(unit: &Rc<CoreUnit>, tasks: Vec<Rc<TaskControl>>, by: AbortedBy) {
+pub(crate) fn abort(
+    unit: &Rc<CoreUnit>,
+    tasks: Vec<Rc<TaskControl>>,
+    by: AbortedBy,
+) -> LocalFuture<()> {
     for task in &tasks {
         task.abort(unit, by);
     }
     unit.changed().wake_all();
+    let unit = Rc::clone(unit);
+    Box::pin(async move { let_go(&unit, &tasks).await })
+}
+
+/// Waits for the backend, and quarantines what it still has after a while.
+async fn let_go(unit: &Rc<CoreUnit>, tasks: &[Rc<TaskControl>]) {
     let deadline = unit.core().now().after(ABORT_WAIT);
     let mut timer = unit.core().sleep_until(deadline);
     poll_fn(|cx| {

@@ -119,6 +119,9 @@ impl Nexus {
 
 /// Runs a task whose data is there.
 pub(crate) fn run(task: Task, data: Buf) -> Answer<Outcome> {
+    if task.control.aborted().is_some() {
+        return Answer::ready(Outcome::Silent);
+    }
     #[expect(
         clippy::wildcard_enum_match_arm,
         reason = "every other command is told or waits"
@@ -158,6 +161,7 @@ impl Task {
     }
 
     async fn execute(&self, data: Buf) -> Result<Buf, Refusal> {
+        self.check_aborted()?;
         self.wait_for_order().await?;
         #[expect(
             clippy::wildcard_enum_match_arm,

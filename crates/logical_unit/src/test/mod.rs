@@ -202,3 +202,24 @@ fn closing_a_nexus_leaves_nothing_that_can_still_write() {
     assert!(old.is_silent());
     assert_eq!(bench.medium.first_byte(3), 8);
 }
+
+#[test]
+fn a_task_aborted_between_its_start_and_its_first_step_leaves_the_task_set_once() {
+    for seed in 0..30 {
+        let bench = Bench::new(seed);
+        let host = bench.nexus(0, "a");
+        let other = bench.nexus(1, "b");
+        let data = [filled(0, 1), filled(1, 1)].concat();
+        // Started, but its core has not looked at it yet.
+        let started = bench.start(&host, &compare_and_write(1), Attribute::Simple, 1, &data);
+        let aborting = Rc::clone(&host);
+        bench.run(async move { aborting.abort_task(1).await });
+        bench.settle(SOON);
+        assert!(started.ended());
+        assert_eq!(host.unit().live_tasks(), 0);
+        let next = bench.start(&other, &compare_and_write(1), Attribute::Simple, 2, &data);
+        bench.settle(SOON);
+        assert_eq!(next.response().status, Status::Good);
+        assert_eq!(other.unit().live_tasks(), 0);
+    }
+}

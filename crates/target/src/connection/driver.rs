@@ -1,6 +1,6 @@
 //! The loop of a connection.
 
-use super::receive::{Receive, Received};
+use super::receive::Receive;
 use super::units::SessionUnits;
 use crate::export::{Export, View};
 use crate::login::ExportPolicy;
@@ -10,10 +10,10 @@ use crate::session::{EndReason, Order, Session};
 use env::{CoreHandle, LocalFuture, Stream};
 use futures_util::Stream as _;
 use futures_util::stream::FuturesUnordered;
-use iscsi::Itt;
 use iscsi::Tsih;
 use iscsi::target::{AsyncEvent, CloseReason, Event, LoginRefusal, TaskManagementAnswer};
 use iscsi::target::{LogoutAnswer, TargetConfig, TargetConnection};
+use iscsi::{Itt, Want};
 use logical_unit::{Nexus, Outcome, Task, TaskWatch};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -258,24 +258,42 @@ impl Driver {
     }
 
     fn poll_receive(&mut self, cx: &mut Context<'_>) -> bool {
-        if self.machine.transmit().bytes() >= WAITING_BYTES_MAX {
+        let want = self.machine.want();
+        if self.machine.transmit().bytes() >= WAITING_BYTES_MAX || want == Want::Nothing {
             return false;
         }
+        if Receive::is_direct(want) {
+            let received = self.stream.poll_recv(cx, self.machine.data_chunk());
+            return self.received(received, |driver, n| driver.machine.data_filled(n));
+        }
+        let scratch = self.receive.scratch();
+        let mut scratch = scratch.borrow();
+        let received = self.stream.poll_recv(cx, &mut scratch);
+        self.received(received, |driver, n| driver.hand_in(&scratch[..n]))
+    }
+
+    fn received(
+        &mut self,
+        received: Poll<std::io::Result<usize>>,
+        hand_in: impl FnOnce(&mut Self, usize),
+    ) -> bool {
+        match received {
+            Poll::Pending => return false,
+            Poll::Ready(Ok(0)) => self.end_with(End::PeerClosed),
+            Poll::Ready(Ok(n)) => hand_in(self, n),
+            Poll::Ready(Err(error)) => self.end_with(End::Socket(error)),
+        }
+        true
+    }
+
+    fn hand_in(&mut self, mut bytes: &[u8]) {
         let now = self.core.now();
-        match self.receive.poll(cx, &*self.stream, &mut self.machine, now) {
-            Poll::Pending => false,
-            Poll::Ready(Received::Bytes) => true,
-            Poll::Ready(Received::End) => {
-                self.end_with(End::PeerClosed);
-                true
-            }
-            Poll::Ready(Received::Failed(error)) => {
-                self.end_with(End::Socket(error));
-                true
-            }
-            Poll::Ready(Received::Violation(violation)) => {
+        while !bytes.is_empty() {
+            let handed = self.receive.step(&mut self.machine, now, &mut bytes);
+            self.take_events();
+            if let Err(violation) = handed {
                 tracing::debug!(peer = %self.stream.peer(), ?violation, "the initiator broke the protocol");
-                true
+                return;
             }
         }
     }

@@ -29,9 +29,7 @@ impl Driver {
         };
         match request.function {
             TaskFunction::AbortTask => self.abort_task(request, nexus),
-            TaskFunction::AbortTaskSet => self.on_unit(nexus, |nexus| {
-                Box::pin(async move { nexus.abort_task_set().await })
-            }),
+            TaskFunction::AbortTaskSet => self.on_unit(nexus, |nexus| nexus.abort_task_set()),
             TaskFunction::ClearTaskSet => self.on_unit(nexus, |nexus| {
                 Box::pin(async move { nexus.clear_task_set().await })
             }),
@@ -65,8 +63,9 @@ impl Driver {
             }
             ReferencedTask::Here(itt) => {
                 if let Some(nexus) = nexus {
+                    let let_go = nexus.abort_task(itt.get());
                     return Box::pin(async move {
-                        nexus.abort_task(itt.get()).await;
+                        let_go.await;
                         TaskManagementAnswer::Complete
                     });
                 }
