@@ -509,6 +509,37 @@ fn explaining_completing_and_the_manual_need_no_daemon() {
 }
 
 #[test]
+fn metrics_are_served_within_their_budget_of_series() {
+    let (place, daemon) = with_objects("metrics");
+    let status = place.json("status");
+    let address = status["api"][1]
+        .as_str()
+        .unwrap()
+        .strip_prefix("http://")
+        .unwrap()
+        .to_owned();
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    stream
+        .write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        .unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    assert!(text.starts_with("HTTP/1.1 200 "), "{text}");
+    let of_lun = text
+        .lines()
+        .filter(|line| line.contains("lun=\"vm01\""))
+        .count();
+    assert!((10..=40).contains(&of_lun), "{of_lun} series: {text}");
+    assert!(
+        text.contains(
+            "causeway_lun_latency_seconds_count{lun=\"vm01\",op=\"write\",stage=\"total\"} 0"
+        ),
+        "{text}"
+    );
+    daemon.stop();
+}
+
+#[test]
 fn the_examples_that_are_shipped_can_be_used() {
     let dist = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dist");
     let node = std::fs::read_to_string(dist.join("node.toml")).unwrap();

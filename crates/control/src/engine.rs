@@ -80,8 +80,8 @@ pub enum LunState {
 }
 
 /// The upper bounds of latency buckets, in microseconds: powers of two, as the meter counts them.
-pub const LATENCY_BOUNDS_US: [u64; 12] = [
-    64, 128, 256, 512, 1_024, 2_048, 4_096, 16_384, 65_536, 262_144, 1_048_576, 8_388_608,
+pub const LATENCY_BOUNDS_US: [u64; 10] = [
+    64, 128, 256, 512, 1_024, 4_096, 16_384, 65_536, 1_048_576, 8_388_608,
 ];
 
 /// One kind of operation of a LUN since the daemon started.

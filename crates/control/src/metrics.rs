@@ -1,7 +1,8 @@
 //! The metrics in the Prometheus text format (version 0.0.4).
 //!
 //! Labels are names that the administrator chose, never what an initiator says, so the number of series
-//! is bounded by the objects; and by [`SERIES_MAX`] a family, whatever happens.
+//! is bounded by the objects (at most 40 for a LUN: latency is told for reads and writes, bytes for what
+//! moves or frees blocks); and by [`SERIES_MAX`] a family, whatever happens.
 
 use crate::engine::{LATENCY_BOUNDS_US, LunFacts, LunState, OpFacts, PoolFacts, SessionFacts};
 use crate::objects::Objects;
@@ -95,7 +96,7 @@ fn luns(out: &mut Text, luns: &BTreeMap<&str, &LunFacts>) {
         "histogram",
         "From command to response",
     );
-    for (name, op, facts) in ops(luns) {
+    for (name, op, facts) in ops(luns).filter(|(_, op, _)| ["read", "write"].contains(op)) {
         latency(out, name, op, facts);
     }
 }

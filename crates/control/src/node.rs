@@ -337,3 +337,6 @@ fn backing_failed(lun: &str, error: &OpenError) -> Problem {
     let detail = format!("{lun}: {}", error.cause);
     Problem::new(Code::BackingFailed, detail).hint(error.next_step.clone())
 }
+
+#[cfg(test)]
+mod test;

@@ -1,0 +1,137 @@
+//! The controller with the real engine, on a simulated machine that loses its power.
+
+use super::*;
+use crate::controller::test::{config, lab};
+use crate::controller::{Controller, How};
+use crate::objects::ObjectSet;
+use crate::plan::{Edit, Section, Subject};
+use crate::size::Size;
+use env::sim::{World, WorldConfig};
+use std::path::Path;
+
+const LIMIT: Duration = Duration::from_secs(600);
+
+async fn start(core: CoreHandle) -> Result<Rc<Controller>, Problem> {
+    let node = Node::new(Rc::clone(&core), config(), Box::new(Vec::new));
+    Controller::start(core, config(), Rc::new(node)).await
+}
+
+fn begin(world: &World, node: &env::sim::Node) -> Rc<Controller> {
+    world
+        .block_on(node, LIMIT, start(node.core(0)))
+        .unwrap()
+        .unwrap()
+}
+
+fn apply(set: ObjectSet) -> Edit {
+    Edit::Apply { set, prune: false }
+}
+
+fn states(
+    world: &World,
+    node: &env::sim::Node,
+    controller: &Rc<Controller>,
+) -> Vec<(String, String, u64)> {
+    let controller = Rc::clone(controller);
+    let luns = world
+        .block_on(node, LIMIT, async move { controller.luns(false).await })
+        .unwrap();
+    luns.into_iter()
+        .map(|lun| (lun.name, lun.state, lun.size.bytes()))
+        .collect()
+}
+
+fn edit(
+    world: &World,
+    node: &env::sim::Node,
+    controller: &Rc<Controller>,
+    edit: Edit,
+) -> Result<(), Problem> {
+    let controller = Rc::clone(controller);
+    let run = async move { controller.edit(&edit, How::default()).await.map(|_| ()) };
+    world.block_on(node, LIMIT, run).unwrap()
+}
+
+/// Cuts the power every few steps of an apply that makes one LUN and grows another.
+#[test]
+fn a_power_cut_during_an_apply_leaves_every_stored_lun_online() {
+    let (mut old_seen, mut new_seen) = (0, 0);
+    for steps in (0..).step_by(3) {
+        let world = World::new(11, WorldConfig::default());
+        let node = world.node("a");
+        let controller = begin(&world, &node);
+        edit(&world, &node, &controller, apply(lab())).unwrap();
+        let mut set = lab();
+        set.lun[0].size = Size::from_bytes(3 << 30).unwrap();
+        set.lun.push(crate::objects::LunSpec::new(
+            "new",
+            Size::from_bytes(1 << 20).unwrap(),
+        ));
+        let done = Rc::new(Cell::new(false));
+        let (told, running) = (Rc::clone(&done), Rc::clone(&controller));
+        node.core(0).spawn(Box::pin(async move {
+            running.edit(&apply(set), How::default()).await.unwrap();
+            told.set(true);
+        }));
+        let moved = (0..steps).all(|_| world.step());
+        let acknowledged = done.get();
+        drop(controller);
+        node.crash();
+        node.restart();
+        let controller = begin(&world, &node);
+        let found = states(&world, &node, &controller);
+        let online = |name: &str, bytes: u64| (name.to_owned(), "online".to_owned(), bytes);
+        let old = vec![online("l", 1 << 30)];
+        let new = vec![online("l", 3 << 30), online("new", 1 << 20)];
+        assert!(
+            found == new || (found == old && !acknowledged),
+            "after {steps} steps: {found:?}"
+        );
+        old_seen += u32::from(found == old);
+        new_seen += u32::from(found == new);
+        if acknowledged || !moved {
+            break;
+        }
+    }
+    assert!(
+        old_seen > 3 && new_seen > 0,
+        "{old_seen} old, {new_seen} new"
+    );
+}
+
+#[test]
+fn a_full_pool_refuses_a_new_lun_and_leaves_nothing_behind() {
+    let world = World::new(12, WorldConfig::default());
+    let node = world.node("a");
+    let controller = begin(&world, &node);
+    node.disk().set_capacity(1 << 20);
+    let mut set = lab();
+    set.lun[0].thin = Some(false);
+    let refused = edit(&world, &node, &controller, apply(set)).unwrap_err();
+    assert_eq!(refused.code, Code::PoolFull, "{refused}");
+    assert!(states(&world, &node, &controller).is_empty());
+    let core = node.core(0);
+    let pool = async move { core.files().list(Path::new("/c/pool")).await };
+    assert_eq!(world.block_on(&node, LIMIT, pool).unwrap().unwrap(), []);
+}
+
+#[test]
+fn a_removed_lun_comes_back_with_its_file_and_a_purged_one_does_not() {
+    let world = World::new(13, WorldConfig::default());
+    let node = world.node("a");
+    let controller = begin(&world, &node);
+    edit(&world, &node, &controller, apply(lab())).unwrap();
+    let remove = Edit::Remove(Subject {
+        section: Section::Lun,
+        name: "l".to_owned(),
+    });
+    edit(&world, &node, &controller, remove.clone()).unwrap();
+    assert!(states(&world, &node, &controller).is_empty());
+    edit(&world, &node, &controller, Edit::Restore("l".to_owned())).unwrap();
+    assert_eq!(states(&world, &node, &controller)[0].1, "online");
+    edit(&world, &node, &controller, remove).unwrap();
+    edit(&world, &node, &controller, Edit::Purge("l".to_owned())).unwrap();
+    let core = node.core(0);
+    let pool = async move { core.files().list(Path::new("/c/pool")).await };
+    assert_eq!(world.block_on(&node, LIMIT, pool).unwrap().unwrap(), []);
+}
