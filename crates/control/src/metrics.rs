@@ -84,7 +84,8 @@ fn luns(out: &mut Text, luns: &BTreeMap<&str, &LunFacts>) {
         );
     }
     out.family("causeway_lun_bytes_total", "counter", "Bytes of operations");
-    for (name, op, facts) in ops(luns) {
+    for (name, op, facts) in ops(luns).filter(|(_, op, _)| ["read", "write", "unmap"].contains(op))
+    {
         out.series(
             "causeway_lun_bytes_total",
             &[("lun", name), ("op", op)],

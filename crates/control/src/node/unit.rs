@@ -376,6 +376,9 @@ pub(super) async fn destroy(core: &CoreHandle, config: &Config, lun: &Lun) -> Re
     }
 }
 
+/// errno(3): too many open files.
+const EMFILE: i32 = 24;
+
 fn failed(error: &io::Error, path: &Path, what: &str) -> Problem {
     let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded].contains(&error.kind());
     let code = if full {
@@ -383,5 +386,12 @@ fn failed(error: &io::Error, path: &Path, what: &str) -> Problem {
     } else {
         Code::BackingFailed
     };
-    Problem::new(code, format!("cannot {what} {}: {error}", path.display()))
+    let problem = Problem::new(code, format!("cannot {what} {}: {error}", path.display()));
+    if error.raw_os_error() == Some(EMFILE) {
+        return problem.hint(
+            "the limit of open files is reached: every LUN takes a few per core; raise it (LimitNOFILE in \
+             the systemd unit, ulimit -Hn) and restart",
+        );
+    }
+    problem
 }
