@@ -728,6 +728,8 @@ impl FullFeature {
     /// Asks for what may be asked for, and delivers what is whole.
     fn progress(&mut self, itt: Itt, link: &mut Link) {
         let window = self.window();
+        // The command's own data segment is still coming in: whether more is needed is not known yet.
+        let arriving = matches!(&self.current, Current::Immediate { itt: of, .. } if *of == itt);
         let Some(task) = self.tasks.get_mut(itt) else {
             return;
         };
@@ -740,7 +742,7 @@ impl FullFeature {
         let bytes = *bytes;
         let unsolicited = &task.unsolicited;
         let mut whole = unsolicited.sequence.covers(bytes);
-        if !whole && !unsolicited.open {
+        if !whole && !unsolicited.open && !arriving {
             if unsolicited.sequence.has_hole() {
                 self.fail(itt, DataFault::IncorrectAmountOfData, link);
                 return;

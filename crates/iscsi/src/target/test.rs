@@ -331,6 +331,32 @@ fn one_write(accept_at: u32) {
 }
 
 #[test]
+fn data_that_comes_with_its_command_is_not_asked_for_again() {
+    let mut target = logged_in(
+        &TargetConfig::default(),
+        Offer::default(),
+        "ImmediateData=Yes\0",
+    );
+    let data = [7; 1024];
+    let write = ScsiCommand {
+        writes: true,
+        expected_data_transfer_length: 1024,
+        ..command(9, 100)
+    };
+    let whole = pdu(write.write(), &data);
+    feed(&mut target, NOW, &whole[..48], 9999);
+    expect_command(&mut target);
+    // The owner gives the buffer as soon as it has seen the header.
+    target.accept_data(itt(9), 1024, BufMut::zeroed(1024));
+    feed(&mut target, NOW, &whole[48..], 100);
+    let Some(Event::DataOut { data: got, .. }) = target.poll_event() else {
+        panic!("the data is whole")
+    };
+    assert_eq!(got.to_vec(), data);
+    assert!(drain(&mut target).is_empty(), "no R2T");
+}
+
+#[test]
 fn an_initiator_that_never_advances_exp_stat_sn_works_at_depth_512() {
     let config = TargetConfig {
         command_depth: 512,
