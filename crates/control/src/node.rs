@@ -19,7 +19,7 @@ use crate::engine::{Engine, LunFacts, PoolFacts, PortalFacts, RefusalFacts, Sess
 use crate::objects::{Lun, Objects};
 use crate::plan::LunChanges;
 use crate::problem::Problem;
-use crate::state::make_dir;
+use env::durable::make_dir;
 use env::{CoreHandle, LocalFuture};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

@@ -71,6 +71,28 @@ pub async fn replace_file(files: &dyn Files, path: &Path, bytes: &[u8]) -> io::R
         .await
 }
 
+/// Makes a directory whose name survives a power cut, as do those of the parents that were made for it.
+///
+/// # Errors
+/// What the file system says.
+pub async fn make_dir(files: &dyn Files, dir: &Path) -> io::Result<()> {
+    files.create_dir(dir).await?;
+    for parent in dir.ancestors().skip(1) {
+        let here = Path::new(".");
+        let parent = if parent.as_os_str().is_empty() {
+            here
+        } else {
+            parent
+        };
+        match files.sync_dir(parent).await {
+            // A parent that this user may not read was not made by it either.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+            done => done?,
+        }
+    }
+    Ok(())
+}
+
 /// Removes a file for good; fine where it does not exist.
 ///
 /// # Errors

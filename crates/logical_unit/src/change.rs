@@ -7,6 +7,7 @@
 //!
 //! A crash before the store has it leaves the old state, after it the new one; nobody was answered yet.
 
+use crate::admission::HoldKind;
 use crate::core_unit::{CoreUnit, UnitId, find};
 use crate::nexus::{Nexus, abort};
 use crate::outcome::Refusal;
@@ -180,8 +181,8 @@ impl LogicalUnit {
     /// Adopts the volume's facts as they are now, after it has grown or shrunk, and tells every nexus
     /// (SBC-4 4.9 "Changing the capacity": CAPACITY DATA HAS CHANGED).
     ///
-    /// The larger of the two sizes is never admitted to a lane of the smaller one: lanes go first where the
-    /// unit grows, the state goes first where it shrinks.
+    /// Everything is held meanwhile: no command that was admitted under one size runs under the other. Lanes go
+    /// first where the unit grows, the state goes first where it shrinks.
     ///
     /// # Errors
     /// Why a lane could not be opened; the unit is offline then.
@@ -189,7 +190,11 @@ impl LogicalUnit {
         let Some(shape) = self.current_volume().map(|volume| volume.shape()) else {
             return Ok(());
         };
-        let before = find(core, self.id()).map(|unit| unit.with_state(UnitState::block_count));
+        let Some(unit) = find(core, self.id()) else {
+            return Ok(());
+        };
+        let _held = unit.hold_for_change(HoldKind::All, None).await;
+        let before = Some(unit).map(|unit| unit.with_state(UnitState::block_count));
         let grows = before.is_none_or(|before| shape.block_count >= before);
         if grows {
             self.open_lanes(core).await?;

@@ -4,6 +4,7 @@ use crate::admission::{Admission, HoldId, HoldKind, Ticket};
 use crate::hold::HoldHome;
 use crate::nexus::Nexus;
 use crate::state::UnitState;
+use crate::status_count::StatusCount;
 use crate::unit::LogicalUnit;
 use crate::wait_list::WaitList;
 use env::{CoreHandle, CoreId};
@@ -51,6 +52,7 @@ pub struct CoreUnit {
     hold_home: HoldHome,
     nexuses: RefCell<Vec<Weak<Nexus>>>,
     traces: Cell<u64>,
+    statuses: StatusCount,
     /// Changes of the state take turns; used on the home core.
     changes: tokio::sync::Mutex<()>,
 }
@@ -73,6 +75,7 @@ impl CoreUnit {
             hold_home: HoldHome::default(),
             nexuses: RefCell::default(),
             traces: Cell::new(0),
+            statuses: StatusCount::default(),
             changes: tokio::sync::Mutex::new(()),
         })
     }
@@ -128,6 +131,10 @@ impl CoreUnit {
         }
         *self.state.borrow_mut() = state;
         self.changed.wake_all();
+    }
+
+    pub(crate) fn statuses(&self) -> &StatusCount {
+        &self.statuses
     }
 
     pub(crate) fn next_trace(&self) -> volume::TraceId {

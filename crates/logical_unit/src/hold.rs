@@ -19,8 +19,15 @@ use crate::core_unit::{CoreUnit, UnitId, find};
 use env::{CoreHandle, CoreId, call, call_all};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
 use tokio::sync::oneshot;
+
+/// How long a change of the unit's state waits for what is in flight.
+const CHANGE_WAIT: Duration = Duration::from_millis(1200);
 
 /// The home core's side.
 #[derive(Default)]
@@ -92,6 +99,29 @@ impl CoreUnit {
     pub(crate) async fn hold(self: &Rc<Self>, kind: HoldKind, owner: Option<Ticket>) -> HoldGuard {
         let guard = self.begin_hold(kind, owner);
         self.finish_hold(&guard, kind, owner).await;
+        guard
+    }
+
+    /// Takes a hold for a change of the unit's state. What is in flight is waited for, but not for ever: a
+    /// backend that hangs must not keep hosts from changing reservations. What is still in flight then was
+    /// admitted under the old state, and the change comes after it.
+    pub(crate) async fn hold_for_change(
+        self: &Rc<Self>,
+        kind: HoldKind,
+        owner: Option<Ticket>,
+    ) -> HoldGuard {
+        let guard = self.begin_hold(kind, owner);
+        let mut timer = self
+            .core()
+            .sleep_until(self.core().now().after(CHANGE_WAIT));
+        {
+            let mut standing = pin!(self.finish_hold(&guard, kind, owner));
+            poll_fn(|cx| match standing.as_mut().poll(cx) {
+                Poll::Ready(()) => Poll::Ready(()),
+                Poll::Pending => timer.as_mut().poll(cx),
+            })
+            .await;
+        }
         guard
     }
 

@@ -26,6 +26,7 @@ mod hold_table;
 mod nexus;
 mod outcome;
 mod state;
+mod status_count;
 mod store;
 mod task;
 #[cfg(test)]
@@ -40,6 +41,7 @@ pub use outcome::{Outcome, Response};
 pub use scsi::reservation::{InitiatorPort, Nexus as NexusPort};
 pub use scsi::unit_attention::UnitAttention;
 pub use state::{Identity, UnitState};
+pub use status_count::Ending;
 pub use store::{DirectoryStore, Entry, NoStore, Store, UnitStore};
 pub use task::{Attribute, Task, TaskWatch};
 pub use unit::{LogicalUnit, NEXUSES_MAX, UnitConfig};

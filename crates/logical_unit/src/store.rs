@@ -103,7 +103,7 @@ impl UnitStore for DirectoryStore {
         let (files, path) = (core.files(), self.path(key, entry));
         let directory = self.directory.clone();
         Box::pin(async move {
-            files.create_dir(&directory).await?;
+            durable::make_dir(&*files, &directory).await?;
             durable::replace_file(&*files, &path, &bytes).await
         })
     }

@@ -22,12 +22,8 @@ use env::Answer;
 use scsi::cdb::Command;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::time::Duration;
 use units::{Buf, LbaRange};
 use volume::{Class, Done, Fence, Io, Op, Origin};
-
-/// How long a change of the unit's state waits for what is in flight.
-const HOLD_WAIT: Duration = Duration::from_millis(1200);
 
 /// How a task is ordered against others (SAM-5 "Task attributes").
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -287,26 +283,14 @@ impl Task {
             .await
     }
 
-    /// Takes a hold for a change of the unit's state. What is in flight is waited for, but not for ever: a
-    /// backend that hangs must not keep hosts from changing reservations. What is still in flight then was
-    /// admitted under the old state, and the change comes after it.
+    /// Takes a hold for a change of the unit's state; an abort gives up waiting for it.
     pub(crate) async fn hold_for_change(&self, kind: HoldKind) -> Result<HoldGuard, Refusal> {
         self.control.enter(Stage::Waiting);
         self.check_aborted()?;
         let unit = Rc::clone(self.unit());
         let ticket = Some(self.control.ticket());
-        let guard = unit.begin_hold(kind, ticket);
-        let mut timer = unit.core().sleep_until(unit.core().now().after(HOLD_WAIT));
-        let mut standing = Box::pin(unit.finish_hold(&guard, kind, ticket));
-        self.unless_aborted(std::future::poll_fn(|cx| {
-            if standing.as_mut().poll(cx).is_ready() {
-                return std::task::Poll::Ready(());
-            }
-            timer.as_mut().poll(cx)
-        }))
-        .await?;
-        drop(standing);
-        Ok(guard)
+        self.unless_aborted(async move { unit.hold_for_change(kind, ticket).await })
+            .await
     }
 
     async fn unless_aborted<T>(&self, work: impl Future<Output = T>) -> Result<T, Refusal> {

@@ -2,10 +2,12 @@
 
 use crate::core_unit::{CoreUnit, UnitId, find, register, unregister};
 use crate::state::{Identity, Stored, UnitState};
+use crate::status_count::Ending;
 use crate::store::{Entry, Store};
 use env::{CoreHandle, CoreId, call_all};
 use scsi::mode::ModeParameters;
 use scsi::reservation::Reservations;
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -220,6 +222,22 @@ impl LogicalUnit {
         let failed: Option<OpenError> = lanes.into_iter().find_map(Result::err);
         self.publish_offline(core, failed.clone()).await;
         failed.map_or(Ok(()), Err)
+    }
+
+    /// How often commands ended with something else than GOOD, over all cores.
+    pub async fn endings(&self, core: &CoreHandle) -> BTreeMap<Ending, u64> {
+        let id = self.id;
+        let per_core = call_all(core, move |core| {
+            let counts = find(core, id)
+                .map(|unit| unit.statuses().read())
+                .unwrap_or_default();
+            Box::pin(async move { counts })
+        });
+        let mut all = BTreeMap::new();
+        for (ending, count) in per_core.await.into_iter().flatten() {
+            *all.entry(ending).or_default() += count;
+        }
+        all
     }
 
     /// Takes the unit down on every core. Its nexuses must be closed before.

@@ -10,6 +10,8 @@ use crate::engine::{
 use crate::time::rfc3339;
 use iscsi::Parameters;
 use layers::{Counters, Histogram, OpKind};
+use logical_unit::Ending;
+use scsi::Status;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use target::{RefusedLogin, SessionInfo};
@@ -25,7 +27,11 @@ pub(super) async fn luns(node: &Inner) -> BTreeMap<String, LunFacts> {
     let mut out = BTreeMap::new();
     for (naa, unit) in units {
         let counters = unit.meter.read(&node.core).await;
-        out.insert(naa, lun(&unit, &counters));
+        let mut facts = lun(&unit, &counters);
+        for (ending, count) in unit.endings(&node.core).await {
+            facts.statuses.insert(ending_name(&ending), count);
+        }
+        out.insert(naa, facts);
     }
     out
 }
@@ -66,6 +72,24 @@ fn lun(unit: &Unit, counters: &Counters) -> LunFacts {
         in_flight,
         statuses: BTreeMap::new(),
         allocated: unit.allocated(),
+    }
+}
+
+/// Such as `check 3/11/00`, or `busy`.
+fn ending_name(ending: &Ending) -> String {
+    let status = match ending.status {
+        Status::Good => "good",
+        Status::CheckCondition => "check",
+        Status::ConditionMet => "condition_met",
+        Status::Busy => "busy",
+        Status::ReservationConflict => "reservation_conflict",
+        Status::TaskSetFull => "task_set_full",
+        Status::AcaActive => "aca_active",
+        Status::TaskAborted => "task_aborted",
+    };
+    match ending.sense {
+        Some((key, asc, ascq)) => format!("{status} {key:x}/{asc:02x}/{ascq:02x}"),
+        None => status.to_owned(),
     }
 }
 

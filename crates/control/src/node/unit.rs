@@ -16,7 +16,8 @@ use crate::size::Size;
 use backends::{DiskVolume, FileSpec, MemoryVolume, Provisioning};
 use env::{CoreHandle, CoreId, durable};
 use layers::{Checked, Emulate, Meter, StableWrite, Wrap, over};
-use logical_unit::{DirectoryStore, Identity, LogicalUnit, UnitConfig, UnitId, UnitStore};
+use logical_unit::{DirectoryStore, Ending, Identity, LogicalUnit, UnitConfig, UnitId, UnitStore};
+use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -223,6 +224,11 @@ impl Unit {
             Leaf::Memory(_) | Leaf::Disk(_) => Ok(()),
         };
         cut.map_err(|error| error.to_string())
+    }
+
+    /// How often commands ended with something else than GOOD.
+    pub(super) async fn endings(&self, core: &CoreHandle) -> BTreeMap<Ending, u64> {
+        self.unit.endings(core).await
     }
 
     /// Makes all that was acknowledged stable; gives up at `until`.

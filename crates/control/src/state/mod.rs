@@ -74,7 +74,7 @@ impl Store {
             let detail = format!("state_dir {}: {error}", dir.display());
             Problem::new(Code::ConfigEnvironment, detail)
         };
-        let made = make_dir(&*files, dir).await;
+        let made = env::durable::make_dir(&*files, dir).await;
         made.map_err(|error| failed(&error))?;
         let lock = lock(&*files, dir).await?;
         let names = files.list(dir).await;
@@ -250,25 +250,6 @@ impl Store {
     fn path(&self, kind: &str, number: u64) -> PathBuf {
         self.dir.join(format!("{kind}-{number:010}.json"))
     }
-}
-
-/// Makes a directory whose name survives a power cut, as do those of the parents that were made for it.
-pub(crate) async fn make_dir(files: &dyn Files, dir: &Path) -> io::Result<()> {
-    files.create_dir(dir).await?;
-    for parent in dir.ancestors().skip(1) {
-        let here = Path::new(".");
-        let parent = if parent.as_os_str().is_empty() {
-            here
-        } else {
-            parent
-        };
-        match files.sync_dir(parent).await {
-            // A parent that this user may not read was not made by it either.
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
-            done => done?,
-        }
-    }
-    Ok(())
 }
 
 async fn lock(files: &dyn Files, dir: &Path) -> Result<Rc<dyn File>, Problem> {

@@ -106,6 +106,7 @@ impl Nexus {
             Refusal::Status(status) => (*status, None),
             Refusal::Aborted | Refusal::Fenced => (Status::TaskAborted, None),
         };
+        self.unit().statuses().count(status, sense.as_ref());
         let format = self
             .unit()
             .with_state(|state| state.modes.current.sense_format());

@@ -33,6 +33,7 @@ struct Inner {
     hanging: bool,
     waiting: Vec<Waker>,
     fences: Fences,
+    block_count: u64,
     /// Operations that the backend was given.
     given: u64,
 }
@@ -49,6 +50,10 @@ impl Medium {
             std::mem::take(&mut inner.waiting)
         };
         waiting.into_iter().for_each(Waker::wake);
+    }
+
+    pub(super) fn grow(&self, block_count: u64) {
+        self.0.lock().unwrap().block_count = block_count;
     }
 
     pub(super) fn given(&self) -> u64 {
@@ -69,7 +74,7 @@ impl Volume for Medium {
     fn shape(&self) -> Shape {
         Shape {
             block_size: BlockSize::B512,
-            block_count: BlockCount(BLOCKS),
+            block_count: BlockCount(self.0.lock().unwrap().block_count),
             physical_block_exponent: 3,
             limits: Limits {
                 transfer_blocks_max: BlockCount(BLOCKS),
@@ -220,7 +225,14 @@ impl Bench {
             waiting: Vec::new(),
             fences: fences.clone(),
             given: 0,
+            block_count: BLOCKS,
         })));
+        Self::bring_up(world, node, medium, store)
+    }
+
+    /// The unit over a medium that is there already, as after a restart.
+    pub(super) fn bring_up(world: World, node: Node, medium: Medium, store: Store) -> Self {
+        let fences = medium.0.lock().unwrap().fences.clone();
         let unit = start(&world, &node, &medium, fences, store);
         Self {
             world,

@@ -223,3 +223,76 @@ fn a_task_aborted_between_its_start_and_its_first_step_leaves_the_task_set_once(
         assert_eq!(other.unit().live_tasks(), 0);
     }
 }
+
+#[test]
+fn a_resize_is_adopted_by_every_core_and_every_host_is_told() {
+    let bench = Bench::new(8);
+    let nexuses: Vec<_> = (0..4u16)
+        .map(|core| bench.nexus(core, &format!("host{core}")))
+        .collect();
+    let beyond = u32::try_from(bench::BLOCKS).unwrap();
+    let early = bench.start(&nexuses[0], &read_10(beyond, 1), Attribute::Simple, 1, &[]);
+    bench.settle(SOON);
+    assert_eq!(early.response().status, Status::CheckCondition);
+    bench.medium.grow(bench::BLOCKS + 8);
+    let (unit, core) = (Arc::clone(&bench.unit), bench.node.core(2));
+    bench.run(async move { unit.reshape(&core).await }).unwrap();
+    for nexus in &nexuses {
+        let told = bench.start(nexus, &[0; 6], Attribute::Simple, 2, &[]);
+        let read = bench.start(nexus, &read_10(beyond, 1), Attribute::Simple, 3, &[]);
+        bench.settle(SOON);
+        let sense = scsi::Sense::parse(&told.response().sense.unwrap().to_vec()).unwrap();
+        assert_eq!(sense.code, scsi::AdditionalSense::CAPACITY_DATA_HAS_CHANGED);
+        assert_eq!(read.response().status, Status::Good);
+    }
+    let (unit, core) = (Arc::clone(&bench.unit), bench.node.core(0));
+    let endings = bench.run(async move { unit.endings(&core).await });
+    let out_of_range = endings
+        .iter()
+        .find(|(ending, _)| ending.sense == Some((5, 0x21, 0)));
+    assert_eq!(out_of_range.map(|(_, count)| *count), Some(1));
+}
+
+#[test]
+fn a_reservation_shuts_out_writers_on_every_core_and_survives_a_restart() {
+    let store: Arc<dyn crate::UnitStore> =
+        Arc::new(crate::DirectoryStore::new("/state/units".into()));
+    let bench = Bench::with_store(9, Arc::clone(&store));
+    let (holder, other) = (bench.nexus(0, "a"), bench.nexus(3, "b"));
+    // REGISTER AND IGNORE EXISTING KEY with APTPL, then RESERVE Write Exclusive.
+    let mut register = [0; 24];
+    register[15] = 7;
+    register[20] = 1;
+    let mut reserve = [0; 24];
+    reserve[7] = 7;
+    for (tag, action, kind, list) in [(1, 6, 0, register), (2, 1, 1, reserve)] {
+        let cdb = [0x5f, action, kind, 0, 0, 0, 0, 0, 24, 0];
+        let done = bench.start(&holder, &cdb, Attribute::Simple, tag, &list);
+        bench.settle(SOON);
+        assert_eq!(done.response().status, Status::Good);
+    }
+    let refused = bench.start(&other, &write_10(0, 1), Attribute::Simple, 1, &filled(1, 1));
+    bench.settle(SOON);
+    assert_eq!(refused.response().status, Status::ReservationConflict);
+    let Bench {
+        world,
+        node,
+        medium,
+        ..
+    } = bench;
+    node.crash();
+    node.restart();
+    let again = Bench::bring_up(world, node, medium, store);
+    let (holder, other) = (again.nexus(2, "a"), again.nexus(1, "b"));
+    let refused = again.start(&other, &write_10(0, 1), Attribute::Simple, 1, &filled(1, 1));
+    let allowed = again.start(
+        &holder,
+        &write_10(0, 1),
+        Attribute::Simple,
+        2,
+        &filled(2, 1),
+    );
+    again.settle(SOON);
+    assert_eq!(refused.response().status, Status::ReservationConflict);
+    assert_eq!(allowed.response().status, Status::Good);
+}
