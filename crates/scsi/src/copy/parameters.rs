@@ -1,7 +1,8 @@
 //! The EXTENDED COPY parameter list.
 //!
 //! Spec: SPC-3 6.3.2 to 6.3.7 "EXTENDED COPY parameter list", "Identification descriptor target descriptor
-//! format", "Block device to block device segment descriptor".
+//! format", "Block device to block device segment descriptor"; SPC-4 "Identification Descriptor CSCD descriptor
+//! format" for what became obsolete.
 
 use alloc::vec::Vec;
 use units::{BlockCount, BlockSize, ByteCount, Lba};
@@ -165,14 +166,8 @@ fn target(descriptor: &[u8], at: usize) -> Result<CopyTarget, Sense> {
     let [code_set, kind, _, length] = reader.array().ok_or_else(short)?;
     let field = reader.take(20).ok_or_else(short)?;
     let block_length = reader.be32().ok_or_else(short)? & 0x00ff_ffff;
-    // LU ID TYPE 00b: a logical unit number or designator.
-    // spec: SPC-3 6.3.6.1 "Target descriptors introduction": other types are optional and refused. The field
-    // pointer stays away because it would have to point into the CDB.
-    if flags & 0xc0 != 0 {
-        return Err(Sense::illegal_request(
-            AdditionalSense::INVALID_FIELD_IN_CDB,
-        ));
-    }
+    // LU ID TYPE (bits 7 and 6) is obsolete since SPC-4, which is what INQUIRY claims: what was put there is not
+    // looked at, the designator alone says which unit is meant.
     let designator = field
         .get(..usize::from(length))
         .ok_or_else(|| invalid(7, None))?;

@@ -115,11 +115,16 @@ fn a_target_that_is_not_there_aborts_the_copy() {
         code(&tape),
         AdditionalSense::INCORRECT_COPY_TARGET_DEVICE_TYPE
     );
-    let proxy = list(&[target(0xe4, 0xc0)], &[segment(2, 0, 0)]);
-    assert_eq!(
-        code(&proxy),
-        AdditionalSense::INVALID_FIELD_IN_PARAMETER_LIST
-    );
+}
+
+#[test]
+fn the_obsolete_kind_of_unit_identifier_is_not_looked_at() {
+    let segments = [segment(2, 0, 0)];
+    let plain = parse(&list(&[target(0xe4, 0)], &segments));
+    for lu_id_type in [0x40, 0x80, 0xc0] {
+        assert_eq!(parse(&list(&[target(0xe4, lu_id_type)], &segments)), plain);
+    }
+    assert!(plain.is_ok());
 }
 
 #[test]
