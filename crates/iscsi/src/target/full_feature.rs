@@ -88,10 +88,11 @@ pub(super) enum Queued {
 enum Current {
     /// Its payload is of no use.
     Discard,
-    /// Immediate data of this task.
+    /// Immediate data of this task; `follows`: unsolicited Data-Out comes after it.
     Immediate {
         itt: Itt,
         length: u32,
+        follows: bool,
     },
     Data {
         itt: Itt,
@@ -340,7 +341,11 @@ impl FullFeature {
         let unwanted = immediate_length > 0 && !self.parameters.immediate_data;
         let fault =
             (unwanted || immediate_length > limit).then_some(DataFault::UnexpectedUnsolicitedData);
-        let open = facts.writes && !pdu.last && !self.parameters.initial_r2t;
+        let follows = facts.writes && !pdu.last && !self.parameters.initial_r2t;
+        let immediate = immediate_length > 0 && fault.is_none();
+        // Immediate data that is still coming in is unsolicited data like any other: the owner may accept the
+        // command before its payload is here, and must not ask for what is on its way.
+        let open = follows || immediate;
         let task = Task {
             command: facts,
             announced: false,
@@ -358,10 +363,11 @@ impl FullFeature {
             r2t_count: 0,
         };
         self.tasks.insert(pdu.itt, task);
-        if immediate_length > 0 && fault.is_none() {
+        if immediate {
             self.current = Current::Immediate {
                 itt: pdu.itt,
                 length: immediate_length,
+                follows,
             };
         }
     }
@@ -532,7 +538,11 @@ impl FullFeature {
         let scratch = core::mem::take(&mut self.scratch);
         let finished = match current {
             Current::Discard => Ok(()),
-            Current::Immediate { itt, length } => self.finish_immediate(itt, length, link),
+            Current::Immediate {
+                itt,
+                length,
+                follows,
+            } => self.finish_immediate(itt, length, follows, link),
             Current::Data { itt, header, range } => self.finish_data(itt, &header, &range, link),
             Current::Nop(nop) => self.finish_nop(nop, &scratch, link),
             Current::TaskManagement(request) => {
@@ -648,15 +658,14 @@ impl FullFeature {
         &mut self,
         itt: Itt,
         length: u32,
+        follows: bool,
         link: &mut Link,
     ) -> Result<(), Violation> {
         let Some(task) = self.tasks.get_mut(itt) else {
             return Ok(());
         };
         let whole = task.unsolicited.sequence.add_immediate(length);
-        if task.unsolicited.sequence.is_complete() {
-            task.unsolicited.open = false;
-        }
+        task.unsolicited.open = follows && !task.unsolicited.sequence.is_complete();
         self.after_data(itt, whole, link)
     }
 

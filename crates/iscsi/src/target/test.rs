@@ -492,3 +492,37 @@ fn nobody_reaches_full_feature_phase_without_the_proof_that_is_configured() {
         }
     }
 }
+
+#[test]
+fn a_command_accepted_before_its_immediate_data_is_here_is_not_asked_for_that_data() {
+    for (keys, sent) in [
+        ("InitialR2T=Yes\0ImmediateData=Yes\0", 512),
+        ("InitialR2T=Yes\0ImmediateData=Yes\0", 200),
+        ("InitialR2T=No\0ImmediateData=Yes\0", 512),
+    ] {
+        let mut target = logged_in(&TargetConfig::default(), Offer::default(), keys);
+        let write = ScsiCommand {
+            writes: true,
+            last: true,
+            expected_data_transfer_length: 512,
+            ..command(9, 100)
+        };
+        let whole = pdu(write.write(), &[7; 512][..sent]);
+        feed(&mut target, NOW, &whole[..48], 9999);
+        assert_eq!(expect_command(&mut target).itt, itt(9));
+        target.accept_data(itt(9), 512, BufMut::zeroed(512));
+        assert!(drain(&mut target).is_empty(), "it is on its way");
+        feed(&mut target, NOW, &whole[48..], 100);
+        let asked = drain(&mut target);
+        if sent == 512 {
+            assert!(asked.is_empty());
+            assert!(
+                matches!(target.poll_event(), Some(Event::DataOut { data, .. }) if data.to_vec() == [7; 512])
+            );
+        } else {
+            let r2t = ReadyToTransfer::parse(&asked[0].0).unwrap();
+            assert_eq!(r2t.buffer_offset as usize, sent);
+            assert_eq!(r2t.desired_data_transfer_length as usize, 512 - sent);
+        }
+    }
+}

@@ -139,7 +139,7 @@ impl FullFeature {
                 let own = self.session.target_name.as_ref()?;
                 // Appendix C keeps All for discovery sessions. Clients ask it in normal ones nevertheless; they
                 // learn of their own target only.
-                (value.is_empty() || value == own || value == "All")
+                (value.is_empty() || value.eq_ignore_ascii_case(own) || value == "All")
                     .then(|| SendTargets::One(own.clone()))
             }
         }
