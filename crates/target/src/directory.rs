@@ -5,11 +5,14 @@
 //! task of the old one is over, or quarantined, on whatever core it lived.
 
 use crate::session::{self, EndReason, SessionNumber};
-use env::{CoreHandle, CoreId, call};
+use env::{CoreHandle, CoreId, LocalFuture, call};
 use iscsi::target::LoginRefusal;
 use iscsi::{Isid, LoginStatus, Tsih};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What makes two sessions the same.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -41,25 +44,51 @@ pub(crate) struct Directory {
     last_handle: Cell<u16>,
 }
 
-/// Enters a session, after ending the one that it reinstates.
-pub(crate) async fn claim(
-    core: &CoreHandle,
+/// The place of a session in the directory, from the moment that it is asked for. Dropping it gives the place
+/// back, also where it has not been given yet: a connection may be lost at any time.
+pub(crate) struct Claim {
+    core: CoreHandle,
     key: SessionKey,
     number: SessionNumber,
-    sessions_max: usize,
-) -> Result<Tsih, LoginRefusal> {
-    let from = core.id();
-    let claimed = call(core, CoreId(0), move |core| {
-        let core = std::rc::Rc::clone(core);
-        Box::pin(async move { claim_here(&core, key, number, from, sessions_max).await })
-    })
-    .await;
-    claimed.unwrap_or_else(|| {
-        Err(LoginRefusal::new(
-            LoginStatus::ServiceUnavailable,
-            "the daemon is stopping",
-        ))
-    })
+    given_up: Arc<AtomicBool>,
+}
+
+impl Claim {
+    pub(crate) fn new(core: &CoreHandle, key: SessionKey, number: SessionNumber) -> Self {
+        Self {
+            core: Rc::clone(core),
+            key,
+            number,
+            given_up: Arc::default(),
+        }
+    }
+
+    /// Enters the session, after ending the one that it reinstates. The work goes on where the answer is
+    /// dropped, and then leaves nothing behind.
+    pub(crate) fn enter(&self, sessions_max: usize) -> LocalFuture<Result<Tsih, LoginRefusal>> {
+        let (core, key, number) = (Rc::clone(&self.core), self.key.clone(), self.number);
+        let given_up = Arc::clone(&self.given_up);
+        let from = core.id();
+        Box::pin(async move {
+            let claimed = call(&core, CoreId(0), move |core| {
+                let core = Rc::clone(core);
+                Box::pin(async move {
+                    claim_here(&core, key, number, from, sessions_max, &given_up).await
+                })
+            });
+            let stopping =
+                || LoginRefusal::new(LoginStatus::ServiceUnavailable, "the daemon is stopping");
+            claimed.await.unwrap_or_else(|| Err(stopping()))
+        })
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        // In this order: what has not been entered yet sees the flag, what has been is taken out.
+        self.given_up.store(true, Ordering::SeqCst);
+        release(&self.core, self.key.clone(), self.number);
+    }
 }
 
 async fn claim_here(
@@ -68,6 +97,7 @@ async fn claim_here(
     number: SessionNumber,
     from: CoreId,
     sessions_max: usize,
+    given_up: &AtomicBool,
 ) -> Result<Tsih, LoginRefusal> {
     let directory = core.locals().get::<Directory>();
     loop {
@@ -83,6 +113,12 @@ async fn claim_here(
         })
         .await;
         directory.remove(&key, old.number);
+    }
+    if given_up.load(Ordering::SeqCst) {
+        return Err(LoginRefusal::new(
+            LoginStatus::InitiatorError,
+            "the connection was lost",
+        ));
     }
     if directory.entries.borrow().len() >= sessions_max {
         let reason = format!("{sessions_max} sessions exist, which is the limit");
@@ -106,7 +142,7 @@ async fn claim_here(
 }
 
 /// Takes a session out, if it is still the one of this number.
-pub(crate) fn release(core: &CoreHandle, key: SessionKey, number: SessionNumber) {
+fn release(core: &CoreHandle, key: SessionKey, number: SessionNumber) {
     let take_out = move |core: &CoreHandle| core.locals().get::<Directory>().remove(&key, number);
     if core.id() == CoreId(0) {
         take_out(core);

@@ -1,6 +1,5 @@
 //! The sessions of one core, as other cores and people see them.
 
-use crate::directory::SessionKey;
 use crate::export::Export;
 use env::{CoreHandle, CoreId, LocalFuture};
 use iscsi::Parameters;
@@ -86,7 +85,6 @@ pub(crate) enum Order {
 /// A session, as its core knows it.
 pub(crate) struct Session {
     pub(crate) number: SessionNumber,
-    pub(crate) key: Option<SessionKey>,
     pub(crate) info: RefCell<SessionInfo>,
     pub(crate) counters: Counters,
     orders: RefCell<VecDeque<Order>>,
@@ -122,10 +120,9 @@ impl Sessions {
 }
 
 impl Session {
-    pub(crate) fn new(key: Option<SessionKey>, info: SessionInfo, adopted: u64) -> Rc<Self> {
+    pub(crate) fn new(info: SessionInfo, adopted: u64) -> Rc<Self> {
         Rc::new(Self {
             number: info.number,
-            key,
             info: RefCell::new(info),
             counters: Counters::default(),
             orders: RefCell::default(),

@@ -2,6 +2,7 @@
 
 use super::receive::Receive;
 use super::units::SessionUnits;
+use crate::directory::Claim;
 use crate::export::{Export, View};
 use crate::login::ExportPolicy;
 use crate::placement::LoginPermit;
@@ -101,6 +102,8 @@ pub(super) struct Driver {
     pub(super) session: Option<Rc<Session>>,
     /// The number of the session, from the end of the negotiation on.
     pub(super) number: Option<crate::session::SessionNumber>,
+    /// The session's place in the directory.
+    pub(super) claim: Option<Claim>,
     /// The login that waits to be entered.
     pub(super) pending_login: Option<Box<iscsi::target::LoginOutcome>>,
     /// The host that the initiator is, and what it sees, until the session begins.
@@ -158,6 +161,7 @@ impl Driver {
             permit: Some(permit),
             session: None,
             number: None,
+            claim: None,
             pending_login: None,
             view: None,
             units: None,
@@ -416,16 +420,13 @@ impl Driver {
         let units = self.units.take();
         let nexuses = units.iter().flat_map(|units| units.take_all());
         drain(nexuses.map(Nexus::close).collect()).await;
-        self.say_goodbye();
     }
 
     fn say_goodbye(&mut self) {
         let Some(session) = self.session.take() else {
             return;
         };
-        if let Some(key) = session.key.clone() {
-            crate::directory::release(&self.core, key, session.number);
-        }
+        self.claim = None;
         session.has_ended(&self.core);
         let info = session.info.borrow();
         let reason = self
@@ -440,6 +441,14 @@ impl Driver {
             reason,
             "session ended"
         );
+    }
+}
+
+/// The directory must never keep a session that nobody serves: a later login of the same initiator port would
+/// wait for it. So it is taken out whatever ends the connection, a fault of our own included.
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.say_goodbye();
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::driver::{Driver, End, Finished};
 use super::units::SessionUnits;
-use crate::directory::{self, SessionKey};
+use crate::directory::{self, Claim, SessionKey};
 use crate::export::Export;
 use crate::refusals::RefusedLogin;
 use crate::session::{EndReason, Session, SessionInfo, Sessions};
@@ -20,15 +20,17 @@ impl Driver {
         let number = self.core.locals().get::<Sessions>().new_number(&self.core);
         self.number = Some(number);
         let key = self.session_key(&outcome);
-        let (core, tsih) = (Rc::clone(&self.core), outcome.tsih);
+        self.claim = key.map(|key| Claim::new(&self.core, key, number));
         let sessions_max = self.export.settings.sessions_max;
+        let entering = self.claim.as_ref().map(|claim| claim.enter(sessions_max));
+        let (core, tsih) = (Rc::clone(&self.core), outcome.tsih);
         self.pending_login = Some(outcome);
         self.beside.push(Box::pin(async move {
             if tsih != Tsih(0) {
                 return Finished::Claimed(Err(continued(&core, tsih).await));
             }
-            Finished::Claimed(match key {
-                Some(key) => directory::claim(&core, key, number, sessions_max).await,
+            Finished::Claimed(match entering {
+                Some(entering) => entering.await,
                 None => Ok(Tsih(1)),
             })
         }));
@@ -51,9 +53,7 @@ impl Driver {
         let tsih = match claimed.and_then(|tsih| self.still_granted(&outcome).map(|()| tsih)) {
             Ok(tsih) => tsih,
             Err(refusal) => {
-                if let Some(key) = self.session_key(&outcome) {
-                    directory::release(&self.core, key, number);
-                }
+                self.claim = None;
                 self.machine.refuse_login(refusal);
                 return;
             }
@@ -68,7 +68,7 @@ impl Driver {
             "session begins"
         );
         self.units = self.session_units(&outcome);
-        let session = Session::new(self.session_key(&outcome), info, self.export.generation);
+        let session = Session::new(info, self.export.generation);
         session.enter(&self.core);
         self.session = Some(session);
         // An export that was published after `still_granted` looked is adopted like any later one.
