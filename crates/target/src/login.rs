@@ -3,7 +3,7 @@
 //! | situation | status |
 //! |---|---|
 //! | normal session, no such target at this portal | 0203h not found |
-//! | normal session, target granted to others only | 0203h not found (it is not revealed) |
+//! | normal session, target granted to others only | 0202h authorization failure |
 //! | target in maintenance | 0301h service unavailable |
 //! | target moved | 0101h or 0102h with its address |
 //! | discovery, no grant anywhere | allowed without authentication, and sees nothing |
@@ -94,7 +94,7 @@ impl ExportPolicy {
         };
         let Some(view) = target.view(initiator) else {
             let reason = format!("initiator {initiator} is granted nothing on target {name}");
-            return Err(LoginRefusal::new(LoginStatus::NotFound, reason));
+            return Err(LoginRefusal::new(LoginStatus::AuthorizationFailure, reason));
         };
         if let Some(redirect) = &target.redirect {
             let (status, how) = if redirect.permanent {

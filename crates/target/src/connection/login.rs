@@ -93,7 +93,7 @@ impl Driver {
                 Ok(())
             }
             None => Err(LoginRefusal::new(
-                LoginStatus::NotFound,
+                LoginStatus::AuthorizationFailure,
                 "the grant was taken away during the login",
             )),
         }
