@@ -130,7 +130,8 @@ pub(crate) fn run(task: Task, data: Buf) -> Answer<Outcome> {
     let at_once = match &task.command {
         Command::Read(range) => task.try_read(*range),
         Command::Write(range) => task.try_write(*range, &data),
-        command => task.report(command).map(Answer::ready),
+        command if task.may_report(command) => task.report(command).map(Answer::ready),
+        _ => None,
     };
     match at_once {
         Some(answer) => match answer.now() {
@@ -152,6 +153,32 @@ pub(crate) fn run(task: Task, data: Buf) -> Answer<Outcome> {
 }
 
 impl Task {
+    /// The command only tells something, and nothing stands in its way: no older ordered task, no change of the
+    /// unit's state. INQUIRY, REPORT LUNS and REQUEST SENSE are told whatever goes on (SAM-5 "Task set
+    /// management").
+    fn may_report(&self, command: &Command) -> bool {
+        let prompt = matches!(
+            command,
+            Command::Inquiry { .. } | Command::RequestSense { .. }
+        );
+        prompt || (!self.waits(command) && !self.is_ordered() && self.try_admit(None))
+    }
+
+    /// The command does more than tell something.
+    fn waits(&self, command: &Command) -> bool {
+        command.blocks().is_some()
+            || matches!(
+                command,
+                Command::Unmap { .. }
+                    | Command::GetLbaStatus { .. }
+                    | Command::ModeSelect(_)
+                    | Command::PersistentReserveOut(_)
+                    | Command::ExtendedCopy { .. }
+                    | Command::Reserve
+                    | Command::Release
+            )
+    }
+
     pub(crate) fn outcome(&self, result: Result<Buf, Refusal>) -> Outcome {
         match (self.control.aborted(), result) {
             (Some(_), _) | (None, Err(Refusal::Aborted)) => Outcome::Silent,

@@ -296,3 +296,25 @@ fn a_reservation_shuts_out_writers_on_every_core_and_survives_a_restart() {
     assert_eq!(refused.response().status, Status::ReservationConflict);
     assert_eq!(allowed.response().status, Status::Good);
 }
+
+#[test]
+fn an_ordered_task_stops_even_commands_that_only_tell_something_but_never_inquiry() {
+    let bench = Bench::new(10);
+    let (host, other) = (bench.nexus(0, "a"), bench.nexus(0, "b"));
+    bench.medium.hang();
+    let older = bench.start(&host, &write_10(0, 1), Attribute::Simple, 1, &filled(1, 1));
+    bench.settle(SOON);
+    let ordered = bench.start(&host, &[0; 6], Attribute::Ordered, 2, &[]);
+    let newer = bench.start(&other, &[0; 6], Attribute::Simple, 3, &[]);
+    let inquiry = bench.start(&other, &[0x12, 0, 0, 0, 36, 0], Attribute::Simple, 4, &[]);
+    bench.settle(SOON);
+    assert!(inquiry.ended());
+    assert!(!older.ended() && !ordered.ended() && !newer.ended());
+    bench.medium.release();
+    bench.settle(SOON);
+    assert!(
+        [older, ordered, newer]
+            .iter()
+            .all(|slot| slot.response().status == Status::Good)
+    );
+}
