@@ -52,7 +52,8 @@ fn unit() -> UnitDescription {
     }
 }
 
-/// A CDB. Oracle: bytes after the CDB do not matter, and what is admitted lies on the medium.
+/// A CDB. Oracles: bytes after the CDB do not matter, what was understood can be written as a CDB that means
+/// the same, and what is admitted lies on the medium.
 pub fn cdb(bytes: &[u8]) {
     let Ok((command, row)) = Command::parse_with_opcode(bytes) else {
         return;
@@ -63,6 +64,8 @@ pub fn cdb(bytes: &[u8]) {
         Ok(command),
         "bytes after the CDB matter"
     );
+    let written = command.to_cdb().expect("what was parsed fits a CDB");
+    assert_eq!(Command::parse(&written), Ok(command), "written differently");
     let unit = unit();
     if let Ok(range) = admission::check(&command, row, &unit, WriteProtection::None) {
         assert!(range.end().0 <= CAPACITY, "admitted beyond the medium");
