@@ -15,6 +15,10 @@ use crate::target::{
 use crate::text;
 use units::{BufMut, Now};
 
+mod seeds;
+
+pub use seeds::seeds;
+
 struct Policy(Authentication);
 
 impl LoginPolicy for Policy {
@@ -32,47 +36,64 @@ impl LoginPolicy for Policy {
     }
 }
 
-/// Hands bytes in until they are used up or the connection ends, and gives what it sends to `sent`.
+/// Hands bytes in until they are used up or the connection ends, and gives what it sends to `sent`. Payload goes
+/// in, and answers come out, in pieces of as many bytes as `piece` says (at least one). Until somebody is let in,
+/// memory is checked before each piece.
 fn drive(
     target: &mut TargetConnection,
     mut bytes: &[u8],
-    mut owner: impl FnMut(&mut TargetConnection, Event),
-    mut sent: impl FnMut(&[u8]),
+    piece: &mut dyn FnMut() -> usize,
+    owner: &mut dyn FnMut(&mut TargetConnection, Event),
+    sent: &mut dyn FnMut(&[u8]),
 ) {
+    let mut admitted = false;
     loop {
+        assert!(
+            admitted || target.held_bytes() <= UNAUTHENTICATED_BYTES_MAX,
+            "memory is bounded"
+        );
         let wanted = match target.want() {
             Want::Header { bytes } | Want::Trailer { bytes } => bytes,
             Want::Data { bytes: left } => {
-                target.data_chunk().len().min(left).min(bytes.len().max(1))
+                let most = target.data_chunk().len().min(left).min(bytes.len());
+                most.min(piece()).max(1)
             }
             Want::Nothing => break,
         };
         assert!(wanted > 0, "a wish is never empty");
-        let Some((piece, rest)) = bytes.split_at_checked(wanted) else {
+        let Some((now, rest)) = bytes.split_at_checked(wanted) else {
             break;
         };
         bytes = rest;
         match target.want() {
-            Want::Header { .. } => drop(target.receive_header(Now::ZERO, piece)),
-            Want::Trailer { .. } => drop(target.receive_trailer(Now::ZERO, piece)),
+            Want::Header { .. } => drop(target.receive_header(Now::ZERO, now)),
+            Want::Trailer { .. } => drop(target.receive_trailer(Now::ZERO, now)),
             Want::Data { .. } => {
-                if let Some(chunk) = target.data_chunk().get_mut(..wanted) {
-                    chunk.copy_from_slice(piece);
-                }
+                let chunk = target.data_chunk().get_mut(..wanted);
+                chunk.expect("a wish is never empty").copy_from_slice(now);
                 target.data_filled(wanted);
             }
             Want::Nothing => {}
         }
         while let Some(event) = target.poll_event() {
+            admitted |= matches!(event, Event::LoginReady(_));
             owner(target, event);
         }
-        let out: Vec<u8> = target.transmit().pieces().flatten().copied().collect();
-        target.sent(out.len());
-        sent(&out);
+        while !target.transmit().is_empty() {
+            let queued = target.transmit().pieces().flatten().copied();
+            let out: Vec<u8> = queued.take(piece().max(1)).collect();
+            target.sent(out.len());
+            sent(&out);
+        }
     }
     while let Some(event) = target.poll_event() {
         owner(target, event);
     }
+}
+
+/// As much as there is.
+fn whole() -> usize {
+    usize::MAX
 }
 
 /// A peer that knows no secret talks to a target that requires CHAP: it never gets in, and never holds more
@@ -89,21 +110,13 @@ pub fn login_stream(bytes: &[u8]) {
     };
     let policy = Policy(Authentication::Chap(terms));
     let mut target = TargetConnection::new(Now::ZERO, &TargetConfig::default(), Box::new(policy));
-    drive(
-        &mut target,
-        bytes,
-        |target, event| {
-            assert!(
-                !matches!(event, Event::LoginReady(_)),
-                "nobody gets in unproved"
-            );
-            assert!(
-                target.held_bytes() <= UNAUTHENTICATED_BYTES_MAX,
-                "memory is bounded"
-            );
-        },
-        |_| {},
-    );
+    let owner = &mut |_: &mut TargetConnection, event| {
+        assert!(
+            !matches!(event, Event::LoginReady(_)),
+            "nobody gets in unproved"
+        );
+    };
+    drive(&mut target, bytes, &mut whole, owner, &mut |_| {});
     assert!(
         target.held_bytes() <= UNAUTHENTICATED_BYTES_MAX,
         "memory is bounded"
@@ -121,7 +134,7 @@ pub fn pdu_stream(bytes: &[u8]) {
     let login = login_bytes();
     let mut expected = StatSn(0);
     let mut stream = Vec::new();
-    let check = |out: &[u8]| {
+    let mut check = |out: &[u8]| {
         stream.extend_from_slice(out);
         let mut rest = &stream[..];
         while let Some((header, after)) = rest.split_first_chunk::<{ bhs::BHS_BYTES }>() {
@@ -137,12 +150,62 @@ pub fn pdu_stream(bytes: &[u8]) {
     };
     let all: Vec<u8> = login.into_iter().chain(bytes.iter().copied()).collect();
     let mut accepted: Vec<(Itt, usize)> = Vec::new();
-    drive(
-        &mut target,
-        &all,
-        |target, event| owner(target, event, &mut accepted),
-        check,
-    );
+    let owner = &mut |target: &mut TargetConnection, event| owner(target, event, &mut accepted);
+    drive(&mut target, &all, &mut whole, owner, &mut check);
+}
+
+/// What a peer and an owner saw of a connection.
+#[derive(PartialEq, Eq, Debug)]
+struct Seen {
+    sent: Vec<u8>,
+    written: Vec<u8>,
+    events: usize,
+    open: bool,
+}
+
+/// The first eight bytes choose how the rest, a stream from its first byte on, comes in pieces and goes out in
+/// pieces: nobody sees a difference to whole ones, nor to single bytes.
+///
+/// # Panics
+/// If somebody does.
+pub fn any_split(bytes: &[u8]) {
+    let Some((choice, stream)) = bytes.split_first_chunk::<8>() else {
+        return;
+    };
+    let mut state = u64::from_le_bytes(*choice) | 1;
+    let mut by_choice = || {
+        // xorshift: any spread of lengths will do.
+        state ^= state.wrapping_shl(13);
+        state ^= state.wrapping_shr(7);
+        state ^= state.wrapping_shl(17);
+        (state & 63) as usize
+    };
+    let once = seen_by(stream, &mut whole);
+    assert_eq!(seen_by(stream, &mut by_choice), once, "pieces differ");
+    assert_eq!(seen_by(stream, &mut || 1), once, "bytes differ");
+}
+
+fn seen_by(stream: &[u8], piece: &mut dyn FnMut() -> usize) -> Seen {
+    let policy = Policy(Authentication::NotRequired);
+    let mut target = TargetConnection::new(Now::ZERO, &TargetConfig::default(), Box::new(policy));
+    let (mut sent, mut written, mut events) = (Vec::new(), Vec::new(), 0_usize);
+    let mut accepted: Vec<(Itt, usize)> = Vec::new();
+    let owner = &mut |target: &mut TargetConnection, event| {
+        events = events.saturating_add(1);
+        if let Event::DataOut { data, .. } = &event {
+            written.extend_from_slice(&data.to_vec());
+        }
+        owner(target, event, &mut accepted);
+    };
+    drive(&mut target, stream, piece, owner, &mut |out| {
+        sent.extend_from_slice(out);
+    });
+    Seen {
+        sent,
+        written,
+        events,
+        open: target.want() != Want::Nothing,
+    }
 }
 
 /// StatSN advances by one with each status and never otherwise.
@@ -342,6 +405,17 @@ mod test {
         proptest::collection::vec(pdu, 0..40).prop_map(|pdus| pdus.concat())
     }
 
+    #[test]
+    fn the_seed_of_a_session_reaches_every_kind_of_request() {
+        let (_, session) = seeds()
+            .into_iter()
+            .find(|(name, _)| *name == "session")
+            .unwrap();
+        let seen = seen_by(&session, &mut whole);
+        // Login, three commands, data, SendTargets, function, logout; NOP-Out is answered by the machine.
+        assert_eq!((seen.written.len(), seen.events), (24, 8), "{seen:?}");
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -350,6 +424,16 @@ mod test {
             login_stream(&bytes);
             pdu_stream(&bytes);
             text_keys(&bytes);
+            any_split(&bytes);
+        }
+
+        #[test]
+        fn a_session_is_the_same_however_its_bytes_are_cut(choice in any::<[u8; 8]>(), noise in pdus()) {
+            for (name, bytes) in seeds() {
+                if name == "session" {
+                    any_split(&[&choice[..], &bytes, &noise].concat());
+                }
+            }
         }
 
         #[test]
