@@ -39,7 +39,7 @@ pub struct Config {
     /// For tests only: the store forgets whatever was not synced when the process ends.
     pub forget_unsynced: bool,
     /// The lines of keys whose values the machine may turn out not to have.
-    lines: BTreeMap<String, usize>,
+    pub(crate) lines: BTreeMap<String, usize>,
 }
 
 impl Config {

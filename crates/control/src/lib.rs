@@ -14,6 +14,7 @@ pub mod code;
 pub mod config;
 pub mod controller;
 pub mod engine;
+pub mod fuzz;
 pub mod metrics;
 pub mod name;
 pub mod node;

@@ -25,14 +25,14 @@ pub(super) struct Document {
 }
 
 /// Header and body.
-pub(super) fn write(kind: &str, body: &[u8]) -> Vec<u8> {
+pub(crate) fn write(kind: &str, body: &[u8]) -> Vec<u8> {
     let mut out = format!("causeway {kind} {VERSION} sha256 {}\n", checksum(body)).into_bytes();
     out.extend_from_slice(body);
     out
 }
 
 /// The body of a whole file of this kind.
-pub(super) fn read(kind: &str, text: &[u8]) -> Result<Vec<u8>, &'static str> {
+pub(crate) fn read(kind: &str, text: &[u8]) -> Result<Vec<u8>, &'static str> {
     let end = text.iter().position(|byte| *byte == b'\n');
     let end = end.ok_or("the file is empty or cut off")?;
     let (header, body) = text.split_at(end);

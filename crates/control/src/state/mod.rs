@@ -17,7 +17,7 @@
 //! **Failure model.** A write that fails leaves the old generation in force; where it cannot be made
 //! certain that the new one is gone, the store refuses further saves until a restart finds out.
 
-mod document;
+pub(crate) mod document;
 
 use crate::code::Code;
 use crate::objects::Objects;
