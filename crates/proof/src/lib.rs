@@ -4,14 +4,19 @@
 //! * [`model_disk`]: which values each block may hold now, and after a power cut.
 //! * [`history`]: whether what several clients saw can have happened one command after the other.
 //! * [`sim`]: volumes and targets with clients in a world made from one seed.
+//! * [`fuzz`]: mutated inputs for every parser, with the oracles that the crates offer.
 //! * [`tidy`]: the laws of the source tree, checked.
 //!
 //! Nothing in the product depends on this crate.
 
+#[cfg(feature = "fuzz")]
+pub mod fuzz;
 #[cfg(feature = "simulator")]
 pub mod history;
 #[cfg(feature = "simulator")]
 pub mod model_disk;
+#[cfg(any(feature = "fuzz", feature = "simulator"))]
+pub mod random;
 #[cfg(feature = "simulator")]
 pub mod sim;
 #[cfg(feature = "simulator")]
