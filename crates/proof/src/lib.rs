@@ -5,10 +5,13 @@
 //! * [`history`]: whether what several clients saw can have happened one command after the other.
 //! * [`sim`]: volumes and targets with clients in a world made from one seed.
 //! * [`fuzz`]: mutated inputs for every parser, with the oracles that the crates offer.
+//! * [`bench`]: what a hop and an I/O cost, beside generics and beside another target.
 //! * [`tidy`]: the laws of the source tree, checked.
 //!
 //! Nothing in the product depends on this crate.
 
+#[cfg(feature = "simulator")]
+pub mod bench;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
 #[cfg(feature = "simulator")]
