@@ -28,6 +28,6 @@ pub use export::{
     Settings, View,
 };
 pub use portal::{ListeningAt, PortalStatus};
-pub use refusals::{Refusals, RefusedLogin};
+pub use refusals::{LoginCounts, Refusals, RefusedLogin};
 pub use server::Server;
 pub use session::{EndReason, SessionInfo, SessionNumber};

@@ -38,6 +38,8 @@ pub struct PortalStatus {
     pub portal_group_tag: u16,
     /// The address, with the port that the system chose where 0 was asked for; a wildcard as it is.
     pub address: SocketAddr,
+    /// The interface that has the address, where known.
+    pub interface: Option<String>,
     /// Why it does not listen; `None` where it does.
     pub error: Option<String>,
 }
@@ -128,8 +130,10 @@ impl Portals {
                 self.listen(portal);
             }
         }
-        self.shared
-            .set_portals(self.status(&export), self.listening(&interfaces));
+        self.shared.set_portals(
+            self.status(&export, &interfaces),
+            self.listening(&interfaces),
+        );
     }
 
     fn listen(&mut self, portal: Wanted) {
@@ -166,21 +170,27 @@ impl Portals {
         }
     }
 
-    fn status(&self, export: &Export) -> Vec<PortalStatus> {
+    fn status(&self, export: &Export, interfaces: &[InterfaceAddress]) -> Vec<PortalStatus> {
         let name = |tag| {
             let group = export.portal_groups.iter().find(|group| group.tag == tag);
             group.map(|group| group.name.clone()).unwrap_or_default()
+        };
+        let interface = |address: SocketAddr| {
+            let found = interfaces.iter().find(|one| one.address == address.ip());
+            found.map(|one| one.interface.clone())
         };
         let open = self.open.iter().map(|(portal, open)| PortalStatus {
             portal_group: name(portal.portal_group_tag),
             portal_group_tag: portal.portal_group_tag,
             address: open.listener.local(),
+            interface: interface(open.listener.local()),
             error: None,
         });
         let failed = self.failed.iter().map(|(portal, error)| PortalStatus {
             portal_group: name(portal.portal_group_tag),
             portal_group_tag: portal.portal_group_tag,
             address: portal.address,
+            interface: interface(portal.address),
             error: Some(error.clone()),
         });
         open.chain(failed).collect()

@@ -60,6 +60,7 @@ impl Driver {
         };
         self.permit = None;
         self.machine.complete_login(tsih);
+        self.shared.refusals().accepted();
         let info = self.session_info(&outcome, tsih);
         tracing::info!(
             session = number.0, initiator = info.initiator,
@@ -163,6 +164,7 @@ impl Driver {
         self.shared.refusals().add(RefusedLogin {
             at: self.core.wall_clock(),
             peer: self.stream.peer(),
+            portal: self.stream.local(),
             initiator,
             target,
             status: status.to_owned(),
