@@ -50,7 +50,7 @@ impl CoreUnit {
         for (entry, bytes) in effects.store {
             let (store, key) = (self.shared().store(), &self.shared().identity().store_key);
             if let Err(error) = store.save(self.core(), key, entry, bytes).await {
-                tracing::error!(lun = self.shared().name(), %error, "a change could not be stored, so it is refused");
+                tracing::error!(lun = &*self.shared().name(), %error, "a change could not be stored, so it is refused");
                 return Err(not_stored());
             }
         }

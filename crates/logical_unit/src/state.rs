@@ -10,7 +10,7 @@ use volume::{OpenError, Shape, Support};
 /// What a unit says of itself for ever, whatever its volume is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Identity {
-    /// Its name, for people; it may change.
+    /// Its name, for people, when it came up; [`crate::LogicalUnit::rename`] changes what logs say.
     pub name: String,
     /// Unit serial number: random, made once.
     pub serial: String,

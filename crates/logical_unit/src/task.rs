@@ -145,7 +145,7 @@ impl TaskControl {
             .quarantine_hold(HoldKind::Range(range), self.ticket)
             .await;
         tracing::warn!(
-            lun = unit.shared().name(),
+            lun = &*unit.shared().name(),
             first_block = range.start().0,
             blocks = range.len().0,
             "an aborted write is still with the backend: later commands on its blocks wait for it"

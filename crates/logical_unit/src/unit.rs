@@ -21,6 +21,8 @@ pub struct LogicalUnit {
     id: UnitId,
     home: CoreId,
     identity: Identity,
+    /// Read by logs only, never by commands.
+    name: Mutex<Arc<str>>,
     store: Store,
     fences: Fences,
     free_slots: Mutex<Vec<FenceSlot>>,
@@ -58,6 +60,7 @@ impl LogicalUnit {
         Arc::new(Self {
             id: config.id,
             home: config.home,
+            name: Mutex::new(config.identity.name.as_str().into()),
             identity: config.identity,
             store: config.store,
             fences: config.fences,
@@ -72,10 +75,15 @@ impl LogicalUnit {
         self.id
     }
 
-    /// Its name, for people.
+    /// Its name, for people: the one that it was given last.
     #[must_use]
-    pub fn name(&self) -> &str {
-        &self.identity.name
+    pub fn name(&self) -> Arc<str> {
+        Arc::clone(&self.name.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Gives it another name, which no host sees.
+    pub fn rename(&self, name: &str) {
+        *self.name.lock().unwrap_or_else(PoisonError::into_inner) = name.into();
     }
 
     /// What it says of itself.

@@ -248,9 +248,12 @@ impl Unit {
         match flushed.await {
             Some(Ok(_)) => {}
             Some(Err(error)) => {
-                tracing::error!(lun = self.unit.name(), ?error, "the last flush failed");
+                tracing::error!(lun = &*self.unit.name(), ?error, "the last flush failed");
             }
-            None => tracing::error!(lun = self.unit.name(), "the last flush did not end in time"),
+            None => tracing::error!(
+                lun = &*self.unit.name(),
+                "the last flush did not end in time"
+            ),
         }
     }
 

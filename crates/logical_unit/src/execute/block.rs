@@ -6,6 +6,7 @@ use crate::task::Task;
 use env::Answer;
 use scsi::cdb::{BlockRange, ByteCheck};
 use scsi::{Sense, Status};
+use std::sync::Arc;
 use units::{BlockCount, Buf, LbaRange};
 use volume::{Done, Durability, IoResult, Op};
 
@@ -243,11 +244,11 @@ impl Task {
         self.admit(None).await?;
         if immediate {
             let answer = self.start(Op::Flush)?;
-            let name = self.unit().shared().name().to_owned();
+            let unit = Arc::clone(self.unit().shared());
             self.unit().core().spawn(Box::pin(async move {
                 if let Err(error) = answer.await {
                     tracing::error!(
-                        lun = name,
+                        lun = &*unit.name(),
                         ?error,
                         "a cache synchronization that was answered at once failed"
                     );
