@@ -28,7 +28,7 @@ pub(crate) const EXCUSES: &[Excuse] = &[
     Excuse {
         test: "ALL.WriteSame10.UnmapUntilEnd",
         kinds: &KINDS,
-        clause: "SBC-3 4.7.3.4.4 \"WRITE SAME command and unmap operations\"; SBC-3 5.44 \"WRITE SAME (10) command\"",
+        clause: "SBC-4 4.7.3.4.4 \"WRITE SAME command and unmap operations\"",
         reason: "it sends a block of FFh with UNMAP and expects zeros: with LBPRZ one, only a block of zeros may be \
                  unmapped, because reads afterwards must behave as if the block had been written",
         corrected: corrected::write_same_with_unmap_reads_as_what_was_sent_until_the_end,
@@ -36,7 +36,7 @@ pub(crate) const EXCUSES: &[Excuse] = &[
     Excuse {
         test: "ALL.GetLBAStatus.UnmapSingle",
         kinds: &[Kind::B512e],
-        clause: "SBC-4 5.7.3 \"LBA status descriptor relationships\"",
+        clause: "SBC-4, GET LBA STATUS, \"LBA status descriptor relationships\"",
         reason: "with more than one logical block in a physical one it asks for the status from LBA i + 1 on and \
                  expects a descriptor that begins at i + 8: the first descriptor begins where was asked",
         corrected: corrected::the_first_lba_status_descriptor_begins_where_was_asked,
