@@ -12,6 +12,9 @@ use volume::{Epoch, Fences, OpenError, Volume};
 /// Bytes of zeroes in one write, where space cannot be taken otherwise.
 const ZERO_CHUNK_BYTES: u64 = 1 << 20;
 
+/// The smallest sector that there is.
+const SECTOR_BYTES_MIN: u32 = 512;
+
 /// Space of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Usage {
@@ -129,6 +132,7 @@ pub async fn open_file(
         spec.provisioning,
         fences,
         shape,
+        facts.alignment.max(SECTOR_BYTES_MIN),
     ))
 }
 
@@ -176,6 +180,7 @@ pub async fn open_block(
         Provisioning::Thin,
         fences,
         shape,
+        facts.physical_block_bytes,
     ))
 }
 

@@ -63,6 +63,7 @@ pub struct DiskVolume {
     /// A sync has failed.
     broken: AtomicBool,
     events: Hub,
+    sector_bytes: u32,
 }
 
 impl DiskVolume {
@@ -72,6 +73,7 @@ impl DiskVolume {
         provisioning: Provisioning,
         fences: Fences,
         shape: Shape,
+        sector_bytes: u32,
     ) -> Arc<Self> {
         Arc::new(Self {
             path,
@@ -82,6 +84,7 @@ impl DiskVolume {
             shape: Mutex::new(shape),
             broken: AtomicBool::new(false),
             events: Hub::default(),
+            sector_bytes,
         })
     }
 
@@ -95,6 +98,13 @@ impl DiskVolume {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// What the storage below writes as a whole, as far as it tells: the physical sector of a device; the unit in
+    /// which a file's disk is written where that is known, else 512. A power cut may mix a larger block.
+    #[must_use]
+    pub fn sector_bytes(&self) -> u32 {
+        self.sector_bytes
     }
 
     /// It writes past the page cache.

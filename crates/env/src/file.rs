@@ -78,6 +78,8 @@ pub struct DirEntry {
     pub name: PathBuf,
     /// Length in bytes.
     pub len: u64,
+    /// Bytes of storage that it takes; of a sparse file fewer than its length.
+    pub allocated: u64,
     /// It is a directory.
     pub is_dir: bool,
 }

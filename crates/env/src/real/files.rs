@@ -12,6 +12,7 @@ use crate::file::{
 use crate::{Answer, LocalFuture};
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -127,6 +128,9 @@ impl Files for RealFiles {
     }
 }
 
+/// stat(2): bytes of a block that `st_blocks` counts, whatever the file system's own are.
+const STAT_BLOCK_BYTES: u64 = 512;
+
 /// The entries of a directory of the system, sorted by name.
 pub(super) fn list(path: &Path) -> io::Result<Vec<DirEntry>> {
     let mut found = Vec::new();
@@ -139,6 +143,7 @@ pub(super) fn list(path: &Path) -> io::Result<Vec<DirEntry>> {
         found.push(DirEntry {
             name: PathBuf::from(entry.file_name()),
             len: metadata.len(),
+            allocated: metadata.blocks().saturating_mul(STAT_BLOCK_BYTES),
             is_dir: metadata.is_dir(),
         });
     }

@@ -134,11 +134,15 @@ impl Forgetful {
                 continue;
             }
             let last = PathBuf::from(last);
+            // What was never synced takes its space in memory, not here.
+            let known = found.iter().find(|entry| entry.name == last);
+            let allocated = known.map_or(0, |entry| entry.allocated);
             found.retain(|entry| entry.name != last);
             if let Some(node) = meaning {
                 found.push(DirEntry {
                     name: last,
                     len: node.lock().len,
+                    allocated,
                     is_dir: false,
                 });
             }

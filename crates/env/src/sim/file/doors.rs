@@ -140,11 +140,19 @@ impl SimFiles {
             let mut out = Vec::new();
             for (path, entry) in disk.names.list(path) {
                 let name = PathBuf::from(path.file_name().expect("only the root has no name"));
-                let (len, is_dir) = match entry {
-                    Entry::Directory => (0, true),
-                    Entry::File(number) => (disk.inode(number).volatile.len(), false),
+                let (len, allocated, is_dir) = match entry {
+                    Entry::Directory => (0, 0, true),
+                    Entry::File(number) => {
+                        let content = &disk.inode(number).volatile;
+                        (content.len(), content.allocated(), false)
+                    }
                 };
-                out.push(DirEntry { name, len, is_dir });
+                out.push(DirEntry {
+                    name,
+                    len,
+                    allocated,
+                    is_dir,
+                });
             }
             Ok(out)
         })
