@@ -250,7 +250,8 @@ pub(crate) enum TargetVerb {
         /// Its name
         name: String,
     },
-    /// Change properties: iqn=..., portal_group=..., name=NEW
+    /// Change properties: iqn=..., portal_group=..., redirect=HOST:PORT[,permanent]|none,
+    /// maintenance=true|false, name=NEW
     Set {
         /// Its name
         name: String,

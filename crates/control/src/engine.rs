@@ -186,7 +186,7 @@ pub struct PortalFacts {
     pub tag: u16,
     /// The address with the real port.
     pub address: String,
-    /// The interface that is followed, where one is.
+    /// The interface that has the address, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface: Option<String>,
     /// Why it does not listen, where it does not.

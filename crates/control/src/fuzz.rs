@@ -187,6 +187,8 @@ backend = { block = "/dev/sdb" }
 name = "t1"
 iqn = "iqn.2026-01.io.example:t1"
 portal_group = "default"
+redirect = { to = "[2001:db8::2]:3260", permanent = true }
+maintenance = true
 [[host]]
 name = "esx01"
 iqn = ["iqn.1998-01.com.vmware:esx01", "eui.0123456789abcdef"]
@@ -220,7 +222,7 @@ driver = "auto"
 [log]
 format = "json"
 "#;
-    let stored: &[u8] = br#"{"luns":{"vm01":{"naa":"60","serial":"s","size":"1GiB","block_size":512,"physical_block_size":512,"thin":true,"backing":{"pool":"default"}}},"removed":{"old":{"naa":"61","serial":"t","size":512,"block_size":512,"physical_block_size":512,"thin":false,"backing":"memory"}},"targets":{"t1":{"id":1,"iqn":"iqn.2026-01.io.example:t1","portal_group":"default"}},"hosts":{"h":{"id":2,"iqn":["*"],"chap":{"user":"u","mutual":{"user":"v"}}}},"grants":{"h:t1:vm01":{"lun_id":0,"read_only":true}},"next_id":2}"#;
+    let stored: &[u8] = br#"{"luns":{"vm01":{"naa":"60","serial":"s","size":"1GiB","block_size":512,"physical_block_size":512,"thin":true,"backing":{"pool":"default"}}},"removed":{"old":{"naa":"61","serial":"t","size":512,"block_size":512,"physical_block_size":512,"thin":false,"backing":"memory"}},"targets":{"t1":{"id":1,"relative_port":1,"iqn":"iqn.2026-01.io.example:t1","portal_group":"default","redirect":{"to":"192.0.2.2:3260","permanent":true},"maintenance":true}},"hosts":{"h":{"id":2,"iqn":["*"],"chap":{"user":"u","mutual":{"user":"v"}}}},"grants":{"h:t1:vm01":{"lun_id":0,"read_only":true}},"next_id":2}"#;
     vec![
         ("objects_file", objects.to_vec()),
         ("node_file", node.to_vec()),

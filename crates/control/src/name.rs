@@ -1,7 +1,9 @@
 //! Names: of objects, which we choose the rule for, and of iSCSI nodes, which the standard has.
 //!
 //! **Spec.** RFC 7143 4.2.7 "iSCSI Names", RFC 3722 "String Profile for iSCSI Names", RFC 3980 "T11 NAA
-//! Naming Format for iSCSI Node Names".
+//! Naming Format for iSCSI Node Names"; 13.8 "TargetAddress".
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Longest name of an object, in characters.
 pub const NAME_CHARACTERS_MAX: usize = 63;
@@ -96,6 +98,62 @@ fn is_hex(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
+/// Whether `text` is an address that an initiator can be sent to: `HOST:PORT`, where HOST is a domain name, an
+/// IPv4 address, or an IPv6 address in brackets (RFC 7143 13.8 "TargetAddress").
+///
+/// # Errors
+/// The rule that it breaks.
+pub fn check_target_address(text: &str) -> Result<(), String> {
+    let refuse = |rule: &str| {
+        let example = "write HOST:PORT, such as 192.0.2.2:3260 or [2001:db8::2]:3260";
+        Err(format!("\"{text}\" is no address: {rule}; {example}"))
+    };
+    let Some((host, port)) = text.rsplit_once(':') else {
+        return refuse("the port is missing");
+    };
+    if host.contains(':') && !host.starts_with('[') {
+        return refuse("an IPv6 address stands in brackets, and its port behind them");
+    }
+    let digits = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits || !matches!(port.parse::<u16>(), Ok(1..)) {
+        return refuse("a port is a number from 1 to 65535");
+    }
+    let address: Option<IpAddr> = if let Some(inside) = host.strip_prefix('[') {
+        let parsed = inside
+            .strip_suffix(']')
+            .and_then(|inside| inside.parse::<Ipv6Addr>().ok());
+        match parsed {
+            Some(address) => Some(address.into()),
+            None => return refuse("in the brackets is no IPv6 address"),
+        }
+    } else {
+        host.parse::<Ipv4Addr>().ok().map(IpAddr::from)
+    };
+    match address {
+        Some(address) if address.is_unspecified() || address.is_multicast() => {
+            refuse("nobody can log in there")
+        }
+        Some(_) => Ok(()),
+        None if is_domain_name(host) => Ok(()),
+        None => refuse("its host is neither an address nor a domain name"),
+    }
+}
+
+/// RFC 1123 2.1 "Host Names and Numbers": the last label is not a number.
+fn is_domain_name(text: &str) -> bool {
+    let label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+            && label
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    };
+    let last = text.rsplit('.').next().unwrap_or_default();
+    let numeric = last.bytes().all(|byte| byte.is_ascii_digit());
+    text.len() <= 253 && !numeric && text.split('.').all(label)
+}
+
 /// The iSCSI name that a target gets where nobody chose one.
 #[must_use]
 pub fn derived_iqn(target: &str) -> String {
@@ -147,6 +205,44 @@ fn distance(a: &str, b: &str) -> usize {
 #[cfg(test)]
 mod test {
     use super::*;
+
+    #[test]
+    fn an_address_to_be_sent_to_has_a_host_and_a_port() {
+        for good in [
+            "192.0.2.2:3260",
+            "[2001:db8::2]:3260",
+            "san-b.example.com:3260",
+            "san-b:1",
+            "[::ffff:192.0.2.2]:65535",
+        ] {
+            assert_eq!(check_target_address(good), Ok(()), "{good}");
+        }
+        for (bad, why) in [
+            ("", "port is missing"),
+            ("192.0.2.2", "port is missing"),
+            ("192.0.2.2:", "a port is a number"),
+            ("192.0.2.2:0", "a port is a number"),
+            ("192.0.2.2:65536", "a port is a number"),
+            ("192.0.2.2:+1", "a port is a number"),
+            ("192.0.2.2:3260,1", "a port is a number"),
+            ("2001:db8::2:3260", "in brackets"),
+            ("[2001:db8::2]", "a port is a number"),
+            ("[2001:db8::2:3260", "no IPv6 address"),
+            ("[fe80::1%eth0]:3260", "no IPv6 address"),
+            ("[192.0.2.2]:3260", "no IPv6 address"),
+            ("0.0.0.0:3260", "nobody can log in"),
+            ("[::]:3260", "nobody can log in"),
+            (":3260", "neither an address nor"),
+            ("192.0.2:3260", "neither an address nor"),
+            ("192.0.2.256:3260", "neither an address nor"),
+            ("san_b:3260", "neither an address nor"),
+            ("-san:3260", "neither an address nor"),
+            ("san b:3260", "neither an address nor"),
+        ] {
+            let told = check_target_address(bad).unwrap_err();
+            assert!(told.contains(why), "{bad}: {told}");
+        }
+    }
 
     #[test]
     fn iscsi_names_are_lowered_and_their_form_is_checked() {

@@ -1,7 +1,7 @@
 //! The documents of the API, as daemon and command line share them. Sizes are bytes, times RFC 3339.
 
 use crate::engine::{LunState, OpFacts, PoolFacts, PortalFacts};
-use crate::objects::{ChapSpec, SecretSpec};
+use crate::objects::{ChapSpec, Redirect, SecretSpec, TargetSpec};
 use crate::plan::Action;
 use crate::size::Size;
 use serde::{Deserialize, Serialize};
@@ -57,6 +57,12 @@ pub struct Counts {
     pub luns_removed: usize,
     /// Targets.
     pub targets: usize,
+    /// Of these, in maintenance.
+    #[serde(default)]
+    pub targets_in_maintenance: usize,
+    /// Of these, whose logins are sent elsewhere.
+    #[serde(default)]
+    pub targets_redirected: usize,
     /// Hosts.
     pub hosts: usize,
     /// Grants.
@@ -122,8 +128,28 @@ pub struct TargetView {
     pub portal_group: String,
     /// Where it can be reached now.
     pub portals: Vec<String>,
+    /// Where logins are sent instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redirect: Option<Redirect>,
+    /// Logins are refused for now, and sessions are asked to log out.
+    #[serde(default)]
+    pub maintenance: bool,
     /// How many sessions it has.
     pub sessions: usize,
+}
+
+impl TargetView {
+    /// As a wish that changes nothing.
+    #[must_use]
+    pub fn to_spec(&self) -> TargetSpec {
+        TargetSpec {
+            name: self.name.clone(),
+            iqn: Some(self.iqn.clone()),
+            portal_group: Some(self.portal_group.clone()),
+            redirect: self.redirect.clone(),
+            maintenance: self.maintenance,
+        }
+    }
 }
 
 /// A host.

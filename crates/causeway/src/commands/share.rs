@@ -52,11 +52,7 @@ fn wanted(
         ..ObjectSet::default()
     };
     if known_targets.iter().all(|known| known.name != target) {
-        set.target.push(TargetSpec {
-            name: target.to_owned(),
-            iqn: None,
-            portal_group: None,
-        });
+        set.target.push(TargetSpec::new(target));
     }
     for host in hosts {
         let initiator = if host == ONE_HOST_ANY {

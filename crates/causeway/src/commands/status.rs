@@ -37,7 +37,13 @@ fn page(status: &StatusView) -> String {
                 counts.luns, counts.luns_offline, counts.luns_removed
             ),
         ),
-        ("targets", counts.targets.to_string()),
+        (
+            "targets",
+            format!(
+                "{} ({} in maintenance, {} redirected)",
+                counts.targets, counts.targets_in_maintenance, counts.targets_redirected
+            ),
+        ),
         (
             "hosts",
             format!("{} with {} grants", counts.hosts, counts.grants),

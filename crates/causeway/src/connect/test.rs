@@ -33,6 +33,8 @@ fn page(portals: &[&str], chap: bool) -> String {
         iqn: "iqn.2026-11.io.causeway:t1".to_owned(),
         portal_group: "default".to_owned(),
         portals: portals.iter().map(|portal| (*portal).to_owned()).collect(),
+        redirect: None,
+        maintenance: false,
         sessions: 0,
     };
     let host = HostView {

@@ -4,7 +4,7 @@ use super::Controller;
 use crate::engine::{LunFacts, LunState, PortalFacts, SessionFacts};
 use crate::metrics;
 use crate::objects::{
-    GrantKey, Lun, Objects, SECTION_GRANT, SECTION_HOST, SECTION_LUN, SECTION_TARGET,
+    GrantKey, Lun, Objects, SECTION_GRANT, SECTION_HOST, SECTION_LUN, SECTION_TARGET, Target,
 };
 use crate::problem::Problem;
 use crate::time::rfc3339;
@@ -53,6 +53,9 @@ impl Controller {
             (None, false) => Health::Degraded,
             (None, true) => Health::Ok,
         };
+        let targets = |is: &dyn Fn(&Target) -> bool| {
+            objects.targets.values().filter(|target| is(target)).count()
+        };
         StatusView {
             health,
             problems,
@@ -69,6 +72,8 @@ impl Controller {
                 luns_offline: offline,
                 luns_removed: objects.removed.len(),
                 targets: objects.targets.len(),
+                targets_in_maintenance: targets(&|target| target.maintenance),
+                targets_redirected: targets(&|target| target.redirect.is_some()),
                 hosts: objects.hosts.len(),
                 grants: objects.grants.len(),
                 sessions,
@@ -107,7 +112,7 @@ impl Controller {
         let portals = self.engine.portals().await;
         let sessions = self.engine.sessions().await;
         let objects = self.objects();
-        let view = |(name, target): (&String, &crate::objects::Target)| {
+        let view = |(name, target): (&String, &Target)| {
             let of_group = |portal: &&PortalFacts| {
                 portal.group == target.portal_group && portal.problem.is_none()
             };
@@ -121,6 +126,8 @@ impl Controller {
                     .filter(of_group)
                     .map(|portal| portal.address.clone())
                     .collect(),
+                redirect: target.redirect.clone(),
+                maintenance: target.maintenance,
                 sessions: sessions.iter().filter(of_target).count(),
             }
         };

@@ -171,11 +171,7 @@ pub(crate) fn config() -> Config {
 pub(crate) fn lab() -> ObjectSet {
     ObjectSet {
         lun: vec![LunSpec::new("l", Size::from_bytes(1 << 30).unwrap())],
-        target: vec![TargetSpec {
-            name: "t".to_owned(),
-            iqn: None,
-            portal_group: None,
-        }],
+        target: vec![TargetSpec::new("t")],
         host: vec![HostSpec {
             name: "h".to_owned(),
             iqn: vec!["iqn.1998-01.com.example:h".to_owned()],

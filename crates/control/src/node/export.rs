@@ -44,8 +44,11 @@ impl Inner {
                 portal_group_tag: group.tag,
                 relative_port: target.relative_port,
                 grants: grants.remove(name.as_str()).unwrap_or_default(),
-                redirect: None,
-                maintenance: false,
+                redirect: target.redirect.as_ref().map(|redirect| target::Redirect {
+                    address: redirect.to.clone(),
+                    permanent: redirect.permanent,
+                }),
+                maintenance: target.maintenance,
             }))
         });
         Export {

@@ -242,7 +242,7 @@ fn refusal(refused: &RefusedLogin) -> RefusalFacts {
         initiator: refused.initiator.clone().unwrap_or_default(),
         from: refused.peer.to_string(),
         target: refused.target.clone().unwrap_or_default(),
-        portal: String::new(),
+        portal: refused.portal.to_string(),
         code,
         status,
         reason: refused.reason.clone(),
@@ -256,7 +256,7 @@ pub(super) fn portals(node: &Inner) -> Vec<PortalFacts> {
         group: portal.portal_group,
         tag: portal.portal_group_tag,
         address: portal.address.to_string(),
-        interface: None,
+        interface: portal.interface,
         problem: portal.error,
     });
     facts.collect()

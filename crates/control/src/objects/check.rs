@@ -4,7 +4,7 @@ use super::model::{ONE_HOST_ANY, SECTION_GRANT, SECTION_HOST, SECTION_LUN, SECTI
 use super::spec::{
     BackendSpec, ChapSpec, GrantSpec, HostSpec, LunSpec, ObjectSet, SecretSpec, TargetSpec,
 };
-use crate::name::{check_object_name, normal_iscsi_name};
+use crate::name::{check_object_name, check_target_address, normal_iscsi_name};
 use crate::problem::Fault;
 use std::collections::BTreeSet;
 
@@ -123,6 +123,12 @@ fn check_target(target: &TargetSpec, faults: &mut Vec<Fault>) {
     check_name(SECTION_TARGET, &target.name, faults);
     if let Some(Err(rule)) = target.iqn.as_deref().map(normal_iscsi_name) {
         faults.push(Fault::new(SECTION_TARGET, &target.name, "iqn", rule));
+    }
+    if let Some(redirect) = &target.redirect
+        && let Err(rule) = check_target_address(&redirect.to)
+    {
+        let fault = Fault::new(SECTION_TARGET, &target.name, "redirect.to", rule);
+        faults.push(fault);
     }
 }
 

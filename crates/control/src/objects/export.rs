@@ -33,6 +33,8 @@ pub fn export(objects: &Objects) -> ObjectSet {
         name: name.clone(),
         iqn: Some(target.iqn.clone()),
         portal_group: Some(target.portal_group.clone()),
+        redirect: target.redirect.clone(),
+        maintenance: target.maintenance,
     });
     let host = objects.hosts.iter().map(|(name, host)| HostSpec {
         name: name.clone(),
@@ -81,6 +83,7 @@ pub fn to_toml(set: &ObjectSet) -> String {
         let _ = writeln!(out, "\n[[target]]\nname = {}", q(&target.name));
         write_text(&mut out, "iqn", target.iqn.as_deref());
         write_text(&mut out, "portal_group", target.portal_group.as_deref());
+        write_absence(&mut out, target);
     }
     for host in &set.host {
         let names: Vec<String> = host.iqn.iter().map(|iqn| q(iqn)).collect();
@@ -125,6 +128,21 @@ fn write_lun(out: &mut String, lun: &LunSpec) {
         Some(BackendSpec::Block(path)) => {
             let _ = writeln!(out, "backend = {{ block = {} }}", q_path(path));
         }
+    }
+}
+
+/// Why a target does not serve here, where it does not.
+fn write_absence(out: &mut String, target: &TargetSpec) {
+    if let Some(redirect) = &target.redirect {
+        let permanent = if redirect.permanent {
+            ", permanent = true"
+        } else {
+            ""
+        };
+        let _ = writeln!(out, "redirect = {{ to = {}{permanent} }}", q(&redirect.to));
+    }
+    if target.maintenance {
+        out.push_str("maintenance = true\n");
     }
 }
 

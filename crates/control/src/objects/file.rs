@@ -2,7 +2,7 @@
 
 use super::check::{LUN_ID_MAX, check_each};
 use super::export::STORED;
-use super::model::{SECTION_GRANT, SECTION_HOST, SECTION_LUN, SECTION_TARGET};
+use super::model::{Redirect, SECTION_GRANT, SECTION_HOST, SECTION_LUN, SECTION_TARGET};
 use super::spec::{
     BackendSpec, ChapSpec, GrantSpec, HostSpec, LunSpec, ObjectSet, SecretSpec, TargetSpec,
 };
@@ -269,11 +269,28 @@ fn read_target(table: &Table<'_, '_>) -> Option<TargetSpec> {
     let name = table.required_text("name", "name = \"t1\"");
     let iqn = table.text("iqn").map(|iqn| iqn.value);
     let portal_group = table.text("portal_group").map(|group| group.value);
+    let has_redirect = table.keys().any(|key| key == "redirect");
+    let redirect = table.table("redirect").and_then(|inside| {
+        let to = inside.required_text("to", "redirect = { to = \"192.0.2.2:3260\" }");
+        let permanent = inside.boolean("permanent").unwrap_or(false);
+        inside.finish(&[]);
+        Some(Redirect {
+            to: to?.value,
+            permanent,
+        })
+    });
+    let maintenance = table.boolean("maintenance").unwrap_or(false);
     table.finish(&[]);
+    if has_redirect && redirect.is_none() {
+        // Never the same target served where it should not be.
+        return None;
+    }
     Some(TargetSpec {
         name: name?.value,
         iqn,
         portal_group,
+        redirect,
+        maintenance,
     })
 }
 

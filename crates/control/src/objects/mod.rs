@@ -19,8 +19,8 @@ pub use check::{BLOCK_SIZES, CHAP_BYTES_MAX, LUN_ID_MAX, SECRET_BYTES_MIN, check
 pub use export::{export, to_toml};
 pub use file::{FileObjects, ReadSecret, parse};
 pub use model::{
-    Backing, Chap, Grant, GrantKey, Host, Lun, MutualChap, ONE_HOST_ANY, Objects, SECTION_GRANT,
-    SECTION_HOST, SECTION_LUN, SECTION_TARGET, Target,
+    Backing, Chap, Grant, GrantKey, Host, Lun, MutualChap, ONE_HOST_ANY, Objects, Redirect,
+    SECTION_GRANT, SECTION_HOST, SECTION_LUN, SECTION_TARGET, Target,
 };
 pub use spec::{
     BackendSpec, ChapSpec, GrantSpec, HostSpec, LunSpec, ObjectSet, SecretSpec, TargetSpec,

@@ -135,6 +135,36 @@ pub struct Target {
     pub iqn: String,
     /// Where it can be reached.
     pub portal_group: String,
+    /// Logins are sent elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redirect: Option<Redirect>,
+    /// Logins are refused for now, and sessions are asked to log out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub maintenance: bool,
+}
+
+/// Where logins are sent instead.
+///
+/// spec: RFC 7143 11.13.5 "Status-Class and Status-Detail", Redirection.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub struct Redirect {
+    /// `HOST:PORT`, IPv6 in brackets: what the initiator is told as TargetAddress.
+    pub to: String,
+    /// For good (0102h), so that initiators may forget this portal; else for this time (0101h).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub permanent: bool,
+}
+
+impl fmt::Display for Redirect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let how = if self.permanent {
+            "for good"
+        } else {
+            "for now"
+        };
+        write!(f, "{} {how}", self.to)
+    }
 }
 
 /// A stored host.

@@ -1,5 +1,6 @@
 //! What is wanted: the form of `objects.toml` and of the API's requests.
 
+use super::model::Redirect;
 use crate::secret::Secret;
 use crate::size::Size;
 use serde::{Deserialize, Serialize, Serializer};
@@ -87,6 +88,26 @@ pub struct TargetSpec {
     /// Where it can be reached; where absent, the group called `default`, or the only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub portal_group: Option<String>,
+    /// Where logins are sent instead; absent, they are served here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redirect: Option<Redirect>,
+    /// Logins are refused for now, and sessions are asked to log out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub maintenance: bool,
+}
+
+impl TargetSpec {
+    /// A target of which only the name is said.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            iqn: None,
+            portal_group: None,
+            redirect: None,
+            maintenance: false,
+        }
+    }
 }
 
 /// A wanted host.

@@ -101,6 +101,38 @@ fn all_mistakes_are_listed_each_with_its_line() {
 }
 
 #[test]
+fn a_target_may_send_logins_elsewhere_or_rest() {
+    let with = |line: &str| GOOD.replace("[[host]]", &format!("{line}\n[[host]]"));
+    let set = read(GOOD).unwrap().set;
+    let target = &set.target[0];
+    assert_eq!((&target.redirect, target.maintenance), (&None, false));
+    let text = with("redirect = { to = \"[2001:db8::2]:3260\" }\nmaintenance = true");
+    let set = read(&text).unwrap().set;
+    let redirect = set.target[0].redirect.clone().unwrap();
+    assert_eq!(
+        (redirect.to.as_str(), redirect.permanent),
+        ("[2001:db8::2]:3260", false)
+    );
+    assert!(set.target[0].maintenance);
+    let written = to_toml(&set).replace(" = \"<stored>\"", " = \"esx01.secret\"");
+    assert!(
+        written.contains("redirect = { to = \"[2001:db8::2]:3260\" }\nmaintenance = true\n"),
+        "{written}"
+    );
+    let wrong = only_mistake(&with("redirect = { to = \"2001:db8::2:3260\" }"));
+    assert!(
+        wrong.starts_with("/o/lab.toml:21: target \"t1\", redirect.to: ")
+            && wrong.contains("in brackets"),
+        "{wrong}"
+    );
+    let misspelt = read(&with("redirect = { too = \"a:1\" }")).unwrap_err();
+    assert!(
+        misspelt[1].contains("did you mean \"to\"?"),
+        "{misspelt:#?}"
+    );
+}
+
+#[test]
 fn rules_of_chap_are_those_of_the_standard() {
     let short = GOOD.replace("esx01.secret", "short.secret");
     assert_eq!(

@@ -4,7 +4,7 @@ use super::{Action, Class, Section, SessionBrief, Verb, same_disk};
 use crate::name::did_you_mean;
 use crate::objects::{
     Backing, Grant, GrantKey, Host, Lun, ONE_HOST_ANY, Objects, SECTION_GRANT, SECTION_HOST,
-    SECTION_LUN, SECTION_TARGET,
+    SECTION_LUN, SECTION_TARGET, Target,
 };
 use crate::problem::Fault;
 use std::collections::BTreeMap;
@@ -217,7 +217,7 @@ impl Steps<'_> {
     fn targets(&mut self) {
         for (name, target) in &self.after.targets {
             let Some(was) = self.before.targets.get(name) else {
-                let detail = format!("{}, portal group {}", target.iqn, target.portal_group);
+                let detail = describe_target(target);
                 self.push(Verb::Create, Section::Target, name, detail);
                 continue;
             };
@@ -234,6 +234,7 @@ impl Steps<'_> {
                 let action = disruptive(Verb::Change, Section::Target, name, detail, hits);
                 self.made.push(action);
             }
+            self.target_absence(name, was, target);
         }
         for name in self.before.targets.keys() {
             if !self.after.targets.contains_key(name) {
@@ -241,6 +242,29 @@ impl Steps<'_> {
                 let action = disruptive(Verb::Remove, Section::Target, name, String::new(), hits);
                 self.gone.push(action);
             }
+        }
+    }
+
+    /// A redirect concerns logins only; maintenance asks sessions to go.
+    fn target_absence(&mut self, name: &str, was: &Target, is: &Target) {
+        if was.redirect != is.redirect {
+            let detail = match &is.redirect {
+                Some(redirect) => format!("logins go to {redirect}"),
+                None => "logins are served here again".to_owned(),
+            };
+            let mut action = live(Verb::Change, Section::Target, name, detail);
+            action.class = Class::NewSessions;
+            self.made.push(action);
+        }
+        if !was.maintenance && is.maintenance {
+            let detail = "into maintenance, sessions are asked to log out".to_owned();
+            let hits = self.on_target(name);
+            let action = disruptive(Verb::Change, Section::Target, name, detail, hits);
+            self.made.push(action);
+        }
+        if was.maintenance && !is.maintenance {
+            let detail = "out of maintenance".to_owned();
+            self.push(Verb::Change, Section::Target, name, detail);
         }
     }
 
@@ -380,6 +404,17 @@ fn disruptive(
     }
     action.hits = hits;
     action
+}
+
+fn describe_target(target: &Target) -> String {
+    let mut detail = format!("{}, portal group {}", target.iqn, target.portal_group);
+    if let Some(redirect) = &target.redirect {
+        detail.push_str(&format!(", logins go to {redirect}"));
+    }
+    if target.maintenance {
+        detail.push_str(", in maintenance");
+    }
+    detail
 }
 
 fn describe_host(host: &Host) -> String {

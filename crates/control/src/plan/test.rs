@@ -1,7 +1,7 @@
 use super::*;
 use crate::objects::{
-    BackendSpec, Backing, ChapSpec, GrantKey, GrantSpec, HostSpec, LunSpec, SecretSpec, TargetSpec,
-    export,
+    BackendSpec, Backing, ChapSpec, GrantKey, GrantSpec, HostSpec, LunSpec, Redirect, SecretSpec,
+    TargetSpec, export,
 };
 use crate::secret::Secret;
 use crate::size::Size;
@@ -39,11 +39,7 @@ fn host(name: &str) -> HostSpec {
 }
 
 fn target(name: &str) -> TargetSpec {
-    TargetSpec {
-        name: name.to_owned(),
-        iqn: None,
-        portal_group: None,
-    }
+    TargetSpec::new(name)
 }
 
 fn grant(host: &str, lun: &str) -> GrantSpec {
@@ -187,6 +183,8 @@ fn what_would_disturb_a_session_is_refused_and_names_it() {
     read_only.grant[0].read_only = true;
     let mut other_name = lab();
     other_name.target[0].iqn = Some("iqn.2026-11.io.causeway:other".to_owned());
+    let mut resting = lab();
+    resting.target[0].maintenance = true;
     let mut other_host = lab();
     other_host.host[0].iqn = vec!["iqn.1998-01.com.vmware:new".to_owned()];
     let edits = [
@@ -198,6 +196,7 @@ fn what_would_disturb_a_session_is_refused_and_names_it() {
         apply(moved),
         apply(read_only),
         apply(other_name),
+        apply(resting),
         apply(other_host),
         Edit::Remove(lun("vm01")),
         Edit::Remove(Subject {
@@ -270,6 +269,42 @@ fn growing_and_granting_is_live_and_chap_is_for_new_sessions() {
     );
     assert_eq!(plan.refusal(), None);
     assert_eq!(lun_changes(&now, &plan.after).resized.len(), 1);
+}
+
+#[test]
+fn a_redirect_is_for_new_sessions_and_the_end_of_maintenance_is_live() {
+    let now = stored();
+    let mut set = lab();
+    set.target[0].redirect = Some(Redirect {
+        to: "192.0.2.2:3260".to_owned(),
+        permanent: false,
+    });
+    let plan = run_in_use(&now, &apply(set)).unwrap();
+    assert_eq!(
+        told(&plan),
+        ["change target t1: logins go to 192.0.2.2:3260 for now [new sessions]"]
+    );
+    assert_eq!(plan.refusal(), None);
+    let moved = plan.after;
+    let mut resting = export(&moved);
+    assert_eq!(run(&moved, &apply(resting.clone())).unwrap().after, moved);
+    resting.target[0].maintenance = true;
+    let resting = run(&moved, &apply(resting)).unwrap();
+    assert_eq!(
+        told(&resting),
+        ["change target t1: into maintenance, sessions are asked to log out"]
+    );
+    // What a file leaves out is off.
+    let back = run_in_use(&resting.after, &apply(lab())).unwrap();
+    assert_eq!(
+        told(&back),
+        [
+            "change target t1: logins are served here again [new sessions]",
+            "change target t1: out of maintenance",
+        ]
+    );
+    assert_eq!(back.refusal(), None);
+    assert_eq!(back.after, now);
 }
 
 #[test]

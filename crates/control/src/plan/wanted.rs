@@ -274,6 +274,8 @@ impl<'a> Wanted<'a> {
                     relative_port,
                     iqn,
                     portal_group,
+                    redirect: spec.redirect.clone(),
+                    maintenance: spec.maintenance,
                 };
                 self.after.targets.insert(spec.name.clone(), target);
             }

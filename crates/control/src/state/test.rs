@@ -17,6 +17,8 @@ fn with_target(objects: &Objects, name: &str) -> Objects {
         relative_port: 1,
         iqn: crate::name::derived_iqn(name),
         portal_group: "default".to_owned(),
+        redirect: None,
+        maintenance: false,
     };
     objects.targets.insert(name.to_owned(), target);
     objects

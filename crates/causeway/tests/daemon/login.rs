@@ -1,0 +1,144 @@
+//! Logins on the wire, against the running daemon: what a client is told, byte by byte.
+
+use crate::place::Place;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+const HOST: &str = "iqn.1998-01.com.vmware:esx01";
+const TARGET: &str = "iqn.2026-11.io.causeway:t1";
+
+/// What a target answered to a login.
+struct Answer {
+    /// Class and detail, such as 0x0203.
+    status: u16,
+    text: String,
+    stream: TcpStream,
+}
+
+impl Answer {
+    fn value(&self, key: &str) -> Option<&str> {
+        let mut pairs = self
+            .text
+            .split('\0')
+            .filter_map(|pair| pair.split_once('='));
+        pairs
+            .find(|(known, _)| *known == key)
+            .map(|(_, value)| value)
+    }
+}
+
+/// A PDU without digests: header and data.
+fn read_pdu(stream: &mut TcpStream) -> ([u8; 48], Vec<u8>) {
+    let mut header = [0; 48];
+    stream.read_exact(&mut header).unwrap();
+    let len = usize::from(header[5]) << 16 | usize::from(header[6]) << 8 | usize::from(header[7]);
+    let mut data = vec![0; len.next_multiple_of(4)];
+    stream.read_exact(&mut data).unwrap();
+    data.truncate(len);
+    (header, data)
+}
+
+/// One Login Request that asks for the full feature phase at once, without authentication.
+///
+/// spec: RFC 7143 11.12 "Login Request", 11.13 "Login Response".
+fn login(address: &str) -> Answer {
+    let text = format!("InitiatorName={HOST}\0SessionType=Normal\0TargetName={TARGET}\0");
+    let mut pdu = vec![0; 48];
+    pdu[0] = 0x43; // immediate Login Request
+    pdu[1] = 0x87; // T, CSG = operational negotiation, NSG = full feature phase
+    pdu[7] = u8::try_from(text.len()).unwrap();
+    pdu[8..14].copy_from_slice(&[0x80, 0, 0, 1, 0, 1]); // ISID
+    pdu.extend(text.as_bytes());
+    pdu.resize(pdu.len().next_multiple_of(4), 0);
+    let mut stream = TcpStream::connect(address).unwrap();
+    let patience = Some(Duration::from_secs(20));
+    stream.set_read_timeout(patience).unwrap();
+    stream.write_all(&pdu).unwrap();
+    let (header, data) = read_pdu(&mut stream);
+    assert_eq!(header[0] & 0x3f, 0x23, "a Login Response");
+    Answer {
+        status: u16::from_be_bytes([header[36], header[37]]),
+        text: String::from_utf8(data).unwrap(),
+        stream,
+    }
+}
+
+fn served(place: &Place) -> String {
+    place.write(
+        "objects.toml",
+        &format!(
+            "[[lun]]\nname = \"vm01\"\nsize = \"16MiB\"\n[[target]]\nname = \"t1\"\n[[host]]\n\
+             name = \"esx01\"\niqn = [\"{HOST}\"]\n[[grant]]\nhost = \"esx01\"\nlun = \"vm01\"\n\
+             target = \"t1\"\n"
+        ),
+    );
+    place.run(0, "apply -f objects.toml");
+    let portal = place.json("target show t1")["portals"][0].clone();
+    portal.as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_redirected_login_is_told_where_to_go_and_is_served_there() {
+    let (a, b) = (Place::new("redirect-a"), Place::new("redirect-b"));
+    let (daemon_a, daemon_b) = (a.start(), b.start());
+    let (portal_a, portal_b) = (served(&a), served(&b));
+    a.run(0, &format!("target set t1 redirect={portal_b}"));
+    assert_eq!(a.json("target show t1")["redirect"]["to"], *portal_b);
+    assert_eq!(a.json("status")["counts"]["targets_redirected"], 1);
+
+    let sent = login(&portal_a);
+    assert_eq!(sent.status, 0x0101, "{}", sent.text);
+    let to = sent.value("TargetAddress").unwrap().to_owned();
+    assert_eq!(to, portal_b);
+    assert_eq!(login(&to).status, 0);
+
+    a.run(0, &format!("target set t1 redirect={portal_b},permanent"));
+    assert_eq!(login(&portal_a).status, 0x0102);
+    let exported = a.run(0, "export");
+    let line = format!("redirect = {{ to = \"{portal_b}\", permanent = true }}");
+    assert!(exported.contains(&line), "{exported}");
+    a.write("objects.toml", &exported);
+    let again = a.run(0, "apply -f objects.toml --prune");
+    assert_eq!(again, "nothing to change\n");
+
+    // Another property leaves it as it is, and without it logins are served.
+    a.run(0, "target set t1 portal_group=default");
+    assert_eq!(login(&portal_a).status, 0x0102);
+    a.run(2, "target set t1 redirect=192.0.2.2");
+    a.run(2, "target set t1 redirect=[::]:3260");
+    a.run(0, "target set t1 redirect=none");
+    assert_eq!(login(&portal_a).status, 0);
+    daemon_a.stop();
+    daemon_b.stop();
+}
+
+#[test]
+fn maintenance_refuses_logins_and_asks_before_it_disturbs_a_session() {
+    let place = Place::new("maintenance");
+    let daemon = place.start();
+    let portal = served(&place);
+    let session = login(&portal);
+    assert_eq!(session.status, 0);
+    let refused = place.run(5, "target set t1 maintenance=true");
+    assert!(refused.contains("host esx01"), "{refused}");
+    assert!(refused.contains("on target t1"), "{refused}");
+    drop(session);
+    let session = login(&portal);
+    assert_eq!(session.status, 0, "nothing was changed");
+
+    let done = place.run(0, "target set t1 maintenance=true --yes");
+    assert!(done.contains("[disruptive]"), "{done}");
+    let told = login(&portal);
+    assert_eq!(told.status, 0x0301, "{}", told.text);
+    assert_eq!(place.json("target show t1")["maintenance"], true);
+    let refusals = place.json("session ls --refused");
+    assert_eq!(refusals[0]["status"], "0301");
+    assert_eq!(refusals[0]["portal"], *portal);
+    drop(session.stream);
+
+    let back = place.run(0, "target set t1 maintenance=false");
+    assert!(back.contains("out of maintenance"), "{back}");
+    assert_eq!(login(&portal).status, 0);
+    daemon.stop();
+}

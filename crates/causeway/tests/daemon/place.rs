@@ -1,0 +1,156 @@
+//! A daemon in a directory of its own, and the command line against it.
+
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{Read, Write};
+use std::os::unix::net::UnixDatagram;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+const CAUSEWAY: &str = env!("CARGO_BIN_EXE_causeway");
+
+/// A directory with a configuration, gone at the end.
+pub(crate) struct Place {
+    dir: PathBuf,
+}
+
+impl Place {
+    pub(crate) fn new(name: &str) -> Self {
+        let dir = std::env::temp_dir().join(format!("cw-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&dir);
+        std::fs::create_dir_all(&dir).unwrap();
+        let place = Self { dir };
+        place.write(
+            "node.toml",
+            "schema = 1\n[node]\nname = \"n\"\nstate_dir = \"data\"\n[[portal_group]]\nname = \"default\"\n\
+             tag = 1\nlisten = [ { ip = \"127.0.0.1\", port = 0 } ]\n[[pool]]\nname = \"default\"\n\
+             path = \"data/pool\"\n[api]\nlisten = [\"unix:data/api.sock\", \"127.0.0.1:0\"]\n\
+             [runtime]\ncores = [0]\ndriver = \"poll\"\n",
+        );
+        place
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).unwrap();
+    }
+
+    pub(crate) fn api(&self) -> String {
+        format!("unix:{}", self.path("data/api.sock").display())
+    }
+
+    /// Runs a command; its standard input is `input`.
+    pub(crate) fn run_with(&self, api: &str, arguments: &[&str], input: &str) -> Output {
+        let mut child = Command::new(CAUSEWAY)
+            .args(arguments)
+            .current_dir(&self.dir)
+            .env("CAUSEWAY_API", api)
+            .env_remove("CAUSEWAY_TOKEN_FILE")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(input.as_bytes())
+            .unwrap();
+        child.wait_with_output().unwrap()
+    }
+
+    /// Runs a command that must end with `code`, and gives what it printed.
+    pub(crate) fn run(&self, code: i32, arguments: &str) -> String {
+        let words: Vec<&str> = arguments.split(' ').collect();
+        let output = self.run_with(&self.api(), &words, "");
+        text_of(&output, code, arguments)
+    }
+
+    pub(crate) fn json(&self, arguments: &str) -> serde_json::Value {
+        serde_json::from_str(&self.run(0, &format!("{arguments} -o json"))).unwrap()
+    }
+
+    pub(crate) fn start(&self) -> Daemon {
+        let (daemon, ready) = self.spawn();
+        let mut told = [0; 64];
+        let len = ready
+            .recv(&mut told)
+            .expect("the daemon says READY=1 within a minute");
+        assert_eq!(&told[..len], b"READY=1\n");
+        daemon
+    }
+
+    fn spawn(&self) -> (Daemon, UnixDatagram) {
+        let socket = self.path("notify.sock");
+        let _ = std::fs::remove_file(&socket);
+        let ready = UnixDatagram::bind(&socket).unwrap();
+        ready
+            .set_read_timeout(Some(Duration::from_secs(60)))
+            .unwrap();
+        let child = Command::new(CAUSEWAY)
+            .args(["serve", "--config", "node.toml"])
+            .current_dir(&self.dir)
+            .env("NOTIFY_SOCKET", &socket)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        (Daemon { child: Some(child) }, ready)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+pub(crate) fn text_of(output: &Output, code: i32, what: &str) -> String {
+    let (out, err) = (&output.stdout, &output.stderr);
+    let (out, err) = (String::from_utf8_lossy(out), String::from_utf8_lossy(err));
+    assert_eq!(output.status.code(), Some(code), "{what}\n{out}{err}");
+    format!("{out}{err}")
+}
+
+pub(crate) struct Daemon {
+    child: Option<Child>,
+}
+
+impl Daemon {
+    fn signal(&mut self, signal: Signal) -> (Option<i32>, String) {
+        let mut child = self.child.take().unwrap();
+        let pid = Pid::from_child(&child);
+        kill_process(pid, signal).unwrap();
+        let mut log = String::new();
+        child
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut log)
+            .unwrap();
+        (child.wait().unwrap().code(), log)
+    }
+
+    /// Stops it as systemd would; its log.
+    pub(crate) fn stop(mut self) -> String {
+        let (code, log) = self.signal(Signal::TERM);
+        assert_eq!(code, Some(0), "{log}");
+        log
+    }
+
+    pub(crate) fn kill(mut self) {
+        self.signal(Signal::KILL);
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
