@@ -7,10 +7,11 @@
 use crate::export::{Export, Listen};
 use crate::server::Shared;
 use env::{CoreHandle, InterfaceAddress, InterfaceWatch, Listener};
+use futures_util::future::{AbortHandle, Aborted, abortable};
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -51,9 +52,15 @@ struct Wanted {
 }
 
 struct Open {
+    /// The only one that keeps the socket open: dropping it closes the socket at once.
     listener: Rc<dyn Listener>,
-    /// Dropping it ends the task that accepts.
-    _running: Rc<()>,
+    accepting: AbortHandle,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
 }
 
 struct Portals {
@@ -62,6 +69,8 @@ struct Portals {
     watch: Option<Rc<dyn InterfaceWatch>>,
     open: BTreeMap<Wanted, Open>,
     failed: BTreeMap<Wanted, String>,
+    /// Addresses that another portal group has, so that these do not get them.
+    taken: Vec<(Wanted, u16)>,
 }
 
 /// Keeps the portals as they should be, for ever.
@@ -79,6 +88,7 @@ pub(crate) async fn run(core: CoreHandle, shared: Arc<Shared>) {
         watch,
         open: BTreeMap::new(),
         failed: BTreeMap::new(),
+        taken: Vec::new(),
     };
     loop {
         let seen = portals.shared.export_version();
@@ -116,7 +126,7 @@ impl Portals {
             .as_ref()
             .map(|watch| watch.current())
             .unwrap_or_default();
-        let wanted = wanted(&export, &interfaces);
+        let (wanted, taken) = first_come(wanted(&export, &interfaces));
         self.open.retain(|portal, _| {
             let keep = wanted.contains(portal);
             if !keep {
@@ -125,6 +135,7 @@ impl Portals {
             keep
         });
         self.failed.retain(|portal, _| wanted.contains(portal));
+        self.taken = taken;
         for portal in wanted {
             if !self.open.contains_key(&portal) {
                 self.listen(portal);
@@ -141,20 +152,21 @@ impl Portals {
             Ok(listener) => {
                 self.failed.remove(&portal);
                 tracing::info!(portal = %listener.local(), tag = portal.portal_group_tag, "portal listens");
-                let running = Rc::new(());
-                let accepting = accept(
+                let (accept, accepting) = abortable(accept(
                     Rc::clone(&self.core),
                     Arc::clone(&self.shared),
-                    Rc::clone(&listener),
+                    Rc::downgrade(&listener),
                     portal.portal_group_tag,
-                    Rc::downgrade(&running),
-                );
-                self.core.spawn(Box::pin(accepting));
+                ));
+                self.core.spawn(Box::pin(async move {
+                    // Ends only by being aborted, or because the listener is gone.
+                    let (Ok(()) | Err(Aborted)) = accept.await;
+                }));
                 self.open.insert(
                     portal,
                     Open {
                         listener,
-                        _running: running,
+                        accepting,
                     },
                 );
             }
@@ -193,7 +205,14 @@ impl Portals {
             interface: interface(portal.address),
             error: Some(error.clone()),
         });
-        open.chain(failed).collect()
+        let taken = self.taken.iter().map(|(portal, by)| PortalStatus {
+            portal_group: name(portal.portal_group_tag),
+            portal_group_tag: portal.portal_group_tag,
+            address: portal.address,
+            interface: interface(portal.address),
+            error: Some(format!("the address belongs to portal group {by}")),
+        });
+        open.chain(failed).chain(taken).collect()
     }
 
     fn listening(&self, interfaces: &[InterfaceAddress]) -> Vec<ListeningAt> {
@@ -248,8 +267,23 @@ fn wanted(export: &Export, interfaces: &[InterfaceAddress]) -> Vec<Wanted> {
         }
     }
     all.sort();
-    all.dedup_by_key(|portal| portal.address);
+    all.dedup();
     all
+}
+
+/// Each address for the portal group with the lowest tag that wants it; and who did not get it, with the tag of
+/// who did.
+fn first_come(wanted: Vec<Wanted>) -> (Vec<Wanted>, Vec<(Wanted, u16)>) {
+    let (mut served, mut taken): (Vec<Wanted>, Vec<_>) = (Vec::new(), Vec::new());
+    for portal in wanted {
+        match served.last() {
+            Some(last) if last.address == portal.address => {
+                taken.push((portal, last.portal_group_tag));
+            }
+            Some(_) | None => served.push(portal),
+        }
+    }
+    (served, taken)
 }
 
 fn socket_address(of: &InterfaceAddress, port: u16) -> SocketAddr {
@@ -265,22 +299,20 @@ fn socket_address(of: &InterfaceAddress, port: u16) -> SocketAddr {
 async fn accept(
     core: CoreHandle,
     shared: Arc<Shared>,
-    listener: Rc<dyn Listener>,
+    listener: Weak<dyn Listener>,
     portal_group_tag: u16,
-    running: std::rc::Weak<()>,
 ) {
-    while running.strong_count() > 0 {
-        let mut look_again = core.sleep_until(core.now().after(RETRY));
-        let accepted = poll_fn(|cx| match listener.poll_accept(cx) {
-            Poll::Ready(accepted) => Poll::Ready(Some(accepted)),
-            Poll::Pending => look_again.as_mut().poll(cx).map(|()| None),
+    loop {
+        let accepted = poll_fn(|cx| match listener.upgrade() {
+            Some(listener) => listener.poll_accept(cx).map(Some),
+            None => Poll::Ready(None),
         })
         .await;
         match accepted {
-            None => {}
+            None => return,
             Some(Ok(stream)) => crate::placement::place(&core, &shared, stream, portal_group_tag),
             Some(Err(error)) => {
-                tracing::warn!(portal = %listener.local(), %error, "a connection could not be accepted");
+                tracing::warn!(portal_group_tag, %error, "a connection could not be accepted");
                 // Out of file descriptors or memory: trying at once would only spin.
                 core.sleep_until(core.now().after(Duration::from_millis(50)))
                     .await;
