@@ -226,6 +226,15 @@ impl Task {
         self.tag
     }
 
+    /// Bytes that it reads from the medium to send them to the host.
+    #[must_use]
+    pub fn medium_data_in(&self) -> u64 {
+        let shape = self.unit().with_state(|state| state.shape);
+        let reads = self.command.blocks().and(shape);
+        let bytes = reads.and_then(|shape| self.command.data_in_limit(shape.block_size));
+        bytes.map_or(0, |bytes| bytes.0)
+    }
+
     /// Data-In or nothing of it may still be of use.
     pub(crate) fn check_aborted(&self) -> Result<(), Refusal> {
         match self.control.aborted() {

@@ -36,6 +36,8 @@ pub struct Settings {
     pub ping_after: Duration,
     /// Silence after a ping that ends the connection.
     pub ping_timeout: Duration,
+    /// How long sessions may stay at a target that goes into maintenance.
+    pub maintenance_grace: Duration,
     /// Commands in progress on one session.
     pub command_depth: u32,
     /// Bytes of writes in progress on one session.
@@ -50,6 +52,7 @@ impl Default for Settings {
             login_timeout: Duration::from_secs(15),
             ping_after: Duration::from_secs(15),
             ping_timeout: Duration::from_secs(10),
+            maintenance_grace: Duration::from_secs(30),
             command_depth: 512,
             write_bytes_max: 64 << 20,
         }

@@ -4,12 +4,14 @@
 //! |---|---|
 //! | normal session, no such target at this portal | 0203h not found |
 //! | normal session, target granted to others only | 0202h authorization failure |
+//! | normal session, target was granted and has been removed while the program ran | 0204h target removed |
 //! | target in maintenance | 0301h service unavailable |
 //! | target moved | 0101h or 0102h with its address |
 //! | discovery, no grant anywhere | allowed without authentication, and sees nothing |
 //! | too many sessions | 0302h out of resources |
 
 use crate::export::{Export, ExportedTarget, Host};
+use crate::server::Shared;
 use env::CoreHandle;
 use iscsi::chap::ChapAlgorithm;
 use iscsi::target::{
@@ -34,18 +36,25 @@ pub(crate) struct ExportPolicy {
     /// the policy may move to another core together with its connection.
     seed: [u8; 32],
     draws: u64,
+    shared: Arc<Shared>,
     pub(crate) export: Arc<Export>,
     /// The portal group that the connection came in through.
     pub(crate) portal_group_tag: u16,
 }
 
 impl ExportPolicy {
-    pub(crate) fn new(core: &CoreHandle, export: Arc<Export>, portal_group_tag: u16) -> Self {
+    pub(crate) fn new(
+        core: &CoreHandle,
+        shared: Arc<Shared>,
+        export: Arc<Export>,
+        portal_group_tag: u16,
+    ) -> Self {
         let mut seed = [0; 32];
         core.fill_random(&mut seed);
         Self {
             seed,
             draws: 0,
+            shared,
             export,
             portal_group_tag,
         }
@@ -83,7 +92,12 @@ impl ExportPolicy {
         let initiator = ask.initiator_name;
         let here = |target: &&Arc<ExportedTarget>| target.portal_group_tag == self.portal_group_tag;
         let Some(target) = self.export.target(name).filter(here) else {
-            let reason = match self.export.target(name) {
+            let elsewhere = self.export.target(name);
+            if elsewhere.is_none() && self.shared.was_removed(name, initiator) {
+                let reason = format!("target {name} has been removed");
+                return Err(LoginRefusal::new(LoginStatus::TargetRemoved, reason));
+            }
+            let reason = match elsewhere {
                 Some(target) => format!(
                     "target {name} is in portal group {}, not in {}",
                     target.portal_group_tag, self.portal_group_tag

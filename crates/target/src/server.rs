@@ -1,11 +1,12 @@
 //! The front as its owner sees it: publish what is exported, ask what goes on.
 
-use crate::export::Export;
+use crate::export::{Export, ExportedTarget};
 use crate::placement::{LoginPermit, Place};
 use crate::portal::{ListeningAt, PortalStatus};
 use crate::refusals::Refusals;
 use crate::session::{self, SessionInfo, SessionNumber};
 use env::{CoreHandle, CoreId, call_all};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -15,16 +16,39 @@ pub(crate) struct Shared {
     export: Mutex<Arc<Export>>,
     export_version: AtomicU64,
     waiting: Mutex<Vec<Waker>>,
+    removed: Mutex<Removed>,
     portals: Mutex<Portals>,
     connections: Vec<AtomicUsize>,
     logins: AtomicUsize,
     refusals: Refusals,
 }
 
+/// Targets that were exported in this process and are no more, newest last.
+#[derive(Default)]
+struct Removed(VecDeque<Arc<ExportedTarget>>);
+
+/// How many removed targets are remembered.
+const REMOVED_MAX: usize = 256;
+
+impl Removed {
+    fn follow(&mut self, old: &Export, new: &Export) {
+        self.0.retain(|target| new.target(&target.name).is_none());
+        let gone = old.targets.iter();
+        let gone = gone.filter(|target| new.target(&target.name).is_none());
+        self.0.extend(gone.cloned());
+        let surplus = self.0.len().saturating_sub(REMOVED_MAX);
+        self.0.drain(..surplus);
+    }
+}
+
 #[derive(Default)]
 struct Portals {
     status: Vec<PortalStatus>,
     listening: Arc<Vec<ListeningAt>>,
+}
+
+fn load(count: &AtomicUsize) -> usize {
+    count.load(Ordering::Relaxed)
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -54,8 +78,16 @@ impl Shared {
         }
     }
 
-    fn publish(&self, export: Arc<Export>) {
-        *locked(&self.export) = export;
+    /// A target of this name was exported once, with something granted to `initiator`, and is no more.
+    pub(crate) fn was_removed(&self, target: &str, initiator: &str) -> bool {
+        let removed = locked(&self.removed);
+        let mut removed = removed.0.iter();
+        removed.any(|one| one.name.eq_ignore_ascii_case(target) && one.view(initiator).is_some())
+    }
+
+    fn publish(&self, export: &Arc<Export>) {
+        let old = std::mem::replace(&mut *locked(&self.export), Arc::clone(export));
+        locked(&self.removed).follow(&old, export);
         self.export_version.fetch_add(1, Ordering::AcqRel);
         for waker in std::mem::take(&mut *locked(&self.waiting)) {
             waker.wake();
@@ -78,7 +110,13 @@ impl Shared {
     }
 
     pub(crate) fn permit_login(self: &Arc<Self>) -> Option<LoginPermit> {
-        let most = self.export().settings.logins_in_progress_max;
+        let settings = &self.export().settings;
+        let most = settings.logins_in_progress_max;
+        let connections: usize = self.connections.iter().map(load).sum();
+        // Discovery sessions have no place in the session directory; this is what limits them.
+        if connections >= settings.sessions_max.saturating_add(most) {
+            return None;
+        }
         if self.logins.fetch_add(1, Ordering::AcqRel) >= most {
             self.give_login_back();
             return None;
@@ -91,8 +129,8 @@ impl Shared {
     }
 
     pub(crate) fn least_loaded(&self, cores: u16) -> CoreId {
-        let load = |core: &u16| self.connections[usize::from(*core)].load(Ordering::Relaxed);
-        CoreId((0..cores).min_by_key(load).unwrap_or_default())
+        let load_of = |core: &u16| load(&self.connections[usize::from(*core)]);
+        CoreId((0..cores).min_by_key(load_of).unwrap_or_default())
     }
 
     pub(crate) fn take_place(self: &Arc<Self>, core: CoreId) -> Place {
@@ -124,6 +162,7 @@ impl Server {
             export: Mutex::new(Arc::new(export)),
             export_version: AtomicU64::new(0),
             waiting: Mutex::default(),
+            removed: Mutex::default(),
             portals: Mutex::default(),
             connections: (0..core.core_count())
                 .map(|_| AtomicUsize::new(0))
@@ -146,7 +185,7 @@ impl Server {
     /// closed, sessions that lost their target are ended, and those whose units changed have been told.
     pub async fn publish(&self, core: &CoreHandle, export: Export) {
         let export = Arc::new(export);
-        self.shared.publish(Arc::clone(&export));
+        self.shared.publish(&export);
         call_all(core, move |core| {
             session::adopt_export(core, Arc::clone(&export))
         })
@@ -189,7 +228,7 @@ impl Server {
             settings: self.export().settings.clone(),
             ..Export::default()
         };
-        self.shared.publish(Arc::new(export));
+        self.shared.publish(&Arc::new(export));
         call_all(core, move |core| session::end_all(core, grace)).await;
     }
 }

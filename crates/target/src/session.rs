@@ -71,6 +71,8 @@ pub enum EndReason {
     Reinstated,
     /// What it was granted is gone.
     NotGranted,
+    /// Its target is in maintenance and the time to log out is over.
+    Maintenance,
     /// The daemon stops.
     Stopping,
 }
@@ -103,9 +105,57 @@ pub(crate) struct Counters {
     pub(crate) in_progress: Cell<u64>,
 }
 
+/// A login between the end of its negotiation and the beginning of its session: the directory may know its
+/// number already, and another login of the same port may have to end it.
+#[derive(Default)]
+struct Entering {
+    /// Another login of the same port came; this one must not become a session.
+    overtaken: Cell<bool>,
+    /// It has become a session, or never will.
+    over: Cell<bool>,
+    waiting: RefCell<Vec<Waker>>,
+}
+
+/// Held by the connection whose login is being entered. Dropping it says that the matter is settled.
+pub(crate) struct EnteringGuard {
+    core: CoreHandle,
+    number: SessionNumber,
+    entering: Rc<Entering>,
+}
+
+impl EnteringGuard {
+    pub(crate) fn new(core: &CoreHandle, number: SessionNumber) -> Self {
+        let entering = Rc::<Entering>::default();
+        let sessions = core.locals().get::<Sessions>();
+        let mut all = sessions.entering.borrow_mut();
+        all.insert(number, Rc::clone(&entering));
+        Self {
+            core: Rc::clone(core),
+            number,
+            entering,
+        }
+    }
+
+    pub(crate) fn overtaken(&self) -> bool {
+        self.entering.overtaken.get()
+    }
+}
+
+impl Drop for EnteringGuard {
+    fn drop(&mut self) {
+        self.entering.over.set(true);
+        let sessions = self.core.locals().get::<Sessions>();
+        sessions.entering.borrow_mut().remove(&self.number);
+        for waker in std::mem::take(&mut *self.entering.waiting.borrow_mut()) {
+            waker.wake();
+        }
+    }
+}
+
 #[derive(Default)]
 pub(crate) struct Sessions {
     all: RefCell<BTreeMap<SessionNumber, Rc<Session>>>,
+    entering: RefCell<BTreeMap<SessionNumber, Rc<Entering>>>,
     last: Cell<u64>,
 }
 
@@ -221,14 +271,25 @@ pub(crate) fn end(
     number: SessionNumber,
     reason: EndReason,
 ) -> LocalFuture<bool> {
-    let session = core
-        .locals()
-        .get::<Sessions>()
-        .all
-        .borrow()
-        .get(&number)
-        .cloned();
+    let sessions = core.locals().get::<Sessions>();
+    let session = sessions.all.borrow().get(&number).cloned();
+    let entering = sessions.entering.borrow().get(&number).cloned();
+    if let Some(entering) = &entering {
+        // Now, not when this is polled: by then it may have become a session.
+        entering.overtaken.set(true);
+    }
     Box::pin(async move {
+        if let Some(entering) = entering {
+            poll_fn(|cx| {
+                if entering.over.get() {
+                    return Poll::Ready(());
+                }
+                entering.waiting.borrow_mut().push(cx.waker().clone());
+                Poll::Pending
+            })
+            .await;
+            return true;
+        }
         let Some(session) = session else { return false };
         session.order(Order::End(reason));
         session.until(|_| false).await;

@@ -1,6 +1,7 @@
 //! SCSI commands between the machine and the logical units.
 
 use super::driver::{Driver, End, Finished};
+use super::memory::Need;
 use super::unmapped;
 use env::Answer;
 use iscsi::DataFault;
@@ -82,31 +83,64 @@ impl Driver {
 
     fn begin(&mut self, itt: Itt, announced: u32, task: Task, data_out: u64) {
         let bytes = u32::try_from(data_out.min(u64::from(announced))).unwrap_or(announced);
-        if bytes == 0 {
+        let need = match (bytes, task.medium_data_in()) {
+            (0, 0) => return self.run_task(itt, task, data_out, Buf::empty()),
+            (0, reads) => Need::DataIn(usize::try_from(reads).unwrap_or(usize::MAX)),
+            (bytes, _) => Need::DataOut(bytes),
+        };
+        if let Need::DataIn(bytes) = need
+            && self.share.is_idle()
+            && self.has_room(bytes)
+        {
+            // The usual read: it waits for nothing.
+            self.share.take(itt, bytes);
             return self.run_task(itt, task, data_out, Buf::empty());
         }
         self.wanted.insert(itt, data_out);
         self.waiting_for_data.insert(itt, task);
-        if !self.waiting_for_memory.is_empty() || !self.ask_for_data(itt, bytes) {
-            if self.waiting_for_memory.is_empty() {
-                self.look_later();
-            }
-            self.waiting_for_memory.push_back((itt, bytes));
+        if !self.share.is_idle() || !self.begin_with_memory(itt, need) {
+            self.share.wait(itt, need);
+            self.look_later();
         }
     }
 
-    /// Asks the host for a task's data, if there is memory for it.
-    fn ask_for_data(&mut self, itt: Itt, bytes: u32) -> bool {
-        match self.core.pool().alloc(bytes as usize) {
-            Ok(buffer) => {
+    fn has_room(&self, bytes: usize) -> bool {
+        let unsent = self.machine.transmit().bytes();
+        self.share.has_room(bytes, unsent, self.core.pool())
+    }
+
+    /// Begins a command if there is memory for it: asks the host for its data, or runs it.
+    fn begin_with_memory(&mut self, itt: Itt, need: Need) -> bool {
+        match need {
+            Need::DataOut(bytes) => {
+                if !self.has_room(bytes as usize) {
+                    return false;
+                }
+                let Ok(buffer) = self.core.pool().alloc(bytes as usize) else {
+                    return false;
+                };
+                self.share.take(itt, bytes as usize);
                 self.machine.accept_data(itt, bytes, buffer);
-                true
             }
-            Err(units::Exhausted) => false,
+            Need::DataIn(bytes) => {
+                if !self.has_room(bytes) {
+                    return false;
+                }
+                let wanted = self.wanted.remove(&itt).unwrap_or_default();
+                if let Some(task) = self.waiting_for_data.remove(&itt) {
+                    self.share.take(itt, bytes);
+                    self.run_task(itt, task, wanted, Buf::empty());
+                }
+            }
         }
+        true
     }
 
+    /// Memory comes back on other sessions, too: nobody tells.
     fn look_later(&mut self) {
+        if std::mem::replace(&mut self.share.looking, true) {
+            return;
+        }
         let timer = self.core.sleep_until(self.core.now().after(MEMORY_RETRY));
         self.beside.push(Box::pin(async move {
             timer.await;
@@ -115,11 +149,11 @@ impl Driver {
     }
 
     pub(super) fn look_for_memory(&mut self) {
-        while let Some((itt, bytes)) = self.waiting_for_memory.pop_front() {
-            if self.waiting_for_data.contains_key(&itt) && !self.ask_for_data(itt, bytes) {
-                self.waiting_for_memory.push_front((itt, bytes));
+        while let Some((itt, need)) = self.share.first() {
+            if !self.begin_with_memory(itt, need) {
                 return self.look_later();
             }
+            self.share.first_has_begun();
         }
     }
 
@@ -141,6 +175,7 @@ impl Driver {
         let Some(task) = self.waiting_for_data.remove(&itt) else {
             return;
         };
+        self.share.forget(itt);
         let (asc, ascq) = fault.additional_sense();
         let sense = Sense::new(SenseKey::AbortedCommand, AdditionalSense { asc, ascq });
         let response = task.refuse(sense);
@@ -191,6 +226,7 @@ impl Driver {
             self.watched.remove(&itt);
             self.waiting_for_data.remove(&itt);
             self.wanted.remove(&itt);
+            self.share.forget(itt);
             self.outcome(itt, 0, Outcome::Silent);
         }
     }
@@ -199,6 +235,7 @@ impl Driver {
         match outcome {
             Outcome::Respond(response) => self.respond(itt, wanted, response),
             Outcome::Silent => {
+                self.share.give_back(itt);
                 self.machine.forget(itt);
                 self.ended();
             }
@@ -210,6 +247,7 @@ impl Driver {
         let bytes = response.data_in.len() as u64;
         self.count(|counters| counters.bytes_read.set(counters.bytes_read.get() + bytes));
         self.ended();
+        self.share.give_back(itt);
         self.machine.respond(
             itt,
             WireResponse {

@@ -1,5 +1,6 @@
 //! The loop of a connection.
 
+use super::memory::Share;
 use super::receive::Receive;
 use super::units::SessionUnits;
 use crate::directory::Claim;
@@ -7,16 +8,16 @@ use crate::export::{Export, View};
 use crate::login::ExportPolicy;
 use crate::placement::LoginPermit;
 use crate::server::Shared;
-use crate::session::{EndReason, Order, Session};
+use crate::session::{EndReason, EnteringGuard, Order, Session};
 use env::{CoreHandle, LocalFuture, Stream};
 use futures_util::Stream as _;
 use futures_util::stream::FuturesUnordered;
 use iscsi::Tsih;
-use iscsi::target::{AsyncEvent, CloseReason, Event, LoginRefusal, TaskManagementAnswer};
+use iscsi::target::{CloseReason, Event, LoginRefusal, TaskManagementAnswer};
 use iscsi::target::{LogoutAnswer, TargetConfig, TargetConnection};
 use iscsi::{Itt, Want};
 use logical_unit::{Nexus, Outcome, Task, TaskWatch};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::poll_fn;
 use std::io::IoSlice;
@@ -83,6 +84,9 @@ impl fmt::Display for End {
                 write!(f, "the same initiator port logged in again")
             }
             Self::Ordered(EndReason::NotGranted) => write!(f, "what it was granted is gone"),
+            Self::Ordered(EndReason::Maintenance) => {
+                write!(f, "its target is in maintenance and it did not log out")
+            }
             Self::Ordered(EndReason::Stopping) => write!(f, "the daemon stops"),
             Self::RightLost => write!(f, "the right to serve was lost"),
         }
@@ -106,16 +110,20 @@ pub(super) struct Driver {
     pub(super) claim: Option<Claim>,
     /// The login that waits to be entered.
     pub(super) pending_login: Option<Box<iscsi::target::LoginOutcome>>,
+    /// What another login of the same port would find of it.
+    pub(super) entering: Option<EnteringGuard>,
+    /// When a session whose target is in maintenance is ended.
+    pub(super) leave: Option<LocalFuture<()>>,
     /// The host that the initiator is, and what it sees, until the session begins.
     pub(super) view: Option<View>,
     /// What a normal session sees.
     pub(super) units: Option<Rc<SessionUnits>>,
-    /// Commands whose data is still to come.
+    /// Commands that have not begun: their data is still to come, or memory for it.
     pub(super) waiting_for_data: BTreeMap<Itt, Task>,
     /// The bytes that a command with data would have had, for the residual.
     pub(super) wanted: BTreeMap<Itt, u64>,
-    /// Of those, the ones for whose data there was no memory yet, oldest first.
-    pub(super) waiting_for_memory: VecDeque<(Itt, u32)>,
+    /// The session's share of memory; of the commands above, and of reads, some wait for room in it.
+    pub(super) share: Share,
     pub(super) running: FuturesUnordered<LocalFuture<(Itt, u64, Outcome)>>,
     /// Of those, and of the ones that wait for data: the run that an ITT stands for now, to tell whether it was
     /// aborted. An initiator may use the ITT of an aborted task again.
@@ -148,7 +156,12 @@ impl Driver {
             write_bytes_max: settings.write_bytes_max,
             ..TargetConfig::default()
         };
-        let policy = ExportPolicy::new(&core, Arc::clone(&export), portal_group_tag);
+        let policy = ExportPolicy::new(
+            &core,
+            Arc::clone(&shared),
+            Arc::clone(&export),
+            portal_group_tag,
+        );
         let machine = TargetConnection::new(core.now(), &config, Box::new(policy));
         let receive = Receive::new(&core);
         Self {
@@ -163,11 +176,13 @@ impl Driver {
             number: None,
             claim: None,
             pending_login: None,
+            entering: None,
+            leave: None,
             view: None,
             units: None,
             waiting_for_data: BTreeMap::new(),
             wanted: BTreeMap::new(),
-            waiting_for_memory: VecDeque::new(),
+            share: Share::default(),
             running: FuturesUnordered::new(),
             watched: BTreeMap::new(),
             runs: 0,
@@ -222,11 +237,7 @@ impl Driver {
             match order {
                 Order::End(reason) => self.end_with(End::Ordered(reason)),
                 Order::Adopt(export) => self.adopt(export),
-                Order::RequestLogout { within } => {
-                    let seconds = u16::try_from(within.as_secs()).unwrap_or(u16::MAX);
-                    self.machine
-                        .async_message(AsyncEvent::LogoutRequested { seconds });
-                }
+                Order::RequestLogout { within } => self.request_logout(within),
             }
         }
         progress
@@ -255,7 +266,10 @@ impl Driver {
                 Finished::LoggedOut { itt } => {
                     self.machine.logout_response(itt, LogoutAnswer::Closed);
                 }
-                Finished::LookForMemory => self.look_for_memory(),
+                Finished::LookForMemory => {
+                    self.share.looking = false;
+                    self.look_for_memory();
+                }
             }
         }
         progress
@@ -359,6 +373,11 @@ impl Driver {
     }
 
     fn poll_deadline(&mut self, cx: &mut Context<'_>) {
+        let leave = self.leave.as_mut();
+        if leave.is_some_and(|leave| leave.as_mut().poll(cx).is_ready()) {
+            self.leave = None;
+            self.end_with(End::Ordered(EndReason::Maintenance));
+        }
         let late = self
             .deadline
             .as_mut()
@@ -392,6 +411,7 @@ impl Driver {
                 Poll::Ready(Ok(n)) => {
                     drop(pieces);
                     self.machine.sent(n);
+                    self.look_for_memory();
                     progress = true;
                 }
                 Poll::Ready(Err(error)) => {
@@ -412,6 +432,7 @@ impl Driver {
     /// Ends everything that the connection has begun. Runs after the loop.
     pub(super) async fn finish(mut self) {
         self.stream.shutdown();
+        drop(self.entering.take());
         drop(std::mem::take(&mut self.waiting_for_data));
         // The futures of running tasks know when the backend has let go: they are driven to their end beside
         // the nexuses' closing, which waits for them, or quarantines what they hold.

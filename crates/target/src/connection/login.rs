@@ -5,12 +5,13 @@ use super::units::SessionUnits;
 use crate::directory::{self, Claim, SessionKey};
 use crate::export::Export;
 use crate::refusals::RefusedLogin;
-use crate::session::{EndReason, Session, SessionInfo, Sessions};
-use iscsi::target::{LoginOutcome, LoginRefusal, SendTargets};
+use crate::session::{EndReason, EnteringGuard, Session, SessionInfo, Sessions};
+use iscsi::target::{AsyncEvent, LoginOutcome, LoginRefusal, SendTargets};
 use iscsi::{Itt, LoginStatus, Tsih};
 use logical_unit::{InitiatorPort, Nexus, PortFacts};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 impl Driver {
     /// Negotiation is done: the session is entered in the directory, which first ends the one it reinstates.
@@ -20,6 +21,7 @@ impl Driver {
         let number = self.core.locals().get::<Sessions>().new_number(&self.core);
         self.number = Some(number);
         let key = self.session_key(&outcome);
+        self.entering = Some(EnteringGuard::new(&self.core, number));
         self.claim = key.map(|key| Claim::new(&self.core, key, number));
         let sessions_max = self.export.settings.sessions_max;
         let entering = self.claim.as_ref().map(|claim| claim.enter(sessions_max));
@@ -50,7 +52,16 @@ impl Driver {
         let (Some(outcome), Some(number)) = (self.pending_login.take(), self.number) else {
             return;
         };
-        let tsih = match claimed.and_then(|tsih| self.still_granted(&outcome).map(|()| tsih)) {
+        let entering = self.entering.take();
+        let overtaken = entering.as_ref().is_some_and(EnteringGuard::overtaken);
+        let granted = claimed.and_then(|tsih| {
+            if overtaken {
+                let reason = "the same initiator port has begun another login";
+                return Err(LoginRefusal::new(LoginStatus::ServiceUnavailable, reason));
+            }
+            self.still_granted(&outcome).map(|()| tsih)
+        });
+        let tsih = match granted {
             Ok(tsih) => tsih,
             Err(refusal) => {
                 self.claim = None;
@@ -72,6 +83,7 @@ impl Driver {
         let session = Session::new(info, self.export.generation);
         session.enter(&self.core);
         self.session = Some(session);
+        drop(entering);
         // An export that was published after `still_granted` looked is adopted like any later one.
         if self.shared.export().generation != self.export.generation {
             let export = self.shared.export();
@@ -84,11 +96,14 @@ impl Driver {
         let Some(name) = &outcome.target_name else {
             return Ok(());
         };
-        let view = self
-            .export
-            .target(name)
-            .and_then(|target| target.view(&outcome.initiator_name));
+        let target = self.export.target(name);
+        let view = target.and_then(|target| target.view(&outcome.initiator_name));
+        let resting = target.is_some_and(|target| target.maintenance);
         match view {
+            Some(_) if resting => Err(LoginRefusal::new(
+                LoginStatus::ServiceUnavailable,
+                "the target went into maintenance during the login",
+            )),
             Some(view) => {
                 self.view = Some(view);
                 Ok(())
@@ -200,7 +215,7 @@ impl Driver {
     /// Every task ends before the logout is answered.
     pub(super) fn logout(&mut self, itt: Itt) {
         self.waiting_for_data.clear();
-        self.waiting_for_memory.clear();
+        self.share.forget_waiting();
         let nexuses = self
             .units
             .as_ref()
@@ -227,18 +242,35 @@ impl Driver {
             (info.initiator.clone(), info.target.clone())
         };
         if let Some(name) = target {
-            let view = self
-                .export
-                .target(&name)
-                .and_then(|target| target.view(&initiator));
-            match view {
+            let target = self.export.target(&name).cloned();
+            match target.as_ref().and_then(|target| target.view(&initiator)) {
                 Some(view) => self.change_view(view),
                 None => {
                     self.end_with(End::Ordered(EndReason::NotGranted));
                 }
             }
+            self.rest(target.is_some_and(|target| target.maintenance));
         }
         session.has_adopted(generation);
+    }
+
+    /// The target is in maintenance, or no more: the initiator is asked once to log out, and has its time.
+    fn rest(&mut self, maintenance: bool) {
+        match (maintenance, &self.leave) {
+            (true, None) => {
+                let grace = self.export.settings.maintenance_grace;
+                self.request_logout(grace);
+                self.leave = Some(self.core.sleep_until(self.core.now().after(grace)));
+            }
+            (false, Some(_)) => self.leave = None,
+            (true, Some(_)) | (false, None) => {}
+        }
+    }
+
+    pub(super) fn request_logout(&mut self, within: Duration) {
+        let seconds = u16::try_from(within.as_secs()).unwrap_or(u16::MAX);
+        self.machine
+            .async_message(AsyncEvent::LogoutRequested { seconds });
     }
 
     fn change_view(&mut self, view: crate::export::View) {

@@ -19,6 +19,7 @@ mod command;
 mod driver;
 mod function;
 mod login;
+mod memory;
 mod receive;
 mod units;
 mod unmapped;
