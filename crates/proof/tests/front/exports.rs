@@ -1,0 +1,332 @@
+//! What sessions see of a new export.
+
+use crate::bench::{
+    ALICE, BOB, Bench, OTHER, Setup, TARGET, TEST_UNIT_READY, everyone, exported, grant,
+    host_object, open_target, read_10, run, sense, write_10,
+};
+use crate::host::config;
+use iscsi::LoginStatus;
+use layers::OpKind;
+use scsi::SenseKey;
+use std::time::Duration;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// REPORT LUNS: the numbers.
+async fn report_luns(host: &crate::host::Host) -> Vec<u8> {
+    let mut cdb = [0; 12];
+    (cdb[0], cdb[8]) = (0xA0, 1);
+    let list = host.command(0, &cdb, &[], 256).await.data_in.to_vec();
+    list[8..].chunks(8).map(|entry| entry[1]).collect()
+}
+
+#[test]
+fn a_lun_that_is_taken_away_aborts_its_tasks_and_leaves_other_sessions_alone() {
+    run(Setup::default(), |bench| async move {
+        let (alice_object, bob_object) = (
+            host_object("alice", ALICE, None),
+            host_object("bob", BOB, None),
+        );
+        let both = |alice: &[u16]| {
+            let mut grants: Vec<_> = alice.iter().map(|lun| grant(&alice_object, *lun)).collect();
+            grants.extend([grant(&bob_object, 0), grant(&bob_object, 1)]);
+            vec![exported(TARGET, grants)]
+        };
+        bench.publish(both(&[0, 1])).await;
+        let (alice, bob) = (bench.login(ALICE).await, bench.login(BOB).await);
+        for host in [&alice, &bob] {
+            host.settle(0).await;
+            host.settle(1).await;
+        }
+        bench.hang(1, &[OpKind::Write]);
+        let mut of_alice = alice.send(1, &write_10(0, 8), &[1; 8 * 512], 0);
+        let mut of_bob = bob.send(1, &write_10(64, 8), &[2; 8 * 512], 0);
+        bench.sleep(Duration::from_millis(50)).await;
+        bench
+            .within(SECOND, "publish", bench.publish(both(&[0])))
+            .await;
+        let gone = alice.command(1, &TEST_UNIT_READY, &[], 0).await;
+        assert_eq!(sense(&gone), (SenseKey::IllegalRequest, 0x25, 0));
+        assert_eq!(report_luns(&alice).await, [0]);
+        assert_eq!(report_luns(&bob).await, [0, 1]);
+        assert_eq!(bob.command(0, &TEST_UNIT_READY, &[], 0).await.status, 0);
+        assert!(of_bob.ended().is_none(), "it is still with the backend");
+        bench.release(1);
+        let bobs = bench.within(SECOND, "the write", of_bob.end()).await;
+        assert_eq!(bobs.unwrap().status, 0);
+        bench.sleep(SECOND).await;
+        assert!(of_alice.ended().is_none(), "an aborted task has no answer");
+        // Its number and its place in the window are free again.
+        for _ in 0..600 {
+            alice.settle(0).await;
+        }
+        let alice_session = bench.sessions().await;
+        let alice_session = alice_session
+            .iter()
+            .find(|session| session.initiator == ALICE)
+            .unwrap();
+        assert_eq!(
+            alice_session.in_progress, 0,
+            "the aborted task is counted out"
+        );
+        assert_eq!(alice_session.luns, [0]);
+    });
+}
+
+#[test]
+fn a_lun_that_is_added_is_told_by_reported_luns_data_has_changed_and_works() {
+    run(Setup::default(), |bench| async move {
+        bench.publish(vec![open_target(1)]).await;
+        let host = bench.login(ALICE).await;
+        host.settle(0).await;
+        bench.publish(vec![open_target(2)]).await;
+        let told = host.command(0, &TEST_UNIT_READY, &[], 0).await;
+        assert_eq!(sense(&told), (SenseKey::UnitAttention, 0x3F, 0x0E));
+        assert_eq!(report_luns(&host).await, [0, 1]);
+        host.settle(1).await;
+        assert_eq!(
+            host.command(1, &write_10(0, 1), &[1; 512], 0).await.status,
+            0
+        );
+        // Told once.
+        assert_eq!(host.command(0, &TEST_UNIT_READY, &[], 0).await.status, 0);
+    });
+}
+
+#[test]
+fn a_session_that_saw_no_unit_before_is_told_when_it_gets_one() {
+    run(Setup::default(), |bench| async move {
+        // It has opened nothing yet when the LUN is added.
+        bench.publish(vec![open_target(1)]).await;
+        let host = bench.login(ALICE).await;
+        bench.publish(vec![open_target(2)]).await;
+        let mut told = Vec::new();
+        for _ in 0..3 {
+            let end = host.command(0, &TEST_UNIT_READY, &[], 0).await;
+            if end.status == 2 {
+                told.push(sense(&end).1);
+            }
+        }
+        assert!(told.contains(&0x29) || told.contains(&0x3F), "{told:?}");
+        assert_eq!(report_luns(&host).await, [0, 1]);
+    });
+}
+
+#[test]
+fn a_lun_that_now_is_another_unit_is_not_taken_for_the_old_one() {
+    run(Setup::default(), |bench| async move {
+        let host_object = everyone();
+        bench
+            .publish(vec![exported(TARGET, vec![grant(&host_object, 0)])])
+            .await;
+        let host = bench.login(ALICE).await;
+        host.settle(0).await;
+        host.command(0, &write_10(0, 1), &[7; 512], 0).await;
+        let mut other = grant(&host_object, 0);
+        other.unit = logical_unit::UnitId(1);
+        bench.publish(vec![exported(TARGET, vec![other])]).await;
+        let first = host.command(0, &read_10(0, 1), &[], 512).await;
+        assert_eq!(first.status, 2, "not data of a unit that it does not know");
+        assert_eq!(sense(&first).0, SenseKey::UnitAttention);
+        host.settle(0).await;
+        let read = host.command(0, &read_10(0, 1), &[], 512).await;
+        assert_eq!(read.data_in.to_vec(), [0; 512]);
+    });
+}
+
+#[test]
+fn a_grant_that_becomes_read_only_refuses_writes_from_then_on() {
+    run(Setup::default(), |bench| async move {
+        let host = bench.login(ALICE).await;
+        host.settle(0).await;
+        host.command(0, &write_10(0, 1), &[7; 512], 0).await;
+        let mut target = open_target(2);
+        target.grants[0].read_only = true;
+        bench.publish(vec![target]).await;
+        let mut write = host.command(0, &write_10(0, 1), &[8; 512], 0).await;
+        if sense(&write).0 == SenseKey::UnitAttention {
+            write = host.command(0, &write_10(0, 1), &[8; 512], 0).await;
+        }
+        assert_eq!(sense(&write).0, SenseKey::DataProtect);
+        let read = host.command(0, &read_10(0, 1), &[], 512).await;
+        assert_eq!(read.data_in.to_vec(), [7; 512]);
+        bench.publish(vec![open_target(2)]).await;
+        let mut again = host.command(0, &write_10(0, 1), &[8; 512], 0).await;
+        if again.status == 2 {
+            again = host.command(0, &write_10(0, 1), &[8; 512], 0).await;
+        }
+        assert_eq!(again.status, 0);
+    });
+}
+
+#[test]
+fn a_target_that_is_removed_ends_its_sessions_before_publish_returns() {
+    run(Setup::default(), |bench| async move {
+        let host_object = everyone();
+        let two = || {
+            vec![
+                open_target(2),
+                exported(OTHER, vec![grant(&host_object, 1)]),
+            ]
+        };
+        bench.publish(two()).await;
+        let first = bench.login(ALICE).await;
+        let second = bench.try_login(&config(ALICE, Some(OTHER))).await.unwrap();
+        first.settle(0).await;
+        second.settle(1).await;
+        bench.publish(vec![open_target(2)]).await;
+        assert_eq!(bench.sessions().await.len(), 1);
+        bench
+            .within(SECOND, "the end of the session", second.closed())
+            .await;
+        let told = bench.try_login(&config(ALICE, Some(OTHER))).await;
+        assert_eq!(told.err().unwrap().status, Some(LoginStatus::TargetRemoved));
+        assert_eq!(first.command(0, &TEST_UNIT_READY, &[], 0).await.status, 0);
+    });
+}
+
+#[test]
+fn a_grant_that_is_taken_away_ends_the_session_of_its_host_only() {
+    run(Setup::default(), |bench| async move {
+        let (alice_object, bob_object) = (
+            host_object("alice", ALICE, None),
+            host_object("bob", BOB, None),
+        );
+        let grants = vec![grant(&alice_object, 0), grant(&bob_object, 0)];
+        bench.publish(vec![exported(TARGET, grants)]).await;
+        let (alice, bob) = (bench.login(ALICE).await, bench.login(BOB).await);
+        alice.settle(0).await;
+        bob.settle(0).await;
+        bench
+            .publish(vec![exported(TARGET, vec![grant(&bob_object, 0)])])
+            .await;
+        bench.within(SECOND, "the end", alice.closed()).await;
+        assert_eq!(bob.command(0, &TEST_UNIT_READY, &[], 0).await.status, 0);
+    });
+}
+
+#[test]
+fn a_target_that_goes_into_maintenance_asks_for_logout_and_ends_who_stays() {
+    run(Setup::default(), |bench| async move {
+        let host_object = everyone();
+        let other = exported(OTHER, vec![grant(&host_object, 1)]);
+        bench.publish(vec![open_target(2), other.clone()]).await;
+        let (stays, leaves) = (bench.login(ALICE).await, bench.login(BOB).await);
+        let elsewhere = bench.try_login(&config(BOB, Some(OTHER))).await.unwrap();
+        stays.settle(0).await;
+        elsewhere.settle(1).await;
+        let mut resting = open_target(2);
+        resting.maintenance = true;
+        bench
+            .within(
+                SECOND,
+                "publish",
+                bench.publish(vec![resting.clone(), other.clone()]),
+            )
+            .await;
+        for host in [&stays, &leaves] {
+            let (event, parameters) = bench
+                .within(SECOND, "the request to log out", host.until_async())
+                .await;
+            assert_eq!(event, 1);
+            assert!(parameters[2] > 0, "with time for it");
+        }
+        leaves.logout();
+        bench.within(SECOND, "the logout", leaves.closed()).await;
+        assert_eq!(leaves.logged_out(), Some(0));
+        assert_eq!(stays.command(0, &TEST_UNIT_READY, &[], 0).await.status, 0);
+        // Another publish in between does not give it more time.
+        bench.sleep(Duration::from_secs(20)).await;
+        bench.publish(vec![resting, other.clone()]).await;
+        bench
+            .within(Duration::from_secs(15), "the end", stays.closed())
+            .await;
+        assert_eq!(stays.asyncs().len(), 1, "asked once");
+        assert!(elsewhere.asyncs().is_empty());
+        assert_eq!(
+            elsewhere.command(1, &TEST_UNIT_READY, &[], 0).await.status,
+            0
+        );
+        bench.publish(vec![open_target(2), other]).await;
+        bench.login(ALICE).await.settle(0).await;
+    });
+}
+
+#[test]
+fn maintenance_that_ends_before_its_grace_leaves_the_sessions_that_stayed() {
+    run(Setup::default(), |bench| async move {
+        let host = bench.login(ALICE).await;
+        host.settle(0).await;
+        let mut resting = open_target(2);
+        resting.maintenance = true;
+        bench.publish(vec![resting]).await;
+        bench
+            .within(SECOND, "the request", host.until_async())
+            .await;
+        bench.publish(vec![open_target(2)]).await;
+        bench.sleep(Duration::from_secs(90)).await;
+        assert!(!host.is_closed());
+        assert_eq!(host.command(0, &TEST_UNIT_READY, &[], 0).await.status, 0);
+    });
+}
+
+async fn write_a_hundred_times(bench: Bench, number: u8) {
+    let host = bench.login(&format!("iqn.x:host{number}")).await;
+    host.settle(0).await;
+    let cdb = write_10(u32::from(number) * 64, 8);
+    for round in 0..100 {
+        let end = host.command(0, &cdb, &[round; 4096], 0).await;
+        let changed = end.status == 2 && sense(&end).0 == SenseKey::UnitAttention;
+        assert!(end.status == 0 || changed, "{end:?}");
+    }
+    assert!(host.asyncs().is_empty());
+}
+
+#[test]
+fn publishing_every_few_milliseconds_under_load_disturbs_no_session() {
+    for seed in 0..5 {
+        let setup = Setup {
+            seed,
+            ..Setup::default()
+        };
+        run(setup, |bench| async move {
+            let mut done = Vec::new();
+            for number in 0..6_u8 {
+                done.push(bench.start(write_a_hundred_times(bench.clone(), number)));
+            }
+            let mut units = 1;
+            while done.iter().any(|slot| slot.borrow().is_none()) {
+                bench
+                    .within(SECOND, "publish", bench.publish(vec![open_target(units)]))
+                    .await;
+                units = 3 - units;
+                bench.sleep(Duration::from_millis(3)).await;
+            }
+        });
+    }
+}
+
+#[test]
+fn an_export_that_is_published_during_a_login_is_the_one_that_counts() {
+    for seed in 0..60 {
+        let setup = Setup {
+            seed,
+            ..Setup::default()
+        };
+        run(setup, move |bench| async move {
+            let bob = host_object("bob", BOB, None);
+            let beside = bench.clone();
+            let login =
+                bench.start(async move { beside.try_login(&config(ALICE, Some(TARGET))).await });
+            bench.sleep(Duration::from_micros(seed * 40)).await;
+            bench
+                .publish(vec![exported(TARGET, vec![grant(&bob, 0)])])
+                .await;
+            bench.sleep(SECOND).await;
+            assert!(bench.sessions().await.is_empty(), "nothing is granted");
+            if let Some(Ok(host)) = login.borrow_mut().take() {
+                assert!(host.is_closed());
+            }
+        });
+    }
+}

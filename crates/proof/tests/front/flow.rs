@@ -1,0 +1,253 @@
+//! Flow control: windows, memory, and hosts that do not do their part.
+
+use crate::bench::{
+    ALICE, BLOCK, BOB, Bench, Setup, TARGET, TEST_UNIT_READY, read_10, run, write_10,
+};
+use crate::raw::{Moves, Raw};
+use iscsi::StatSn;
+use iscsi::bhs::Opcode;
+use layers::OpKind;
+use std::time::Duration;
+use target::Settings;
+
+const SECOND: Duration = Duration::from_secs(1);
+const MIB: usize = 1 << 20;
+
+fn memory_out(bench: &Bench) -> usize {
+    let cores = bench.san.cores();
+    cores.iter().map(|core| core.pool().out_bytes()).sum()
+}
+
+#[test]
+fn an_initiator_that_never_advances_its_status_number_works_at_depth_512() {
+    run(Setup::default(), |bench| async move {
+        let mut raw = Raw::login(&bench.host_core, bench.portal, ALICE, TARGET, "").await;
+        raw.exp_stat_sn = StatSn(0);
+        raw.command(1, 1, false, &TEST_UNIT_READY, Moves::Nothing)
+            .await;
+        let first = raw.receive_for(1).await;
+        assert_eq!(first.max_cmd_sn(), 513, "512 commands may be sent");
+        let mut cmd_sn = 2;
+        for _ in 0..8 {
+            let from = cmd_sn;
+            for _ in 0..512 {
+                raw.command(cmd_sn, cmd_sn, false, &read_10(7, 1), Moves::In(512))
+                    .await;
+                cmd_sn += 1;
+            }
+            let mut seen = std::collections::BTreeSet::new();
+            while seen.len() < 512 {
+                let pdu = raw.receive().await.expect("the session stands");
+                assert_eq!((pdu.opcode(), pdu.status()), (Opcode::DataIn, 0));
+                assert!((from..cmd_sn).contains(&pdu.itt()) && seen.insert(pdu.itt()));
+            }
+        }
+    });
+}
+
+#[test]
+fn the_command_window_closes_with_tasks_in_progress_and_opens_as_they_end() {
+    let settings = Settings {
+        command_depth: 16,
+        ..Settings::default()
+    };
+    let setup = Setup {
+        settings,
+        ..Setup::default()
+    };
+    run(setup, |bench| async move {
+        let mut raw = Raw::login(&bench.host_core, bench.portal, ALICE, TARGET, "").await;
+        raw.command(1, 1, false, &TEST_UNIT_READY, Moves::Nothing)
+            .await;
+        assert_eq!(raw.receive_for(1).await.max_cmd_sn(), 17);
+        bench.hang(0, &[OpKind::Read]);
+        // Three more than the window has.
+        for cmd_sn in 2..=20 {
+            raw.command(cmd_sn, cmd_sn, false, &read_10(0, 1), Moves::In(512))
+                .await;
+        }
+        bench.sleep(Duration::from_millis(50)).await;
+        assert_eq!(bench.faults[0].hanging(), 16);
+        raw.command(99, 18, true, &TEST_UNIT_READY, Moves::Nothing)
+            .await;
+        assert_eq!(raw.receive_for(99).await.max_cmd_sn(), 17, "closed");
+        bench.release(0);
+        let mut last = 0;
+        for _ in 0..16 {
+            let pdu = raw.receive().await.unwrap();
+            assert_eq!(pdu.opcode(), Opcode::DataIn);
+            assert!(pdu.max_cmd_sn() >= last, "it never goes back");
+            last = pdu.max_cmd_sn();
+        }
+        assert_eq!(last, 33);
+    });
+}
+
+#[test]
+fn the_command_window_closes_with_bytes_of_writes_in_progress() {
+    let settings = Settings {
+        write_bytes_max: 1 << 20,
+        ..Settings::default()
+    };
+    let setup = Setup {
+        settings,
+        ..Setup::default()
+    };
+    run(setup, |bench| async move {
+        let mut raw = Raw::login(&bench.host_core, bench.portal, ALICE, TARGET, "").await;
+        raw.command(1, 1, false, &TEST_UNIT_READY, Moves::Nothing)
+            .await;
+        let before = raw.receive_for(1).await.max_cmd_sn();
+        for cmd_sn in 2..6 {
+            let write = write_10(cmd_sn * 1024, 1024);
+            raw.command(cmd_sn, cmd_sn, false, &write, Moves::Out(512 << 10, &[]))
+                .await;
+        }
+        bench.sleep(Duration::from_millis(50)).await;
+        raw.command(99, 6, true, &TEST_UNIT_READY, Moves::Nothing)
+            .await;
+        let after = raw.receive_for(99).await.max_cmd_sn();
+        assert_eq!(
+            after, before,
+            "no new number while two megabytes are awaited"
+        );
+    });
+}
+
+/// A world whose target has little memory.
+fn little_memory() -> Setup {
+    let mut setup = Setup {
+        units: 1,
+        ..Setup::default()
+    };
+    setup.world.cores = 1;
+    setup.world.pool_bytes = 16 * MIB;
+    setup
+}
+
+#[test]
+fn a_host_that_never_sends_the_data_of_its_writes_leaves_memory_for_others() {
+    for greedy in [1, 3] {
+        run(little_memory(), move |bench| async move {
+            let bob = bench.login(BOB).await;
+            bob.settle(0).await;
+            let mut silent = Vec::new();
+            for number in 0..greedy {
+                let name = format!("iqn.x:greedy{number}");
+                let mut raw = Raw::login(&bench.host_core, bench.portal, &name, TARGET, "").await;
+                for cmd_sn in 1..=512 {
+                    let write = write_10(0, 2048);
+                    raw.command(cmd_sn, cmd_sn, false, &write, Moves::Out(1 << 20, &[]))
+                        .await;
+                }
+                silent.push(raw);
+            }
+            bench.sleep(Duration::from_millis(200)).await;
+            for round in 0..20_u8 {
+                let data = vec![round; 128 * BLOCK];
+                let write = bob.command(0, &write_10(4096, 128), &data, 0);
+                let write = bench.within(SECOND, "a write of another host", write).await;
+                assert_eq!(write.status, 0);
+            }
+            // Who gives up gives everything back.
+            drop(silent);
+            bench.sleep(SECOND).await;
+            assert_eq!(memory_out(&bench), 0);
+        });
+    }
+}
+
+#[test]
+fn a_host_whose_data_is_slow_gets_all_its_writes_done_though_memory_is_short() {
+    run(little_memory(), |bench| async move {
+        let host = bench.login(ALICE).await;
+        host.settle(0).await;
+        let sent: Vec<_> = (0..32)
+            .map(|_| host.send(0, &write_10(0, 2048), &vec![3; MIB], 0))
+            .collect();
+        for one in sent {
+            let end = one.end().await.expect("it ends");
+            assert_eq!(end.status, 0);
+        }
+        bench.sleep(Duration::from_millis(100)).await;
+        assert_eq!(memory_out(&bench), 0);
+    });
+}
+
+#[test]
+fn a_host_that_never_reads_its_replies_is_held_to_a_bounded_amount_of_them() {
+    let mut setup = little_memory();
+    setup.settings.ping_after = Duration::from_secs(1000);
+    run(setup, |bench| async move {
+        let bob = bench.login(BOB).await;
+        bob.settle(0).await;
+        let deaf = bench.login(ALICE).await;
+        deaf.settle(0).await;
+        deaf.set_deaf(true);
+        let served = |sessions: Vec<target::SessionInfo>| {
+            sessions
+                .iter()
+                .filter(|session| session.initiator == ALICE)
+                .map(|session| session.bytes_read)
+                .sum::<u64>()
+        };
+        let before = served(bench.sessions().await);
+        let sent: Vec<_> = (0..48)
+            .map(|_| deaf.send(0, &read_10(0, 2048), &[], MIB))
+            .collect();
+        bench.sleep(SECOND).await;
+        // What is prepared for it fits into its share of memory; the rest is not even read.
+        let prepared = served(bench.sessions().await) - before;
+        assert!(
+            prepared <= 16 * MIB as u64,
+            "{prepared} bytes wait for a host"
+        );
+        for round in 0..20_u8 {
+            let data = vec![round; 128 * BLOCK];
+            let write = bob.command(0, &write_10(4096, 128), &data, 0);
+            let write = bench.within(SECOND, "a write of another host", write).await;
+            assert_eq!(write.status, 0);
+            let read = bob.command(0, &read_10(4096, 128), &[], 128 * BLOCK).await;
+            assert_eq!(read.data_in.to_vec(), data);
+        }
+        // It is not lost: when it reads, everything comes.
+        deaf.set_deaf(false);
+        for one in sent {
+            assert_eq!(one.end().await.expect("it ends").status, 0);
+        }
+    });
+}
+
+#[test]
+fn pings_that_nobody_reads_do_not_pile_up() {
+    let mut setup = little_memory();
+    setup.settings.ping_after = Duration::from_secs(1000);
+    run(setup, |bench| async move {
+        let mut raw = Raw::login(&bench.host_core, bench.portal, ALICE, TARGET, "").await;
+        let ping = iscsi::bhs::NopOut {
+            immediate: true,
+            data_segment_length: 0,
+            lun: iscsi::Lun::default(),
+            itt: Some(crate::raw::itt(1)),
+            ttt: None,
+            cmd_sn: iscsi::CmdSn(1),
+            exp_stat_sn: StatSn(0),
+        };
+        let payload = vec![7; 8192];
+        let sent = std::rc::Rc::new(std::cell::Cell::new(0_usize));
+        let count = std::rc::Rc::clone(&sent);
+        bench.spawn(async move {
+            loop {
+                raw.send(ping.write(), &payload).await;
+                count.set(count.get() + payload.len());
+            }
+        });
+        bench.sleep(30 * SECOND).await;
+        let first = sent.get();
+        bench.sleep(30 * SECOND).await;
+        // The target stops reading: the host's socket fills up, and nothing grows any more.
+        assert_eq!(sent.get(), first);
+        assert!(first < 20 * MIB, "{first} bytes were taken");
+        bench.login(BOB).await.settle(0).await;
+    });
+}

@@ -1,0 +1,15 @@
+//! The iSCSI front against hosts: portals, logins, sessions, flow control and task management, on a simulated
+//! network and on real sockets.
+
+mod bench;
+mod discovery;
+mod exports;
+mod flow;
+mod host;
+mod hung;
+mod logins;
+mod portals;
+mod raw;
+mod real;
+mod sessions;
+mod tasks;
