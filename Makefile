@@ -36,7 +36,7 @@ sim: ## one seed of the simulator (SEED=n), or SEEDS=n of them
 soak: ## a hundred thousand seeds of the simulator, and a long kill loop
 	cargo run --release --locked -p proof --bin sim -- --seeds 100000
 
-tools: ## install everything that any target needs
+tools: ## install everything that any target needs (make fuzz also uses cargo-fuzz where it is there)
 	@scripts/install build test bench
 
 clean: ## remove what was built
