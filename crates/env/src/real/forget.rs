@@ -4,9 +4,9 @@
 //! nothing of syncs; with this store everything that is written and not synced lives in this process only.
 //!
 //! **Contract.** Reads see all. A sync puts down all completed operations of that file; a durable write
-//! puts down its own bytes; the directory's sync puts down names: those of that directory, and with them
-//! every older change of names (order is kept). Only then does a new file's name exist in the system; its
-//! contents are what was synced. Allocation (which changes no contents) happens at once. Directories are
+//! puts down its own bytes; the directory's sync puts down names: those of that directory, oldest first, and
+//! older changes of another directory's names only where a rename between the two needs them. Only then does
+//! a new file's name exist in the system; its contents are what was synced. Allocation (which changes no contents) happens at once. Directories are
 //! made at once. All operations on one file are done one after another, each on a worker thread.
 //!
 //! **Limits.** Paths are compared after making them absolute, without resolving links; one runtime is the
@@ -154,10 +154,8 @@ impl Forgetful {
     pub(super) fn sync_dir(&self, path: &Path) -> io::Result<()> {
         let path = absolute(path)?;
         let mut names = self.names();
-        let last = names.pending.iter().rposition(|change| change.is_in(&path));
-        let Some(last) = last else { return Ok(()) };
         // What was put down stays put down if a later change fails.
-        for change in names.pending.drain(..=last).collect::<Vec<_>>() {
+        for change in names.due(&path) {
             change.put_down()?;
         }
         Ok(())
@@ -165,6 +163,25 @@ impl Forgetful {
 }
 
 impl Names {
+    /// Takes the changes that a sync of `directory` puts down, oldest first.
+    fn due(&mut self, directory: &Path) -> Vec<NameChange> {
+        let mut directories = vec![directory.to_owned()];
+        let (mut due, mut rest) = (Vec::new(), Vec::new());
+        for change in self.pending.drain(..).rev() {
+            if directories.iter().any(|directory| change.is_in(directory)) {
+                // A rename takes along what made its source.
+                directories.extend(change.directories());
+                due.push(change);
+            } else {
+                rest.push(change);
+            }
+        }
+        rest.reverse();
+        due.reverse();
+        self.pending = rest;
+        due
+    }
+
     /// The file of that name, if there is one.
     fn find(&mut self, path: &Path) -> io::Result<Option<Arc<Node>>> {
         if let Some(meaning) = self.meaning.get(path) {
@@ -207,12 +224,18 @@ impl Names {
 }
 
 impl NameChange {
+    /// Where it changes names.
+    fn directories(&self) -> Vec<PathBuf> {
+        let paths = match self {
+            Self::Link(path, _) | Self::Remove(path) => vec![path],
+            Self::Rename(from, to) => vec![from, to],
+        };
+        let parents = paths.into_iter().filter_map(|path| path.parent());
+        parents.map(Path::to_owned).collect()
+    }
+
     fn is_in(&self, directory: &Path) -> bool {
-        let here = |path: &PathBuf| path.parent() == Some(directory);
-        match self {
-            Self::Link(path, _) | Self::Remove(path) => here(path),
-            Self::Rename(from, to) => here(from) || here(to),
-        }
+        self.directories().iter().any(|it| it == directory)
     }
 
     fn put_down(self) -> io::Result<()> {

@@ -149,3 +149,43 @@ fn a_renamed_file_that_was_not_synced_is_empty_after_all() {
     });
     assert_eq!(std::fs::read(&kept).unwrap(), b"", "the missing sync shows");
 }
+
+#[test]
+fn a_directorys_sync_keeps_no_name_of_another_directory() {
+    let scratch = Scratch::new("others");
+    let (here, there) = (scratch.path("here"), scratch.path("there"));
+    let (first, second) = (here.clone(), there.clone());
+    live(move |core| {
+        Box::pin(async move {
+            let files = core.files();
+            files.create_dir(&first).await.unwrap();
+            files.create_dir(&second).await.unwrap();
+            open(&core, &second.join("early"), Create::New).await;
+            open(&core, &first.join("kept"), Create::New).await;
+            files.sync_dir(&first).await.unwrap();
+        })
+    });
+    assert!(here.join("kept").exists());
+    assert!(
+        !there.join("early").exists(),
+        "its directory was not synced"
+    );
+    let (first, second) = (here.clone(), there.clone());
+    live(move |core| {
+        Box::pin(async move {
+            let files = core.files();
+            open(&core, &second.join("made"), Create::New).await;
+            open(&core, &second.join("left"), Create::New).await;
+            let (from, to) = (second.join("made"), first.join("moved"));
+            files.rename(&from, &to).await.unwrap();
+            open(&core, &second.join("late"), Create::New).await;
+            files.sync_dir(&first).await.unwrap();
+        })
+    });
+    assert!(here.join("moved").exists() && !there.join("made").exists());
+    assert!(
+        there.join("left").exists(),
+        "older names go along with a rename"
+    );
+    assert!(!there.join("late").exists(), "newer ones do not");
+}
