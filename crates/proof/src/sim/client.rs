@@ -20,24 +20,31 @@ use volume::{Done, Durability, Io, IoError, Op, Origin, Provision, Support, Zero
 const LEN_MAX: u64 = 6;
 
 /// A client at work.
-pub(super) struct Client {
-    pub(super) number: u32,
-    pub(super) core: CoreHandle,
-    pub(super) opened: Opened,
-    pub(super) oracle: Rc<Oracle>,
-    pub(super) rng: Rng,
+pub struct Client {
+    /// Its number, which its writes carry.
+    pub number: u32,
+    /// Where it runs.
+    pub core: CoreHandle,
+    /// What it works on.
+    pub opened: Opened,
+    /// Who judges.
+    pub oracle: Rc<Oracle>,
+    /// What it draws from.
+    pub rng: Rng,
     /// Commands that it sends before it only waits for the end.
-    pub(super) commands: u32,
+    pub commands: u32,
     /// Set to end the work after the command in hand.
-    pub(super) stop: Rc<Cell<bool>>,
+    pub stop: Rc<Cell<bool>>,
     /// Clients that are still at work.
-    pub(super) working: Rc<Cell<u32>>,
+    pub working: Rc<Cell<u32>>,
     /// What this client believes the blocks to hold.
-    pub(super) believes: BTreeMap<u64, Value>,
+    pub believes: BTreeMap<u64, Value>,
+    /// `Unavailable` means that the node is dead: whatever was in flight changes nothing any more.
+    pub unavailable_is_dead: bool,
 }
 
 /// Waits for `future` until `span` is over; `None` then, and it is dropped.
-pub(super) async fn within<T>(
+pub async fn within<T>(
     core: &CoreHandle,
     span: Duration,
     future: impl Future<Output = T>,
@@ -55,7 +62,7 @@ pub(super) async fn within<T>(
 
 impl Client {
     /// Works until told to stop.
-    pub(super) async fn work(mut self) {
+    pub async fn work(mut self) {
         while !self.stop.get() {
             if self.commands == 0 {
                 let pause = Duration::from_millis(10);
@@ -122,6 +129,10 @@ impl Client {
             None => End::Timeout,
             Some(Ok(Done::Data(bytes))) => End::Done(Some(bytes)),
             Some(Ok(Done::Nothing | Done::Extents(_))) => End::Done(None),
+            Some(Err(IoError::Unavailable)) if self.unavailable_is_dead => {
+                self.after_error(IoError::Unavailable).await;
+                End::Lost
+            }
             Some(Err(error)) => {
                 self.after_error(error).await;
                 End::Error(error)
@@ -234,7 +245,10 @@ impl Client {
 }
 
 /// Reads the whole disk; answers what every block holds, or why not.
-pub(super) async fn audit(
+///
+/// # Errors
+/// What was not answered, or what cannot be there.
+pub async fn audit(
     core: CoreHandle,
     opened: Opened,
     oracle: Rc<Oracle>,

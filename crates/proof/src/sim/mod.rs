@@ -17,6 +17,7 @@ mod run;
 mod scene;
 pub mod target;
 
+pub use client::{Client, audit, within};
 pub use oracle::{Counts, End, Oracle, Ticket};
 pub use run::{FILE_FAULTS, Failure, NET_FAULTS, Report, run};
 pub use scene::{Opened, Scene, Setup};

@@ -138,6 +138,15 @@ impl Oracle {
             .collect()
     }
 
+    /// The oracle of a disk of zeroes that asks the model disk alone: for clients without number or end,
+    /// whose histories nobody could search.
+    #[must_use]
+    pub fn without_history(block_size: BlockSize) -> Self {
+        let oracle = Self::new(block_size, false);
+        oracle.state.borrow_mut().history = None;
+        oracle
+    }
+
     fn begin(
         &self,
         client: u32,

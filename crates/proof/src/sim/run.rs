@@ -188,6 +188,7 @@ impl Run<'_> {
                 stop: Rc::clone(&stop),
                 working: Rc::clone(&working),
                 believes: known.clone(),
+                unavailable_is_dead: false,
             };
             core.spawn(Box::pin(client.work()));
         }

@@ -171,6 +171,7 @@ impl Scene for Target {
                 block_size: setup.block_size,
                 unmaps: shape.caps.discard != Support::Absent,
                 strict: setup.strict,
+                reconnects: true,
                 salt: setup.salt.rotate_right(client % 64) ^ u64::from(client),
             };
             let host = Host::start(&core, config, complaints).await;

@@ -110,6 +110,22 @@ pub(super) fn build(op: &Op, block_size: BlockSize, unmaps: bool) -> Built {
     }
 }
 
+/// A command as it is.
+pub(super) fn raw(cdb: [u8; 16], data_out: Buf, data_in_bytes: usize) -> Built {
+    Built {
+        cdb,
+        data_out,
+        data_in: (data_in_bytes > 0).then(|| BufMut::zeroed(data_in_bytes)),
+    }
+}
+
+/// The response is a unit attention: nothing was done.
+pub(super) fn attention(completion: &Completion) -> bool {
+    let sense = Sense::parse(&completion.sense.to_vec());
+    Status::from_code(completion.status) == Some(Status::CheckCondition)
+        && sense.is_some_and(|sense| sense.key == SenseKey::UnitAttention)
+}
+
 /// What a response means for `op`.
 pub(super) fn judge(op: &Op, completion: &Completion) -> Verdict {
     if completion.target_failure {

@@ -1,9 +1,9 @@
 //! The task that keeps a host's session alive.
 
-use super::command::{Verdict, build, judge};
+use super::command::{Verdict, attention, build, judge, raw};
 use super::{Complaints, HostConfig, Request};
 use env::{CoreHandle, LocalFuture, Stream};
-use iscsi::initiator::{Command, Event, InitiatorConfig, InitiatorConnection};
+use iscsi::initiator::{Command, Completion, Event, InitiatorConfig, InitiatorConnection};
 use iscsi::{Isid, Itt, Lun, Want, bhs};
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -81,6 +81,9 @@ impl Driver {
                 poll_fn(|cx| self.poll(&mut link, cx)).await;
                 let pending = std::mem::take(&mut link.pending);
                 self.lost.extend(pending.into_values().map(|it| it.request));
+                if !self.config.reconnects && self.ready.is_none() {
+                    break;
+                }
             }
             self.refuse_queued();
             let pause = Duration::from_millis(20 + self.config.salt % 180);
@@ -175,8 +178,18 @@ impl Driver {
     }
 
     fn send_command(&self, link: &mut Link, request: Request) {
-        let built = build(&request.op, self.config.block_size, self.config.unmaps);
-        let is_flush = matches!(request.op, volume::Op::Flush);
+        let (built, is_flush) = match &request {
+            Request::Op { op, .. } => (
+                build(op, self.config.block_size, self.config.unmaps),
+                matches!(op, volume::Op::Flush),
+            ),
+            Request::Raw {
+                cdb,
+                data_out,
+                data_in_bytes,
+                ..
+            } => (raw(*cdb, data_out.clone(), *data_in_bytes), false),
+        };
         let attribute = if is_flush && self.config.salt & 16 == 0 {
             bhs::Attribute::Ordered
         } else {
@@ -204,7 +217,7 @@ impl Driver {
             Event::LoggedIn { .. } => {
                 link.logged_in = true;
                 for request in self.lost.drain(..) {
-                    drop(request.reply.send(Err(IoError::Unavailable)));
+                    request.fail(IoError::Unavailable);
                 }
                 if let Some(ready) = self.ready.take() {
                     let _ = ready.send(());
@@ -214,14 +227,7 @@ impl Driver {
                 let Some(pending) = link.pending.remove(&itt) else {
                     return false;
                 };
-                match judge(&pending.request.op, &completion) {
-                    Verdict::Ended(result) => drop(pending.request.reply.send(result)),
-                    Verdict::Again => self.send_command(link, pending.request),
-                    Verdict::Absurd(what) => {
-                        self.complain(&what);
-                        drop(pending.request.reply.send(Err(IoError::Aborted)));
-                    }
-                }
+                self.answered(link, pending.request, completion);
             }
             Event::TaskManagement { itt, response } => self.function_answered(link, itt, response),
             Event::Rejected { reason, .. } => {
@@ -241,6 +247,22 @@ impl Driver {
             Event::Text { .. } | Event::LoggedOut { .. } | Event::Async { .. } => {}
         }
         false
+    }
+
+    /// The target answered: the command has ended, or is sent again.
+    fn answered(&self, link: &mut Link, request: Request, completion: Completion) {
+        match request {
+            Request::Raw { .. } if attention(&completion) => self.send_command(link, request),
+            Request::Raw { reply, .. } => drop(reply.send(completion)),
+            Request::Op { op, reply } => match judge(&op, &completion) {
+                Verdict::Ended(result) => drop(reply.send(result)),
+                Verdict::Again => self.send_command(link, Request::Op { op, reply }),
+                Verdict::Absurd(what) => {
+                    self.complain(&what);
+                    drop(reply.send(Err(IoError::Aborted)));
+                }
+            },
+        }
     }
 
     fn complain(&self, what: &str) {
@@ -300,7 +322,7 @@ impl Driver {
         for itt in given_up {
             link.machine.forget(itt);
             if let Some(pending) = link.pending.remove(&itt) {
-                drop(pending.request.reply.send(Err(IoError::Aborted)));
+                pending.request.fail(IoError::Aborted);
             }
         }
     }

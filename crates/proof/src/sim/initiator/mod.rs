@@ -10,11 +10,12 @@ mod driver;
 
 use driver::Driver;
 use env::{Answer, CoreHandle};
+use iscsi::initiator::Completion;
 use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use tokio::sync::{mpsc, oneshot};
-use units::BlockSize;
+use units::{BlockSize, Buf};
 use volume::{Io, IoError, IoFuture, IoResult, Lane, Op};
 
 /// Where and as whom to log in.
@@ -32,6 +33,9 @@ pub struct HostConfig {
     pub unmaps: bool,
     /// Nothing on the network is ever lost for good: a task management function must be answered.
     pub strict: bool,
+    /// A session that is lost is made again; otherwise it is the host's end, and every command of it, sent
+    /// or not, ends as `Unavailable`.
+    pub reconnects: bool,
     /// Varies what is offered in the login, and how the host reacts.
     pub salt: u64,
 }
@@ -39,9 +43,31 @@ pub struct HostConfig {
 /// What hosts found that no host should see.
 pub type Complaints = Rc<RefCell<Vec<String>>>;
 
-struct Request {
-    op: Op,
-    reply: oneshot::Sender<IoResult>,
+enum Request {
+    /// An operation of the waist.
+    Op {
+        op: Op,
+        reply: oneshot::Sender<IoResult>,
+    },
+    /// A command as it is.
+    Raw {
+        cdb: [u8; 16],
+        data_out: Buf,
+        data_in_bytes: usize,
+        reply: oneshot::Sender<Completion>,
+    },
+}
+
+impl Request {
+    /// Ends it without an answer of the target.
+    fn fail(self, error: IoError) {
+        match self {
+            // Nobody may wait any more.
+            Self::Op { reply, .. } => drop(reply.send(Err(error))),
+            // Whoever waits sees that no answer comes.
+            Self::Raw { reply, .. } => drop(reply),
+        }
+    }
 }
 
 /// A host's path to LUN 0. Dropping it ends the session.
@@ -60,13 +86,31 @@ impl Host {
         drop(logged_in.await);
         Self { requests }
     }
+
+    /// Sends a command as it is, and again after each unit attention. `None` where its session was lost.
+    pub async fn command(
+        &self,
+        cdb: [u8; 16],
+        data_out: Buf,
+        data_in_bytes: usize,
+    ) -> Option<Completion> {
+        let (reply, answer) = oneshot::channel();
+        let request = Request::Raw {
+            cdb,
+            data_out,
+            data_in_bytes,
+            reply,
+        };
+        self.requests.send(request).ok()?;
+        answer.await.ok()
+    }
 }
 
 impl Lane for Host {
     fn submit(&self, io: Io) -> IoFuture {
         let (op, _) = io.into_parts();
         let (reply, answer) = oneshot::channel();
-        if self.requests.send(Request { op, reply }).is_err() {
+        if self.requests.send(Request::Op { op, reply }).is_err() {
             return Answer::ready(Err(IoError::Unavailable));
         }
         Answer::wait(async move { answer.await.unwrap_or(Err(IoError::Unavailable)) })
