@@ -1,0 +1,341 @@
+//! A pool and a state directory on a file system that is full: what hosts and administrators are told, that
+//! nothing is lost, and that it goes on once there is space.
+//!
+//! Only root can mount a small file system; without it these tests say so and prove nothing.
+
+#[path = "common/site.rs"]
+mod site;
+#[path = "common/small_file_system.rs"]
+mod small_file_system;
+
+use env::real::{Cores, Runtime, RuntimeConfig};
+use env::{CoreHandle, CoreId};
+use proof::sim::initiator::{Complaints, Host, HostConfig};
+use proof::stamp::{Stamp, Value};
+use scsi::{AdditionalSense, Sense, SenseKey};
+use serde_json::Value as Json;
+use site::{Daemon, Site};
+use small_file_system::{SmallFileSystem, is_root};
+use std::future::Future;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::pin::Pin;
+use units::{BlockCount, BlockSize, Lba, LbaRange};
+use volume::{Done, Durability, Io, IoError, IoResult, Lane, Op, Origin, Provision};
+
+const SIZE: BlockSize = BlockSize::B512;
+/// Blocks of one write: 64 KiB.
+const CHUNK: u64 = 128;
+/// Bytes of the pool's file system; the LUN has eight times as many.
+const POOL_BYTES: u64 = 8 << 20;
+
+const OBJECTS: &str = r#"
+[[host]]
+name = "all"
+iqn = ["*"]
+[[lun]]
+name = "big"
+size = "64MiB"
+[[target]]
+name = "big"
+iqn = "iqn.2026-11.io.causeway:big"
+[[grant]]
+host = "all"
+lun = "big"
+target = "big"
+lun_id = 0
+"#;
+
+/// Runs `test` on a core of its own, where this user may mount.
+fn as_root(
+    test: impl FnOnce(CoreHandle) -> Pin<Box<dyn Future<Output = Result<(), String>>>> + Send + 'static,
+) {
+    if !is_root() {
+        println!("skipped: only root can mount a file system that is soon full");
+        return;
+    }
+    let config = RuntimeConfig {
+        cores: Cores::List(vec![0]),
+        ..RuntimeConfig::default()
+    };
+    let runtime = Runtime::start(&config).expect("the runtime starts");
+    if let Err(wrong) = runtime.run(CoreId(0), test) {
+        panic!("{wrong}");
+    }
+}
+
+fn chunk(number: u64) -> LbaRange {
+    LbaRange::new(Lba(number * CHUNK), BlockCount(CHUNK)).expect("inside the LUN")
+}
+
+fn values(number: u64, sequence: u64) -> Vec<Value> {
+    let blocks = chunk(number).start().0..chunk(number).end().0;
+    let stamp = |lba| Stamp {
+        lba: Lba(lba),
+        writer: 1,
+        sequence,
+    };
+    blocks.map(|lba| Value::Stamp(stamp(lba))).collect()
+}
+
+async fn ask(host: &Host, op: Op) -> IoResult {
+    host.submit(Io::new(op, Origin::default())).await
+}
+
+async fn write(host: &Host, number: u64, sequence: u64) -> IoResult {
+    let write = Op::Write {
+        range: chunk(number),
+        data: Value::payload(&values(number, sequence), SIZE),
+        durability: Durability::Stable,
+    };
+    ask(host, write).await
+}
+
+/// Chunks `0..written` hold what was written to them.
+async fn check(host: &Host, written: u64, sequence: u64) -> Result<(), String> {
+    for number in 0..written {
+        let range = chunk(number);
+        let read = ask(host, Op::Read { range, into: None }).await;
+        let Ok(Done::Data(bytes)) = read else {
+            return Err(format!("chunk {number}: {read:?}"));
+        };
+        let seen = Value::of_all(&bytes, SIZE);
+        let seen =
+            seen.map_err(|(place, broken)| format!("chunk {number} block {place}: {broken}"))?;
+        if seen != values(number, sequence) {
+            return Err(format!("chunk {number}: {:?}", seen[0]));
+        }
+    }
+    Ok(())
+}
+
+async fn login(core: &CoreHandle, daemon: &Daemon) -> Host {
+    let config = HostConfig {
+        portal: daemon.portal,
+        target: "iqn.2026-11.io.causeway:big".to_owned(),
+        name: "iqn.2026-11.io.causeway.proof:host".to_owned(),
+        block_size: SIZE,
+        unmaps: true,
+        strict: true,
+        reconnects: false,
+        salt: 6,
+    };
+    Host::start(core, config, Complaints::default()).await
+}
+
+fn metrics(site: &Site) -> Result<String, String> {
+    let ask = || -> std::io::Result<String> {
+        let mut socket = UnixStream::connect(site.path("api.sock"))?;
+        socket.write_all(b"GET /metrics HTTP/1.1\r\nHost: san\r\nConnection: close\r\n\r\n")?;
+        let mut text = String::new();
+        socket.read_to_string(&mut text)?;
+        Ok(text)
+    };
+    ask().map_err(|error| error.to_string())
+}
+
+/// The value of a series.
+fn series(metrics: &str, name: &str) -> Option<u64> {
+    let line = metrics.lines().find_map(|line| line.strip_prefix(name))?;
+    line.trim().parse().ok()
+}
+
+fn must(holds: bool, what: &str) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(what.to_owned()) }
+}
+
+/// Writes until the pool is full; answers how many chunks were acknowledged.
+async fn fill(host: &Host) -> Result<u64, String> {
+    let mut written = 0;
+    loop {
+        match write(host, written, 1).await {
+            Ok(_) => written += 1,
+            Err(IoError::SpaceExhausted) => return Ok(written),
+            Err(error) => return Err(format!("chunk {written}: {error:?}")),
+        }
+    }
+}
+
+/// DATA PROTECT, SPACE ALLOCATION FAILED WRITE PROTECT (SBC-4 4.7.3.6 "Thin provisioned logical unit: write
+/// with no space").
+async fn check_sense(host: &Host, number: u64) -> Result<(), String> {
+    let mut cdb = [0; 16];
+    cdb[0] = 0x8A;
+    cdb[2..10].copy_from_slice(&chunk(number).start().0.to_be_bytes());
+    cdb[10..14].copy_from_slice(&128_u32.to_be_bytes());
+    let data = Value::payload(&values(number, 1), SIZE);
+    let done = host.command(cdb, data, 0).await;
+    let done = done.ok_or("the session was lost")?;
+    let sense = Sense::parse(&done.sense.to_vec());
+    let sense = sense.ok_or_else(|| format!("no sense: {done:?}"))?;
+    let code = AdditionalSense {
+        asc: 0x27,
+        ascq: 0x07,
+    };
+    let right = done.status == 2 && sense.key == SenseKey::DataProtect && sense.code == code;
+    must(right, &format!("{sense:?}"))
+}
+
+async fn check_told(site: &Site) -> Result<(), String> {
+    let status = site.json("status").await?;
+    let problems = status["problems"].to_string();
+    must(status["health"] == "degraded", &status.to_string())?;
+    must(
+        problems.contains("pool default has only 0 % free space"),
+        &problems,
+    )?;
+    let metrics = metrics(site)?;
+    let refused = "causeway_lun_scsi_status_total{lun=\"big\",status=\"check\",sense=\"7/27/07\"}";
+    let refused = series(&metrics, refused).unwrap_or(0);
+    must(refused >= 2, &format!("{refused} refusals in\n{metrics}"))?;
+    let size = series(&metrics, "causeway_pool_size_bytes{pool=\"default\"}");
+    let used = series(&metrics, "causeway_pool_used_bytes{pool=\"default\"}");
+    must(size == Some(POOL_BYTES), &format!("{size:?}"))?;
+    must(
+        used.is_some_and(|used| used > POOL_BYTES - (64 << 10)),
+        &format!("{used:?}"),
+    )
+}
+
+async fn full_pool(core: CoreHandle) -> Result<(), String> {
+    let site = Site::new("full-pool", "");
+    let done = full_pool_at(&core, &site).await;
+    done.map_err(|wrong| format!("{wrong}\nkept: {}", site.keep()))
+}
+
+async fn full_pool_at(core: &CoreHandle, site: &Site) -> Result<(), String> {
+    let _pool = SmallFileSystem::mount(&site.path("pool"), POOL_BYTES)?;
+    site.write("objects.toml", OBJECTS);
+    let daemon = site.start(core).await?;
+    site.must("apply -f objects.toml").await?;
+    let host = login(core, &daemon).await;
+    let written = fill(&host).await?;
+    must(
+        (64..=128).contains(&written),
+        &format!("{written} chunks fit"),
+    )?;
+    check_sense(&host, written).await?;
+    check_told(site).await?;
+    check(&host, written, 1).await?;
+    // What has its space can be written again.
+    let again = write(&host, 0, 1).await;
+    must(again.is_ok(), &format!("{again:?}"))?;
+    let thick = site.run("lun create thick --size 32M --thin false").await;
+    must(thick.code != 0, &thick.text)?;
+    // A kill and a start on the full pool.
+    let mut daemon = daemon;
+    daemon.strike();
+    daemon.ended().await;
+    drop(host);
+    let daemon = site.start(core).await?;
+    let host = login(core, &daemon).await;
+    check(&host, written, 1).await?;
+    // Space that a host gives back.
+    let discard = Op::Discard {
+        range: chunk(written - 1),
+        to: Provision::Deallocated,
+        durability: Durability::Cached,
+    };
+    let discarded = ask(&host, discard).await;
+    must(discarded.is_ok(), &format!("{discarded:?}"))?;
+    let last = write(&host, written + 10, 1).await;
+    must(last.is_ok(), &format!("after an unmap: {last:?}"))?;
+    check(&host, written - 1, 1).await?;
+    site.must("lun ls").await?;
+    Ok(())
+}
+
+#[test]
+fn a_full_pool_refuses_what_needs_space_and_loses_nothing() {
+    as_root(|core| Box::pin(full_pool(core)));
+}
+
+/// Takes what is left, and gives it back when dropped.
+fn take_all(directory: &Path) -> Result<Junk, String> {
+    let path = directory.join("junk");
+    let mut file = std::fs::File::create(&path).map_err(|error| error.to_string())?;
+    while file.write_all(&[0xAA; 512]).is_ok() {}
+    Ok(Junk(path))
+}
+
+struct Junk(std::path::PathBuf);
+
+impl Drop for Junk {
+    fn drop(&mut self) {
+        // The file system goes away anyway.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+async fn objects(site: &Site) -> Result<(String, Json), String> {
+    Ok((site.must("export").await?, site.json("lun ls").await?))
+}
+
+/// Every way to change objects is refused, and says why.
+async fn check_refused(site: &Site) -> Result<(), String> {
+    let before = objects(site).await?;
+    for change in [
+        "apply -f more.toml",
+        "lun create other --size 1M",
+        "host create other --iqn iqn.2026-11.io.causeway.proof:other",
+        "lun rename big small",
+        "lun delete big --yes",
+    ] {
+        let said = site.run(change).await;
+        let told = said.code == 1
+            && said.text.contains("No space left on device")
+            && said.text.contains("state_dir");
+        must(
+            told,
+            &format!("{change}: exit code {}\n{}", said.code, said.text),
+        )?;
+        must(
+            objects(site).await? == before,
+            &format!("{change} changed something"),
+        )?;
+    }
+    Ok(())
+}
+
+async fn full_state(core: CoreHandle) -> Result<(), String> {
+    let site = Site::new("full-state", "");
+    let done = full_state_at(&core, &site).await;
+    done.map_err(|wrong| format!("{wrong}\nkept: {}", site.keep()))
+}
+
+async fn full_state_at(core: &CoreHandle, site: &Site) -> Result<(), String> {
+    let state = site.path("data");
+    let _state = SmallFileSystem::mount(&state, 1 << 20)?;
+    site.write("objects.toml", OBJECTS);
+    let more = OBJECTS.to_owned() + "[[lun]]\nname = \"more\"\nsize = \"1MiB\"\n";
+    site.write("more.toml", &more);
+    let mut daemon = site.start(core).await?;
+    site.must("apply -f objects.toml").await?;
+    let junk = take_all(&state)?;
+    check_refused(site).await?;
+    let before = objects(site).await?;
+    // What hosts do needs no state.
+    let host = login(core, &daemon).await;
+    let written = write(&host, 0, 1).await;
+    must(written.is_ok(), &format!("{written:?}"))?;
+    daemon.strike();
+    daemon.ended().await;
+    drop(host);
+    let daemon = site.start(core).await?;
+    must(
+        objects(site).await? == before,
+        "a start on a full disk changed something",
+    )?;
+    let host = login(core, &daemon).await;
+    check(&host, 1, 1).await?;
+    drop(junk);
+    site.must("apply -f more.toml").await?;
+    site.must("lun show more").await?;
+    Ok(())
+}
+
+#[test]
+fn a_full_state_directory_refuses_changes_and_keeps_the_old_objects() {
+    as_root(|core| Box::pin(full_state(core)));
+}
