@@ -108,8 +108,11 @@ catalogue! {
         "The target existed and was deleted (login status 02h 04h).",
         "Remove the target's record on the initiator so that it stops trying.";
     LoginUnavailable = 2007, 503, Failed, "Login refused: the service is not available now",
-        "The daemon is starting or stopping, or the target's state is damaged (login status 03h 01h).",
-        "See `causeway status`; the initiator tries again by itself.";
+        "The target is in maintenance, the daemon is starting or stopping, or its state is damaged (login status 03h 01h).",
+        "See `causeway status`; `causeway target set NAME maintenance=false` ends a maintenance; the initiator tries again by itself.";
+    LoginRedirected = 2008, 409, Conflict, "Login sent elsewhere: the target is at another address",
+        "The target has a redirect, so the initiator was told to log in there instead (login status 01h 01h or 01h 02h).",
+        "Nothing, where the initiator follows. Else `causeway target show NAME` tells where to, and `causeway target set NAME redirect=none` ends it.";
 
     NotFound = 3001, 404, NotFound, "No such object",
         "Nothing of that kind has this name.",
@@ -204,6 +207,7 @@ impl Code {
     #[must_use]
     pub fn of_login_status(class: u8, detail: u8) -> Self {
         match (class, detail) {
+            (1, _) => Self::LoginRedirected,
             (2, 1) => Self::LoginAuthentication,
             (2, 2) => Self::LoginNotGranted,
             (2, 3) => Self::LoginNoTarget,

@@ -9,7 +9,7 @@
 use crate::code::Code;
 use crate::config::Config;
 use crate::engine::Engine;
-use crate::objects::{ObjectSet, Objects, export};
+use crate::objects::{Lun, ObjectSet, Objects, export};
 use crate::plan::{Edit, SessionBrief, Surroundings, lun_changes, plan};
 use crate::problem::Problem;
 use crate::state::Store;
@@ -138,6 +138,7 @@ impl Controller {
             changed: false,
             generation: self.generation.get(),
             actions: plan.actions,
+            notices: Vec::new(),
             refusal: None,
         };
         if how.dry_run {
@@ -168,7 +169,9 @@ impl Controller {
         for action in &outcome.actions {
             tracing::info!(generation = outcome.generation, "{action}");
         }
-        self.engine.adopt(after, changes).await?;
+        let adopted = self.engine.adopt(after, Rc::clone(&changes)).await;
+        outcome.notices = self.notices_of(&changes.created);
+        adopted?;
         Ok(outcome)
     }
 
@@ -178,6 +181,22 @@ impl Controller {
         // A change that has begun is finished first.
         let _store = self.store.lock().await;
         self.engine.stop().await;
+    }
+
+    /// What is to be known of these LUNs, told and logged.
+    fn notices_of(&self, luns: &[Lun]) -> Vec<String> {
+        let objects = self.objects();
+        let mut told = Vec::new();
+        for (name, lun) in &objects.luns {
+            if luns.iter().any(|made| made.naa == lun.naa) {
+                let notices = self.engine.lun_notices(&lun.naa);
+                told.extend(notices.iter().map(|notice| format!("LUN {name}: {notice}")));
+            }
+        }
+        for notice in &told {
+            tracing::warn!("{notice}");
+        }
+        told
     }
 
     async fn surroundings(&self) -> Surroundings {

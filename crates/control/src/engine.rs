@@ -65,8 +65,11 @@ pub trait Engine {
     /// What the administrator should know, such as a driver that is not available.
     fn notices(&self) -> Vec<String>;
 
-    /// Logins since the start, by result: `accepted`, or the code of the refusal.
-    fn logins(&self) -> LocalFuture<BTreeMap<String, u64>>;
+    /// What the administrator should know of a LUN in service, by its NAA identifier.
+    fn lun_notices(&self, naa: &str) -> Vec<String>;
+
+    /// Logins since the start; a result and code stand once.
+    fn logins(&self) -> Vec<LoginFacts>;
 }
 
 /// Whether a LUN serves.
@@ -139,8 +142,31 @@ pub struct SessionFacts {
     pub bytes_out: u64,
     /// Commands in flight.
     pub in_flight: u64,
+    /// Commands that have ended.
+    #[serde(default)]
+    pub commands: u64,
+    /// The user that the initiator proved to be by CHAP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chap_user: Option<String>,
+    /// The target proved itself, too.
+    #[serde(default)]
+    pub mutual_chap: bool,
+    /// What the initiator sees, by number.
+    #[serde(default)]
+    pub luns: Vec<SessionLun>,
     /// What was negotiated, by the standard's names.
     pub keys: BTreeMap<String, String>,
+}
+
+/// A LUN as a session sees it.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct SessionLun {
+    /// The number by which the host knows it.
+    pub lun_id: u16,
+    /// Its name.
+    pub lun: String,
+    /// The host may not write.
+    pub read_only: bool,
 }
 
 impl SessionFacts {
@@ -154,6 +180,17 @@ impl SessionFacts {
             target: self.target.clone(),
         }
     }
+}
+
+/// How many logins ended in a way.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LoginFacts {
+    /// `accepted`, `redirected` or `refused`.
+    pub result: &'static str,
+    /// The catalogue's code where it was not accepted.
+    pub code: Option<crate::code::Code>,
+    /// How many.
+    pub count: u64,
 }
 
 /// A login that was refused.

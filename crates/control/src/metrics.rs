@@ -4,7 +4,9 @@
 //! is bounded by the objects (at most 40 for a LUN: latency is told for reads and writes, bytes for what
 //! moves or frees blocks); and by [`SERIES_MAX`] a family, whatever happens.
 
-use crate::engine::{LATENCY_BOUNDS_US, LunFacts, LunState, OpFacts, PoolFacts, SessionFacts};
+use crate::engine::{
+    LATENCY_BOUNDS_US, LoginFacts, LunFacts, LunState, OpFacts, PoolFacts, SessionFacts,
+};
 use crate::objects::Objects;
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
@@ -19,7 +21,7 @@ pub(crate) struct Sample<'a> {
     pub(crate) luns: BTreeMap<&'a str, &'a LunFacts>,
     pub(crate) sessions: &'a [SessionFacts],
     pub(crate) pools: &'a [PoolFacts],
-    pub(crate) logins: &'a BTreeMap<String, u64>,
+    pub(crate) logins: &'a [LoginFacts],
     pub(crate) objects: &'a Objects,
 }
 
@@ -41,18 +43,10 @@ pub(crate) fn text(sample: &Sample<'_>) -> String {
     statuses(&mut out, &sample.luns);
     sessions(&mut out, sample);
     out.family("causeway_login_total", "counter", "Logins by result");
-    for (result, count) in sample.logins {
-        let code = if result == "accepted" { "" } else { result };
-        let result = if result == "accepted" {
-            "accepted"
-        } else {
-            "refused"
-        };
-        out.series(
-            "causeway_login_total",
-            &[("result", result), ("code", code)],
-            count,
-        );
+    for login in sample.logins {
+        let code = login.code.map(|code| code.to_string()).unwrap_or_default();
+        let labels = [("result", login.result), ("code", &code)];
+        out.series("causeway_login_total", &labels, login.count);
     }
     pools(&mut out, sample.pools);
     out.family(
@@ -70,6 +64,16 @@ fn luns(out: &mut Text, luns: &BTreeMap<&str, &LunFacts>) {
     for (name, facts) in luns {
         let online = u8::from(facts.state == LunState::Online);
         out.series("causeway_lun_online", &[("lun", name)], online);
+    }
+    out.family(
+        "causeway_lun_allocated_bytes",
+        "gauge",
+        "Bytes that the LUN's storage takes",
+    );
+    for (name, facts) in luns {
+        if let Some(bytes) = facts.allocated {
+            out.series("causeway_lun_allocated_bytes", &[("lun", name)], bytes);
+        }
     }
     out.family("causeway_lun_inflight", "gauge", "Commands in flight");
     for (name, facts) in luns {

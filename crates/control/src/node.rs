@@ -12,10 +12,13 @@
 mod export;
 mod facts;
 mod unit;
+mod usage;
 
 use crate::code::Code;
 use crate::config::{Config, Listen};
-use crate::engine::{Engine, LunFacts, PoolFacts, PortalFacts, RefusalFacts, SessionFacts};
+use crate::engine::{
+    Engine, LoginFacts, LunFacts, PoolFacts, PortalFacts, RefusalFacts, SessionFacts,
+};
 use crate::objects::{Lun, Objects};
 use crate::plan::LunChanges;
 use crate::problem::Problem;
@@ -54,6 +57,7 @@ struct Inner {
     objects: RefCell<Rc<Objects>>,
     next_unit: Cell<u64>,
     exports: Cell<u64>,
+    usage: usage::Usage,
 }
 
 impl Node {
@@ -70,6 +74,7 @@ impl Node {
             objects: RefCell::default(),
             next_unit: Cell::new(0),
             exports: Cell::new(0),
+            usage: usage::Usage::default(),
         }))
     }
 }
@@ -215,6 +220,11 @@ impl Inner {
                 failed.push(format!("LUN {}: {error}", self.name_of(lun)));
             }
         }
+        for (name, lun) in &objects.luns {
+            if let Some(unit) = self.unit(&lun.naa) {
+                unit.rename(name);
+            }
+        }
         let export = self.export(&objects);
         let server = self.server();
         if let Some(server) = server {
@@ -326,9 +336,13 @@ impl Engine for Node {
         notices
     }
 
-    fn logins(&self) -> LocalFuture<BTreeMap<String, u64>> {
-        // The front keeps the last refusals, not totals.
-        Box::pin(std::future::ready(BTreeMap::new()))
+    fn lun_notices(&self, naa: &str) -> Vec<String> {
+        let unit = self.0.unit(naa);
+        unit.map(|unit| unit.notices()).unwrap_or_default()
+    }
+
+    fn logins(&self) -> Vec<LoginFacts> {
+        facts::logins(&self.0)
     }
 }
 

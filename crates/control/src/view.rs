@@ -98,6 +98,9 @@ pub struct LunView {
     /// Bytes that its storage takes, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allocated: Option<u64>,
+    /// What its administrator should know, one sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
     /// Who may use it.
     pub grants: Vec<String>,
     /// Commands in flight.
@@ -215,6 +218,9 @@ pub struct Outcome {
     pub generation: u64,
     /// The steps.
     pub actions: Vec<Action>,
+    /// What the administrator should know of what was made, one sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
     /// A dry run: why it would be refused unless forced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<String>,

@@ -133,6 +133,7 @@ fn list(luns: &[LunView]) -> String {
                 lun.name.clone(),
                 lun.state.clone(),
                 lun.size.rounded(),
+                lun.allocated.map(rounded).unwrap_or_default(),
                 blocks(lun),
                 lun.backing.clone(),
                 lun.grants.join(" "),
@@ -142,10 +143,21 @@ fn list(luns: &[LunView]) -> String {
         .collect();
     table(
         &[
-            "NAME", "STATE", "SIZE", "BLOCKS", "BACKING", "GRANTS", "REASON",
+            "NAME",
+            "STATE",
+            "SIZE",
+            "ALLOCATED",
+            "BLOCKS",
+            "BACKING",
+            "GRANTS",
+            "REASON",
         ],
         &rows,
     )
+}
+
+fn rounded(bytes: u64) -> String {
+    Size::from_bytes(bytes).map_or_else(|| bytes.to_string(), Size::rounded)
 }
 
 /// `512`, `512e` or `4096`.
@@ -155,8 +167,6 @@ fn blocks(lun: &LunView) -> String {
 }
 
 fn page(lun: &LunView) -> String {
-    let rounded =
-        |bytes: u64| Size::from_bytes(bytes).map_or_else(|| "?".to_owned(), Size::rounded);
     let ops: Vec<String> = lun
         .ops
         .iter()
@@ -180,6 +190,7 @@ fn page(lun: &LunView) -> String {
         ),
         ("thin", lun.thin.to_string()),
         ("backing", lun.backing.clone()),
+        ("notices", lun.notices.join("\n")),
         ("naa", lun.naa.clone()),
         ("serial", lun.serial.clone()),
         ("grants", lun.grants.join("\n")),

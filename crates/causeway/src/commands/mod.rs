@@ -130,6 +130,9 @@ impl Context<'_> {
                     out.push_str(&format!("  hits {hit}\n"));
                 }
             }
+            for notice in &outcome.notices {
+                out.push_str(&format!("note: {notice}\n"));
+            }
             if let Some(refusal) = &outcome.refusal {
                 out.push_str(&format!("without --yes it would be refused:\n{refusal}\n"));
             }

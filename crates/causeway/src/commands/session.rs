@@ -8,11 +8,21 @@ use control::problem::Problem;
 use control::size::Size;
 use hyper::Method;
 
+/// How many refusals stand below the sessions.
+const REFUSALS_SHOWN: usize = 5;
+
 pub(super) fn run(context: &Context<'_>, verb: &SessionVerb) -> Result<(), Problem> {
     match verb {
         SessionVerb::Ls { refused: false } => {
             let sessions: Vec<SessionFacts> = context.client.get("/api/v1/sessions")?;
-            context.output.show(&sessions, |sessions| list(sessions));
+            // A program reads the two lists apart.
+            let mut last = Vec::new();
+            if !context.output.is_json() {
+                last = context.client.get("/api/v1/refusals")?;
+            }
+            context.output.show(&sessions, |sessions| {
+                format!("{}{}", list(sessions), list_last(&last))
+            });
         }
         SessionVerb::Ls { refused: true } => {
             let refusals: Vec<RefusalFacts> = context.client.get("/api/v1/refusals")?;
@@ -81,6 +91,18 @@ fn list(sessions: &[SessionFacts]) -> String {
     table(&head, &rows)
 }
 
+/// The newest refusals, so that nobody must know that there is a list of them.
+fn list_last(refusals: &[RefusalFacts]) -> String {
+    if refusals.is_empty() {
+        return String::new();
+    }
+    let shown = refusals.get(..REFUSALS_SHOWN).unwrap_or(refusals);
+    format!(
+        "\nrefused lately, newest first (all: causeway session ls --refused):\n{}",
+        list_refusals(shown)
+    )
+}
+
 fn list_refusals(refusals: &[RefusalFacts]) -> String {
     let rows: Vec<Vec<String>> = refusals
         .iter()
@@ -91,14 +113,31 @@ fn list_refusals(refusals: &[RefusalFacts]) -> String {
                 refusal.initiator.clone(),
                 refusal.from.clone(),
                 refusal.target.clone(),
+                refusal.portal.clone(),
                 format!("{} (status {})", refusal.reason, refusal.status),
             ]
         })
         .collect();
     table(
-        &["AT", "CODE", "INITIATOR", "FROM", "TARGET", "REASON"],
+        &[
+            "AT",
+            "CODE",
+            "INITIATOR",
+            "FROM",
+            "TARGET",
+            "PORTAL",
+            "REASON",
+        ],
         &rows,
     )
+}
+
+fn chap(session: &SessionFacts) -> String {
+    match (&session.chap_user, session.mutual_chap) {
+        (None, _) => "none".to_owned(),
+        (Some(user), false) => format!("user {user}"),
+        (Some(user), true) => format!("user {user}, mutual"),
+    }
 }
 
 fn page(session: &SessionFacts) -> String {
@@ -106,6 +145,14 @@ fn page(session: &SessionFacts) -> String {
         .keys
         .iter()
         .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    let luns: Vec<String> = session
+        .luns
+        .iter()
+        .map(|lun| {
+            let how = if lun.read_only { " (read only)" } else { "" };
+            format!("{} {}{how}", lun.lun_id, lun.lun)
+        })
         .collect();
     properties(&[
         ("session", session.id.to_string()),
@@ -125,6 +172,9 @@ fn page(session: &SessionFacts) -> String {
         ("bytes in", rounded(session.bytes_in)),
         ("bytes out", rounded(session.bytes_out)),
         ("in flight", session.in_flight.to_string()),
+        ("commands", session.commands.to_string()),
+        ("chap", chap(session)),
+        ("luns", luns.join("\n")),
         ("negotiated", keys.join("\n")),
     ])
 }

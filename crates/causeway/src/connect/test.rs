@@ -16,6 +16,7 @@ fn page(portals: &[&str], chap: bool) -> String {
         naa: "602ca5e0123456789abcdef012345678".to_owned(),
         serial: "0123456789abcdef".to_owned(),
         allocated: None,
+        notices: Vec::new(),
         grants: Vec::new(),
         in_flight: 0,
         ops: BTreeMap::new(),

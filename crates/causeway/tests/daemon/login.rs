@@ -102,6 +102,10 @@ fn a_redirected_login_is_told_where_to_go_and_is_served_there() {
     let again = a.run(0, "apply -f objects.toml --prune");
     assert_eq!(again, "nothing to change\n");
 
+    let metrics = a.metrics();
+    let counted = "causeway_login_total{result=\"redirected\",code=\"CWY2008\"} 2";
+    assert!(metrics.contains(counted), "{metrics}");
+
     // Another property leaves it as it is, and without it logins are served.
     a.run(0, "target set t1 portal_group=default");
     assert_eq!(login(&portal_a).status, 0x0102);
@@ -129,16 +133,95 @@ fn maintenance_refuses_logins_and_asks_before_it_disturbs_a_session() {
 
     let done = place.run(0, "target set t1 maintenance=true --yes");
     assert!(done.contains("[disruptive]"), "{done}");
+    let mut session = session;
+    let (message, _) = read_pdu(&mut session.stream);
+    assert_eq!(message[0] & 0x3f, 0x32, "an Asynchronous Message");
+    assert_eq!(message[36], 1, "the target asks for a logout");
     let told = login(&portal);
     assert_eq!(told.status, 0x0301, "{}", told.text);
     assert_eq!(place.json("target show t1")["maintenance"], true);
     let refusals = place.json("session ls --refused");
     assert_eq!(refusals[0]["status"], "0301");
     assert_eq!(refusals[0]["portal"], *portal);
+    let listed = place.run(0, "session ls");
+    assert!(listed.contains("refused lately"), "{listed}");
+    assert!(
+        listed.contains("is in maintenance (status 0301)"),
+        "{listed}"
+    );
+    let metrics = place.metrics();
+    for counted in [
+        "causeway_login_total{result=\"accepted\",code=\"\"} 2",
+        "causeway_login_total{result=\"refused\",code=\"CWY2007\"} 1",
+    ] {
+        assert!(metrics.contains(counted), "{metrics}");
+    }
     drop(session.stream);
 
     let back = place.run(0, "target set t1 maintenance=false");
     assert!(back.contains("out of maintenance"), "{back}");
     assert_eq!(login(&portal).status, 0);
+    daemon.stop();
+}
+
+#[test]
+fn a_session_tells_all_of_itself_by_the_names_of_now() {
+    let place = Place::new("session");
+    let daemon = place.start();
+    let portal = served(&place);
+    let session = login(&portal);
+    assert_eq!(session.status, 0);
+    place.run(0, "lun rename vm01 vm02");
+    place.run(0, "target rename t1 t2");
+    place.run(0, "host rename esx01 esx02");
+    let all = place.json("session ls");
+    let id = all[0]["id"].to_string();
+    let told = place.json(&format!("session show {id}"));
+    let near = session.stream.local_addr().unwrap().to_string();
+    let wanted = serde_json::json!({
+        "host": "esx02", "initiator": HOST, "target": "t2", "from": near, "portal": portal, "core": 0,
+        "bytes_in": 0, "bytes_out": 0, "in_flight": 0, "commands": 0, "mutual_chap": false,
+        "luns": [{ "lun_id": 0, "lun": "vm02", "read_only": false }],
+    });
+    for (key, value) in wanted.as_object().unwrap() {
+        assert_eq!(told[key], *value, "{key}: {told}");
+    }
+    for key in ["HeaderDigest", "MaxBurstLength", "InitialR2T", "TSIH"] {
+        assert!(told["keys"][key].is_string(), "{key}: {told}");
+    }
+    assert!(told["since"].as_str().unwrap().ends_with('Z'), "{told}");
+    let page = place.run(0, &format!("session show {id}"));
+    assert!(page.contains("0 vm02"), "{page}");
+    let interface = &place.json("status")["portals"][0]["interface"];
+    assert_eq!(interface, "lo");
+    daemon.stop();
+}
+
+#[test]
+fn what_a_lun_takes_and_what_its_disk_cannot_promise_is_told() {
+    let place = Place::new("space");
+    let daemon = place.start();
+    place.run(0, "lun create thin --size 16M");
+    place.run(0, "lun create thick --size 16M --thin false");
+    let allocated = |name: &str| place.json(&format!("lun show {name}"))["allocated"].clone();
+    assert!(allocated("thin").as_u64().unwrap() < 1 << 20);
+    assert!(allocated("thick").as_u64().unwrap() >= 16 << 20);
+    assert!(
+        place
+            .metrics()
+            .contains("causeway_lun_allocated_bytes{lun=\"thick\"}")
+    );
+
+    // Whether the file's disk keeps 4096 bytes whole differs from machine to machine; both places agree.
+    let made = place.run(0, "lun create large --size 16M --block-size 4096");
+    let shown = place.json("lun show large");
+    let told = shown["notices"].is_array();
+    assert_eq!(made.contains("note: LUN large: its blocks have 4096"), told);
+    place.run(
+        0,
+        "lun create memory --size 16M --block-size 4096 --backend memory",
+    );
+    assert!(place.json("lun show memory")["notices"].is_null());
+    assert!(place.json("lun show thin")["notices"].is_null());
     daemon.stop();
 }

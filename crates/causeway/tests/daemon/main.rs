@@ -6,7 +6,6 @@ mod login;
 mod place;
 
 use place::{Daemon, Place, text_of};
-use std::io::{Read, Write};
 use std::path::Path;
 
 const OBJECTS: &str = r#"
@@ -363,20 +362,7 @@ fn explaining_completing_and_the_manual_need_no_daemon() {
 #[test]
 fn metrics_are_served_within_their_budget_of_series() {
     let (place, daemon) = with_objects("metrics");
-    let status = place.json("status");
-    let address = status["api"][1]
-        .as_str()
-        .unwrap()
-        .strip_prefix("http://")
-        .unwrap()
-        .to_owned();
-    let mut stream = std::net::TcpStream::connect(address).unwrap();
-    stream
-        .write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-        .unwrap();
-    let mut text = String::new();
-    stream.read_to_string(&mut text).unwrap();
-    assert!(text.starts_with("HTTP/1.1 200 "), "{text}");
+    let text = place.metrics();
     let of_lun = text
         .lines()
         .filter(|line| line.contains("lun=\"vm01\""))

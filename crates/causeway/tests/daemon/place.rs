@@ -74,6 +74,21 @@ impl Place {
         serde_json::from_str(&self.run(0, &format!("{arguments} -o json"))).unwrap()
     }
 
+    /// The metrics as Prometheus gets them.
+    pub(crate) fn metrics(&self) -> String {
+        let status = self.json("status");
+        let address = status["api"][1].as_str().unwrap();
+        let address = address.strip_prefix("http://").unwrap();
+        let mut stream = std::net::TcpStream::connect(address).unwrap();
+        stream
+            .write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            .unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        assert!(text.starts_with("HTTP/1.1 200 "), "{text}");
+        text
+    }
+
     pub(crate) fn start(&self) -> Daemon {
         let (daemon, ready) = self.spawn();
         let mut told = [0; 64];

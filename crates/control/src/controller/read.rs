@@ -87,13 +87,16 @@ impl Controller {
         if removed {
             let luns = objects.removed.iter();
             return luns
-                .map(|(name, lun)| lun_view(&objects, name, lun, None))
+                .map(|(name, lun)| lun_view(&objects, name, lun, None, Vec::new()))
                 .collect();
         }
         let facts = self.engine.luns().await;
         let luns = objects.luns.iter();
-        luns.map(|(name, lun)| lun_view(&objects, name, lun, facts.get(&lun.naa)))
-            .collect()
+        let view = |(name, lun): (&String, &Lun)| {
+            let notices = self.engine.lun_notices(&lun.naa);
+            lun_view(&objects, name, lun, facts.get(&lun.naa), notices)
+        };
+        luns.map(view).collect()
     }
 
     /// One LUN, in service or removed.
@@ -240,7 +243,7 @@ impl Controller {
         let facts = self.engine.luns().await;
         let sessions = self.engine.sessions().await;
         let pools = self.engine.pools().await;
-        let logins = self.engine.logins().await;
+        let logins = self.engine.logins();
         let objects = self.objects();
         let luns: BTreeMap<&str, &LunFacts> = objects
             .luns
@@ -258,7 +261,13 @@ impl Controller {
     }
 }
 
-fn lun_view(objects: &Objects, name: &str, lun: &Lun, facts: Option<&LunFacts>) -> LunView {
+fn lun_view(
+    objects: &Objects,
+    name: &str,
+    lun: &Lun,
+    facts: Option<&LunFacts>,
+    notices: Vec<String>,
+) -> LunView {
     let removed = objects.removed.contains_key(name);
     let (state, reason) = match facts {
         Some(facts) => LunView::state_of(&facts.state),
@@ -280,6 +289,7 @@ fn lun_view(objects: &Objects, name: &str, lun: &Lun, facts: Option<&LunFacts>) 
         naa: lun.naa.clone(),
         serial: lun.serial.clone(),
         allocated: facts.and_then(|facts| facts.allocated),
+        notices,
         grants: objects
             .grants_of_lun(name)
             .map(ToString::to_string)

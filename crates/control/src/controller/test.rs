@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::config;
-use crate::engine::{LunFacts, LunState, PoolFacts, PortalFacts, RefusalFacts, SessionFacts};
+use crate::engine::{
+    LoginFacts, LunFacts, LunState, PoolFacts, PortalFacts, RefusalFacts, SessionFacts,
+};
 use crate::objects::{GrantSpec, HostSpec, LunSpec, TargetSpec};
 use crate::plan::LunChanges;
 use crate::size::Size;
@@ -90,7 +92,7 @@ impl Engine for FakeEngine {
                 ops: BTreeMap::new(),
                 in_flight: 0,
                 statuses: BTreeMap::new(),
-                allocated: None,
+                allocated: Some(4096),
             };
             (naa.clone(), facts)
         };
@@ -136,11 +138,20 @@ impl Engine for FakeEngine {
         Vec::new()
     }
 
-    fn logins(&self) -> LocalFuture<BTreeMap<String, u64>> {
-        done(BTreeMap::from([
-            ("accepted".to_owned(), 3),
-            ("CWY2003".to_owned(), 1),
-        ]))
+    fn lun_notices(&self, _: &str) -> Vec<String> {
+        vec!["a notice".to_owned()]
+    }
+
+    fn logins(&self) -> Vec<LoginFacts> {
+        let told = |result, code, count| LoginFacts {
+            result,
+            code,
+            count,
+        };
+        vec![
+            told("accepted", None, 3),
+            told("refused", Some(Code::LoginNotGranted), 1),
+        ]
     }
 }
 
@@ -157,6 +168,10 @@ pub(crate) fn session(id: u64) -> SessionFacts {
         bytes_in: 10,
         bytes_out: 20,
         in_flight: 0,
+        commands: 0,
+        chap_user: None,
+        mutual_chap: false,
+        luns: Vec::new(),
         keys: BTreeMap::new(),
     }
 }
@@ -385,6 +400,8 @@ fn metrics_have_the_promised_names_and_escape_labels() {
         "causeway_config_generation 2",
         "causeway_lun_online{lun=\"l\"} 1",
         "causeway_lun_inflight{lun=\"l\"} 0",
+        "causeway_lun_allocated_bytes{lun=\"l\"} 4096",
+        "causeway_login_total{result=\"accepted\",code=\"\"} 3",
         "causeway_session_bytes_total{target=\"t\",host=\"h\",portal=\"127.0.0.1:3260\",direction=\"in\"} 10",
         "causeway_host_sessions{host=\"h\"} 1",
         "causeway_login_total{result=\"refused\",code=\"CWY2003\"} 1",

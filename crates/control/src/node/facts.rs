@@ -4,9 +4,10 @@ use super::Inner;
 use super::unit::Unit;
 use crate::code::Code;
 use crate::engine::{
-    LATENCY_BOUNDS_US, LunFacts, LunState, OpFacts, PoolFacts, PortalFacts, RefusalFacts,
-    SessionFacts,
+    LATENCY_BOUNDS_US, LoginFacts, LunFacts, LunState, OpFacts, PoolFacts, PortalFacts,
+    RefusalFacts, SessionFacts, SessionLun,
 };
+use crate::objects::Objects;
 use crate::time::rfc3339;
 use iscsi::Parameters;
 use layers::{Counters, Histogram, OpKind};
@@ -16,7 +17,8 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use target::{RefusedLogin, SessionInfo};
 
-pub(super) async fn luns(node: &Inner) -> BTreeMap<String, LunFacts> {
+pub(super) async fn luns(node: &Rc<Inner>) -> BTreeMap<String, LunFacts> {
+    super::usage::refresh(node).await;
     let units: Vec<(String, Rc<Unit>)> = {
         let units = node.units.borrow();
         units
@@ -28,6 +30,9 @@ pub(super) async fn luns(node: &Inner) -> BTreeMap<String, LunFacts> {
     for (naa, unit) in units {
         let counters = unit.meter.read(&node.core).await;
         let mut facts = lun(&unit, &counters);
+        if unit.is_in_pool() {
+            facts.allocated = node.usage.of(&naa);
+        }
         for (ending, count) in unit.endings(&node.core).await {
             facts.statuses.insert(ending_name(&ending), count);
         }
@@ -147,6 +152,7 @@ fn session(node: &Inner, info: &SessionInfo) -> SessionFacts {
         let initiator = info.initiator.to_ascii_lowercase();
         objects.host_of(&initiator).map(ToOwned::to_owned)
     });
+    let luns = session_luns(&objects, host.as_deref(), target.as_deref(), &info.luns);
     let mut keys = negotiated(&info.parameters);
     keys.insert("ISID".to_owned(), info.isid.clone());
     keys.insert("TSIH".to_owned(), info.tsih.to_string());
@@ -169,8 +175,35 @@ fn session(node: &Inner, info: &SessionInfo) -> SessionFacts {
         bytes_in: info.bytes_written,
         bytes_out: info.bytes_read,
         in_flight: info.in_progress,
+        commands: info.commands,
+        chap_user: info.chap_user.clone(),
+        mutual_chap: info.mutual_chap,
+        luns,
         keys,
     }
+}
+
+/// What the session sees, by the names that the LUNs have now.
+fn session_luns(
+    objects: &Objects,
+    host: Option<&str>,
+    target: Option<&str>,
+    numbers: &[u16],
+) -> Vec<SessionLun> {
+    let granted = objects.grants.iter().filter(|(key, grant)| {
+        Some(key.host.as_str()) == host
+            && Some(key.target.as_str()) == target
+            && numbers.contains(&grant.lun_id)
+    });
+    let mut luns: Vec<SessionLun> = granted
+        .map(|(key, grant)| SessionLun {
+            lun_id: grant.lun_id,
+            lun: key.lun.clone(),
+            read_only: grant.read_only,
+        })
+        .collect();
+    luns.sort_by_key(|lun| lun.lun_id);
+    luns
 }
 
 /// The standard's names with their results.
@@ -229,14 +262,45 @@ pub(super) fn refusals(node: &Inner) -> Vec<RefusalFacts> {
     list.iter().map(refusal).collect()
 }
 
-fn refusal(refused: &RefusedLogin) -> RefusalFacts {
-    // Such as `0201h authentication failure`.
-    let status: String = refused.status.chars().take(4).collect();
+/// Class and detail of such as `0201h authentication failure`, with the catalogue's code.
+fn status_and_code(told: &str) -> (String, Code) {
+    let status: String = told.chars().take(4).collect();
     let part = |from: usize| u8::from_str_radix(status.get(from..from + 2).unwrap_or("0"), 16);
     let code = match (part(0), part(2)) {
         (Ok(class), Ok(detail)) => Code::of_login_status(class, detail),
         _ => Code::LoginProtocol,
     };
+    (status, code)
+}
+
+pub(super) fn logins(node: &Inner) -> Vec<LoginFacts> {
+    let Some(server) = node.server() else {
+        return Vec::new();
+    };
+    let counts = server.refusals().counts();
+    let mut by_code: BTreeMap<Code, u64> = BTreeMap::new();
+    for (told, count) in &counts.refused {
+        *by_code.entry(status_and_code(told).1).or_default() += count;
+    }
+    let mut out = vec![LoginFacts {
+        result: "accepted",
+        code: None,
+        count: counts.accepted,
+    }];
+    out.extend(by_code.into_iter().map(|(code, count)| LoginFacts {
+        result: if code == Code::LoginRedirected {
+            "redirected"
+        } else {
+            "refused"
+        },
+        code: Some(code),
+        count,
+    }));
+    out
+}
+
+fn refusal(refused: &RefusedLogin) -> RefusalFacts {
+    let (status, code) = status_and_code(&refused.status);
     RefusalFacts {
         at: rfc3339(refused.at),
         initiator: refused.initiator.clone().unwrap_or_default(),

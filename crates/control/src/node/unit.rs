@@ -90,6 +90,7 @@ pub(super) struct Unit {
     volume: Option<Arc<dyn Volume>>,
     blocks: Arc<AtomicU64>,
     fences: Fences,
+    in_pool: bool,
     offline: Option<String>,
 }
 
@@ -143,6 +144,7 @@ impl Unit {
             leaf: opened.ok(),
             blocks,
             fences,
+            in_pool: matches!(lun.backing, Backing::Pool(_)),
             offline,
         }
     }
@@ -159,6 +161,34 @@ impl Unit {
             leaf: leaf.clone(),
             fences: self.fences.clone(),
         })
+    }
+
+    /// It is a file in a pool, and open.
+    pub(super) fn is_in_pool(&self) -> bool {
+        self.in_pool && matches!(self.leaf, Some(Leaf::Disk(_)))
+    }
+
+    /// Its name, for logs.
+    pub(super) fn rename(&self, name: &str) {
+        if *self.unit.name() != *name {
+            self.unit.rename(name);
+        }
+    }
+
+    /// What its administrator should know.
+    pub(super) fn notices(&self) -> Vec<String> {
+        let Some(Leaf::Disk(volume)) = &self.leaf else {
+            return Vec::new();
+        };
+        let (block, sector) = (self.block_bytes, volume.sector_bytes());
+        if block <= u64::from(sector) {
+            return Vec::new();
+        }
+        vec![format!(
+            "its blocks have {block} bytes and the sectors below {sector}, as far as is known: a power cut while \
+             a block is written may mix old and new in it; use block_size = 512 with physical_block_size = \
+             4096, or a disk with sectors of 4096 bytes"
+        )]
     }
 
     /// Bytes that the leaf takes, where it knows without asking a disk.
