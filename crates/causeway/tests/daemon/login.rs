@@ -3,6 +3,7 @@
 use crate::place::Place;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::process::Command;
 use std::time::Duration;
 
 const HOST: &str = "iqn.1998-01.com.vmware:esx01";
@@ -78,6 +79,16 @@ fn served(place: &Place) -> String {
     portal.as_str().unwrap().to_owned()
 }
 
+/// A client that nobody here wrote goes where it is sent.
+fn follow(portal: &str) {
+    let url = format!("iscsi://{portal}/{TARGET}/0");
+    let ran = Command::new("iscsi-inq").args(["-i", HOST, &url]).output();
+    let ran = ran.expect("iscsi-inq of libiscsi-bin is installed");
+    let told = String::from_utf8_lossy(&ran.stdout);
+    let complaint = String::from_utf8_lossy(&ran.stderr);
+    assert!(told.contains("DIRECT_ACCESS"), "{told}{complaint}");
+}
+
 #[test]
 fn a_redirected_login_is_told_where_to_go_and_is_served_there() {
     let (a, b) = (Place::new("redirect-a"), Place::new("redirect-b"));
@@ -92,6 +103,7 @@ fn a_redirected_login_is_told_where_to_go_and_is_served_there() {
     let to = sent.value("TargetAddress").unwrap().to_owned();
     assert_eq!(to, portal_b);
     assert_eq!(login(&to).status, 0);
+    follow(&portal_a);
 
     a.run(0, &format!("target set t1 redirect={portal_b},permanent"));
     assert_eq!(login(&portal_a).status, 0x0102);
@@ -103,7 +115,7 @@ fn a_redirected_login_is_told_where_to_go_and_is_served_there() {
     assert_eq!(again, "nothing to change\n");
 
     let metrics = a.metrics();
-    let counted = "causeway_login_total{result=\"redirected\",code=\"CWY2008\"} 2";
+    let counted = "causeway_login_total{result=\"redirected\",code=\"CWY2008\"} 3";
     assert!(metrics.contains(counted), "{metrics}");
 
     // Another property leaves it as it is, and without it logins are served.

@@ -8,6 +8,7 @@ use crate::plan::{Edit, Section, Subject};
 use crate::size::Size;
 use env::sim::{World, WorldConfig};
 use std::path::Path;
+use std::sync::Arc;
 
 const LIMIT: Duration = Duration::from_secs(600);
 
@@ -134,4 +135,33 @@ fn a_removed_lun_comes_back_with_its_file_and_a_purged_one_does_not() {
     let core = node.core(0);
     let pool = async move { core.files().list(Path::new("/c/pool")).await };
     assert_eq!(world.block_on(&node, LIMIT, pool).unwrap().unwrap(), []);
+}
+
+#[test]
+fn what_a_lun_takes_in_its_pool_is_told_and_a_rename_reaches_its_unit() {
+    let world = World::new(14, WorldConfig::default());
+    let node = world.node("a");
+    let engine = Node::new(node.core(0), config(), Box::new(Vec::new));
+    let shared: Rc<dyn Engine> = Rc::new(engine.clone());
+    let begun = Controller::start(node.core(0), config(), shared);
+    let controller = world.block_on(&node, LIMIT, begun).unwrap().unwrap();
+    let mut set = lab();
+    set.lun[0].size = Size::from_bytes(1 << 20).unwrap();
+    set.lun[0].thin = Some(false);
+    edit(&world, &node, &controller, apply(set)).unwrap();
+    let asked = Rc::clone(&controller);
+    let luns = world.block_on(&node, LIMIT, async move { asked.luns(false).await });
+    assert_eq!(luns.unwrap()[0].allocated, Some(1 << 20));
+
+    let rename = Edit::Rename {
+        subject: Subject {
+            section: Section::Lun,
+            name: "l".to_owned(),
+        },
+        to: "m".to_owned(),
+    };
+    edit(&world, &node, &controller, rename).unwrap();
+    let units = engine.0.units.borrow();
+    let names: Vec<_> = units.values().map(|unit| unit.name()).collect();
+    assert_eq!(names, [Arc::from("m")]);
 }

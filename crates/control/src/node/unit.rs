@@ -168,9 +168,14 @@ impl Unit {
         self.in_pool && matches!(self.leaf, Some(Leaf::Disk(_)))
     }
 
+    /// Its name, as logs say it.
+    pub(super) fn name(&self) -> Arc<str> {
+        self.unit.name()
+    }
+
     /// Its name, for logs.
     pub(super) fn rename(&self, name: &str) {
-        if *self.unit.name() != *name {
+        if *self.name() != *name {
             self.unit.rename(name);
         }
     }
