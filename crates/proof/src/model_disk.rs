@@ -146,8 +146,6 @@ pub struct ModelDisk {
     writing: BTreeMap<u64, LbaRange>,
     /// The last power cut: what a read saw before says nothing of what is there after it.
     last_cut: Moment,
-    /// The last end of a life, by a power cut or a kill.
-    last_end: Moment,
     /// Flushes in flight.
     flushing: BTreeSet<Moment>,
     /// What is wrong unless one of these flushes fails.
@@ -164,7 +162,6 @@ impl ModelDisk {
             clock: 0,
             writing: BTreeMap::new(),
             last_cut: 0,
-            last_end: 0,
             flushing: BTreeSet::new(),
             suspect: Vec::new(),
         }
@@ -359,7 +356,6 @@ impl ModelDisk {
                 held.readable |= held.lasting;
             }
         }
-        self.life_ended(now);
     }
 
     /// The process was killed: what was in flight has ended, and nothing is lost.
@@ -373,15 +369,13 @@ impl ModelDisk {
                 held.ended.get_or_insert(now);
             }
         }
-        self.life_ended(now);
     }
 
-    /// Forgets values that nobody can see any more: no read is older than the life that ended.
-    fn life_ended(&mut self, now: Moment) {
-        let before = std::mem::replace(&mut self.last_end, now);
+    /// Forgets values that nobody can see any more, given that no read is in flight, not even one whose
+    /// answer is late.
+    pub fn forget_unseen(&mut self) {
         for block in self.blocks.values_mut() {
-            let known = |held: &Held| held.readable || held.lasting || held.superseded >= before;
-            block.held.retain(known);
+            block.held.retain(|held| held.readable || held.lasting);
         }
     }
 

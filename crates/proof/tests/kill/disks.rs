@@ -185,9 +185,10 @@ impl Disk {
         Load(load)
     }
 
-    /// The daemon died, and with `forgot` everything that it had not synced.
+    /// The daemon died, and with `forgot` everything that it had not synced; every client has ended.
     pub(crate) fn died(&self, forgot: bool) {
         self.oracle.life_ended(forgot);
+        self.oracle.all_clients_ended();
     }
 
     /// Reads everything and judges it; answers how many blocks.
