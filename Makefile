@@ -36,6 +36,8 @@ sim: ## one seed of the simulator (SEED=n), or SEEDS=n of them
 soak: ## a hundred thousand seeds of the simulator, and a long kill loop
 	cargo run --release --locked -p proof --bin sim -- --seeds 100000
 	cargo build --release --locked --bin causeway
+	CAUSEWAY_KILL_CYCLES=500 cargo test --release --locked -p proof --test kill_loop -- --nocapture
+	cargo build --release --locked --bin causeway
 	CAUSEWAY_KILL_CYCLES=2000 cargo test --release --locked -p proof --test kill_loop -- --nocapture
 
 tools: ## install everything that any target needs (make fuzz also uses cargo-fuzz where it is there)
