@@ -168,7 +168,6 @@ fn requests() -> Vec<u8> {
     [
         command(1, 0, 3, 512, &[]),
         command(2, 1, 1, 24, &[0xA5; 8]),
-        data_out(2, Some(0), 0, 8, &[0x5A; 16]),
         data_out(2, Some(1), 0, 8, &[0x5A; 16]),
         command(3, 2, 0, 0, &[]),
         pdu(&ask.write(), &text),

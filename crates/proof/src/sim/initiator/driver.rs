@@ -4,7 +4,7 @@ use super::command::{Verdict, attention, build, judge, raw};
 use super::{Complaints, HostConfig, Request};
 use env::{CoreHandle, LocalFuture, Stream};
 use iscsi::initiator::{Command, Completion, Event, InitiatorConfig, InitiatorConnection};
-use iscsi::{Isid, Itt, Lun, Want, bhs};
+use iscsi::{Isid, Itt, LoginStatus, Lun, Want, bhs};
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::io::IoSlice;
@@ -48,6 +48,8 @@ struct Link {
     machine: InitiatorConnection,
     pending: BTreeMap<Itt, Pending>,
     logged_in: bool,
+    /// When something was last received.
+    heard: Now,
     /// A header or trailer that is coming in.
     partial: Vec<u8>,
     timer: Option<(Now, LocalFuture<()>)>,
@@ -112,6 +114,7 @@ impl Driver {
             machine: InitiatorConnection::new(self.core.now(), &config),
             pending: BTreeMap::new(),
             logged_in: false,
+            heard: Now::ZERO,
             partial: Vec::new(),
             timer: None,
         }
@@ -240,7 +243,9 @@ impl Driver {
                 return true;
             }
             Event::LoginFailed { status, reason, .. } => {
-                if self.config.strict && status.is_some() {
+                // 0301h is for a login that a later one of the same port overtook: the host begins again, as all do.
+                let overtaken = status == Some(LoginStatus::ServiceUnavailable);
+                if self.config.strict && status.is_some() && !overtaken {
                     self.complain(&format!("login refused: {status:?} {reason}"));
                 }
             }
@@ -289,7 +294,12 @@ impl Driver {
                         .task_management(function, Lun::default(), referenced);
                     pending.function = Some((number, now));
                 }
-                Some((_, since)) if self.config.strict && now.since(since) > FUNCTION_TIME => {
+                // A connection on which nothing came since may be one that a power cut left silent.
+                Some((_, since))
+                    if self.config.strict
+                        && link.heard > since
+                        && now.since(since) > FUNCTION_TIME =>
+                {
                     let took = now.since(since);
                     self.complain(&format!("function {function} not answered for {took:?}"));
                     pending.function = Some((Itt::from_wire(0).expect("a tag"), Now(u64::MAX)));
@@ -354,6 +364,7 @@ impl Link {
             Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(())),
             Poll::Ready(Ok(n)) => n,
         };
+        self.heard = now;
         self.partial.extend_from_slice(&piece[..n]);
         if self.partial.len() == bytes {
             let whole = std::mem::take(&mut self.partial);
