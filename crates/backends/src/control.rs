@@ -202,7 +202,7 @@ impl DiskVolume {
                 take_space(&file, now.0, size.0 - now.0).await?;
             }
             file.submit(FileOp::SetLen { len: size.0 }).await?;
-            file.submit(FileOp::Sync).await?;
+            self.sync(&file).await?;
         }
         self.adopt_length(&file).await
     }
@@ -225,8 +225,16 @@ impl DiskVolume {
         }
         let epoch = self.set_block_count(blocks);
         file.submit(FileOp::SetLen { len: size.0 }).await?;
-        file.submit(FileOp::Sync).await?;
+        self.sync(&file).await?;
         Ok(epoch)
+    }
+
+    /// A sync here covers what hosts wrote as well: where it fails, their next flush may not say yes.
+    async fn sync(&self, file: &Rc<dyn File>) -> io::Result<()> {
+        let synced = file.submit(FileOp::Sync).await;
+        synced
+            .map(|_| ())
+            .inspect_err(|error| self.sync_failed(error))
     }
 
     async fn control_file(&self, core: &CoreHandle) -> io::Result<Rc<dyn File>> {

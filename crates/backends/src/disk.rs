@@ -131,7 +131,7 @@ impl DiskVolume {
         self.shape.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn sync_failed(&self, error: &io::Error) {
+    pub(crate) fn sync_failed(&self, error: &io::Error) {
         if !self.broken.swap(true, Ordering::AcqRel) {
             self.events.tell(&VolumeEvent::Lost(format!(
                 "a sync of {} failed ({error}): what was acknowledged since the last good one may be \
