@@ -214,6 +214,10 @@ impl Task {
         let unit = nexus.unit();
         let tag = (1 << 32) | unit.next_trace().0;
         let child = Self::new(nexus, command, unit.arrive(), tag, Attribute::HeadOfQueue);
+        if let Some(by) = self.control.aborted() {
+            // What is made after the abort does nothing: nobody waits for it, or puts its blocks out of reach.
+            child.control.abort(unit, by);
+        }
         let mut children = self.control.children.borrow_mut();
         children.retain(|(_, child)| !child.has_ended());
         children.push((Rc::clone(unit), Rc::clone(&child.control)));
