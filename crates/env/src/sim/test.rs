@@ -698,3 +698,29 @@ fn a_replaced_file_holds_the_old_or_the_new_whatever_moment_the_power_goes() {
     }
     assert!(old > 20 && new > 20, "{old} old, {new} new");
 }
+
+#[test]
+fn a_file_that_hangs_holds_up_no_other() {
+    let world = World::new(9, quiet());
+    let a = world.node("a");
+    let (core, disk) = (a.core(0), a.disk());
+    let run = world.block_on(&a, LIMIT, async move {
+        let files = core.files();
+        let (one, two) = (Path::new("/one"), Path::new("/two"));
+        let one = files.open(one, NEW).await.unwrap();
+        let two = files.open(two, NEW).await.unwrap();
+        (one, two)
+    });
+    let (one, two) = run.unwrap();
+    assert!(disk.hang_file(Path::new("/one")));
+    assert!(!disk.hang_file(Path::new("/three")));
+    a.core(0).spawn(Box::pin(async move {
+        drop(write(&*one, 0, &[1; 512], Durable::No).await);
+    }));
+    let other = async move { write(&*two, 0, &[2; 512], Durable::No).await };
+    world.block_on(&a, LIMIT, other).unwrap().unwrap();
+    assert_eq!(disk.in_flight(), 1);
+    disk.release();
+    world.run_for(Duration::from_secs(1));
+    assert_eq!(disk.in_flight(), 0);
+}

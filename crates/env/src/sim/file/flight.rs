@@ -124,7 +124,7 @@ impl Inner {
         let number = self.with_disk(node, DiskState::number);
         self.event(Some((node, 0)), "submit", [number, inode, work.kind()]);
         let fate = self.fate(&work);
-        let (delay, hangs) = self.delay(node);
+        let (delay, hangs) = self.delay(node, inode);
         if let Work::Read { offset, into, seen } = &mut work
             && self.coin()
         {
@@ -176,8 +176,10 @@ impl Inner {
     }
 
     /// How long it takes (`None`: for ever), and whether it counts as hung.
-    fn delay(&self, node: u16) -> (Option<u64>, bool) {
-        if self.with_disk(node, |disk| disk.hanging) {
+    fn delay(&self, node: u16, inode: u64) -> (Option<u64>, bool) {
+        if self.with_disk(node, |disk| {
+            disk.hanging || disk.hanging_inodes.contains(&inode)
+        }) {
             return (None, true);
         }
         if self.happens(Fault::FileHungForEver) {

@@ -41,6 +41,8 @@ pub(super) struct DiskState {
     next_number: u64,
     lying: bool,
     hanging: bool,
+    /// Files and devices whose operations hang.
+    hanging_inodes: BTreeSet<u64>,
 }
 
 impl DiskState {
@@ -55,6 +57,7 @@ impl DiskState {
             next_number: 0,
             lying: false,
             hanging: false,
+            hanging_inodes: BTreeSet::new(),
         }
     }
 
@@ -186,10 +189,21 @@ impl Disk {
         self.with(|disk| disk.hanging = true);
     }
 
+    /// From now on every operation on one file or device hangs until [`Disk::release`]; all others go on.
+    /// `false` where there is no such file.
+    #[must_use]
+    pub fn hang_file(&self, path: &Path) -> bool {
+        self.with(|disk| match disk.names.get(&normal(path)) {
+            Some(Entry::File(number)) => disk.hanging_inodes.insert(number),
+            Some(Entry::Directory) | None => false,
+        })
+    }
+
     /// Lets every operation that hangs go on, and hangs no more.
     pub fn release(&self) {
         let hung: Vec<u64> = self.with(|disk| {
             disk.hanging = false;
+            disk.hanging_inodes.clear();
             let hung = disk.in_flight.iter().filter(|(_, it)| it.hangs());
             hung.map(|(number, _)| *number).collect()
         });
