@@ -20,8 +20,13 @@ use scsi::mode::{ModePages, TaskSetType};
 use scsi::reservation::Nexus as NexusPort;
 use scsi::unit_attention::UnitAttention;
 use scsi::{AdditionalSense, Sense, SenseKey};
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+use tokio::sync::oneshot;
 use volume::OpenError;
 
 /// What follows from a change.
@@ -164,6 +169,51 @@ pub(crate) async fn change(
     changed.unwrap_or(Ok(()))
 }
 
+/// How long an answer waits for a change that another one holds up: with the wait for aborted tasks, less
+/// than the 2 s of a task management function.
+const CHANGE_SOON: Duration = Duration::from_millis(500);
+
+/// A change of which nothing is stored, and whose answer does not wait for ever while another change hangs in
+/// its store: it takes its turn all the same, later.
+async fn change_soon(
+    core: &CoreHandle,
+    shared: &Arc<LogicalUnit>,
+    edit: impl FnOnce(&mut UnitState) + Send + 'static,
+) {
+    let (tell, mut made) = oneshot::channel();
+    let (own, shared) = (Rc::clone(core), Arc::clone(shared));
+    core.spawn(Box::pin(async move {
+        let changed = change(&own, &shared, move |state| {
+            edit(state);
+            Ok(Effects::default())
+        });
+        // Nothing of it is stored, so it cannot be refused; perhaps nobody waits any more.
+        drop(changed.await);
+        let _ = tell.send(());
+    }));
+    let mut timer = core.sleep_until(core.now().after(CHANGE_SOON));
+    poll_fn(|cx| match Pin::new(&mut made).poll(cx) {
+        Poll::Ready(_) => Poll::Ready(()),
+        Poll::Pending => timer.as_mut().poll(cx),
+    })
+    .await;
+}
+
+/// Waits, on any core, for the changes that are under way.
+pub(crate) async fn changes_are_over(core: &CoreHandle, shared: &LogicalUnit) {
+    let id = shared.id();
+    let over = call(core, shared.home(), move |core| {
+        let unit = find(core, id);
+        Box::pin(async move {
+            if let Some(unit) = unit {
+                drop(unit.change_turn().await);
+            }
+        })
+    });
+    // Without a home core nothing changes any more.
+    over.await.unwrap_or(());
+}
+
 impl LogicalUnit {
     pub(crate) async fn publish_offline(
         self: &Arc<Self>,
@@ -235,15 +285,12 @@ impl LogicalUnit {
             })
         })
         .await;
-        let edited = change(core, self, move |state| {
+        self.tell_all(core, told).await;
+        change_soon(core, self, |state| {
             state.reservations.reset();
             state.modes = ModePages::from_saved(state.modes.saved);
-            Ok(Effects {
-                attention_for_others: Some((None, told)),
-                ..Effects::default()
-            })
-        });
-        drop(edited.await);
+        })
+        .await;
     }
 
     /// Tells every nexus something.
@@ -261,11 +308,10 @@ pub(crate) async fn nexus_lost(nexus: &Rc<Nexus>) {
     if !holds {
         return;
     }
-    let edited = change(nexus.unit().core(), nexus.unit().shared(), move |state| {
+    change_soon(nexus.unit().core(), nexus.unit().shared(), move |state| {
         state.reservations.nexus_lost(&port);
-        Ok(Effects::default())
-    });
-    drop(edited.await);
+    })
+    .await;
 }
 
 /// CLEAR TASK SET (SAM-5 7.5 "CLEAR TASK SET"): of the one task set of all nexuses, or of the nexus' own

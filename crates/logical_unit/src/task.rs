@@ -306,7 +306,11 @@ impl Task {
             .await
     }
 
-    async fn unless_aborted<T>(&self, work: impl Future<Output = T>) -> Result<T, Refusal> {
+    /// Waits, unless the task was aborted.
+    pub(crate) async fn unless_aborted<T>(
+        &self,
+        work: impl Future<Output = T>,
+    ) -> Result<T, Refusal> {
         let mut work = std::pin::pin!(work);
         let unit = self.unit();
         std::future::poll_fn(|cx| {

@@ -172,6 +172,8 @@ impl Task {
                 Command::Unmap { .. }
                     | Command::GetLbaStatus { .. }
                     | Command::ModeSelect(_)
+                    // It is told after changes that are under way.
+                    | Command::PersistentReserveIn { .. }
                     | Command::PersistentReserveOut(_)
                     | Command::ExtendedCopy { .. }
                     | Command::Reserve
@@ -222,6 +224,9 @@ impl Task {
             Command::ModeSelect(select) => self.mode_select(*select, &data).await,
             Command::PersistentReserveOut(command) => {
                 self.persistent_reserve_out(*command, &data).await
+            }
+            command @ Command::PersistentReserveIn { .. } => {
+                self.persistent_reserve_in(command).await
             }
             Command::ExtendedCopy {
                 parameter_list_length,

@@ -3,16 +3,17 @@
 //! Everything is held while a reservation changes: what was admitted before is over, or known to be stuck in
 //! the backend, and what is admitted later sees the new state, on every core.
 
+use super::report::not_here;
 use crate::admission::HoldKind;
-use crate::change::{Effects, change};
+use crate::change::{Effects, change, changes_are_over};
 use crate::core_unit::find;
 use crate::outcome::Refusal;
 use crate::store::Entry;
 use crate::task::Task;
 use env::call_all;
-use scsi::Status;
 use scsi::cdb::PrOut;
 use scsi::reservation::{InitiatorPort, PrOutCommand, Refusal as ReservationRefusal, Surroundings};
+use scsi::{Command, Status};
 use units::Buf;
 
 /// Registrations that one unit keeps.
@@ -67,6 +68,17 @@ impl Task {
         })
         .await?;
         Ok(Buf::empty())
+    }
+
+    /// spec: SPC-4 6.15 "PERSISTENT RESERVE IN command".
+    ///
+    /// A change whose task was aborted while it was being stored may still come into force: like a write that
+    /// the backend has, it then does so before anybody looks.
+    pub(super) async fn persistent_reserve_in(&self, command: &Command) -> Result<Buf, Refusal> {
+        let (core, shared) = (self.unit().core(), self.unit().shared());
+        self.unless_aborted(changes_are_over(core, shared)).await?;
+        self.admit(None).await?;
+        self.report(command).unwrap_or_else(|| Err(not_here()))
     }
 
     /// spec: SPC-2 7.21 "RESERVE (6) command", 7.17 "RELEASE (6) command".
