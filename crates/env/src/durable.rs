@@ -45,6 +45,15 @@ pub async fn read_file(files: &dyn Files, path: &Path, limit: u64) -> io::Result
     Ok(bytes.freeze().to_vec())
 }
 
+/// Makes what [`replace_file`] was doing in `dir` when its process ended survive a power cut as it is seen now:
+/// a renamed file is seen before its directory is synced. Whoever acts on what was read must ask for this first.
+///
+/// # Errors
+/// What the file system says.
+pub async fn settle_dir(files: &dyn Files, dir: &Path) -> io::Result<()> {
+    files.sync_dir(dir).await
+}
+
 /// Replaces the file `path` by one that holds `bytes`: a temporary file beside it is written, synced,
 /// renamed, and the directory synced. When this returns without error the new contents survive a power
 /// cut; at any moment before, the old ones or the new ones do.

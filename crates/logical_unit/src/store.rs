@@ -84,8 +84,15 @@ impl UnitStore for DirectoryStore {
         entry: Entry,
     ) -> LocalFuture<io::Result<Option<Vec<u8>>>> {
         let (files, path) = (core.files(), self.path(key, entry));
+        let directory = self.directory.clone();
         Box::pin(async move {
-            match durable::read_file(&*files, &path, ENTRY_BYTES_MAX).await {
+            // Hosts will be shown what is read, so a power cut may not take it back.
+            let settled = durable::settle_dir(&*files, &directory).await;
+            let read = match settled {
+                Ok(()) => durable::read_file(&*files, &path, ENTRY_BYTES_MAX).await,
+                Err(error) => Err(error),
+            };
+            match read {
                 Ok(bytes) => Ok(Some(bytes)),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
                 Err(error) => Err(error),

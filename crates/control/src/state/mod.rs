@@ -77,6 +77,9 @@ impl Store {
         let made = env::durable::make_dir(&*files, dir).await;
         made.map_err(|error| failed(&error))?;
         let lock = lock(&*files, dir).await?;
+        // What is found will be published, so a power cut may not take it back.
+        let settled = env::durable::settle_dir(&*files, dir).await;
+        settled.map_err(|error| failed(&error))?;
         let names = files.list(dir).await;
         let names = names.map_err(|error| failed(&error))?;
         let found = numbers(names.iter().map(|entry| entry.name.as_path()), OBJECTS);
