@@ -4,26 +4,56 @@
 //! what went wrong and the command that repeats it.
 
 use env::sim::{Fault, Hits};
+use proof::sim::copy::Copy;
 use proof::sim::disk::Disk;
+use proof::sim::node::WholeNode;
+use proof::sim::order::Order;
 use proof::sim::raw::{Bug, Raw};
+use proof::sim::reservations::Reservations;
 use proof::sim::target::Target;
-use proof::sim::{Counts, Failure, Scene, run};
+use proof::sim::{Counts, Failure, Marks, Report, Scene, Story, run, tell};
 use std::process::ExitCode;
 
 /// Events that are printed when one seed is repeated.
 const TRACE_LINES: usize = 2000;
 
 struct Wish {
-    scenes: Vec<Box<dyn Scene>>,
+    scenes: Vec<Kind>,
     first: u64,
     count: u64,
 }
 
-fn scenes() -> Vec<Box<dyn Scene>> {
+/// A scene with one lane, or one that tells itself.
+enum Kind {
+    Scene(Box<dyn Scene>),
+    Story(Box<dyn Story>),
+}
+
+impl Kind {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Scene(scene) => scene.name(),
+            Self::Story(story) => story.name(),
+        }
+    }
+
+    fn run(&self, seed: u64, trace_lines: usize) -> Result<Report, Box<Failure>> {
+        match self {
+            Self::Scene(scene) => run(&**scene, seed, trace_lines),
+            Self::Story(story) => tell(&**story, seed, trace_lines),
+        }
+    }
+}
+
+fn scenes() -> Vec<Kind> {
     vec![
-        Box::new(Raw::with(Bug::None)),
-        Box::<Disk>::default(),
-        Box::<Target>::default(),
+        Kind::Scene(Box::new(Raw::with(Bug::None))),
+        Kind::Scene(Box::<Disk>::default()),
+        Kind::Scene(Box::<Target>::default()),
+        Kind::Story(Box::<Order>::default()),
+        Kind::Story(Box::<Copy>::default()),
+        Kind::Story(Box::<WholeNode>::default()),
+        Kind::Story(Box::<Reservations>::default()),
     ]
 }
 
@@ -58,13 +88,15 @@ fn wish(mut words: impl Iterator<Item = String>) -> Result<Wish, String> {
     Ok(wish)
 }
 
-fn simulate(scene: &dyn Scene, wish: &Wish) -> Result<(), Box<Failure>> {
-    let (mut hits, mut counts, mut steps) = (Hits::default(), Counts::default(), 0);
+fn simulate(scene: &Kind, wish: &Wish) -> Result<(), Box<Failure>> {
+    let (mut hits, mut marks) = (Hits::default(), Marks::default());
+    let (mut counts, mut steps) = (Counts::default(), 0);
     let trace_lines = if wish.count == 1 { TRACE_LINES } else { 0 };
     for seed in wish.first..wish.first + wish.count {
-        let report = run(scene, seed, trace_lines)?;
+        let report = scene.run(seed, trace_lines)?;
         hits.add(&report.hits);
         counts += report.counts;
+        marks.add(&report.marks);
         steps += report.steps;
         if wish.count == 1 {
             println!("hash {:016x}", report.hash);
@@ -75,6 +107,7 @@ fn simulate(scene: &dyn Scene, wish: &Wish) -> Result<(), Box<Failure>> {
         scene.name(),
         wish.count
     );
+    println!("  {marks:?}");
     for fault in Fault::ALL {
         println!("  {:<20} {}", fault.name(), hits.of(*fault));
     }
@@ -90,7 +123,7 @@ fn main() -> ExitCode {
         }
     };
     for scene in &wish.scenes {
-        if let Err(failure) = simulate(&**scene, &wish) {
+        if let Err(failure) = simulate(scene, &wish) {
             eprint!("{}", failure.trace);
             eprintln!("{failure}");
             return ExitCode::FAILURE;

@@ -6,7 +6,11 @@
 //! it has no end, at any later moment. The history is right if there is an order of all effects that
 //! respects these intervals and explains everything that was seen (linearizability, Herlihy and Wing).
 //!
-//! Blocks are checked by themselves; those that COMPARE AND WRITE ties together are checked together.
+//! A command may be given its place in a session's queue ([`History::queued`]); then an ORDERED one takes
+//! effect after all older and before all newer commands of its client, except newer ones at the HEAD OF
+//! QUEUE (SAM-5 8.7 "Task attributes"), and all blocks are checked together.
+//!
+//! Otherwise blocks are checked by themselves; those that COMPARE AND WRITE ties together are checked together.
 //! The search is exhaustive with memory of what failed, so "right" and "wrong" are both certain; where
 //! it would take too long, it says so ([`Verdict::Undecided`]) instead of guessing.
 
@@ -85,6 +89,18 @@ struct Record {
     call: Call,
     invoked: u64,
     ended: Option<(u64, Answer)>,
+    queue: Option<Queue>,
+}
+
+/// How a command stands in its session's queue; the older ones are those that began before it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Queue {
+    /// Anywhere between ORDERED ones.
+    Simple,
+    /// After all older, before all newer.
+    Ordered,
+    /// Before what waits.
+    Head,
 }
 
 /// What the check found.
@@ -143,8 +159,14 @@ impl History {
             call,
             invoked: self.clock,
             ended: None,
+            queue: None,
         });
         CallId(self.records.len() - 1)
+    }
+
+    /// The command has this place in its client's queue.
+    pub fn queued(&mut self, id: CallId, queue: Queue) {
+        self.records[id.0].queue = Some(queue);
     }
 
     /// A command ended. One that never does has an open fate.
@@ -209,6 +231,10 @@ impl History {
                 leader.insert(other, first);
             }
         }
+        let is_ordered = |record: &Record| record.queue == Some(Queue::Ordered);
+        if self.records.iter().any(is_ordered) {
+            return vec![leader.keys().copied().collect()];
+        }
         let mut groups: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
         for lba in leader.keys() {
             groups.entry(find(&leader, *lba)).or_default().insert(*lba);
@@ -244,6 +270,7 @@ impl Record {
                 invoked: self.invoked,
                 ended,
                 must,
+                queue: self.queue,
                 effect,
             });
         };

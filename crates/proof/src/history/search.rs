@@ -1,5 +1,6 @@
 //! The search for an order (Wing and Gong, with memory of dead ends as by Lowe).
 
+use super::Queue;
 use crate::stamp::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,6 +23,8 @@ pub(super) struct Step {
     pub(super) ended: u64,
     /// It took place for sure.
     pub(super) must: bool,
+    /// Its place in its client's queue.
+    pub(super) queue: Option<Queue>,
     pub(super) effect: Effect,
 }
 
@@ -98,16 +101,51 @@ impl Taken {
 
 struct Search<'a> {
     steps: &'a [Step],
+    /// For each step those that the queue puts before it.
+    before: Vec<Vec<usize>>,
+    /// For each step those that the queue puts after it.
+    after: Vec<Vec<usize>>,
     dead: BTreeSet<(Taken, State)>,
     left: u64,
     /// The longest order found, and what it led to.
     best: (usize, Taken, State),
 }
 
+impl Step {
+    /// The queue puts `older` before it.
+    fn waits_for(&self, older: &Self) -> bool {
+        let (Some(own), Some(other)) = (self.queue, older.queue) else {
+            return false;
+        };
+        self.client == older.client
+            && older.invoked < self.invoked
+            && (own == Queue::Ordered || (other == Queue::Ordered && own != Queue::Head))
+    }
+}
+
+/// Which steps the queues put before and after each one.
+fn queues(steps: &[Step]) -> (Vec<Vec<usize>>, Vec<Vec<usize>>) {
+    let mut before = vec![Vec::new(); steps.len()];
+    let mut after = vec![Vec::new(); steps.len()];
+    for (number, step) in steps.iter().enumerate() {
+        for (older, other) in steps.iter().enumerate().take(number) {
+            // What ended before needs no word of the queue.
+            if step.waits_for(other) && other.ended > step.invoked {
+                before[number].push(older);
+                after[older].push(number);
+            }
+        }
+    }
+    (before, after)
+}
+
 /// Looks for an order of `steps`, which are sorted by invocation.
 pub(super) fn explain(steps: &[Step], state: State, steps_max: u64) -> Outcome {
+    let (before, after) = queues(steps);
     let mut search = Search {
         steps,
+        before,
+        after,
         dead: BTreeSet::new(),
         left: steps_max,
         best: (0, Taken::default(), state.clone()),
@@ -160,8 +198,17 @@ impl Search<'_> {
             }
             out.push(number);
         }
-        out.retain(|number| self.steps[*number].invoked <= earliest_end);
+        out.retain(|number| {
+            self.steps[*number].invoked <= earliest_end && self.is_its_turn(taken, *number)
+        });
         out
+    }
+
+    /// No queue forbids it: nothing that must come before is left, nothing that comes after is taken.
+    fn is_its_turn(&self, taken: &Taken, number: usize) -> bool {
+        let waits = |older: &usize| self.steps[*older].must && !taken.has(*older);
+        !self.before[number].iter().any(waits)
+            && !self.after[number].iter().any(|newer| taken.has(*newer))
     }
 
     /// Takes all steps that only look and fit now: taking them at once can hinder nothing, unless the time
@@ -193,6 +240,10 @@ impl Search<'_> {
     /// Taking `number` means that a step which perhaps took place can do so no more.
     fn ends_the_time_of_another(&self, taken: &Taken, number: usize) -> bool {
         let invoked = self.steps[number].invoked;
+        let of_queue = |other: &usize| !self.steps[*other].must && !taken.has(*other);
+        if self.before[number].iter().any(of_queue) {
+            return true;
+        }
         (taken.from..number).any(|other| {
             let step = &self.steps[other];
             !step.must && step.ended < invoked && !taken.has(other)
@@ -254,8 +305,12 @@ impl Step {
             at => at.to_string(),
         };
         let sure = if self.must { "" } else { " (perhaps)" };
+        let queue = self
+            .queue
+            .map(|queue| format!(" {queue:?}"))
+            .unwrap_or_default();
         format!(
-            "client {} [{}, {end}]{what}{sure}",
+            "client {} [{}, {end}]{queue}{what}{sure}",
             self.client, self.invoked
         )
     }

@@ -50,6 +50,56 @@ fn is_wrong(history: &History) -> bool {
     }
 }
 
+/// Two writes that overlap, and a read of what the first one left; each with its place in the queue.
+fn queue(first: Queue, second: Queue, answer: Answer) -> History {
+    let mut history = History::default();
+    let one = history.begin(1, write(1));
+    history.queued(one, first);
+    let two = history.begin(1, write(2));
+    history.queued(two, second);
+    history.end(two, Answer::Done);
+    history.end(one, answer);
+    let id = history.begin(2, read());
+    history.end(id, saw(1));
+    history
+}
+
+#[test]
+fn an_ordered_write_that_does_not_keep_its_place_is_found() {
+    let simple = queue(Queue::Simple, Queue::Simple, Answer::Done);
+    assert!(!is_wrong(&simple));
+    for (first, second) in [
+        (Queue::Simple, Queue::Ordered),
+        (Queue::Ordered, Queue::Simple),
+        (Queue::Ordered, Queue::Ordered),
+        (Queue::Head, Queue::Ordered),
+    ] {
+        for answer in [Answer::Done, Answer::Unknown] {
+            assert!(
+                is_wrong(&queue(first, second, answer)),
+                "{first:?} {second:?}"
+            );
+        }
+    }
+    // The head of the queue may pass.
+    let head = queue(Queue::Ordered, Queue::Head, Answer::Done);
+    assert!(!is_wrong(&head));
+}
+
+#[test]
+fn what_never_took_place_holds_up_no_queue() {
+    let mut history = History::default();
+    let one = history.begin(1, write(1));
+    history.queued(one, Queue::Simple);
+    let two = history.begin(1, write(2));
+    history.queued(two, Queue::Ordered);
+    history.end(two, Answer::Done);
+    history.end(one, Answer::Unknown);
+    let id = history.begin(2, read());
+    history.end(id, saw(2));
+    assert!(!is_wrong(&history));
+}
+
 #[test]
 fn a_stale_read_is_found() {
     let mut history = History::default();

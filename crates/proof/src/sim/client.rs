@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 use units::{BlockCount, Lba, LbaRange};
-use volume::{Done, Durability, Io, IoError, Op, Origin, Provision, Support, Zeroing};
+use volume::{Done, Durability, Io, IoError, Lane, Op, Origin, Provision, Support, Zeroing};
 
 /// Blocks of one command at most.
 const LEN_MAX: u64 = 6;
@@ -253,15 +253,25 @@ pub async fn audit(
     opened: Opened,
     oracle: Rc<Oracle>,
 ) -> Result<BTreeMap<u64, Value>, String> {
-    let mut all = BTreeMap::new();
     let blocks = opened.shape.block_count.0;
+    audit_blocks(core, opened.lane, blocks, oracle).await
+}
+
+/// Reads so many blocks from the disk's start; answers what every one holds, or why not.
+pub(super) async fn audit_blocks(
+    core: CoreHandle,
+    lane: Rc<dyn Lane>,
+    blocks: u64,
+    oracle: Rc<Oracle>,
+) -> Result<BTreeMap<u64, Value>, String> {
+    let mut all = BTreeMap::new();
     let mut at = 0;
     while at < blocks {
         let len = LEN_MAX.min(blocks - at);
         let range = LbaRange::new(Lba(at), BlockCount(len)).expect("inside a small disk");
         let ticket = oracle.read(u32::MAX, range);
         let read = Io::new(Op::Read { range, into: None }, Origin::default());
-        let answer = within(&core, Duration::from_secs(60), opened.lane.submit(read)).await;
+        let answer = within(&core, Duration::from_secs(60), lane.submit(read)).await;
         let Some(Ok(Done::Data(bytes))) = answer else {
             return Err(format!("{range:?} answered {answer:?}"));
         };

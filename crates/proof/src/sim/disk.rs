@@ -13,10 +13,18 @@ use std::sync::Arc;
 use units::{BlockSize, ByteCount};
 use volume::{Fences, Volume};
 
+/// The name of the only disk.
+const ONLY: &str = "lun";
+
 /// The file of a pool.
-const FILE: &str = "/pool/lun";
+pub(super) fn file(name: &str) -> PathBuf {
+    PathBuf::from(format!("/pool/{name}"))
+}
+
 /// The block device.
-const DEVICE: &str = "/dev/sim";
+fn device(name: &str) -> PathBuf {
+    PathBuf::from(format!("/dev/{name}"))
+}
 
 /// The scene.
 #[derive(Default)]
@@ -24,17 +32,18 @@ pub struct Disk {
     volume: Rc<RefCell<Option<Arc<dyn Volume>>>>,
 }
 
-/// The volume that a setup stands for; made where it is not there yet. Its file and device survive the node.
+/// The volume called `name` that a setup stands for; made where it is not there yet. Its file and device survive the node.
 pub(super) async fn volume(
     core: &CoreHandle,
+    name: &str,
     setup: Setup,
     fences: Fences,
 ) -> Result<Arc<dyn Volume>, String> {
     let leaf: Arc<dyn Volume> = if uses_device(setup) {
-        let opened = open_block(core, Path::new(DEVICE), setup.block_size, fences).await;
+        let opened = open_block(core, &device(name), setup.block_size, fences).await;
         opened.map_err(|error| error.to_string())?
     } else {
-        pool_file(core, setup, fences).await?
+        pool_file(core, name, setup, fences).await?
     };
     let leaf = over(StableWrite, over(Emulate, leaf));
     Ok(over(Checked, leaf))
@@ -46,19 +55,20 @@ pub(super) fn uses_device(setup: Setup) -> bool {
 }
 
 /// Adds the block device of a setup to a new node.
-pub(super) fn add_device(node: &Node, setup: Setup) {
+pub(super) fn add_device(node: &Node, name: &str, setup: Setup) {
     let bytes = setup.block_size.bytes();
-    let device = BlockDevice {
+    let facts = BlockDevice {
         bytes: setup.blocks * u64::from(bytes),
         logical_block_bytes: bytes,
         physical_block_bytes: bytes,
         discard_granularity: if setup.salt & 4 == 0 { bytes } else { 0 },
     };
-    node.disk().add_block_device(Path::new(DEVICE), device);
+    node.disk().add_block_device(&device(name), facts);
 }
 
 async fn pool_file(
     core: &CoreHandle,
+    name: &str,
     setup: Setup,
     fences: Fences,
 ) -> Result<Arc<dyn Volume>, String> {
@@ -72,14 +82,14 @@ async fn pool_file(
     let synced = files.sync_dir(Path::new("/")).await;
     synced.map_err(|error| error.to_string())?;
     let size = ByteCount(setup.blocks * u64::from(setup.block_size.bytes()));
-    match create_file(core, Path::new(FILE), size, provisioning).await {
+    match create_file(core, &file(name), size, provisioning).await {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
             return Err(error.to_string());
         }
         Ok(()) | Err(_) => {}
     }
     let spec = FileSpec {
-        path: PathBuf::from(FILE),
+        path: file(name),
         block_size: setup.block_size,
         physical_block_exponent: 0,
         provisioning,
@@ -106,13 +116,13 @@ impl Scene for Disk {
     }
 
     fn prepare(&self, world: &World, setup: Setup) {
-        add_device(&self.victim(world), setup);
+        add_device(&self.victim(world), ONLY, setup);
     }
 
     fn start(&self, victim: &Node, setup: Setup) -> LocalFuture<Result<(), String>> {
         let (core, slot) = (victim.core(0), Rc::clone(&self.volume));
         Box::pin(async move {
-            let volume = volume(&core, setup, Fences::new(1)).await?;
+            let volume = volume(&core, ONLY, setup, Fences::new(1)).await?;
             *slot.borrow_mut() = Some(volume);
             Ok(())
         })

@@ -5,19 +5,32 @@
 //! chooses, and everything is read and judged before the next life starts. At the end the faults stop,
 //! and everything must be there and answer.
 //!
+//! Some scenes are stories ([`Story`]): they have several hosts at depth, several units or the whole node, and
+//! oracles of their own besides: [`order`], [`reservations`], [`copy`], [`node`].
+//!
 //! **Oracles.** [`crate::model_disk`] for what may be read, now and after a power cut;
 //! [`crate::history`] for commands that overlap; stamps for torn blocks; the world for deadlocks.
 
 mod client;
+pub mod copy;
 pub mod disk;
 pub mod initiator;
+mod lab;
+pub mod node;
 mod oracle;
+pub mod order;
 pub mod raw;
+mod reservation_model;
+pub mod reservations;
 mod run;
 mod scene;
+mod stack;
+mod story;
 pub mod target;
+mod worker;
 
 pub use client::{Client, audit, within};
 pub use oracle::{Counts, End, Oracle, Ticket};
 pub use run::{FILE_FAULTS, Failure, NET_FAULTS, Report, run};
 pub use scene::{Opened, Scene, Setup};
+pub use story::{Marks, Stage, Story, tell};

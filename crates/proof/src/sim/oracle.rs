@@ -1,6 +1,6 @@
 //! Both judges behind one door: every command goes in when it starts and when it ends.
 
-use crate::history::{Answer, Call, CallId, History, Verdict};
+use crate::history::{Answer, Call, CallId, History, Queue, Verdict};
 use crate::model_disk::{Ending, ModelDisk, Started, Writing};
 use crate::stamp::{Stamp, Value};
 use std::cell::RefCell;
@@ -121,6 +121,17 @@ impl Oracle {
         }
     }
 
+    /// Something that belongs into the log.
+    pub fn note(&self, line: impl FnOnce() -> String) {
+        self.state.borrow_mut().say(line);
+    }
+
+    /// The disk's logical block.
+    #[must_use]
+    pub fn block_size(&self) -> BlockSize {
+        self.block_size
+    }
+
     /// New values for a range, never used before.
     pub fn fresh(&self, writer: u32, range: LbaRange) -> Vec<Value> {
         let mut state = self.state.borrow_mut();
@@ -164,6 +175,14 @@ impl Oracle {
             kind: kind(&mut state.model),
             range,
             sync: None,
+        }
+    }
+
+    /// The command that just started has this place in its client's queue.
+    pub fn queued(&self, ticket: &Ticket, queue: Queue) {
+        let state = &mut *self.state.borrow_mut();
+        if let (Some(history), Some(call)) = (&mut state.history, ticket.call) {
+            history.queued(call, queue);
         }
     }
 
@@ -231,6 +250,14 @@ impl Oracle {
     /// A flush starts.
     pub fn flush(&self) -> Ticket {
         self.begin(0, None, |model| Kind::Flush(model.flush()))
+    }
+
+    /// What started as a flush was no host's and went well: it makes nothing stable for hosts.
+    pub fn did_not_fail(&self, ticket: &Ticket) {
+        let state = &mut *self.state.borrow_mut();
+        if let Kind::Flush(started) = &ticket.kind {
+            state.end_sync(started, &End::Done(None), false);
+        }
     }
 
     /// A command ended. Answers what a read saw.

@@ -3,6 +3,7 @@
 use super::client::{Client, audit};
 use super::oracle::{Counts, Oracle};
 use super::scene::{Scene, Setup};
+use super::story::Marks;
 use env::sim::{Fault, FaultPlan, Hits, Rng, World, WorldConfig};
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -18,6 +19,8 @@ pub struct Report {
     pub hits: Hits,
     /// Commands that were judged.
     pub counts: Counts,
+    /// Events of a story.
+    pub marks: Marks,
     /// The hash of all its events.
     pub hash: u64,
     /// Steps that it took.
@@ -65,14 +68,23 @@ struct Run<'a> {
 /// # Errors
 /// What it found.
 pub fn run(scene: &dyn Scene, seed: u64, trace_lines: usize) -> Result<Report, Box<Failure>> {
-    // What panics in a task unwinds to here; the world is then left as it is.
-    let running = AssertUnwindSafe(|| run_to_the_end(scene, seed, trace_lines));
-    catch_unwind(running).unwrap_or_else(|panic| {
+    caught(scene.name(), seed, || {
+        run_to_the_end(scene, seed, trace_lines)
+    })
+}
+
+/// Makes a failure of a panic: what panics in a task unwinds to here; the world is then left as it is.
+pub(super) fn caught(
+    scene: &'static str,
+    seed: u64,
+    running: impl FnOnce() -> Result<Report, Box<Failure>>,
+) -> Result<Report, Box<Failure>> {
+    catch_unwind(AssertUnwindSafe(running)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
         Err(Box::new(Failure {
             seed,
-            scene: scene.name(),
+            scene,
             what: vec![format!("panic: {}", text.unwrap_or("without words"))],
             trace: String::new(),
         }))
@@ -114,6 +126,7 @@ fn run_to_the_end(
         return Ok(Report {
             hits: run.world.hits(),
             counts: run.oracle.counts(),
+            marks: Marks::default(),
             hash: run.world.hash(),
             steps: run.world.steps(),
         });

@@ -2,14 +2,14 @@
 
 use iscsi::initiator::Completion;
 use scsi::{AdditionalSense, Sense, SenseKey, Status};
-use units::{BlockSize, Buf, BufMut, ByteCount, Lba, LbaRange};
+use units::{BlockSize, Buf, ByteCount, Lba, LbaRange};
 use volume::{Done, Durability, IoError, IoResult, Op, Zeroing};
 
-/// A command with what it sends and where it receives.
+/// A command with what it sends and how many bytes it receives.
 pub(super) struct Built {
     pub(super) cdb: [u8; 16],
     pub(super) data_out: Buf,
-    pub(super) data_in: Option<BufMut>,
+    pub(super) data_in: usize,
 }
 
 /// What to do about a response.
@@ -44,7 +44,7 @@ fn nothing_in(cdb: [u8; 16], data_out: Buf) -> Built {
     Built {
         cdb,
         data_out,
-        data_in: None,
+        data_in: 0,
     }
 }
 
@@ -58,7 +58,7 @@ pub(super) fn build(op: &Op, block_size: BlockSize, unmaps: bool) -> Built {
             Built {
                 cdb: cdb_16(0x88, 0, *range),
                 data_out: Buf::empty(),
-                data_in: Some(BufMut::zeroed(bytes)),
+                data_in: bytes,
             }
         }
         // WRITE (16) (SBC-4 5.43)
@@ -108,22 +108,6 @@ pub(super) fn build(op: &Op, block_size: BlockSize, unmaps: bool) -> Built {
         }
         Op::Extents { .. } => panic!("a host of this simulator does not ask for extents"),
     }
-}
-
-/// A command as it is.
-pub(super) fn raw(cdb: [u8; 16], data_out: Buf, data_in_bytes: usize) -> Built {
-    Built {
-        cdb,
-        data_out,
-        data_in: (data_in_bytes > 0).then(|| BufMut::zeroed(data_in_bytes)),
-    }
-}
-
-/// The response is a unit attention: nothing was done.
-pub(super) fn attention(completion: &Completion) -> bool {
-    let sense = Sense::parse(&completion.sense.to_vec());
-    Status::from_code(completion.status) == Some(Status::CheckCondition)
-        && sense.is_some_and(|sense| sense.key == SenseKey::UnitAttention)
 }
 
 /// What a response means for `op`.

@@ -1,10 +1,10 @@
 //! The task that keeps a host's session alive.
 
-use super::command::{Verdict, attention, build, judge, raw};
-use super::{Complaints, HostConfig, Request};
+use super::session::{Job, Outcome, Request, Seen, Wire};
+use super::{Complaints, SessionConfig};
 use env::{CoreHandle, LocalFuture, Stream};
-use iscsi::initiator::{Command, Completion, Event, InitiatorConfig, InitiatorConnection};
-use iscsi::{Isid, Itt, LoginStatus, Lun, Want, bhs};
+use iscsi::initiator::{Command, Event, InitiatorConfig, InitiatorConnection};
+use iscsi::{Isid, Itt, LoginStatus, Lun, Want};
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::io::IoSlice;
@@ -12,8 +12,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
-use units::Now;
-use volume::IoError;
+use units::{BufMut, Now};
 
 /// How long a host waits for a command.
 const PATIENCE: Duration = Duration::from_secs(8);
@@ -22,24 +21,35 @@ const FUNCTION_TIME: Duration = Duration::from_secs(6);
 /// Task management functions (RFC 7143 11.5.1 "Function").
 const ABORT_TASK: u8 = 1;
 const LOGICAL_UNIT_RESET: u8 = 5;
+const TARGET_WARM_RESET: u8 = 6;
 
 pub(super) struct Driver {
     core: CoreHandle,
-    config: HostConfig,
+    config: SessionConfig,
     incoming: mpsc::UnboundedReceiver<Request>,
     complaints: Complaints,
     ready: Option<oneshot::Sender<()>>,
     /// Commands whose connection is gone; they end when the next session stands.
-    lost: Vec<Request>,
-    /// Nobody holds the lane any more.
+    lost: Vec<oneshot::Sender<Outcome>>,
+    seen: Rc<Seen>,
+    /// Nobody holds the session any more.
     orphan: bool,
 }
 
 struct Pending {
-    request: Request,
+    reply: oneshot::Sender<Outcome>,
+    lun: Lun,
     since: Now,
     /// The task management function that gives it up.
     function: Option<(Itt, Now)>,
+}
+
+/// A task management function on its way.
+struct Function {
+    reply: oneshot::Sender<Outcome>,
+    function: u8,
+    lun: Lun,
+    since: Now,
 }
 
 /// One connection.
@@ -47,6 +57,8 @@ struct Link {
     stream: Rc<dyn Stream>,
     machine: InitiatorConnection,
     pending: BTreeMap<Itt, Pending>,
+    /// Task management functions that somebody asked for.
+    functions: BTreeMap<Itt, Function>,
     logged_in: bool,
     /// When something was last received.
     heard: Now,
@@ -58,9 +70,10 @@ struct Link {
 impl Driver {
     pub(super) fn new(
         core: CoreHandle,
-        config: HostConfig,
+        config: SessionConfig,
         incoming: mpsc::UnboundedReceiver<Request>,
         complaints: Complaints,
+        seen: Rc<Seen>,
         ready: oneshot::Sender<()>,
     ) -> Self {
         Self {
@@ -68,6 +81,7 @@ impl Driver {
             config,
             incoming,
             complaints,
+            seen,
             ready: Some(ready),
             lost: Vec::new(),
             orphan: false,
@@ -82,7 +96,9 @@ impl Driver {
                 let mut link = self.link(stream);
                 poll_fn(|cx| self.poll(&mut link, cx)).await;
                 let pending = std::mem::take(&mut link.pending);
-                self.lost.extend(pending.into_values().map(|it| it.request));
+                self.lost.extend(pending.into_values().map(|it| it.reply));
+                let functions = std::mem::take(&mut link.functions);
+                self.lost.extend(functions.into_values().map(|it| it.reply));
                 if !self.config.reconnects && self.ready.is_none() {
                     break;
                 }
@@ -113,6 +129,7 @@ impl Driver {
             stream,
             machine: InitiatorConnection::new(self.core.now(), &config),
             pending: BTreeMap::new(),
+            functions: BTreeMap::new(),
             logged_in: false,
             heard: Now::ZERO,
             partial: Vec::new(),
@@ -124,7 +141,7 @@ impl Driver {
     fn refuse_queued(&mut self) {
         loop {
             match self.incoming.try_recv() {
-                Ok(request) => self.lost.push(request),
+                Ok(request) => self.lost.push(request.reply),
                 Err(mpsc::error::TryRecvError::Empty) => return,
                 Err(mpsc::error::TryRecvError::Disconnected) => {
                     self.orphan = true;
@@ -155,7 +172,7 @@ impl Driver {
                 Poll::Ready(Err(())) => return Poll::Ready(()),
                 Poll::Pending => false,
             };
-            if self.orphan && link.pending.is_empty() {
+            if self.orphan && link.pending.is_empty() && link.functions.is_empty() {
                 return Poll::Ready(());
             }
             if !moved && link.arm(&self.core, cx).is_pending() {
@@ -171,7 +188,7 @@ impl Driver {
             match self.incoming.poll_recv(cx) {
                 Poll::Ready(Some(request)) => {
                     moved = true;
-                    self.send_command(link, request);
+                    self.send_request(link, request);
                 }
                 Poll::Ready(None) => self.orphan = true,
                 Poll::Pending => break,
@@ -180,38 +197,44 @@ impl Driver {
         moved
     }
 
-    fn send_command(&self, link: &mut Link, request: Request) {
-        let (built, is_flush) = match &request {
-            Request::Op { op, .. } => (
-                build(op, self.config.block_size, self.config.unmaps),
-                matches!(op, volume::Op::Flush),
-            ),
-            Request::Raw {
-                cdb,
-                data_out,
-                data_in_bytes,
-                ..
-            } => (raw(*cdb, data_out.clone(), *data_in_bytes), false),
-        };
-        let attribute = if is_flush && self.config.salt & 16 == 0 {
-            bhs::Attribute::Ordered
-        } else {
-            bhs::Attribute::Simple
-        };
-        let command = Command {
-            lun: Lun::default(),
-            cdb: built.cdb,
-            attribute,
-            immediate: false,
-        };
-        let itt = link.machine.submit(command, built.data_out, built.data_in);
-        let since = self.core.now();
-        let pending = Pending {
-            request,
-            since,
-            function: None,
-        };
-        link.pending.insert(itt, pending);
+    fn send_request(&self, link: &mut Link, request: Request) {
+        let (since, reply) = (self.core.now(), request.reply);
+        match request.job {
+            Job::Command(wire) => {
+                let Wire {
+                    lun,
+                    cdb,
+                    attribute,
+                    data_out,
+                    data_in,
+                } = wire;
+                let command = Command {
+                    lun,
+                    cdb,
+                    attribute,
+                    immediate: false,
+                };
+                let room = (data_in > 0).then(|| BufMut::zeroed(data_in));
+                let itt = link.machine.submit(command, data_out, room);
+                let pending = Pending {
+                    reply,
+                    lun,
+                    since,
+                    function: None,
+                };
+                link.pending.insert(itt, pending);
+            }
+            Job::Function { function, lun } => {
+                let itt = link.machine.task_management(function, lun, None);
+                let asked = Function {
+                    reply,
+                    function,
+                    lun,
+                    since,
+                };
+                link.functions.insert(itt, asked);
+            }
+        }
     }
 
     /// Something happened; `true` where the connection is over.
@@ -219,18 +242,19 @@ impl Driver {
         match event {
             Event::LoggedIn { .. } => {
                 link.logged_in = true;
-                for request in self.lost.drain(..) {
-                    request.fail(IoError::Unavailable);
+                self.seen.logged_in();
+                for reply in self.lost.drain(..) {
+                    drop(reply.send(Outcome::Lost));
                 }
                 if let Some(ready) = self.ready.take() {
                     let _ = ready.send(());
                 }
             }
             Event::Response { itt, completion } => {
-                let Some(pending) = link.pending.remove(&itt) else {
-                    return false;
-                };
-                self.answered(link, pending.request, completion);
+                if let Some(pending) = link.pending.remove(&itt) {
+                    self.seen.completed(pending.lun, &completion);
+                    drop(pending.reply.send(Outcome::Ended(completion)));
+                }
             }
             Event::TaskManagement { itt, response } => self.function_answered(link, itt, response),
             Event::Rejected { reason, .. } => {
@@ -254,22 +278,6 @@ impl Driver {
         false
     }
 
-    /// The target answered: the command has ended, or is sent again.
-    fn answered(&self, link: &mut Link, request: Request, completion: Completion) {
-        match request {
-            Request::Raw { .. } if attention(&completion) => self.send_command(link, request),
-            Request::Raw { reply, .. } => drop(reply.send(completion)),
-            Request::Op { op, reply } => match judge(&op, &completion) {
-                Verdict::Ended(result) => drop(reply.send(result)),
-                Verdict::Again => self.send_command(link, Request::Op { op, reply }),
-                Verdict::Absurd(what) => {
-                    self.complain(&what);
-                    drop(reply.send(Err(IoError::Aborted)));
-                }
-            },
-        }
-    }
-
     fn complain(&self, what: &str) {
         let what = format!("{}: {what}", self.config.name);
         self.complaints.borrow_mut().push(what);
@@ -291,7 +299,7 @@ impl Driver {
                     let referenced = (function == ABORT_TASK).then_some(*itt);
                     let number = link
                         .machine
-                        .task_management(function, Lun::default(), referenced);
+                        .task_management(function, pending.lun, referenced);
                     pending.function = Some((number, now));
                 }
                 // A connection on which nothing came since may be one that a power cut left silent.
@@ -316,23 +324,41 @@ impl Driver {
         if response > 1 {
             self.complain(&format!("task management answered {response}"));
         }
+        if let Some(asked) = link.functions.remove(&function) {
+            let took = self.core.now().since(asked.since);
+            if self.config.strict && took > FUNCTION_TIME {
+                let number = asked.function;
+                self.complain(&format!("function {number} answered after {took:?}"));
+            }
+            let whole_target = asked.function >= TARGET_WARM_RESET;
+            Self::give_up(link, |_, it| {
+                (whole_target || it.lun == asked.lun) && it.since < asked.since
+            });
+            drop(asked.reply.send(Outcome::Function(response)));
+            return;
+        }
         let reset = self.config.salt & 32 != 0;
         let sent = link.pending.values().find_map(|pending| {
             let (number, since) = pending.function?;
-            (number == function).then_some(since)
+            (number == function).then_some((since, pending.lun))
         });
-        let Some(sent) = sent else { return };
+        let Some((sent, lun)) = sent else { return };
+        Self::give_up(link, |_, it| match it.function {
+            Some((number, _)) if number == function => true,
+            None | Some(_) => reset && it.lun == lun && it.since < sent,
+        });
+    }
+
+    /// These commands have ended without an answer.
+    fn give_up(link: &mut Link, which: impl Fn(&Itt, &Pending) -> bool) {
         let given_up: Vec<Itt> = (link.pending.iter())
-            .filter(|(_, it)| match it.function {
-                Some((number, _)) if number == function => true,
-                None | Some(_) => reset && it.since < sent,
-            })
+            .filter(|(itt, it)| which(itt, it))
             .map(|(itt, _)| *itt)
             .collect();
         for itt in given_up {
             link.machine.forget(itt);
             if let Some(pending) = link.pending.remove(&itt) {
-                pending.request.fail(IoError::Aborted);
+                drop(pending.reply.send(Outcome::Aborted));
             }
         }
     }

@@ -7,18 +7,40 @@
 
 mod command;
 mod driver;
+mod session;
 
-use driver::Driver;
+use command::{Verdict, build, judge};
 use env::{Answer, CoreHandle};
+use iscsi::Lun;
+use iscsi::bhs::Attribute;
 use iscsi::initiator::Completion;
 use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use tokio::sync::{mpsc, oneshot};
 use units::{BlockSize, Buf};
 use volume::{Io, IoError, IoFuture, IoResult, Lane, Op};
 
+pub use session::{Job, Outcome, Seen, Session, Wire};
+
 /// Where and as whom to log in.
+#[derive(Clone, Debug)]
+pub struct SessionConfig {
+    /// The portal.
+    pub portal: SocketAddr,
+    /// The target's name.
+    pub target: String,
+    /// Our name.
+    pub name: String,
+    /// Nothing on the network is ever lost for good: a task management function must be answered.
+    pub strict: bool,
+    /// A session that is lost is made again; otherwise it is the host's end, and every command of it, sent
+    /// or not, is lost.
+    pub reconnects: bool,
+    /// Varies what is offered in the login, and how the session reacts to silence.
+    pub salt: u64,
+}
+
+/// Where and as whom to log in, for a host of LUN 0 only.
 #[derive(Clone, Debug)]
 pub struct HostConfig {
     /// The portal.
@@ -31,60 +53,44 @@ pub struct HostConfig {
     pub block_size: BlockSize,
     /// The unit says that it can unmap.
     pub unmaps: bool,
-    /// Nothing on the network is ever lost for good: a task management function must be answered.
+    /// As [`SessionConfig::strict`].
     pub strict: bool,
-    /// A session that is lost is made again; otherwise it is the host's end, and every command of it, sent
-    /// or not, ends as `Unavailable`.
+    /// As [`SessionConfig::reconnects`].
     pub reconnects: bool,
-    /// Varies what is offered in the login, and how the host reacts.
+    /// As [`SessionConfig::salt`].
     pub salt: u64,
 }
 
 /// What hosts found that no host should see.
 pub type Complaints = Rc<RefCell<Vec<String>>>;
 
-enum Request {
-    /// An operation of the waist.
-    Op {
-        op: Op,
-        reply: oneshot::Sender<IoResult>,
-    },
-    /// A command as it is.
-    Raw {
-        cdb: [u8; 16],
-        data_out: Buf,
-        data_in_bytes: usize,
-        reply: oneshot::Sender<Completion>,
-    },
-}
-
-impl Request {
-    /// Ends it without an answer of the target.
-    fn fail(self, error: IoError) {
-        match self {
-            // Nobody may wait any more.
-            Self::Op { reply, .. } => drop(reply.send(Err(error))),
-            // Whoever waits sees that no answer comes.
-            Self::Raw { reply, .. } => drop(reply),
-        }
-    }
-}
-
-/// A host's path to LUN 0. Dropping it ends the session.
+/// A host's path to one unit.
+#[derive(Clone)]
 pub struct Host {
-    requests: mpsc::UnboundedSender<Request>,
+    session: Session,
+    name: String,
+    complaints: Complaints,
+    /// The unit.
+    lun: Lun,
+    block_size: BlockSize,
+    unmaps: bool,
+    flushes_ordered: bool,
 }
 
 impl Host {
-    /// A host that keeps a session alive; ready once it is logged in.
+    /// A host of LUN 0 with a session of its own; ready once it is logged in.
     pub async fn start(core: &CoreHandle, config: HostConfig, complaints: Complaints) -> Self {
-        let (requests, incoming) = mpsc::unbounded_channel();
-        let (ready, logged_in) = oneshot::channel();
-        let driver = Driver::new(Rc::clone(core), config, incoming, complaints, ready);
-        core.spawn(Box::pin(driver.run()));
-        // The driver ends only after its owner; then nobody waits here.
-        drop(logged_in.await);
-        Self { requests }
+        let facts = (config.block_size, config.unmaps);
+        let config = SessionConfig {
+            portal: config.portal,
+            target: config.target,
+            name: config.name,
+            strict: config.strict,
+            reconnects: config.reconnects,
+            salt: config.salt,
+        };
+        let session = Session::start(core, config.clone(), Rc::clone(&complaints)).await;
+        Self::new(session, &config, Lun::default(), facts, complaints)
     }
 
     /// Sends a command as it is, and again after each unit attention. `None` where its session was lost.
@@ -92,27 +98,102 @@ impl Host {
         &self,
         cdb: [u8; 16],
         data_out: Buf,
-        data_in_bytes: usize,
+        data_in: usize,
     ) -> Option<Completion> {
-        let (reply, answer) = oneshot::channel();
-        let request = Request::Raw {
+        let wire = Wire {
+            lun: self.lun,
             cdb,
+            attribute: Attribute::Simple,
             data_out,
-            data_in_bytes,
-            reply,
+            data_in,
         };
-        self.requests.send(request).ok()?;
-        answer.await.ok()
+        loop {
+            let outcome = self.session.send(Job::Command(wire.clone())).await;
+            match outcome {
+                Outcome::Ended(_) if outcome.is_attention() => {}
+                Outcome::Ended(completion) => return Some(completion),
+                Outcome::Aborted | Outcome::Lost | Outcome::Function(_) => return None,
+            }
+        }
+    }
+
+    /// A path on a session that stands.
+    #[must_use]
+    pub fn new(
+        session: Session,
+        config: &SessionConfig,
+        lun: Lun,
+        (block_size, unmaps): (BlockSize, bool),
+        complaints: Complaints,
+    ) -> Self {
+        Self {
+            session,
+            name: config.name.clone(),
+            complaints,
+            lun,
+            block_size,
+            unmaps,
+            flushes_ordered: config.salt & 16 == 0,
+        }
+    }
+
+    /// The session.
+    #[must_use]
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// A command for `op`, as it goes onto the wire.
+    #[must_use]
+    pub fn wire(&self, op: &Op, attribute: Attribute) -> Wire {
+        let built = build(op, self.block_size, self.unmaps);
+        Wire {
+            lun: self.lun,
+            cdb: built.cdb,
+            attribute,
+            data_out: built.data_out,
+            data_in: built.data_in,
+        }
+    }
+
+    /// What `outcome` means for `op`; `None` where a unit attention kept it from being done.
+    pub fn result(&self, op: &Op, outcome: &Outcome) -> Option<IoResult> {
+        let completion = match outcome {
+            Outcome::Ended(completion) => completion,
+            Outcome::Aborted => return Some(Err(IoError::Aborted)),
+            Outcome::Lost | Outcome::Function(_) => return Some(Err(IoError::Unavailable)),
+        };
+        match judge(op, completion) {
+            Verdict::Ended(result) => Some(result),
+            Verdict::Again => None,
+            Verdict::Absurd(what) => {
+                let what = format!("{}: {what}", self.name);
+                self.complaints.borrow_mut().push(what);
+                Some(Err(IoError::Aborted))
+            }
+        }
     }
 }
 
 impl Lane for Host {
     fn submit(&self, io: Io) -> IoFuture {
         let (op, _) = io.into_parts();
-        let (reply, answer) = oneshot::channel();
-        if self.requests.send(Request::Op { op, reply }).is_err() {
-            return Answer::ready(Err(IoError::Unavailable));
-        }
-        Answer::wait(async move { answer.await.unwrap_or(Err(IoError::Unavailable)) })
+        let attribute = if matches!(op, Op::Flush) && self.flushes_ordered {
+            Attribute::Ordered
+        } else {
+            Attribute::Simple
+        };
+        let wire = self.wire(&op, attribute);
+        let sent = self.session.send(Job::Command(wire.clone()));
+        let host = self.clone();
+        Answer::wait(async move {
+            let mut outcome = sent.await;
+            loop {
+                if let Some(result) = host.result(&op, &outcome) {
+                    return result;
+                }
+                outcome = host.session.send(Job::Command(wire.clone())).await;
+            }
+        })
     }
 }

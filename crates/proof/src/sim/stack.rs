@@ -1,0 +1,125 @@
+//! The iSCSI front over logical units over volumes, as a scene sets them up by hand.
+
+use super::disk::volume;
+use super::initiator::SessionConfig;
+use super::scene::Setup;
+use env::{CoreHandle, CoreId};
+use logical_unit::{DirectoryStore, Identity, LogicalUnit, UnitConfig, UnitId};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use target::{Export, ExportedTarget, Grant, Listen, PortalGroup, Server, Settings};
+use volume::{Shape, Volume};
+
+const NAME: &str = "iqn.2026-11.io.causeway:sim";
+/// Where the portal listens.
+pub(super) const PORT: u16 = 3260;
+
+/// A unit in service.
+pub(super) struct UnitRuns {
+    _unit: Arc<LogicalUnit>,
+    pub(super) volume: Arc<dyn Volume>,
+    pub(super) shape: Shape,
+    pub(super) naa: [u8; 16],
+}
+
+/// What runs on the node. The place of a unit is its LUN.
+pub(super) struct Running {
+    pub(super) units: Vec<UnitRuns>,
+    _server: Server,
+}
+
+fn identity(name: &str, setup: Setup) -> Identity {
+    let mut naa = [0x60; 16];
+    naa[8..].copy_from_slice(&setup.salt.to_be_bytes());
+    Identity {
+        name: name.to_owned(),
+        serial: format!("{:016x}", setup.salt),
+        naa,
+        store_key: name.to_owned(),
+        block_size: setup.block_size,
+        physical_block_exponent: 0,
+        thin: true,
+    }
+}
+
+/// Every host sees every unit.
+fn export(units: u16, listen: SocketAddr) -> Export {
+    let host = Arc::new(target::Host {
+        name: "all".to_owned(),
+        initiators: vec!["*".to_owned()],
+        chap: None,
+    });
+    let grant = |lun: u16| Grant {
+        host: Arc::clone(&host),
+        lun,
+        unit: UnitId(u64::from(lun) + 1),
+        read_only: false,
+    };
+    let exported = ExportedTarget {
+        name: NAME.to_owned(),
+        alias: None,
+        portal_group_tag: 1,
+        relative_port: 1,
+        grants: (0..units).map(grant).collect(),
+        redirect: None,
+        maintenance: false,
+    };
+    Export {
+        generation: 1,
+        targets: vec![Arc::new(exported)],
+        portal_groups: vec![PortalGroup {
+            name: "default".to_owned(),
+            tag: 1,
+            listens: vec![Listen::Address(listen)],
+        }],
+        settings: Settings::default(),
+    }
+}
+
+/// Brings up units and the front.
+pub(super) async fn start(
+    core: &CoreHandle,
+    units: &[(&str, Setup)],
+    listen: SocketAddr,
+) -> Result<Running, String> {
+    let mut up = Vec::new();
+    for (number, (name, setup)) in (1..).zip(units) {
+        let fences = LogicalUnit::fences_for();
+        let volume = volume(core, name, *setup, fences.clone()).await?;
+        let identity = identity(name, *setup);
+        let naa = identity.naa;
+        let unit = LogicalUnit::new(UnitConfig {
+            id: UnitId(number),
+            home: CoreId(u16::from(setup.salt & 64 != 0)),
+            identity,
+            fences,
+            store: Arc::new(DirectoryStore::new(PathBuf::from("/state"))),
+        });
+        let started = unit.start(core, Ok(Arc::clone(&volume))).await;
+        started.map_err(|error| error.to_string())?;
+        up.push(UnitRuns {
+            _unit: unit,
+            shape: volume.shape(),
+            volume,
+            naa,
+        });
+    }
+    let count = u16::try_from(up.len()).expect("a scene has few units");
+    Ok(Running {
+        units: up,
+        _server: Server::start(core, export(count, listen)),
+    })
+}
+
+/// How host number `host` logs in.
+pub(super) fn session(portal: SocketAddr, host: u32, setup: Setup) -> SessionConfig {
+    SessionConfig {
+        portal,
+        target: NAME.to_owned(),
+        name: format!("iqn.2026-11.io.causeway.sim:host{host}"),
+        strict: setup.strict,
+        reconnects: true,
+        salt: setup.salt.rotate_right(host % 64) ^ u64::from(host),
+    }
+}
