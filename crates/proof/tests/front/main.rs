@@ -7,6 +7,7 @@ mod exports;
 mod flow;
 mod host;
 mod hung;
+mod initiator_crate;
 mod logins;
 mod portals;
 mod raw;

@@ -1,0 +1,219 @@
+//! One session on one connection, driven by its owner's own loop: the way for many commands in flight.
+//!
+//! ```text
+//!   loop { poll_event -> what ended -> submit, submit, ... }
+//!             |
+//!             '- only when no event is left: send everything that waits at once, then receive in bulk
+//! ```
+
+use crate::lost::Lost;
+use crate::receive::Receive;
+use env::{CoreHandle, LocalFuture, Stream};
+use iscsi::initiator::{Command, Event, InitiatorConfig, InitiatorConnection};
+use iscsi::{Itt, Lun, Parameters, Want};
+use smallvec::SmallVec;
+use std::io::IoSlice;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use units::{Buf, BufMut, Now};
+
+/// Pieces of one vectored send (IOV_MAX).
+const PIECES_MAX: usize = 1024;
+
+/// Pieces of a send for which no memory is asked.
+const PIECES_USUAL: usize = 64;
+
+/// Receives of one turn, before others on this core get theirs.
+const RECEIVES_MAX: u32 = 64;
+
+/// A connection of an initiator. Dropping it closes the socket without a logout.
+pub struct Connection {
+    core: CoreHandle,
+    stream: Rc<dyn Stream>,
+    machine: InitiatorConnection,
+    receive: Receive,
+    timer: Option<(Now, LocalFuture<()>)>,
+    lost: Option<Lost>,
+    received_at: Now,
+}
+
+impl Connection {
+    /// Begins a login on a connected socket: the first event is [`Event::LoggedIn`] or [`Event::LoginFailed`].
+    /// [`crate::connect`] does all of it.
+    #[must_use]
+    pub fn begin(core: &CoreHandle, stream: Rc<dyn Stream>, config: &InitiatorConfig) -> Self {
+        Self {
+            core: Rc::clone(core),
+            stream,
+            machine: InitiatorConnection::new(core.now(), config),
+            receive: Receive::new(core),
+            timer: None,
+            lost: None,
+            received_at: core.now(),
+        }
+    }
+
+    /// The values in force.
+    #[must_use]
+    pub fn parameters(&self) -> &Parameters {
+        self.machine.parameters()
+    }
+
+    /// The socket.
+    #[must_use]
+    pub fn stream(&self) -> &Rc<dyn Stream> {
+        &self.stream
+    }
+
+    /// When something was last received: the time of the events that follow from it, without another look at the
+    /// clock.
+    #[must_use]
+    pub fn received_at(&self) -> Now {
+        self.received_at
+    }
+
+    /// Commands that have not ended.
+    #[must_use]
+    pub fn in_progress(&self) -> usize {
+        self.machine.in_progress()
+    }
+
+    /// Queues a command: `data_out` is what it writes, `into` where it reads to; one of them is empty. It
+    /// leaves with the next [`poll_event`](Self::poll_event), or when the target's command window opens.
+    ///
+    /// # Panics
+    /// Before [`Event::LoggedIn`].
+    pub fn submit(&mut self, command: Command, data_out: Buf, into: Option<BufMut>) -> Itt {
+        self.machine.submit(command, data_out, into)
+    }
+
+    /// Gives a command up: nothing is told of it any more.
+    pub fn forget(&mut self, itt: Itt) {
+        self.machine.forget(itt);
+    }
+
+    /// Queues a task management function (RFC 7143 11.5.1 "Function").
+    pub fn task_management(&mut self, function: u8, lun: Lun, referenced: Option<Itt>) -> Itt {
+        self.machine.task_management(function, lun, referenced)
+    }
+
+    /// Queues SendTargets: `All`, or a name.
+    pub fn send_targets(&mut self, value: &str) -> Itt {
+        self.machine.send_targets(value)
+    }
+
+    /// Queues a logout.
+    pub fn logout(&mut self) {
+        self.machine.logout();
+    }
+
+    /// The next event. Sends and receives where none is at hand.
+    ///
+    /// # Errors
+    /// Why the connection is over; from then on always.
+    pub fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, Lost>> {
+        let mut receives = 0;
+        loop {
+            match self.machine.poll_event() {
+                Some(Event::Closed(reason)) => {
+                    self.lost.get_or_insert(Lost::Protocol(reason));
+                }
+                Some(event) => return Poll::Ready(Ok(event)),
+                None => {}
+            }
+            if let Some(lost) = &self.lost {
+                return Poll::Ready(Err(lost.clone()));
+            }
+            self.send(cx);
+            if self.lost.is_some() {
+                continue;
+            }
+            if receives == RECEIVES_MAX {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            receives += 1;
+            let moved = self.receive(cx) | self.tick(cx);
+            if !moved {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Sends what waits, until the socket takes no more (it then wakes us).
+    fn send(&mut self, cx: &mut Context<'_>) {
+        while !self.machine.transmit().is_empty() {
+            let pieces = self.machine.transmit().pieces().take(PIECES_MAX);
+            let pieces: SmallVec<[IoSlice<'_>; PIECES_USUAL]> = pieces.map(IoSlice::new).collect();
+            match self.stream.poll_send(cx, &pieces) {
+                Poll::Pending => return,
+                Poll::Ready(Ok(bytes)) => {
+                    drop(pieces);
+                    self.machine.sent(bytes);
+                }
+                Poll::Ready(Err(error)) => {
+                    self.lost = Some(error.into());
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Receives once; false where nothing has come.
+    fn receive(&mut self, cx: &mut Context<'_>) -> bool {
+        let want = self.machine.want();
+        if want == Want::Nothing {
+            return false;
+        }
+        if Receive::is_direct(want) {
+            let received = self.stream.poll_recv(cx, self.machine.data_chunk());
+            return self.received(received, |connection, n| connection.machine.data_filled(n));
+        }
+        let scratch = Rc::clone(&self.receive.scratch);
+        let mut scratch = scratch.0.borrow_mut();
+        let received = self.stream.poll_recv(cx, &mut scratch);
+        self.received(received, |connection, n| {
+            let now = connection.received_at;
+            // A breach also is an event, the last one.
+            let _breach = connection
+                .receive
+                .hand_in(&mut connection.machine, now, &scratch[..n]);
+        })
+    }
+
+    fn received(
+        &mut self,
+        received: Poll<std::io::Result<usize>>,
+        hand_in: impl FnOnce(&mut Self, usize),
+    ) -> bool {
+        match received {
+            Poll::Pending => return false,
+            Poll::Ready(Ok(0)) => self.lost = Some(Lost::PeerClosed),
+            Poll::Ready(Ok(n)) => {
+                self.received_at = self.core.now();
+                hand_in(self, n);
+            }
+            Poll::Ready(Err(error)) => self.lost = Some(error.into()),
+        }
+        true
+    }
+
+    /// True where time has made something happen.
+    fn tick(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(at) = self.machine.next_tick() else {
+            self.timer = None;
+            return false;
+        };
+        // A deadline that has moved on is looked at again when the old one is reached.
+        if self.timer.as_ref().is_none_or(|(set, _)| *set > at) {
+            self.timer = Some((at, self.core.sleep_until(at)));
+        }
+        let rung = self.timer.as_mut();
+        let rung = rung.is_some_and(|(_, timer)| timer.as_mut().poll(cx).is_ready());
+        if rung {
+            self.timer = None;
+            self.machine.tick(self.core.now());
+        }
+        rung
+    }
+}

@@ -1,0 +1,117 @@
+//! From an address to a session, and what targets there are.
+
+use crate::connection::Connection;
+use crate::lost::Lost;
+use env::CoreHandle;
+use iscsi::LoginStatus;
+use iscsi::discovery::{self, TargetRecord};
+use iscsi::initiator::{Event, InitiatorConfig};
+use std::fmt;
+use std::future::poll_fn;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+/// Why there is no session.
+#[derive(Debug)]
+pub enum LoginError {
+    /// The portal cannot be reached.
+    Connect(io::Error),
+    /// The target refused, or did something that we refuse.
+    Refused {
+        /// The status that the target gave, if it came that far.
+        status: Option<LoginStatus>,
+        /// What went wrong.
+        reason: String,
+        /// Where a redirection leads (TargetAddress).
+        redirect: Option<String>,
+    },
+    /// The connection ended during the login.
+    Lost(Lost),
+}
+
+impl fmt::Display for LoginError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Connect(error) => write!(f, "the portal cannot be reached: {error}"),
+            Self::Refused { reason, .. } => write!(f, "no login: {reason}"),
+            Self::Lost(lost) => write!(f, "no login: {lost}"),
+        }
+    }
+}
+
+impl std::error::Error for LoginError {}
+
+/// Connects to a portal, from the local address `from` where one is given, and logs in. Where the configuration
+/// asks the target to prove itself, the challenge is drawn here.
+///
+/// # Errors
+/// Why there is no session.
+pub async fn connect(
+    core: &CoreHandle,
+    portal: SocketAddr,
+    from: Option<IpAddr>,
+    config: &InitiatorConfig,
+) -> Result<Connection, LoginError> {
+    let mut config = config.clone();
+    let proof = config.chap.as_mut().and_then(|chap| chap.target.as_mut());
+    if let Some(proof) = proof {
+        core.fill_random(&mut proof.challenge);
+        core.fill_random(std::slice::from_mut(&mut proof.identifier));
+    }
+    let stream = core.net().connect(portal, from).await;
+    let stream = stream.map_err(LoginError::Connect)?;
+    let mut connection = Connection::begin(core, stream, &config);
+    loop {
+        let event = poll_fn(|cx| connection.poll_event(cx)).await;
+        match event.map_err(LoginError::Lost)? {
+            Event::LoggedIn { .. } => return Ok(connection),
+            Event::LoginFailed {
+                status,
+                reason,
+                redirect,
+            } => {
+                return Err(LoginError::Refused {
+                    status,
+                    reason,
+                    redirect,
+                });
+            }
+            Event::Response { .. }
+            | Event::TaskManagement { .. }
+            | Event::Text { .. }
+            | Event::LoggedOut { .. }
+            | Event::Rejected { .. }
+            | Event::Async { .. }
+            | Event::Closed(_) => {}
+        }
+    }
+}
+
+/// Asks a portal in a discovery session of its own what targets there are; `config` names no target.
+///
+/// # Errors
+/// Why there is no answer.
+pub async fn discover(
+    core: &CoreHandle,
+    portal: SocketAddr,
+    config: &InitiatorConfig,
+) -> Result<Vec<TargetRecord>, LoginError> {
+    let mut connection = connect(core, portal, None, config).await?;
+    let asked = connection.send_targets("All");
+    let text = loop {
+        let event = poll_fn(|cx| connection.poll_event(cx)).await;
+        if let Event::Text { itt, text } = event.map_err(LoginError::Lost)?
+            && itt == asked
+        {
+            break text;
+        }
+    };
+    connection.logout();
+    // It ends by the logout's answer, or otherwise: what was asked for is here.
+    while poll_fn(|cx| connection.poll_event(cx)).await.is_ok() {}
+    discovery::decode(&text).map_err(|violation| LoginError::Refused {
+        status: None,
+        reason: format!("the answer to SendTargets cannot be read: {violation:?}"),
+        redirect: None,
+    })
+}

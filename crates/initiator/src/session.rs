@@ -1,0 +1,372 @@
+//! A session as a handle: commands are futures, and a task of the core drives the connection.
+//!
+//! **Contract.** Handles are cheap to clone. Dropping an [`Answer`] abandons the answer, never the command.
+//! When the last handle is dropped the session logs out, after what is in flight has ended.
+
+use crate::connection::Connection;
+use crate::lost::Lost;
+use crate::pending::Pending;
+use env::CoreHandle;
+use iscsi::initiator::{Command, Completion, Event};
+use iscsi::{Itt, Lun};
+use std::cell::RefCell;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use units::{Buf, BufMut};
+
+/// Task management functions that end several tasks (RFC 7143 11.5.1 "Function").
+const ABORT_TASK: u8 = 1;
+const TARGET_WARM_RESET: u8 = 6;
+const TARGET_COLD_RESET: u8 = 7;
+
+/// Asynchronous event "target requests logout" (RFC 7143 11.9.1 "AsyncEvent").
+const ASYNC_LOGOUT: u8 = 1;
+
+/// A session with a target.
+#[derive(Clone)]
+pub struct Session(Rc<Handle>);
+
+struct Handle(Rc<Shared>);
+
+struct Shared(RefCell<State>);
+
+struct State {
+    connection: Connection,
+    /// Commands and functions that have not ended.
+    pending: Pending<Waiting>,
+    slots: Vec<Slot>,
+    free: Vec<usize>,
+    /// The task that drives the connection.
+    driver: Option<Waker>,
+    lost: Option<Lost>,
+    waiting_for_end: Vec<Waker>,
+    orphan: bool,
+    logout_sent: bool,
+    logout_asked: bool,
+}
+
+/// What waits for an answer of the target.
+#[derive(Clone, Copy)]
+struct Waiting {
+    /// Where the answer goes.
+    slot: usize,
+    lun: Lun,
+    /// It is a task management function, which ends these tasks.
+    ends: Option<Ends>,
+}
+
+/// Which tasks a function ends when it is complete.
+#[derive(Clone, Copy)]
+enum Ends {
+    One(Option<Itt>),
+    OfUnit,
+    All,
+}
+
+enum Slot {
+    Free,
+    Waiting(Option<Waker>),
+    /// Nobody wants the answer.
+    Abandoned,
+    Ended(Result<Ended, Lost>),
+}
+
+enum Ended {
+    Command(Completion),
+    Function(u8),
+}
+
+impl Session {
+    /// Makes a session of a connection that has logged in.
+    #[must_use]
+    pub fn new(core: &CoreHandle, connection: Connection) -> Self {
+        let shared = Rc::new(Shared(RefCell::new(State {
+            connection,
+            pending: Pending::default(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            driver: None,
+            lost: None,
+            waiting_for_end: Vec::new(),
+            orphan: false,
+            logout_sent: false,
+            logout_asked: false,
+        })));
+        let driven = Rc::clone(&shared);
+        core.spawn(Box::pin(poll_fn(move |cx| driven.0.borrow_mut().drive(cx))));
+        Self(Rc::new(Handle(shared)))
+    }
+
+    fn state<T>(&self, with: impl FnOnce(&mut State) -> T) -> T {
+        with(&mut self.0.0.0.borrow_mut())
+    }
+
+    /// Sends a command: `data_out` is what it writes, `into` where it reads to; one of them is empty.
+    pub fn command(&self, command: Command, data_out: Buf, into: Option<BufMut>) -> Answer {
+        let lun = command.lun;
+        let (slot, itt) = self.state(|state| {
+            state.start(lun, None, |connection| {
+                connection.submit(command, data_out, into)
+            })
+        });
+        Answer {
+            shared: Rc::clone(&self.0.0),
+            slot,
+            itt,
+        }
+    }
+
+    /// Carries out a task management function (RFC 7143 11.5.1 "Function"); answers the response code
+    /// (11.6.1). The commands that a complete function has ended have [`Lost::Aborted`] for an answer.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub async fn task_management(
+        &self,
+        function: u8,
+        lun: Lun,
+        referenced: Option<Itt>,
+    ) -> Result<u8, Lost> {
+        let ends = match function {
+            ABORT_TASK => Ends::One(referenced),
+            TARGET_WARM_RESET | TARGET_COLD_RESET => Ends::All,
+            _ => Ends::OfUnit,
+        };
+        let (slot, itt) = self.state(|state| {
+            state.start(lun, Some(ends), |connection| {
+                connection.task_management(function, lun, referenced)
+            })
+        });
+        let mut answer = Answer {
+            shared: Rc::clone(&self.0.0),
+            slot,
+            itt,
+        };
+        match poll_fn(|cx| answer.poll_ended(cx)).await? {
+            Ended::Function(response) => Ok(response),
+            Ended::Command(_) => unreachable!("a function's tag has a function's answer"),
+        }
+    }
+
+    /// Logs out, and waits until the connection is over.
+    pub async fn logout(&self) {
+        self.state(State::log_out);
+        self.ended().await;
+    }
+
+    /// The target has asked for a logout (an administrator empties it).
+    #[must_use]
+    pub fn logout_asked(&self) -> bool {
+        self.state(|state| state.logout_asked)
+    }
+
+    /// Waits until the connection is over; says why.
+    pub async fn ended(&self) -> Lost {
+        poll_fn(|cx| {
+            self.state(|state| match &state.lost {
+                Some(lost) => Poll::Ready(lost.clone()),
+                None => {
+                    let waiting = &mut state.waiting_for_end;
+                    if waiting.iter().all(|waker| !waker.will_wake(cx.waker())) {
+                        waiting.push(cx.waker().clone());
+                    }
+                    Poll::Pending
+                }
+            })
+        })
+        .await
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        let mut state = self.0.0.borrow_mut();
+        state.orphan = true;
+        state.wake_driver();
+    }
+}
+
+impl State {
+    fn wake_driver(&mut self) {
+        if let Some(driver) = self.driver.take() {
+            driver.wake();
+        }
+    }
+
+    fn start(
+        &mut self,
+        lun: Lun,
+        ends: Option<Ends>,
+        submit: impl FnOnce(&mut Connection) -> Itt,
+    ) -> (usize, Option<Itt>) {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::Free);
+            self.slots.len() - 1
+        });
+        if let Some(lost) = &self.lost {
+            self.slots[slot] = Slot::Ended(Err(lost.clone()));
+            return (slot, None);
+        }
+        self.slots[slot] = Slot::Waiting(None);
+        let itt = submit(&mut self.connection);
+        self.pending.insert(itt, Waiting { slot, lun, ends });
+        self.wake_driver();
+        (slot, Some(itt))
+    }
+
+    /// A function is complete: what it has ended gets no response any more.
+    fn function_complete(&mut self, function: Waiting, function_itt: Itt) {
+        let tags = match function.ends {
+            None => return,
+            Some(Ends::One(referenced)) => referenced.into_iter().collect(),
+            Some(Ends::OfUnit | Ends::All) => self.pending.tags(),
+        };
+        for itt in tags {
+            let all = !matches!(function.ends, Some(Ends::OfUnit));
+            // Tags count upwards: a later command is not concerned.
+            let before = function_itt.get().wrapping_sub(itt.get()) < 1 << 31;
+            let found = self.pending.get_mut(itt).copied();
+            let concerned = found.is_some_and(|task| {
+                task.ends.is_none() && before && (all || task.lun == function.lun)
+            });
+            if concerned {
+                self.connection.forget(itt);
+                self.end(itt, Err(Lost::Aborted));
+            }
+        }
+    }
+
+    fn log_out(&mut self) {
+        if !self.logout_sent && self.lost.is_none() {
+            self.logout_sent = true;
+            self.connection.logout();
+            self.wake_driver();
+        }
+    }
+
+    fn end(&mut self, itt: Itt, result: Result<Ended, Lost>) {
+        let Some(Waiting { slot, .. }) = self.pending.remove(itt) else {
+            return;
+        };
+        match std::mem::replace(&mut self.slots[slot], Slot::Ended(result)) {
+            Slot::Waiting(Some(waker)) => waker.wake(),
+            Slot::Waiting(None) => {}
+            Slot::Abandoned | Slot::Free | Slot::Ended(_) => self.release(slot),
+        }
+    }
+
+    fn release(&mut self, slot: usize) {
+        self.slots[slot] = Slot::Free;
+        self.free.push(slot);
+    }
+
+    fn drive(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            if self.orphan && self.pending.is_empty() {
+                self.log_out();
+            }
+            match self.connection.poll_event(cx) {
+                Poll::Pending => {
+                    self.driver = Some(cx.waker().clone());
+                    return Poll::Pending;
+                }
+                Poll::Ready(Ok(event)) => self.event(event),
+                Poll::Ready(Err(lost)) => {
+                    self.is_lost(&lost);
+                    return Poll::Ready(());
+                }
+            }
+        }
+    }
+
+    fn event(&mut self, event: Event) {
+        match event {
+            Event::Response { itt, completion } => self.end(itt, Ok(Ended::Command(completion))),
+            Event::TaskManagement { itt, response } => {
+                let function = self.pending.get_mut(itt).copied();
+                if let Some(function) = function.filter(|_| response == 0) {
+                    self.function_complete(function, itt);
+                }
+                self.end(itt, Ok(Ended::Function(response)));
+            }
+            Event::Rejected { reason, header } => {
+                // The tag is at the same place in every PDU (RFC 7143 11.2.1.6 "Initiator Task Tag").
+                let tag = header.and_then(|header| header[16..20].try_into().ok());
+                if let Some(itt) = tag.and_then(|tag| Itt::from_wire(u32::from_be_bytes(tag))) {
+                    self.connection.forget(itt);
+                    self.end(itt, Err(Lost::Rejected(reason)));
+                }
+            }
+            Event::Async { event, .. } => self.logout_asked |= event == ASYNC_LOGOUT,
+            Event::LoggedIn { .. }
+            | Event::LoginFailed { .. }
+            | Event::Text { .. }
+            | Event::LoggedOut { .. }
+            | Event::Closed(_) => {}
+        }
+    }
+
+    fn is_lost(&mut self, lost: &Lost) {
+        self.lost = Some(lost.clone());
+        for itt in self.pending.tags() {
+            self.end(itt, Err(lost.clone()));
+        }
+        for waker in self.waiting_for_end.drain(..) {
+            waker.wake();
+        }
+    }
+}
+
+/// The answer to a command. Dropping it abandons the answer, never the command.
+pub struct Answer {
+    shared: Rc<Shared>,
+    slot: usize,
+    itt: Option<Itt>,
+}
+
+impl Answer {
+    /// The task's tag, for ABORT TASK; `None` where the command was never sent.
+    #[must_use]
+    pub fn itt(&self) -> Option<Itt> {
+        self.itt
+    }
+
+    fn poll_ended(&mut self, cx: &Context<'_>) -> Poll<Result<Ended, Lost>> {
+        let mut state = self.shared.0.borrow_mut();
+        let slot = &mut state.slots[self.slot];
+        if let Slot::Waiting(waker) = slot {
+            *waker = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        match std::mem::replace(slot, Slot::Free) {
+            Slot::Ended(result) => Poll::Ready(result),
+            Slot::Free | Slot::Waiting(_) | Slot::Abandoned => {
+                panic!("an answer that was given is asked for again")
+            }
+        }
+    }
+}
+
+impl Future for Answer {
+    type Output = Result<Completion, Lost>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.poll_ended(cx).map(|ended| match ended? {
+            Ended::Command(completion) => Ok(completion),
+            Ended::Function(_) => unreachable!("a command's tag has a command's answer"),
+        })
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        let mut state = self.shared.0.borrow_mut();
+        let slot = self.slot;
+        match state.slots[slot] {
+            Slot::Waiting(_) => state.slots[slot] = Slot::Abandoned,
+            Slot::Free | Slot::Abandoned | Slot::Ended(_) => state.release(slot),
+        }
+    }
+}
