@@ -23,7 +23,7 @@ build: ## the release binary: target/release/causeway
 	@scripts/install build
 	cargo build --release --locked --bin causeway
 
-bench: ## the cost of the waist, and of I/O beside tgt, in one run
+bench: ## the cost of the waist, and of I/O beside the floor, tgt and istgt, in one run: target/bench/
 	@scripts/install build test bench
 	@scripts/bench
 

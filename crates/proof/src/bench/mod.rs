@@ -1,7 +1,21 @@
-//! Figures: what a hop at the waist costs, and what an I/O costs beside another target, always in one run.
+//! Figures: what a hop at the waist costs, and what an I/O costs beside the floor and beside other targets, always
+//! in one run.
+//!
+//! ```text
+//!   bench run --- servers: null | causeway | tgt | istgt     (processes of their own, on processor 1)
+//!        '------- load: sessions on one core (processor 0), over the `initiator` crate
+//!   rounds: null causeway tgt istgt, causeway tgt istgt null, ...   -> report: table.md, table.json, *.svg
+//! ```
 
-pub mod client;
-pub mod compare;
+pub mod case;
+pub mod histogram;
+pub mod load;
+pub mod null_server;
+pub mod report;
+pub mod rounds;
+pub mod run;
+pub mod servers;
+pub mod usage;
 pub mod waist;
 
 use std::time::Instant;

@@ -1,33 +1,58 @@
-//! Prints figures: `bench waist`, `bench fill LUN_BYTES NAME,ADDRESS,TARGET,LUN,PROCESS ...`, or
-//! `bench compare LUN_BYTES ROUNDS SECONDS NAME,ADDRESS,TARGET,LUN,PROCESS NAME,ADDRESS,TARGET,LUN,PROCESS`.
+//! Prints and writes figures: `bench waist`, `bench run CAUSEWAY WORK OUT`, and the null server, `bench null ADDRESS
+//! BYTES BLOCK`.
 //!
-//! `waist` fails where a hop has become too dear.
+//! `waist` fails where a hop has become too dear. `run` looks at the environment: `CASES` and `PEERS` (names with
+//! commas), `ROUNDS`, `SECONDS_EACH`, `LUN_MIB`.
 
-use proof::bench::client;
-use proof::bench::compare::{Server, compare};
+use proof::bench::null_server;
+use proof::bench::rounds::Effort;
+use proof::bench::run::{Plan, run};
+use proof::bench::servers::Place;
 use proof::bench::waist;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::str::FromStr;
 use std::time::Duration;
 
-fn server(text: &str) -> Result<Server, String> {
-    let parts: Vec<&str> = text.split(',').collect();
-    let [name, address, target, lun, process] = parts.as_slice() else {
-        return Err(format!("{text} is not NAME,ADDRESS,TARGET,LUN,PROCESS"));
-    };
-    Ok(Server {
-        name: (*name).to_owned(),
-        address: (*address).to_owned(),
-        target: (*target).to_owned(),
-        lun: lun.parse().map_err(|_| format!("{lun} is no unit"))?,
-        process: process
+fn variable<T: FromStr>(name: &str, otherwise: T) -> Result<T, String> {
+    match std::env::var(name) {
+        Ok(text) if !text.is_empty() => text
             .parse()
-            .map_err(|_| format!("{process} is no process"))?,
+            .map_err(|_| format!("{name}: {text} is no number")),
+        Ok(_) | Err(_) => Ok(otherwise),
+    }
+}
+
+fn list(name: &str, otherwise: &str) -> Vec<String> {
+    let text = std::env::var(name).unwrap_or_default();
+    let text = if text.is_empty() { otherwise } else { &text };
+    text.split(',')
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+fn plan(causeway: &Path, work: &Path) -> Result<Plan, String> {
+    let bench = std::env::current_exe().map_err(|error| error.to_string())?;
+    Ok(Plan {
+        place: Place {
+            causeway: causeway.to_owned(),
+            bench,
+            work: work.to_owned(),
+        },
+        effort: Effort {
+            rounds: variable("ROUNDS", 5)?,
+            time: Duration::from_secs_f64(variable("SECONDS_EACH", 1.0)?),
+        },
+        bytes: variable::<u64>("LUN_MIB", 1024)? << 20,
+        cases: list("CASES", ""),
+        peers: list("PEERS", "null,causeway,tgt,istgt"),
     })
 }
 
 fn work(words: &[&str]) -> Result<bool, String> {
     let number = |word: &str| {
-        let number = word.parse::<u32>();
+        let number = word.parse::<usize>();
         number.map_err(|_| format!("{word} is no number"))
     };
     match words {
@@ -36,24 +61,21 @@ fn work(words: &[&str]) -> Result<bool, String> {
             print!("{table}");
             Ok(pass)
         }
-        ["compare", bytes, rounds, seconds, ours, theirs] => {
-            let (ours, theirs) = (server(ours)?, server(theirs)?);
-            let rounds = usize::try_from(number(rounds)?).map_err(|error| error.to_string())?;
-            let time = Duration::from_secs(number(seconds)?.into());
-            let table = compare([&ours, &theirs], number(bytes)?.into(), rounds.max(1), time);
-            print!("{}", table.map_err(|error| error.to_string())?);
+        ["null", address, bytes, block] => {
+            let address = address
+                .parse()
+                .map_err(|_| format!("{address} is no address"))?;
+            let served = null_server::serve(address, number(bytes)?, number(block)?);
+            served.map_err(|error| error.to_string())?;
             Ok(true)
         }
-        ["fill", bytes, servers @ ..] => {
-            let bytes = number(bytes)?.into();
-            for text in servers {
-                let server = server(text)?;
-                let filled = client::fill(&server.address, &server.target, server.lun, bytes);
-                filled.map_err(|error| format!("{}: {error}", server.name))?;
-            }
+        ["run", causeway, work, _out] => {
+            run(&plan(&PathBuf::from(causeway), &PathBuf::from(work))?)?;
             Ok(true)
         }
-        _ => Err("usage: bench waist | compare ...".to_owned()),
+        _ => {
+            Err("usage: bench waist | run CAUSEWAY WORK OUT | null ADDRESS BYTES BLOCK".to_owned())
+        }
     }
 }
 
