@@ -93,15 +93,23 @@ pub fn pause(time: Duration) {
     std::thread::sleep(time);
 }
 
-/// Looks every 20 ms, for at most 30 s.
-fn until(what: &str, mut ready: impl FnMut() -> bool) -> Result<(), String> {
-    for _ in 0..1500 {
+/// Looks every 20 ms, for at most 60 s, until a server is ready or gone.
+fn until(child: &mut Child, log: &Path, mut ready: impl FnMut() -> bool) -> Result<(), String> {
+    for _ in 0..3000 {
         if ready() {
             return Ok(());
         }
+        if child.try_wait().is_ok_and(|ended| ended.is_some()) {
+            break;
+        }
         pause(Duration::from_millis(20));
     }
-    Err(format!("{what} does not become ready"))
+    let said = fs::read_to_string(log).unwrap_or_default();
+    Err(format!("{} does not become ready: {said}", log.display()))
+}
+
+fn log_of(place: &Place, name: &str) -> PathBuf {
+    place.work.join(format!("{name}.log"))
 }
 
 fn free_port() -> Result<SocketAddr, String> {
@@ -116,10 +124,11 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
 /// Starts a program on these processors, with its output in a file.
 fn start(place: &Place, name: &str, cores: &[usize], words: &[&str]) -> Result<Child, String> {
     let failed = |error: std::io::Error| format!("{name}: {error}");
-    let log = fs::File::create(place.work.join(format!("{name}.log"))).map_err(failed)?;
+    let log = fs::File::create(log_of(place, name)).map_err(failed)?;
     let list: Vec<String> = cores.iter().map(ToString::to_string).collect();
-    Command::new("taskset")
-        .args(["-c", &list.join(",")])
+    // It ends with us, whatever ends us.
+    Command::new("setpriv")
+        .args(["--pdeathsig", "KILL", "taskset", "-c", &list.join(",")])
         .args(words)
         .stdin(Stdio::null())
         .stdout(log.try_clone().map_err(failed)?)
@@ -169,7 +178,7 @@ pub fn null(place: &Place, bytes: u64) -> Result<Server, String> {
         &[&bench, "null", &at, &size, "512"],
     )?;
     let process = child.id();
-    let server = Server {
+    let mut server = Server {
         name: "null".to_owned(),
         unit: Unit {
             portal,
@@ -182,7 +191,9 @@ pub fn null(place: &Place, bytes: u64) -> Result<Server, String> {
         child,
         leaves: Vec::new(),
     };
-    until("the null server", || TcpStream::connect(portal).is_ok())?;
+    until(&mut server.child, &log_of(place, "null"), || {
+        TcpStream::connect(portal).is_ok()
+    })?;
     Ok(server)
 }
 
@@ -221,7 +232,7 @@ pub fn causeway(place: &Place, how: &Causeway) -> Result<Server, String> {
         &[&binary, "serve", "--config", &config],
     )?;
     let process = child.id();
-    let server = Server {
+    let mut server = Server {
         name: how.name.to_owned(),
         unit: Unit {
             portal,
@@ -235,7 +246,7 @@ pub fn causeway(place: &Place, how: &Causeway) -> Result<Server, String> {
         leaves: Vec::new(),
     };
     let api = format!("unix:{}", work.join("api.sock").display());
-    until("causeway", || {
+    until(&mut server.child, &log_of(place, how.name), || {
         call(&binary, &["--api", &api, "status"]).is_ok_and(|output| output.status.success())
     })?;
     let file = work.join("objects.toml");
@@ -282,7 +293,7 @@ pub fn tgt(place: &Place, bytes: u64) -> Result<Server, String> {
         &["tgtd", "-f", "-C", &control, "--iscsi", &at],
     )?;
     let process = child.id();
-    let server = Server {
+    let mut server = Server {
         name: "tgt".to_owned(),
         unit: Unit {
             portal,
@@ -299,7 +310,9 @@ pub fn tgt(place: &Place, bytes: u64) -> Result<Server, String> {
         let all = format!("-C {control} --lld iscsi {words}");
         must("tgtadm", &all.split(' ').collect::<Vec<_>>())
     };
-    until("tgt", || adm("--op show --mode target").is_ok())?;
+    until(&mut server.child, &log_of(place, "tgt"), || {
+        adm("--op show --mode target").is_ok()
+    })?;
     let path = backing.display();
     adm(&format!(
         "--op new --mode target --tid 1 --targetname {TARGET}"
@@ -342,9 +355,9 @@ pub fn istgt(place: &Place, bytes: u64) -> Result<Server, String> {
     let config = format!(
         "[Global]\n  NodeBase \"{node_base}\"\n  PidFile {directory}/pid\n  AuthFile {directory}/auth.conf\n  \
          MediaDirectory {directory}\n  LogFacility \"local7\"\n  Timeout 30\n  NopInInterval 20\n  \
-         DiscoveryAuthMethod None\n  MaxSessions 64\n  MaxConnections 4\n  MaxR2T 32\n  MaxOutstandingR2T 16\n  \
+         DiscoveryAuthMethod Auto\n  MaxSessions 64\n  MaxConnections 4\n  MaxR2T 32\n  MaxOutstandingR2T 16\n  \
          DefaultTime2Wait 2\n  DefaultTime2Retain 60\n  FirstBurstLength 262144\n  MaxBurstLength 1048576\n  \
-         MaxRecvDataSegmentLength 262144\n  InitialR2T No\n  ImmediateData Yes\n  DataPDUInOrder Yes\n  \
+         MaxRecvDataSegmentLength 262144\n  InitialR2T Yes\n  ImmediateData Yes\n  DataPDUInOrder Yes\n  \
          DataSequenceInOrder Yes\n  ErrorRecoveryLevel 0\n\
          [UnitControl]\n  AuthMethod None\n  Portal UC1 {control}\n  Netmask 127.0.0.1\n\
          [PortalGroup1]\n  Portal DA1 {portal}\n\
@@ -363,7 +376,7 @@ pub fn istgt(place: &Place, bytes: u64) -> Result<Server, String> {
         &["istgt", "-D", "-c", &file.to_string_lossy()],
     )?;
     let process = child.id();
-    let server = Server {
+    let mut server = Server {
         name: "istgt".to_owned(),
         unit: Unit {
             portal,
@@ -376,7 +389,7 @@ pub fn istgt(place: &Place, bytes: u64) -> Result<Server, String> {
         child,
         leaves: vec![backing],
     };
-    until("istgt", || {
+    until(&mut server.child, &log_of(place, "istgt"), || {
         TcpStream::connect(portal).is_ok() && usage::of_process(process).is_ok()
     })?;
     Ok(server)
