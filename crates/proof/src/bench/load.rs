@@ -54,6 +54,8 @@ pub struct Figures {
     pub server: f64,
     /// The client's.
     pub client: f64,
+    /// Share of the machine's processor time that neither of them had and that was not idle.
+    pub others: f64,
 }
 
 impl Figures {
@@ -371,5 +373,6 @@ fn figures(times: &Histogram, seconds: f64, used: &usage::Usage) -> Figures {
         p99: times.quantile(990) / 1000.0,
         server: used.server as f64 / 1000.0 / commands,
         client: used.client as f64 / 1000.0 / commands,
+        others: used.others(),
     }
 }

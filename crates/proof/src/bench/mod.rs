@@ -7,14 +7,21 @@
 //!   rounds: null causeway tgt istgt, causeway tgt istgt null, ...   -> report: table.md, table.json, *.svg
 //! ```
 
+pub mod bar;
 pub mod case;
+pub mod cgroup;
+pub mod chart;
+pub mod disk;
 pub mod histogram;
 pub mod load;
+pub mod machine;
+pub mod many;
 pub mod null_server;
 pub mod report;
 pub mod rounds;
 pub mod run;
 pub mod servers;
+pub mod special;
 pub mod usage;
 pub mod waist;
 

@@ -2,24 +2,39 @@
 
 use super::case::PEER_CASES;
 use super::load::Client;
-use super::report;
-use super::rounds::{Effort, measure};
+use super::machine;
+use super::report::{self, Report};
+use super::rounds::{Effort, Row, measure};
 use super::servers::{self, Causeway, Place, Server};
+use super::special::{self, Found};
+use super::{disk, many};
+use std::path::PathBuf;
 
 /// What to measure.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// Where things are.
     pub place: Place,
+    /// Where the report goes, and files of the file backend are made.
+    pub out: PathBuf,
     /// How much.
     pub effort: Effort,
     /// Bytes of the units.
     pub bytes: u64,
     /// Cases by their short names; all where empty.
     pub cases: Vec<String>,
-    /// Servers beside Causeway.
+    /// Servers, Causeway among them.
     pub peers: Vec<String>,
 }
+
+impl Plan {
+    fn wants(&self, id: &str) -> bool {
+        self.cases.is_empty() || self.cases.iter().any(|case| case == id)
+    }
+}
+
+/// The comparisons of Causeway with itself and with fio, by their short names.
+const SPECIAL: [&str; 6] = ["cores", "sectors", "digests", "file", "idle", "units"];
 
 fn start(plan: &Plan, name: &str) -> Result<Server, String> {
     match name {
@@ -33,29 +48,78 @@ fn start(plan: &Plan, name: &str) -> Result<Server, String> {
     }
 }
 
-/// Measures the cases with every server.
-///
-/// # Errors
-/// What failed, for people.
-pub fn run(plan: &Plan) -> Result<(), String> {
-    let client = Client::start().map_err(|error| error.to_string())?;
+/// The cases with every server.
+fn peers(plan: &Plan, client: &Client) -> Result<Vec<Row>, String> {
+    let cases: Vec<_> = PEER_CASES
+        .iter()
+        .filter(|case| plan.wants(case.id))
+        .collect();
+    if cases.is_empty() {
+        return Ok(Vec::new());
+    }
     let mut running = Vec::new();
     for name in &plan.peers {
         let server = start(plan, name)?;
         if name != "null" {
-            client
-                .fill(&server.unit)
-                .map_err(|error| format!("{name}: {error}"))?;
+            let filled = client.fill(&server.unit);
+            filled.map_err(|error| format!("{name}: {error}"))?;
         }
         running.push(server);
     }
     let all: Vec<&Server> = running.iter().collect();
     println!("{}", report::head(&plan.peers));
-    for case in &PEER_CASES {
-        if plan.cases.is_empty() || plan.cases.iter().any(|id| id == case.id) {
-            let row = measure(&client, &all, case, plan.effort)?;
-            println!("{}", report::line(&row));
+    let mut rows = Vec::new();
+    for case in cases {
+        let row = measure(client, &all, case, plan.effort)?;
+        println!("{}", report::line(&row));
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+fn special(plan: &Plan, client: &Client, id: &str) -> Result<Found, String> {
+    match id {
+        "cores" => special::two_cores(plan, client),
+        "sectors" => special::sectors(plan, client),
+        "digests" => special::digests(plan, client),
+        "file" => disk::file(plan, client),
+        "idle" => many::idle_sessions(plan, client),
+        "units" => many::units(plan),
+        other => Err(format!("there is no comparison {other}")),
+    }
+}
+
+/// Measures everything that the plan asks for, and writes the report.
+///
+/// # Errors
+/// What failed, for people. A comparison that this machine cannot make is left out, and the report says why.
+pub fn run(plan: &Plan) -> Result<(), String> {
+    let client = Client::start().map_err(|error| error.to_string())?;
+    let rows = peers(plan, &client)?;
+    let mut report = Report {
+        machine: machine::describe(),
+        effort: plan.effort,
+        unit_bytes: plan.bytes,
+        bars: report::bars(&rows),
+        peers: rows,
+        special: Vec::new(),
+        left_out: Vec::new(),
+    };
+    for id in SPECIAL.into_iter().filter(|id| plan.wants(id)) {
+        match special(plan, &client, id) {
+            Ok(found) => {
+                found
+                    .bars
+                    .iter()
+                    .for_each(|bar| println!("{}", report::bar_line(bar)));
+                report.bars.extend(found.bars);
+                report.special.extend(found.rows);
+            }
+            Err(error) => {
+                println!("{id} is left out: {error}");
+                report.left_out.push(format!("{id}: {error}"));
+            }
         }
     }
-    Ok(())
+    report.write(&plan.out)
 }

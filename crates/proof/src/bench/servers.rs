@@ -197,14 +197,48 @@ pub fn null(place: &Place, bytes: u64) -> Result<Server, String> {
     Ok(server)
 }
 
-/// Causeway.
+/// Causeway, with its objects.
 ///
 /// # Errors
 /// Why it does not run.
 pub fn causeway(place: &Place, how: &Causeway) -> Result<Server, String> {
+    let work = place.work.join(how.name);
+    // What an earlier one of this name left.
+    let _none = fs::remove_dir_all(&work);
+    fs::create_dir_all(&work).map_err(|error| error.to_string())?;
+    write(&work.join("objects.toml"), &objects(how))?;
+    let server = again(place, how)?;
+    let file = work.join("objects.toml");
+    control(place, how, &["apply", "-f", &file.to_string_lossy()])?;
+    Ok(server)
+}
+
+/// Says something to a Causeway that runs.
+fn control(place: &Place, how: &Causeway, words: &[&str]) -> Result<String, String> {
+    let api = format!(
+        "unix:{}",
+        place.work.join(how.name).join("api.sock").display()
+    );
+    let mut all = vec!["--api", &api];
+    all.extend_from_slice(words);
+    must(&place.causeway.to_string_lossy(), &all)
+}
+
+/// What `lun ls` prints.
+///
+/// # Errors
+/// Where it fails.
+pub fn list_units(place: &Place, how: &Causeway) -> Result<String, String> {
+    control(place, how, &["lun", "ls"])
+}
+
+/// Causeway with the objects that it had.
+///
+/// # Errors
+/// Why it does not run.
+pub fn again(place: &Place, how: &Causeway) -> Result<Server, String> {
     let portal = free_port()?;
     let work = place.work.join(how.name);
-    fs::create_dir_all(&work).map_err(|error| error.to_string())?;
     let cores: Vec<String> = how.cores.iter().map(ToString::to_string).collect();
     let pool = how.pool.as_ref().map_or(String::new(), |path| {
         format!(
@@ -219,18 +253,11 @@ pub fn causeway(place: &Place, how: &Causeway) -> Result<Server, String> {
         portal.port(),
         cores.join(", ")
     );
-    write(&work.join("node.toml"), &node)?;
-    write(&work.join("objects.toml"), &objects(how))?;
-    let (binary, config) = (
-        place.causeway.to_string_lossy(),
-        work.join("node.toml").to_string_lossy().into_owned(),
-    );
-    let child = start(
-        place,
-        how.name,
-        how.cores,
-        &[&binary, "serve", "--config", &config],
-    )?;
+    let config = work.join("node.toml");
+    write(&config, &node)?;
+    let binary = place.causeway.to_string_lossy();
+    let words = [&binary, "serve", "--config", &config.to_string_lossy()];
+    let child = start(place, how.name, how.cores, &words)?;
     let process = child.id();
     let mut server = Server {
         name: how.name.to_owned(),
@@ -245,15 +272,9 @@ pub fn causeway(place: &Place, how: &Causeway) -> Result<Server, String> {
         child,
         leaves: Vec::new(),
     };
-    let api = format!("unix:{}", work.join("api.sock").display());
     until(&mut server.child, &log_of(place, how.name), || {
-        call(&binary, &["--api", &api, "status"]).is_ok_and(|output| output.status.success())
+        control(place, how, &["status"]).is_ok()
     })?;
-    let file = work.join("objects.toml");
-    must(
-        &binary,
-        &["--api", &api, "apply", "-f", &file.to_string_lossy()],
-    )?;
     Ok(server)
 }
 

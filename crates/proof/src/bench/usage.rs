@@ -9,6 +9,10 @@ pub struct Usage {
     pub server: u64,
     /// Of this process.
     pub client: u64,
+    /// Of the whole machine, busy and idle, in clock ticks.
+    pub busy: u64,
+    /// The idle part.
+    pub idle: u64,
 }
 
 impl Usage {
@@ -18,7 +22,19 @@ impl Usage {
         Self {
             server: self.server.saturating_sub(before.server),
             client: self.client.saturating_sub(before.client),
+            busy: self.busy.saturating_sub(before.busy),
+            idle: self.idle.saturating_sub(before.idle),
         }
+    }
+
+    /// Share of the machine that was neither idle nor the server's or ours.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "a few seconds")]
+    pub fn others(&self) -> f64 {
+        // USER_HZ is 100 on every Linux that we build for.
+        let known = (self.server + self.client) as f64 / 1e7;
+        let all = (self.busy + self.idle).max(1) as f64;
+        ((self.busy as f64 - known) / all).max(0.0)
     }
 }
 
@@ -50,10 +66,24 @@ pub fn sample(processes: &[u32]) -> Result<Usage, String> {
     for &process in processes {
         server += of_process(process)?;
     }
+    let (busy, idle) = machine();
     Ok(Usage {
         server,
         client: of_process(std::process::id())?,
+        busy,
+        idle,
     })
+}
+
+/// Busy and idle ticks of all processors (first line of `/proc/stat`): user, nice, system, idle, iowait, irq,
+/// softirq, steal. What the hypervisor took counts as busy.
+fn machine() -> (u64, u64) {
+    let told = fs::read_to_string("/proc/stat").unwrap_or_default();
+    let line = told.lines().next().unwrap_or_default();
+    let fields = line.split_whitespace().skip(1).take(8);
+    let fields: Vec<u64> = fields.filter_map(|field| field.parse().ok()).collect();
+    let idle: u64 = fields.iter().skip(3).take(2).sum();
+    (fields.iter().sum::<u64>() - idle, idle)
 }
 
 /// Resident memory of a process, in bytes (VmRSS of `/proc/PID/status`).

@@ -9,7 +9,7 @@ use proof::bench::rounds::Effort;
 use proof::bench::run::{Plan, run};
 use proof::bench::servers::Place;
 use proof::bench::waist;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::str::FromStr;
 use std::time::Duration;
@@ -32,7 +32,7 @@ fn list(name: &str, otherwise: &str) -> Vec<String> {
         .collect()
 }
 
-fn plan(causeway: &Path, work: &Path) -> Result<Plan, String> {
+fn plan(causeway: &Path, work: &Path, out: &Path) -> Result<Plan, String> {
     let bench = std::env::current_exe().map_err(|error| error.to_string())?;
     Ok(Plan {
         place: Place {
@@ -40,6 +40,7 @@ fn plan(causeway: &Path, work: &Path) -> Result<Plan, String> {
             bench,
             work: work.to_owned(),
         },
+        out: out.to_owned(),
         effort: Effort {
             rounds: variable("ROUNDS", 5)?,
             time: Duration::from_secs_f64(variable("SECONDS_EACH", 1.0)?),
@@ -69,8 +70,8 @@ fn work(words: &[&str]) -> Result<bool, String> {
             served.map_err(|error| error.to_string())?;
             Ok(true)
         }
-        ["run", causeway, work, _out] => {
-            run(&plan(&PathBuf::from(causeway), &PathBuf::from(work))?)?;
+        ["run", causeway, work, out] => {
+            run(&plan(Path::new(causeway), Path::new(work), Path::new(out))?)?;
             Ok(true)
         }
         _ => {

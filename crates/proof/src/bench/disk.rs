@@ -1,0 +1,130 @@
+//! The file backend beside fio on the same file, at the same depth, on the same processor.
+
+use super::bar::{Bar, Limit};
+use super::case::{Case, READ_4K, WRITE_4K};
+use super::load::{Client, Figures};
+use super::rounds::take_turns;
+use super::run::Plan;
+use super::servers::{self, Causeway};
+use super::special::{Found, rates};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// Bytes of the unit in a file.
+const BYTES: u64 = 1 << 30;
+
+/// The largest file below a directory.
+fn largest(directory: &Path) -> Option<(u64, PathBuf)> {
+    let entries = fs::read_dir(directory).ok()?.flatten();
+    let sizes = entries.filter_map(|entry| {
+        let kind = entry.metadata().ok()?;
+        if kind.is_dir() {
+            largest(&entry.path())
+        } else {
+            Some((kind.len(), entry.path()))
+        }
+    });
+    sizes.max()
+}
+
+/// What fio does of a case.
+fn fio(file: &Path, case: &Case, warm_up: Duration, time: Duration) -> Result<Figures, String> {
+    let mut fio = Command::new("taskset");
+    fio.args([
+        "-c",
+        "1",
+        "fio",
+        "--name=bench",
+        "--ioengine=io_uring",
+        "--direct=1",
+    ]);
+    fio.args(["--time_based", "--norandommap", "--output-format=json"]);
+    fio.arg(format!("--filename={}", file.display()));
+    fio.arg(format!("--bs={}", case.bytes));
+    fio.arg(format!("--iodepth={}", case.depth));
+    fio.arg(format!("--size={BYTES}"));
+    fio.arg(format!("--ramp_time={}ms", warm_up.as_millis()));
+    fio.arg(format!("--runtime={}ms", time.as_millis()));
+    fio.arg(if case.reads_only() {
+        "--rw=randread"
+    } else {
+        "--rw=randwrite"
+    });
+    if case.fua {
+        fio.arg("--sync=dsync");
+    }
+    let output = fio.output().map_err(|error| format!("fio: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("fio: {}", String::from_utf8_lossy(&output.stderr)));
+    }
+    let told: serde_json::Value =
+        serde_json::from_slice(&output.stdout).map_err(|error| format!("fio: {error}"))?;
+    let job = &told["jobs"][0];
+    let side = &job[if case.reads_only() { "read" } else { "write" }];
+    let number = |value: &serde_json::Value| value.as_f64().unwrap_or(0.0);
+    let iops = number(&side["iops"]);
+    let processor = number(&job["usr_cpu"]) + number(&job["sys_cpu"]);
+    let micros = |quantile| number(&side["clat_ns"]["percentile"][quantile]) / 1000.0;
+    Ok(Figures {
+        commands: number(&side["total_ios"]),
+        seconds: number(&side["total_ios"]) / iops.max(1.0),
+        p50: micros("50.000000"),
+        p99: micros("99.000000"),
+        server: processor / 100.0 * 1e6 / iops.max(1.0),
+        client: 0.0,
+        others: 0.0,
+    })
+}
+
+/// Random reads, and writes with FUA.
+///
+/// # Errors
+/// What failed, for people.
+pub fn file(plan: &Plan, client: &Client) -> Result<Found, String> {
+    let pool = plan.out.join("pool");
+    // What an earlier run left.
+    let _none = fs::remove_dir_all(&pool);
+    fs::create_dir_all(&pool).map_err(|error| format!("{}: {error}", pool.display()))?;
+    let server = servers::causeway(
+        &plan.place,
+        &Causeway {
+            name: "in a file",
+            pool: Some(pool.clone()),
+            ..Causeway::usual(BYTES)
+        },
+    )?;
+    client.fill(&server.unit)?;
+    let (_, file) = largest(&pool).ok_or("the pool has no file")?;
+    let mut found = Found::default();
+    let fua = WRITE_4K.with_fua();
+    let one = Case {
+        depth: 1,
+        id: "w4k1fua",
+        name: "4K random write with FUA, depth 1",
+        ..fua
+    };
+    let fua = Case {
+        name: "4K random write with FUA, depth 32",
+        ..fua
+    };
+    for case in [READ_4K, fua, one] {
+        let names = ["causeway in a file", "fio"].map(str::to_owned);
+        let mut run = |at: usize, warm_up| match at {
+            0 => client.run(&server.unit, &case, warm_up, plan.effort.time),
+            _ => fio(&file, &case, warm_up, plan.effort.time),
+        };
+        let row = take_turns(case, names.into(), plan.effort, &mut run)?;
+        found.bars.push(Bar {
+            what: format!("file : fio, {}, IOPS", case.name),
+            value: row.ratio(0, 1, Figures::iops),
+            limit: Limit::AtLeast(0.8),
+            detail: rates(&row),
+        });
+        found.rows.push(row);
+    }
+    drop(server);
+    let _gone = fs::remove_dir_all(&pool);
+    Ok(found)
+}

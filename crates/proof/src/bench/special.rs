@@ -1,0 +1,159 @@
+//! Comparisons of Causeway with itself: two cores with one, 4096-byte blocks with 512, digests with none.
+
+use super::bar::{Bar, Limit};
+use super::case::{Case, READ_4K, SECTOR_CASES, WRITE_4K};
+use super::cgroup::Cap;
+use super::load::{Client, Figures};
+use super::rounds::{Row, Variant, compare};
+use super::run::Plan;
+use super::servers::{self, Causeway};
+use rustix::thread::CpuSet;
+
+/// The share of a processor that a core may use where two are compared with one.
+const CAP_PERCENT: u32 = 40;
+
+/// Rows and bars of a comparison.
+#[derive(Default)]
+pub struct Found {
+    /// Measured rows, with a heading each.
+    pub rows: Vec<Row>,
+    /// Bars.
+    pub bars: Vec<Bar>,
+}
+
+/// Lets the client run on these processors.
+fn client_on(client: &Client, processors: &'static [usize]) {
+    client.on_core(move |_| {
+        Box::pin(async move {
+            let mut set = CpuSet::new();
+            processors.iter().for_each(|&processor| set.set(processor));
+            // Where it is refused the client stays where it is, and the figures say so.
+            let _refused = rustix::thread::sched_setaffinity(None, &set);
+        })
+    });
+}
+
+/// One unit served by two cores and by one, each core capped.
+///
+/// # Errors
+/// What failed, for people.
+pub fn two_cores(plan: &Plan, client: &Client) -> Result<Found, String> {
+    let on = |name, cores| Causeway {
+        name,
+        cores,
+        ..Causeway::usual(plan.bytes)
+    };
+    let one = servers::causeway(&plan.place, &on("one core", &[1]))?;
+    let two = servers::causeway(&plan.place, &on("two cores", &[0, 1]))?;
+    client.fill(&one.unit)?;
+    client.fill(&two.unit)?;
+    let caps = [one.process(), two.process()].map(|process| Cap::cores(process, CAP_PERCENT));
+    let mut found = Found::default();
+    for case in [READ_4K, WRITE_4K].map(|case| case.with_sessions(4)) {
+        if let Some(Err(error)) = caps.iter().find(|cap| cap.is_err()) {
+            return Err(format!("processor time cannot be capped here: {error}"));
+        }
+        client_on(client, &[0, 1]);
+        let variants = [&one, &two].map(|server| Variant {
+            name: &server.name,
+            unit: &server.unit,
+            case,
+        });
+        let row = compare(client, &variants, plan.effort);
+        client_on(client, &[0]);
+        let row = row?;
+        found.bars.push(Bar {
+            what: format!(
+                "two cores : one, each capped at {CAP_PERCENT} %, {}, IOPS",
+                case.name
+            ),
+            value: row.ratio(1, 0, Figures::iops),
+            limit: Limit::AtLeast(1.7),
+            detail: rates(&row),
+        });
+        found.rows.push(row);
+    }
+    Ok(found)
+}
+
+/// Names and rates of a row's variants.
+#[must_use]
+pub fn rates(row: &Row) -> String {
+    let all = row.servers.iter().enumerate().map(|(at, name)| {
+        let (iops, cost) = (row.of(at, Figures::iops), row.of(at, |f| f.server));
+        format!("{name} {:.1}k IOPS, {cost:.2} us", iops / 1000.0)
+    });
+    all.collect::<Vec<_>>().join("; ")
+}
+
+/// 4096-byte blocks beside 512-byte ones, in every row of the published table.
+///
+/// # Errors
+/// What failed, for people.
+pub fn sectors(plan: &Plan, client: &Client) -> Result<Found, String> {
+    let of = |name, block| Causeway {
+        name,
+        block,
+        ..Causeway::usual(plan.bytes)
+    };
+    let small = servers::causeway(&plan.place, &of("512", 512))?;
+    let large = servers::causeway(&plan.place, &of("4096", 4096))?;
+    client.fill(&small.unit)?;
+    client.fill(&large.unit)?;
+    let mut found = Found::default();
+    for case in SECTOR_CASES {
+        let variants = [&small, &large].map(|server| Variant {
+            name: &server.name,
+            unit: &server.unit,
+            case,
+        });
+        let row = compare(client, &variants, plan.effort)?;
+        found.bars.push(Bar {
+            what: format!("blocks of 4096 : 512, {}, processor time", case.name),
+            value: row.ratio(1, 0, |f| f.server),
+            limit: Limit::Within(0.05),
+            detail: rates(&row),
+        });
+        found.rows.push(row);
+    }
+    Ok(found)
+}
+
+/// Both digests beside none.
+///
+/// # Errors
+/// What failed, for people.
+pub fn digests(plan: &Plan, client: &Client) -> Result<Found, String> {
+    let server = servers::causeway(&plan.place, &Causeway::usual(plan.bytes))?;
+    client.fill(&server.unit)?;
+    let mut found = Found::default();
+    let large = |id| {
+        super::case::PEER_CASES
+            .iter()
+            .find(|case| case.id == id)
+            .copied()
+    };
+    let cases = [
+        Some(READ_4K),
+        Some(WRITE_4K),
+        large("r64k16"),
+        large("w64k16"),
+    ];
+    for case in cases.into_iter().flatten() {
+        let of = |name, case: Case| Variant {
+            name,
+            unit: &server.unit,
+            case,
+        };
+        let variants = [of("no digests", case), of("digests", case.with_digests())];
+        let row = compare(client, &variants, plan.effort)?;
+        found.bars.push(Bar {
+            what: format!("digests : none, {}, IOPS", case.name),
+            value: row.ratio(1, 0, Figures::iops),
+            limit: Limit::AtLeast(0.9),
+            detail: rates(&row),
+        });
+        found.rows.push(row);
+    }
+    Ok(found)
+}
