@@ -86,6 +86,12 @@ impl<T> CommandWindow<T> {
         self.max
     }
 
+    /// The initiator was told, or is to be told, that nothing may be sent now.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.max.precedes(self.exp)
+    }
+
     /// Commands in progress.
     #[must_use]
     pub fn in_progress(&self) -> u32 {
@@ -96,7 +102,7 @@ impl<T> CommandWindow<T> {
     pub fn offer(&mut self, cmd_sn: CmdSn, item: T) -> Offered<T> {
         if cmd_sn == self.exp {
             // With a closed window (MaxCmdSN = ExpCmdSN - 1) not even this one is inside.
-            if self.max.precedes(self.exp) {
+            if self.is_closed() {
                 return Offered::Ignored;
             }
             self.advance();
@@ -129,7 +135,7 @@ impl<T> CommandWindow<T> {
     /// A command with this number has not come, but counts as received from now on (ABORT TASK of a task that
     /// is still to come, a rejected command). False: the number is outside the window or was received.
     pub fn plug(&mut self, cmd_sn: CmdSn) -> bool {
-        if cmd_sn == self.exp && !self.max.precedes(self.exp) {
+        if cmd_sn == self.exp && !self.is_closed() {
             self.advance();
             return true;
         }

@@ -13,7 +13,7 @@ use crate::nexus::{Nexus, abort};
 use crate::outcome::Refusal;
 use crate::state::{UnitState, describe};
 use crate::store::Entry;
-use crate::task::AbortedBy;
+use crate::task::{AbortedBy, TaskControl};
 use crate::unit::LogicalUnit;
 use env::{CoreHandle, call, call_all};
 use scsi::mode::{ModePages, TaskSetType};
@@ -131,19 +131,61 @@ async fn abort_nexuses(
         let (ports, spare) = (ports.clone(), spare.clone());
         Box::pin(async move {
             let Some(unit) = unit else { return };
-            let mut tasks = Vec::new();
+            let mut gone = Aborting::new(&unit);
             for nexus in unit
                 .nexuses()
                 .iter()
                 .filter(|nexus| ports.contains(nexus.port()))
             {
-                let spared = spare.as_ref().filter(|(port, _)| port == nexus.port());
-                tasks.extend(nexus.tasks_but(spared.map(|(_, tag)| *tag)));
+                let own = spare.as_ref().filter(|(port, _)| port == nexus.port());
+                let tasks = nexus.tasks_but(own.map(|(_, tag)| *tag));
+                gone.add(nexus, tasks, own.is_some(), true);
             }
-            abort(&unit, tasks, AbortedBy::Other).await;
+            gone.wait().await;
         })
     })
     .await;
+}
+
+/// Tasks of one core that are aborted together for one nexus.
+struct Aborting {
+    unit: Rc<CoreUnit>,
+    told: bool,
+    own: Vec<Rc<TaskControl>>,
+    others: Vec<Rc<TaskControl>>,
+}
+
+impl Aborting {
+    fn new(unit: &Rc<CoreUnit>) -> Self {
+        Self {
+            unit: Rc::clone(unit),
+            told: unit.with_state(|state| state.modes.current.task_aborted_status),
+            own: Vec::new(),
+            others: Vec::new(),
+        }
+    }
+
+    /// Adds tasks of a nexus: the asking one, or another. Another one whose tasks end without TASK ABORTED learns
+    /// of it by a unit attention, unless a stronger one says it anyway (SAM-5 5.6 "Aborting commands").
+    fn add(&mut self, nexus: &Nexus, tasks: Vec<Rc<TaskControl>>, asks: bool, attention: bool) {
+        if asks {
+            self.own.extend(tasks);
+            return;
+        }
+        if attention && !self.told && !tasks.is_empty() {
+            nexus.establish(UnitAttention::CommandsCleared);
+        }
+        self.others.extend(tasks);
+    }
+
+    /// Aborts them all at once, and waits until the unit has let go of them.
+    async fn wait(self) {
+        let own = abort(&self.unit, self.own, AbortedBy::Own);
+        let by = AbortedBy::Other { told: self.told };
+        let others = abort(&self.unit, self.others, by);
+        own.await;
+        others.await;
+    }
 }
 
 /// Runs one change of a unit from any core, and waits until every core has adopted it.
@@ -269,19 +311,17 @@ impl LogicalUnit {
 
     /// LOGICAL UNIT RESET (SAM-5 6.3.3 "Logical unit reset"): aborts every task of every nexus, ends a
     /// reservation of SPC-2 and puts the saved mode pages in effect. Answered within 2 s.
-    pub async fn reset(self: &Arc<Self>, core: &CoreHandle, told: UnitAttention) {
-        let id = self.id();
+    pub async fn reset(self: &Arc<Self>, core: &CoreHandle, asks: &NexusPort, told: UnitAttention) {
+        let (id, asks) = (self.id(), asks.clone());
         call_all(core, move |core| {
-            let unit = find(core, id);
+            let (unit, asks) = (find(core, id), asks.clone());
             Box::pin(async move {
-                if let Some(unit) = unit {
-                    let tasks = unit
-                        .nexuses()
-                        .iter()
-                        .flat_map(|nexus| nexus.all_tasks())
-                        .collect();
-                    abort(&unit, tasks, AbortedBy::Other).await;
+                let Some(unit) = unit else { return };
+                let mut gone = Aborting::new(&unit);
+                for nexus in unit.nexuses() {
+                    gone.add(&nexus, nexus.all_tasks(), *nexus.port() == asks, false);
                 }
+                gone.wait().await;
             })
         })
         .await;
@@ -328,19 +368,11 @@ pub(crate) async fn clear_task_set(nexus: &Rc<Nexus>) {
         let (unit, port) = (find(core, id), port.clone());
         Box::pin(async move {
             let Some(unit) = unit else { return };
-            let mut tasks = Vec::new();
-            for other in unit.nexuses() {
-                let of_it = other.all_tasks();
-                if *other.port() == port {
-                    abort(&unit, of_it, AbortedBy::Own).await;
-                    continue;
-                }
-                if !of_it.is_empty() {
-                    other.establish(UnitAttention::CommandsCleared);
-                }
-                tasks.extend(of_it);
+            let mut gone = Aborting::new(&unit);
+            for nexus in unit.nexuses() {
+                gone.add(&nexus, nexus.all_tasks(), *nexus.port() == port, true);
             }
-            abort(&unit, tasks, AbortedBy::Other).await;
+            gone.wait().await;
         })
     })
     .await;

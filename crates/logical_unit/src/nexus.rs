@@ -13,6 +13,7 @@ use std::future::poll_fn;
 use std::rc::{Rc, Weak};
 use std::task::Poll;
 use std::time::Duration;
+use units::Now;
 use volume::Fence;
 
 /// How long task management waits for the backend before it quarantines what is left. Together with the
@@ -32,6 +33,10 @@ pub struct PortFacts {
 pub trait Peers {
     /// A nexus at each of them.
     fn all(&self) -> Vec<Rc<Nexus>>;
+
+    /// Tasks of the session were aborted by another nexus and let go of: [`crate::TaskWatch::released`] says
+    /// which, and what becomes of each.
+    fn released(&self);
 }
 
 /// One I_T nexus at one logical unit. It lives on the core of its connection.
@@ -156,6 +161,14 @@ impl Nexus {
             .unwrap_or_default()
     }
 
+    /// Tells the session that some of its tasks are no longer its concern, if there are such.
+    fn tell_released(&self) {
+        let any = self.tasks.borrow().values().any(|task| task.is_released());
+        if let Some(peers) = self.peers.upgrade().filter(|_| any) {
+            peers.released();
+        }
+    }
+
     pub(crate) fn task_begins(&self, tag: u64, control: Rc<TaskControl>) {
         self.tasks.borrow_mut().insert(tag, control);
     }
@@ -241,13 +254,24 @@ pub(crate) fn abort(
         task.abort(unit, by);
     }
     unit.changed().wake_all();
+    let deadline = unit.core().now().after(ABORT_WAIT);
     let unit = Rc::clone(unit);
-    Box::pin(async move { let_go(&unit, &tasks).await })
+    Box::pin(async move {
+        let_go(&unit, &tasks, deadline).await;
+        let mut released = false;
+        for task in &tasks {
+            released |= task.release(&unit);
+        }
+        if released {
+            unit.nexuses()
+                .iter()
+                .for_each(|nexus| nexus.tell_released());
+        }
+    })
 }
 
 /// Waits for the backend, and quarantines what it still has after a while.
-async fn let_go(unit: &Rc<CoreUnit>, tasks: &[Rc<TaskControl>]) {
-    let deadline = unit.core().now().after(ABORT_WAIT);
+async fn let_go(unit: &Rc<CoreUnit>, tasks: &[Rc<TaskControl>], deadline: Now) {
     let mut timer = unit.core().sleep_until(deadline);
     poll_fn(|cx| {
         if tasks.iter().all(|task| task.is_harmless()) || timer.as_mut().poll(cx).is_ready() {

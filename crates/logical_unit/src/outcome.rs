@@ -37,6 +37,15 @@ impl Response {
             data_in,
         }
     }
+
+    /// TASK ABORTED (SAM-5 5.3.1 "Status codes").
+    pub(crate) fn task_aborted() -> Self {
+        Self {
+            status: Status::TaskAborted,
+            sense: None,
+            data_in: Buf::empty(),
+        }
+    }
 }
 
 /// Why a command does not end with GOOD.

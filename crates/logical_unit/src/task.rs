@@ -17,8 +17,9 @@ use crate::admission::{HoldKind, Ticket};
 use crate::core_unit::CoreUnit;
 use crate::hold::HoldGuard;
 use crate::nexus::Nexus;
-use crate::outcome::Refusal;
+use crate::outcome::{Outcome, Refusal, Response};
 use env::Answer;
+use scsi::Status;
 use scsi::cdb::Command;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -42,8 +43,11 @@ pub enum Attribute {
 pub(crate) enum AbortedBy {
     /// Its own I_T nexus: no answer is sent.
     Own,
-    /// Another one: TASK ABORTED where TAS is one, else no answer.
-    Other,
+    /// Another one.
+    Other {
+        /// TAS was one: TASK ABORTED is answered. Otherwise nothing is.
+        told: bool,
+    },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,6 +63,9 @@ pub(crate) struct TaskControl {
     ticket: Ticket,
     stage: Cell<Stage>,
     aborted: Cell<Option<AbortedBy>>,
+    /// Another nexus aborted it, and what the backend still has of it is out of reach: its session need not
+    /// keep a place for it any more.
+    released: Cell<bool>,
     /// Tasks that this one made on other units or its own (EXTENDED COPY): aborted with it.
     children: RefCell<Vec<(Rc<CoreUnit>, Rc<TaskControl>)>>,
     /// The hold that keeps everybody from the blocks of an aborted write until the backend returns.
@@ -71,6 +78,7 @@ impl TaskControl {
             ticket,
             stage: Cell::new(Stage::WaitingForData),
             aborted: Cell::new(None),
+            released: Cell::new(false),
             children: RefCell::default(),
             quarantine: RefCell::new(None),
         })
@@ -82,6 +90,10 @@ impl TaskControl {
 
     pub(crate) fn aborted(&self) -> Option<AbortedBy> {
         self.aborted.get()
+    }
+
+    pub(crate) fn is_released(&self) -> bool {
+        self.released.get()
     }
 
     pub(crate) fn has_ended(&self) -> bool {
@@ -96,6 +108,28 @@ impl TaskControl {
             Stage::Ended | Stage::InBackend { writes: false }
         );
         own && children.iter().all(|(_, child)| child.is_harmless())
+    }
+
+    /// What its session does about a task that another nexus aborted.
+    fn outcome_of_abort(&self, by: AbortedBy) -> Outcome {
+        match by {
+            AbortedBy::Other { told: true } if !self.released.get() => {
+                Outcome::Respond(Response::task_aborted())
+            }
+            AbortedBy::Own | AbortedBy::Other { .. } => Outcome::Silent,
+        }
+    }
+
+    /// The unit has let go of a task that it aborted for another nexus. `true` the first time.
+    pub(crate) fn release(&self, unit: &CoreUnit) -> bool {
+        let Some(AbortedBy::Other { told }) = self.aborted.get() else {
+            return false;
+        };
+        let first = !self.released.replace(true);
+        if first && told && !self.has_ended() {
+            unit.statuses().count(Status::TaskAborted, None);
+        }
+        first
     }
 
     /// Marks the task. From here on it submits nothing. One that has not begun ends here.
@@ -164,6 +198,26 @@ impl TaskWatch {
     #[must_use]
     pub fn is_aborted(&self) -> bool {
         self.0.aborted().is_some()
+    }
+
+    /// Another I_T nexus aborted it, and its host is not told.
+    #[must_use]
+    pub fn is_taken_away(&self) -> bool {
+        self.0.aborted() == Some(AbortedBy::Other { told: false })
+    }
+
+    /// What to do about it now, where another I_T nexus aborted it and [`crate::Peers::released`] was called:
+    /// the session forgets the command, however long the backend keeps it.
+    #[must_use]
+    pub fn released(&self) -> Option<Outcome> {
+        match self.0.aborted() {
+            Some(AbortedBy::Other { told }) if self.0.released.get() => Some(if told {
+                Outcome::Respond(Response::task_aborted())
+            } else {
+                Outcome::Silent
+            }),
+            Some(AbortedBy::Own | AbortedBy::Other { .. }) | None => None,
+        }
     }
 }
 
@@ -237,6 +291,15 @@ impl Task {
         let reads = self.command.blocks().and(shape);
         let bytes = reads.and_then(|shape| self.command.data_in_limit(shape.block_size));
         bytes.map_or(0, |bytes| bytes.0)
+    }
+
+    /// What is answered once it was aborted: nothing, or TASK ABORTED.
+    pub(crate) fn outcome_of_abort(&self, by: AbortedBy) -> Outcome {
+        let outcome = self.control.outcome_of_abort(by);
+        if matches!(outcome, Outcome::Respond(_)) {
+            self.unit().statuses().count(Status::TaskAborted, None);
+        }
+        outcome
     }
 
     /// Data-In or nothing of it may still be of use.

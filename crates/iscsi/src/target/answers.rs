@@ -11,8 +11,8 @@ use super::full_feature::{Exchange, ExchangeKind, FullFeature};
 use super::link::Link;
 use super::task::Task;
 use crate::bhs::{
-    AsyncMessage, DataIn, LogoutRequest, LogoutResponse, ScsiResponse, TaskManagementRequest,
-    TaskManagementResponse,
+    AsyncMessage, DataIn, LogoutRequest, LogoutResponse, NopIn, ScsiResponse,
+    TaskManagementRequest, TaskManagementResponse,
 };
 use crate::data_sequence::{Residual, cut};
 use crate::ids::{Itt, Lun};
@@ -126,6 +126,26 @@ impl FullFeature {
         }
     }
 
+    /// Says that the window is open again, where it was closed and no answer will say so: a command was ended
+    /// without one (RFC 7143 11.19 "NOP-In").
+    pub(super) fn tell_of_window(&mut self, link: &mut Link) {
+        if !self.session.window.is_closed() {
+            return;
+        }
+        let window = self.window();
+        if self.session.window.is_closed() {
+            return;
+        }
+        let nop = NopIn {
+            data_segment_length: 0,
+            lun: Lun::default(),
+            itt: None,
+            ttt: None,
+            numbers: link.numbers_without_status(window),
+        };
+        link.send(nop.write(), Buf::empty());
+    }
+
     pub(super) fn open_exchange(&mut self, itt: Itt, kind: ExchangeKind, immediate: bool) {
         self.exchanges.push(Exchange {
             itt,
@@ -178,7 +198,7 @@ impl FullFeature {
             self.deliver_ready(link);
             return ReferencedTask::NeverArrived;
         }
-        ReferencedTask::Unknown
+        ReferencedTask::Unknown(request.referenced_itt)
     }
 
     pub(super) fn task_management_response(

@@ -325,6 +325,7 @@ impl TargetConnection {
     pub fn forget(&mut self, itt: Itt) {
         if let Phase::FullFeature(full) = &mut self.phase {
             full.forget(itt);
+            full.tell_of_window(&mut self.link);
         }
     }
 

@@ -228,8 +228,9 @@ pub enum ReferencedTask {
     /// It has not arrived, but its CmdSN is in the window and before the request: it counts as received now
     /// and will never run. Answer "function complete".
     NeverArrived,
-    /// There is no such task, and its number is not to come. Answer "task does not exist".
-    Unknown,
+    /// There is no such task, and its number is not to come. Answer "task does not exist", or "function
+    /// complete" where it was ended without an answer.
+    Unknown(Option<Itt>),
 }
 
 /// Answer to a task management request (RFC 7143 11.6.1 "Response").

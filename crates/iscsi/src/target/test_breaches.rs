@@ -367,11 +367,11 @@ fn abort_task_finds_what_is_here_what_never_came_and_what_never_was() {
     );
     assert_eq!(
         referenced(&mut target, &abort(51, 103, 8, 90)),
-        ReferencedTask::Unknown
+        ReferencedTask::Unknown(Some(itt(8)))
     );
     assert_eq!(
         referenced(&mut target, &abort(52, 103, 9, 103)),
-        ReferencedTask::Unknown
+        ReferencedTask::Unknown(Some(itt(9)))
     );
     // 101 has not come: it counts as received now, which frees 102.
     feed(&mut target, NOW, &abort(53, 103, 2, 101), 99);

@@ -42,6 +42,13 @@ impl Task {
             match self.copy_segment(number, segment, &resolved).await {
                 Ok(bytes) => outcome.bytes += bytes,
                 Err(refusal) => {
+                    let part = matches!(refusal, Refusal::Aborted);
+                    let refusal = if part && self.control.aborted().is_none() {
+                        // Somebody aborted a part of it, at that part's unit; the copy's host waits for an answer.
+                        aborted(number, AdditionalSense::NONE).into()
+                    } else {
+                        refusal
+                    };
                     if let Refusal::Sense(sense) = &refusal {
                         outcome.failure = Some(*sense);
                     }
@@ -113,11 +120,13 @@ impl Task {
     async fn part(&self, nexus: &Rc<Nexus>, command: Command, data: Buf) -> Result<Buf, Refusal> {
         let part = self.child(nexus, command);
         #[expect(clippy::wildcard_enum_match_arm, reason = "a copy has no other parts")]
-        match command {
+        let done = match command {
             Command::Write(range) => part.write(range, data).await,
             Command::Read(range) => part.read(range).await,
             _ => Ok(Buf::empty()),
-        }
+        };
+        // What was aborted at its unit has no outcome, even where the backend did it.
+        part.check_aborted().and(done)
     }
 }
 

@@ -120,8 +120,8 @@ impl Nexus {
 
 /// Runs a task whose data is there.
 pub(crate) fn run(task: Task, data: Buf) -> Answer<Outcome> {
-    if task.control.aborted().is_some() {
-        return Answer::ready(Outcome::Silent);
+    if let Some(by) = task.control.aborted() {
+        return Answer::ready(task.outcome_of_abort(by));
     }
     #[expect(
         clippy::wildcard_enum_match_arm,
@@ -183,7 +183,8 @@ impl Task {
 
     pub(crate) fn outcome(&self, result: Result<Buf, Refusal>) -> Outcome {
         match (self.control.aborted(), result) {
-            (Some(_), _) | (None, Err(Refusal::Aborted)) => Outcome::Silent,
+            (Some(by), _) => self.outcome_of_abort(by),
+            (None, Err(Refusal::Aborted)) => Outcome::Silent,
             (None, Ok(data_in)) => Outcome::Respond(Response::good(data_in)),
             (None, Err(Refusal::Fenced)) => Outcome::Disconnect,
             (None, Err(refusal)) => Outcome::Respond(self.nexus.response_of(&refusal)),

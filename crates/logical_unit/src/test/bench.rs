@@ -413,4 +413,6 @@ impl Peers for Alone {
     fn all(&self) -> Vec<Rc<Nexus>> {
         Vec::new()
     }
+
+    fn released(&self) {}
 }

@@ -129,9 +129,10 @@ fn a_hung_write_does_not_hold_up_other_blocks_or_a_reset() {
     bench.settle(SOON);
     let before = bench.node.core(0).now();
     let (unit, core) = (Arc::clone(&bench.unit), bench.node.core(3));
-    bench.run(
-        async move { LogicalUnit::reset(&unit, &core, UnitAttention::LogicalUnitReset).await },
-    );
+    let asks = other.port().clone();
+    bench.run(async move {
+        LogicalUnit::reset(&unit, &core, &asks, UnitAttention::LogicalUnitReset).await;
+    });
     assert!(bench.node.core(0).now().since(before) < Duration::from_secs(2));
     let attention = bench.start(&other, &[0; 6], Attribute::Simple, 2, &[]);
     bench.settle(SOON);

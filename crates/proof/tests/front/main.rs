@@ -13,4 +13,5 @@ mod portals;
 mod raw;
 mod real;
 mod sessions;
+mod taken;
 mod tasks;

@@ -41,6 +41,9 @@ pub struct ModeParameters {
     pub software_write_protect: bool,
     /// TST of the control page.
     pub task_set_type: TaskSetType,
+    /// TAS of the control page: a command that another I_T nexus aborted ends with TASK ABORTED, not without
+    /// an answer.
+    pub task_aborted_status: bool,
 }
 
 impl ModeParameters {

@@ -83,7 +83,8 @@ impl Page {
                 // QUEUE ALGORITHM MODIFIER 1h: SIMPLE tasks may be reordered.
                 out.u8(0x10).u8(flag(values.software_write_protect, 3));
                 // BUSY TIMEOUT PERIOD: unlimited.
-                out.u8(0).be16(0).be16(0xffff).pad_to(12)
+                let aborted = flag(values.task_aborted_status, 6);
+                out.u8(aborted).be16(0).be16(0xffff).pad_to(12)
             }
             // IALUAE: implicit ALUA is enabled.
             Self::ControlExtension => out.u8(0x4a).u8(0x01).be16(0x1c).u8(0x01).pad_to(32),
@@ -108,6 +109,7 @@ impl Page {
                 let task_set = if unit.task_set_changeable { 0x20 } else { 0 };
                 set(&mut bytes, 2, task_set | 0x04);
                 set(&mut bytes, 4, 0x08);
+                set(&mut bytes, 5, 0x40);
             }
             Self::ErrorRecovery
             | Self::DisconnectReconnect
@@ -131,6 +133,7 @@ impl Page {
                 };
                 values.descriptor_sense = is_set(byte(2), 2);
                 values.software_write_protect = is_set(byte(4), 3);
+                values.task_aborted_status = is_set(byte(5), 6);
             }
             Self::ErrorRecovery
             | Self::DisconnectReconnect

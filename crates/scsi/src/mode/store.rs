@@ -15,7 +15,8 @@ impl ModeParameters {
         let flags = flag(self.write_cache_enabled, 0)
             | flag(self.descriptor_sense, 1)
             | flag(self.software_write_protect, 2)
-            | flag(per_nexus, 3);
+            | flag(per_nexus, 3)
+            | flag(self.task_aborted_status, 4);
         [VERSION, flags, !flags, 0]
     }
 
@@ -23,7 +24,7 @@ impl ModeParameters {
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let [version, flags, complement, zero] = *bytes.first_chunk()?;
-        let sound = version == VERSION && flags == !complement && zero == 0 && flags & 0xf0 == 0;
+        let sound = version == VERSION && flags == !complement && zero == 0 && flags & 0xe0 == 0;
         if !sound || bytes.len() != 4 {
             return None;
         }
@@ -36,6 +37,7 @@ impl ModeParameters {
             } else {
                 TaskSetType::Shared
             },
+            task_aborted_status: is_set(flags, 4),
         })
     }
 }

@@ -66,7 +66,9 @@ fn the_control_page_has_the_golden_bytes() {
         15, 0, 0x10, 0, 0x8a, 10, 2, 0x10, 0, 0, 0, 0, 0xff, 0xff, 0, 0,
     ];
     assert_eq!(six(0x0a, PageControl::Current), current);
-    let changeable = [15, 0, 0x10, 0, 0x8a, 10, 0x24, 0, 0x08, 0, 0, 0, 0, 0, 0, 0];
+    let changeable = [
+        15, 0, 0x10, 0, 0x8a, 10, 0x24, 0, 0x08, 0x40, 0, 0, 0, 0, 0, 0,
+    ];
     assert_eq!(six(0x0a, PageControl::Changeable), changeable);
 }
 
@@ -206,7 +208,7 @@ fn a_block_descriptor_may_only_say_what_is_so() {
 }
 
 fn any_parameters() -> impl Strategy<Value = ModeParameters> {
-    any::<[bool; 4]>().prop_map(|[wce, d_sense, swp, tst]| ModeParameters {
+    any::<[bool; 5]>().prop_map(|[wce, d_sense, swp, tst, tas]| ModeParameters {
         write_cache_enabled: wce,
         descriptor_sense: d_sense,
         software_write_protect: swp,
@@ -215,6 +217,7 @@ fn any_parameters() -> impl Strategy<Value = ModeParameters> {
         } else {
             TaskSetType::Shared
         },
+        task_aborted_status: tas,
     })
 }
 

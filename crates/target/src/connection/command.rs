@@ -17,6 +17,9 @@ use units::Buf;
 /// How long until memory is looked for again, where there was none.
 const MEMORY_RETRY: Duration = Duration::from_millis(2);
 
+/// Commands ended without an answer that are remembered.
+const TAKEN_AWAY_MAX: usize = 1024;
+
 /// Operation code of REPORT LUNS.
 const REPORT_LUNS: u8 = 0xa0;
 
@@ -26,6 +29,7 @@ impl Driver {
             counters.commands.set(counters.commands.get() + 1);
             counters.in_progress.set(counters.in_progress.get() + 1);
         });
+        self.taken_away.remove(&command.itt);
         let address = unmapped::address(command.lun);
         let reports_luns = command.cdb.first() == Some(&REPORT_LUNS);
         let Some(units) = self.units.clone().filter(|_| !reports_luns) else {
@@ -186,7 +190,12 @@ impl Driver {
     fn run_task(&mut self, itt: Itt, task: Task, wanted: u64, data: Buf) {
         let watch = task.watch();
         match task.run(data) {
-            Answer::Ready(Some(outcome)) => self.outcome(itt, wanted, outcome),
+            Answer::Ready(Some(outcome)) => {
+                if watch.is_taken_away() {
+                    self.remember_taken_away(itt);
+                }
+                self.outcome(itt, wanted, outcome);
+            }
             Answer::Ready(None) => {}
             Answer::Waiting(rest) => {
                 self.runs += 1;
@@ -201,7 +210,12 @@ impl Driver {
 
     /// A task that had to be waited for has ended. Its ITT may stand for another one by now.
     pub(super) fn run_ended(&mut self, itt: Itt, run: u64, outcome: Outcome) {
-        if self.watched.get(&itt).is_some_and(|(now, _)| *now == run) {
+        if let Some((now, watch)) = self.watched.get(&itt)
+            && *now == run
+        {
+            if watch.is_taken_away() {
+                self.remember_taken_away(itt);
+            }
             self.watched.remove(&itt);
             let wanted = self.wanted.remove(&itt).unwrap_or_default();
             self.outcome(itt, wanted, outcome);
@@ -223,12 +237,47 @@ impl Driver {
             .map(|(itt, _)| *itt);
         let aborted: Vec<Itt> = running.chain(waiting).collect();
         for itt in aborted {
-            self.watched.remove(&itt);
-            self.waiting_for_data.remove(&itt);
-            self.wanted.remove(&itt);
-            self.share.forget(itt);
-            self.outcome(itt, 0, Outcome::Silent);
+            self.end_early(itt, Outcome::Silent);
         }
+    }
+
+    /// Other hosts have aborted commands of this one, and the units have let go of them: what the backend still
+    /// has of them takes no place in the window.
+    pub(super) fn forget_released(&mut self) {
+        let running = self
+            .watched
+            .iter()
+            .map(|(itt, (_, watch))| (*itt, watch.released()));
+        let waiting = self
+            .waiting_for_data
+            .iter()
+            .map(|(itt, task)| (*itt, task.watch().released()));
+        let released: Vec<(Itt, Outcome)> = running
+            .chain(waiting)
+            .filter_map(|(itt, outcome)| Some((itt, outcome?)))
+            .collect();
+        for (itt, outcome) in released {
+            if matches!(outcome, Outcome::Silent) {
+                self.remember_taken_away(itt);
+            }
+            self.end_early(itt, outcome);
+        }
+    }
+
+    fn remember_taken_away(&mut self, itt: Itt) {
+        if self.taken_away.len() >= TAKEN_AWAY_MAX {
+            self.taken_away.pop_first();
+        }
+        self.taken_away.insert(itt);
+    }
+
+    /// Ends a command whose task is left to itself.
+    fn end_early(&mut self, itt: Itt, outcome: Outcome) {
+        self.watched.remove(&itt);
+        self.waiting_for_data.remove(&itt);
+        let wanted = self.wanted.remove(&itt).unwrap_or_default();
+        self.share.forget(itt);
+        self.outcome(itt, wanted, outcome);
     }
 
     pub(super) fn outcome(&mut self, itt: Itt, wanted: u64, outcome: Outcome) {

@@ -17,7 +17,7 @@ use iscsi::target::{CloseReason, Event, LoginRefusal, TaskManagementAnswer};
 use iscsi::target::{LogoutAnswer, TargetConfig, TargetConnection};
 use iscsi::{Itt, Want};
 use logical_unit::{Nexus, Outcome, Task, TaskWatch};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::future::poll_fn;
 use std::io::IoSlice;
@@ -129,6 +129,8 @@ pub(super) struct Driver {
     /// aborted. An initiator may use the ITT of an aborted task again.
     pub(super) watched: BTreeMap<Itt, (u64, TaskWatch)>,
     pub(super) runs: u64,
+    /// Commands that other hosts' functions ended without an answer: an ABORT TASK of one finds its wish done.
+    pub(super) taken_away: BTreeSet<Itt>,
     pub(super) beside: FuturesUnordered<LocalFuture<Finished>>,
     receive: Receive,
     timer: Option<(Now, LocalFuture<()>)>,
@@ -186,6 +188,7 @@ impl Driver {
             running: FuturesUnordered::new(),
             watched: BTreeMap::new(),
             runs: 0,
+            taken_away: BTreeSet::new(),
             beside: FuturesUnordered::new(),
             receive,
             timer: None,
@@ -210,6 +213,7 @@ impl Driver {
         for _ in 0..TURNS_MAX {
             let mut progress = self.take_orders(cx);
             progress |= self.poll_running(cx);
+            progress |= self.poll_released(cx);
             progress |= self.poll_beside(cx);
             progress |= self.poll_receive(cx);
             progress |= self.poll_timer(cx);
@@ -251,6 +255,17 @@ impl Driver {
             self.run_ended(itt, run, outcome);
         }
         progress
+    }
+
+    fn poll_released(&mut self, cx: &mut Context<'_>) -> bool {
+        let released = self
+            .units
+            .as_ref()
+            .is_some_and(|units| units.poll_released(cx));
+        if released {
+            self.forget_released();
+        }
+        released
     }
 
     fn poll_beside(&mut self, cx: &mut Context<'_>) -> bool {

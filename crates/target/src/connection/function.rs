@@ -37,7 +37,7 @@ impl Driver {
                 Box::pin(async move {
                     let unit = nexus.unit();
                     unit.shared()
-                        .reset(unit.core(), UnitAttention::LogicalUnitReset)
+                        .reset(unit.core(), nexus.port(), UnitAttention::LogicalUnitReset)
                         .await;
                 })
             }),
@@ -72,7 +72,11 @@ impl Driver {
                 TaskManagementAnswer::Complete
             }
             ReferencedTask::NeverArrived => TaskManagementAnswer::Complete,
-            ReferencedTask::None | ReferencedTask::Unknown => TaskManagementAnswer::NoTask,
+            // Another host's function ended it, and its own host was not told: what it wants is done.
+            ReferencedTask::Unknown(Some(itt)) if self.taken_away.remove(&itt) => {
+                TaskManagementAnswer::Complete
+            }
+            ReferencedTask::None | ReferencedTask::Unknown(_) => TaskManagementAnswer::NoTask,
         };
         Box::pin(async move { answer })
     }
@@ -103,7 +107,8 @@ impl Driver {
         Box::pin(async move {
             let resets = nexuses.iter().map(|nexus| {
                 let unit = nexus.unit();
-                unit.shared().reset(unit.core(), UnitAttention::HardReset)
+                unit.shared()
+                    .reset(unit.core(), nexus.port(), UnitAttention::HardReset)
             });
             futures_util::future::join_all(resets).await;
             TaskManagementAnswer::Complete

@@ -3,9 +3,10 @@
 use crate::export::{MappedUnit, View};
 use env::CoreHandle;
 use logical_unit::{InitiatorPort, Nexus, NexusError, NexusPort, Peers, PortFacts, UnitAttention};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
+use std::task::{Context, Waker};
 
 /// What the session is to its units.
 pub(super) struct SessionUnits {
@@ -16,6 +17,9 @@ pub(super) struct SessionUnits {
     /// Made when first used.
     nexuses: RefCell<BTreeMap<u16, Rc<Nexus>>>,
     myself: Weak<Self>,
+    /// Tasks of the session were aborted by other nexuses.
+    released: Cell<bool>,
+    driver: RefCell<Option<Waker>>,
 }
 
 impl SessionUnits {
@@ -36,6 +40,8 @@ impl SessionUnits {
             view: RefCell::new(view),
             nexuses: RefCell::default(),
             myself: Weak::clone(myself),
+            released: Cell::new(false),
+            driver: RefCell::default(),
         })
     }
 
@@ -65,6 +71,18 @@ impl SessionUnits {
         )?;
         self.nexuses.borrow_mut().insert(lun, Rc::clone(&nexus));
         Ok(nexus)
+    }
+
+    /// Whether other nexuses have aborted tasks of the session since this was last asked.
+    pub(super) fn poll_released(&self, cx: &Context<'_>) -> bool {
+        let mut driver = self.driver.borrow_mut();
+        if !driver
+            .as_ref()
+            .is_some_and(|known| known.will_wake(cx.waker()))
+        {
+            *driver = Some(cx.waker().clone());
+        }
+        self.released.take()
     }
 
     /// REPORT LUNS was answered.
@@ -104,6 +122,13 @@ impl SessionUnits {
 }
 
 impl Peers for SessionUnits {
+    fn released(&self) {
+        self.released.set(true);
+        if let Some(driver) = self.driver.borrow_mut().take() {
+            driver.wake();
+        }
+    }
+
     fn all(&self) -> Vec<Rc<Nexus>> {
         self.luns()
             .into_iter()
