@@ -36,7 +36,7 @@ mod wait_list;
 
 pub use core_unit::{CoreUnit, UnitId};
 pub use execute::{Arrival, Request};
-pub use nexus::{Nexus, NexusError, Peers, PortFacts};
+pub use nexus::{Nexus, NexusError, Peers, PortFacts, UnitPorts};
 pub use outcome::{Outcome, Response};
 pub use scsi::reservation::{InitiatorPort, Nexus as NexusPort};
 pub use scsi::unit_attention::UnitAttention;

@@ -20,13 +20,24 @@ use volume::Fence;
 /// adoption by all cores it stays under the 2 s within which a function is answered.
 const ABORT_WAIT: Duration = Duration::from_millis(1200);
 
-/// Facts of the port that the nexus goes through, for VPD pages.
+/// Facts of a target port, for VPD pages and reservations.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PortFacts {
+    /// Relative target port identifier.
+    pub relative_port: u16,
     /// The target's iSCSI name.
     pub target_name: String,
     /// The target portal group tag.
     pub portal_group_tag: u16,
+}
+
+/// The ports that an initiator can reach a unit through.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UnitPorts {
+    /// The one that the nexus goes through.
+    pub own: PortFacts,
+    /// All of them, that one included.
+    pub all: Vec<PortFacts>,
 }
 
 /// The units that a session sees: where third-party copies may look, and nowhere else.
@@ -43,7 +54,7 @@ pub trait Peers {
 pub struct Nexus {
     unit: Rc<CoreUnit>,
     port: NexusPort,
-    facts: PortFacts,
+    ports: RefCell<UnitPorts>,
     read_only: Cell<bool>,
     fence: Cell<Fence>,
     rights: Cell<Rights>,
@@ -71,7 +82,7 @@ impl Nexus {
         core: &CoreHandle,
         id: UnitId,
         port: NexusPort,
-        facts: PortFacts,
+        ports: UnitPorts,
         read_only: bool,
         peers: Weak<dyn Peers>,
     ) -> Result<Rc<Self>, NexusError> {
@@ -82,7 +93,7 @@ impl Nexus {
         let nexus = Rc::new(Self {
             unit: Rc::clone(&unit),
             port,
-            facts,
+            ports: RefCell::new(ports),
             read_only: Cell::new(read_only),
             fence: Cell::new(fence),
             rights: Cell::new(rights),
@@ -111,8 +122,17 @@ impl Nexus {
         &self.port
     }
 
-    pub(crate) fn facts(&self) -> &PortFacts {
-        &self.facts
+    pub(crate) fn ports(&self) -> UnitPorts {
+        self.ports.borrow().clone()
+    }
+
+    /// Goes on with other ports: pages 83h and 88h say so from now on, and a unit attention tells of it (SPC-4
+    /// "INQUIRY DATA HAS CHANGED").
+    pub fn set_ports(&self, ports: UnitPorts) {
+        if *self.ports.borrow() != ports {
+            self.ports.replace(ports);
+            self.establish(UnitAttention::InquiryChanged);
+        }
     }
 
     pub(crate) fn fence(&self) -> Fence {

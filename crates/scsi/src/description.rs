@@ -115,6 +115,8 @@ impl UnitDescription {
 /// One target port: an iSCSI portal group of a target.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TargetPort {
+    /// The iSCSI name of its target.
+    pub target_name: String,
     /// RELATIVE TARGET PORT IDENTIFIER, from 1, unique across the nodes that share the target.
     pub relative_port: u16,
     /// iSCSI target portal group tag.
@@ -143,7 +145,8 @@ pub struct TargetDescription {
     pub name: String,
     /// The port that the command came through.
     pub port: TargetPort,
-    /// All ports of the target, that one included.
+    /// All ports through which this initiator can reach the unit, of this target and of others, that one
+    /// included.
     pub ports: Vec<TargetPort>,
     /// URLs where the target is managed.
     pub management: Vec<(ManagementService, String)>,

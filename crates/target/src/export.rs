@@ -4,8 +4,8 @@
 //! a grant says so: an initiator sees exactly the targets in which it has a grant.
 
 use iscsi::chap::Secret;
-use logical_unit::UnitId;
-use std::collections::BTreeMap;
+use logical_unit::{PortFacts, UnitId};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -178,7 +178,20 @@ impl Host {
     }
 }
 
+/// For each unit, ports by relative identifier.
+pub(crate) type UnitPortMap = BTreeMap<UnitId, Vec<PortFacts>>;
+
 impl ExportedTarget {
+    /// Its port.
+    #[must_use]
+    pub fn port(&self) -> PortFacts {
+        PortFacts {
+            relative_port: self.relative_port,
+            target_name: self.name.clone(),
+            portal_group_tag: self.portal_group_tag,
+        }
+    }
+
     /// What `initiator` sees of this target; `None` where it is granted nothing. A host that names the
     /// initiator goes before one for every initiator, and then alone decides.
     #[must_use]
@@ -205,6 +218,27 @@ impl ExportedTarget {
 }
 
 impl Export {
+    /// The ports through which `initiator` can reach each unit, by relative identifier: of every target that
+    /// grants it to this initiator, and of no other.
+    #[must_use]
+    pub(crate) fn ports(&self, initiator: &str) -> UnitPortMap {
+        let mut ports = UnitPortMap::new();
+        for target in &self.targets {
+            let view = target.view(initiator);
+            let units: BTreeSet<UnitId> = view
+                .iter()
+                .flat_map(|view| view.luns.values().map(|mapped| mapped.unit))
+                .collect();
+            for unit in units {
+                ports.entry(unit).or_default().push(target.port());
+            }
+        }
+        for of_unit in ports.values_mut() {
+            of_unit.sort_by_key(|port| port.relative_port);
+        }
+        ports
+    }
+
     /// The target of this name.
     #[must_use]
     pub fn target(&self, name: &str) -> Option<&Arc<ExportedTarget>> {

@@ -1,6 +1,7 @@
 //! Commands that tell something and touch no block: all derived from this core's copy of the state.
 
 use super::cut;
+use crate::nexus::PortFacts;
 use crate::outcome::Refusal;
 use crate::task::Task;
 use scsi::alua::{self, AccessState, PortGroup};
@@ -140,7 +141,13 @@ impl Task {
                 AccessState::Transitioning,
             ],
             changed: false,
-            ports: vec![self.nexus.port().target_port],
+            ports: self
+                .nexus
+                .ports()
+                .all
+                .iter()
+                .map(|port| port.relative_port)
+                .collect(),
         }
     }
 
@@ -159,16 +166,17 @@ impl Task {
     }
 
     fn target_description(&self) -> TargetDescription {
-        let facts = self.nexus.facts();
-        let port = TargetPort {
-            relative_port: self.nexus.port().target_port,
-            portal_group_tag: facts.portal_group_tag,
+        let ports = self.nexus.ports();
+        let described = |port: &PortFacts| TargetPort {
+            target_name: port.target_name.clone(),
+            relative_port: port.relative_port,
+            portal_group_tag: port.portal_group_tag,
             target_port_group: TARGET_PORT_GROUP,
         };
         TargetDescription {
-            name: facts.target_name.clone(),
-            ports: vec![port.clone()],
-            port,
+            name: ports.own.target_name.clone(),
+            ports: ports.all.iter().map(described).collect(),
+            port: described(&ports.own),
             management: Vec::new(),
         }
     }

@@ -3,7 +3,7 @@
 use crate::store::{NoStore, Store};
 use crate::{
     Arrival, Attribute, Identity, InitiatorPort, LogicalUnit, Nexus, NexusPort, Outcome, Peers,
-    PortFacts, Request, Response, UnitConfig, UnitId,
+    PortFacts, Request, Response, UnitConfig, UnitId, UnitPorts,
 };
 use env::sim::{Node, World, WorldConfig};
 use env::{Answer, CoreHandle, CoreId, LocalFuture};
@@ -258,7 +258,8 @@ impl Bench {
             },
             target_port: 1,
         };
-        let facts = PortFacts {
+        let own = PortFacts {
+            relative_port: 1,
             target_name: "iqn.2026-11.io.causeway:t".to_owned(),
             portal_group_tag: 1,
         };
@@ -266,7 +267,10 @@ impl Bench {
             &self.node.core(core),
             UNIT,
             port,
-            facts,
+            UnitPorts {
+                all: vec![own.clone()],
+                own,
+            },
             false,
             Weak::<Alone>::new(),
         )

@@ -10,6 +10,7 @@ mod hung;
 mod initiator_crate;
 mod logins;
 mod portals;
+mod ports;
 mod raw;
 mod real;
 mod sessions;

@@ -31,8 +31,8 @@ const NAME_STRING: u8 = 8;
 
 /// The target port's name: `iqn...,t,0x0001`.
 #[must_use]
-pub fn target_port_name(target_name: &str, port: &TargetPort) -> String {
-    format!("{target_name},t,0x{:04x}", port.portal_group_tag)
+pub fn target_port_name(port: &TargetPort) -> String {
+    format!("{},t,0x{:04x}", port.target_name, port.portal_group_tag)
 }
 
 /// The text, a terminator, and zeros up to a multiple of four.
@@ -77,8 +77,8 @@ pub fn unit_designators(unit: &UnitDescription) -> Vec<Vec<u8>> {
         .collect()
 }
 
-fn port_name(out: &mut Writer, target: &TargetDescription, port: &TargetPort) {
-    let name = target_port_name(&target.name, port);
+fn port_name(out: &mut Writer, port: &TargetPort) {
+    let name = target_port_name(port);
     let head = [ISCSI | UTF_8, PIV | TARGET_PORT | NAME_STRING];
     designator(out, head, |out| terminated(out, &name));
 }
@@ -97,7 +97,7 @@ pub(super) fn device_identification(
     designator(out, head, |out| {
         out.be16(0).be16(target.port.target_port_group);
     });
-    port_name(out, target, &target.port);
+    port_name(out, &target.port);
     let head = [ISCSI | UTF_8, PIV | TARGET_DEVICE | NAME_STRING];
     designator(out, head, |out| terminated(out, &target.name));
 }
@@ -107,6 +107,6 @@ pub(super) fn scsi_ports(out: &mut Writer, target: &TargetDescription) {
         out.be16(0).be16(port.relative_port).be16(0);
         // INITIATOR PORT TRANSPORTID LENGTH: target ports only.
         out.be16(0).be16(0);
-        out.counted16(|out| port_name(out, target, port));
+        out.counted16(|out| port_name(out, port));
     }
 }

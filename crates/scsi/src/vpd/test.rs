@@ -44,6 +44,7 @@ pub(super) fn unit() -> UnitDescription {
 
 fn target() -> TargetDescription {
     let port = |relative_port| TargetPort {
+        target_name: "iqn.2026-11.io.causeway:t1".to_owned(),
         relative_port,
         portal_group_tag: relative_port,
         target_port_group: 0,

@@ -8,7 +8,7 @@ use crate::refusals::RefusedLogin;
 use crate::session::{EndReason, EnteringGuard, Session, SessionInfo, Sessions};
 use iscsi::target::{AsyncEvent, LoginOutcome, LoginRefusal, SendTargets};
 use iscsi::{Itt, LoginStatus, Tsih};
-use logical_unit::{InitiatorPort, Nexus, PortFacts};
+use logical_unit::{InitiatorPort, Nexus};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -121,18 +121,9 @@ impl Driver {
             name: outcome.initiator_name.to_ascii_lowercase(),
             isid: outcome.isid.0,
         };
-        let facts = PortFacts {
-            target_name: target.name.clone(),
-            portal_group_tag: target.portal_group_tag,
-        };
+        let (own, ports) = (target.port(), self.export.ports(&outcome.initiator_name));
         let view = self.view.take()?;
-        Some(SessionUnits::new(
-            &self.core,
-            initiator,
-            target.relative_port,
-            facts,
-            view,
-        ))
+        Some(SessionUnits::new(&self.core, initiator, own, ports, view))
     }
 
     fn session_info(&self, outcome: &LoginOutcome, tsih: Tsih) -> SessionInfo {
@@ -244,7 +235,10 @@ impl Driver {
         if let Some(name) = target {
             let target = self.export.target(&name).cloned();
             match target.as_ref().and_then(|target| target.view(&initiator)) {
-                Some(view) => self.change_view(view),
+                Some(view) => {
+                    let ports = self.export.ports(&initiator);
+                    self.change_view(view, ports);
+                }
                 None => {
                     self.end_with(End::Ordered(EndReason::NotGranted));
                 }
@@ -273,9 +267,9 @@ impl Driver {
             .async_message(AsyncEvent::LogoutRequested { seconds });
     }
 
-    fn change_view(&mut self, view: crate::export::View) {
+    fn change_view(&mut self, view: crate::export::View, ports: crate::export::UnitPortMap) {
         let Some(units) = &self.units else { return };
-        let gone = units.change_view(view);
+        let gone = units.change_view(view, ports);
         // Their tasks are aborted at once; that the backend lets go is waited for beside.
         for nexus in gone {
             self.core.spawn(Box::pin(nexus.close()));

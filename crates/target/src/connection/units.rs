@@ -1,8 +1,9 @@
 //! The logical units that one session sees, and its nexuses at them.
 
-use crate::export::{MappedUnit, View};
+use crate::export::{MappedUnit, UnitPortMap, View};
 use env::CoreHandle;
 use logical_unit::{InitiatorPort, Nexus, NexusError, NexusPort, Peers, PortFacts, UnitAttention};
+use logical_unit::{UnitId, UnitPorts};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
@@ -12,7 +13,8 @@ use std::task::{Context, Waker};
 pub(super) struct SessionUnits {
     core: CoreHandle,
     port: NexusPort,
-    facts: PortFacts,
+    own: PortFacts,
+    ports: RefCell<UnitPortMap>,
     view: RefCell<View>,
     /// Made when first used.
     nexuses: RefCell<BTreeMap<u16, Rc<Nexus>>>,
@@ -26,17 +28,18 @@ impl SessionUnits {
     pub(super) fn new(
         core: &CoreHandle,
         initiator: InitiatorPort,
-        relative_port: u16,
-        facts: PortFacts,
+        own: PortFacts,
+        ports: UnitPortMap,
         view: View,
     ) -> Rc<Self> {
         Rc::new_cyclic(|myself| Self {
             core: Rc::clone(core),
             port: NexusPort {
                 initiator,
-                target_port: relative_port,
+                target_port: own.relative_port,
             },
-            facts,
+            own,
+            ports: RefCell::new(ports),
             view: RefCell::new(view),
             nexuses: RefCell::default(),
             myself: Weak::clone(myself),
@@ -54,6 +57,16 @@ impl SessionUnits {
         self.view.borrow().luns.get(&lun).copied()
     }
 
+    fn ports_of(&self, unit: UnitId) -> UnitPorts {
+        let ports = self.ports.borrow();
+        let own = self.own.clone();
+        let all = ports.get(&unit).cloned();
+        UnitPorts {
+            all: all.unwrap_or_else(|| vec![own.clone()]),
+            own,
+        }
+    }
+
     /// The nexus at a LUN.
     pub(super) fn nexus(&self, lun: u16) -> Result<Rc<Nexus>, NexusError> {
         if let Some(nexus) = self.nexuses.borrow().get(&lun) {
@@ -65,7 +78,7 @@ impl SessionUnits {
             &self.core,
             mapped.unit,
             self.port.clone(),
-            self.facts.clone(),
+            self.ports_of(mapped.unit),
             mapped.read_only,
             peers,
         )?;
@@ -101,8 +114,9 @@ impl SessionUnits {
     }
 
     /// Goes on with a new view; gives the nexuses whose unit is gone from it, to be closed.
-    pub(super) fn change_view(&self, view: View) -> Vec<Rc<Nexus>> {
+    pub(super) fn change_view(&self, view: View, ports: UnitPortMap) -> Vec<Rc<Nexus>> {
         let old = self.view.replace(view);
+        self.ports.replace(ports);
         let view = self.view.borrow();
         let mut nexuses = self.nexuses.borrow_mut();
         let same = |lun: &u16| match (old.luns.get(lun), view.luns.get(lun)) {
@@ -112,6 +126,7 @@ impl SessionUnits {
         let gone: Vec<u16> = nexuses.keys().copied().filter(|lun| !same(lun)).collect();
         let gone = gone.iter().filter_map(|lun| nexuses.remove(lun)).collect();
         for (lun, nexus) in nexuses.iter() {
+            nexus.set_ports(self.ports_of(nexus.unit().shared().id()));
             nexus.set_read_only(view.luns.get(lun).is_some_and(|mapped| mapped.read_only));
             if !old.luns.keys().eq(view.luns.keys()) {
                 nexus.establish(UnitAttention::ReportedLunsChanged);
