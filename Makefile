@@ -1,6 +1,6 @@
 # The project's whole vocabulary. `make run` and `make test` are all that a new user needs.
 SHELL := /bin/bash
-.PHONY: help run test check build bench fuzz sim soak tools clean
+.PHONY: help run test check build bench instructions fuzz sim soak tools clean
 
 help: ## what there is
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -26,6 +26,10 @@ build: ## the release binary: target/release/causeway
 bench: ## the cost of the waist, and of I/O beside the floor, tgt and istgt, in one run: target/bench/
 	@scripts/install build test bench
 	@scripts/bench
+
+instructions: ## what the hot paths cost in instructions, against bounds: does not depend on the machine's load
+	@scripts/install build test
+	@scripts/instructions
 
 fuzz: ## fuzz every parser for SECONDS (default 60) each
 	@scripts/fuzz $(or $(SECONDS_EACH),60)

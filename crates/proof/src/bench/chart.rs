@@ -135,7 +135,7 @@ fn axis(out: &mut String, unit: &str, largest: f64, scale: f64, height: f64) {
     let _ = writeln!(
         out,
         "<text class=\"small\" x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>",
-        LEFT - 8.0,
+        LEFT - 24.0,
         bottom + 14.0,
         escaped(unit)
     );

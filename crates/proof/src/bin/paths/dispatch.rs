@@ -1,0 +1,115 @@
+//! A READ and a WRITE of 4 KiB at a logical unit in memory, from the CDB to the status.
+
+use env::sim::{World, WorldConfig};
+use env::{Answer, CoreHandle, CoreId};
+use logical_unit::{
+    Arrival, Attribute, Identity, LogicalUnit, Nexus, NexusPort, NoStore, Outcome, Peers,
+    PortFacts, Request, UnitConfig, UnitId,
+};
+use scsi::reservation::InitiatorPort;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::time::Duration;
+use units::{BlockCount, BlockSize, Buf};
+use volume::Volume;
+
+const UNIT: UnitId = UnitId(1);
+const BLOCKS: u64 = 8192;
+
+/// Nobody copies here.
+struct Alone;
+
+impl Peers for Alone {
+    fn all(&self) -> Vec<Rc<Nexus>> {
+        Vec::new()
+    }
+}
+
+async fn unit(core: &CoreHandle) -> (Arc<LogicalUnit>, Rc<Nexus>) {
+    let fences = LogicalUnit::fences_for();
+    let blocks = BlockCount(BLOCKS);
+    let memory: Arc<dyn Volume> =
+        backends::MemoryVolume::new(BlockSize::B512, blocks, 3, fences.clone());
+    let unit = LogicalUnit::new(UnitConfig {
+        id: UNIT,
+        home: CoreId(0),
+        identity: Identity {
+            name: "u".to_owned(),
+            serial: "1".to_owned(),
+            naa: [0x60; 16],
+            store_key: "u".to_owned(),
+            block_size: BlockSize::B512,
+            physical_block_exponent: 3,
+            thin: true,
+        },
+        fences,
+        store: Arc::new(NoStore),
+    });
+    unit.start(core, Ok(memory)).await.expect("memory comes up");
+    let port = NexusPort {
+        initiator: InitiatorPort {
+            name: "iqn.2026-11.example:i".to_owned(),
+            isid: [0; 6],
+        },
+        target_port: 1,
+    };
+    let facts = PortFacts {
+        target_name: "iqn.2026-11.example:t".to_owned(),
+        portal_group_tag: 1,
+    };
+    let nexus = Nexus::open(core, UNIT, port, facts, false, Weak::<Alone>::new());
+    (unit, nexus.expect("the unit is there"))
+}
+
+/// Arrival, and what runs at once.
+fn one(nexus: &Rc<Nexus>, cdb: &[u8], tag: u32, data: &Buf) -> Option<u8> {
+    let arrival = nexus.arrive(Request {
+        cdb,
+        attribute: Attribute::Simple,
+        tag,
+        data_out: data.len() as u64,
+    });
+    match arrival {
+        Arrival::Ended { response, .. } => Some(response.status.code()),
+        Arrival::Task { task, .. } => match task.run(data.clone()) {
+            Answer::Ready(Some(Outcome::Respond(response))) => Some(response.status.code()),
+            Answer::Ready(Some(Outcome::Silent | Outcome::Disconnect) | None)
+            | Answer::Waiting(_) => None,
+        },
+    }
+}
+
+fn many(nexus: &Rc<Nexus>, opcode: u8, data: &Buf, count: u64) {
+    let mut cdb = [0; 16];
+    (cdb[0], cdb[8]) = (opcode, 8);
+    for number in 0..count {
+        let at = u32::try_from(number * 8 % BLOCKS).expect("a small address");
+        cdb[2..6].copy_from_slice(&at.to_be_bytes());
+        let status = one(nexus, &cdb, at, data);
+        assert_eq!(status, Some(0), "every command is good, and at once");
+    }
+}
+
+fn commands(opcode: u8, data: Buf, count: u64) {
+    let world = World::new(1, WorldConfig::default());
+    let node = world.node("node");
+    let core = node.core(0);
+    let done = world.block_on(&node, Duration::from_secs(1), async move {
+        let (unit, nexus) = unit(&core).await;
+        // The first command hears of the power on.
+        one(&nexus, &[0; 6], 0, &Buf::empty());
+        // Reads find what was written, whatever the number of commands.
+        many(&nexus, 0x2a, &Buf::copy_of(&[0x5A; 4096]), BLOCKS / 8);
+        many(&nexus, opcode, &data, count);
+        drop((unit, nexus));
+    });
+    done.expect("it ends");
+}
+
+pub(super) fn read(count: u64) {
+    commands(0x28, Buf::empty(), count);
+}
+
+pub(super) fn write(count: u64) {
+    commands(0x2a, Buf::copy_of(&[0xA5; 4096]), count);
+}
