@@ -4,7 +4,7 @@ use env::sim::{World, WorldConfig};
 use env::{Answer, CoreHandle, CoreId};
 use logical_unit::{
     Arrival, Attribute, Identity, LogicalUnit, Nexus, NexusPort, NoStore, Outcome, Peers,
-    PortFacts, Request, UnitConfig, UnitId,
+    PortFacts, Request, UnitConfig, UnitId, UnitPorts,
 };
 use scsi::reservation::InitiatorPort;
 use std::rc::{Rc, Weak};
@@ -23,6 +23,8 @@ impl Peers for Alone {
     fn all(&self) -> Vec<Rc<Nexus>> {
         Vec::new()
     }
+
+    fn released(&self) {}
 }
 
 async fn unit(core: &CoreHandle) -> (Arc<LogicalUnit>, Rc<Nexus>) {
@@ -53,11 +55,16 @@ async fn unit(core: &CoreHandle) -> (Arc<LogicalUnit>, Rc<Nexus>) {
         },
         target_port: 1,
     };
-    let facts = PortFacts {
+    let own = PortFacts {
+        relative_port: 1,
         target_name: "iqn.2026-11.example:t".to_owned(),
         portal_group_tag: 1,
     };
-    let nexus = Nexus::open(core, UNIT, port, facts, false, Weak::<Alone>::new());
+    let ports = UnitPorts {
+        all: vec![own.clone()],
+        own,
+    };
+    let nexus = Nexus::open(core, UNIT, port, ports, false, Weak::<Alone>::new());
     (unit, nexus.expect("the unit is there"))
 }
 
