@@ -295,7 +295,7 @@ fn login_bytes() -> Vec<u8> {
         version_max: 0,
         version_min: 0,
         data_segment_length: u32::try_from(text.len()).unwrap_or(0),
-        isid: Isid::default(),
+        isid: Isid::random([1, 2, 3], 4),
         tsih: Tsih(0),
         itt: Itt::from_wire(0).expect("0 is a tag"),
         cid: Cid(0),

@@ -54,8 +54,20 @@ tag! {
 }
 
 /// Initiator part of the session identifier.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Isid(pub [u8; 6]);
+
+impl Isid {
+    /// An ISID of the format "random" (RFC 7143 11.12.5 "ISID"): T is 10b, then 24 bits of the caller's randomness
+    /// and a qualifier that tells the initiator's sessions with one target portal group apart. There is no default:
+    /// two initiators that share an all-zero ISID and a name end each other's sessions.
+    #[must_use]
+    pub const fn random(random: [u8; 3], qualifier: u16) -> Self {
+        let [high, middle, low] = random;
+        let [first, second] = qualifier.to_be_bytes();
+        Self([0x80, high, middle, low, first, second])
+    }
+}
 
 impl fmt::Debug for Isid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -79,5 +91,16 @@ pub struct Lun(pub [u8; 8]);
 impl fmt::Debug for Lun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Lun({:016x})", u64::from_be_bytes(self.0))
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn a_random_isid_says_so_and_keeps_every_bit() {
+        let isid = Isid::random([0xab, 0xcd, 0xef], 0x1234);
+        assert_eq!(isid.0, [0x80, 0xab, 0xcd, 0xef, 0x12, 0x34]);
     }
 }

@@ -44,7 +44,7 @@ fn login(stage: StageBits, next: Option<StageBits>, pairs: &[(&str, &str)]) -> V
         version_max: 0,
         version_min: 0,
         data_segment_length: length(&data),
-        isid: Isid::default(),
+        isid: Isid::random([1, 2, 3], 4),
         tsih: Tsih(0),
         itt: itt(0),
         cid: Cid(0),

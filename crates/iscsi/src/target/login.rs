@@ -262,7 +262,9 @@ impl LoginTarget {
             session_type,
             target: target.map(Into::into),
         });
-        let (isid, tsih, cid) = self.identity.unwrap_or_default();
+        let (isid, tsih, cid) = self
+            .identity
+            .expect("taken from the first request of the login");
         let ask = LoginAsk {
             initiator_name: initiator,
             initiator_alias,
