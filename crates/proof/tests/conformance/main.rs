@@ -6,8 +6,8 @@
 //! that excuses go away. A skip must stand in [`tables::SKIPS`] with its reason.
 //!
 //! A suite has a target and a LUN of its own per kind of LUN: what a test leaves behind (a reservation, a pattern)
-//! reaches no other suite, and suites run side by side. `docs/conformance/iscsi-test-cu.md` has the results;
-//! `CONFORMANCE_REPORT=FILE` writes them again.
+//! reaches no other suite, and suites run side by side. `docs/conformance/iscsi-test-cu.md` has the results, and is
+//! compared with them; `UPDATE=1` writes them into it.
 
 #![expect(
     clippy::unwrap_used,
@@ -18,11 +18,12 @@
 mod common;
 mod corrected;
 mod judge;
+mod published;
 mod tables;
 
 use common::daemon::Daemon;
 use common::tools::need;
-use judge::{Judged, Verdict};
+use judge::Judged;
 use std::fmt::Write;
 use std::sync::Mutex;
 
@@ -141,13 +142,11 @@ fn every_test_of_iscsi_test_cu_passes_or_is_excused_with_a_corrected_test_that_d
         .filter_map(|(kind, judged)| tables::complaint(*kind, judged))
         .chain(tables::leftovers(&tests))
         .collect();
-    if let Ok(file) = std::env::var("CONFORMANCE_REPORT") {
-        std::fs::write(file, report(&results)).unwrap();
-    }
     for kind in KINDS {
         println!("{}: {}", kind.name(), count(&results, kind));
     }
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+    published::compare(&results);
     for kind in KINDS {
         for excuse in tables::EXCUSES
             .iter()
@@ -161,37 +160,9 @@ fn every_test_of_iscsi_test_cu_passes_or_is_excused_with_a_corrected_test_that_d
 }
 
 fn count(results: &[(Kind, Judged)], kind: Kind) -> String {
-    let of = |wanted: fn(&Verdict) -> bool| {
-        let own = results.iter().filter(|(of, _)| *of == kind);
-        own.filter(|(_, judged)| wanted(&judged.verdict)).count()
-    };
+    let counts = published::counts(results, kind);
     format!(
         "{} passed, {} failed, {} skipped",
-        of(|verdict| matches!(verdict, Verdict::Passed)),
-        of(|verdict| matches!(verdict, Verdict::Failed(_))),
-        of(|verdict| matches!(verdict, Verdict::Skipped(_)))
+        counts.passed, counts.excused, counts.skipped
     )
-}
-
-/// The results as a table: a line per test, a column per kind.
-fn report(results: &[(Kind, Judged)]) -> String {
-    let mut text = String::from("| Test | 512 | 512e | 4096 |\n|---|---|---|---|\n");
-    for line in results.chunks(KINDS.len()) {
-        let name = line[0].1.test.trim_start_matches("ALL.");
-        write!(text, "| {name} |").unwrap();
-        for (kind, judged) in line {
-            let word = match &judged.verdict {
-                Verdict::Passed => "passed",
-                Verdict::Skipped(_) => "skipped",
-                Verdict::Failed(_) if tables::excuse(*kind, &judged.test).is_some() => "excused",
-                Verdict::Failed(_) => "FAILED",
-            };
-            write!(text, " {word} |").unwrap();
-        }
-        text.push('\n');
-    }
-    for kind in KINDS {
-        writeln!(text, "\n{}: {}", kind.name(), count(results, kind)).unwrap();
-    }
-    text
 }
