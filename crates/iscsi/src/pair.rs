@@ -143,7 +143,7 @@ impl Pair {
                     );
                 }
                 target::Event::DataFault { itt, fault } => {
-                    let (asc, ascq) = fault.additional_sense();
+                    let (asc, ascq) = fault.additional_sense().unwrap_or_default();
                     let sense = Some(Buf::copy_of(&[0x70, 0, 0x0B, asc, ascq]));
                     self.target.respond(
                         itt,

@@ -74,6 +74,11 @@ impl<T> TaskTable<T> {
         Some(task)
     }
 
+    /// Every task, by reference.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.slots.iter().flatten().map(|(_, task)| task)
+    }
+
     /// Every task.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = (Itt, T)> {
         self.len = 0;

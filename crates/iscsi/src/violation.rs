@@ -135,16 +135,20 @@ pub enum DataFault {
     IncorrectAmountOfData,
     /// 47h/05h PROTOCOL SERVICE CRC ERROR.
     ProtocolServiceCrcError,
+    /// Unsolicited data came while too much of it was parked already. No fault of the initiator: the answer is
+    /// TASK SET FULL or BUSY, without sense data.
+    NoRoom,
 }
 
 impl DataFault {
-    /// Additional sense code and its qualifier.
+    /// Additional sense code and its qualifier; none where it is no error.
     #[must_use]
-    pub const fn additional_sense(self) -> (u8, u8) {
+    pub const fn additional_sense(self) -> Option<(u8, u8)> {
         match self {
-            Self::UnexpectedUnsolicitedData => (0x0C, 0x0C),
-            Self::IncorrectAmountOfData => (0x0C, 0x0D),
-            Self::ProtocolServiceCrcError => (0x47, 0x05),
+            Self::UnexpectedUnsolicitedData => Some((0x0C, 0x0C)),
+            Self::IncorrectAmountOfData => Some((0x0C, 0x0D)),
+            Self::ProtocolServiceCrcError => Some((0x47, 0x05)),
+            Self::NoRoom => None,
         }
     }
 }

@@ -431,6 +431,18 @@ impl Task {
         self.nexus.response_of(&sense.into())
     }
 
+    /// Refuses the command before it ran, for lack of memory: the host sends fewer, or again (SAM-5 5.3.1 "Status
+    /// codes": TASK SET FULL where the nexus has other commands here, BUSY where it has none).
+    #[must_use]
+    pub fn refuse_for_lack_of_memory(&self) -> Response {
+        let status = if self.nexus.live_tasks() > 1 {
+            Status::TaskSetFull
+        } else {
+            Status::Busy
+        };
+        self.nexus.response_of(&Refusal::Status(status))
+    }
+
     /// Runs the command with the data that the host sent: as many bytes as were asked for, or fewer where
     /// the host announced fewer. The answer is often there at once.
     #[must_use]

@@ -42,6 +42,8 @@ pub struct TargetConfig {
     pub command_depth: u32,
     /// Bytes of writes in progress beyond which the CmdSN window does not open further.
     pub write_bytes_max: u64,
+    /// Bytes of unsolicited data that may wait for the owner's memory, of all commands together.
+    pub parked_bytes_max: usize,
     /// Immediate requests that may be in progress; more are rejected.
     pub immediate_max: u32,
 }
@@ -54,6 +56,7 @@ impl Default for TargetConfig {
             ping_timeout: Duration::from_secs(15),
             command_depth: 256,
             write_bytes_max: 64 << 20,
+            parked_bytes_max: 8 << 20,
             immediate_max: 64,
         }
     }

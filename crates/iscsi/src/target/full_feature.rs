@@ -5,7 +5,7 @@
 //!
 //! **Invariants.** I1: no byte reaches a buffer that its task's sequences did not allow. I2: a task's data is
 //! delivered only when every byte has come in PDUs whose digest was right. I3: parked data of a task is at most
-//! FirstBurstLength.
+//! FirstBurstLength, and of all tasks together what the configuration says.
 //!
 //! **Failure model.** Data of unknown tasks (answered early, aborted) is swallowed without a word. Every other
 //! breach goes through [`crate::ViolationKind::reaction`].
@@ -30,10 +30,10 @@ use crate::serial::CmdSn;
 use crate::task_table::TaskTable;
 use crate::violation::{DataFault, Reaction, Violation, ViolationKind};
 use core::ops::Range;
-use units::{Buf, BufMut};
+use units::Buf;
 
 /// Bytes of the place where unwanted data goes.
-const SINK_BYTES: usize = 16 << 10;
+pub(super) const SINK_BYTES: usize = 16 << 10;
 
 /// The session's part: what several connections would share.
 pub(super) struct Session {
@@ -55,9 +55,13 @@ pub(super) struct FullFeature {
     immediate: u32,
     immediate_max: u32,
     next_ttt: u32,
-    current: Current,
-    scratch: Vec<u8>,
-    sink: Box<[u8]>,
+    pub(super) current: Current,
+    pub(super) scratch: Vec<u8>,
+    pub(super) sink: Box<[u8]>,
+    /// Bytes that may be parked, of all tasks together.
+    pub(super) parked_max: usize,
+    /// A task whose data could not be parked, until its PDU is over.
+    pub(super) crowded: Option<Itt>,
 }
 
 /// A request that is not a command and waits for an answer.
@@ -85,7 +89,7 @@ pub(super) enum Queued {
 }
 
 /// The PDU that is coming in.
-enum Current {
+pub(super) enum Current {
     /// Its payload is of no use.
     Discard,
     /// Immediate data of this task; `follows`: unsolicited Data-Out comes after it.
@@ -133,6 +137,8 @@ impl FullFeature {
             current: Current::Discard,
             scratch: Vec::new(),
             sink: vec![0; SINK_BYTES].into(),
+            parked_max: config.parked_bytes_max,
+            crowded: None,
         }
     }
 
@@ -487,43 +493,6 @@ impl FullFeature {
         }
     }
 
-    /// Where payload byte `done` of the current PDU goes, with up to `left` bytes after it.
-    pub(super) fn chunk(&mut self, done: usize, left: usize) -> &mut [u8] {
-        let place = match &self.current {
-            Current::Discard | Current::TaskManagement(_) | Current::Logout(_) => None,
-            Current::Nop(_) | Current::Text(_) => {
-                return self.scratch.get_mut(done..).unwrap_or_default();
-            }
-            Current::Immediate { itt, .. } => Some((*itt, 0)),
-            Current::Data { itt, range, .. } => Some((*itt, range.start as usize)),
-        };
-        let sink = left.min(SINK_BYTES);
-        let sink = self.sink.get_mut(..sink).unwrap_or_default();
-        let Some((itt, start)) = place else {
-            return sink;
-        };
-        let Some(task) = self.tasks.get_mut(itt) else {
-            return sink;
-        };
-        let at = start.saturating_add(done);
-        match &mut task.gathering {
-            Gathering::Into { buffer, bytes, .. } if at < *bytes as usize => {
-                let room = (*bytes as usize).saturating_sub(at).min(left);
-                let chunk = buffer.chunk_mut(at);
-                let room = room.min(chunk.len());
-                chunk.get_mut(..room).unwrap_or_default()
-            }
-            Gathering::Undecided => {
-                let end = at.saturating_add(left);
-                if task.parked.len() < end {
-                    task.parked.resize(end, 0);
-                }
-                task.parked.get_mut(at..end).unwrap_or_default()
-            }
-            Gathering::Into { .. } | Gathering::Over => sink,
-        }
-    }
-
     /// The current PDU is whole; `intact`: its data segment matches its digest.
     pub(super) fn finish(
         &mut self,
@@ -532,6 +501,7 @@ impl FullFeature {
         link: &mut Link,
     ) -> Result<(), Violation> {
         let current = core::mem::replace(&mut self.current, Current::Discard);
+        self.tell_crowded(link);
         if !intact {
             return self.damaged(&current, header, link);
         }
@@ -714,28 +684,8 @@ impl FullFeature {
         Ok(())
     }
 
-    pub(super) fn accept_data(&mut self, itt: Itt, bytes: u32, buffer: BufMut, link: &mut Link) {
-        let Some(task) = self.tasks.get_mut(itt) else {
-            return;
-        };
-        if !task.announced || !matches!(task.gathering, Gathering::Undecided) {
-            return;
-        }
-        let bytes = bytes.min(task.command.expected_out());
-        let mut buffer = buffer;
-        let parked = core::mem::take(&mut task.parked);
-        let had = parked.len().min(bytes as usize);
-        buffer.copy_at(0, parked.get(..had).unwrap_or_default());
-        task.gathering = Gathering::Into {
-            buffer,
-            bytes,
-            solicited: None,
-        };
-        self.progress(itt, link);
-    }
-
     /// Asks for what may be asked for, and delivers what is whole.
-    fn progress(&mut self, itt: Itt, link: &mut Link) {
+    pub(super) fn progress(&mut self, itt: Itt, link: &mut Link) {
         let window = self.window();
         // The command's own data segment is still coming in: whether more is needed is not known yet.
         let arriving = matches!(&self.current, Current::Immediate { itt: of, .. } if *of == itt);

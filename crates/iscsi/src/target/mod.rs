@@ -6,6 +6,7 @@ mod event;
 mod full_feature;
 mod link;
 mod login;
+mod parking;
 mod policy;
 mod task;
 mod text;

@@ -251,3 +251,83 @@ fn pings_that_nobody_reads_do_not_pile_up() {
         bench.login(BOB).await.settle(0).await;
     });
 }
+
+#[test]
+fn a_unit_that_hangs_and_keeps_its_memory_holds_up_no_other_unit_of_the_session() {
+    let setup = Setup {
+        units: 2,
+        ..little_memory()
+    };
+    run(setup, |bench| async move {
+        let host = bench.login(ALICE).await;
+        host.settle(0).await;
+        host.settle(1).await;
+        bench.hang(0, &OpKind::ALL);
+        // Far more than there is memory for: most of it waits.
+        let mut stuck: Vec<_> = (0..32)
+            .map(|_| host.send(0, &write_10(0, 2048), &vec![3; MIB], 0))
+            .collect();
+        stuck.extend((0..32).map(|_| host.send(0, &read_10(4096, 2048), &[], MIB)));
+        bench.sleep(SECOND * 2).await;
+        let hanging = bench.faults[0].hanging();
+        assert!((1..32).contains(&hanging), "{hanging} with the backend");
+        for round in 0..20_u8 {
+            let blocks = if round % 2 == 0 { 128 } else { 2048 };
+            let data = vec![round; usize::from(blocks) * BLOCK];
+            let write = host.command(1, &write_10(0, blocks), &data, 0);
+            let write = bench.within(SECOND, "a write of another unit", write).await;
+            assert_eq!(write.status, 0);
+            let read = host.command(1, &read_10(0, blocks), &[], data.len());
+            let read = bench.within(SECOND, "a read of another unit", read).await;
+            assert!(read.data_in.to_vec() == data);
+        }
+        bench.release(0);
+        for one in stuck {
+            assert_eq!(one.end().await.expect("it ends").status, 0);
+        }
+    });
+}
+
+#[test]
+fn unsolicited_data_beyond_what_may_wait_is_answered_with_task_set_full() {
+    const COMMANDS: u32 = 100;
+    const BURST: usize = 256 << 10;
+    run(little_memory(), |bench| async move {
+        let mut raw = Raw::login(
+            &bench.host_core,
+            bench.portal,
+            ALICE,
+            TARGET,
+            "InitialR2T=No\0ImmediateData=Yes\0FirstBurstLength=262144\0",
+        )
+        .await;
+        raw.command(1, 1, false, &TEST_UNIT_READY, Moves::Nothing)
+            .await;
+        raw.receive_for(1).await;
+        bench.hang(0, &[OpKind::Write]);
+        let data = vec![7; BURST];
+        for tag in 2..2 + COMMANDS {
+            let moves = Moves::Out(262_144, &data);
+            raw.command(tag, tag, false, &write_10(0, 512), moves).await;
+        }
+        bench.sleep(SECOND).await;
+        bench.release(0);
+        let mut taken = 0;
+        for _ in 0..COMMANDS {
+            let answer = raw.receive().await.expect("an answer");
+            assert_eq!(answer.opcode(), Opcode::ScsiResponse);
+            match answer.status() {
+                0 => taken += 1,
+                status => assert_eq!(status, 0x28),
+            }
+        }
+        // Half of the memory, and what may be parked.
+        let most = (8 * MIB + 8 * MIB) / BURST;
+        assert!(
+            (most / 2..=most).contains(&taken),
+            "{taken} taken, at most {most}"
+        );
+        bench.sleep(SECOND).await;
+        assert_eq!(memory_out(&bench), 0);
+    });
+}

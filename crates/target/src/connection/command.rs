@@ -5,9 +5,9 @@ use super::memory::Need;
 use super::unmapped;
 use env::Answer;
 use iscsi::DataFault;
-use iscsi::Itt;
 use iscsi::bhs::Attribute as WireAttribute;
 use iscsi::target::{Command, Response as WireResponse};
+use iscsi::{Itt, Lun};
 use logical_unit::{Arrival, Attribute, NexusError, Outcome, Request, Response, Task};
 use scsi::lun::LunAddress;
 use scsi::{AdditionalSense, Sense, SenseKey};
@@ -64,7 +64,7 @@ impl Driver {
         };
         match nexus.arrive(request) {
             Arrival::Ended { response, data_out } => self.respond(command.itt, data_out, response),
-            Arrival::Task { task, data_out } => self.begin(command.itt, announced, task, data_out),
+            Arrival::Task { task, data_out } => self.begin(command, announced, task, data_out),
         }
     }
 
@@ -85,7 +85,8 @@ impl Driver {
         self.respond(command.itt, 0, response);
     }
 
-    fn begin(&mut self, itt: Itt, announced: u32, task: Task, data_out: u64) {
+    fn begin(&mut self, command: &Command, announced: u32, task: Task, data_out: u64) {
+        let (itt, lun) = (command.itt, command.lun);
         let bytes = u32::try_from(data_out.min(u64::from(announced))).unwrap_or(announced);
         let need = match (bytes, task.medium_data_in()) {
             (0, 0) => return self.run_task(itt, task, data_out, Buf::empty()),
@@ -93,46 +94,46 @@ impl Driver {
             (bytes, _) => Need::DataOut(bytes),
         };
         if let Need::DataIn(bytes) = need
-            && self.share.is_idle()
-            && self.has_room(bytes)
+            && self.share.is_idle(lun)
+            && self.has_room(lun, bytes)
         {
             // The usual read: it waits for nothing.
-            self.share.take(itt, bytes);
+            self.share.take(lun, itt, bytes);
             return self.run_task(itt, task, data_out, Buf::empty());
         }
         self.wanted.insert(itt, data_out);
         self.waiting_for_data.insert(itt, task);
-        if !self.share.is_idle() || !self.begin_with_memory(itt, need) {
-            self.share.wait(itt, need);
+        if !self.share.is_idle(lun) || !self.begin_with_memory(lun, itt, need) {
+            self.share.wait(lun, itt, need);
             self.look_later();
         }
     }
 
-    fn has_room(&self, bytes: usize) -> bool {
+    fn has_room(&self, lun: Lun, bytes: usize) -> bool {
         let unsent = self.machine.transmit().bytes();
-        self.share.has_room(bytes, unsent, self.core.pool())
+        self.share.has_room(lun, bytes, unsent, self.core.pool())
     }
 
     /// Begins a command if there is memory for it: asks the host for its data, or runs it.
-    fn begin_with_memory(&mut self, itt: Itt, need: Need) -> bool {
+    fn begin_with_memory(&mut self, lun: Lun, itt: Itt, need: Need) -> bool {
         match need {
             Need::DataOut(bytes) => {
-                if !self.has_room(bytes as usize) {
+                if !self.has_room(lun, bytes as usize) {
                     return false;
                 }
                 let Ok(buffer) = self.core.pool().alloc(bytes as usize) else {
                     return false;
                 };
-                self.share.take(itt, bytes as usize);
+                self.share.take(lun, itt, bytes as usize);
                 self.machine.accept_data(itt, bytes, buffer);
             }
             Need::DataIn(bytes) => {
-                if !self.has_room(bytes) {
+                if !self.has_room(lun, bytes) {
                     return false;
                 }
                 let wanted = self.wanted.remove(&itt).unwrap_or_default();
                 if let Some(task) = self.waiting_for_data.remove(&itt) {
-                    self.share.take(itt, bytes);
+                    self.share.take(lun, itt, bytes);
                     self.run_task(itt, task, wanted, Buf::empty());
                 }
             }
@@ -153,11 +154,14 @@ impl Driver {
     }
 
     pub(super) fn look_for_memory(&mut self) {
-        while let Some((itt, need)) = self.share.first() {
-            if !self.begin_with_memory(itt, need) {
-                return self.look_later();
+        for lun in self.share.luns_that_wait() {
+            while let Some((itt, need)) = self.share.first(lun) {
+                if !self.begin_with_memory(lun, itt, need) {
+                    self.look_later();
+                    break;
+                }
+                self.share.first_has_begun(lun);
             }
-            self.share.first_has_begun();
         }
     }
 
@@ -180,9 +184,13 @@ impl Driver {
             return;
         };
         self.share.forget(itt);
-        let (asc, ascq) = fault.additional_sense();
-        let sense = Sense::new(SenseKey::AbortedCommand, AdditionalSense { asc, ascq });
-        let response = task.refuse(sense);
+        let response = match fault.additional_sense() {
+            Some((asc, ascq)) => {
+                let code = AdditionalSense { asc, ascq };
+                task.refuse(Sense::new(SenseKey::AbortedCommand, code))
+            }
+            None => task.refuse_for_lack_of_memory(),
+        };
         drop(task);
         self.respond(itt, wanted, response);
     }
