@@ -44,6 +44,7 @@ fn plan(causeway: &Path, work: &Path, out: &Path) -> Result<Plan, String> {
         effort: Effort {
             rounds: variable("ROUNDS", 5)?,
             time: Duration::from_secs_f64(variable("SECONDS_EACH", 1.0)?),
+            again: variable("NICE", 0)? == 0,
         },
         bytes: variable::<u64>("LUN_MIB", 1024)? << 20,
         cases: list("CASES", ""),
