@@ -4,22 +4,41 @@ use control::code::Code;
 use control::name::did_you_mean;
 use control::problem::Problem;
 
-/// Splits the arguments and refuses keys that are not `known`.
+/// The keys of one kind of object.
+pub(crate) struct Keys {
+    /// Those that can be assigned.
+    pub(crate) known: &'static [&'static str],
+    /// Those that an object has and nobody assigns, each with the reason and what to do instead.
+    pub(crate) fixed: &'static [(&'static str, &'static str)],
+    /// Those that a later version has.
+    pub(crate) later: &'static [&'static str],
+}
+
+/// Splits the arguments and refuses keys that cannot be assigned.
 pub(crate) fn assignments<'a>(
     values: &'a [String],
-    known: &[&str],
+    keys: &Keys,
 ) -> Result<Vec<(&'a str, &'a str)>, Problem> {
-    let mut out = Vec::new();
+    let mut out: Vec<(&str, &str)> = Vec::new();
     for text in values {
         let Some((key, value)) = text.split_once('=') else {
             return Err(usage(format!("\"{text}\" is not KEY=VALUE")));
         };
-        if !known.contains(&key) {
-            let guess = did_you_mean(key, known.iter().copied());
-            let known = known.join(", ");
-            return Err(usage(format!(
-                "unknown key \"{key}\"{guess} (known here: {known})"
-            )));
+        if keys.later.contains(&key) {
+            let detail = format!("{key}={value}: not in this version yet");
+            return Err(Problem::new(Code::ConfigNotYet, detail));
+        }
+        if let Some((_, why)) = keys.fixed.iter().find(|(fixed, _)| *fixed == key) {
+            return Err(usage(format!("{key} cannot be set so")).hint(*why));
+        }
+        if !keys.known.contains(&key) {
+            let guess = did_you_mean(key, keys.known.iter().copied());
+            let known = keys.known.join(", ");
+            let detail = format!("unknown key \"{key}\"{guess} (known here: {known})");
+            return Err(usage(detail));
+        }
+        if out.iter().any(|(before, _)| *before == key) {
+            return Err(usage(format!("{key} is assigned twice")));
         }
         out.push((key, value));
     }
@@ -38,21 +57,46 @@ pub(crate) fn boolean(key: &str, value: &str) -> Result<bool, Problem> {
         .map_err(|_| usage(format!("{key}={value}: write true or false")))
 }
 
+/// A whole number from 0 to `most`.
+pub(crate) fn number(key: &str, value: &str, most: u16) -> Result<u16, Problem> {
+    let number = value.parse().ok().filter(|number| *number <= most);
+    number.ok_or_else(|| usage(format!("{key}={value}: write a number from 0 to {most}")))
+}
+
 #[cfg(test)]
 mod test {
     use super::*;
 
+    const KEYS: Keys = Keys {
+        known: &["size", "name", "iqn"],
+        fixed: &[("naa", "it stays")],
+        later: &["cache"],
+    };
+
+    fn refused(values: &[&str]) -> Problem {
+        let values: Vec<String> = values.iter().map(|text| (*text).to_owned()).collect();
+        let problem = assignments(&values, &KEYS).unwrap_err();
+        assert_eq!(problem.exit() as u8, 2, "{problem}");
+        problem
+    }
+
     #[test]
-    fn unknown_keys_are_refused_with_the_probable_one() {
-        let values = vec!["szie=1G".to_owned()];
-        let problem = assignments(&values, &["size", "name"]).unwrap_err();
-        assert!(
-            problem.detail.contains("did you mean \"size\"?"),
-            "{problem}"
-        );
-        assert_eq!(problem.exit() as u8, 2);
-        assert!(assignments(&["size".to_owned()], &["size"]).is_err());
+    fn keys_that_cannot_be_assigned_are_refused_with_what_would_help() {
+        let told = refused(&["szie=1G"]).detail.clone();
+        assert!(told.contains("did you mean \"size\"?"), "{told}");
+        assert!(refused(&["size"]).detail.contains("is not KEY=VALUE"));
+        assert!(refused(&["size=1", "size=2"]).detail.contains("twice"));
+        assert_eq!(refused(&["naa=6"]).hint, "it stays");
+        assert_eq!(refused(&["cache=x"]).code, Code::ConfigNotYet);
         let values = vec!["iqn=a=b".to_owned()];
-        assert_eq!(assignments(&values, &["iqn"]).unwrap(), [("iqn", "a=b")]);
+        assert_eq!(assignments(&values, &KEYS).unwrap(), [("iqn", "a=b")]);
+    }
+
+    #[test]
+    fn numbers_stay_within_their_limit() {
+        assert_eq!(number("n", "16383", 16_383).unwrap(), 16_383);
+        for wrong in ["16384", "-1", "x", "65536"] {
+            assert!(number("n", wrong, 16_383).is_err(), "{wrong}");
+        }
     }
 }

@@ -131,6 +131,100 @@ pub(crate) enum Command {
         /// Where to
         dir: PathBuf,
     },
+    /// Not in this version yet
+    #[command(hide = true)]
+    Attach(Later),
+    /// Not in this version yet
+    #[command(hide = true)]
+    Bench(Later),
+    /// Not in this version yet
+    #[command(hide = true)]
+    Doctor(Later),
+    /// Not in this version yet
+    #[command(hide = true)]
+    Lab(Later),
+    /// Not in this version yet
+    #[command(hide = true)]
+    Path(Later),
+    /// Not in this version yet
+    #[command(hide = true)]
+    Pool(Later),
+    /// Not in this version yet
+    #[command(hide = true)]
+    Scrub(Later),
+}
+
+impl Command {
+    /// The command's name, where only a later version has it.
+    pub(crate) fn not_yet(&self) -> Option<&'static str> {
+        match self {
+            Self::Attach(_) => Some("attach"),
+            Self::Bench(_) => Some("bench"),
+            Self::Doctor(_) => Some("doctor"),
+            Self::Lab(_) => Some("lab"),
+            Self::Path(_) => Some("path"),
+            Self::Pool(_) => Some("pool"),
+            Self::Scrub(_) => Some("scrub"),
+            Self::Serve { .. }
+            | Self::Status
+            | Self::Lun { .. }
+            | Self::Target { .. }
+            | Self::Host { .. }
+            | Self::Grant { .. }
+            | Self::Session { .. }
+            | Self::Share { .. }
+            | Self::Apply { .. }
+            | Self::Export
+            | Self::Explain { .. }
+            | Self::Completions { .. }
+            | Self::Man { .. } => None,
+        }
+    }
+}
+
+/// One object.
+#[derive(Args, Debug)]
+pub(crate) struct Named {
+    /// Its name
+    pub(crate) name: String,
+}
+
+/// An object and what of it shall change.
+#[derive(Args, Debug)]
+pub(crate) struct Assigned {
+    /// Its name
+    pub(crate) name: String,
+    /// What shall change, as the command's summary lists it
+    #[arg(required = true, value_name = "KEY=VALUE")]
+    pub(crate) values: Vec<String>,
+}
+
+/// An object and its new name.
+#[derive(Args, Debug)]
+pub(crate) struct Renamed {
+    /// Its name
+    pub(crate) name: String,
+    /// Its new name
+    pub(crate) to: String,
+}
+
+/// An object that shall go.
+#[derive(Args, Debug)]
+pub(crate) struct Deleted {
+    /// Its name
+    pub(crate) name: String,
+    /// Succeed where there is none
+    #[arg(long)]
+    pub(crate) if_exists: bool,
+}
+
+/// Words of a command that a later version has.
+#[derive(Args, Debug)]
+#[command(disable_help_flag = true)]
+pub(crate) struct Later {
+    /// Taken as they are
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    words: Vec<String>,
 }
 
 /// The properties of a new LUN.
@@ -177,18 +271,9 @@ pub(crate) enum LunVerb {
         removed: bool,
     },
     /// Show all of a LUN
-    Show {
-        /// Its name
-        name: String,
-    },
-    /// Change properties: size=20G, name=NEW
-    Set {
-        /// Its name
-        name: String,
-        /// KEY=VALUE
-        #[arg(required = true, value_name = "KEY=VALUE")]
-        values: Vec<String>,
-    },
+    Show(Named),
+    /// Change properties: size=20G, name=NEW; what a LUN has for ever is refused with the reason
+    Set(Assigned),
     /// Change the size; shrinking cuts off the end
     Resize {
         /// Its name
@@ -198,31 +283,14 @@ pub(crate) enum LunVerb {
         size: Size,
     },
     /// Change the name; hosts see no difference
-    Rename {
-        /// Its name
-        name: String,
-        /// Its new name
-        to: String,
-    },
+    Rename(Renamed),
     /// Take a LUN out of service; its data stays until `lun purge`
     #[command(alias = "rm")]
-    Delete {
-        /// Its name
-        name: String,
-        /// Succeed where there is none
-        #[arg(long)]
-        if_exists: bool,
-    },
+    Delete(Deleted),
     /// Bring a deleted LUN back with its data
-    Restore {
-        /// Its name
-        name: String,
-    },
+    Restore(Named),
     /// Destroy the data of a deleted LUN
-    Purge {
-        /// Its name
-        name: String,
-    },
+    Purge(Named),
 }
 
 #[derive(Subcommand, Debug)]
@@ -246,35 +314,15 @@ pub(crate) enum TargetVerb {
     #[command(alias = "list")]
     Ls,
     /// Show all of a target
-    Show {
-        /// Its name
-        name: String,
-    },
+    Show(Named),
     /// Change properties: iqn=..., portal_group=..., redirect=HOST:PORT[,permanent]|none,
-    /// maintenance=true|false, name=NEW
-    Set {
-        /// Its name
-        name: String,
-        /// KEY=VALUE
-        #[arg(required = true, value_name = "KEY=VALUE")]
-        values: Vec<String>,
-    },
+    /// maintenance=true|false, maintenance_grace_seconds=30, name=NEW
+    Set(Assigned),
     /// Change the name, not the iSCSI name
-    Rename {
-        /// Its name
-        name: String,
-        /// Its new name
-        to: String,
-    },
+    Rename(Renamed),
     /// Remove a target with its grants
     #[command(alias = "rm")]
-    Delete {
-        /// Its name
-        name: String,
-        /// Succeed where there is none
-        #[arg(long)]
-        if_exists: bool,
-    },
+    Delete(Deleted),
 }
 
 /// A host's CHAP.
@@ -314,35 +362,15 @@ pub(crate) enum HostVerb {
     #[command(alias = "list")]
     Ls,
     /// Show all of a host
-    Show {
-        /// Its name
-        name: String,
-    },
+    Show(Named),
     /// Change properties: iqn=A,B  chap.user=U chap.secret_file=F chap.mutual_user=U
-    /// chap.mutual_secret_file=F  chap=none  name=NEW
-    Set {
-        /// Its name
-        name: String,
-        /// KEY=VALUE
-        #[arg(required = true, value_name = "KEY=VALUE")]
-        values: Vec<String>,
-    },
+    /// chap.mutual_secret_file=F  chap=none  chap.mutual=none  name=NEW
+    Set(Assigned),
     /// Change the name
-    Rename {
-        /// Its name
-        name: String,
-        /// Its new name
-        to: String,
-    },
+    Rename(Renamed),
     /// Remove a host with its grants
     #[command(alias = "rm")]
-    Delete {
-        /// Its name
-        name: String,
-        /// Succeed where there is none
-        #[arg(long)]
-        if_exists: bool,
-    },
+    Delete(Deleted),
 }
 
 #[derive(Subcommand, Debug)]
@@ -375,19 +403,10 @@ pub(crate) enum GrantVerb {
     /// List grants
     #[command(alias = "list")]
     Ls,
-    /// Show a grant
-    Show {
-        /// HOST:TARGET:LUN
-        name: String,
-    },
-    /// Change properties: lun_id=7, read_only=true
-    Set {
-        /// HOST:TARGET:LUN
-        name: String,
-        /// KEY=VALUE
-        #[arg(required = true, value_name = "KEY=VALUE")]
-        values: Vec<String>,
-    },
+    /// Show a grant, whose name is HOST:TARGET:LUN
+    Show(Named),
+    /// Change properties of HOST:TARGET:LUN: lun_id=7, read_only=true
+    Set(Assigned),
     /// Take a grant back
     #[command(alias = "rm")]
     Delete {
@@ -440,10 +459,7 @@ pub(crate) enum ShareVerb {
         target: Option<String>,
     },
     /// Print how to connect to a LUN
-    Show {
-        /// The LUN's name
-        name: String,
-    },
+    Show(Named),
 }
 
 /// Prints completions.

@@ -18,8 +18,11 @@ use tokio::runtime::Runtime;
 /// How long to wait for a connection.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// How long to wait for an answer: preallocating a large LUN takes its time.
-const ANSWER_TIME_MAX: Duration = Duration::from_secs(3600);
+/// How long to wait for the answer to a change: preallocating a large LUN takes its time.
+const CHANGE_TIME_MAX: Duration = Duration::from_secs(3600);
+
+/// How long to wait for the answer to a question.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
 
 enum Address {
     Unix(PathBuf),
@@ -123,10 +126,15 @@ impl Client {
         let (mut sender, connection) = handshake.map_err(|error| self.unreachable(&error))?;
         // It ends with the response or with the error that `send_request` tells.
         tokio::spawn(connection);
-        let answer = tokio::time::timeout(ANSWER_TIME_MAX, sender.send_request(request)).await;
+        let limit = if request.method() == Method::GET {
+            ANSWER_TIME_MAX
+        } else {
+            CHANGE_TIME_MAX
+        };
+        let answer = tokio::time::timeout(limit, sender.send_request(request)).await;
         match answer {
             Ok(response) => response.map_err(|error| self.unreachable(&error)),
-            Err(_) => Err(self.unreachable(&"no answer within an hour")),
+            Err(_) => Err(self.unreachable(&format!("no answer within {} s", limit.as_secs()))),
         }
     }
 

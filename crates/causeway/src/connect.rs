@@ -1,6 +1,7 @@
 //! Ready-to-paste blocks that connect a client to a LUN.
 
 use control::view::{GrantView, HostView, LunView, TargetView};
+use serde_json::{Value, json};
 use std::fmt::Write as _;
 
 /// One LUN as one host sees it.
@@ -42,6 +43,16 @@ impl Export<'_> {
             })
         };
         self.target.portals.iter().filter_map(portal).collect()
+    }
+
+    /// What a program needs to connect.
+    pub(crate) fn document(&self) -> Value {
+        json!({
+            "host": self.host.name, "initiators": self.host.iqn, "chap": self.host.chap,
+            "target": self.target.name, "iqn": self.target.iqn, "portals": self.target.portals,
+            "lun": self.lun.name, "lun_id": self.grant.lun_id, "read_only": self.grant.read_only,
+            "naa": self.lun.naa, "serial": self.lun.serial,
+        })
     }
 
     fn has_chap(&self) -> bool {

@@ -21,9 +21,14 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let output = Output::new(cli.output);
+    if let Some(name) = cli.command.not_yet() {
+        let detail = format!("causeway {name}: not in this version yet");
+        output.problem(&Problem::new(Code::ConfigNotYet, detail));
+        return exit(Exit::Usage);
+    }
     let done = match &cli.command {
         Command::Serve { config } => return exit(serve::run(config)),
-        Command::Explain { code } => explain(code),
+        Command::Explain { code } => explain(&output, code),
         Command::Completions { shell } => {
             cli::completions(*shell);
             Ok(())
@@ -37,7 +42,14 @@ fn main() -> ExitCode {
         | Command::Session { .. }
         | Command::Share { .. }
         | Command::Apply { .. }
-        | Command::Export => commands::run(&cli, &output),
+        | Command::Export
+        | Command::Attach(_)
+        | Command::Bench(_)
+        | Command::Doctor(_)
+        | Command::Lab(_)
+        | Command::Path(_)
+        | Command::Pool(_)
+        | Command::Scrub(_) => commands::run(&cli, &output),
     };
     match done {
         Ok(()) => exit(Exit::Done),
@@ -52,15 +64,21 @@ fn exit(code: Exit) -> ExitCode {
     ExitCode::from(code as u8)
 }
 
-fn explain(text: &str) -> Result<(), Problem> {
+fn explain(output: &Output, text: &str) -> Result<(), Problem> {
     let Some(code) = Code::parse(text) else {
         let detail = format!("there is no code \"{text}\"");
         return Err(Problem::new(Code::NotFound, detail).hint("codes look like CWY2003"));
     };
     let entry = code.entry();
-    output::print(&format!(
-        "{code}: {}\n\nWhy:  {}\nNext: {}\n\nExit code {}.\n",
-        entry.title, entry.cause, entry.next_step, entry.exit as u8
-    ));
+    let document = serde_json::json!({
+        "code": code, "title": entry.title, "cause": entry.cause, "next_step": entry.next_step,
+        "exit": entry.exit as u8, "status": entry.status,
+    });
+    output.show(&document, |_| {
+        format!(
+            "{code}: {}\n\nWhy:  {}\nNext: {}\n\nExit code {}.\n",
+            entry.title, entry.cause, entry.next_step, entry.exit as u8
+        )
+    });
     Ok(())
 }

@@ -11,7 +11,9 @@ use control::secret::Secret;
 use env::CoreId;
 use env::real::{self, FilesMode, Runtime, RuntimeConfig};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::thread::{CpuSet, sched_getaffinity};
 use sd_notify::NotifyState;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -51,10 +53,67 @@ fn read(file: &Path) -> Result<Config, Problem> {
             format!("{}: {error}", file.display()),
         )
     })?;
-    config::parse(file, &text).map_err(|mistakes| {
+    let config = config::parse(file, &text).map_err(|mistakes| {
         let lines: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
         Problem::new(config::code_of(&mistakes), lines.join("\n  "))
-    })
+    })?;
+    check_pools(&config)?;
+    check_cores(&config)?;
+    Ok(config)
+}
+
+/// A pool is a directory, which is made where it is missing.
+fn check_pools(config: &Config) -> Result<(), Problem> {
+    for (index, pool) in config.pools.iter().enumerate() {
+        let Ok(found) = std::fs::metadata(&pool.path) else {
+            continue;
+        };
+        let place = config.place(&format!("pool[{index}].path"));
+        let path = std::path::absolute(&pool.path).unwrap_or_else(|_| pool.path.clone());
+        let shown = path.display();
+        if found.file_type().is_block_device() {
+            let detail = format!(
+                "{place}: {shown} is a block device; pools on raw devices are not in this version yet"
+            );
+            return Err(Problem::new(Code::ConfigNotYet, detail).hint(format!(
+                "export the whole device as one LUN: remove the [[pool]] and write backend = {{ block = \
+                 \"{shown}\" }} in the LUN; or put a file system on it and name a directory there as the \
+                 pool's path"
+            )));
+        }
+        if !found.is_dir() {
+            let detail = format!("{place}: {shown} is not a directory");
+            return Err(Problem::new(Code::ConfigEnvironment, detail).hint(
+                "a pool is a directory that this user may write; it is made where it is missing",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// A processor that is not there would leave its core to share another one, unseen.
+fn check_cores(config: &Config) -> Result<(), Problem> {
+    let Cores::List(wanted) = &config.cores else {
+        return Ok(());
+    };
+    let Ok(allowed) = sched_getaffinity(None) else {
+        return Ok(());
+    };
+    let may = |number: &usize| *number < CpuSet::MAX_CPU && allowed.is_set(*number);
+    let Some(missing) = wanted.iter().find(|number| !may(number)) else {
+        return Ok(());
+    };
+    let all: Vec<String> = (0..CpuSet::MAX_CPU)
+        .filter(may)
+        .map(|number| number.to_string())
+        .collect();
+    let place = config.place("runtime.cores");
+    let detail = format!(
+        "{place}: this process cannot run on processor {missing} (it may use {})",
+        all.join(", ")
+    );
+    Err(Problem::new(Code::ConfigEnvironment, detail)
+        .hint("name processors that are there, or write cores = \"auto\" for all of them"))
 }
 
 fn start_log(format: LogFormat) {
@@ -166,7 +225,7 @@ fn serve(config: &Config) -> Result<(), Problem> {
         let detail = format!("{}: {}", config.place("api.listen"), problem.detail);
         Problem::new(problem.code, detail)
     })?;
-    let addresses = bound.addresses.clone();
+    let addresses: Vec<String> = bound.addresses.iter().map(|at| from_anywhere(at)).collect();
     let server = api::Server::start(bound, handle.clone(), token)?;
     main.block_on(async {
         let shown = addresses.clone();
@@ -179,7 +238,12 @@ fn serve(config: &Config) -> Result<(), Problem> {
             "serving"
         );
         notify(&[NotifyState::Ready]);
-        watch(&runtime, &notices, &handle, &mut stop).await;
+        if let Some(why) = watch(&runtime, &notices, &handle, &mut stop).await {
+            // What hangs on that core would hold up a stop in order. All that was acknowledged as stable is.
+            return Err(Problem::new(Code::Internal, why).hint(
+                "start it again (systemd does so by itself); hosts log in again; please report this with the log",
+            ));
+        }
         notify(&[NotifyState::Stopping]);
         tracing::info!("stopping: what is in flight is answered first");
         let ended = handle.call(|controller| Box::pin(async move { controller.stop().await }));
@@ -187,13 +251,26 @@ fn serve(config: &Config) -> Result<(), Problem> {
             tracing::error!("not everything ended in time; the rest is given up");
         }
         Ok::<(), Problem>(())
-    })?;
+    })
+    .unwrap_or_else(|problem| {
+        eprintln!("{problem}");
+        std::process::exit(i32::from(problem.exit() as u8));
+    });
     server.stop();
     for notice in runtime.shutdown() {
         tracing::debug!("{notice}");
     }
     tracing::info!("stopped");
     Ok(())
+}
+
+/// The address as it can be used from any directory.
+fn from_anywhere(address: &str) -> String {
+    let path = address.strip_prefix("unix:").map(std::path::absolute);
+    match path {
+        Some(Ok(path)) => format!("unix:{}", path.display()),
+        Some(Err(_)) | None => address.to_owned(),
+    }
 }
 
 struct Signals {
@@ -223,20 +300,31 @@ impl Signals {
     }
 }
 
-/// Until a signal: looks at notices, and tells the watchdog that core 0 answers.
-async fn watch(runtime: &Runtime, notices: &Notices, handle: &Handle, stop: &mut Signals) {
+/// Until a signal: looks at notices, and tells the watchdog that every core answers. Says why where the
+/// process cannot go on.
+async fn watch(
+    runtime: &Runtime,
+    notices: &Notices,
+    handle: &Handle,
+    stop: &mut Signals,
+) -> Option<String> {
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         if timeout(TICK, stop.next()).await.is_ok() {
-            return;
+            return None;
         }
         ticks.tick().await;
         look_at_notices(runtime, notices);
-        let alive = handle.call(|controller| Box::pin(async move { controller.generation() }));
+        if let Some(why) = runtime.failure() {
+            return Some(why);
+        }
+        let alive = handle.call(|controller| Box::pin(async move { controller.is_alive().await }));
         match timeout(TICK * 5, alive).await {
-            Ok(Ok(_)) => notify(&[NotifyState::Watchdog]),
-            _ => tracing::error!("core 0 does not answer"),
+            Ok(Ok(true)) => notify(&[NotifyState::Watchdog]),
+            Ok(Ok(false)) => return Some("a core takes no more work".to_owned()),
+            Ok(Err(problem)) => return Some(format!("core 0: {}", problem.detail)),
+            Err(_) => tracing::error!("a core does not answer"),
         }
     }
 }

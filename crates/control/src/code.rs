@@ -77,8 +77,8 @@ catalogue! {
         "A key has a value of the wrong type or outside its range, or a required key is missing.",
         "Correct the key that the message names.";
     ConfigNotYet = 1004, 400, Usage, "Not in this version yet",
-        "The key is reserved for a later version and has no effect in this one, so it is refused rather than ignored.",
-        "Remove the key, or install a version that has it (see CHANGELOG.md).";
+        "The key, command or kind of pool is reserved for a later version and has no effect in this one, so it is refused rather than ignored.",
+        "Leave it out, or install a version that has it (see CHANGELOG.md).";
     ConfigUnreadable = 1005, 400, Usage, "The file cannot be read",
         "It does not exist, or the user that runs Causeway may not read it.",
         "Check the path and its permissions.";
@@ -126,9 +126,9 @@ catalogue! {
     InUse = 3004, 409, Refused, "Refused: it would disturb sessions",
         "Hosts are using what the change would take away or alter. Nothing was changed.",
         "End the use on the hosts first, or repeat with --yes to do it all the same; --dry-run shows what would be hit.";
-    Immutable = 3005, 409, Conflict, "It cannot be changed after creation",
-        "Hosts remember this property of a disk; changing it under them would damage what they keep there.",
-        "Create a new LUN with the wanted property and copy the data.";
+    Immutable = 3005, 409, Refused, "It cannot be changed after creation",
+        "The property is made once: hosts remember it, or the data depends on it, so changing it would damage what is kept there.",
+        "Make a new object with the wanted property and copy the data.";
     KeepsData = 3006, 409, Conflict, "A removed LUN still holds this name and its data",
         "A LUN that was deleted keeps its data until it is purged.",
         "Bring it back with `causeway lun restore NAME`, or destroy it with `causeway lun purge NAME`.";
@@ -136,7 +136,7 @@ catalogue! {
         "The object says that the stored secret stays, but the daemon has none for this user.",
         "Name a file: chap = { user = \"...\", secret_file = \"...\" }.";
     WouldLoseData = 3008, 409, Refused, "Refused: it would lose data",
-        "Shrinking cuts off the end of a LUN, and purging destroys all of it.",
+        "An applied file makes a LUN smaller, which cuts off its end; a smaller number in a file is more often a slip than a wish.",
         "Make sure that nothing needs the data, then repeat with --yes.";
 
     StateDamaged = 4001, 503, Failed, "The stored objects cannot be loaded",
@@ -163,7 +163,7 @@ catalogue! {
         "Send `Authorization: Bearer TOKEN` (command line: CAUSEWAY_TOKEN_FILE=PATH); the token is in the file api.token of the state directory, readable by its owner only.";
     BadRequest = 5003, 400, Usage, "The request cannot be understood",
         "The body is not the JSON that this path takes, or a parameter is unknown.",
-        "Compare with the message and docs/api.md.";
+        "Compare with the message; the objects and their fields are in docs/interface.md.";
     NoSuchPath = 5004, 404, NotFound, "No such API path",
         "Client and daemon may be of different versions.",
         "Compare `causeway --version` with the version in `causeway status`.";

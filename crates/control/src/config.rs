@@ -373,7 +373,8 @@ fn read_api(top: &Table<'_, '_>, base: &Path) -> Vec<ApiAddress> {
         return Vec::new();
     };
     let listen = table.texts("listen");
-    if listen.as_ref().is_none_or(Vec::is_empty) {
+    let wrong = listen.is_none() && table.keys().any(|key| key == "listen");
+    if !wrong && listen.as_ref().is_none_or(Vec::is_empty) {
         table.missing("listen", "listen = [\"unix:data/api.sock\"]");
     }
     let mut out = Vec::new();

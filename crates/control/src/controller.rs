@@ -5,17 +5,21 @@
 //!
 //! **Invariants.** I1: changes run one after the other. I2: what is published is what is stored, except
 //! between the store's answer and `adopt`'s. I3: with damaged state nothing is exported or changed.
+//!
+//! **Failure model.** Where a change is cut off by a fault of ours (a panic in its task), no further change is
+//! taken until a restart, which reads the stored objects; what is exported goes on.
 
 use crate::code::Code;
-use crate::config::Config;
-use crate::engine::Engine;
+use crate::config::{Config, Listen};
+use crate::engine::{Engine, PortalFacts};
 use crate::objects::{Lun, ObjectSet, Objects, export};
 use crate::plan::{Edit, SessionBrief, Surroundings, lun_changes, plan};
 use crate::problem::Problem;
 use crate::state::Store;
 use crate::view::Outcome;
-use env::{CoreHandle, LocalFuture};
+use env::{CoreHandle, LocalFuture, call_all};
 use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use tokio::sync::{Mutex, mpsc, oneshot};
 use units::WallClock;
@@ -42,6 +46,9 @@ pub struct Controller {
     generation: Cell<u64>,
     damage: Option<Problem>,
     stopping: Cell<bool>,
+    /// A change was begun and is not at its end. While `store` is free this means that it never will be:
+    /// it was cut off by a fault of ours, and nobody knows how far it came.
+    half_done: Cell<bool>,
 }
 
 impl Controller {
@@ -55,7 +62,17 @@ impl Controller {
         config: Config,
         engine: Rc<dyn Engine>,
     ) -> Result<Rc<Self>, Problem> {
-        let opened = Store::open(&core, &config.state_dir).await?;
+        let opened = Store::open(&core, &config.state_dir).await;
+        let opened = opened.map_err(|problem| {
+            if problem.code != Code::ConfigEnvironment {
+                return problem;
+            }
+            let detail = format!("{}: {}", config.place("node.state_dir"), problem.detail);
+            Problem::new(problem.code, detail).hint(
+                "the state directory is made where it is missing; its parent must be a directory that this \
+                 user may write",
+            )
+        })?;
         let objects = Rc::new(opened.objects);
         let damage = opened.store.damage().cloned();
         match &damage {
@@ -71,6 +88,7 @@ impl Controller {
             api: RefCell::default(),
             damage,
             stopping: Cell::new(false),
+            half_done: Cell::new(false),
             core,
             engine,
             config,
@@ -101,6 +119,12 @@ impl Controller {
         self.stopping.get()
     }
 
+    /// Every core answers.
+    pub async fn is_alive(&self) -> bool {
+        let answers = call_all(&self.core, |_| Box::pin(std::future::ready(()))).await;
+        answers.len() == usize::from(self.core.core_count())
+    }
+
     /// Where the API listens, for `status`.
     pub fn set_api(&self, addresses: Vec<String>) {
         *self.api.borrow_mut() = addresses;
@@ -129,6 +153,9 @@ impl Controller {
         if let Some(problem) = &self.damage {
             return Err(problem.clone());
         }
+        if let Some(problem) = self.cut_off() {
+            return Err(problem);
+        }
         let current = self.objects();
         let around = self.surroundings().await;
         let random = &mut |bytes: &mut [u8]| self.core.fill_random(bytes);
@@ -153,9 +180,23 @@ impl Controller {
         if plan.after == *current {
             return Ok(outcome);
         }
-        let after = Rc::new(plan.after);
-        let changes = Rc::new(lun_changes(&current, &after));
-        self.engine.prepare(Rc::clone(&changes)).await?;
+        self.half_done.set(true);
+        let done = self.carry_out(&mut store, plan.after, &mut outcome).await;
+        self.half_done.set(false);
+        done.map(|()| outcome)
+    }
+
+    /// Prepares, stores and adopts.
+    async fn carry_out(
+        &self,
+        store: &mut Store,
+        after: Objects,
+        outcome: &mut Outcome,
+    ) -> Result<(), Problem> {
+        let after = Rc::new(after);
+        let changes = Rc::new(lun_changes(&self.objects(), &after));
+        let prepared = self.engine.prepare(Rc::clone(&changes)).await;
+        prepared.map_err(|problem| by_name(problem, &after))?;
         match store.save(&after, self.core.wall_clock()).await {
             Ok(generation) => self.generation.set(generation),
             Err(problem) => {
@@ -171,8 +212,23 @@ impl Controller {
         }
         let adopted = self.engine.adopt(after, Rc::clone(&changes)).await;
         outcome.notices = self.notices_of(&changes.created);
-        adopted?;
-        Ok(outcome)
+        adopted
+    }
+
+    /// Why no change is taken, where an earlier one was cut off. Asked while none is under way.
+    fn cut_off(&self) -> Option<Problem> {
+        self.half_done.get().then(|| {
+            let detail = "an earlier change was cut off by a fault inside the daemon, so that no other is taken";
+            Problem::new(Code::Internal, detail).hint(
+                "restart the daemon: it comes back with the stored objects; and please report what its log says",
+            )
+        })
+    }
+
+    /// As [`Controller::cut_off`]; a change that is under way is none that was cut off.
+    pub(crate) fn has_been_cut_off(&self) -> Option<Problem> {
+        let _idle = self.store.try_lock().ok()?;
+        self.cut_off()
     }
 
     /// Ends all work: no more changes, then the engine stops.
@@ -216,9 +272,38 @@ impl Controller {
                 .iter()
                 .map(|group| group.name.clone())
                 .collect(),
+            portals: self.own_portals(&self.engine.portals().await),
             sessions: briefs,
         }
     }
+
+    /// Where the node listens now, and where it is told to listen always.
+    pub(crate) fn own_portals(&self, listening: &[PortalFacts]) -> Vec<(String, SocketAddr)> {
+        let now = listening.iter().filter_map(|portal| {
+            let address = portal.address.parse().ok()?;
+            Some((portal.group.clone(), address))
+        });
+        let groups = &self.config.portal_groups;
+        let always = groups.iter().flat_map(|group| {
+            group.listen.iter().filter_map(|listen| match listen {
+                Listen::Address(address) => Some((group.name.clone(), *address)),
+                Listen::Interface { .. } => None,
+            })
+        });
+        now.chain(always).collect()
+    }
+}
+
+/// The engine knows LUNs by their NAA identifiers, people by their names.
+fn by_name(problem: Problem, objects: &Objects) -> Problem {
+    let mut faults = problem.faults.clone();
+    for fault in &mut faults {
+        let found = objects.luns.iter().find(|(_, lun)| lun.naa == fault.object);
+        if let Some((name, _)) = found {
+            fault.object.clone_from(name);
+        }
+    }
+    problem.faults(faults)
 }
 
 type Job = Box<dyn FnOnce(&Rc<Controller>) + Send>;
@@ -260,7 +345,14 @@ impl Handle {
         });
         let stopped = || Problem::new(Code::Stopping, "the daemon has stopped");
         self.0.send(job).map_err(|_| stopped())?;
-        answered.await.map_err(|_| stopped())
+        answered.await.map_err(|_| {
+            if self.0.is_closed() {
+                return stopped();
+            }
+            let detail =
+                "the request was cut off by a fault inside the daemon, which its log tells";
+            Problem::new(Code::Internal, detail)
+        })
     }
 }
 

@@ -242,6 +242,9 @@ pub struct PoolFacts {
     pub total: u64,
     /// What may still be used.
     pub available: u64,
+    /// How old these figures are, where the pool does not answer now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub age_seconds: Option<u64>,
     /// Why it cannot be used, where it cannot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,

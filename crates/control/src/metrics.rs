@@ -207,24 +207,23 @@ fn sessions(out: &mut Text, sample: &Sample<'_>) {
 }
 
 fn pools(out: &mut Text, pools: &[PoolFacts]) {
-    out.family(
-        "causeway_pool_size_bytes",
-        "gauge",
-        "Size of the pool's file system",
-    );
+    let help = "1 where the pool answers and can be used";
+    out.family("causeway_pool_online", "gauge", help);
     for pool in pools {
-        out.series(
-            "causeway_pool_size_bytes",
-            &[("pool", &pool.name)],
-            pool.total,
-        );
+        let online = u8::from(pool.problem.is_none());
+        out.series("causeway_pool_online", &[("pool", &pool.name)], online);
     }
-    out.family(
-        "causeway_pool_used_bytes",
-        "gauge",
-        "Used space of the pool's file system",
-    );
-    for pool in pools {
+    // Figures that nobody knows are left out rather than told as nothing.
+    let known = || pools.iter().filter(|pool| pool.total > 0);
+    let help = "Size of the pool's file system";
+    out.family("causeway_pool_size_bytes", "gauge", help);
+    for pool in known() {
+        let labels = [("pool", pool.name.as_str())];
+        out.series("causeway_pool_size_bytes", &labels, pool.total);
+    }
+    let help = "Used space of the pool's file system";
+    out.family("causeway_pool_used_bytes", "gauge", help);
+    for pool in known() {
         let used = pool.total.saturating_sub(pool.available);
         out.series("causeway_pool_used_bytes", &[("pool", &pool.name)], used);
     }

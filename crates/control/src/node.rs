@@ -11,6 +11,7 @@
 
 mod export;
 mod facts;
+mod space;
 mod unit;
 mod usage;
 
@@ -19,9 +20,9 @@ use crate::config::{Config, Listen};
 use crate::engine::{
     Engine, LoginFacts, LunFacts, PoolFacts, PortalFacts, RefusalFacts, SessionFacts,
 };
-use crate::objects::{Lun, Objects};
+use crate::objects::{Backing, Lun, Objects, SECTION_LUN};
 use crate::plan::LunChanges;
-use crate::problem::Problem;
+use crate::problem::{Fault, Problem};
 use env::durable::make_dir;
 use env::{CoreHandle, LocalFuture};
 use std::cell::{Cell, RefCell};
@@ -58,6 +59,7 @@ struct Inner {
     next_unit: Cell<u64>,
     exports: Cell<u64>,
     usage: usage::Usage,
+    spaces: space::Spaces,
 }
 
 impl Node {
@@ -75,6 +77,7 @@ impl Node {
             next_unit: Cell::new(0),
             exports: Cell::new(0),
             usage: usage::Usage::default(),
+            spaces: space::Spaces::default(),
         }))
     }
 }
@@ -138,7 +141,11 @@ impl Inner {
                 && (portals.len() >= fixed || self.core.now() > until)
             {
                 let why = portal.error.clone().unwrap_or_default();
-                let place = self.config.place("portal_group[0].listen");
+                let group = groups
+                    .iter()
+                    .position(|group| group.name == portal.portal_group)
+                    .unwrap_or_default();
+                let place = self.config.place(&format!("portal_group[{group}].listen"));
                 let detail = format!("{place}: {}: {why}", portal.address);
                 return Err(Problem::new(Code::ConfigEnvironment, detail));
             }
@@ -167,15 +174,19 @@ impl Inner {
 
     async fn prepare(&self, changes: &LunChanges) -> Result<(), Problem> {
         for lun in &changes.created {
-            unit::create(&self.core, &self.config, lun).await?;
-            self.open_now(lun).await?;
+            let made = unit::create(&self.core, &self.config, lun).await;
+            made.map_err(|problem| of_lun(&problem, lun, backing_key(lun)))?;
+            let opened = self.open_now(lun).await;
+            opened.map_err(|problem| of_lun(&problem, lun, backing_key(lun)))?;
         }
         for lun in &changes.restored {
-            self.open_now(lun).await?;
+            let opened = self.open_now(lun).await;
+            opened.map_err(|problem| of_lun(&problem, lun, backing_key(lun)))?;
         }
         for lun in &changes.resized {
             if let Some(unit) = self.unit(&lun.naa) {
-                unit.grow(&self.core, lun.size).await?;
+                let grown = unit.grow(&self.core, lun.size).await;
+                grown.map_err(|problem| of_lun(&problem, lun, "size"))?;
             }
         }
         Ok(())
@@ -327,7 +338,7 @@ impl Engine for Node {
     }
 
     fn pools(&self) -> LocalFuture<Vec<PoolFacts>> {
-        shared(self, |node| async move { facts::pools(&node).await })
+        shared(self, |node| async move { space::pools(&node).await })
     }
 
     fn notices(&self) -> Vec<String> {
@@ -347,9 +358,29 @@ impl Engine for Node {
 }
 
 /// An operator's problem as the API tells it.
-fn backing_failed(lun: &str, error: &OpenError) -> Problem {
-    let detail = format!("{lun}: {}", error.cause);
-    Problem::new(Code::BackingFailed, detail).hint(error.next_step.clone())
+fn backing_failed(error: &OpenError) -> Problem {
+    Problem::new(Code::BackingFailed, error.cause.clone()).hint(error.next_step.clone())
+}
+
+/// The problem as that of one LUN, which the engine knows by its NAA identifier only.
+fn of_lun(problem: &Problem, lun: &Lun, key: &str) -> Problem {
+    let detail = "the storage of a LUN cannot be had; nothing was changed";
+    Problem::new(problem.code, detail)
+        .hint(problem.hint.clone())
+        .faults(vec![Fault::new(
+            SECTION_LUN,
+            &lun.naa,
+            key,
+            problem.detail.clone(),
+        )])
+}
+
+/// The field that says where the blocks are.
+fn backing_key(lun: &Lun) -> &'static str {
+    match &lun.backing {
+        Backing::Pool(_) => "pool",
+        Backing::Memory | Backing::Block(_) => "backend",
+    }
 }
 
 #[cfg(test)]

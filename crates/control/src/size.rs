@@ -9,7 +9,7 @@ use std::str::FromStr;
 /// reader keeps integers exact.
 pub const SIZE_BYTES_MAX: u64 = 1 << 53;
 
-const UNITS: [(&str, u64); 13] = [
+const UNITS: [(&str, u64); 16] = [
     ("b", 1),
     ("k", 1 << 10),
     ("kib", 1 << 10),
@@ -23,6 +23,9 @@ const UNITS: [(&str, u64); 13] = [
     ("t", 1 << 40),
     ("tib", 1 << 40),
     ("tb", 1_000_000_000_000),
+    ("p", 1 << 50),
+    ("pib", 1 << 50),
+    ("pb", 1_000_000_000_000_000),
 ];
 
 /// A number of bytes, at most [`SIZE_BYTES_MAX`].
@@ -108,7 +111,7 @@ impl FromStr for Size {
 fn not_a_size(text: &str) -> String {
     format!(
         "\"{text}\" is not a size: write 10G or 10GiB (binary), 10GB (decimal), or a number of bytes; \
-         units are K, M, G, T"
+         units are K, M, G, T, P"
     )
 }
 

@@ -228,7 +228,10 @@ impl<'s, 'a> Table<'s, 'a> {
             self.wrong(key, format!("{number} is outside {least} to {most}"));
             return None;
         }
-        let found = a(value);
+        // Negative, or too large for 64 bits.
+        let found = value
+            .as_integer()
+            .map_or_else(|| a(value), |number| number.as_str().to_owned());
         self.wrong(
             key,
             format!("expected a whole number from {least} to {most}, found {found}"),
@@ -369,10 +372,11 @@ impl<'s, 'a> Table<'s, 'a> {
     }
 
     fn path_of(&self, key: &str) -> String {
-        if self.path.is_empty() {
-            return key.to_owned();
+        match (self.path.as_str(), key) {
+            ("", key) => key.to_owned(),
+            (path, "") => path.to_owned(),
+            (path, key) => format!("{path}.{key}"),
         }
-        format!("{}.{key}", self.path)
     }
 }
 

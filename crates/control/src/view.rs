@@ -1,7 +1,7 @@
 //! The documents of the API, as daemon and command line share them. Sizes are bytes, times RFC 3339.
 
 use crate::engine::{LunState, OpFacts, PoolFacts, PortalFacts};
-use crate::objects::{ChapSpec, Redirect, SecretSpec, TargetSpec};
+use crate::objects::{BackendSpec, ChapSpec, Redirect, SecretSpec, TargetSpec};
 use crate::plan::Action;
 use crate::size::Size;
 use serde::{Deserialize, Serialize};
@@ -91,6 +91,12 @@ pub struct LunView {
     pub thin: bool,
     /// `memory`, `pool NAME` or `block PATH`.
     pub backing: String,
+    /// The pool that holds it, where one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool: Option<String>,
+    /// What holds it instead of a pool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backend: Option<BackendSpec>,
     /// The NAA identifier.
     pub naa: String,
     /// The unit serial number.
@@ -137,6 +143,8 @@ pub struct TargetView {
     /// Logins are refused for now, and sessions are asked to log out.
     #[serde(default)]
     pub maintenance: bool,
+    /// How long sessions have to log out when it goes into maintenance, in seconds.
+    pub maintenance_grace_seconds: u16,
     /// How many sessions it has.
     pub sessions: usize,
 }
@@ -151,6 +159,7 @@ impl TargetView {
             portal_group: Some(self.portal_group.clone()),
             redirect: self.redirect.clone(),
             maintenance: self.maintenance,
+            maintenance_grace_seconds: Some(self.maintenance_grace_seconds),
         }
     }
 }

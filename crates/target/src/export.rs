@@ -36,8 +36,6 @@ pub struct Settings {
     pub ping_after: Duration,
     /// Silence after a ping that ends the connection.
     pub ping_timeout: Duration,
-    /// How long sessions may stay at a target that goes into maintenance.
-    pub maintenance_grace: Duration,
     /// Commands in progress on one session.
     pub command_depth: u32,
     /// Bytes of writes in progress on one session.
@@ -52,7 +50,6 @@ impl Default for Settings {
             login_timeout: Duration::from_secs(15),
             ping_after: Duration::from_secs(15),
             ping_timeout: Duration::from_secs(10),
-            maintenance_grace: Duration::from_secs(30),
             command_depth: 512,
             write_bytes_max: 64 << 20,
         }
@@ -76,6 +73,8 @@ pub struct ExportedTarget {
     pub redirect: Option<Redirect>,
     /// Logins are refused for now, and sessions are asked to log out.
     pub maintenance: bool,
+    /// How long sessions may stay when it goes into maintenance.
+    pub maintenance_grace: Duration,
 }
 
 /// Where logins are sent instead.
@@ -290,6 +289,7 @@ mod test {
             grants,
             redirect: None,
             maintenance: false,
+            maintenance_grace: Duration::from_secs(30),
         }
     }
 

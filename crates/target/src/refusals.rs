@@ -27,6 +27,14 @@ pub struct RefusedLogin {
     pub reason: String,
 }
 
+impl RefusedLogin {
+    /// It was sent to another address (status class 01h).
+    #[must_use]
+    pub fn is_redirect(&self) -> bool {
+        self.status.starts_with("01")
+    }
+}
+
 /// How many logins ended how, since the start.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct LoginCounts {
@@ -81,13 +89,22 @@ impl Refusals {
     pub(crate) fn add(&self, refused: RefusedLogin) {
         let status = refused.status.clone();
         *self.locked_counts().refused.entry(status).or_default() += 1;
-        tracing::warn!(
-            peer = %refused.peer, portal = %refused.portal,
-            initiator = refused.initiator.as_deref().unwrap_or("-"),
-            target_name = refused.target.as_deref().unwrap_or("-"),
-            status = refused.status,
-            "login refused: {}", refused.reason
-        );
+        let initiator = refused.initiator.as_deref().unwrap_or("-");
+        let target_name = refused.target.as_deref().unwrap_or("-");
+        if refused.is_redirect() {
+            // As the administrator wanted it.
+            tracing::info!(
+                peer = %refused.peer, portal = %refused.portal, initiator, target_name,
+                status = refused.status,
+                "login redirected: {}", refused.reason
+            );
+        } else {
+            tracing::warn!(
+                peer = %refused.peer, portal = %refused.portal, initiator, target_name,
+                status = refused.status,
+                "login refused: {}", refused.reason
+            );
+        }
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() == KEPT {
             kept.pop_front();

@@ -64,5 +64,5 @@ fn locate(objects: &FileObjects, problem: Problem) -> Problem {
         .map(|fault| objects.locate(fault))
         .collect();
     let detail = format!("{}\n  {}", problem.detail, lines.join("\n  "));
-    Problem::new(problem.code, detail)
+    Problem::new(problem.code, detail).hint(problem.hint.clone())
 }

@@ -1,18 +1,32 @@
 //! `causeway grant ...`.
 
-use super::{Context, Tolerate};
-use crate::assign::{assignments, boolean, usage};
-use crate::cli::GrantVerb;
-use crate::client::segment;
+use super::{Context, Step, Tolerate, object_path};
+use crate::assign::{Keys, assignments, boolean, number, usage};
+use crate::cli::{Assigned, GrantVerb, Named};
 use crate::output::{properties, table};
 use control::code::Code;
-use control::objects::{GrantKey, GrantSpec};
+use control::objects::{GrantKey, GrantSpec, LUN_ID_MAX};
 use control::problem::Problem;
 use control::view::GrantView;
 use hyper::Method;
 
+const NOUN: &str = "grant";
+
+const TIED: &str = "a grant is what it ties together: create the other grant, then delete this one";
+
+const KEYS: Keys = Keys {
+    known: &["lun_id", "read_only"],
+    fixed: &[
+        ("host", TIED),
+        ("lun", TIED),
+        ("target", TIED),
+        ("name", TIED),
+    ],
+    later: &[],
+};
+
 pub(super) fn run(context: &Context<'_>, verb: &GrantVerb) -> Result<(), Problem> {
-    let of = |name: &str| format!("/api/v1/grants/{}", segment(name));
+    let of = |name: &str| object_path(NOUN, name);
     match verb {
         GrantVerb::Create {
             what,
@@ -23,73 +37,80 @@ pub(super) fn run(context: &Context<'_>, verb: &GrantVerb) -> Result<(), Problem
             read_only,
             if_not_exists,
         } => {
-            let named = Named::read(what, host.as_deref(), lun.as_deref(), target.as_deref())?;
+            let named = Wanted::read(what, host.as_deref(), lun.as_deref(), target.as_deref())?;
             let tolerate = Tolerate::when(*if_not_exists, Code::AlreadyExists);
             let grant = GrantSpec {
-                host: named.host,
-                lun: named.lun,
-                target: named.target,
+                host: named.host.clone(),
+                lun: named.lun.clone(),
+                target: named.target.clone(),
                 lun_id: *lun_id,
                 read_only: *read_only,
             };
-            context.change_unless(tolerate, Method::POST, "/api/v1/grants", &grant)
+            let step = Step::new(Method::POST, "/api/v1/grants", &grant);
+            context.change_object(tolerate, &[step], |outcome| {
+                let made = outcome.actions.first().map(|made| made.name.clone());
+                let name = made.map_or_else(|| named.key(context), Ok)?;
+                Ok(of(&name))
+            })
         }
         GrantVerb::Ls => {
             let grants: Vec<GrantView> = context.client.get("/api/v1/grants")?;
             context.output.show(&grants, |grants| list(grants));
             Ok(())
         }
-        GrantVerb::Show { name } => {
+        GrantVerb::Show(Named { name }) => {
             let grant: GrantView = context.client.get(&of(name))?;
             context.output.show(&grant, page);
             Ok(())
         }
-        GrantVerb::Set { name, values } => {
-            let given = assignments(values, &["lun_id", "read_only"])?;
-            let now: GrantView = context.client.get(&of(name))?;
-            let mut grant = GrantSpec {
-                host: now.host,
-                lun: now.lun,
-                target: Some(now.target),
-                lun_id: Some(now.lun_id),
-                read_only: now.read_only,
-            };
-            for (key, value) in given {
-                if key == "read_only" {
-                    grant.read_only = boolean(key, value)?;
-                } else {
-                    let number = value.parse();
-                    let number =
-                        number.map_err(|_| usage(format!("lun_id={value}: write 0 to 16383")))?;
-                    grant.lun_id = Some(number);
-                }
-            }
-            context.change(Method::PUT, &of(name), &grant)
-        }
+        GrantVerb::Set(assigned) => set(context, assigned),
         GrantVerb::Delete {
             what,
             target,
             if_exists,
         } => {
-            let named = Named::read(what, None, None, target.as_deref())?;
+            let named = Wanted::read(what, None, None, target.as_deref())?;
             let tolerate = Tolerate::when(*if_exists, Code::NotFound);
-            match named.key(context) {
-                Ok(key) => context.change_unless(tolerate, Method::DELETE, &of(&key), &()),
-                Err(problem) if tolerate == Tolerate::Code(problem.code) => Ok(()),
-                Err(problem) => Err(problem),
-            }
+            let key = match named.key(context) {
+                // The daemon says so of the name.
+                Err(problem) if problem.code == Code::NotFound => named.shown(),
+                key => key?,
+            };
+            context.change(tolerate, &Step::new(Method::DELETE, of(&key), &()))
         }
     }
 }
 
+fn set(context: &Context<'_>, assigned: &Assigned) -> Result<(), Problem> {
+    let given = assignments(&assigned.values, &KEYS)?;
+    let path = object_path(NOUN, &assigned.name);
+    let now: GrantView = context.client.get(&path)?;
+    let mut grant = GrantSpec {
+        host: now.host,
+        lun: now.lun,
+        target: Some(now.target),
+        lun_id: Some(now.lun_id),
+        read_only: now.read_only,
+    };
+    for (key, value) in given {
+        if key == "read_only" {
+            grant.read_only = boolean(key, value)?;
+        } else {
+            grant.lun_id = Some(number(key, value, LUN_ID_MAX)?);
+        }
+    }
+    let step = Step::new(Method::PUT, path, &grant);
+    context.set(NOUN, &assigned.name, Some(step), None)
+}
+
 /// A grant as the arguments name it.
-struct Named {
+struct Wanted {
     host: String,
     lun: String,
     target: Option<String>,
 }
 
-impl Named {
+impl Wanted {
     fn read(
         what: &[String],
         host: Option<&str>,
@@ -118,6 +139,12 @@ impl Named {
                 "name the grant: HOST LUN, or HOST:TARGET:LUN, or --host HOST --lun LUN",
             )),
         }
+    }
+
+    /// As it was named, as far as it was.
+    fn shown(&self) -> String {
+        let target = self.target.as_deref().unwrap_or("*");
+        format!("{}:{target}:{}", self.host, self.lun)
     }
 
     /// The grant's full name; where the target was left out, the only one that fits.

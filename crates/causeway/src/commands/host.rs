@@ -1,9 +1,8 @@
 //! `causeway host ...`.
 
-use super::{Context, Tolerate};
-use crate::assign::{assignments, usage};
-use crate::cli::{ChapFields, HostVerb};
-use crate::client::segment;
+use super::{Context, Step, Tolerate, object_path};
+use crate::assign::{Keys, assignments, usage};
+use crate::cli::{Assigned, ChapFields, HostVerb, Named};
 use crate::output::{properties, table};
 use control::code::Code;
 use control::objects::{ChapSpec, HostSpec, SecretSpec};
@@ -11,11 +10,36 @@ use control::problem::Problem;
 use control::secret::Secret;
 use control::view::{ChapView, HostView};
 use hyper::Method;
-use serde_json::json;
 use std::path::Path;
 
+const NOUN: &str = "host";
+
+const KEYS: Keys = Keys {
+    known: &[
+        "iqn",
+        "chap",
+        "chap.user",
+        "chap.secret_file",
+        "chap.mutual",
+        "chap.mutual_user",
+        "chap.mutual_secret_file",
+        "name",
+    ],
+    fixed: &[
+        (
+            "chap.secret",
+            "put the secret into a file that only you can read: chap.secret_file=FILE",
+        ),
+        (
+            "chap.mutual_secret",
+            "put the secret into a file that only you can read: chap.mutual_secret_file=FILE",
+        ),
+        ("sessions", "`causeway session drop ID` ends one"),
+    ],
+    later: &[],
+};
+
 pub(super) fn run(context: &Context<'_>, verb: &HostVerb) -> Result<(), Problem> {
-    let of = |name: &str| format!("/api/v1/hosts/{}", segment(name));
     match verb {
         HostVerb::Create {
             name,
@@ -29,28 +53,22 @@ pub(super) fn run(context: &Context<'_>, verb: &HostVerb) -> Result<(), Problem>
                 iqn: iqn.clone(),
                 chap: chap_spec(chap)?,
             };
-            context.change_unless(tolerate, Method::POST, "/api/v1/hosts", &host)
+            let step = Step::new(Method::POST, "/api/v1/hosts", &host);
+            context.change_object(tolerate, &[step], |_| Ok(object_path(NOUN, name)))
         }
         HostVerb::Ls => {
             let hosts: Vec<HostView> = context.client.get("/api/v1/hosts")?;
             context.output.show(&hosts, |hosts| list(hosts));
             Ok(())
         }
-        HostVerb::Show { name } => {
-            let host: HostView = context.client.get(&of(name))?;
+        HostVerb::Show(Named { name }) => {
+            let host: HostView = context.client.get(&object_path(NOUN, name))?;
             context.output.show(&host, page);
             Ok(())
         }
-        HostVerb::Set { name, values } => set(context, name, values),
-        HostVerb::Rename { name, to } => context.change(
-            Method::POST,
-            &format!("{}/rename", of(name)),
-            &json!({ "to": to }),
-        ),
-        HostVerb::Delete { name, if_exists } => {
-            let tolerate = Tolerate::when(*if_exists, Code::NotFound);
-            context.change_unless(tolerate, Method::DELETE, &of(name), &())
-        }
+        HostVerb::Set(assigned) => set(context, assigned),
+        HostVerb::Rename(renamed) => context.rename(NOUN, renamed),
+        HostVerb::Delete(deleted) => context.delete(NOUN, deleted),
     }
 }
 
@@ -81,18 +99,9 @@ fn read_secret(file: &Path) -> Result<SecretSpec, Problem> {
     Ok(SecretSpec::Value(secret))
 }
 
-fn set(context: &Context<'_>, name: &str, values: &[String]) -> Result<(), Problem> {
-    let known = [
-        "iqn",
-        "chap",
-        "chap.user",
-        "chap.secret_file",
-        "chap.mutual_user",
-        "chap.mutual_secret_file",
-        "name",
-    ];
-    let given = assignments(values, &known)?;
-    let path = format!("/api/v1/hosts/{}", segment(name));
+fn set(context: &Context<'_>, assigned: &Assigned) -> Result<(), Problem> {
+    let given = assignments(&assigned.values, &KEYS)?;
+    let path = object_path(NOUN, &assigned.name);
     let now: HostView = context.client.get(&path)?;
     let mut host = HostSpec {
         name: now.name.clone(),
@@ -125,23 +134,23 @@ fn set(context: &Context<'_>, name: &str, values: &[String]) -> Result<(), Probl
             }
         }
     }
-    if changed {
-        context.change(Method::PUT, &path, &host)?;
-    }
-    match new_name {
-        Some(to) => context.change(
-            Method::POST,
-            &format!("{path}/rename"),
-            &json!({ "to": to }),
-        ),
-        None => Ok(()),
-    }
+    let put = changed.then(|| Step::new(Method::PUT, path, &host));
+    context.set(NOUN, &assigned.name, put, new_name)
 }
 
 fn set_chap(chap: &mut ChapSpec, key: &str, value: &str) -> Result<(), Problem> {
     match key {
         "chap.user" => value.clone_into(&mut chap.user),
         "chap.secret_file" => chap.secret = read_secret(Path::new(value))?,
+        "chap.mutual" if value == "none" => {
+            chap.mutual_user = None;
+            chap.mutual_secret = None;
+        }
+        "chap.mutual" => {
+            let rule = "chap.mutual=none removes it; else set chap.mutual_user and \
+                        chap.mutual_secret_file";
+            return Err(usage(rule));
+        }
         "chap.mutual_user" => chap.mutual_user = Some(value.to_owned()),
         _ => chap.mutual_secret = Some(read_secret(Path::new(value))?),
     }

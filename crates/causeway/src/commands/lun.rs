@@ -1,9 +1,8 @@
 //! `causeway lun ...`.
 
-use super::{Context, Tolerate};
-use crate::assign::{assignments, usage};
-use crate::cli::{LunFields, LunVerb};
-use crate::client::segment;
+use super::{Context, Step, Tolerate, object_path};
+use crate::assign::{Keys, assignments, boolean, number, usage};
+use crate::cli::{Assigned, LunFields, LunVerb, Named};
 use crate::output::{properties, table};
 use control::code::Code;
 use control::objects::{BackendSpec, LunSpec};
@@ -11,10 +10,52 @@ use control::problem::Problem;
 use control::size::Size;
 use control::view::LunView;
 use hyper::Method;
-use serde_json::{Value, json};
+use serde_json::json;
+
+const NOUN: &str = "lun";
+
+const IDENTITY: &str = "hosts know the disk by it: it is made once and stays";
+
+const KEYS: Keys = Keys {
+    // All but size and name are refused by the daemon where they differ, with the reason.
+    known: &[
+        "size",
+        "name",
+        "block_size",
+        "physical_block_size",
+        "thin",
+        "pool",
+        "backend",
+    ],
+    fixed: &[
+        ("naa", IDENTITY),
+        ("serial", IDENTITY),
+        (
+            "state",
+            "`causeway lun delete NAME` takes it out of service, `causeway lun restore NAME` back",
+        ),
+        ("grants", "see `causeway grant create --help`"),
+        (
+            "lun_id",
+            "the number is a grant's: causeway grant set HOST:TARGET:LUN lun_id=N",
+        ),
+        (
+            "read_only",
+            "it is a grant's: causeway grant set HOST:TARGET:LUN read_only=true",
+        ),
+    ],
+    later: &[
+        "cache",
+        "integrity",
+        "read_cache",
+        "limit",
+        "mirror",
+        "format",
+    ],
+};
 
 pub(super) fn run(context: &Context<'_>, verb: &LunVerb) -> Result<(), Problem> {
-    let of = |name: &str| format!("/api/v1/luns/{}", segment(name));
+    let of = |name: &str| object_path(NOUN, name);
     match verb {
         LunVerb::Create {
             name,
@@ -22,8 +63,8 @@ pub(super) fn run(context: &Context<'_>, verb: &LunVerb) -> Result<(), Problem> 
             if_not_exists,
         } => {
             let tolerate = Tolerate::when(*if_not_exists, Code::AlreadyExists);
-            let lun = spec(name, fields)?;
-            context.change_unless(tolerate, Method::POST, "/api/v1/luns", &lun)
+            let step = Step::new(Method::POST, "/api/v1/luns", &spec(name, fields)?);
+            context.change_object(tolerate, &[step], |_| Ok(of(name)))
         }
         LunVerb::Ls { removed } => {
             let luns: Vec<LunView> = context
@@ -32,47 +73,34 @@ pub(super) fn run(context: &Context<'_>, verb: &LunVerb) -> Result<(), Problem> 
             context.output.show(&luns, |luns| list(luns));
             Ok(())
         }
-        LunVerb::Show { name } => {
+        LunVerb::Show(Named { name }) => {
             let lun: LunView = context.client.get(&of(name))?;
             context.output.show(&lun, page);
             Ok(())
         }
-        LunVerb::Set { name, values } => set(context, name, values),
+        LunVerb::Set(assigned) => set(context, assigned),
         LunVerb::Resize { name, size } => {
-            let body = json!({ "size": size });
-            context.change(Method::POST, &format!("{}/resize", of(name)), &body)
+            let path = format!("{}/resize", of(name));
+            let step = Step::new(Method::POST, path, &json!({ "size": size }));
+            context.set(NOUN, name, Some(step), None)
         }
-        LunVerb::Rename { name, to } => {
-            let body = json!({ "to": to });
-            context.change(Method::POST, &format!("{}/rename", of(name)), &body)
+        LunVerb::Rename(renamed) => context.rename(NOUN, renamed),
+        LunVerb::Delete(deleted) => context.delete(NOUN, deleted),
+        LunVerb::Restore(Named { name }) => {
+            let step = Step::new(Method::POST, format!("{}/restore", of(name)), &());
+            context.set(NOUN, name, Some(step), None)
         }
-        LunVerb::Delete { name, if_exists } => {
-            let tolerate = Tolerate::when(*if_exists, Code::NotFound);
-            context.change_unless(tolerate, Method::DELETE, &of(name), &())
-        }
-        LunVerb::Restore { name } => {
-            context.change(Method::POST, &format!("{}/restore", of(name)), &())
-        }
-        LunVerb::Purge { name } => {
-            context.change(Method::POST, &format!("{}/purge", of(name)), &())
+        LunVerb::Purge(Named { name }) => {
+            let step = Step::new(Method::POST, format!("{}/purge", of(name)), &());
+            context.change(Tolerate::Nothing, &step)
         }
     }
 }
 
 /// The wanted LUN that the options describe.
 pub(super) fn spec(name: &str, fields: &LunFields) -> Result<LunSpec, Problem> {
-    let backend = match fields.backend.as_deref() {
-        None => None,
-        Some("memory") => Some(BackendSpec::Memory),
-        Some(text) => {
-            let path = text.strip_prefix("block:").ok_or_else(|| {
-                usage(format!("--backend {text}: write memory, or block:/dev/..."))
-            })?;
-            let path =
-                std::path::absolute(path).map_err(|error| usage(format!("{path}: {error}")))?;
-            Some(BackendSpec::Block(path))
-        }
-    };
+    let backend = fields.backend.as_deref();
+    let backend = backend.map(|text| backend_of("--backend ", text));
     Ok(LunSpec {
         name: name.to_owned(),
         size: fields.size,
@@ -80,22 +108,27 @@ pub(super) fn spec(name: &str, fields: &LunFields) -> Result<LunSpec, Problem> {
         physical_block_size: fields.physical_block_size,
         thin: fields.thin,
         pool: fields.pool.clone(),
-        backend,
+        backend: backend.transpose()?,
     })
 }
 
-fn set(context: &Context<'_>, name: &str, values: &[String]) -> Result<(), Problem> {
-    let known = [
-        "size",
-        "name",
-        "block_size",
-        "physical_block_size",
-        "thin",
-        "pool",
-    ];
+/// `memory`, or `block:PATH`.
+fn backend_of(key: &str, text: &str) -> Result<BackendSpec, Problem> {
+    if text == "memory" {
+        return Ok(BackendSpec::Memory);
+    }
+    let Some(path) = text.strip_prefix("block:") else {
+        let rule = "write memory, or block:/dev/...";
+        return Err(usage(format!("{key}{text}: {rule}")));
+    };
+    let path = std::path::absolute(path).map_err(|error| usage(format!("{path}: {error}")))?;
+    Ok(BackendSpec::Block(path))
+}
+
+fn set(context: &Context<'_>, assigned: &Assigned) -> Result<(), Problem> {
     let mut patch = serde_json::Map::new();
     let mut new_name = None;
-    for (key, value) in assignments(values, &known)? {
+    for (key, value) in assignments(&assigned.values, &KEYS)? {
         let value = match key {
             "name" => {
                 new_name = Some(value);
@@ -103,26 +136,16 @@ fn set(context: &Context<'_>, name: &str, values: &[String]) -> Result<(), Probl
             }
             "size" => json!(value.parse::<Size>().map_err(usage)?),
             "pool" => json!(value),
-            _ => serde_json::from_str::<Value>(value).map_err(|_| {
-                usage(format!(
-                    "{key}={value} is neither a number nor true or false"
-                ))
-            })?,
+            "backend" => json!(backend_of("backend=", value)?),
+            "thin" => json!(boolean(key, value)?),
+            _ => json!(number(key, value, u16::MAX)?),
         };
         patch.insert(key.to_owned(), value);
     }
-    let path = format!("/api/v1/luns/{}", segment(name));
-    if !patch.is_empty() {
-        context.change(Method::PATCH, &path, &patch)?;
-    }
-    match new_name {
-        Some(to) => context.change(
-            Method::POST,
-            &format!("{path}/rename"),
-            &json!({ "to": to }),
-        ),
-        None => Ok(()),
-    }
+    let name = &assigned.name;
+    let patched =
+        (!patch.is_empty()).then(|| Step::new(Method::PATCH, object_path(NOUN, name), &patch));
+    context.set(NOUN, name, patched, new_name)
 }
 
 fn list(luns: &[LunView]) -> String {

@@ -9,14 +9,15 @@ mod share;
 mod status;
 mod target;
 
-use crate::cli::{Cli, Command};
-use crate::client::Client;
+use crate::cli::{Cli, Command, Deleted, Renamed};
+use crate::client::{Client, segment};
 use crate::output::Output;
 use control::code::Code;
 use control::problem::Problem;
-use control::view::Outcome;
+use control::view::{Outcome, StatusView};
 use hyper::Method;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 /// What every command has at hand.
 pub(crate) struct Context<'a> {
@@ -47,8 +48,33 @@ pub(crate) fn run(cli: &Cli, output: &Output) -> Result<(), Problem> {
         Command::Serve { .. }
         | Command::Explain { .. }
         | Command::Completions { .. }
-        | Command::Man { .. } => unreachable!("main runs these without a daemon"),
+        | Command::Man { .. }
+        | Command::Attach(_)
+        | Command::Bench(_)
+        | Command::Doctor(_)
+        | Command::Lab(_)
+        | Command::Path(_)
+        | Command::Pool(_)
+        | Command::Scrub(_) => unreachable!("main answers these without a daemon"),
     }
+}
+
+/// Where the API has an object.
+pub(crate) fn object_path(noun: &str, name: &str) -> String {
+    format!("/api/v1/{noun}s/{}", segment(name))
+}
+
+/// `problem`, which came after other steps were done.
+fn after_part(done: Option<&Outcome>, problem: Problem) -> Problem {
+    let Some(done) = done.filter(|done| done.changed) else {
+        return problem;
+    };
+    let actions: Vec<String> = done.actions.iter().map(ToString::to_string).collect();
+    let detail = format!("done: {}; then not: {}", actions.join(", "), problem.detail);
+    Problem::new(Code::PartlyDone, detail)
+        .hint(problem.hint.clone())
+        .faults(problem.faults.clone())
+        .hits(problem.hits.clone())
 }
 
 /// What to do where the object is there already, or is not there any more.
@@ -70,36 +96,122 @@ impl Tolerate {
     }
 }
 
+/// One request of a change.
+pub(crate) struct Step {
+    method: Method,
+    path: String,
+    body: Value,
+}
+
+impl Step {
+    pub(crate) fn new(method: Method, path: impl Into<String>, body: &impl Serialize) -> Self {
+        let body = serde_json::to_value(body).expect("documents are made of plain data");
+        Self {
+            method,
+            path: path.into(),
+            body,
+        }
+    }
+
+    /// The object at `path` gets another name.
+    fn rename(path: &str, to: &str) -> Self {
+        Self::new(Method::POST, format!("{path}/rename"), &json!({ "to": to }))
+    }
+}
+
 impl Context<'_> {
     /// Only to be told what would be done.
     pub(crate) fn is_dry_run(&self) -> bool {
         self.dry_run
     }
 
-    /// Asks for a change and prints what was done.
-    pub(crate) fn change(
-        &self,
-        method: Method,
-        path: &str,
-        body: &impl Serialize,
-    ) -> Result<(), Problem> {
-        let outcome = self.request(method, path, body)?;
+    /// Asks for a change and prints what was done; where an error is tolerated, that nothing was.
+    pub(crate) fn change(&self, tolerate: Tolerate, step: &Step) -> Result<(), Problem> {
+        let outcome = self.run_steps(tolerate, std::slice::from_ref(step))?;
         self.print(&outcome);
         Ok(())
     }
 
-    /// As [`Context::change`]; where the error is tolerated nothing is printed.
-    pub(crate) fn change_unless(
+    /// As [`Context::change`] for one object, which a program is shown as it is afterwards: `path` tells
+    /// where, from the outcome.
+    pub(crate) fn change_object(
         &self,
         tolerate: Tolerate,
-        method: Method,
-        path: &str,
-        body: &impl Serialize,
+        steps: &[Step],
+        path: impl FnOnce(&Outcome) -> Result<String, Problem>,
     ) -> Result<(), Problem> {
-        match self.change(method, path, body) {
-            Err(problem) if tolerate == Tolerate::Code(problem.code) => Ok(()),
-            done => done,
+        let outcome = self.run_steps(tolerate, steps)?;
+        if !self.output.is_json() || self.dry_run {
+            self.print(&outcome);
+            return Ok(());
         }
+        let mut object: serde_json::Map<String, Value> = self.client.get(&path(&outcome)?)?;
+        object.insert("change".to_owned(), json!(outcome));
+        self.output.show(&object, |_| String::new());
+        Ok(())
+    }
+
+    /// Gives an object another name.
+    pub(crate) fn rename(&self, noun: &str, renamed: &Renamed) -> Result<(), Problem> {
+        self.set(noun, &renamed.name, None, Some(&renamed.to))
+    }
+
+    /// Removes an object.
+    pub(crate) fn delete(&self, noun: &str, deleted: &Deleted) -> Result<(), Problem> {
+        let tolerate = Tolerate::when(deleted.if_exists, Code::NotFound);
+        let path = object_path(noun, &deleted.name);
+        self.change(tolerate, &Step::new(Method::DELETE, path, &()))
+    }
+
+    /// Changes properties of the object `name` with `step`, then its name.
+    pub(crate) fn set(
+        &self,
+        noun: &str,
+        name: &str,
+        step: Option<Step>,
+        new_name: Option<&str>,
+    ) -> Result<(), Problem> {
+        let path = object_path(noun, name);
+        let mut steps: Vec<Step> = step.into_iter().collect();
+        steps.extend(new_name.map(|to| Step::rename(&path, to)));
+        let after = object_path(noun, new_name.unwrap_or(name));
+        self.change_object(Tolerate::Nothing, &steps, |_| Ok(after))
+    }
+
+    /// Runs the steps; where a later one fails although an earlier one was done, that is said.
+    fn run_steps(&self, tolerate: Tolerate, steps: &[Step]) -> Result<Outcome, Problem> {
+        let mut all: Option<Outcome> = None;
+        for step in steps {
+            let next = match self.request(step.method.clone(), &step.path, &step.body) {
+                Ok(outcome) => outcome,
+                Err(problem) if tolerate == Tolerate::Code(problem.code) => {
+                    self.nothing_done(&problem)?
+                }
+                Err(problem) => return Err(after_part(all.as_ref(), problem)),
+            };
+            match &mut all {
+                None => all = Some(next),
+                Some(all) => {
+                    all.changed |= next.changed;
+                    all.generation = next.generation;
+                    all.actions.extend(next.actions);
+                    all.notices.extend(next.notices);
+                    all.refusal = all.refusal.take().or(next.refusal);
+                }
+            }
+        }
+        all.ok_or_else(|| Problem::new(Code::BadRequest, "nothing to change was named"))
+    }
+
+    fn nothing_done(&self, why: &Problem) -> Result<Outcome, Problem> {
+        let status: StatusView = self.client.get("/api/v1/status")?;
+        Ok(Outcome {
+            changed: false,
+            generation: status.generation,
+            actions: Vec::new(),
+            notices: vec![why.detail.clone()],
+            refusal: None,
+        })
     }
 
     /// Asks for a change.

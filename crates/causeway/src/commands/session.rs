@@ -2,7 +2,7 @@
 
 use super::Context;
 use crate::cli::SessionVerb;
-use crate::output::{print, properties, table};
+use crate::output::{properties, table};
 use control::engine::{RefusalFacts, SessionFacts};
 use control::problem::Problem;
 use control::size::Size;
@@ -34,20 +34,22 @@ pub(super) fn run(context: &Context<'_>, verb: &SessionVerb) -> Result<(), Probl
             let session: SessionFacts = context.client.get(&format!("/api/v1/sessions/{id}"))?;
             context.output.show(&session, page);
         }
-        SessionVerb::Drop { id } if context.is_dry_run() => {
-            let session: SessionFacts = context.client.get(&format!("/api/v1/sessions/{id}"))?;
-            context
-                .output
-                .show(&session.brief(), |brief| format!("would drop {brief}\n"));
-        }
         SessionVerb::Drop { id } => {
             let path = format!("/api/v1/sessions/{id}");
-            let () = context.client.send(Method::DELETE, &path, &())?;
-            if !context.output.is_json() {
-                print(&format!(
-                    "session {id} dropped; its initiator may log in again\n"
-                ));
+            // A program is shown the session as it was.
+            let session: SessionFacts = context.client.get(&path)?;
+            if context.is_dry_run() {
+                let told = |session: &SessionFacts| format!("would drop {}\n", session.brief());
+                context.output.show(&session, told);
+                return Ok(());
             }
+            let () = context.client.send(Method::DELETE, &path, &())?;
+            context.output.show(&session, |session| {
+                format!(
+                    "dropped {}; its initiator may log in again\n",
+                    session.brief()
+                )
+            });
         }
     }
     Ok(())

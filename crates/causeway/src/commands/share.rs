@@ -2,15 +2,16 @@
 
 use super::Context;
 use super::lun::spec;
-use crate::cli::{LunFields, ShareVerb};
+use crate::cli::{LunFields, Named, ShareVerb};
 use crate::client::segment;
 use crate::connect::{Export, blocks};
 use crate::output::print;
 use control::name::normal_iscsi_name;
 use control::objects::{GrantSpec, HostSpec, ONE_HOST_ANY, ObjectSet, TargetSpec};
 use control::problem::Problem;
-use control::view::{GrantView, HostView, LunView, TargetView};
+use control::view::{GrantView, HostView, LunView, Outcome, TargetView};
 use hyper::Method;
+use serde_json::{Value, json};
 
 pub(super) fn run(context: &Context<'_>, verb: &ShareVerb) -> Result<(), Problem> {
     match verb {
@@ -27,14 +28,18 @@ pub(super) fn run(context: &Context<'_>, verb: &ShareVerb) -> Result<(), Problem
                 hosts,
                 target.as_deref().unwrap_or(name),
             )?;
-            context.change(Method::POST, "/api/v1/objects", &set)?;
-            if context.is_dry_run() || context.output.is_json() {
+            let outcome = context.request(Method::POST, "/api/v1/objects", &set)?;
+            if context.is_dry_run() {
+                context.print(&outcome);
                 return Ok(());
             }
-            print("\n");
-            show(context, name)
+            if !context.output.is_json() {
+                context.print(&outcome);
+                print("\n");
+            }
+            show(context, name, Some(&outcome))
         }
-        ShareVerb::Show { name } => show(context, name),
+        ShareVerb::Show(Named { name }) => show(context, name, None),
     }
 }
 
@@ -111,7 +116,7 @@ fn new_host(set: &mut ObjectSet, known: &[HostView], iqn: &str) -> String {
     name
 }
 
-fn show(context: &Context<'_>, name: &str) -> Result<(), Problem> {
+fn show(context: &Context<'_>, name: &str, change: Option<&Outcome>) -> Result<(), Problem> {
     let lun: LunView = context
         .client
         .get(&format!("/api/v1/luns/{}", segment(name)))?;
@@ -130,6 +135,15 @@ fn show(context: &Context<'_>, name: &str) -> Result<(), Problem> {
                 host,
             });
         }
+    }
+    if context.output.is_json() {
+        let exports: Vec<Value> = exports.iter().map(Export::document).collect();
+        let mut share = json!({ "lun": lun.name, "exports": exports });
+        if let Some(change) = change {
+            share["change"] = json!(change);
+        }
+        context.output.show(&share, |_| String::new());
+        return Ok(());
     }
     if exports.is_empty() {
         print(&format!(

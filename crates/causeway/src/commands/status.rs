@@ -46,7 +46,7 @@ fn page(status: &StatusView) -> String {
         ),
         (
             "hosts",
-            format!("{} with {} grants", counts.hosts, counts.grants),
+            format!("{} (grants: {})", counts.hosts, counts.grants),
         ),
         ("sessions", counts.sessions.to_string()),
         ("generation", status.generation.to_string()),
@@ -73,7 +73,8 @@ fn portals(status: &StatusView) -> String {
         .iter()
         .map(|portal| {
             vec![
-                format!("{} ({})", portal.group, portal.tag),
+                portal.group.clone(),
+                portal.tag.to_string(),
                 portal.address.clone(),
                 portal.interface.clone().unwrap_or_default(),
                 portal
@@ -88,7 +89,10 @@ fn portals(status: &StatusView) -> String {
     }
     format!(
         "\n{}",
-        table(&["PORTAL GROUP", "ADDRESS", "INTERFACE", "STATE"], &rows)
+        table(
+            &["PORTAL GROUP", "TAG", "ADDRESS", "INTERFACE", "STATE"],
+            &rows
+        )
     )
 }
 
@@ -99,12 +103,33 @@ fn pools(status: &StatusView) -> String {
         .pools
         .iter()
         .map(|pool| {
-            let (size, free) = (rounded(pool.total), rounded(pool.available));
-            vec![pool.name.clone(), size, free, pool.path.clone()]
+            let known = pool.total > 0;
+            let shown = |bytes| {
+                if known {
+                    rounded(bytes)
+                } else {
+                    "?".to_owned()
+                }
+            };
+            let state = match (&pool.problem, pool.age_seconds) {
+                (Some(_), Some(age)) => format!("does not answer (figures {age} s old)"),
+                (Some(problem), None) => problem.clone(),
+                (None, _) => "ok".to_owned(),
+            };
+            vec![
+                pool.name.clone(),
+                shown(pool.total),
+                shown(pool.available),
+                pool.path.clone(),
+                state,
+            ]
         })
         .collect();
     if rows.is_empty() {
         return String::new();
     }
-    format!("\n{}", table(&["POOL", "SIZE", "FREE", "PATH"], &rows))
+    format!(
+        "\n{}",
+        table(&["POOL", "SIZE", "FREE", "PATH", "STATE"], &rows)
+    )
 }

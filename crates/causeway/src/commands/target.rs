@@ -1,19 +1,37 @@
 //! `causeway target ...`.
 
-use super::{Context, Tolerate};
-use crate::assign::{assignments, boolean, usage};
-use crate::cli::TargetVerb;
-use crate::client::segment;
+use super::{Context, Step, Tolerate, object_path};
+use crate::assign::{Keys, assignments, boolean, number, usage};
+use crate::cli::{Assigned, Named, TargetVerb};
 use crate::output::{properties, table};
 use control::code::Code;
-use control::objects::{Redirect, TargetSpec};
+use control::objects::{MAINTENANCE_GRACE_SECONDS_MAX, Redirect, TargetSpec};
 use control::problem::Problem;
 use control::view::TargetView;
 use hyper::Method;
-use serde_json::json;
+
+const NOUN: &str = "target";
+
+const KEYS: Keys = Keys {
+    known: &[
+        "iqn",
+        "portal_group",
+        "redirect",
+        "maintenance",
+        "maintenance_grace_seconds",
+        "name",
+    ],
+    fixed: &[
+        (
+            "portals",
+            "they are the portal group's addresses: change listen in node.toml and restart",
+        ),
+        ("sessions", "`causeway session drop ID` ends one"),
+    ],
+    later: &[],
+};
 
 pub(super) fn run(context: &Context<'_>, verb: &TargetVerb) -> Result<(), Problem> {
-    let of = |name: &str| format!("/api/v1/targets/{}", segment(name));
     match verb {
         TargetVerb::Create {
             name,
@@ -27,59 +45,50 @@ pub(super) fn run(context: &Context<'_>, verb: &TargetVerb) -> Result<(), Proble
                 portal_group: portal_group.clone(),
                 ..TargetSpec::new(name)
             };
-            context.change_unless(tolerate, Method::POST, "/api/v1/targets", &target)
+            let step = Step::new(Method::POST, "/api/v1/targets", &target);
+            context.change_object(tolerate, &[step], |_| Ok(object_path(NOUN, name)))
         }
         TargetVerb::Ls => {
             let targets: Vec<TargetView> = context.client.get("/api/v1/targets")?;
             context.output.show(&targets, |targets| list(targets));
             Ok(())
         }
-        TargetVerb::Show { name } => {
-            let target: TargetView = context.client.get(&of(name))?;
+        TargetVerb::Show(Named { name }) => {
+            let target: TargetView = context.client.get(&object_path(NOUN, name))?;
             context.output.show(&target, page);
             Ok(())
         }
-        TargetVerb::Set { name, values } => set(context, name, values),
-        TargetVerb::Rename { name, to } => context.change(
-            Method::POST,
-            &format!("{}/rename", of(name)),
-            &json!({ "to": to }),
-        ),
-        TargetVerb::Delete { name, if_exists } => {
-            let tolerate = Tolerate::when(*if_exists, Code::NotFound);
-            context.change_unless(tolerate, Method::DELETE, &of(name), &())
-        }
+        TargetVerb::Set(assigned) => set(context, assigned),
+        TargetVerb::Rename(renamed) => context.rename(NOUN, renamed),
+        TargetVerb::Delete(deleted) => context.delete(NOUN, deleted),
     }
 }
 
-fn set(context: &Context<'_>, name: &str, values: &[String]) -> Result<(), Problem> {
-    let path = format!("/api/v1/targets/{}", segment(name));
-    let known = ["iqn", "portal_group", "redirect", "maintenance", "name"];
-    let assignments = assignments(values, &known)?;
-    let new_name = assignments.iter().find(|(key, _)| *key == "name");
-    if assignments.iter().any(|(key, _)| *key != "name") {
+fn set(context: &Context<'_>, assigned: &Assigned) -> Result<(), Problem> {
+    let path = object_path(NOUN, &assigned.name);
+    let given = assignments(&assigned.values, &KEYS)?;
+    let mut put = None;
+    if given.iter().any(|(key, _)| *key != "name") {
         // What is not assigned stays.
         let target: TargetView = context.client.get(&path)?;
         let mut target = target.to_spec();
-        for (key, value) in &assignments {
+        for (key, value) in &given {
             match *key {
                 "iqn" => target.iqn = Some((*value).to_owned()),
                 "portal_group" => target.portal_group = Some((*value).to_owned()),
                 "redirect" => target.redirect = redirect(value)?,
                 "maintenance" => target.maintenance = boolean(key, value)?,
+                "maintenance_grace_seconds" => {
+                    let seconds = number(key, value, MAINTENANCE_GRACE_SECONDS_MAX)?;
+                    target.maintenance_grace_seconds = Some(seconds);
+                }
                 _ => {}
             }
         }
-        context.change(Method::PUT, &path, &target)?;
+        put = Some(Step::new(Method::PUT, path, &target));
     }
-    match new_name {
-        Some((_, to)) => context.change(
-            Method::POST,
-            &format!("{path}/rename"),
-            &json!({ "to": to }),
-        ),
-        None => Ok(()),
-    }
+    let new_name = given.iter().find(|(key, _)| *key == "name");
+    context.set(NOUN, &assigned.name, put, new_name.map(|(_, to)| *to))
 }
 
 /// `none`, `HOST:PORT` or `HOST:PORT,permanent`.
@@ -137,6 +146,12 @@ fn list(targets: &[TargetView]) -> String {
     )
 }
 
+fn maintenance(target: &TargetView) -> String {
+    let seconds = target.maintenance_grace_seconds;
+    let on = if target.maintenance { "on" } else { "off" };
+    format!("{on} (sessions have {seconds} s to log out)")
+}
+
 fn page(target: &TargetView) -> String {
     properties(&[
         ("name", target.name.clone()),
@@ -144,7 +159,7 @@ fn page(target: &TargetView) -> String {
         ("portal group", target.portal_group.clone()),
         ("portals", target.portals.join("\n")),
         ("logins", logins(target)),
-        ("maintenance", target.maintenance.to_string()),
+        ("maintenance", maintenance(target)),
         ("sessions", target.sessions.to_string()),
     ])
 }

@@ -13,6 +13,8 @@ fn page(portals: &[&str], chap: bool) -> String {
         physical_block_size: 512,
         thin: true,
         backing: "pool default".to_owned(),
+        pool: Some("default".to_owned()),
+        backend: None,
         naa: "602ca5e0123456789abcdef012345678".to_owned(),
         serial: "0123456789abcdef".to_owned(),
         allocated: None,
@@ -36,6 +38,7 @@ fn page(portals: &[&str], chap: bool) -> String {
         portals: portals.iter().map(|portal| (*portal).to_owned()).collect(),
         redirect: None,
         maintenance: false,
+        maintenance_grace_seconds: 30,
         sessions: 0,
     };
     let host = HostView {

@@ -10,11 +10,11 @@ const HOST: &str = "iqn.1998-01.com.vmware:esx01";
 const TARGET: &str = "iqn.2026-11.io.causeway:t1";
 
 /// What a target answered to a login.
-struct Answer {
+pub(crate) struct Answer {
     /// Class and detail, such as 0x0203.
-    status: u16,
+    pub(crate) status: u16,
     text: String,
-    stream: TcpStream,
+    pub(crate) stream: TcpStream,
 }
 
 impl Answer {
@@ -30,7 +30,7 @@ impl Answer {
 }
 
 /// A PDU without digests: header and data.
-fn read_pdu(stream: &mut TcpStream) -> ([u8; 48], Vec<u8>) {
+pub(crate) fn read_pdu(stream: &mut TcpStream) -> ([u8; 48], Vec<u8>) {
     let mut header = [0; 48];
     stream.read_exact(&mut header).unwrap();
     let len = usize::from(header[5]) << 16 | usize::from(header[6]) << 8 | usize::from(header[7]);
@@ -43,7 +43,7 @@ fn read_pdu(stream: &mut TcpStream) -> ([u8; 48], Vec<u8>) {
 /// One Login Request that asks for the full feature phase at once, without authentication.
 ///
 /// spec: RFC 7143 11.12 "Login Request", 11.13 "Login Response".
-fn login(address: &str) -> Answer {
+pub(crate) fn login(address: &str) -> Answer {
     let text = format!("InitiatorName={HOST}\0SessionType=Normal\0TargetName={TARGET}\0");
     let mut pdu = vec![0; 48];
     pdu[0] = 0x43; // immediate Login Request
@@ -65,7 +65,7 @@ fn login(address: &str) -> Answer {
     }
 }
 
-fn served(place: &Place) -> String {
+pub(crate) fn served(place: &Place) -> String {
     place.write(
         "objects.toml",
         &format!(

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod interface;
 mod login;
 mod place;
 
@@ -66,7 +67,7 @@ fn exit_codes_are_the_promised_ones() {
     place.run(0, "lun create a --size 1M --if-not-exists");
     place.run(2, "lun create b --size 1000");
     place.run(2, "lun set a szie=1");
-    place.run(4, "lun set a block_size=4096");
+    place.run(5, "lun set a block_size=4096");
     place.run(0, "lun set a size=2M name=c");
     place.run(4, "lun purge c");
     place.run(0, "lun delete c");

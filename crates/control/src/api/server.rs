@@ -46,12 +46,8 @@ pub fn bind(listen: &[ApiAddress]) -> Result<Bound, Problem> {
         addresses: Vec::new(),
     };
     for address in listen {
-        let failed = |error: io::Error| {
-            Problem::new(
-                Code::ConfigEnvironment,
-                format!("api.listen: {address}: {error}"),
-            )
-        };
+        let failed =
+            |error: io::Error| Problem::new(Code::ConfigEnvironment, format!("{address}: {error}"));
         match address {
             ApiAddress::Unix(path) => {
                 let socket = bind_unix(path).map_err(failed)?;

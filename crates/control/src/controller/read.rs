@@ -6,6 +6,7 @@ use crate::metrics;
 use crate::objects::{
     GrantKey, Lun, Objects, SECTION_GRANT, SECTION_HOST, SECTION_LUN, SECTION_TARGET, Target,
 };
+use crate::plan::leads_back;
 use crate::problem::Problem;
 use crate::time::rfc3339;
 use crate::view::{ChapView, Counts, GrantView, Health, HostView, LunView, StatusView, TargetView};
@@ -39,9 +40,11 @@ impl Controller {
                 ));
             }
         }
+        problems.extend(self.circles(&objects, &portals));
+        problems.extend(self.has_been_cut_off().map(|problem| problem.to_string()));
         for pool in &pools {
             if let Some(problem) = &pool.problem {
-                problems.push(format!("pool {} cannot be used: {problem}", pool.name));
+                problems.push(format!("pool {}: {problem}", pool.name));
             } else if pool.available < pool.total / POOL_LOW_SHARE {
                 let share = pool.available.saturating_mul(100) / pool.total.max(1);
                 problems.push(format!("pool {} has only {share} % free space", pool.name));
@@ -79,6 +82,20 @@ impl Controller {
                 sessions,
             },
         }
+    }
+
+    /// Targets whose logins are sent back here.
+    fn circles(&self, objects: &Objects, portals: &[PortalFacts]) -> Vec<String> {
+        let own = self.own_portals(portals);
+        let targets = objects.targets.iter();
+        let circle = |(name, target): (&String, &Target)| {
+            let (group, _) = leads_back(target.redirect.as_ref()?, &own)?;
+            Some(format!(
+                "target {name} redirects to portal group {group} of this node, so that nobody can log in: \
+                 causeway target set {name} redirect=none"
+            ))
+        };
+        targets.filter_map(circle).collect()
     }
 
     /// The LUNs; with `removed`, those that were removed and keep their data instead.
@@ -131,6 +148,7 @@ impl Controller {
                     .collect(),
                 redirect: target.redirect.clone(),
                 maintenance: target.maintenance,
+                maintenance_grace_seconds: target.maintenance_grace_seconds,
                 sessions: sessions.iter().filter(of_target).count(),
             }
         };
@@ -277,6 +295,7 @@ fn lun_view(
             Some("the node does not serve it".to_owned()),
         ),
     };
+    let (pool, backend) = lun.backing.to_spec();
     LunView {
         name: name.to_owned(),
         state,
@@ -286,6 +305,8 @@ fn lun_view(
         physical_block_size: lun.physical_block_size,
         thin: lun.thin,
         backing: lun.backing.to_string(),
+        pool,
+        backend,
         naa: lun.naa.clone(),
         serial: lun.serial.clone(),
         allocated: facts.and_then(|facts| facts.allocated),

@@ -22,6 +22,7 @@ pub(crate) struct FakeEngine {
     pub(crate) published: RefCell<Rc<Objects>>,
     pub(crate) sessions: RefCell<Vec<SessionFacts>>,
     pub(crate) refuse_prepare: Cell<bool>,
+    pub(crate) hang_adopt: Cell<bool>,
     pub(crate) log: RefCell<Vec<String>>,
 }
 
@@ -71,6 +72,9 @@ impl Engine for FakeEngine {
         changes: Rc<LunChanges>,
     ) -> LocalFuture<Result<(), Problem>> {
         self.note("adopt".to_owned());
+        if self.hang_adopt.get() {
+            return Box::pin(std::future::pending());
+        }
         for lun in &changes.retired {
             self.open.borrow_mut().remove(&lun.naa);
         }
@@ -130,6 +134,7 @@ impl Engine for FakeEngine {
             path: "/pool".to_owned(),
             total: 100 << 30,
             available: 50 << 30,
+            age_seconds: None,
             problem: None,
         }])
     }
@@ -413,4 +418,49 @@ fn metrics_have_the_promised_names_and_escape_labels() {
         let (_, value) = line.rsplit_once(' ').unwrap();
         assert!(value.parse::<f64>().is_ok(), "{line}");
     }
+}
+
+/// A task that panics is dropped where it stands, as here.
+#[test]
+fn after_a_change_that_was_cut_off_no_other_is_taken_until_a_restart() {
+    let bench = Bench::new();
+    bench.apply(lab()).unwrap();
+    bench.engine.hang_adopt.set(true);
+    let controller = Rc::clone(&bench.controller);
+    let resize = |gib: u64| {
+        let mut set = lab();
+        set.lun[0].size = Size::from_bytes(gib << 30).unwrap();
+        Edit::Apply { set, prune: false }
+    };
+    let wanted = resize(2);
+    let core = bench.node.core(0);
+    let cut = async move {
+        let mut edit = Box::pin(controller.edit(&wanted, How::default()));
+        let mut end = core.sleep_until(core.now().after(Duration::from_secs(1)));
+        let ended = std::future::poll_fn(|cx| {
+            assert!(edit.as_mut().poll(cx).is_pending(), "it hangs");
+            end.as_mut().poll(cx)
+        });
+        ended.await;
+    };
+    bench.ask(cut);
+    bench.engine.hang_adopt.set(false);
+    let refused = bench.edit(resize(3), How::default()).unwrap_err();
+    assert_eq!(refused.code, Code::Internal);
+    assert!(refused.hint.starts_with("restart the daemon"), "{refused}");
+    let controller = Rc::clone(&bench.controller);
+    let status = bench.ask(async move { controller.status().await });
+    assert_eq!(status.health, Health::Degraded);
+    assert!(
+        status.problems[0].contains("cut off"),
+        "{:?}",
+        status.problems
+    );
+    let bench = bench.reboot();
+    assert_eq!(
+        bench.controller.objects().luns["l"].size.bytes(),
+        2 << 30,
+        "what was stored"
+    );
+    bench.edit(resize(3), How::default()).unwrap();
 }

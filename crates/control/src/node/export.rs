@@ -6,6 +6,7 @@ use crate::objects::{Host, Objects};
 use iscsi::chap::Secret;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use target::{Export, ExportedTarget, Grant, HostChap, Listen, PortalGroup, Settings};
 
 impl Inner {
@@ -49,6 +50,7 @@ impl Inner {
                     permanent: redirect.permanent,
                 }),
                 maintenance: target.maintenance,
+                maintenance_grace: Duration::from_secs(target.maintenance_grace_seconds.into()),
             }))
         });
         Export {

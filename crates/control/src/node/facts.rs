@@ -4,8 +4,8 @@ use super::Inner;
 use super::unit::Unit;
 use crate::code::Code;
 use crate::engine::{
-    LATENCY_BOUNDS_US, LoginFacts, LunFacts, LunState, OpFacts, PoolFacts, PortalFacts,
-    RefusalFacts, SessionFacts, SessionLun,
+    LATENCY_BOUNDS_US, LoginFacts, LunFacts, LunState, OpFacts, PortalFacts, RefusalFacts,
+    SessionFacts, SessionLun,
 };
 use crate::objects::Objects;
 use crate::time::rfc3339;
@@ -259,7 +259,8 @@ pub(super) fn refusals(node: &Inner) -> Vec<RefusalFacts> {
     let list = server
         .map(|server| server.refusals().list())
         .unwrap_or_default();
-    list.iter().map(refusal).collect()
+    let refused = list.iter().filter(|login| !login.is_redirect());
+    refused.map(refusal).collect()
 }
 
 /// Class and detail of such as `0201h authentication failure`, with the catalogue's code.
@@ -324,19 +325,4 @@ pub(super) fn portals(node: &Inner) -> Vec<PortalFacts> {
         problem: portal.error,
     });
     facts.collect()
-}
-
-pub(super) async fn pools(node: &Inner) -> Vec<PoolFacts> {
-    let mut out = Vec::new();
-    for pool in &node.config.pools {
-        let space = node.core.files().space(&pool.path).await;
-        out.push(PoolFacts {
-            name: pool.name.clone(),
-            path: pool.path.display().to_string(),
-            total: space.as_ref().map_or(0, |space| space.total),
-            available: space.as_ref().map_or(0, |space| space.available),
-            problem: space.err().map(|error| error.to_string()),
-        });
-    }
-    out
 }

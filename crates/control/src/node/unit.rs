@@ -387,10 +387,14 @@ pub(super) async fn create(core: &CoreHandle, config: &Config, lun: &Lun) -> Res
             // Looked at now, so that a mistake in the path is told before anything is stored.
             let fences = LogicalUnit::fences_for();
             let opened = backends::open_block(core, path, block_size(lun), fences).await;
-            let shown = path.display().to_string();
-            opened
-                .map(|_| ())
-                .map_err(|error| backing_failed(&shown, &error))
+            opened.map(|_| ()).map_err(|error| {
+                let problem = backing_failed(&error);
+                if !error.cause.ends_with("does not exist") {
+                    return problem;
+                }
+                // Nothing of it was there that could be brought back.
+                problem.hint("name a block device that is there; lsblk lists them")
+            })
         }
         Backing::Pool(pool) => {
             let Some(path) = file_of(config, lun) else {

@@ -6,6 +6,7 @@ use super::spec::{
 };
 use crate::name::{check_object_name, check_target_address, normal_iscsi_name};
 use crate::problem::Fault;
+use crate::size::Size;
 use std::collections::BTreeSet;
 
 /// The block sizes that exist.
@@ -22,6 +23,9 @@ pub const SECRET_BYTES_MIN: usize = 12;
 /// The longest CHAP secret and user name, in bytes (RFC 7143 12.1.3 "CHAP": implementations take at
 /// least 255).
 pub const CHAP_BYTES_MAX: usize = 255;
+
+/// The longest that sessions may stay at a target in maintenance, in seconds.
+pub const MAINTENANCE_GRACE_SECONDS_MAX: u16 = 3600;
 
 /// Everything that is wrong in the set without looking at what exists.
 #[must_use]
@@ -98,12 +102,8 @@ fn check_lun(lun: &LunSpec, faults: &mut Vec<Fault>) {
     }
     if lun.size.bytes() == 0 {
         wrong("size", "a LUN has at least one block".to_owned());
-    } else if !lun.size.bytes().is_multiple_of(u64::from(block_size)) {
-        let bytes = lun.size.bytes();
-        wrong(
-            "size",
-            format!("{bytes} bytes are not a whole number of blocks of {block_size} bytes"),
-        );
+    } else if let Err(rule) = check_whole_blocks(lun.size, block_size) {
+        wrong("size", rule);
     }
     if lun.pool.is_some() && lun.backend.is_some() {
         wrong("backend", "write either pool or backend".to_owned());
@@ -119,6 +119,28 @@ fn check_lun(lun: &LunSpec, faults: &mut Vec<Fault>) {
     }
 }
 
+/// A size that hosts can see is a whole number of logical blocks; one that is not is named with its
+/// neighbours, because decimal sizes such as 100MB rarely are.
+///
+/// # Errors
+/// The rule, with sizes that keep it.
+pub(crate) fn check_whole_blocks(size: Size, block_size: u32) -> Result<(), String> {
+    let (bytes, block) = (size.bytes(), u64::from(block_size));
+    if bytes.is_multiple_of(block) {
+        return Ok(());
+    }
+    let below = bytes - bytes % block;
+    let above = below + block;
+    let nearest = if below == 0 {
+        format!("the least is {above}")
+    } else {
+        format!("the nearest are {below} and {above}")
+    };
+    Err(format!(
+        "{bytes} bytes are not a whole number of blocks of {block_size} bytes; {nearest}"
+    ))
+}
+
 fn check_target(target: &TargetSpec, faults: &mut Vec<Fault>) {
     check_name(SECTION_TARGET, &target.name, faults);
     if let Some(Err(rule)) = target.iqn.as_deref().map(normal_iscsi_name) {
@@ -129,6 +151,13 @@ fn check_target(target: &TargetSpec, faults: &mut Vec<Fault>) {
     {
         let fault = Fault::new(SECTION_TARGET, &target.name, "redirect.to", rule);
         faults.push(fault);
+    }
+    if let Some(seconds) = target.maintenance_grace_seconds
+        && seconds > MAINTENANCE_GRACE_SECONDS_MAX
+    {
+        let key = "maintenance_grace_seconds";
+        let rule = format!("{seconds} is outside 0 to {MAINTENANCE_GRACE_SECONDS_MAX}");
+        faults.push(Fault::new(SECTION_TARGET, &target.name, key, rule));
     }
 }
 

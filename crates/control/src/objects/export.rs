@@ -1,6 +1,6 @@
 //! From stored objects back to the form that `apply` reads: `export | apply` changes nothing.
 
-use super::model::{Backing, Objects};
+use super::model::{MAINTENANCE_GRACE_SECONDS, Objects};
 use super::spec::{
     BackendSpec, ChapSpec, GrantSpec, HostSpec, LunSpec, ObjectSet, SecretSpec, TargetSpec,
 };
@@ -13,21 +13,17 @@ pub(super) const STORED: &str = "<stored>";
 /// The wanted set that leads to exactly these objects. Secrets are not in it.
 #[must_use]
 pub fn export(objects: &Objects) -> ObjectSet {
-    let lun = objects.luns.iter().map(|(name, lun)| LunSpec {
-        name: name.clone(),
-        size: lun.size,
-        block_size: Some(lun.block_size),
-        physical_block_size: Some(lun.physical_block_size),
-        thin: Some(lun.thin),
-        pool: match &lun.backing {
-            Backing::Pool(pool) => Some(pool.clone()),
-            Backing::Memory | Backing::Block(_) => None,
-        },
-        backend: match &lun.backing {
-            Backing::Pool(_) => None,
-            Backing::Memory => Some(BackendSpec::Memory),
-            Backing::Block(path) => Some(BackendSpec::Block(path.clone())),
-        },
+    let lun = objects.luns.iter().map(|(name, lun)| {
+        let (pool, backend) = lun.backing.to_spec();
+        LunSpec {
+            name: name.clone(),
+            size: lun.size,
+            block_size: Some(lun.block_size),
+            physical_block_size: Some(lun.physical_block_size),
+            thin: Some(lun.thin),
+            pool,
+            backend,
+        }
     });
     let target = objects.targets.iter().map(|(name, target)| TargetSpec {
         name: name.clone(),
@@ -35,6 +31,8 @@ pub fn export(objects: &Objects) -> ObjectSet {
         portal_group: Some(target.portal_group.clone()),
         redirect: target.redirect.clone(),
         maintenance: target.maintenance,
+        maintenance_grace_seconds: Some(target.maintenance_grace_seconds)
+            .filter(|seconds| *seconds != MAINTENANCE_GRACE_SECONDS),
     });
     let host = objects.hosts.iter().map(|(name, host)| HostSpec {
         name: name.clone(),
@@ -143,6 +141,9 @@ fn write_absence(out: &mut String, target: &TargetSpec) {
     }
     if target.maintenance {
         out.push_str("maintenance = true\n");
+    }
+    if let Some(seconds) = target.maintenance_grace_seconds {
+        let _ = writeln!(out, "maintenance_grace_seconds = {seconds}");
     }
 }
 

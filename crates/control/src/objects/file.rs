@@ -1,6 +1,6 @@
 //! `objects.toml`: from text to wanted objects, with the line of every key.
 
-use super::check::{LUN_ID_MAX, check_each};
+use super::check::{LUN_ID_MAX, MAINTENANCE_GRACE_SECONDS_MAX, check_each};
 use super::export::STORED;
 use super::model::{Redirect, SECTION_GRANT, SECTION_HOST, SECTION_LUN, SECTION_TARGET};
 use super::spec::{
@@ -280,6 +280,8 @@ fn read_target(table: &Table<'_, '_>) -> Option<TargetSpec> {
         })
     });
     let maintenance = table.boolean("maintenance").unwrap_or(false);
+    let most = u64::from(MAINTENANCE_GRACE_SECONDS_MAX);
+    let grace = table.integer("maintenance_grace_seconds", 0, most);
     table.finish(&[]);
     if has_redirect && redirect.is_none() {
         // Never the same target served where it should not be.
@@ -291,6 +293,8 @@ fn read_target(table: &Table<'_, '_>) -> Option<TargetSpec> {
         portal_group,
         redirect,
         maintenance,
+        maintenance_grace_seconds: grace
+            .map(|grace| u16::try_from(grace.value).expect("read with a u16 as its limit")),
     })
 }
 

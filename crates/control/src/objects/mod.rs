@@ -14,13 +14,16 @@ mod file;
 mod model;
 mod spec;
 
-pub(crate) use check::SAME_SECRET;
-pub use check::{BLOCK_SIZES, CHAP_BYTES_MAX, LUN_ID_MAX, SECRET_BYTES_MIN, check_each};
+pub use check::{
+    BLOCK_SIZES, CHAP_BYTES_MAX, LUN_ID_MAX, MAINTENANCE_GRACE_SECONDS_MAX, SECRET_BYTES_MIN,
+    check_each,
+};
+pub(crate) use check::{SAME_SECRET, check_whole_blocks};
 pub use export::{export, to_toml};
 pub use file::{FileObjects, ReadSecret, parse};
 pub use model::{
-    Backing, Chap, Grant, GrantKey, Host, Lun, MutualChap, ONE_HOST_ANY, Objects, Redirect,
-    SECTION_GRANT, SECTION_HOST, SECTION_LUN, SECTION_TARGET, Target,
+    Backing, Chap, Grant, GrantKey, Host, Lun, MAINTENANCE_GRACE_SECONDS, MutualChap, ONE_HOST_ANY,
+    Objects, Redirect, SECTION_GRANT, SECTION_HOST, SECTION_LUN, SECTION_TARGET, Target,
 };
 pub use spec::{
     BackendSpec, ChapSpec, GrantSpec, HostSpec, LunSpec, ObjectSet, SecretSpec, TargetSpec,

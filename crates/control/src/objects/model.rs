@@ -1,5 +1,6 @@
 //! What is stored: every property of every object.
 
+use super::spec::BackendSpec;
 use crate::secret::Secret;
 use crate::size::Size;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -113,6 +114,18 @@ pub enum Backing {
     Block(PathBuf),
 }
 
+impl Backing {
+    /// As a wish: the pool, or what there is instead.
+    #[must_use]
+    pub fn to_spec(&self) -> (Option<String>, Option<BackendSpec>) {
+        match self {
+            Self::Memory => (None, Some(BackendSpec::Memory)),
+            Self::Pool(pool) => (Some(pool.clone()), None),
+            Self::Block(path) => (None, Some(BackendSpec::Block(path.clone()))),
+        }
+    }
+}
+
 impl fmt::Display for Backing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -141,6 +154,21 @@ pub struct Target {
     /// Logins are refused for now, and sessions are asked to log out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub maintenance: bool,
+    /// How long sessions have to log out when it goes into maintenance, in seconds.
+    #[serde(default = "grace", skip_serializing_if = "is_grace")]
+    pub maintenance_grace_seconds: u16,
+}
+
+/// How long sessions have to log out where nothing else is said, in seconds.
+pub const MAINTENANCE_GRACE_SECONDS: u16 = 30;
+
+fn grace() -> u16 {
+    MAINTENANCE_GRACE_SECONDS
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_grace(seconds: &u16) -> bool {
+    *seconds == MAINTENANCE_GRACE_SECONDS
 }
 
 /// Where logins are sent instead.

@@ -94,6 +94,9 @@ pub struct TargetSpec {
     /// Logins are refused for now, and sessions are asked to log out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub maintenance: bool,
+    /// How long sessions have to log out then, in seconds, 0 to 3600; absent, 30.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maintenance_grace_seconds: Option<u16>,
 }
 
 impl TargetSpec {
@@ -106,6 +109,7 @@ impl TargetSpec {
             portal_group: None,
             redirect: None,
             maintenance: false,
+            maintenance_grace_seconds: None,
         }
     }
 }

@@ -95,7 +95,7 @@ fn all_mistakes_are_listed_each_with_its_line() {
         all,
         [
             "/o/lab.toml:6: lun \"vm01\", physical_block_size: 1024 is neither 512 nor 4096",
-            "/o/lab.toml:11: lun \"scratch\", size: 1000 bytes are not a whole number of blocks of 512 bytes",
+            "/o/lab.toml:11: lun \"scratch\", size: 1000 bytes are not a whole number of blocks of 512 bytes; the nearest are 512 and 1024",
         ]
     );
 }

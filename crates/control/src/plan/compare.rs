@@ -256,8 +256,16 @@ impl Steps<'_> {
             action.class = Class::NewSessions;
             self.made.push(action);
         }
+        if was.maintenance_grace_seconds != is.maintenance_grace_seconds {
+            let (from, to) = (was.maintenance_grace_seconds, is.maintenance_grace_seconds);
+            let detail = format!("maintenance grace from {from} to {to} seconds");
+            self.push(Verb::Change, Section::Target, name, detail);
+        }
         if !was.maintenance && is.maintenance {
-            let detail = "into maintenance, sessions are asked to log out".to_owned();
+            let detail = format!(
+                "into maintenance, sessions are asked to log out and ended after {} seconds",
+                is.maintenance_grace_seconds
+            );
             let hits = self.on_target(name);
             let action = disruptive(Verb::Change, Section::Target, name, detail, hits);
             self.made.push(action);

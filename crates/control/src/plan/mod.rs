@@ -14,10 +14,11 @@ mod single;
 mod wanted;
 
 use crate::code::Code;
-use crate::objects::{Lun, ObjectSet, Objects};
+use crate::objects::{Lun, ObjectSet, Objects, Redirect};
 use crate::problem::Problem;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::net::{IpAddr, SocketAddr};
 
 pub use compare::{LunChanges, lun_changes};
 
@@ -99,8 +100,36 @@ pub struct Surroundings {
     pub pools: Vec<String>,
     /// The names of the node's portal groups.
     pub portal_groups: Vec<String>,
+    /// The node's own addresses, each with its portal group.
+    pub portals: Vec<(String, SocketAddr)>,
     /// The sessions that are logged in.
     pub sessions: Vec<SessionBrief>,
+}
+
+/// The portal of this node where a redirect ends, which would send the initiator away again for ever.
+#[must_use]
+pub fn leads_back<'a>(
+    redirect: &Redirect,
+    portals: &'a [(String, SocketAddr)],
+) -> Option<&'a (String, SocketAddr)> {
+    let (host, port) = redirect.to.rsplit_once(':')?;
+    let port: u16 = port.parse().ok()?;
+    let address: Option<IpAddr> = host
+        .trim_start_matches('[')
+        .trim_end_matches(']')
+        .parse()
+        .ok();
+    // A domain name is the initiator's to resolve; one is known everywhere (RFC 6761 6.3 "Domain Name
+    // Reservation Considerations for 'localhost.'").
+    let near = address.map_or(host.eq_ignore_ascii_case("localhost"), |ip| {
+        ip.is_loopback()
+    });
+    portals.iter().find(|(_, portal)| {
+        let ip = portal.ip();
+        let same = address == Some(ip)
+            || near && (ip.is_unspecified() || address.is_none() && ip.is_loopback());
+        same && portal.port() == port
+    })
 }
 
 /// A session, as far as a plan needs it.

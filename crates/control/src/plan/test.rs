@@ -26,6 +26,7 @@ fn around() -> Surroundings {
     Surroundings {
         pools: vec!["default".to_owned()],
         portal_groups: vec!["default".to_owned()],
+        portals: vec![("default".to_owned(), "192.0.2.1:3260".parse().unwrap())],
         sessions: Vec::new(),
     }
 }
@@ -292,7 +293,9 @@ fn a_redirect_is_for_new_sessions_and_the_end_of_maintenance_is_live() {
     let resting = run(&moved, &apply(resting)).unwrap();
     assert_eq!(
         told(&resting),
-        ["change target t1: into maintenance, sessions are asked to log out"]
+        [
+            "change target t1: into maintenance, sessions are asked to log out and ended after 30 seconds"
+        ]
     );
     // What a file leaves out is off.
     let back = run_in_use(&resting.after, &apply(lab())).unwrap();
@@ -445,7 +448,50 @@ fn what_hosts_remember_of_a_disk_cannot_change() {
     for change in change {
         let mut set = lab();
         change(&mut set.lun[0]);
-        assert_eq!(run(&now, &apply(set)).unwrap_err().code, Code::Immutable);
+        let refused = run(&now, &apply(set)).unwrap_err();
+        assert_eq!(refused.code, Code::Immutable);
+        assert_eq!(refused.faults[0].object, "vm01", "for the line in the file");
+        assert!(
+            refused.faults[0].message.contains("cannot become"),
+            "{refused}"
+        );
+        assert!(
+            refused.hint.starts_with("make a new LUN with the wanted"),
+            "{refused}"
+        );
+    }
+}
+
+#[test]
+fn a_redirect_that_leads_back_here_is_refused() {
+    let mut around = around();
+    let any = "[::]:3261".parse().unwrap();
+    around.portals.push(("all".to_owned(), any));
+    let plan_for = |to: &str| {
+        let mut set = lab();
+        set.target[0].redirect = Some(Redirect {
+            to: to.to_owned(),
+            permanent: false,
+        });
+        plan(&Objects::default(), &apply(set), &around, &mut counting())
+    };
+    for back in [
+        "192.0.2.1:3260",
+        "127.0.0.1:3261",
+        "[::1]:3261",
+        "localhost:3261",
+    ] {
+        let refused = plan_for(back).unwrap_err();
+        assert_eq!(refused.code, Code::InvalidObjects, "{back}");
+        assert_eq!(refused.faults[0].key, "redirect.to", "{back}");
+    }
+    for away in [
+        "192.0.2.2:3260",
+        "192.0.2.1:3262",
+        "localhost:3260",
+        "san-b.example:3261",
+    ] {
+        assert!(plan_for(away).is_ok(), "{away}");
     }
 }
 

@@ -1,12 +1,13 @@
 //! The objects as they will be: defaults filled in, references checked.
 
-use super::{Edit, Random, Surroundings, new_identity, single};
+use super::{Edit, Random, Surroundings, leads_back, new_identity, single};
 use crate::code::Code;
 use crate::name::{derived_iqn, did_you_mean, normal_iscsi_name};
 use crate::objects::{
     BackendSpec, Backing, Chap, ChapSpec, Grant, GrantKey, GrantSpec, Host, HostSpec, LUN_ID_MAX,
-    Lun, LunSpec, MutualChap, ObjectSet, Objects, SAME_SECRET, SECTION_GRANT, SECTION_HOST,
-    SECTION_LUN, SECTION_TARGET, SecretSpec, Target, TargetSpec, check_each,
+    Lun, LunSpec, MAINTENANCE_GRACE_SECONDS, MutualChap, ObjectSet, Objects, SAME_SECRET,
+    SECTION_GRANT, SECTION_HOST, SECTION_LUN, SECTION_TARGET, SecretSpec, Target, TargetSpec,
+    check_each, check_whole_blocks,
 };
 use crate::problem::{Fault, Problem};
 use crate::secret::Secret;
@@ -214,8 +215,7 @@ impl<'a> Wanted<'a> {
             let rule = "it is less than the logical block";
             self.fault(SECTION_LUN, &spec.name, "physical_block_size", rule);
         }
-        if !lun.size.bytes().is_multiple_of(u64::from(lun.block_size)) {
-            let rule = format!("not a whole number of blocks of {} bytes", lun.block_size);
+        if let Err(rule) = check_whole_blocks(lun.size, lun.block_size) {
             self.fault(SECTION_LUN, &spec.name, "size", rule);
         }
         self.after.removed.remove(&spec.name);
@@ -250,6 +250,16 @@ impl<'a> Wanted<'a> {
                     .as_ref()
                     .is_none_or(|wanted| wanted == group)
             });
+        if let Some(redirect) = &spec.redirect
+            && let Some((group, _)) = leads_back(redirect, &self.around.portals)
+        {
+            let rule = format!(
+                "{} is this node's own, in portal group \"{group}\": initiators would be sent round in \
+                 circles; name the node that serves the target instead, or leave the redirect out",
+                redirect.to
+            );
+            self.fault(SECTION_TARGET, &spec.name, "redirect.to", rule);
+        }
         let groups = &self.around.portal_groups;
         let portal_group = kept.map_or_else(
             || choose(spec.portal_group.as_deref(), groups, "portal group"),
@@ -276,6 +286,9 @@ impl<'a> Wanted<'a> {
                     portal_group,
                     redirect: spec.redirect.clone(),
                     maintenance: spec.maintenance,
+                    maintenance_grace_seconds: spec
+                        .maintenance_grace_seconds
+                        .unwrap_or(MAINTENANCE_GRACE_SECONDS),
                 };
                 self.after.targets.insert(spec.name.clone(), target);
             }
@@ -442,22 +455,29 @@ fn choose(named: Option<&str>, known: &[String], what: &str) -> Result<String, S
 
 /// The known LUN with what `spec` says, which can be its size only.
 fn changed_lun(known: &Lun, spec: &LunSpec) -> Result<Lun, Problem> {
-    let refuse = |key: &str, is: &str, wanted: &str| {
-        let name = &spec.name;
-        let detail = format!("LUN \"{name}\": {key} is {is} and cannot become {wanted}");
-        Err(Problem::new(Code::Immutable, detail))
-    };
-    let number = |key: &str, is: u32, wanted: Option<u32>| match wanted {
-        Some(wanted) if wanted != is => refuse(key, &is.to_string(), &wanted.to_string()),
+    let number = |key: &str, is: u32, wanted: Option<u32>, why: &str| match wanted {
+        Some(wanted) if wanted != is => {
+            let wanted = wanted.to_string();
+            Err(immutable(spec, key, &is.to_string(), &wanted, why))
+        }
         _ => Ok(()),
     };
-    number("block_size", known.block_size, spec.block_size)?;
+    let why = "hosts address the disk in these blocks, and could not read what they keep on it";
+    number("block_size", known.block_size, spec.block_size, why)?;
+    let why = "hosts have laid out partitions and file systems by it";
     let physical = known.physical_block_size;
-    number("physical_block_size", physical, spec.physical_block_size)?;
+    number(
+        "physical_block_size",
+        physical,
+        spec.physical_block_size,
+        why,
+    )?;
     if let Some(thin) = spec.thin
         && thin != known.thin
     {
-        refuse("thin", &known.thin.to_string(), &thin.to_string())?;
+        let why = "space is taken once, when the LUN is made";
+        let (is, wanted) = (known.thin.to_string(), thin.to_string());
+        return Err(immutable(spec, "thin", &is, &wanted, why));
     }
     let wanted = match (&spec.backend, &spec.pool) {
         (Some(BackendSpec::Memory), _) => Some(Backing::Memory),
@@ -468,12 +488,31 @@ fn changed_lun(known: &Lun, spec: &LunSpec) -> Result<Lun, Problem> {
     if let Some(wanted) = wanted
         && wanted != known.backing
     {
-        refuse("backing", &known.backing.to_string(), &wanted.to_string())?;
+        let key = if spec.backend.is_some() {
+            "backend"
+        } else {
+            "pool"
+        };
+        let why = "the data would not move with it";
+        let (is, wanted) = (known.backing.to_string(), wanted.to_string());
+        return Err(immutable(spec, key, &is, &wanted, why));
     }
     Ok(Lun {
         size: spec.size,
         ..known.clone()
     })
+}
+
+/// A property that a LUN has for ever: why, and what to do instead.
+fn immutable(spec: &LunSpec, key: &str, is: &str, wanted: &str, why: &str) -> Problem {
+    let rule = format!("it is {is} and cannot become {wanted}: {why}");
+    let detail = format!("a LUN keeps its {key}; nothing was changed");
+    Problem::new(Code::Immutable, detail)
+        .faults(vec![Fault::new(SECTION_LUN, &spec.name, key, rule)])
+        .hint(format!(
+            "make a new LUN with the wanted {key}, copy the data on a host, then delete \"{}\"",
+            spec.name
+        ))
 }
 
 fn invalid(faults: Vec<Fault>) -> Problem {

@@ -71,7 +71,7 @@ impl Store {
     pub async fn open(core: &CoreHandle, dir: &Path) -> Result<Opened, Problem> {
         let files = core.files();
         let failed = |error: &io::Error| {
-            let detail = format!("state_dir {}: {error}", dir.display());
+            let detail = format!("{}: {error}", dir.display());
             Problem::new(Code::ConfigEnvironment, detail)
         };
         let made = env::durable::make_dir(&*files, dir).await;

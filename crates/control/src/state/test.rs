@@ -18,6 +18,7 @@ fn with_target(objects: &Objects, name: &str) -> Objects {
         iqn: crate::name::derived_iqn(name),
         portal_group: "default".to_owned(),
         redirect: None,
+        maintenance_grace_seconds: 30,
         maintenance: false,
     };
     objects.targets.insert(name.to_owned(), target);

@@ -98,7 +98,9 @@ impl Core for RealCore {
                 Ok(poll) => poll,
                 Err(panic) => {
                     let why = describe_panic(&panic);
-                    notices.push(format!("a task on core {id} panicked: {why}"));
+                    notices.push(format!(
+                        "a task on core {id} panicked, so that what it served has ended; the rest goes on: {why}"
+                    ));
                     Poll::Ready(())
                 }
             }

@@ -12,10 +12,11 @@ use std::any::Any;
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::runtime::Builder;
@@ -100,7 +101,7 @@ impl fmt::Display for Notice {
 
 /// Notices since the start.
 #[derive(Default)]
-pub(super) struct Notices(Mutex<Vec<Notice>>);
+pub(super) struct Notices(Mutex<Vec<Notice>>, Mutex<Option<String>>);
 
 impl Notices {
     pub(super) fn push(&self, text: String) {
@@ -109,6 +110,12 @@ impl Notices {
         if all.len() < 1000 && all.iter().all(|notice| notice.0 != text) {
             all.push(Notice(text));
         }
+    }
+
+    /// A core cannot go on.
+    pub(super) fn fail(&self, text: String) {
+        let mut failed = self.1.lock().unwrap_or_else(PoisonError::into_inner);
+        failed.get_or_insert(text);
     }
 }
 
@@ -280,6 +287,18 @@ impl Runtime {
         all.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Why the process cannot go on: a core that serves no disk any more, or whose thread has ended. Waiting
+    /// for such a core never ends, so a stop in order is not possible either.
+    #[must_use]
+    pub fn failure(&self) -> Option<String> {
+        let failed = self.notices.1.lock();
+        let failed = failed.unwrap_or_else(PoisonError::into_inner).clone();
+        failed.or_else(|| {
+            let ended = self.threads.iter().position(JoinHandle::is_finished)?;
+            Some(format!("the thread of core {ended} has ended"))
+        })
+    }
+
     /// Copies that direct I/O needed because memory was not aligned, since the start.
     #[must_use]
     pub fn bounce_copies(&self) -> u64 {
@@ -427,14 +446,24 @@ fn run_core(start: Start) {
     drop(inside);
 }
 
+/// Drives the disk for as long as the core runs. Without it no operation would ever end, so a panic in it is
+/// the end of all and not only of its task.
+fn drive(mut step: impl FnMut(&mut Context<'_>) + 'static, notices: Arc<Notices>, id: u16) {
+    tokio::task::spawn_local(poll_fn(move |cx| {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| step(cx))) {
+            let why = describe_panic(&panic);
+            notices.fail(format!("the disk engine of core {id} panicked: {why}"));
+            return Poll::Ready(());
+        }
+        Poll::Pending
+    }));
+}
+
 /// Runs jobs until the stop.
 async fn serve(mut start: Start, engine: Engine) {
     if let Engine::Ring(ring) = &engine {
-        let ring = Rc::clone(ring);
-        tokio::task::spawn_local(poll_fn(move |cx| {
-            ring.poll_drive(cx);
-            Poll::<()>::Pending
-        }));
+        let (ring, notices, id) = (Rc::clone(ring), Arc::clone(&start.notices), start.id.0);
+        drive(move |cx| ring.poll_drive(cx), notices, id);
     }
     let core: CoreHandle = Rc::new(RealCore::new(
         start.id,
@@ -476,5 +505,22 @@ mod test {
             .unwrap();
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
         assert!(error.to_string().contains("driver = \"auto\""), "{error}");
+    }
+
+    #[test]
+    fn a_disk_engine_that_panics_is_a_failure_of_the_whole() {
+        let notices = Arc::new(Notices::default());
+        let local = LocalSet::new();
+        let event_loop = Builder::new_current_thread().build().unwrap();
+        let told = Arc::clone(&notices);
+        event_loop.block_on(local.run_until(async move {
+            drive(|_| panic!("as the test wants"), told, 3);
+            tokio::task::yield_now().await;
+        }));
+        let why = notices.1.lock().unwrap().clone();
+        assert_eq!(
+            why.as_deref(),
+            Some("the disk engine of core 3 panicked: as the test wants")
+        );
     }
 }

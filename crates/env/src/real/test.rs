@@ -473,7 +473,7 @@ fn a_panic_ends_its_task_and_leaves_a_notice() {
         told,
         [
             "a job on core 0 panicked: in a job",
-            "a task on core 0 panicked: in a task"
+            "a task on core 0 panicked, so that what it served has ended; the rest goes on: in a task"
         ]
     );
 }

@@ -223,11 +223,8 @@ fn first_objects() -> ObjectSet {
     });
     ObjectSet {
         target: vec![TargetSpec {
-            name: "t".to_owned(),
             iqn: Some(TARGET.to_owned()),
-            portal_group: None,
-            redirect: None,
-            maintenance: false,
+            ..TargetSpec::new("t")
         }],
         host: hosts.collect(),
         grant: grants.collect(),

@@ -64,6 +64,7 @@ fn export(units: u16, listen: SocketAddr) -> Export {
         grants: (0..units).map(grant).collect(),
         redirect: None,
         maintenance: false,
+        maintenance_grace: std::time::Duration::from_secs(30),
     };
     Export {
         generation: 1,

@@ -100,6 +100,7 @@ pub(crate) fn exported(name: &str, grants: Vec<Grant>) -> ExportedTarget {
         grants,
         redirect: None,
         maintenance: false,
+        maintenance_grace: Duration::from_secs(30),
     }
 }
 

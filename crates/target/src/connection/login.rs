@@ -243,21 +243,21 @@ impl Driver {
                     self.end_with(End::Ordered(EndReason::NotGranted));
                 }
             }
-            self.rest(target.is_some_and(|target| target.maintenance));
+            let resting = target.filter(|target| target.maintenance);
+            self.rest(resting.map(|target| target.maintenance_grace));
         }
         session.has_adopted(generation);
     }
 
     /// The target is in maintenance, or no more: the initiator is asked once to log out, and has its time.
-    fn rest(&mut self, maintenance: bool) {
+    fn rest(&mut self, maintenance: Option<Duration>) {
         match (maintenance, &self.leave) {
-            (true, None) => {
-                let grace = self.export.settings.maintenance_grace;
+            (Some(grace), None) => {
                 self.request_logout(grace);
                 self.leave = Some(self.core.sleep_until(self.core.now().after(grace)));
             }
-            (false, Some(_)) => self.leave = None,
-            (true, Some(_)) | (false, None) => {}
+            (None, Some(_)) => self.leave = None,
+            (Some(_), Some(_)) | (None, None) => {}
         }
     }
 
