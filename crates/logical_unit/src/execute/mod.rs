@@ -18,11 +18,12 @@ use crate::nexus::Nexus;
 use crate::outcome::{Outcome, Refusal, Response};
 use crate::task::{Attribute, Task};
 use env::Answer;
+use scsi::cdb::BlockRange;
 use scsi::opcode::Attention;
 use scsi::unit_attention::Meeting;
 use scsi::{Command, Status};
 use std::rc::Rc;
-use units::Buf;
+use units::{BlockCount, Buf, Lba};
 
 /// A command as the front has it.
 #[derive(Clone, Copy, Debug)]
@@ -179,6 +180,7 @@ impl Task {
                     | Command::Reserve
                     | Command::Release
             )
+            || matches!(command, Command::StartStopUnit(start) if start.flushes())
     }
 
     pub(crate) fn outcome(&self, result: Result<Buf, Refusal>) -> Outcome {
@@ -216,6 +218,15 @@ impl Task {
             } => self.unmap(*anchor, *parameter_list_length, &data).await,
             Command::SynchronizeCache { range, immediate } => {
                 self.synchronize_cache(*range, *immediate).await
+            }
+            Command::StartStopUnit(start) if start.flushes() && self.unit().lane().is_some() => {
+                let whole = BlockRange {
+                    lba: Lba(0),
+                    blocks: BlockCount(0),
+                    fua: false,
+                    dpo: false,
+                };
+                self.synchronize_cache(whole, start.immediate).await
             }
             Command::PreFetch { range, .. } => self.pre_fetch(*range).await,
             Command::GetLbaStatus {

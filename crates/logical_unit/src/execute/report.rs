@@ -123,9 +123,21 @@ impl Task {
         let meeting = self.nexus.attentions.borrow_mut().meet(Attention::Returns);
         let sense = match meeting {
             Meeting::Return(sense) | Meeting::Report(sense) => sense,
-            Meeting::Proceed => Sense::NONE,
+            Meeting::Proceed => self.pollable_sense(),
         };
         sense.to_bytes(request_sense_format(descriptor))
+    }
+
+    /// What REQUEST SENSE tells where nothing is pending (SPC-4 6.39 "REQUEST SENSE command": why the unit is not
+    /// ready, or NO SENSE).
+    fn pollable_sense(&self) -> Sense {
+        let offline = self.unit().with_state(|state| state.offline.is_some());
+        match Refusal::offline() {
+            Refusal::Sense(sense) if offline => sense,
+            Refusal::Sense(_) | Refusal::Status(_) | Refusal::Aborted | Refusal::Fenced => {
+                Sense::NONE
+            }
+        }
     }
 
     fn port_group(&self) -> PortGroup {

@@ -4,10 +4,11 @@ mod bench;
 
 use crate::{Attribute, LogicalUnit, UnitAttention};
 use bench::{Bench, compare_and_write, filled, read_10, write_10};
-use scsi::Status;
+use scsi::{Sense, SenseKey, Status};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
+use volume::OpenError;
 
 const SOON: Duration = Duration::from_millis(50);
 
@@ -318,4 +319,90 @@ fn an_ordered_task_stops_even_commands_that_only_tell_something_but_never_inquir
             .iter()
             .all(|slot| slot.response().status == Status::Good)
     );
+}
+
+#[test]
+fn a_unit_whose_backing_is_gone_says_not_ready_and_still_tells_who_it_is() {
+    let bench = Bench::new(11);
+    let host = bench.nexus(1, "a");
+    let set = |offline: Option<OpenError>| {
+        let (unit, core) = (Arc::clone(&bench.unit), bench.node.core(0));
+        bench.run(async move { unit.publish_offline(&core, offline).await });
+    };
+    let run = |cdb: &[u8], tag| {
+        let slot = bench.start(&host, cdb, Attribute::Simple, tag, &[]);
+        bench.settle(SOON);
+        slot.response()
+    };
+    set(Some(OpenError {
+        cause: "its disk is gone".to_owned(),
+        next_step: "bring it back".to_owned(),
+    }));
+    let not_ready = |bytes: &[u8]| {
+        let sense = Sense::parse(bytes).unwrap();
+        assert_eq!((sense.key, sense.code.asc), (SenseKey::NotReady, 0x04));
+    };
+    let read_capacity = [0x25, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    for (tag, cdb) in [(1, &[0; 6][..]), (2, &read_10(0, 1)), (3, &read_capacity)] {
+        let response = run(cdb, tag);
+        assert_eq!(response.status, Status::CheckCondition, "{cdb:?}");
+        not_ready(&response.sense.unwrap().to_vec());
+    }
+    let told = run(&[0x03, 0, 0, 0, 252, 0], 4);
+    assert_eq!(told.status, Status::Good);
+    not_ready(&told.data_in.to_vec());
+    // INQUIRY, page 83h, MODE SENSE.
+    let asked = [
+        [0x12, 0, 0, 0, 36, 0],
+        [0x12, 1, 0x83, 0, 255, 0],
+        [0x1a, 8, 0x3f, 0, 255, 0],
+    ];
+    for (tag, cdb) in (5..).zip(asked) {
+        assert_eq!(run(&cdb, tag).status, Status::Good, "{cdb:?}");
+    }
+    set(None);
+    assert_eq!(run(&[0; 6], 9).status, Status::Good);
+    let told = run(&[0x03, 0, 0, 0, 252, 0], 10);
+    assert_eq!(
+        Sense::parse(&told.data_in.to_vec()).unwrap().key,
+        SenseKey::NoSense
+    );
+}
+
+#[test]
+fn stopping_the_unit_writes_its_cache_first_unless_told_not_to() {
+    let bench = Bench::new(12);
+    let host = bench.nexus(0, "a");
+    // Byte 4, and whether the medium is told to flush: stop, stop with NO_FLUSH, start, standby, active.
+    for (tag, (byte, flushes)) in (1..).zip([
+        (0x00, true),
+        (0x04, false),
+        (0x01, false),
+        (0x30, true),
+        (0x10, false),
+    ]) {
+        let before = bench.medium.given();
+        let slot = bench.start(
+            &host,
+            &[0x1b, 0, 0, 0, byte, 0],
+            Attribute::Simple,
+            tag,
+            &[],
+        );
+        bench.settle(SOON);
+        assert_eq!(slot.response().status, Status::Good);
+        assert_eq!(
+            bench.medium.given() - before,
+            u64::from(flushes),
+            "{byte:#04x}"
+        );
+    }
+    // What cannot be written is said.
+    bench.medium.hang();
+    let slot = bench.start(&host, &[0x1b, 0, 0, 0, 0, 0], Attribute::Simple, 9, &[]);
+    bench.settle(SOON);
+    assert!(!slot.ended(), "it is answered when the cache is written");
+    bench.medium.release();
+    bench.settle(SOON);
+    assert_eq!(slot.response().status, Status::Good);
 }

@@ -36,6 +36,21 @@ pub struct StartStop {
     pub start: bool,
 }
 
+impl StartStop {
+    /// The medium is left: to the stopped power condition, or to idle or standby. Caches are written first
+    /// (SBC-3 5.25 "START STOP UNIT command", NO_FLUSH).
+    #[must_use]
+    pub const fn flushes(&self) -> bool {
+        let leaves = match self.power_condition {
+            0 => !self.start,
+            // 1h active, 7h LU_CONTROL.
+            1 | 7 => false,
+            _ => true,
+        };
+        leaves && !self.no_flush
+    }
+}
+
 pub(crate) fn test_unit_ready(_cdb: &[u8]) -> Result<Command, CdbError> {
     Ok(Command::TestUnitReady)
 }
