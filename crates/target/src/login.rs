@@ -148,7 +148,12 @@ impl ExportPolicy {
             authentication,
             target_alias,
             portal_group_tag: self.portal_group_tag,
-            offer: Offer::default(),
+            // The initiator's word counts (the result is OR): data in any order costs us nothing.
+            offer: Offer {
+                data_pdu_in_order: false,
+                data_sequence_in_order: false,
+                ..Offer::default()
+            },
         }
     }
 }

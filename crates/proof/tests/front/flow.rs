@@ -331,3 +331,63 @@ fn unsolicited_data_beyond_what_may_wait_is_answered_with_task_set_full() {
         assert_eq!(memory_out(&bench), 0);
     });
 }
+
+/// The R2Ts of a write of 4 KiB in four bursts, all of them before any data.
+async fn four_bursts(raw: &mut Raw, tag: u32) -> Vec<(Option<iscsi::Ttt>, u32)> {
+    raw.command(tag, tag, false, &write_10(16, 8), Moves::Out(4096, &[]))
+        .await;
+    let mut bursts = Vec::new();
+    while bursts.len() < 4 {
+        let r2t = raw.receive_for(tag).await;
+        assert_eq!(r2t.opcode(), Opcode::ReadyToTransfer);
+        let parsed = iscsi::bhs::ReadyToTransfer::parse(&r2t.header).expect("an R2T");
+        assert_eq!(parsed.desired_data_transfer_length, 1024);
+        bursts.push((r2t.ttt(), parsed.buffer_offset));
+    }
+    bursts
+}
+
+#[test]
+fn data_comes_in_any_order_where_the_initiator_asks_for_that_and_in_order_where_not() {
+    for (asked, any_order) in [("No", true), ("Yes", false)] {
+        run(Setup::default(), move |bench| async move {
+            let keys = format!(
+                "InitialR2T=Yes\0ImmediateData=No\0MaxBurstLength=1024\0FirstBurstLength=1024\0\
+                 MaxOutstandingR2T=4\0DataPDUInOrder={asked}\0DataSequenceInOrder={asked}\0"
+            );
+            let mut raw = Raw::login(&bench.host_core, bench.portal, ALICE, TARGET, &keys).await;
+            let agreed = bench.sessions().await[0].parameters.clone();
+            assert_eq!(
+                (agreed.data_pdu_in_order, agreed.data_sequence_in_order),
+                (!any_order, !any_order)
+            );
+            raw.command(1, 1, false, &TEST_UNIT_READY, Moves::Nothing)
+                .await;
+            raw.receive_for(1).await;
+            let data: Vec<u8> = (0..4096_u32).map(|at| (at / 7 % 251) as u8).collect();
+            let bursts = four_bursts(&mut raw, 2).await;
+            // The last burst first, and of each the second half first.
+            for (ttt, offset) in bursts.into_iter().rev() {
+                for (data_sn, (half, last)) in (0..).zip([(512, false), (0, true)]) {
+                    let at = offset + half;
+                    let from = usize::try_from(at).expect("small");
+                    raw.data_piece(2, ttt, data_sn, at, last, &data[from..from + 512])
+                        .await;
+                }
+            }
+            let end = raw.receive_for(2).await;
+            if any_order {
+                assert_eq!(end.status(), 0);
+                raw.command(3, 3, false, &read_10(16, 8), Moves::In(4096))
+                    .await;
+                let mut read = Vec::new();
+                while read.len() < data.len() {
+                    read.extend(raw.receive_for(3).await.data);
+                }
+                assert!(read == data);
+            } else {
+                assert_eq!(end.status(), 2, "a breach ends the task");
+            }
+        });
+    }
+}

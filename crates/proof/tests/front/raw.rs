@@ -271,14 +271,27 @@ impl Raw {
 
     /// Answers an R2T with all of `data` in one PDU.
     pub(crate) async fn data_out(&mut self, tag: u32, ttt: Option<Ttt>, offset: u32, data: &[u8]) {
+        self.data_piece(tag, ttt, 0, offset, true, data).await;
+    }
+
+    /// Sends one Data-Out PDU of several.
+    pub(crate) async fn data_piece(
+        &mut self,
+        tag: u32,
+        ttt: Option<Ttt>,
+        data_sn: u32,
+        offset: u32,
+        last: bool,
+        data: &[u8],
+    ) {
         let pdu = DataOut {
-            last: true,
+            last,
             data_segment_length: 0,
             lun: Lun::default(),
             itt: itt(tag),
             ttt,
             exp_stat_sn: self.exp_stat_sn,
-            data_sn: DataSn(0),
+            data_sn: DataSn(data_sn),
             buffer_offset: offset,
         };
         self.send(pdu.write(), data).await;
