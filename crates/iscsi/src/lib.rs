@@ -46,6 +46,7 @@ mod task_table;
 mod transmit;
 mod violation;
 
+pub use data_sequence::Residual;
 pub use ids::{Cid, Isid, Itt, Lun, Tsih, Ttt};
 pub use login_status::LoginStatus;
 pub use parameters::{DigestChoice, LENGTH_MAX, Offer, Parameters};

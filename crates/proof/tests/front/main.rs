@@ -13,6 +13,7 @@ mod portals;
 mod ports;
 mod raw;
 mod real;
+mod residuals;
 mod sessions;
 mod taken;
 mod tasks;
