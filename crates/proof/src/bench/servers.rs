@@ -304,7 +304,7 @@ fn objects(how: &Causeway) -> String {
 /// Why it does not run.
 pub fn tgt(place: &Place, bytes: u64) -> Result<Server, String> {
     let portal = free_port()?;
-    let backing = memory_file("tgt", bytes)?;
+    let backing = memory_file(place, "tgt", bytes)?;
     let control = std::process::id().to_string();
     let at = format!("portal={portal}");
     let child = start(
@@ -345,12 +345,10 @@ pub fn tgt(place: &Place, bytes: u64) -> Result<Server, String> {
     Ok(server)
 }
 
-/// A file of zeroes in memory.
-fn memory_file(name: &str, bytes: u64) -> Result<PathBuf, String> {
-    let path = PathBuf::from(format!(
-        "/dev/shm/causeway-bench-{name}-{}",
-        std::process::id()
-    ));
+/// A file of zeroes in memory, named after our directory, so that whoever removes that can remove this as well.
+fn memory_file(place: &Place, name: &str, bytes: u64) -> Result<PathBuf, String> {
+    let run = place.work.file_name().unwrap_or_default().to_string_lossy();
+    let path = PathBuf::from(format!("/dev/shm/causeway-bench-{run}-{name}"));
     let made = fs::File::create(&path).and_then(|file| file.set_len(bytes));
     made.map_err(|error| format!("{}: {error}", path.display()))?;
     Ok(path)
@@ -363,7 +361,7 @@ fn memory_file(name: &str, bytes: u64) -> Result<PathBuf, String> {
 pub fn istgt(place: &Place, bytes: u64) -> Result<Server, String> {
     let portal = free_port()?;
     let control = free_port()?;
-    let backing = memory_file("istgt", bytes)?;
+    let backing = memory_file(place, "istgt", bytes)?;
     let work = place.work.join("istgt");
     fs::create_dir_all(&work).map_err(|error| error.to_string())?;
     write(

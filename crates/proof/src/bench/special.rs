@@ -64,7 +64,7 @@ pub fn two_cores(plan: &Plan, client: &Client) -> Result<Found, String> {
         let row = row?;
         found.bars.push(Bar {
             what: format!(
-                "two cores : one, each capped at {CAP_PERCENT} %, {}, IOPS",
+                "two cores : one, each capped at {CAP_PERCENT} %, 4 sessions, {}, IOPS",
                 case.name
             ),
             value: row.ratio(1, 0, Figures::iops),
