@@ -2,6 +2,7 @@
 //! network and on real sockets.
 
 mod bench;
+mod copies;
 mod discovery;
 mod exports;
 mod flow;
