@@ -2,6 +2,7 @@
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use control::code::Code;
+use control::name::did_you_mean;
 use control::problem::Problem;
 use control::size::Size;
 use std::io;
@@ -16,13 +17,17 @@ use std::path::{Path, PathBuf};
     name = "causeway",
     version,
     max_term_width = 100,
-    disable_help_subcommand = true
+    disable_help_subcommand = true,
+    after_help = "To begin:\n  causeway serve --config node.toml\n  \
+                  causeway share create vm01 --size 100G --for iqn.1998-01.com.vmware:esx01\n  \
+                  causeway status"
 )]
 pub(crate) struct Cli {
     /// The daemon's API: unix:PATH or http://HOST:PORT
     #[arg(
         long,
         global = true,
+        help_heading = "Options of every command",
         env = "CAUSEWAY_API",
         value_name = "ADDRESS",
         default_value = "unix:/run/causeway/api.sock",
@@ -34,6 +39,7 @@ pub(crate) struct Cli {
     #[arg(
         long,
         global = true,
+        help_heading = "Options of every command",
         env = "CAUSEWAY_TOKEN_FILE",
         value_name = "FILE",
         hide_env_values = true
@@ -41,15 +47,20 @@ pub(crate) struct Cli {
     pub(crate) token_file: Option<PathBuf>,
 
     /// Form of the output: a table for people, or the API's JSON document
-    #[arg(short, long, global = true, value_enum, default_value_t = Format::Table, value_name = "FORM")]
+    #[arg(short, long, global = true, help_heading = "Options of every command", value_enum, default_value_t = Format::Table, value_name = "FORM")]
     pub(crate) output: Format,
 
     /// Do it although sessions are disturbed or data is lost
-    #[arg(long, global = true, alias = "force")]
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Options of every command",
+        alias = "force"
+    )]
     pub(crate) yes: bool,
 
     /// Only show what would be done
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = "Options of every command")]
     pub(crate) dry_run: bool,
 
     #[command(subcommand)]
@@ -75,32 +86,32 @@ pub(crate) enum Command {
     },
     /// How the node is; exit code 0 where it serves
     Status,
-    /// Disks
+    /// LUNs: the disks that hosts see
     Lun {
         #[command(subcommand)]
         verb: LunVerb,
     },
-    /// Names under which hosts log in
+    /// Targets: the names under which hosts log in
     Target {
         #[command(subcommand)]
         verb: TargetVerb,
     },
-    /// Clients
+    /// Hosts: clients, by the names of their initiators
     Host {
         #[command(subcommand)]
         verb: HostVerb,
     },
-    /// Who may use which LUN through which target
+    /// Grants: who may use which LUN through which target
     Grant {
         #[command(subcommand)]
         verb: GrantVerb,
     },
-    /// Logins of hosts
+    /// Sessions: the logins of hosts, and those that were refused
     Session {
         #[command(subcommand)]
         verb: SessionVerb,
     },
-    /// LUN, target and grants in one step
+    /// Shares: a LUN, its target and its grants in one step
     Share {
         #[command(subcommand)]
         verb: ShareVerb,
@@ -131,55 +142,24 @@ pub(crate) enum Command {
         /// Where to
         dir: PathBuf,
     },
-    /// Not in this version yet
-    #[command(hide = true)]
-    Attach(Later),
-    /// Not in this version yet
-    #[command(hide = true)]
-    Bench(Later),
-    /// Not in this version yet
-    #[command(hide = true)]
-    Doctor(Later),
-    /// Not in this version yet
-    #[command(hide = true)]
-    Lab(Later),
-    /// Not in this version yet
-    #[command(hide = true)]
-    Path(Later),
-    /// Not in this version yet
-    #[command(hide = true)]
-    Pool(Later),
-    /// Not in this version yet
-    #[command(hide = true)]
-    Scrub(Later),
+    #[command(external_subcommand)]
+    Other(Vec<String>),
 }
 
-impl Command {
-    /// The command's name, where only a later version has it.
-    pub(crate) fn not_yet(&self) -> Option<&'static str> {
-        match self {
-            Self::Attach(_) => Some("attach"),
-            Self::Bench(_) => Some("bench"),
-            Self::Doctor(_) => Some("doctor"),
-            Self::Lab(_) => Some("lab"),
-            Self::Path(_) => Some("path"),
-            Self::Pool(_) => Some("pool"),
-            Self::Scrub(_) => Some("scrub"),
-            Self::Serve { .. }
-            | Self::Status
-            | Self::Lun { .. }
-            | Self::Target { .. }
-            | Self::Host { .. }
-            | Self::Grant { .. }
-            | Self::Session { .. }
-            | Self::Share { .. }
-            | Self::Apply { .. }
-            | Self::Export
-            | Self::Explain { .. }
-            | Self::Completions { .. }
-            | Self::Man { .. } => None,
-        }
+/// Commands that a later version has.
+const LATER: &[&str] = &["attach", "bench", "doctor", "lab", "path", "pool", "scrub"];
+
+/// Why there is no such command here.
+pub(crate) fn no_command(words: &[String]) -> Problem {
+    let name = words.first().map_or("", String::as_str);
+    if LATER.contains(&name) {
+        let detail = format!("causeway {name}: not in this version yet");
+        return Problem::new(Code::ConfigNotYet, detail);
     }
+    let known = Cli::command();
+    let guess = did_you_mean(name, known.get_subcommands().map(clap::Command::get_name));
+    let detail = format!("there is no command \"{name}\"{guess}");
+    Problem::new(Code::BadRequest, detail).hint("`causeway --help` lists the commands")
 }
 
 /// One object.
@@ -216,15 +196,6 @@ pub(crate) struct Deleted {
     /// Succeed where there is none
     #[arg(long)]
     pub(crate) if_exists: bool,
-}
-
-/// Words of a command that a later version has.
-#[derive(Args, Debug)]
-#[command(disable_help_flag = true)]
-pub(crate) struct Later {
-    /// Taken as they are
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-    words: Vec<String>,
 }
 
 /// The properties of a new LUN.

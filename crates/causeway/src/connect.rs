@@ -228,6 +228,7 @@ fn proxmox(export: &Export<'_>, portals: &[Portal]) -> String {
         out,
         "iscsi: {id}\n        portal {portal}\n        target {iqn}\n        content none"
     );
+    out.push_str("# then: a VM's disk straight on a LUN with --content images, or LVM above it (pvesm add lvm)\n");
     if export.has_chap() {
         out.push_str(
             "# CHAP: set it in /etc/iscsi/iscsid.conf on every node first, as for Linux\n",
@@ -239,12 +240,27 @@ fn proxmox(export: &Export<'_>, portals: &[Portal]) -> String {
     out
 }
 
+/// The largest number with the short form of addressing.
+const LUN_ID_PERIPHERAL_MAX: u16 = 255;
+
+/// Marks a number above it (SAM-5 4.7.7.3 "Flat space addressing method").
+const FLAT_SPACE: u16 = 0x4000;
+
 fn qemu(export: &Export<'_>, portals: &[Portal]) -> String {
     let mut out = String::from("# --- QEMU (without any set-up on the host) ---\n");
     let Some(first) = portals.first() else {
         return out;
     };
-    let (iqn, id, at) = (&export.target.iqn, export.grant.lun_id, first.both());
+    let (iqn, at) = (&export.target.iqn, first.both());
+    let mut id = export.grant.lun_id;
+    if id > LUN_ID_PERIPHERAL_MAX {
+        id |= FLAT_SPACE;
+        let _ = writeln!(
+            out,
+            "# QEMU and libiscsi write the number as it stands on the wire: {id} for {}",
+            export.grant.lun_id
+        );
+    }
     let initiator = export.host.iqn.iter().find(|iqn| *iqn != "*");
     let initiator = initiator.map_or_else(String::new, |iqn| format!(",initiator-name={iqn}"));
     let chap = if export.has_chap() {

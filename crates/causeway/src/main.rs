@@ -21,11 +21,6 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let output = Output::new(cli.output);
-    if let Some(name) = cli.command.not_yet() {
-        let detail = format!("causeway {name}: not in this version yet");
-        output.problem(&Problem::new(Code::ConfigNotYet, detail));
-        return exit(Exit::Usage);
-    }
     let done = match &cli.command {
         Command::Serve { config } => return exit(serve::run(config)),
         Command::Explain { code } => explain(&output, code),
@@ -34,6 +29,7 @@ fn main() -> ExitCode {
             Ok(())
         }
         Command::Man { dir } => cli::man_pages(dir),
+        Command::Other(words) => Err(cli::no_command(words)),
         Command::Status
         | Command::Lun { .. }
         | Command::Target { .. }
@@ -42,14 +38,7 @@ fn main() -> ExitCode {
         | Command::Session { .. }
         | Command::Share { .. }
         | Command::Apply { .. }
-        | Command::Export
-        | Command::Attach(_)
-        | Command::Bench(_)
-        | Command::Doctor(_)
-        | Command::Lab(_)
-        | Command::Path(_)
-        | Command::Pool(_)
-        | Command::Scrub(_) => commands::run(&cli, &output),
+        | Command::Export => commands::run(&cli, &output),
     };
     match done {
         Ok(()) => exit(Exit::Done),

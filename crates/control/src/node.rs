@@ -280,7 +280,19 @@ fn shared<T: 'static, F: Future<Output = T> + 'static>(
 
 impl Engine for Node {
     fn start(&self, objects: Rc<Objects>) -> LocalFuture<Result<(), Problem>> {
-        shared(self, |node| async move { node.start(objects).await })
+        shared(self, |node| async move {
+            node.start(objects).await?;
+            // Interfaces tell their addresses a moment later.
+            let later = Rc::clone(&node);
+            node.core.spawn(Box::pin(async move {
+                let soon = later.core.now().after(LISTEN_TIME_MAX);
+                later.core.sleep_until(soon).await;
+                for silent in export::silent_interfaces(&later) {
+                    tracing::warn!("{silent}");
+                }
+            }));
+            Ok(())
+        })
     }
 
     fn prepare(&self, changes: Rc<LunChanges>) -> LocalFuture<Result<(), Problem>> {
@@ -344,6 +356,7 @@ impl Engine for Node {
     fn notices(&self) -> Vec<String> {
         let mut notices = (self.0.notices)();
         notices.extend(export::missing_groups(&self.0));
+        notices.extend(export::silent_interfaces(&self.0));
         notices
     }
 

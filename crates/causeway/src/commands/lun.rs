@@ -189,35 +189,46 @@ fn blocks(lun: &LunView) -> String {
     format!("{}{}", lun.block_size, if emulated { "e" } else { "" })
 }
 
+/// An operation as people call it.
+fn op_name(op: &str) -> &str {
+    match op {
+        "caw" => "compare and write",
+        "write_same" => "write same",
+        "other" => "block status",
+        op => op,
+    }
+}
+
 fn page(lun: &LunView) -> String {
     let ops: Vec<String> = lun
         .ops
         .iter()
-        .map(|(op, facts)| format!("{op}: {} ({})", facts.ops, rounded(facts.bytes)))
+        .filter(|(_, facts)| facts.ops > 0)
+        .map(|(op, facts)| format!("{}: {} ({})", op_name(op), facts.ops, rounded(facts.bytes)))
         .collect();
-    properties(&[
-        ("name", lun.name.clone()),
-        ("state", lun.state.clone()),
-        ("reason", lun.reason.clone().unwrap_or_default()),
-        (
-            "size",
-            format!("{} ({} bytes)", lun.size.rounded(), lun.size.bytes()),
-        ),
+    let blocks = format!(
+        "{} bytes logical, {} physical",
+        lun.block_size, lun.physical_block_size
+    );
+    let size = format!("{} ({} bytes)", lun.size.rounded(), lun.size.bytes());
+    let mut lines = vec![("name", lun.name.clone()), ("state", lun.state.clone())];
+    lines.extend(lun.reason.clone().map(|reason| ("reason", reason)));
+    lines.extend([
+        ("size", size),
         ("allocated", lun.allocated.map(rounded).unwrap_or_default()),
-        (
-            "blocks",
-            format!(
-                "{} logical, {} physical",
-                lun.block_size, lun.physical_block_size
-            ),
-        ),
-        ("thin", lun.thin.to_string()),
+        ("blocks", blocks),
+        ("thin", if lun.thin { "yes" } else { "no" }.to_owned()),
         ("backing", lun.backing.clone()),
-        ("notices", lun.notices.join("\n")),
+    ]);
+    if !lun.notices.is_empty() {
+        lines.push(("notices", lun.notices.join("\n")));
+    }
+    lines.extend([
         ("naa", lun.naa.clone()),
         ("serial", lun.serial.clone()),
         ("grants", lun.grants.join("\n")),
         ("in flight", lun.in_flight.to_string()),
         ("operations", ops.join("\n")),
-    ])
+    ]);
+    properties(&lines)
 }

@@ -49,13 +49,7 @@ pub(crate) fn run(cli: &Cli, output: &Output) -> Result<(), Problem> {
         | Command::Explain { .. }
         | Command::Completions { .. }
         | Command::Man { .. }
-        | Command::Attach(_)
-        | Command::Bench(_)
-        | Command::Doctor(_)
-        | Command::Lab(_)
-        | Command::Path(_)
-        | Command::Pool(_)
-        | Command::Scrub(_) => unreachable!("main answers these without a daemon"),
+        | Command::Other(_) => unreachable!("main answers these without a daemon"),
     }
 }
 

@@ -4,6 +4,10 @@ use control::view::ChapView;
 use std::collections::BTreeMap;
 
 fn page(portals: &[&str], chap: bool) -> String {
+    page_of(portals, chap, 3)
+}
+
+fn page_of(portals: &[&str], chap: bool, lun_id: u16) -> String {
     let lun = LunView {
         name: "vm01".to_owned(),
         state: "online".to_owned(),
@@ -28,7 +32,7 @@ fn page(portals: &[&str], chap: bool) -> String {
         host: "esx01".to_owned(),
         target: "t1".to_owned(),
         lun: "vm01".to_owned(),
-        lun_id: 3,
+        lun_id,
         read_only: false,
     };
     let target = TargetView {
@@ -92,4 +96,16 @@ fn a_wildcard_address_is_left_to_the_administrator() {
         "{text}"
     );
     assert!(page(&[], false).contains("does not listen now"));
+}
+
+#[test]
+fn a_number_above_255_is_given_to_qemu_as_it_stands_on_the_wire() {
+    let text = page_of(&["10.0.0.1:3260"], false, 300);
+    assert!(text.contains(",lun=16684,"), "{text}");
+    assert!(
+        text.contains("iscsi://10.0.0.1:3260/iqn.2026-11.io.causeway:t1/16684"),
+        "{text}"
+    );
+    let text = page_of(&["10.0.0.1:3260"], false, 255);
+    assert!(text.contains(",lun=255,"), "{text}");
 }

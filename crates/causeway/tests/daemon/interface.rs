@@ -357,6 +357,25 @@ fn a_session_that_stays_in_a_maintenance_is_ended_after_its_grace() {
 }
 
 #[test]
+fn an_interface_that_is_not_there_is_told_of_and_awaited() {
+    let place = Place::new("iface");
+    let text = node_toml(&place);
+    place.write(
+        "node.toml",
+        &text.replace("ip = \"127.0.0.1\"", "iface = \"cw-none\""),
+    );
+    let daemon = place.start();
+    let status = place.json("status");
+    assert_eq!(status["health"], "degraded");
+    let told = status["problems"][0].as_str().unwrap();
+    assert!(
+        told.starts_with("portal group default: interface cw-none has no address"),
+        "{told}"
+    );
+    daemon.stop();
+}
+
+#[test]
 fn status_names_places_as_any_directory_can_use_them() {
     let place = Place::new("absolute");
     let daemon = place.start();

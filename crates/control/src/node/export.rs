@@ -82,6 +82,31 @@ pub(super) fn missing_groups(node: &Inner) -> Vec<String> {
     .collect()
 }
 
+/// Interfaces that have no address now, or are not there, so that their portals listen nowhere.
+pub(super) fn silent_interfaces(node: &Inner) -> Vec<String> {
+    let server = node.server();
+    let portals = server.map(|server| server.portals()).unwrap_or_default();
+    let mut out = Vec::new();
+    for group in &node.config.portal_groups {
+        for listen in &group.listen {
+            let config::Listen::Interface { name, .. } = listen else {
+                continue;
+            };
+            let here = |portal: &target::PortalStatus| {
+                portal.portal_group == group.name && portal.interface.as_ref() == Some(name)
+            };
+            if !portals.iter().any(here) {
+                out.push(format!(
+                    "portal group {}: interface {name} has no address or is not there; it is listened at as \
+                     soon as it has one (ip address show)",
+                    group.name
+                ));
+            }
+        }
+    }
+    out
+}
+
 fn exported_host(name: &str, host: &Host) -> target::Host {
     target::Host {
         name: name.to_owned(),

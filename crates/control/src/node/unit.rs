@@ -226,7 +226,8 @@ impl Unit {
         }
         let (path, has) = (volume.path().display(), has.0);
         let detail = format!("{path} has {has} bytes, not {}", wanted.0);
-        Err(Problem::new(Code::BackingFailed, detail))
+        Err(Problem::new(Code::BackingFailed, detail)
+            .hint("make the device larger first: a LUN ends where its device ends"))
     }
 
     /// Brings the new size into force on every core, and cuts off what is too much.

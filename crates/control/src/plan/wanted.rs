@@ -100,7 +100,8 @@ fn refuse_existing(current: &Objects, set: &ObjectSet) -> Result<(), Problem> {
                     .is_none_or(|target| *target == key.target)
         };
         if let Some(key) = current.grants.keys().find(same) {
-            return taken(SECTION_GRANT, &key.to_string());
+            let hint = format!("change it: causeway grant set {key} lun_id=N read_only=true|false");
+            return taken(SECTION_GRANT, &key.to_string()).map_err(|problem| problem.hint(hint));
         }
     }
     Ok(())
