@@ -7,6 +7,7 @@ help: ## what there is
 
 run: ## install what is missing, build, serve a demonstration LUN on 127.0.0.1:3260
 	@scripts/install build
+	@[ -e target/release/causeway ] || echo "building; the first time takes some minutes"
 	cargo build --release --locked --bin causeway
 	@scripts/demo target/release/causeway
 
