@@ -1,7 +1,8 @@
 //! The promised interface, letter by letter: what a script sees of every verb.
 
-use crate::login::{login, read_pdu, served};
+use crate::login::{TARGET, login, read_pdu, served};
 use crate::place::{Place, text_of};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::io::Read;
 use std::os::unix::fs::FileTypeExt;
@@ -354,6 +355,63 @@ fn a_session_that_stays_in_a_maintenance_is_ended_after_its_grace() {
         log.contains("its target is in maintenance and it did not log out"),
         "{log}"
     );
+}
+
+/// Ends a client that would try for ever.
+struct Client(std::process::Child);
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn both_signals_end_the_daemon_in_order_while_a_client_writes() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let place = Place::new(&format!("signal-{}", signal.as_raw()));
+        let daemon = place.start();
+        let portal = served(&place);
+        place.run(0, "host set esx01 iqn=*");
+        let url = format!("iscsi://{portal}/{TARGET}/0");
+        let bench = [
+            "bench",
+            "-w",
+            "-c",
+            "100000000",
+            "-d",
+            "8",
+            "-f",
+            "raw",
+            &url,
+        ];
+        let client = std::process::Command::new("qemu-img")
+            .args(bench)
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn();
+        let client = Client(client.expect("qemu-img of qemu-utils is installed"));
+        let written = || {
+            place.json("session ls")[0]["bytes_in"]
+                .as_u64()
+                .unwrap_or(0)
+        };
+        assert!((0..1000).any(|_| written() > 0), "the client writes");
+        let log = daemon.stop_by(signal);
+        for told in [
+            "stopping: what is in flight is answered first",
+            "session ended",
+            "INFO stopped",
+        ] {
+            assert!(log.contains(told), "{signal:?}: {told}\n{log}");
+        }
+        assert!(!place.path("data/api.sock").exists());
+        drop(client);
+        let daemon = place.start();
+        assert_eq!(place.json("lun show vm01")["state"], "online");
+        daemon.stop();
+    }
 }
 
 #[test]

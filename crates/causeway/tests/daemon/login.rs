@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 const HOST: &str = "iqn.1998-01.com.vmware:esx01";
-const TARGET: &str = "iqn.2026-11.io.causeway:t1";
+pub(crate) const TARGET: &str = "iqn.2026-11.io.causeway:t1";
 
 /// What a target answered to a login.
 pub(crate) struct Answer {

@@ -150,8 +150,13 @@ impl Daemon {
     }
 
     /// Stops it as systemd would; its log.
-    pub(crate) fn stop(mut self) -> String {
-        let (code, log) = self.signal(Signal::TERM);
+    pub(crate) fn stop(self) -> String {
+        self.stop_by(Signal::TERM)
+    }
+
+    /// Stops it with a signal that it answers; its log.
+    pub(crate) fn stop_by(mut self, signal: Signal) -> String {
+        let (code, log) = self.signal(signal);
         assert_eq!(code, Some(0), "{log}");
         log
     }
