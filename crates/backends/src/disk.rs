@@ -177,6 +177,7 @@ pub(crate) fn shape_of(
             atomic_blocks_max: BlockCount(0),
             in_flight_max: 1024,
             memory_alignment: facts.alignment.max(1),
+            payload_piece_bytes: 0,
         },
         caps: Caps {
             writable: true,

@@ -27,6 +27,7 @@ impl Plain {
             atomic_blocks_max: BlockCount(0),
             in_flight_max: 64,
             memory_alignment: 1,
+            payload_piece_bytes: 0,
         };
         let caps = Caps {
             writable: true,

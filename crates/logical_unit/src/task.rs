@@ -302,6 +302,13 @@ impl Task {
         outcome
     }
 
+    /// The pieces in which the volume likes the data of a write, in bytes; 0: any.
+    #[must_use]
+    pub fn payload_piece_bytes(&self) -> usize {
+        let shape = self.unit().with_state(|state| state.shape);
+        shape.map_or(0, |shape| shape.limits.payload_piece_bytes as usize)
+    }
+
     /// Data-In or nothing of it may still be of use.
     pub(crate) fn check_aborted(&self) -> Result<(), Refusal> {
         match self.control.aborted() {

@@ -7,6 +7,6 @@ pub mod buf;
 mod quantity;
 mod time;
 
-pub use buf::{Buf, BufMut, Exhausted, Pool};
+pub use buf::{Buf, BufMut, Exhausted, Pool, Slab};
 pub use quantity::{BlockCount, BlockSize, ByteCount, Lba, LbaRange};
 pub use time::{Now, WallClock};

@@ -59,6 +59,9 @@ pub struct Limits {
     pub in_flight_max: u32,
     /// Alignment of payload memory that saves a copy, in bytes.
     pub memory_alignment: u32,
+    /// Payload of writes is best in contiguous pieces of this many bytes, aligned with the blocks that they are for: the
+    /// volume then keeps them without a copy. 0: any.
+    pub payload_piece_bytes: u32,
 }
 
 /// Counts the changes of a volume's facts. A lane works with the epoch it was opened in.

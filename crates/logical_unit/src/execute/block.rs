@@ -76,8 +76,13 @@ impl Task {
         )
     }
 
-    /// A plain write that nothing stands in the way of.
-    pub(super) fn try_write(&self, range: BlockRange, data: &Buf) -> Option<Answer<Result<Buf>>> {
+    /// A plain write that nothing stands in the way of. It takes the data, so that nobody else refers to it and a
+    /// volume may keep it; where it must wait first, the data stays.
+    pub(super) fn try_write(
+        &self,
+        range: BlockRange,
+        data: &mut Buf,
+    ) -> Option<Answer<Result<Buf>>> {
         if self.is_ordered() {
             return None;
         }
@@ -91,7 +96,7 @@ impl Task {
         }
         let op = Op::Write {
             range: blocks,
-            data: data.clone(),
+            data: std::mem::take(data),
             durability: self.durability(range.fua),
         };
         Some(match self.start(op) {

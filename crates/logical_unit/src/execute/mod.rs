@@ -120,7 +120,7 @@ impl Nexus {
 }
 
 /// Runs a task whose data is there.
-pub(crate) fn run(task: Task, data: Buf) -> Answer<Outcome> {
+pub(crate) fn run(task: Task, mut data: Buf) -> Answer<Outcome> {
     if let Some(by) = task.control.aborted() {
         return Answer::ready(task.outcome_of_abort(by));
     }
@@ -130,7 +130,7 @@ pub(crate) fn run(task: Task, data: Buf) -> Answer<Outcome> {
     )]
     let at_once = match &task.command {
         Command::Read(range) => task.try_read(*range),
-        Command::Write(range) => task.try_write(*range, &data),
+        Command::Write(range) => task.try_write(*range, &mut data),
         command if task.may_report(command) => task.report(command).map(Answer::ready),
         _ => None,
     };

@@ -86,6 +86,7 @@ impl Volume for Medium {
                 atomic_blocks_max: BlockCount(1),
                 in_flight_max: 1024,
                 memory_alignment: 1,
+                payload_piece_bytes: 0,
             },
             caps: Caps {
                 writable: true,

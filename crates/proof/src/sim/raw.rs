@@ -138,6 +138,7 @@ fn shape(setup: Setup) -> Shape {
             atomic_blocks_max: BlockCount(1),
             in_flight_max: 64,
             memory_alignment: 1,
+            payload_piece_bytes: 0,
         },
         caps: Caps {
             writable: true,

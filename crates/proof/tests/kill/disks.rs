@@ -110,6 +110,7 @@ impl Disk {
                 atomic_blocks_max: BlockCount(0),
                 in_flight_max: 64,
                 memory_alignment: 1,
+                payload_piece_bytes: 0,
             },
             caps: Caps {
                 writable: true,

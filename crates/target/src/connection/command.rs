@@ -121,7 +121,10 @@ impl Driver {
                 if !self.has_room(lun, bytes as usize) {
                     return false;
                 }
-                let Ok(buffer) = self.core.pool().alloc(bytes as usize) else {
+                let piece = self.waiting_for_data.get(&itt);
+                let piece = piece.map_or(0, Task::payload_piece_bytes);
+                let piece = if piece == 0 { usize::MAX } else { piece };
+                let Ok(buffer) = self.core.pool().alloc_pieces(bytes as usize, piece) else {
                     return false;
                 };
                 self.share.take(lun, itt, bytes as usize);

@@ -23,10 +23,12 @@
 
 mod slab;
 
+mod kept;
 mod pool;
 mod shared;
 mod unique;
 
+pub use kept::Slab;
 pub use pool::{Exhausted, Pool, SLAB_BYTES_MAX};
 pub use shared::{Buf, Segments};
 pub use unique::BufMut;

@@ -1,5 +1,6 @@
 //! The pool of slabs that one core allocates from.
 
+use super::kept::Slab;
 use super::slab::{SlabHeader, SlabRef};
 use super::unique::BufMut;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -54,14 +55,38 @@ impl Pool {
     /// # Errors
     /// [`Exhausted`] when the pool's limit would be passed; nothing is then taken.
     pub fn alloc(&self, bytes: usize) -> Result<BufMut, Exhausted> {
+        self.alloc_pieces(bytes, SLAB_BYTES_MAX)
+    }
+
+    /// As [`Pool::alloc`], in contiguous pieces of no more than `piece_max` bytes (at most [`SLAB_BYTES_MAX`]
+    /// count): for a volume that keeps whole pieces as they are.
+    ///
+    /// # Errors
+    /// [`Exhausted`], as above.
+    ///
+    /// # Panics
+    /// If `piece_max` is 0.
+    pub fn alloc_pieces(&self, bytes: usize, piece_max: usize) -> Result<BufMut, Exhausted> {
+        assert!(piece_max > 0, "a piece has at least one byte");
         let mut out = BufMut::empty();
         let mut left = bytes;
         while left > 0 {
-            let piece = left.min(SLAB_BYTES_MAX);
+            let piece = left.min(piece_max).min(SLAB_BYTES_MAX);
             out.push_slab(self.slab(class_of(piece))?, piece);
             left -= piece;
         }
         Ok(out)
+    }
+
+    /// Gives memory to the pool that it will lend again: a slab that nobody else refers to, of a size that it
+    /// lends. Other slabs are let go.
+    pub fn give(&self, slab: Slab) {
+        if let Some(header) = slab.into_header()
+            && CLASSES.contains(&header.capacity())
+        {
+            let class = class_of(header.capacity());
+            self.0.lock().idle[class].push(header);
+        }
     }
 
     /// Bytes that are out now, in whole slabs.
@@ -94,6 +119,13 @@ impl Pool {
 impl PoolInner {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A slab leaves for good.
+    pub(super) fn let_go(&self, capacity: usize) {
+        let mut state = self.lock();
+        assert!(state.out_bytes >= capacity, "I3: a slab leaves once");
+        state.out_bytes -= capacity;
     }
 
     pub(super) fn take_back(&self, header: Box<SlabHeader>) {

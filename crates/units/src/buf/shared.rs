@@ -102,6 +102,17 @@ impl Buf {
         }
     }
 
+    /// Adds all of `other` at the end, without another reference to its memory.
+    pub fn append_owned(&mut self, other: Self) {
+        if self.is_empty() {
+            *self = other;
+            return;
+        }
+        for segment in other.segments {
+            self.push_segment(segment);
+        }
+    }
+
     /// Length in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -149,6 +160,33 @@ impl Buf {
             }
         }
         out
+    }
+
+    /// Takes the first `len` bytes off. Whole segments move, without another reference to their memory.
+    ///
+    /// # Panics
+    /// If the buffer is shorter.
+    #[must_use]
+    pub fn split_front(&mut self, len: usize) -> Self {
+        assert!(len <= self.len, "{len} of {}", self.len);
+        let (mut whole, mut bytes) = (0, 0);
+        for segment in &self.segments {
+            if bytes + segment.len > len {
+                break;
+            }
+            bytes += segment.len;
+            whole += 1;
+        }
+        let mut front = Self {
+            segments: self.segments.drain(..whole).collect(),
+            len: bytes,
+        };
+        self.len -= bytes;
+        if bytes < len {
+            front.append(&self.slice(0..len - bytes));
+            *self = self.slice(len - bytes..self.len);
+        }
+        front
     }
 
     /// Every contiguous segment in order; none is empty.
@@ -240,6 +278,21 @@ impl Buf {
     pub fn is_zero(&self) -> bool {
         self.segments()
             .all(|segment| segment.iter().all(|&byte| byte == 0))
+    }
+
+    /// The only reference to one whole slab of `capacity` bytes, out of the care of its pool; the buffer itself
+    /// where it is anything else.
+    pub(super) fn into_sole_slab(mut self, capacity: usize) -> Result<SlabRef, Self> {
+        match self.segments.as_mut_slice() {
+            [one] if one.start == 0 && one.len == capacity && one.slab.capacity() == capacity => {
+                if !one.slab.leave_home() {
+                    return Err(self);
+                }
+            }
+            _ => return Err(self),
+        }
+        let only = self.segments.pop().expect("there is one");
+        Ok(only.slab)
     }
 }
 

@@ -97,6 +97,44 @@ impl SlabRef {
         unsafe { core::slice::from_raw_parts_mut(header.memory.as_ptr(), header.capacity) }
     }
 
+    /// The memory for writing, if this is the only reference.
+    pub(super) fn sole_bytes_mut(&mut self) -> Option<&mut [u8]> {
+        let header = self.header();
+        // Acquire: what other references read, they have read before they were dropped (Release).
+        if header.references.load(Ordering::Acquire) != 1 {
+            return None;
+        }
+        // SAFETY: `self` is the only reference and is borrowed mutably: nobody can make another one.
+        Some(unsafe { core::slice::from_raw_parts_mut(header.memory.as_ptr(), header.capacity) })
+    }
+
+    /// Takes the slab out of the care of its pool, if this is the only reference. `false`: it is shared.
+    pub(super) fn leave_home(&mut self) -> bool {
+        if self.header().references.load(Ordering::Acquire) != 1 {
+            return false;
+        }
+        // SAFETY: as in `sole_bytes_mut`, for the header.
+        let header = unsafe { self.0.as_mut() };
+        if let Some(home) = header.home.take() {
+            home.let_go(header.capacity);
+        }
+        true
+    }
+
+    /// The header of a slab that has no home, if this is the only reference.
+    pub(super) fn into_header(self) -> Option<Box<SlabHeader>> {
+        let mut slab = core::mem::ManuallyDrop::new(self);
+        let header = slab.header();
+        if header.home.is_some() || header.references.load(Ordering::Acquire) != 1 {
+            drop(core::mem::ManuallyDrop::into_inner(slab));
+            return None;
+        }
+        // SAFETY: this is the only reference, it is not dropped, and the pointer came from `Box::leak`.
+        let mut header = unsafe { Box::from_raw(slab.0.as_mut()) };
+        *header.references.get_mut() = 0;
+        Some(header)
+    }
+
     pub(super) fn same_slab(&self, other: &Self) -> bool {
         self.0 == other.0
     }

@@ -30,6 +30,10 @@ fn slices_of_scattered_memory_equal_slices_of_a_vector() {
         let mut copy = vec![0; to - from];
         buf.copy_to(from, &mut copy);
         assert_eq!(copy, model[from..to]);
+        let mut back = buf.clone();
+        let front = back.split_front(to);
+        assert_eq!(front.to_vec(), model[..to]);
+        assert_eq!(back.to_vec(), model[to..]);
     }
     assert!(buf.segment_count() > 2);
 }
@@ -95,4 +99,52 @@ fn zeroes_and_repeats_share_memory() {
     assert!(zeroes.is_zero());
     let pattern = Buf::copy_of(&[1, 2, 3]);
     assert_eq!(pattern.repeat_to(8).to_vec(), [1, 2, 3, 1, 2, 3, 1, 2]);
+}
+
+#[test]
+fn kept_memory_is_written_only_while_nobody_reads_it() {
+    let mut slab = Slab::zeroed(8192);
+    slab.bytes_mut().unwrap()[5000] = 7;
+    let shared = slab.share(4096..8192);
+    assert!(slab.bytes_mut().is_none());
+    let again = shared.clone();
+    drop(shared);
+    assert!(slab.bytes_mut().is_none());
+    assert_eq!(again.to_vec()[904], 7);
+    drop(again);
+    slab.bytes_mut().unwrap()[5000] = 8;
+    assert_eq!(slab.bytes()[5000], 8);
+}
+
+#[test]
+fn a_payload_is_kept_without_a_copy_and_its_pool_lends_other_memory_for_it() {
+    let pool = Pool::new(128 << 10);
+    let payload = |len| pool.alloc_pieces(len, 64 << 10).unwrap().freeze();
+    let whole = payload(64 << 10);
+    let place = whole.as_contiguous().unwrap().as_ptr();
+    let second = whole.clone();
+    let whole = Slab::keep(whole, 64 << 10).err().expect("it is shared");
+    drop(second);
+    let slab = Slab::keep(whole, 64 << 10).expect("nobody else refers to it");
+    assert_eq!(slab.bytes().as_ptr(), place);
+    assert_eq!(pool.out_bytes(), 0, "it is lent no more");
+    assert!(Slab::keep(payload(60 << 10), 64 << 10).is_err(), "a part");
+    assert!(
+        Slab::keep(payload(128 << 10), 128 << 10).is_err(),
+        "two pieces"
+    );
+    assert_eq!(pool.out_bytes(), 0, "what was refused went back");
+    pool.give(slab);
+    let lent = payload(64 << 10);
+    assert_eq!(
+        lent.as_contiguous().unwrap().as_ptr(),
+        place,
+        "it is lent again"
+    );
+    let shared = Slab::zeroed(64 << 10);
+    let reader = shared.share(0..1);
+    pool.give(shared);
+    assert_eq!(reader.to_vec(), [0]);
+    drop((reader, lent));
+    assert_eq!(pool.out_bytes(), 0);
 }

@@ -1,38 +1,48 @@
 //! A volume in memory.
 //!
 //! ```text
-//!   shard (4 MiB): RwLock -> [page, page, none, page, ...]     page: 4 KiB, counted, never changed
+//!   volume: [shard 0 | shard 1 | ...]     shard, 4 MiB: nothing, or 64 regions, each behind its own lock
 //! ```
 //!
-//! **Invariants.** A page is replaced, never overwritten: whoever has read it (to send it, to digest it)
-//! keeps what was read. A shard's lock is held only to swap pages, or to merge one that is written in
-//! part; all cores work on different shards at once.
+//! **Invariants.** What was read never changes: whoever has it (to send it, to digest it) keeps what was read
+//! (see [`region`]). A region's lock is held while it is copied into, never longer; all cores work on different
+//! regions at once. A payload that is a whole region in one slab is kept as it is, without a copy.
 //!
 //! **Failure model.** Nothing survives the process. The volume says so the only way a disk can: its cache
 //! is volatile. A flush has nothing to do.
 
+mod region;
+
 use crate::events::Hub;
-use env::{Answer, CoreHandle, CoreId, LocalFuture};
-use std::collections::BTreeMap;
+use env::{Answer, CoreHandle, LocalFuture};
+use region::{PAGE, REGION, Region};
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use units::{BlockCount, BlockSize, Buf, BufMut, ByteCount, Lba, LbaRange, Pool};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::sync::{RwLockReadGuard, RwLockWriteGuard};
+use units::{BlockCount, BlockSize, Buf, BufMut, ByteCount, Lba, LbaRange, Pool, Slab};
 use volume::{
     Caps, Done, Epoch, Extent, ExtentKind, ExtentList, Fence, Fences, Io, IoError, IoFuture,
     IoResult, Lane, Limits, Op, OpenError, Shape, Support, Volume, VolumeEvent, VolumeEvents,
     Zeroing,
 };
 
-const PAGE: u64 = 4096;
-const PAGES_IN_SHARD: u64 = 1024;
+const REGIONS_IN_SHARD: usize = 64;
+
+const REGION_BYTES: u32 = 64 << 10;
+
+const _: () = assert!(REGION_BYTES as usize == REGION);
+
+/// Bytes of a shard.
+const SHARD: usize = REGIONS_IN_SHARD * REGION;
 
 /// Runs of an extents answer.
 const EXTENTS_MAX: usize = 256;
 
-/// One shard; `None` where nothing was ever written.
+/// One shard: its regions from the first write on.
 #[derive(Default)]
-struct Shard(RwLock<Option<Box<[Option<Buf>]>>>);
+struct Shard(OnceLock<Box<[RwLock<Region>]>>);
 
 type Shards = Arc<[Arc<Shard>]>;
 
@@ -42,8 +52,6 @@ pub struct MemoryVolume {
     /// The size now, for lanes that are older than a change.
     block_count: AtomicU64,
     fences: Fences,
-    /// Where each core's pages come from; their limit is the volume's size.
-    pools: Mutex<BTreeMap<CoreId, Pool>>,
     events: Hub,
 }
 
@@ -54,19 +62,19 @@ struct Facts {
 
 struct MemoryLane {
     shards: Shards,
-    pages: Pool,
+    /// The core's pool: memory that a write brings is exchanged for what it replaces.
+    pool: Pool,
     volume: Arc<MemoryVolume>,
     shape: Shape,
 }
 
-/// A part of a page that an operation touches.
+/// A part of a region that an operation touches.
 struct Part {
-    /// In which shard and where there.
     shard: usize,
-    page: usize,
-    /// Which bytes of the page.
-    from: usize,
-    to: usize,
+    /// Which region of the shard.
+    region: usize,
+    /// Which bytes of the region.
+    bytes: Range<usize>,
 }
 
 impl MemoryVolume {
@@ -91,7 +99,6 @@ impl MemoryVolume {
             }),
             block_count: AtomicU64::new(block_count.0),
             fences,
-            pools: Mutex::default(),
             events: Hub::default(),
         })
     }
@@ -112,7 +119,8 @@ impl MemoryVolume {
         let epoch = facts.shape.epoch;
         // What is cut off must read as zeroes if the volume grows again.
         if let Some(last) = facts.shards.last() {
-            last.forget_from(bytes.0 - (facts.shards.len() as u64 - 1) * PAGES_IN_SHARD * PAGE);
+            let before = (facts.shards.len() as u64 - 1) * SHARD as u64;
+            last.forget_from(usize::try_from(bytes.0 - before).expect("inside the last shard"));
         }
         drop(facts);
         self.events.tell(&VolumeEvent::Reshaped(epoch));
@@ -124,7 +132,7 @@ impl MemoryVolume {
     pub fn allocated(&self) -> ByteCount {
         let shards = Arc::clone(&self.facts().shards);
         let pages: usize = shards.iter().map(|shard| shard.pages()).sum();
-        ByteCount(pages as u64 * PAGE)
+        ByteCount((pages * PAGE) as u64)
     }
 
     fn facts(&self) -> MutexGuard<'_, Facts> {
@@ -133,7 +141,7 @@ impl MemoryVolume {
 }
 
 fn resized(old: &[Arc<Shard>], bytes: ByteCount) -> Shards {
-    let count = bytes.0.div_ceil(PAGE * PAGES_IN_SHARD);
+    let count = bytes.0.div_ceil(SHARD as u64);
     let count = usize::try_from(count).expect("memory is smaller than the address space");
     (0..count)
         .map(|index| old.get(index).cloned().unwrap_or_default())
@@ -150,13 +158,14 @@ fn shape(block_size: BlockSize, block_count: BlockCount, exponent: u8) -> Shape 
         limits: Limits {
             transfer_blocks_max: BlockCount((16 << 20) / block),
             discard_blocks_max: many,
-            discard_granularity: BlockCount(PAGE / block),
+            discard_granularity: BlockCount(PAGE as u64 / block),
             discard_alignment: BlockCount(0),
             write_zeroes_blocks_max: many,
             compare_and_write_blocks_max: BlockCount(0),
             atomic_blocks_max: BlockCount(0),
             in_flight_max: 1024,
             memory_alignment: 1,
+            payload_piece_bytes: REGION_BYTES,
         },
         caps: Caps {
             writable: true,
@@ -184,13 +193,9 @@ impl Volume for MemoryVolume {
             let facts = self.facts();
             (facts.shape, Arc::clone(&facts.shards))
         };
-        let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
-        let pool = pools
-            .entry(core.id())
-            .or_insert_with(|| Pool::new(usize::MAX));
         let lane: Rc<dyn Lane> = Rc::new(MemoryLane {
             shards,
-            pages: pool.clone(),
+            pool: core.pool().clone(),
             volume: Arc::clone(&self),
             shape,
         });
@@ -202,77 +207,73 @@ impl Volume for MemoryVolume {
     }
 }
 
+fn read_lock(region: &RwLock<Region>) -> RwLockReadGuard<'_, Region> {
+    region.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn write_lock(region: &RwLock<Region>) -> RwLockWriteGuard<'_, Region> {
+    region.write().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Shard {
+    /// A region, if anything of the shard was ever written.
+    fn region(&self, index: usize) -> Option<&RwLock<Region>> {
+        self.0.get().map(|regions| &regions[index])
+    }
+
+    fn region_to_write(&self, index: usize) -> &RwLock<Region> {
+        let regions = || (0..REGIONS_IN_SHARD).map(|_| RwLock::default()).collect();
+        &self.0.get_or_init(regions)[index]
+    }
+
     fn pages(&self) -> usize {
-        let pages = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        pages.iter().flatten().flatten().count()
+        let regions = self.0.get().into_iter().flatten();
+        regions.map(|region| read_lock(region).page_count()).sum()
     }
 
     /// Makes zeroes of everything from this byte on.
-    fn forget_from(&self, byte: u64) {
-        let mut pages = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let Some(pages) = pages.as_mut() else { return };
-        let index = |value: u64| usize::try_from(value).expect("inside a shard");
-        let (whole, part) = (index(byte / PAGE), index(byte % PAGE));
-        if part > 0
-            && let Some(page) = pages[whole].as_mut()
-        {
-            let mut cut = BufMut::zeroed(page.len());
-            page.copy_to(0, &mut cut.chunk_mut(0)[..part]);
-            *page = cut.freeze();
+    fn forget_from(&self, byte: usize) {
+        let regions = self.0.get().into_iter().flatten();
+        for (index, region) in regions.enumerate().skip(byte / REGION) {
+            let from = byte.saturating_sub(index * REGION);
+            drop(write_lock(region).zero(from..REGION, false, false));
         }
-        let first_gone = whole + usize::from(part > 0);
-        pages
-            .iter_mut()
-            .skip(first_gone)
-            .for_each(|page| *page = None);
     }
 }
 
-/// What becomes of a page.
+/// What an operation does to the regions that it touches.
 enum Change {
-    /// It is this page now.
-    Whole(Option<Buf>),
-    /// Its bytes from here on are these.
-    Merge(usize, Buf),
+    Write(Buf),
+    Zero { keep: bool, whole_only: bool },
 }
 
 impl MemoryLane {
-    /// The parts of pages that `range` touches, in order.
+    /// The parts of regions that `range` touches, in order.
     fn parts(&self, range: LbaRange) -> impl Iterator<Item = Part> + use<> {
         let block = u64::from(self.shape.block_size.bytes());
-        let (mut at, end) = (range.start().0 * block, range.end().0 * block);
         let index = |value: u64| usize::try_from(value).expect("memory is addressable");
+        let (mut at, end) = (index(range.start().0 * block), index(range.end().0 * block));
         std::iter::from_fn(move || {
-            if at >= end {
-                return None;
-            }
-            let page = at / PAGE;
-            let to = end.min((page + 1) * PAGE);
-            let part = Part {
-                shard: index(page / PAGES_IN_SHARD),
-                page: index(page % PAGES_IN_SHARD),
-                from: index(at - page * PAGE),
-                to: index(to - page * PAGE),
-            };
-            at = to;
-            Some(part)
+            (at < end).then(|| {
+                let first = at / REGION * REGION;
+                let to = end.min(first + REGION);
+                let part = Part {
+                    shard: at / SHARD,
+                    region: at % SHARD / REGION,
+                    bytes: at - first..to - first,
+                };
+                at = to;
+                part
+            })
         })
     }
 
     fn read(&self, range: LbaRange, into: Option<BufMut>) -> IoResult {
         let mut out = Buf::empty();
-        let mut parts = self.parts(range).peekable();
-        while let Some(&Part { shard, .. }) = parts.peek() {
-            let pages = &self.shards[shard].0;
-            let pages = pages.read().unwrap_or_else(PoisonError::into_inner);
-            while let Some(part) = parts.next_if(|part| part.shard == shard) {
-                let page = pages.as_ref().and_then(|pages| pages[part.page].as_ref());
-                match page {
-                    Some(page) if part.to - part.from == page.len() => out.append(page),
-                    Some(page) => out.append(&page.slice(part.from..part.to)),
-                    None => out.append(&Buf::zeroes(part.to - part.from)),
-                }
+        for part in self.parts(range) {
+            match self.shards[part.shard].region(part.region) {
+                Some(region) => read_lock(region).lend(part.bytes, &mut out),
+                None => out.append_owned(Buf::zeroes(part.bytes.len())),
             }
         }
         let Some(mut into) = into else {
@@ -286,88 +287,58 @@ impl MemoryLane {
         Ok(Done::Data(into.freeze()))
     }
 
-    /// A new page with these bytes.
-    fn page(&self, data: &Buf, from: usize) -> Buf {
-        let mut page = self.new_page();
-        data.copy_to(from, page.chunk_mut(0));
-        page.freeze()
-    }
-
-    fn new_page(&self) -> BufMut {
-        let page = usize::try_from(PAGE).expect("a small constant");
-        self.pages.alloc(page).expect("this pool has no limit")
-    }
-
-    fn write(&self, range: LbaRange, data: &Buf, fence: Fence) -> IoResult {
-        let mut offset = 0;
-        let changes = self.parts(range).map(|part| {
-            let len = part.to - part.from;
-            let change = if len as u64 == PAGE {
-                Change::Whole(Some(self.page(data, offset)))
-            } else {
-                Change::Merge(part.from, data.slice(offset..offset + len))
-            };
-            offset += len;
-            (part, change)
-        });
-        // All copies are made before the first lock.
-        let changes: Vec<_> = changes.collect();
-        self.apply(changes, fence)
-    }
-
-    fn zero(&self, range: LbaRange, keep: bool, whole_only: bool, fence: Fence) -> IoResult {
-        let changes = self.parts(range).filter_map(|part| {
-            let len = part.to - part.from;
-            let change = if len as u64 != PAGE {
-                (!whole_only).then(|| Change::Merge(part.from, Buf::zeroes(len)))?
-            } else if keep {
-                Change::Whole(Some(Buf::zeroes(len)))
-            } else {
-                Change::Whole(None)
-            };
-            Some((part, change))
-        });
-        let changes: Vec<_> = changes.collect();
-        self.apply(changes, fence)
-    }
-
-    fn apply(&self, changes: Vec<(Part, Change)>, fence: Fence) -> IoResult {
+    fn change(&self, range: LbaRange, change: Change, fence: Fence) -> IoResult {
         if !self.volume.fences.holds(fence) {
             return Err(IoError::Fenced);
         }
-        // Old pages are let go after the locks: their memory goes back to a pool.
-        let mut old = Vec::with_capacity(changes.len());
-        let mut changes = changes.into_iter().peekable();
-        while let Some(&(Part { shard, .. }, _)) = changes.peek() {
-            let pages = &self.shards[shard].0;
-            let mut pages = pages.write().unwrap_or_else(PoisonError::into_inner);
-            while let Some((part, change)) = changes.next_if(|(part, _)| part.shard == shard) {
-                let count = usize::try_from(PAGES_IN_SHARD).expect("a small constant");
-                let nothing_to_take = matches!(change, Change::Whole(None)) && pages.is_none();
-                if nothing_to_take {
-                    continue;
-                }
-                let pages = pages.get_or_insert_with(|| vec![None; count].into());
-                let slot = &mut pages[part.page];
-                let new = match change {
-                    Change::Whole(page) => page,
-                    Change::Merge(from, data) => Some(self.merged(slot.as_ref(), from, &data)),
-                };
-                old.push(std::mem::replace(slot, new));
-            }
+        match change {
+            Change::Write(data) => self.write(range, data),
+            Change::Zero { keep, whole_only } => self.zero(range, keep, whole_only),
         }
         Ok(Done::Nothing)
     }
 
-    fn merged(&self, old: Option<&Buf>, from: usize, data: &Buf) -> Buf {
-        let mut page = self.new_page();
-        match old {
-            Some(old) => old.copy_to(0, page.chunk_mut(0)),
-            None => page.zero_from(0),
+    fn write(&self, range: LbaRange, mut data: Buf) {
+        let mut done = 0;
+        for part in self.parts(range) {
+            let region = self.shards[part.shard].region_to_write(part.region);
+            let len = part.bytes.len();
+            let mut from = done;
+            done += len;
+            let mut whole = None;
+            if len == REGION {
+                // What came before was taken off the front.
+                drop(data.split_front(from));
+                let piece = data.split_front(REGION);
+                (from, done) = (0, 0);
+                match Slab::keep(piece, REGION) {
+                    Ok(slab) => {
+                        let before = write_lock(region).replace(slab);
+                        before.into_iter().for_each(|slab| self.pool.give(slab));
+                        continue;
+                    }
+                    Err(piece) => whole = Some(piece),
+                }
+            }
+            let source = whole.as_ref().unwrap_or(&data);
+            write_lock(region).write(part.bytes, |memory| {
+                source.copy_to(from, memory);
+                from += memory.len();
+            });
         }
-        let bytes = page.chunk_mut(0);
-        data.copy_to(0, &mut bytes[from..from + data.len()]);
-        page.freeze()
+    }
+
+    fn zero(&self, range: LbaRange, keep: bool, whole_only: bool) {
+        for part in self.parts(range) {
+            let shard = &self.shards[part.shard];
+            let region = match shard.region(part.region) {
+                Some(region) => region,
+                None if keep => shard.region_to_write(part.region),
+                None => continue,
+            };
+            let needless = write_lock(region).zero(part.bytes, keep, whole_only);
+            drop(needless);
+        }
     }
 
     fn extents(&self, range: LbaRange) -> IoResult {
@@ -375,21 +346,22 @@ impl MemoryLane {
         let mut found = ExtentList::new();
         let mut at = range.start();
         for part in self.parts(range) {
-            let pages = &self.shards[part.shard].0;
-            let pages = pages.read().unwrap_or_else(PoisonError::into_inner);
-            let mapped = pages
-                .as_ref()
-                .is_some_and(|pages| pages[part.page].is_some());
-            let kind = if mapped {
-                ExtentKind::Mapped
-            } else {
-                ExtentKind::Deallocated
-            };
-            let end = Lba(at.0 + (part.to - part.from) as u64 / block);
-            if !push_extent(&mut found, at, end, kind) {
-                break;
+            let region = self.shards[part.shard].region(part.region).map(read_lock);
+            for page in part.bytes.start / PAGE..part.bytes.end.div_ceil(PAGE) {
+                let mapped = region.as_ref().is_some_and(|region| region.is_mapped(page));
+                let kind = if mapped {
+                    ExtentKind::Mapped
+                } else {
+                    ExtentKind::Deallocated
+                };
+                let to = part.bytes.end.min((page + 1) * PAGE);
+                let from = part.bytes.start.max(page * PAGE);
+                let end = Lba(at.0 + (to - from) as u64 / block);
+                if !push_extent(&mut found, at, end, kind) {
+                    return Ok(Done::Extents(found));
+                }
+                at = end;
             }
-            at = end;
         }
         Ok(Done::Extents(found))
     }
@@ -403,11 +375,16 @@ impl MemoryLane {
         }
         match op {
             Op::Read { range, into } => self.read(range, into),
-            Op::Write { range, data, .. } => self.write(range, &data, fence),
+            Op::Write { range, data, .. } => self.change(range, Change::Write(data), fence),
             Op::WriteZeroes { range, zeroing, .. } => {
-                self.zero(range, zeroing == Zeroing::KeepAllocated, false, fence)
+                let keep = zeroing == Zeroing::KeepAllocated;
+                let whole_only = false;
+                self.change(range, Change::Zero { keep, whole_only }, fence)
             }
-            Op::Discard { range, .. } => self.zero(range, false, true, fence),
+            Op::Discard { range, .. } => {
+                let (keep, whole_only) = (false, true);
+                self.change(range, Change::Zero { keep, whole_only }, fence)
+            }
             Op::CompareAndWrite { .. } => unreachable!("announced as absent"),
             Op::Extents { range, .. } => self.extents(range),
             Op::Flush => Ok(Done::Nothing),
