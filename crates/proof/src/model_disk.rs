@@ -30,6 +30,8 @@ type Moment = u64;
 #[derive(Clone, Debug)]
 struct Held {
     value: Value,
+    /// The write that put it there; values alone do not tell, as many writes write zeroes.
+    number: Moment,
     /// When its write ended; `None` while it has not, or where its fate is open.
     ended: Option<Moment>,
     /// It may be read.
@@ -64,6 +66,7 @@ impl Held {
     fn settled(value: Value) -> Self {
         Self {
             value,
+            number: 0,
             ended: Some(0),
             readable: true,
             superseded: 0,
@@ -127,10 +130,9 @@ impl fmt::Display for Violation {
 #[derive(Debug)]
 pub struct Writing {
     range: LbaRange,
-    values: Vec<Value>,
     durability: Durability,
+    /// Names it too: no two writes start at the same moment.
     started: Moment,
-    number: u64,
 }
 
 /// A read or a flush that is in flight.
@@ -184,6 +186,7 @@ impl ModelDisk {
             block.untouched = false;
             block.held.push(Held {
                 value: *value,
+                number: started,
                 ended: None,
                 readable: true,
                 superseded: 0,
@@ -193,20 +196,19 @@ impl ModelDisk {
         self.writing.insert(started, range);
         Writing {
             range,
-            values: values.to_vec(),
             durability,
             started,
-            number: started,
         }
     }
 
-    /// A write ended.
+    /// A write ended. An answer that is later than the end of its node's life says nothing: the write had
+    /// ended with that life.
     pub fn written(&mut self, writing: &Writing, ending: Ending) {
         let now = self.tick();
-        self.writing.remove(&writing.number);
-        for (lba, value) in (writing.range.start().0..).zip(&writing.values) {
+        self.writing.remove(&writing.started);
+        for lba in writing.range.start().0..writing.range.end().0 {
             let block = self.blocks.entry(lba).or_default();
-            let mine = |held: &Held| held.value == *value && held.ended.is_none();
+            let mine = |held: &Held| held.number == writing.started && held.ended.is_none();
             let Some(place) = block.held.iter().position(mine) else {
                 continue;
             };
@@ -613,6 +615,28 @@ mod test {
         let late = Value::payload(&[value(1)], SIZE);
         assert!(disk.was_read(&early, at(0, 1), &late).is_ok());
         assert!(reads(&mut disk, 0, Value::Zero));
+    }
+
+    #[test]
+    fn a_late_answer_does_not_end_the_zeroes_of_another_write() {
+        for power_cut in [false, true] {
+            let mut disk = ModelDisk::new(SIZE);
+            let before = disk.write(at(0, 1), &[Value::Zero], Durability::Cached);
+            if power_cut {
+                disk.power_cut();
+            } else {
+                disk.killed();
+            }
+            let slow = disk.write(at(0, 1), &[Value::Zero], Durability::Cached);
+            disk.written(&before, Ending::Done);
+            write(&mut disk, value(1), Durability::Stable, Ending::Done);
+            disk.written(&slow, Ending::Failed);
+            assert!(
+                reads(&mut disk, 0, Value::Zero),
+                "the slow zeroes came last"
+            );
+            assert!(!reads(&mut disk, 0, value(1)), "and they stay");
+        }
     }
 
     #[test]
