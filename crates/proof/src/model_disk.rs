@@ -335,6 +335,22 @@ impl ModelDisk {
         self.flushing.remove(&started.0);
         self.suspect
             .retain(|(flushes, _)| !flushes.contains(&started.0));
+        self.all_in_doubt();
+    }
+
+    /// The flushes in flight may have failed, and nobody is going to be told. Answers whether there were any.
+    pub fn flushes_may_have_failed(&mut self) -> bool {
+        self.suspect.clear();
+        if self.flushing.is_empty() {
+            return false;
+        }
+        self.flushing.clear();
+        self.all_in_doubt();
+        true
+    }
+
+    /// A flush failed, or may have (M6).
+    fn all_in_doubt(&mut self) {
         for block in self.blocks.values_mut() {
             block.doubtful = true;
             for held in &mut block.held {

@@ -27,6 +27,7 @@ fn seeds(
 /// Seeds that once failed, always run again.
 const ONCE_FAILED: &[(&str, u64)] = &[
     ("target", 395),
+    ("target", 8446),
     ("reservations", 30),
     ("reservations", 742),
     ("reservations", 786),

@@ -8,7 +8,7 @@ use super::scene::Setup;
 use super::stack::{self, PORT, Running};
 use super::story::Stage;
 use env::LocalFuture;
-use env::sim::{FaultPlan, Node};
+use env::sim::{Fault, FaultPlan, Node};
 use iscsi::Lun;
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -158,6 +158,10 @@ impl Lab {
     /// The power of the node is cut, or its process killed; the hosts are gone with it.
     pub(super) fn end_of_life(&self, stage: &mut Stage) -> bool {
         let power_cut = stage.rng.below(2) == 0;
+        let failed = stage.world.hits().of(Fault::FileSyncError);
+        for unit in &self.units {
+            unit.oracle.syncs_failed(failed);
+        }
         if power_cut {
             self.san.crash();
         } else {

@@ -637,6 +637,8 @@ impl Story for WholeNode {
 
 fn end_of_life(stage: &mut Stage, fleet: &Fleet) {
     let power_cut = stage.rng.below(2) == 0;
+    let failed = stage.world.hits().of(Fault::FileSyncError);
+    fleet.oracle.syncs_failed(failed);
     if power_cut {
         fleet.san.crash();
     } else {

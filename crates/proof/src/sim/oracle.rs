@@ -59,6 +59,8 @@ struct State {
     counts: Counts,
     violations: Vec<String>,
     sequence: u64,
+    /// Syncs of the node that failed in its earlier lives.
+    failed_syncs: u64,
     /// What was asked and answered, in words, where that is wanted.
     log: Option<Vec<String>>,
 }
@@ -113,6 +115,7 @@ impl Oracle {
             counts: Counts::default(),
             violations: Vec::new(),
             sequence: 0,
+            failed_syncs: 0,
             log: log.then(Vec::new),
         };
         Self {
@@ -300,6 +303,17 @@ impl Oracle {
         seen
     }
 
+    /// The node's life is about to end, and so many of its syncs have failed in all its lives. Where one failed
+    /// in this life, it may be a flush whose answer did not leave the node, or is still on its way.
+    pub fn syncs_failed(&self, so_far: u64) {
+        let state = &mut *self.state.borrow_mut();
+        let before = std::mem::replace(&mut state.failed_syncs, so_far);
+        if so_far > before && state.model.flushes_may_have_failed() {
+            state.say(|| "a flush may have failed and nobody was told".to_owned());
+            state.history = None;
+        }
+    }
+
     /// The node lost its power (`true`) or its process. The history so far is judged.
     pub fn life_ended(&self, power_cut: bool) {
         self.close_history();
@@ -459,6 +473,39 @@ impl State {
             }
             // It may fail yet.
             End::Timeout | End::Lost => self.history = None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use units::BlockCount;
+
+    #[test]
+    fn data_that_came_back_beside_a_flush_is_right_where_it_failed_and_nobody_was_told() {
+        for (failed, answered, right) in [(1, false, true), (1, true, false), (0, false, false)] {
+            let oracle = Oracle::new(BlockSize::B512, false);
+            let at = LbaRange::new(Lba(0), BlockCount(1)).unwrap();
+            let [old, new] = [(); 2].map(|()| oracle.fresh(1, at));
+            for values in [&old, &new] {
+                let ticket = oracle.write(1, at, values, Durability::Cached);
+                oracle.end(&ticket, &End::Done(None));
+            }
+            let flush = oracle.flush();
+            let sees_the_old_one = || {
+                let ticket = oracle.read(1, at);
+                let seen = Value::payload(&old, BlockSize::B512);
+                oracle.end(&ticket, &End::Done(Some(seen)));
+            };
+            sees_the_old_one();
+            if answered {
+                oracle.end(&flush, &End::Done(None));
+            }
+            oracle.syncs_failed(failed);
+            oracle.life_ended(false);
+            sees_the_old_one();
+            assert_eq!(oracle.violations().is_empty(), right, "{failed} {answered}");
         }
     }
 }

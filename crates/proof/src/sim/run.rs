@@ -228,6 +228,8 @@ impl Run<'_> {
 
     fn end_of_life(&mut self) {
         let victim = self.scene.victim(&self.world);
+        let failed = self.world.hits().of(Fault::FileSyncError);
+        self.oracle.syncs_failed(failed);
         if self.rng.below(2) == 0 {
             victim.crash();
             self.oracle.life_ended(true);
