@@ -497,8 +497,11 @@ impl Inner {
             }
         }
         drop(gone);
+        // The peers of a node without power hear nothing, or a reset once it is up again. A plan without
+        // half-open connections rules the first out.
+        let may_be_silent = self.plan.borrow().per_million(Fault::NetHalfOpen) > 0;
         for id in broken {
-            if how == EndOfLife::PowerCut && self.coin() {
+            if how == EndOfLife::PowerCut && may_be_silent && self.coin() {
                 self.net_hole(id);
             } else {
                 self.net_put(id.other(), Packet::Reset);

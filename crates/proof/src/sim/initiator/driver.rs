@@ -60,8 +60,6 @@ struct Link {
     /// Task management functions that somebody asked for.
     functions: BTreeMap<Itt, Function>,
     logged_in: bool,
-    /// When something was last received.
-    heard: Now,
     /// A header or trailer that is coming in.
     partial: Vec<u8>,
     timer: Option<(Now, LocalFuture<()>)>,
@@ -131,7 +129,6 @@ impl Driver {
             pending: BTreeMap::new(),
             functions: BTreeMap::new(),
             logged_in: false,
-            heard: Now::ZERO,
             partial: Vec::new(),
             timer: None,
         }
@@ -302,12 +299,7 @@ impl Driver {
                         .task_management(function, pending.lun, referenced);
                     pending.function = Some((number, now));
                 }
-                // A connection on which nothing came since may be one that a power cut left silent.
-                Some((_, since))
-                    if self.config.strict
-                        && link.heard > since
-                        && now.since(since) > FUNCTION_TIME =>
-                {
+                Some((_, since)) if self.config.strict && now.since(since) > FUNCTION_TIME => {
                     let took = now.since(since);
                     self.complain(&format!("function {function} not answered for {took:?}"));
                     pending.function = Some((Itt::from_wire(0).expect("a tag"), Now(u64::MAX)));
@@ -390,7 +382,6 @@ impl Link {
             Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(())),
             Poll::Ready(Ok(n)) => n,
         };
-        self.heard = now;
         self.partial.extend_from_slice(&piece[..n]);
         if self.partial.len() == bytes {
             let whole = std::mem::take(&mut self.partial);
