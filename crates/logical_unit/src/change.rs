@@ -5,7 +5,9 @@
 //!                                 aborts -> answer
 //! ```
 //!
-//! A crash before the store has it leaves the old state, after it the new one; nobody was answered yet.
+//! A crash before the store has it leaves the old state, after it the new one; nobody was answered yet. Where the
+//! store says that it failed, the change is refused, and the store holds the old state or the new one: the next
+//! change of the same kind then stores what it leaves, even where it changes nothing that is kept.
 
 use crate::admission::HoldKind;
 use crate::core_unit::{CoreUnit, UnitId, find};
@@ -21,6 +23,7 @@ use scsi::reservation::Nexus as NexusPort;
 use scsi::unit_attention::UnitAttention;
 use scsi::{AdditionalSense, Sense, SenseKey};
 use std::future::{Future, poll_fn};
+use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -34,6 +37,9 @@ use volume::OpenError;
 pub(crate) struct Effects {
     /// To be stored before anybody sees the change.
     pub(crate) store: Vec<(Entry, Vec<u8>)>,
+    /// As `store`, for a change that leaves an entry as it was: stored only where an earlier save of the entry
+    /// failed. What that one left would else be there after the next start, although this change was answered.
+    pub(crate) store_again: Vec<(Entry, Vec<u8>)>,
     /// Unit attentions for single nexuses.
     pub(crate) attentions: Vec<(NexusPort, UnitAttention)>,
     /// A unit attention for every nexus but this one.
@@ -49,15 +55,21 @@ type Edit = Box<dyn FnOnce(&mut UnitState) -> Result<Effects, Refusal> + Send>;
 impl CoreUnit {
     /// One change, on the home core.
     async fn change_here(&self, edit: Edit) -> Result<(), Refusal> {
-        let _turn = self.change_turn().await;
+        let mut in_doubt = self.change_turn().await;
         let mut state = UnitState::clone(&self.state());
         let effects = edit(&mut state)?;
-        for (entry, bytes) in effects.store {
+        let again = effects.store_again.into_iter();
+        let again = again.filter(|(entry, _)| in_doubt.contains(entry));
+        for (entry, bytes) in effects.store.into_iter().chain(again).collect::<Vec<_>>() {
             let (store, key) = (self.shared().store(), &self.shared().identity().store_key);
             if let Err(error) = store.save(self.core(), key, entry, bytes).await {
                 tracing::error!(lun = &*self.shared().name(), %error, "a change could not be stored, so it is refused");
+                if error.kind() != io::ErrorKind::Unsupported {
+                    in_doubt.insert(entry);
+                }
                 return Err(not_stored());
             }
+            in_doubt.remove(&entry);
         }
         state.version += 1;
         publish(self.core(), self.id(), Arc::new(state)).await;

@@ -5,11 +5,12 @@ use crate::hold::HoldHome;
 use crate::nexus::Nexus;
 use crate::state::UnitState;
 use crate::status_count::StatusCount;
+use crate::store::Entry;
 use crate::unit::LogicalUnit;
 use crate::wait_list::WaitList;
 use env::{CoreHandle, CoreId};
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use units::LbaRange;
@@ -53,8 +54,9 @@ pub struct CoreUnit {
     nexuses: RefCell<Vec<Weak<Nexus>>>,
     traces: Cell<u64>,
     statuses: StatusCount,
-    /// Changes of the state take turns; used on the home core.
-    changes: tokio::sync::Mutex<()>,
+    /// Changes of the state take turns; used on the home core. Whose turn it is has the entries of the store in
+    /// its hands of which nobody knows whether they are as the state says, after a save that failed.
+    changes: tokio::sync::Mutex<BTreeSet<Entry>>,
 }
 
 impl CoreUnit {
@@ -76,7 +78,7 @@ impl CoreUnit {
             nexuses: RefCell::default(),
             traces: Cell::new(0),
             statuses: StatusCount::default(),
-            changes: tokio::sync::Mutex::new(()),
+            changes: tokio::sync::Mutex::default(),
         })
     }
 
@@ -143,7 +145,7 @@ impl CoreUnit {
         volume::TraceId((u64::from(self.core.id().0) << 48) | number)
     }
 
-    pub(crate) async fn change_turn(&self) -> tokio::sync::MutexGuard<'_, ()> {
+    pub(crate) async fn change_turn(&self) -> tokio::sync::MutexGuard<'_, BTreeSet<Entry>> {
         assert_eq!(
             self.core.id(),
             self.home(),

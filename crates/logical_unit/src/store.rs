@@ -13,7 +13,7 @@ use std::sync::Arc;
 const ENTRY_BYTES_MAX: u64 = 16 << 20;
 
 /// What is kept.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Entry {
     /// Registrations and the reservation (APTPL).
     Reservations,
@@ -41,6 +41,9 @@ pub trait UnitStore: Send + Sync {
     ) -> LocalFuture<io::Result<Option<Vec<u8>>>>;
 
     /// Replaces the entry, durably.
+    ///
+    /// # Errors
+    /// `Unsupported` where nothing is ever kept; with any other error the old bytes are kept, or the new ones.
     fn save(
         &self,
         core: &CoreHandle,

@@ -31,6 +31,7 @@ const ONCE_FAILED: &[(&str, u64)] = &[
     ("reservations", 30),
     ("reservations", 742),
     ("reservations", 786),
+    ("reservations", 2230),
     ("copy", 322),
     ("node", 180),
     ("node", 198),

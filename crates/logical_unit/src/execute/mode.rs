@@ -24,10 +24,13 @@ impl Task {
                 effects.attention_for_others =
                     Some((Some(own), UnitAttention::ModeParametersChanged));
             }
-            if select.save_pages && new.saved != state.modes.saved {
-                effects
-                    .store
-                    .push((Entry::ModePages, new.saved.to_bytes().to_vec()));
+            if select.save_pages {
+                let saved = (Entry::ModePages, new.saved.to_bytes().to_vec());
+                if new.saved == state.modes.saved {
+                    effects.store_again.push(saved);
+                } else {
+                    effects.store.push(saved);
+                }
             }
             state.modes = new;
             Ok(effects)

@@ -57,6 +57,10 @@ impl Task {
             };
             let follows = state.reservations.apply(&own, &command, &around)?;
             Ok(Effects {
+                store_again: match follows.persist {
+                    Some(_) => Vec::new(),
+                    None => vec![(Entry::Reservations, state.reservations.to_bytes())],
+                },
                 store: follows
                     .persist
                     .map(|bytes| (Entry::Reservations, bytes))

@@ -1,6 +1,7 @@
 //! The promises of the task set, on four cores, with a backend that hangs.
 
 mod bench;
+mod stored;
 
 use crate::{Attribute, LogicalUnit, UnitAttention};
 use bench::{Bench, compare_and_write, filled, read_10, write_10};

@@ -1,0 +1,146 @@
+//! What a save that failed leaves in the store must not come back after a later change was answered.
+
+use super::SOON;
+use super::bench::Bench;
+use crate::store::{Entry, UnitStore};
+use crate::{Attribute, Nexus};
+use env::{CoreHandle, LocalFuture};
+use scsi::Status;
+use scsi::reservation::Reservations;
+use std::io;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+
+/// A store whose saves may fail after they were done, as those of a file whose directory cannot be synced.
+#[derive(Default)]
+struct Uncertain(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    entries: Vec<(Entry, Vec<u8>)>,
+    fails: Option<io::ErrorKind>,
+    saves: u32,
+}
+
+impl Uncertain {
+    fn fails(&self, with: Option<io::ErrorKind>) {
+        self.0.lock().unwrap().fails = with;
+    }
+
+    fn saves(&self) -> u32 {
+        self.0.lock().unwrap().saves
+    }
+
+    fn kept(&self, entry: Entry) -> Vec<u8> {
+        let kept = self.0.lock().unwrap();
+        let mut newest_first = kept.entries.iter().rev();
+        let newest = newest_first.find(|(of, _)| *of == entry).unwrap();
+        newest.1.clone()
+    }
+}
+
+impl UnitStore for Uncertain {
+    fn load(&self, _: &CoreHandle, _: &str, _: Entry) -> LocalFuture<io::Result<Option<Vec<u8>>>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    fn save(
+        &self,
+        _: &CoreHandle,
+        _: &str,
+        entry: Entry,
+        bytes: Vec<u8>,
+    ) -> LocalFuture<io::Result<()>> {
+        let mut kept = self.0.lock().unwrap();
+        kept.saves += 1;
+        let answer = kept.fails.map_or(Ok(()), |kind| Err(kind.into()));
+        kept.entries.push((entry, bytes));
+        Box::pin(async { answer })
+    }
+
+    fn forget(&self, _: &CoreHandle, _: &str) -> LocalFuture<io::Result<()>> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn place(&self) -> String {
+        "nowhere".to_owned()
+    }
+}
+
+/// REGISTER AND IGNORE EXISTING KEY.
+fn register(bench: &Bench, nexus: &Rc<Nexus>, key: u8, aptpl: bool) -> Status {
+    let mut list = [0; 24];
+    (list[15], list[20]) = (key, u8::from(aptpl));
+    let cdb = [0x5f, 6, 0, 0, 0, 0, 0, 0, 24, 0];
+    let done = bench.start(nexus, &cdb, Attribute::Simple, 1, &list);
+    bench.settle(SOON);
+    done.response().status
+}
+
+#[test]
+fn a_registration_that_could_not_be_stored_does_not_come_back_past_a_later_one_without_aptpl() {
+    let store = Arc::new(Uncertain::default());
+    let bench = Bench::with_store(21, Arc::clone(&store) as Arc<dyn UnitStore>);
+    let (first, second) = (bench.nexus(0, "a"), bench.nexus(3, "b"));
+    store.fails(Some(io::ErrorKind::Other));
+    assert_eq!(register(&bench, &first, 7, true), Status::CheckCondition);
+    let stored = |store: &Uncertain| Reservations::from_bytes(&store.kept(Entry::Reservations));
+    assert_ne!(stored(&store), Ok(Reservations::new()), "the store has it");
+    assert_eq!(
+        register(&bench, &second, 8, false),
+        Status::CheckCondition,
+        "what is kept is not what would be answered"
+    );
+    store.fails(None);
+    assert_eq!(register(&bench, &second, 8, false), Status::Good);
+    assert_eq!(stored(&store), Ok(Reservations::new()));
+    let saves = store.saves();
+    assert_eq!(register(&bench, &first, 7, false), Status::Good);
+    assert_eq!(store.saves(), saves, "nothing is in doubt any more");
+}
+
+#[test]
+fn a_store_that_never_keeps_anything_is_not_asked_for_what_nobody_wants_kept() {
+    let store = Arc::new(Uncertain::default());
+    let bench = Bench::with_store(22, Arc::clone(&store) as Arc<dyn UnitStore>);
+    let nexus = bench.nexus(2, "a");
+    store.fails(Some(io::ErrorKind::Unsupported));
+    assert_eq!(register(&bench, &nexus, 7, true), Status::CheckCondition);
+    assert_eq!(register(&bench, &nexus, 7, false), Status::Good);
+    assert_eq!(store.saves(), 1);
+}
+
+/// MODE SELECT (6) with SP of the control page, with D_SENSE as it is said.
+fn select(bench: &Bench, nexus: &Rc<Nexus>, descriptor_sense: bool) -> Status {
+    let sense = [0x1a, 0x08, 0x0a, 0, 64, 0];
+    let sense = bench.start(nexus, &sense, Attribute::Simple, 1, &[]);
+    bench.settle(SOON);
+    let mut list = sense.response().data_in.to_vec();
+    // Reserved in MODE SELECT: the length of the data, and the device-specific parameter.
+    (list[0], list[2]) = (0, 0);
+    // PS of the page is reserved too.
+    list[4] &= 0x3f;
+    list[6] = (list[6] & !0x04) | u8::from(descriptor_sense) << 2;
+    let len = u8::try_from(list.len()).unwrap();
+    let cdb = [0x15, 0x11, 0, 0, len, 0];
+    let done = bench.start(nexus, &cdb, Attribute::Simple, 2, &list);
+    bench.settle(SOON);
+    done.response().status
+}
+
+#[test]
+fn mode_pages_that_could_not_be_stored_do_not_come_back_past_a_later_select() {
+    let store = Arc::new(Uncertain::default());
+    let bench = Bench::with_store(23, Arc::clone(&store) as Arc<dyn UnitStore>);
+    let nexus = bench.nexus(0, "a");
+    assert_eq!(select(&bench, &nexus, true), Status::Good);
+    assert_eq!(select(&bench, &nexus, false), Status::Good);
+    let wanted = store.kept(Entry::ModePages);
+    store.fails(Some(io::ErrorKind::Other));
+    assert_eq!(select(&bench, &nexus, true), Status::CheckCondition);
+    assert_ne!(store.kept(Entry::ModePages), wanted, "the store has it");
+    store.fails(None);
+    // Nothing of it is new to the unit.
+    assert_eq!(select(&bench, &nexus, false), Status::Good);
+    assert_eq!(store.kept(Entry::ModePages), wanted);
+}
