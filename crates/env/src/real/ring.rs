@@ -1,12 +1,12 @@
 //! The disk engine of one core: an io_uring of its own, driven from the core's event loop.
 //!
 //! ```text
-//!   submit --> submission queue --(end of the turn: one system call for all)--> kernel
+//!   submit --> submission queue --(every few, and at the end of the turn)--> kernel
 //!   answer <-- slot <-- completion queue <--(eventfd wakes the loop)-----------'
 //! ```
 //!
-//! **Contract.** What is submitted in one turn of the event loop goes to the kernel with one system call
-//! at its end. Answers may come in any order.
+//! **Contract.** What is submitted in one turn of the event loop goes to the kernel a few at a time, the rest with one
+//! system call at its end. Answers may come in any order.
 //!
 //! **Invariants.** I1: a slot owns its transfer (file, memory, pieces) from the moment the kernel may see
 //! it until the kernel's last answer for it, whether anybody waits or not; a ring that must go with
@@ -36,6 +36,9 @@ use tokio::io::unix::AsyncFd;
 
 /// Entries of the submission queue: what one turn can submit with one system call.
 const ENTRIES: u32 = 256;
+
+/// Entries that are ready beyond which the kernel gets them at once: the disk works while the turn goes on.
+const READY_MAX: usize = 8;
 
 /// Entries of the completion queue: what may be in the kernel at once.
 const IN_KERNEL_MAX: usize = 4096;
@@ -111,6 +114,12 @@ impl Ring {
     pub(super) fn submit(self: &Rc<Self>, transfer: Transfer) -> Completion {
         let slot = self.slots.borrow_mut().insert(transfer);
         self.wake_driver();
+        if self.slots.borrow().ready.len() >= READY_MAX
+            && let Ok(mut uring) = self.uring.try_borrow_mut()
+        {
+            // The driver's turn sees to what the kernel refuses now.
+            self.submit_ready(&mut uring);
+        }
         Completion {
             ring: Rc::clone(self),
             slot: Some(slot),

@@ -35,6 +35,9 @@ const WAITING_BYTES_MAX: usize = 8 << 20;
 /// Turns of the loop before others on this core get theirs.
 const TURNS_MAX: usize = 64;
 
+/// Replies beyond which they are sent before the turn is over: the host works on them while others are made.
+const SEND_EARLY_BYTES: usize = 32 << 10;
+
 /// How long a peer may take to read the last PDU.
 const CLOSING_TIME_MAX: Duration = Duration::from_secs(1);
 
@@ -253,6 +256,9 @@ impl Driver {
         {
             progress = true;
             self.run_ended(itt, run, outcome);
+            if self.machine.transmit().bytes() >= SEND_EARLY_BYTES {
+                self.poll_send(cx);
+            }
         }
         progress
     }
