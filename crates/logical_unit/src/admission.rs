@@ -155,6 +155,15 @@ impl Admission {
         !self.holds.is_empty()
     }
 
+    /// The blocks that a task touches now.
+    pub(crate) fn touches(&self, ticket: Ticket) -> Option<LbaRange> {
+        let entry = self.entries.get(ticket.place);
+        match entry.filter(|entry| entry.arrival == ticket.arrival)?.stage {
+            Stage::Running { touches, .. } => touches,
+            Stage::Arrived | Stage::Free { .. } => None,
+        }
+    }
+
     /// A running task was aborted while the backend still has its write: it keeps its blocks, and holds on
     /// everything no longer wait for it.
     pub(crate) fn quarantine(&mut self, ticket: Ticket) -> Option<LbaRange> {

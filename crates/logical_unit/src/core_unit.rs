@@ -181,6 +181,10 @@ impl CoreUnit {
         }
     }
 
+    pub(crate) fn touches(&self, ticket: Ticket) -> Option<LbaRange> {
+        self.admission.borrow().touches(ticket)
+    }
+
     pub(crate) fn quarantine(&self, ticket: Ticket) -> Option<LbaRange> {
         let range = self.admission.borrow_mut().quarantine(ticket);
         self.changed.wake_all();

@@ -4,12 +4,15 @@ use crate::core_unit::{CoreUnit, UnitId, find};
 use crate::state::UnitState;
 use crate::task::{AbortedBy, TaskControl};
 use env::{CoreHandle, LocalFuture};
+use futures_util::Stream as _;
+use futures_util::stream::FuturesUnordered;
 use scsi::copy::CopyHistory;
 use scsi::reservation::{Nexus as NexusPort, Rights};
 use scsi::unit_attention::{AttentionQueue, UnitAttention};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::future::poll_fn;
+use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::task::Poll;
 use std::time::Duration;
@@ -290,9 +293,22 @@ pub(crate) fn abort(
     })
 }
 
-/// Waits for the backend, and quarantines what it still has after a while.
+/// Puts the blocks of writes that the backend has out of reach, waits for the backend, and lets go of what it still
+/// has after a while.
 async fn let_go(unit: &Rc<CoreUnit>, tasks: &[Rc<TaskControl>], deadline: Now) {
     let mut timer = unit.core().sleep_until(deadline);
+    let mut writes = Vec::new();
+    for task in tasks {
+        task.writes_in_backend(unit, &mut writes);
+    }
+    let mut secluding: FuturesUnordered<_> = writes
+        .iter()
+        .map(|(unit, task)| task.seclude(unit))
+        .collect();
+    while poll_fn(|cx| Pin::new(&mut secluding).poll_next(cx))
+        .await
+        .is_some()
+    {}
     poll_fn(|cx| {
         if tasks.iter().all(|task| task.is_harmless()) || timer.as_mut().poll(cx).is_ready() {
             return Poll::Ready(());
@@ -302,6 +318,6 @@ async fn let_go(unit: &Rc<CoreUnit>, tasks: &[Rc<TaskControl>], deadline: Now) {
     })
     .await;
     for task in tasks.iter().filter(|task| !task.is_harmless()) {
-        task.quarantine(unit).await;
+        task.quarantine(unit);
     }
 }

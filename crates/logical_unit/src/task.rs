@@ -3,8 +3,8 @@
 //! ```text
 //!   arrive --> [waiting for data] --run--> [waiting] --admitted--> [in the backend] --> ended
 //!                    |                         |                          |
-//!                    +---- aborted: ended -----+      aborted: the answer is dropped; what the
-//!                                                     backend still has is waited for, then quarantined
+//!                    +---- aborted: ended -----+      aborted: the answer is dropped; the blocks of what the
+//!                                                     backend still has are out of reach until it returns
 //! ```
 //!
 //! **Contract.** A task that was aborted hands nothing more to the backend: the flag is looked at in the
@@ -163,11 +163,38 @@ impl TaskControl {
         }
     }
 
-    /// The backend does not return a write in time: its blocks are put out of reach on every core.
-    pub(crate) async fn quarantine(&self, unit: &Rc<CoreUnit>) {
-        let children = self.children.borrow().clone();
-        for (unit, child) in &children {
-            Box::pin(child.quarantine(unit)).await;
+    /// Writes that the backend still has of it, and of the tasks that it made.
+    pub(crate) fn writes_in_backend(
+        self: &Rc<Self>,
+        unit: &Rc<CoreUnit>,
+        found: &mut Vec<(Rc<CoreUnit>, Rc<Self>)>,
+    ) {
+        for (unit, child) in self.children.borrow().iter() {
+            child.writes_in_backend(unit, found);
+        }
+        if self.stage.get() == (Stage::InBackend { writes: true }) {
+            found.push((Rc::clone(unit), Rc::clone(self)));
+        }
+    }
+
+    /// Puts the blocks of an aborted write that the backend still has out of reach on every core, until it returns:
+    /// nothing that comes later may run before it, and be overwritten by it.
+    pub(crate) async fn seclude(&self, unit: &Rc<CoreUnit>) {
+        let Some(range) = unit.touches(self.ticket) else {
+            return;
+        };
+        let guard = unit
+            .quarantine_hold(HoldKind::Range(range), self.ticket)
+            .await;
+        if !self.has_ended() {
+            *self.quarantine.borrow_mut() = Some(guard);
+        }
+    }
+
+    /// The backend does not return in time: what waits for everything in flight no longer waits for this.
+    pub(crate) fn quarantine(&self, unit: &CoreUnit) {
+        for (unit, child) in self.children.borrow().iter() {
+            child.quarantine(unit);
         }
         let Stage::InBackend { writes } = self.stage.get() else {
             return;
@@ -175,18 +202,12 @@ impl TaskControl {
         let Some(range) = unit.quarantine(self.ticket).filter(|_| writes) else {
             return;
         };
-        let guard = unit
-            .quarantine_hold(HoldKind::Range(range), self.ticket)
-            .await;
         tracing::warn!(
             lun = &*unit.shared().name(),
             first_block = range.start().0,
             blocks = range.len().0,
             "an aborted write is still with the backend: later commands on its blocks wait for it"
         );
-        if !self.has_ended() {
-            *self.quarantine.borrow_mut() = Some(guard);
-        }
     }
 }
 

@@ -22,7 +22,7 @@ pub(crate) const TARGET: &str = "iqn.2026-11.io.causeway:t1";
 pub(crate) const OTHER: &str = "iqn.2026-11.io.causeway:t2";
 pub(crate) const ALICE: &str = "iqn.2026-11.example:alice";
 pub(crate) const BOB: &str = "iqn.2026-11.example:bob";
-pub(crate) const BLOCKS: u64 = 8192;
+pub(crate) const BLOCKS: u64 = 40_960;
 pub(crate) const BLOCK: usize = 512;
 
 /// What a test wants to begin with.

@@ -391,3 +391,60 @@ fn data_comes_in_any_order_where_the_initiator_asks_for_that_and_in_order_where_
         });
     }
 }
+
+/// The largest burst that RFC 7143 13.13 "MaxBurstLength" knows is no whole number of blocks, nor of four bytes.
+#[test]
+fn a_host_that_asks_for_the_largest_burst_gets_it_both_ways() {
+    const LARGEST: usize = (1 << 24) - 1;
+    const ALL: usize = 32_768 * 512;
+    run(Setup::default(), |bench| async move {
+        let keys = format!(
+            "InitialR2T=Yes\0ImmediateData=No\0MaxBurstLength={LARGEST}\0FirstBurstLength={LARGEST}\0\
+             MaxRecvDataSegmentLength={LARGEST}\0MaxOutstandingR2T=1\0"
+        );
+        let mut raw = Raw::login(&bench.host_core, bench.portal, ALICE, TARGET, &keys).await;
+        let agreed = bench.sessions().await[0].parameters.clone();
+        assert_eq!(agreed.max_burst_length as usize, LARGEST);
+        let segment = agreed.own_max_recv_data_segment_length as usize;
+        raw.command(1, 1, false, &TEST_UNIT_READY, Moves::Nothing)
+            .await;
+        raw.receive_for(1).await;
+        let data: Vec<u8> = (0..251_u8)
+            .flat_map(|byte| [byte; 3])
+            .cycle()
+            .take(ALL)
+            .collect();
+        let all = u32::try_from(ALL).expect("25 bits");
+        raw.command(2, 2, false, &write_10(0, 32_768), Moves::Out(all, &[]))
+            .await;
+        for burst in [0..LARGEST, LARGEST..ALL] {
+            let r2t = raw.receive_for(2).await;
+            let asked = iscsi::bhs::ReadyToTransfer::parse(&r2t.header).expect("an R2T");
+            assert_eq!(asked.buffer_offset as usize, burst.start);
+            assert_eq!(asked.desired_data_transfer_length as usize, burst.len());
+            for (data_sn, at) in (0..).zip(burst.clone().step_by(segment)) {
+                let end = burst.end.min(at + segment);
+                let offset = u32::try_from(at).expect("25 bits");
+                raw.data_piece(
+                    2,
+                    r2t.ttt(),
+                    data_sn,
+                    offset,
+                    end == burst.end,
+                    &data[at..end],
+                )
+                .await;
+            }
+        }
+        assert_eq!(raw.receive_for(2).await.status(), 0);
+        raw.command(3, 3, false, &read_10(0, 32_768), Moves::In(all))
+            .await;
+        let mut read = Vec::new();
+        while read.len() < ALL {
+            let piece = raw.receive_for(3).await;
+            assert_eq!(piece.opcode(), Opcode::DataIn);
+            read.extend(piece.data);
+        }
+        assert!(read == data);
+    });
+}

@@ -189,6 +189,35 @@ fn aborted_data_never_appears_after_a_newer_write_of_another_host_on_another_cor
     );
 }
 
+/// A host that fails over does not wait until the session that it left has ended: what it writes by the new path must not
+/// be overwritten by what the old path had in flight.
+#[test]
+fn a_write_that_is_being_aborted_is_out_of_the_way_before_the_abort_is_answered() {
+    for seed in 0..20 {
+        run(seeded(seed), move |bench| async move {
+            let (alice, bob) = (bench.login(ALICE).await, bench.login(BOB).await);
+            alice.settle(0).await;
+            bob.settle(0).await;
+            bench.hang(0, &[OpKind::Write]);
+            drop(alice.send(0, &write_10(0, 8), &[1; 8 * BLOCK], 0));
+            bench.sleep(Duration::from_millis(100)).await;
+            assert_eq!(bench.faults[0].hanging(), 1);
+            alice.hang_up();
+            // The end of the session is known by now, and far from done.
+            bench.sleep(Duration::from_millis(100 + seed * 20)).await;
+            bench.faults[0].clear();
+            let mut newer = bob.send(0, &write_10(4, 8), &[2; 8 * BLOCK], 0);
+            bench.sleep(Duration::from_millis(300)).await;
+            assert!(newer.ended().is_none(), "it would be overwritten");
+            bench.release(0);
+            let end = bench.within(TWO_SECONDS, "the newer write", newer.end());
+            assert_eq!(end.await.expect("a status").status, 0);
+            let read = bob.command(0, &read_10(4, 8), &[], 8 * BLOCK).await;
+            assert_eq!(read.data_in.to_vec(), [2; 8 * BLOCK]);
+        });
+    }
+}
+
 #[test]
 fn a_write_that_was_aborted_before_the_backend_had_it_never_happens() {
     for seed in 0..60 {
