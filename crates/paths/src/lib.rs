@@ -1,0 +1,17 @@
+//! Which paths to use, and how: the pure half of multipath.
+//!
+//! ```text
+//!   facts, overrides  ->  plan     which paths carry I/O, which wait, what to do when something is lost, and why
+//! ```
+//!
+//! **Contract.** Pure functions and synchronous machines: no clock, socket, disk or thread. Facts, events and
+//! [`units::Now`] go in, decisions come out; equal input gives equal output. Whoever has sessions (the layer that
+//! makes one volume of several paths) carries the decisions out.
+
+pub mod facts;
+mod mesh;
+pub mod overrides;
+pub mod plan;
+
+pub use facts::{Element, Facts, HostAddress, HostPort, PathName, Speed, Subnet, TargetPort};
+pub use plan::{Options, Plan, Role};
