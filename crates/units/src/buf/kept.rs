@@ -1,7 +1,7 @@
 //! Memory that somebody keeps: shared for reading, written again once nobody reads it.
 
 use super::shared::{Buf, Segment};
-use super::slab::{SlabHeader, SlabRef};
+use super::slab::{IdleSlab, SlabRef};
 use core::ops::Range;
 
 /// One contiguous, page-aligned piece of memory outside any pool.
@@ -17,7 +17,7 @@ impl Slab {
     /// If `capacity` is 0.
     #[must_use]
     pub fn zeroed(capacity: usize) -> Self {
-        Self(SlabRef::adopt(SlabHeader::new(capacity), None))
+        Self(SlabRef::adopt(IdleSlab::zeroed(capacity), None))
     }
 
     /// Takes a payload over without a copy: one whole slab of exactly `capacity` bytes that nobody else refers
@@ -57,7 +57,7 @@ impl Slab {
         out
     }
 
-    pub(super) fn into_header(self) -> Option<Box<SlabHeader>> {
-        self.0.into_header()
+    pub(super) fn into_idle(self) -> Option<IdleSlab> {
+        self.0.into_idle()
     }
 }

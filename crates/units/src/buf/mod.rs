@@ -21,6 +21,7 @@
     reason = "slabs are raw, page-aligned memory with their own reference count"
 )]
 
+mod arena;
 mod slab;
 
 mod kept;

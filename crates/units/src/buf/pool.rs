@@ -1,12 +1,12 @@
 //! The pool of slabs that one core allocates from.
 
 use super::kept::Slab;
-use super::slab::{SlabHeader, SlabRef};
+use super::slab::{IdleSlab, SlabRef};
 use super::unique::BufMut;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Size classes in bytes. A request takes the smallest class that holds it, or several of the largest.
-const CLASSES: [usize; 5] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, SLAB_BYTES_MAX];
+pub(super) const CLASSES: [usize; 5] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, SLAB_BYTES_MAX];
 
 /// The largest contiguous piece of memory that a pool gives, in bytes.
 pub const SLAB_BYTES_MAX: usize = 1 << 20;
@@ -26,13 +26,9 @@ pub(super) struct PoolInner {
     state: Mutex<State>,
 }
 
-#[expect(
-    clippy::vec_box,
-    reason = "a slab's references point at its header, which must not move"
-)]
 struct State {
     out_bytes: usize,
-    idle: [Vec<Box<SlabHeader>>; CLASSES.len()],
+    idle: [Vec<IdleSlab>; CLASSES.len()],
 }
 
 impl Pool {
@@ -81,11 +77,11 @@ impl Pool {
     /// Gives memory to the pool that it will lend again: a slab that nobody else refers to, of a size that it
     /// lends. Other slabs are let go.
     pub fn give(&self, slab: Slab) {
-        if let Some(header) = slab.into_header()
-            && CLASSES.contains(&header.capacity())
+        if let Some(idle) = slab.into_idle()
+            && CLASSES.contains(&idle.capacity())
         {
-            let class = class_of(header.capacity());
-            self.0.lock().idle[class].push(header);
+            let class = class_of(idle.capacity());
+            self.0.lock().idle[class].push(idle);
         }
     }
 
@@ -111,8 +107,8 @@ impl Pool {
             state.out_bytes += capacity;
             state.idle[class].pop()
         };
-        let header = idle.unwrap_or_else(|| SlabHeader::new(capacity));
-        Ok(SlabRef::adopt(header, Some(Arc::clone(&self.0))))
+        let idle = idle.unwrap_or_else(|| IdleSlab::any(capacity));
+        Ok(SlabRef::adopt(idle, Some(Arc::clone(&self.0))))
     }
 }
 
@@ -128,14 +124,14 @@ impl PoolInner {
         state.out_bytes -= capacity;
     }
 
-    pub(super) fn take_back(&self, header: Box<SlabHeader>) {
-        let capacity = header.capacity();
+    pub(super) fn take_back(&self, idle: IdleSlab) {
+        let capacity = idle.capacity();
         let mut state = self.lock();
         assert!(state.out_bytes >= capacity, "I3: a slab comes back once");
         state.out_bytes -= capacity;
         let class = class_of(capacity);
         // Idle memory is kept for the next request, but no more than the busiest moment needed.
-        state.idle[class].push(header);
+        state.idle[class].push(idle);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Immutable payload, shared by reference.
 
-use super::slab::{SlabHeader, SlabRef};
+use super::slab::{IdleSlab, SlabRef};
 use super::unique::BufMut;
 use crate::ByteCount;
 use core::ops::Range;
@@ -54,7 +54,7 @@ impl Buf {
     #[must_use]
     pub fn zeroes(len: usize) -> Self {
         static ZERO: OnceLock<SlabRef> = OnceLock::new();
-        let slab = ZERO.get_or_init(|| SlabRef::adopt(SlabHeader::new(ZERO_SLAB_BYTES), None));
+        let slab = ZERO.get_or_init(|| SlabRef::adopt(IdleSlab::zeroed(ZERO_SLAB_BYTES), None));
         Self::repeated(slab, ZERO_SLAB_BYTES, len)
     }
 

@@ -1,5 +1,6 @@
 //! One piece of page-aligned memory with an intrusive reference count.
 
+use super::arena::{self, Block};
 use super::pool::PoolInner;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, Ordering, fence};
@@ -16,43 +17,96 @@ pub(super) struct SlabHeader {
     capacity: usize,
     /// Where the slab goes back to; `None` for memory that is simply freed.
     home: Option<Arc<PoolInner>>,
+    /// The block that it is a part of; `None` for memory of its own.
+    block: Option<NonNull<Block>>,
 }
 
-// SAFETY: the header owns its memory alone; moving it to another thread moves that ownership.
-unsafe impl Send for SlabHeader {}
-
 impl SlabHeader {
-    /// Fresh zeroed memory of `capacity` bytes (not 0).
-    pub(super) fn new(capacity: usize) -> Box<Self> {
-        let layout = Self::layout(capacity);
+    pub(super) fn part_of(block: NonNull<Block>, memory: NonNull<u8>, capacity: usize) -> Self {
+        Self {
+            references: AtomicU32::new(0),
+            memory,
+            capacity,
+            home: None,
+            block: Some(block),
+        }
+    }
+
+    pub(super) fn block(&self) -> Option<NonNull<Block>> {
+        self.block
+    }
+}
+
+fn layout(capacity: usize) -> Layout {
+    assert!(capacity > 0, "a slab has at least one byte");
+    Layout::from_size_align(capacity, SLAB_ALIGNMENT)
+        .expect("slab capacities are far below isize::MAX")
+}
+
+/// A slab that nobody refers to.
+pub(super) struct IdleSlab(NonNull<SlabHeader>);
+
+// SAFETY: it owns its header and memory alone; moving it to another thread moves that ownership.
+unsafe impl Send for IdleSlab {}
+
+impl IdleSlab {
+    /// Zeroed memory of `capacity` bytes (not 0).
+    pub(super) fn zeroed(capacity: usize) -> Self {
+        if let Some((slab, is_zero)) = arena::take(capacity) {
+            if !is_zero {
+                // SAFETY: the memory is `capacity` bytes, and nobody else has it.
+                unsafe { slab.header().memory.as_ptr().write_bytes(0, capacity) }
+            }
+            return slab;
+        }
+        let layout = layout(capacity);
         // SAFETY: the layout has a non-zero size.
         let memory = unsafe { alloc_zeroed(layout) };
         let Some(memory) = NonNull::new(memory) else {
             handle_alloc_error(layout)
         };
-        Box::new(Self {
+        Self(NonNull::from(Box::leak(Box::new(SlabHeader {
             references: AtomicU32::new(0),
             memory,
             capacity,
             home: None,
-        })
+            block: None,
+        }))))
     }
 
-    pub(super) const fn capacity(&self) -> usize {
-        self.capacity
+    /// Memory of `capacity` bytes with anything in it.
+    pub(super) fn any(capacity: usize) -> Self {
+        match arena::take(capacity) {
+            Some((slab, _)) => slab,
+            None => Self::zeroed(capacity),
+        }
     }
 
-    fn layout(capacity: usize) -> Layout {
-        assert!(capacity > 0, "a slab has at least one byte");
-        Layout::from_size_align(capacity, SLAB_ALIGNMENT)
-            .expect("slab capacities are far below isize::MAX")
+    /// # Safety
+    /// The header is alive, and nobody refers to it.
+    pub(super) unsafe fn of(header: NonNull<SlabHeader>) -> Self {
+        Self(header)
+    }
+
+    fn header(&self) -> &SlabHeader {
+        // SAFETY: the header is alive, and `self` owns it.
+        unsafe { self.0.as_ref() }
+    }
+
+    pub(super) fn capacity(&self) -> usize {
+        self.header().capacity
     }
 }
 
-impl Drop for SlabHeader {
+impl Drop for IdleSlab {
     fn drop(&mut self) {
-        // SAFETY: `memory` came from `alloc_zeroed` with this very layout and is freed only here.
-        unsafe { dealloc(self.memory.as_ptr(), Self::layout(self.capacity)) }
+        if self.header().block.is_some() {
+            return arena::give(self.0);
+        }
+        // SAFETY: headers of no block come from `Box::leak`, and nobody refers to this one any more.
+        let header = unsafe { Box::from_raw(self.0.as_ptr()) };
+        // SAFETY: its memory came from `alloc_zeroed` with this very layout and is freed only here.
+        unsafe { dealloc(header.memory.as_ptr(), layout(header.capacity)) }
     }
 }
 
@@ -67,11 +121,14 @@ unsafe impl Sync for SlabRef {}
 
 impl SlabRef {
     /// Takes a header that nobody refers to.
-    pub(super) fn adopt(mut header: Box<SlabHeader>, home: Option<Arc<PoolInner>>) -> Self {
+    pub(super) fn adopt(idle: IdleSlab, home: Option<Arc<PoolInner>>) -> Self {
+        let mut idle = core::mem::ManuallyDrop::new(idle);
+        // SAFETY: nobody refers to the header, and `idle`, which owned it, is not dropped.
+        let header = unsafe { idle.0.as_mut() };
         debug_assert_eq!(header.references.load(Ordering::Relaxed), 0);
         *header.references.get_mut() = 1;
         header.home = home;
-        Self(NonNull::from(Box::leak(header)))
+        Self(idle.0)
     }
 
     fn header(&self) -> &SlabHeader {
@@ -121,18 +178,17 @@ impl SlabRef {
         true
     }
 
-    /// The header of a slab that has no home, if this is the only reference.
-    pub(super) fn into_header(self) -> Option<Box<SlabHeader>> {
+    /// The slab, if it has no home and this is the only reference.
+    pub(super) fn into_idle(self) -> Option<IdleSlab> {
         let mut slab = core::mem::ManuallyDrop::new(self);
         let header = slab.header();
         if header.home.is_some() || header.references.load(Ordering::Acquire) != 1 {
             drop(core::mem::ManuallyDrop::into_inner(slab));
             return None;
         }
-        // SAFETY: this is the only reference, it is not dropped, and the pointer came from `Box::leak`.
-        let mut header = unsafe { Box::from_raw(slab.0.as_mut()) };
-        *header.references.get_mut() = 0;
-        Some(header)
+        // SAFETY: this is the only reference, and it is not dropped.
+        unsafe { *slab.0.as_mut().references.get_mut() = 0 };
+        Some(IdleSlab(slab.0))
     }
 
     pub(super) fn same_slab(&self, other: &Self) -> bool {
@@ -157,10 +213,11 @@ impl Drop for SlabRef {
             return;
         }
         fence(Ordering::Acquire);
-        // SAFETY: this was the last reference, and the pointer came from `Box::leak` in `adopt`.
-        let mut header = unsafe { Box::from_raw(self.0.as_ptr()) };
-        if let Some(home) = header.home.take() {
-            home.take_back(header);
+        // SAFETY: this was the last reference.
+        let home = unsafe { self.0.as_mut() }.home.take();
+        let idle = IdleSlab(self.0);
+        if let Some(home) = home {
+            home.take_back(idle);
         }
     }
 }

@@ -148,3 +148,55 @@ fn a_payload_is_kept_without_a_copy_and_its_pool_lends_other_memory_for_it() {
     drop((reader, lent));
     assert_eq!(pool.out_bytes(), 0);
 }
+
+#[test]
+fn slabs_of_one_block_never_overlap_and_fresh_ones_are_zeroes_whatever_was_there() {
+    const SIZE: usize = 64 << 10;
+    let mut kept: Vec<Slab> = Vec::new();
+    for round in 1..=3u8 {
+        // Three blocks and a part of one, of which some stay.
+        let mut slabs: Vec<Slab> = (0..100).map(|_| Slab::zeroed(SIZE)).collect();
+        for slab in &mut slabs {
+            let bytes = slab.bytes_mut().unwrap();
+            assert!(bytes.iter().all(|&byte| byte == 0), "round {round}");
+            bytes.fill(round);
+        }
+        kept.extend(slabs.into_iter().step_by(7));
+    }
+    let mut places: Vec<usize> = kept
+        .iter()
+        .map(|slab| slab.bytes().as_ptr().addr())
+        .collect();
+    places.sort_unstable();
+    assert!(places.windows(2).all(|two| two[0] + SIZE <= two[1]));
+    let expected = [1, 2, 3].into_iter().flat_map(|round| [round; 15]);
+    for (slab, round) in kept.iter().zip(expected) {
+        assert!(slab.bytes().iter().all(|&byte| byte == round));
+    }
+}
+
+/// Takes and gives back memory of every size, and looks whether anybody else has it.
+fn come_and_go(stamp: u8) {
+    let pool = Pool::new(64 << 20);
+    for turn in 0..200usize {
+        let size = [4096, 16 << 10, 64 << 10, 256 << 10][turn % 4];
+        let mut slabs: Vec<Slab> = (0..8).map(|_| Slab::zeroed(size)).collect();
+        let mut lent = pool.alloc(size * 3).unwrap();
+        lent.pieces_mut().for_each(|piece| piece.fill(stamp));
+        for slab in &mut slabs {
+            assert!(slab.bytes().iter().all(|&byte| byte == 0));
+            slab.bytes_mut().unwrap().fill(stamp);
+        }
+        assert!(lent.freeze().to_vec().iter().all(|&byte| byte == stamp));
+        assert!(slabs.iter().all(|slab| slab.bytes() == vec![stamp; size]));
+    }
+}
+
+#[test]
+fn slabs_come_and_go_on_many_threads_at_once() {
+    std::thread::scope(|scope| {
+        for stamp in 1..=4u8 {
+            scope.spawn(move || come_and_go(stamp));
+        }
+    });
+}

@@ -1,7 +1,7 @@
 //! Memory with one owner, to be filled and then frozen.
 
 use super::shared::{Buf, Segment};
-use super::slab::{SlabHeader, SlabRef};
+use super::slab::{IdleSlab, SlabRef};
 use smallvec::SmallVec;
 
 /// Writable memory with one owner: one or more contiguous pieces.
@@ -34,7 +34,7 @@ impl BufMut {
     pub fn zeroed(len: usize) -> Self {
         let mut out = Self::empty();
         if len > 0 {
-            out.push_slab(SlabRef::adopt(SlabHeader::new(len), None), len);
+            out.push_slab(SlabRef::adopt(IdleSlab::zeroed(len), None), len);
         }
         out
     }
