@@ -59,6 +59,9 @@ pub trait Engine {
     /// Where it listens.
     fn portals(&self) -> LocalFuture<Vec<PortalFacts>>;
 
+    /// What the cores do, by number.
+    fn cores(&self) -> LocalFuture<Vec<CoreFacts>>;
+
     /// The space of the pools.
     fn pools(&self) -> LocalFuture<Vec<PoolFacts>>;
 
@@ -116,6 +119,19 @@ pub struct LunFacts {
     pub allocated: Option<u64>,
 }
 
+/// A core of the runtime.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct CoreFacts {
+    /// Its number.
+    pub core: u16,
+    /// Processor time that it has worked since the daemon started, in microseconds.
+    pub busy_us: u64,
+    /// How busy it is now, in thousandths.
+    pub load_permille: u16,
+    /// Connections that it serves, logged in or not.
+    pub connections: usize,
+}
+
 /// A session.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct SessionFacts {
@@ -134,6 +150,9 @@ pub struct SessionFacts {
     pub portal: String,
     /// The core that serves it.
     pub core: u16,
+    /// How much of its core's time goes to it now, in thousandths.
+    #[serde(default)]
+    pub load_permille: u16,
     /// When it logged in (RFC 3339).
     pub since: String,
     /// Bytes from the initiator.

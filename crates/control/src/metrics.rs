@@ -5,7 +5,7 @@
 //! moves or frees blocks); and by [`SERIES_MAX`] a family, whatever happens.
 
 use crate::engine::{
-    LATENCY_BOUNDS_US, LoginFacts, LunFacts, LunState, OpFacts, PoolFacts, SessionFacts,
+    CoreFacts, LATENCY_BOUNDS_US, LoginFacts, LunFacts, LunState, OpFacts, PoolFacts, SessionFacts,
 };
 use crate::objects::Objects;
 use std::collections::BTreeMap;
@@ -21,6 +21,7 @@ pub(crate) struct Sample<'a> {
     pub(crate) luns: BTreeMap<&'a str, &'a LunFacts>,
     pub(crate) sessions: &'a [SessionFacts],
     pub(crate) pools: &'a [PoolFacts],
+    pub(crate) cores: &'a [CoreFacts],
     pub(crate) logins: &'a [LoginFacts],
     pub(crate) objects: &'a Objects,
 }
@@ -42,6 +43,7 @@ pub(crate) fn text(sample: &Sample<'_>) -> String {
     luns(&mut out, &sample.luns);
     statuses(&mut out, &sample.luns);
     sessions(&mut out, sample);
+    cores(&mut out, sample.cores);
     out.family("causeway_login_total", "counter", "Logins by result");
     for login in sample.logins {
         let code = login.code.map(|code| code.to_string()).unwrap_or_default();
@@ -132,6 +134,38 @@ fn latency(out: &mut Text, lun: &str, op: &str, facts: &OpFacts) {
     let took = seconds(facts.latency_us_sum);
     out.series("causeway_lun_latency_seconds_sum", &labels, took);
     out.series("causeway_lun_latency_seconds_count", &labels, sum);
+}
+
+fn cores(out: &mut Text, cores: &[CoreFacts]) {
+    let named: Vec<(String, &CoreFacts)> = cores
+        .iter()
+        .map(|core| (core.core.to_string(), core))
+        .collect();
+    let mut tell = |name: &str, kind: &str, help: &str, value: &dyn Fn(&CoreFacts) -> String| {
+        out.family(name, kind, help);
+        for (number, core) in &named {
+            out.series(name, &[("core", number)], value(core));
+        }
+    };
+    let help = "Processor time that the core has worked";
+    tell(
+        "causeway_core_busy_seconds_total",
+        "counter",
+        help,
+        &|core| seconds(core.busy_us),
+    );
+    let help = "How busy the core is now, from 0 to 1";
+    tell("causeway_core_load_ratio", "gauge", help, &|core| {
+        format!(
+            "{}.{:03}",
+            core.load_permille / 1000,
+            core.load_permille % 1000
+        )
+    });
+    let help = "Connections that the core serves";
+    tell("causeway_core_connections", "gauge", help, &|core| {
+        core.connections.to_string()
+    });
 }
 
 /// Exact decimal seconds, without the rounding of floating point.

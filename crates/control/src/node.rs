@@ -18,7 +18,7 @@ mod usage;
 use crate::code::Code;
 use crate::config::{Config, Listen};
 use crate::engine::{
-    Engine, LoginFacts, LunFacts, PoolFacts, PortalFacts, RefusalFacts, SessionFacts,
+    CoreFacts, Engine, LoginFacts, LunFacts, PoolFacts, PortalFacts, RefusalFacts, SessionFacts,
 };
 use crate::objects::{Backing, Lun, Objects, SECTION_LUN};
 use crate::plan::LunChanges;
@@ -347,6 +347,10 @@ impl Engine for Node {
 
     fn portals(&self) -> LocalFuture<Vec<PortalFacts>> {
         shared(self, |node| async move { facts::portals(&node) })
+    }
+
+    fn cores(&self) -> LocalFuture<Vec<CoreFacts>> {
+        shared(self, |node| async move { facts::cores(&node).await })
     }
 
     fn pools(&self) -> LocalFuture<Vec<PoolFacts>> {

@@ -4,6 +4,7 @@ use crate::{Files, Locals, Net};
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::time::Duration;
 use units::{Now, Pool, WallClock};
 
 /// A future that lives on one core.
@@ -32,6 +33,9 @@ pub trait Core {
 
     /// Wall-clock time, for logs and stored events only.
     fn wall_clock(&self) -> WallClock;
+
+    /// Processor time that this core has worked since it began. Waiting is no work.
+    fn busy(&self) -> Duration;
 
     /// Completes at `at`, or at once where that has passed. Dropping it cancels the timer.
     fn sleep_until(&self, at: Now) -> LocalFuture<()>;

@@ -16,6 +16,7 @@ mod connection;
 mod directory;
 mod discovery;
 mod export;
+mod load;
 mod login;
 mod placement;
 mod portal;
@@ -27,6 +28,7 @@ pub use export::{
     Export, ExportedTarget, Grant, Host, HostChap, Listen, MappedUnit, PortalGroup, Redirect,
     Settings, View,
 };
+pub use load::{CoreLoad, Load};
 pub use portal::{ListeningAt, PortalStatus};
 pub use refusals::{LoginCounts, Refusals, RefusedLogin};
 pub use server::Server;

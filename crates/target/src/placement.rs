@@ -1,11 +1,13 @@
-//! Which core a new connection goes to.
+//! Which core a new connection goes to: the one that works least, by what was measured.
 
+use crate::load;
 use crate::server::Shared;
-use env::{CoreHandle, CoreId, DetachedStream};
+use env::{CoreHandle, CoreId, DetachedStream, call_all};
+use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Gives a connection to the core that has the fewest, unless too many have not logged in yet.
+/// Gives a connection to the core that works least, unless too many have not logged in yet.
 pub(crate) fn place(
     core: &CoreHandle,
     shared: &Arc<Shared>,
@@ -17,8 +19,8 @@ pub(crate) fn place(
         shared.refusals().too_many_logins(stream.peer);
         return;
     };
-    let to = shared.least_loaded(core.core_count());
-    let place = shared.take_place(to);
+    let place = Place::choose(shared, &[]);
+    let to = place.core;
     let shared = Arc::clone(shared);
     let start = move |core: &CoreHandle| {
         let running = crate::connection::serve(
@@ -38,6 +40,20 @@ pub(crate) fn place(
     }
 }
 
+/// Measures all cores for as long as there are connections, for ever. Runs on core 0.
+pub(crate) async fn measure(core: CoreHandle, shared: Arc<Shared>) {
+    loop {
+        poll_fn(|cx| shared.loads().poll_any(cx)).await;
+        core.sleep_until(core.now().after(load::TICK)).await;
+        let told = call_all(&core, |core| {
+            let told = load::look(core);
+            Box::pin(async move { told })
+        })
+        .await;
+        shared.loads().measured(&told);
+    }
+}
+
 /// A count on a core that is given back when dropped.
 pub(crate) struct Place {
     shared: Arc<Shared>,
@@ -45,14 +61,18 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    pub(crate) fn new(shared: Arc<Shared>, core: CoreId) -> Self {
-        Self { shared, core }
+    /// On the core that works least of these; of all where there are none.
+    fn choose(shared: &Arc<Shared>, among: &[CoreId]) -> Self {
+        Self {
+            core: shared.loads().place(among),
+            shared: Arc::clone(shared),
+        }
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        self.shared.leave_place(self.core);
+        self.shared.loads().leave(self.core);
     }
 }
 

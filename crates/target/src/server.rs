@@ -1,12 +1,14 @@
 //! The front as its owner sees it: publish what is exported, ask what goes on.
 
 use crate::export::{Export, ExportedTarget};
-use crate::placement::{LoginPermit, Place};
+use crate::load::{CoreLoad, Loads};
+use crate::placement::LoginPermit;
 use crate::portal::{ListeningAt, PortalStatus};
 use crate::refusals::Refusals;
 use crate::session::{self, SessionInfo, SessionNumber};
 use env::{CoreHandle, CoreId, call_all};
 use std::collections::VecDeque;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -18,7 +20,7 @@ pub(crate) struct Shared {
     waiting: Mutex<Vec<Waker>>,
     removed: Mutex<Removed>,
     portals: Mutex<Portals>,
-    connections: Vec<AtomicUsize>,
+    loads: Loads,
     logins: AtomicUsize,
     refusals: Refusals,
 }
@@ -45,10 +47,6 @@ impl Removed {
 struct Portals {
     status: Vec<PortalStatus>,
     listening: Arc<Vec<ListeningAt>>,
-}
-
-fn load(count: &AtomicUsize) -> usize {
-    count.load(Ordering::Relaxed)
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -112,9 +110,8 @@ impl Shared {
     pub(crate) fn permit_login(self: &Arc<Self>) -> Option<LoginPermit> {
         let settings = &self.export().settings;
         let most = settings.logins_in_progress_max;
-        let connections: usize = self.connections.iter().map(load).sum();
         // Discovery sessions have no place in the session directory; this is what limits them.
-        if connections >= settings.sessions_max.saturating_add(most) {
+        if self.loads.connections() >= settings.sessions_max.saturating_add(most) {
             return None;
         }
         if self.logins.fetch_add(1, Ordering::AcqRel) >= most {
@@ -128,18 +125,8 @@ impl Shared {
         self.logins.fetch_sub(1, Ordering::AcqRel);
     }
 
-    pub(crate) fn least_loaded(&self, cores: u16) -> CoreId {
-        let load_of = |core: &u16| load(&self.connections[usize::from(*core)]);
-        CoreId((0..cores).min_by_key(load_of).unwrap_or_default())
-    }
-
-    pub(crate) fn take_place(self: &Arc<Self>, core: CoreId) -> Place {
-        self.connections[usize::from(core.0)].fetch_add(1, Ordering::Relaxed);
-        Place::new(Arc::clone(self), core)
-    }
-
-    pub(crate) fn leave_place(&self, core: CoreId) {
-        self.connections[usize::from(core.0)].fetch_sub(1, Ordering::Relaxed);
+    pub(crate) fn loads(&self) -> &Loads {
+        &self.loads
     }
 }
 
@@ -164,14 +151,14 @@ impl Server {
             waiting: Mutex::default(),
             removed: Mutex::default(),
             portals: Mutex::default(),
-            connections: (0..core.core_count())
-                .map(|_| AtomicUsize::new(0))
-                .collect(),
+            loads: Loads::new(core.core_count()),
             logins: AtomicUsize::new(0),
             refusals: Refusals::default(),
         });
-        let portals = crate::portal::run(std::rc::Rc::clone(core), Arc::clone(&shared));
+        let portals = crate::portal::run(Rc::clone(core), Arc::clone(&shared));
         core.spawn(Box::pin(portals));
+        let measure = crate::placement::measure(Rc::clone(core), Arc::clone(&shared));
+        core.spawn(Box::pin(measure));
         Self { shared }
     }
 
@@ -210,6 +197,27 @@ impl Server {
         let mut all: Vec<SessionInfo> = per_core.into_iter().flatten().collect();
         all.sort_by_key(|session| session.number);
         all
+    }
+
+    /// What every core does, by number.
+    pub async fn cores(&self, core: &CoreHandle) -> Vec<CoreLoad> {
+        let busy = call_all(core, |core| {
+            let busy = (core.id(), core.busy());
+            Box::pin(async move { busy })
+        })
+        .await;
+        let loads = self.shared.loads.all();
+        let told = busy.into_iter().map(|(core, busy)| {
+            let load = loads.get(usize::from(core.0)).copied();
+            let (load, connections) = load.unwrap_or_default();
+            CoreLoad {
+                core,
+                busy,
+                load,
+                connections,
+            }
+        });
+        told.collect()
     }
 
     /// Ends a session; its initiator is free to log in again. `false` where there is none of this number.

@@ -1,6 +1,7 @@
 //! The sessions of one core, as other cores and people see them.
 
 use crate::export::Export;
+use crate::load::{Load, Part, work_of};
 use env::{CoreHandle, CoreId, LocalFuture};
 use iscsi::Parameters;
 use std::cell::{Cell, RefCell};
@@ -58,6 +59,8 @@ pub struct SessionInfo {
     pub bytes_written: u64,
     /// Commands in progress.
     pub in_progress: u64,
+    /// Its part of its core's time.
+    pub load: Load,
     /// The LUNs that it sees.
     pub luns: Vec<u16>,
 }
@@ -89,6 +92,7 @@ pub(crate) struct Session {
     pub(crate) number: SessionNumber,
     pub(crate) info: RefCell<SessionInfo>,
     pub(crate) counters: Counters,
+    part: Part,
     orders: RefCell<VecDeque<Order>>,
     driver: RefCell<Option<Waker>>,
     waiting: RefCell<Vec<Waker>>,
@@ -169,12 +173,24 @@ impl Sessions {
     }
 }
 
+impl Sessions {
+    /// Measures what each session did while the core was busy so much.
+    pub(crate) fn measured(&self, busy: Load) {
+        let all = self.all.borrow();
+        let work: u64 = all.values().map(|session| session.new_work()).sum();
+        for session in all.values() {
+            session.part.share(work, busy);
+        }
+    }
+}
+
 impl Session {
     pub(crate) fn new(info: SessionInfo, adopted: u64) -> Rc<Self> {
         Rc::new(Self {
             number: info.number,
             info: RefCell::new(info),
             counters: Counters::default(),
+            part: Part::default(),
             orders: RefCell::default(),
             driver: RefCell::default(),
             waiting: RefCell::default(),
@@ -239,12 +255,19 @@ impl Session {
         .await;
     }
 
+    fn new_work(&self) -> u64 {
+        let counters = &self.counters;
+        let bytes = counters.bytes_read.get() + counters.bytes_written.get();
+        self.part.since(work_of(counters.commands.get(), bytes))
+    }
+
     fn snapshot(&self) -> SessionInfo {
         let mut info = self.info.borrow().clone();
         info.commands = self.counters.commands.get();
         info.bytes_read = self.counters.bytes_read.get();
         info.bytes_written = self.counters.bytes_written.get();
         info.in_progress = self.counters.in_progress.get();
+        info.load = self.part.load();
         info
     }
 }

@@ -59,6 +59,12 @@ fn rounded(bytes: u64) -> String {
     Size::from_bytes(bytes).map_or_else(|| bytes.to_string(), Size::rounded)
 }
 
+/// How much of its core's time goes to a session.
+fn load(session: &SessionFacts) -> String {
+    let permille = session.load_permille;
+    format!("{}.{}%", permille / 10, permille % 10)
+}
+
 fn list(sessions: &[SessionFacts]) -> String {
     let rows: Vec<Vec<String>> = sessions
         .iter()
@@ -73,6 +79,8 @@ fn list(sessions: &[SessionFacts]) -> String {
                     .unwrap_or_else(|| "(discovery)".to_owned()),
                 session.from.clone(),
                 session.portal.clone(),
+                session.core.to_string(),
+                load(session),
                 session.in_flight.to_string(),
                 rounded(session.bytes_in),
                 rounded(session.bytes_out),
@@ -86,6 +94,8 @@ fn list(sessions: &[SessionFacts]) -> String {
         "TARGET",
         "FROM",
         "PORTAL",
+        "CORE",
+        "LOAD",
         "IN FLIGHT",
         "IN",
         "OUT",
@@ -170,6 +180,7 @@ fn page(session: &SessionFacts) -> String {
         ("from", session.from.clone()),
         ("portal", session.portal.clone()),
         ("core", session.core.to_string()),
+        ("load", format!("{} of its core's time", load(session))),
         ("since", session.since.clone()),
         ("bytes in", rounded(session.bytes_in)),
         ("bytes out", rounded(session.bytes_out)),

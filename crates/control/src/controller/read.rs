@@ -261,6 +261,7 @@ impl Controller {
         let facts = self.engine.luns().await;
         let sessions = self.engine.sessions().await;
         let pools = self.engine.pools().await;
+        let cores = self.engine.cores().await;
         let logins = self.engine.logins();
         let objects = self.objects();
         let luns: BTreeMap<&str, &LunFacts> = objects
@@ -273,6 +274,7 @@ impl Controller {
             luns,
             sessions: &sessions,
             pools: &pools,
+            cores: &cores,
             logins: &logins,
             objects: &objects,
         })

@@ -3,7 +3,7 @@
 use super::*;
 use crate::config;
 use crate::engine::{
-    LoginFacts, LunFacts, LunState, PoolFacts, PortalFacts, RefusalFacts, SessionFacts,
+    CoreFacts, LoginFacts, LunFacts, LunState, PoolFacts, PortalFacts, RefusalFacts, SessionFacts,
 };
 use crate::objects::{GrantSpec, HostSpec, LunSpec, TargetSpec};
 use crate::plan::LunChanges;
@@ -128,6 +128,15 @@ impl Engine for FakeEngine {
         }])
     }
 
+    fn cores(&self) -> LocalFuture<Vec<CoreFacts>> {
+        done(vec![CoreFacts {
+            core: 1,
+            busy_us: 1_250_000,
+            load_permille: 375,
+            connections: 2,
+        }])
+    }
+
     fn pools(&self) -> LocalFuture<Vec<PoolFacts>> {
         done(vec![PoolFacts {
             name: "default".to_owned(),
@@ -169,6 +178,7 @@ pub(crate) fn session(id: u64) -> SessionFacts {
         from: "10.0.0.9:1234".to_owned(),
         portal: "127.0.0.1:3260".to_owned(),
         core: 0,
+        load_permille: 125,
         since: "2026-01-01T00:00:00.000Z".to_owned(),
         bytes_in: 10,
         bytes_out: 20,
@@ -410,6 +420,9 @@ fn metrics_have_the_promised_names_and_escape_labels() {
         "causeway_session_bytes_total{target=\"t\",host=\"h\",portal=\"127.0.0.1:3260\",direction=\"in\"} 10",
         "causeway_host_sessions{host=\"h\"} 1",
         "causeway_login_total{result=\"refused\",code=\"CWY2003\"} 1",
+        "causeway_core_busy_seconds_total{core=\"1\"} 1.25",
+        "causeway_core_load_ratio{core=\"1\"} 0.375",
+        "causeway_core_connections{core=\"1\"} 2",
         "causeway_pool_used_bytes{pool=\"default\"} 53687091200",
     ] {
         assert!(text.lines().any(|found| found == line), "{line}\n{text}");

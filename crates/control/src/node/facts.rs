@@ -4,8 +4,8 @@ use super::Inner;
 use super::unit::Unit;
 use crate::code::Code;
 use crate::engine::{
-    LATENCY_BOUNDS_US, LoginFacts, LunFacts, LunState, OpFacts, PortalFacts, RefusalFacts,
-    SessionFacts, SessionLun,
+    CoreFacts, LATENCY_BOUNDS_US, LoginFacts, LunFacts, LunState, OpFacts, PortalFacts,
+    RefusalFacts, SessionFacts, SessionLun,
 };
 use crate::objects::Objects;
 use crate::time::rfc3339;
@@ -134,6 +134,20 @@ pub(super) async fn sessions(node: &Inner) -> Vec<SessionFacts> {
     sessions.iter().map(|info| session(node, info)).collect()
 }
 
+pub(super) async fn cores(node: &Inner) -> Vec<CoreFacts> {
+    let Some(server) = node.server() else {
+        return Vec::new();
+    };
+    let cores = server.cores(&node.core).await;
+    let told = cores.into_iter().map(|one| CoreFacts {
+        core: one.core.0,
+        busy_us: u64::try_from(one.busy.as_micros()).unwrap_or(u64::MAX),
+        load_permille: one.load.0,
+        connections: one.connections,
+    });
+    told.collect()
+}
+
 fn session(node: &Inner, info: &SessionInfo) -> SessionFacts {
     let objects = node.objects.borrow();
     let target = info.target.as_ref().map(|iqn| {
@@ -171,6 +185,7 @@ fn session(node: &Inner, info: &SessionInfo) -> SessionFacts {
         from: info.peer.to_string(),
         portal: info.portal.to_string(),
         core: info.core.0,
+        load_permille: info.load.0,
         since: rfc3339(info.since),
         bytes_in: info.bytes_written,
         bytes_out: info.bytes_read,

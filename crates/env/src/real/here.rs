@@ -12,6 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
 use units::{Now, Pool, WallClock};
 
@@ -85,6 +86,10 @@ impl Core for RealCore {
 
     fn wall_clock(&self) -> WallClock {
         WallClock(clock(ClockId::Realtime))
+    }
+
+    fn busy(&self) -> Duration {
+        Duration::from_nanos(clock(ClockId::ThreadCPUTime))
     }
 
     fn sleep_until(&self, at: Now) -> LocalFuture<()> {

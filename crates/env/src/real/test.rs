@@ -479,6 +479,24 @@ fn a_panic_ends_its_task_and_leaves_a_notice() {
 }
 
 #[test]
+fn a_core_is_busy_while_it_works_and_not_while_it_waits() {
+    let runtime = start(1, Driver::Poll, FilesMode::Ordinary);
+    let (waited, worked) = runtime.run(CoreId(0), |core| -> LocalFuture<(Duration, Duration)> {
+        Box::pin(async move {
+            let begin = core.busy();
+            let span = Duration::from_millis(50);
+            core.sleep_until(core.now().after(span)).await;
+            let waited = core.busy() - begin;
+            let until = core.busy() + span;
+            while core.busy() < until {}
+            (waited, core.busy() - begin - waited)
+        })
+    });
+    assert!(waited < Duration::from_millis(20), "{waited:?}");
+    assert!(worked >= Duration::from_millis(50), "{worked:?}");
+}
+
+#[test]
 fn timers_fire_in_order_and_not_early() {
     start(1, Driver::Poll, FilesMode::Ordinary).run(CoreId(0), |core| {
         Box::pin(async move {

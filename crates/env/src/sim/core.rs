@@ -7,6 +7,7 @@ use super::net::SimNet;
 use super::world::Inner;
 use crate::{Core, CoreId, Files, Job, LocalFuture, Locals, Net};
 use std::rc::Rc;
+use std::time::Duration;
 use units::{Now, Pool, WallClock};
 
 /// 2026-01-01T00:00:00Z in nanoseconds, where the simulated wall clock starts.
@@ -35,6 +36,10 @@ impl Core for SimCore {
 
     fn wall_clock(&self) -> WallClock {
         WallClock(WALL_CLOCK_START.saturating_add(self.inner.now()))
+    }
+
+    fn busy(&self) -> Duration {
+        self.inner.busy(self.life, self.id)
     }
 
     fn sleep_until(&self, at: Now) -> LocalFuture<()> {

@@ -23,6 +23,8 @@ pub(super) struct NodeState {
     incarnation: u64,
     /// Empty while the node is down.
     cores: Vec<CoreHandle>,
+    /// Polls and jobs of each core, in this life.
+    work: Vec<u64>,
     pub(super) addresses: Vec<InterfaceAddress>,
     /// Counts the changes of the addresses.
     pub(super) address_version: u64,
@@ -42,6 +44,17 @@ impl NodeState {
 
     pub(super) fn core(&self, id: u16) -> Option<CoreHandle> {
         self.cores.get(usize::from(id)).map(Rc::clone)
+    }
+
+    pub(super) fn work(&mut self, core: u16) {
+        if let Some(polls) = self.work.get_mut(usize::from(core)) {
+            *polls += 1;
+        }
+    }
+
+    pub(super) fn worked(&self, core: u16) -> u64 {
+        let polls = self.work.get(usize::from(core));
+        polls.copied().unwrap_or_default()
     }
 
     pub(super) fn has_address(&self, ip: IpAddr) -> bool {
@@ -68,6 +81,7 @@ impl Node {
             name: name.to_owned(),
             incarnation: 0,
             cores: Vec::new(),
+            work: Vec::new(),
             addresses: vec![
                 address("lo", 1, Ipv4Addr::LOCALHOST.into(), 8),
                 address("lo", 1, Ipv6Addr::LOCALHOST.into(), 128),
@@ -243,7 +257,10 @@ impl Node {
             })
         };
         let cores = (0..self.inner.config.cores).map(core).collect();
-        self.with(|state| state.cores = cores);
+        self.with(|state| {
+            state.work = vec![0; usize::from(self.inner.config.cores)];
+            state.cores = cores;
+        });
         self.inner
             .event(Some((self.index, 0)), "start", [life.incarnation, 0, 0]);
     }

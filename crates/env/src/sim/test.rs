@@ -76,6 +76,27 @@ fn pattern(len: usize, seed: u64) -> Vec<u8> {
     bytes
 }
 
+#[test]
+fn a_core_is_busy_by_what_runs_on_it_in_each_life() {
+    let world = World::new(1, quiet());
+    let node = world.node("a");
+    let core = node.core(1);
+    let inside = Rc::clone(&core);
+    core.spawn(Box::pin(async move {
+        for _ in 0..99 {
+            inside
+                .sleep_until(inside.now().after(Duration::from_millis(1)))
+                .await;
+        }
+    }));
+    world.run_for(Duration::from_secs(1));
+    assert_eq!(core.busy(), quiet().work_per_poll * 100);
+    assert_eq!(node.core(0).busy(), Duration::ZERO);
+    node.kill();
+    node.restart();
+    assert_eq!(node.core(1).busy(), Duration::ZERO);
+}
+
 /// A run with network, files, timers, jobs and faults; answers its hash.
 fn busy_run(seed: u64) -> (u64, Hits) {
     let faults = FaultPlan::any(&mut Rng::new(seed));

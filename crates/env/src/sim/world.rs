@@ -42,6 +42,9 @@ pub struct WorldConfig {
     pub sector_bytes: u64,
     /// Alignment that direct I/O asks for; 0 where the file system has none.
     pub direct_alignment: u32,
+    /// Processor time that one poll of a task, or one job, counts as in [`crate::Core::busy`]. It takes no time
+    /// of the world.
+    pub work_per_poll: Duration,
     /// How many of the last events to keep for [`World::trace`].
     pub trace_lines: usize,
 }
@@ -62,6 +65,7 @@ impl Default for WorldConfig {
             disk_latency_max: Duration::from_micros(300),
             sector_bytes: 512,
             direct_alignment: 512,
+            work_per_poll: Duration::from_micros(3),
             trace_lines: 0,
         }
     }
@@ -281,6 +285,7 @@ impl Inner {
         match ready {
             Runnable::Task(task) => {
                 if let Some((life, core, ended)) = self.executor.poll(task) {
+                    self.worked(life, core);
                     let place = Some((life.node, core));
                     self.event(place, "poll", [task, u64::from(ended), 0]);
                 }
@@ -292,6 +297,7 @@ impl Inner {
                     let place = Some((channel.life.node, channel.to));
                     let numbers = [channel.from.into(), channel.to.into(), 0];
                     self.event(place, "job", numbers);
+                    self.worked(channel.life, channel.to);
                     run_job(job, &core);
                 }
             }
@@ -374,6 +380,23 @@ impl Inner {
     /// One of two, with equal probability.
     pub(super) fn coin(&self) -> bool {
         self.rng.borrow_mut().below(2) == 0
+    }
+
+    /// A core has polled a task or run a job.
+    fn worked(&self, life: Life, core: u16) {
+        if self.is_alive(life) {
+            self.nodes.borrow_mut()[usize::from(life.node)].work(core);
+        }
+    }
+
+    /// The processor time of a core of this life.
+    pub(super) fn busy(&self, life: Life, core: u16) -> Duration {
+        if !self.is_alive(life) {
+            return Duration::ZERO;
+        }
+        let polls = self.nodes.borrow()[usize::from(life.node)].worked(core);
+        let nanos = nanos(self.config.work_per_poll).saturating_mul(polls);
+        Duration::from_nanos(nanos)
     }
 
     /// This life goes on.

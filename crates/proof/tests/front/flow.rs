@@ -4,6 +4,7 @@ use crate::bench::{
     ALICE, BLOCK, BOB, Bench, Setup, TARGET, TEST_UNIT_READY, read_10, run, write_10,
 };
 use crate::raw::{Moves, Raw};
+use env::sim::{Fault, FaultPlan};
 use iscsi::StatSn;
 use iscsi::bhs::Opcode;
 use layers::OpKind;
@@ -254,10 +255,12 @@ fn pings_that_nobody_reads_do_not_pile_up() {
 
 #[test]
 fn a_unit_that_hangs_and_keeps_its_memory_holds_up_no_other_unit_of_the_session() {
-    let setup = Setup {
+    let mut setup = Setup {
         units: 2,
         ..little_memory()
     };
+    // The second that a command may take is the target's, not a slow network's.
+    setup.world.faults = FaultPlan::benign().with(Fault::NetSlow, 0);
     run(setup, |bench| async move {
         let host = bench.login(ALICE).await;
         host.settle(0).await;

@@ -10,6 +10,7 @@ mod host;
 mod hung;
 mod initiator_crate;
 mod logins;
+mod placing;
 mod portals;
 mod ports;
 mod raw;

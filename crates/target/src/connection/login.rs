@@ -4,6 +4,7 @@ use super::driver::{Driver, End, Finished};
 use super::units::SessionUnits;
 use crate::directory::{self, Claim, SessionKey};
 use crate::export::Export;
+use crate::load::Load;
 use crate::refusals::RefusedLogin;
 use crate::session::{EndReason, EnteringGuard, Session, SessionInfo, Sessions};
 use iscsi::target::{AsyncEvent, LoginOutcome, LoginRefusal, SendTargets};
@@ -152,6 +153,7 @@ impl Driver {
             bytes_read: 0,
             bytes_written: 0,
             in_progress: 0,
+            load: Load::default(),
             luns: self
                 .view
                 .iter()
