@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   facts, overrides  ->  plan     which paths carry I/O, which wait, what to do when something is lost, and why
+//!   command, bookings ->  policy   which of the active paths takes the next command
 //! ```
 //!
 //! **Contract.** Pure functions and synchronous machines: no clock, socket, disk or thread. Facts, events and
@@ -12,6 +13,8 @@ pub mod facts;
 mod mesh;
 pub mod overrides;
 pub mod plan;
+pub mod policy;
 
 pub use facts::{Element, Facts, HostAddress, HostPort, PathName, Speed, Subnet, TargetPort};
 pub use plan::{Options, Plan, Role};
+pub use policy::{Policy, Selector};
