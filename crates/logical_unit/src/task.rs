@@ -323,6 +323,13 @@ impl Task {
         outcome
     }
 
+    /// The volume takes the data of a write at any address.
+    #[must_use]
+    pub fn takes_any_memory(&self) -> bool {
+        let shape = self.unit().with_state(|state| state.shape);
+        shape.is_some_and(|shape| shape.limits.memory_alignment <= 1)
+    }
+
     /// The pieces in which the volume likes the data of a write, in bytes; 0: any.
     #[must_use]
     pub fn payload_piece_bytes(&self) -> usize {

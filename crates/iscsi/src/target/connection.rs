@@ -324,6 +324,27 @@ impl TargetConnection {
         }
     }
 
+    /// The immediate data of a command that was announced just now is at hand, `bytes` bytes, and they are all that
+    /// the owner wants of its data: takes them as received, without [`accept_data`](Self::accept_data) and
+    /// without `Event::DataOut`. Answers whether it did; not where a data digest is still to come, or more data.
+    pub fn take_immediate(&mut self, itt: Itt, bytes: u32) -> bool {
+        let Phase::FullFeature(full) = &mut self.phase else {
+            return false;
+        };
+        let whole = Want::Data {
+            bytes: bytes as usize,
+        };
+        let taken = self.receiver.want() == whole
+            && self.receiver.data_done() == 0
+            && !self.receiver.digests_data()
+            && full.take_immediate(itt, bytes);
+        if taken {
+            // Nothing is left to be done where this was the end of the PDU.
+            let _ = self.receiver.data(bytes as usize);
+        }
+        taken
+    }
+
     /// Drops a task without an answer (aborted). Data of it that is still to come is swallowed.
     pub fn forget(&mut self, itt: Itt) {
         if let Phase::FullFeature(full) = &mut self.phase {

@@ -35,6 +35,32 @@ impl FullFeature {
         self.progress(itt, link);
     }
 
+    /// As accept_data, with all bytes coming at once as the command's immediate data; `false`: it is not like that.
+    pub(super) fn take_immediate(&mut self, itt: Itt, bytes: u32) -> bool {
+        let Current::Immediate {
+            itt: of,
+            length,
+            follows,
+        } = self.current
+        else {
+            return false;
+        };
+        let Some(task) = self.tasks.get_mut(itt).filter(|_| of == itt) else {
+            return false;
+        };
+        let fits = length == bytes
+            && task.announced
+            && matches!(task.gathering, Gathering::Undecided)
+            && task.parked.is_empty()
+            && task.unsolicited.sequence.add_immediate(length).is_ok();
+        if fits {
+            task.unsolicited.open = follows && !task.unsolicited.sequence.is_complete();
+            task.gathering = Gathering::Over;
+            self.current = Current::Discard;
+        }
+        fits
+    }
+
     /// Where payload byte `done` of the current PDU goes, with up to `left` bytes after it.
     pub(super) fn chunk(&mut self, done: usize, left: usize) -> &mut [u8] {
         let place = match &self.current {

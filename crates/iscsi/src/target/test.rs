@@ -493,6 +493,56 @@ fn nobody_reaches_full_feature_phase_without_the_proof_that_is_configured() {
     }
 }
 
+/// What the owner wants, what comes with the command, and what was there before it asked: it is taken only where all
+/// that is wanted comes next, and nothing else is still to be checked.
+#[test]
+fn immediate_data_that_is_at_hand_is_taken_whole_or_not_at_all() {
+    for (keys, wanted, sent, before, taken) in [
+        ("ImmediateData=Yes\0", 512, 512, 0, true),
+        ("ImmediateData=Yes\0", 512, 512, 4, false),
+        ("ImmediateData=Yes\0", 512, 500, 0, false),
+        ("ImmediateData=Yes\0", 500, 512, 0, false),
+        ("InitialR2T=No\0ImmediateData=Yes\0", 512, 512, 0, true),
+        ("DataDigest=CRC32C\0ImmediateData=Yes\0", 512, 512, 0, false),
+    ] {
+        let mut target = logged_in(&TargetConfig::default(), Offer::default(), keys);
+        let digest = target.parameters().data_digest;
+        let write = ScsiCommand {
+            writes: true,
+            last: true,
+            expected_data_transfer_length: 512,
+            ..command(9, 100)
+        };
+        let data = vec![7; sent];
+        let mut whole = pdu(write.write(), &data);
+        if digest {
+            whole.extend_from_slice(&crate::digest::crc32c(&data));
+        }
+        feed(&mut target, NOW, &whole[..48], 9999);
+        expect_command(&mut target);
+        feed(&mut target, NOW, &whole[48..48 + before], 9999);
+        assert!(!target.take_immediate(itt(8), wanted), "of another task");
+        assert_eq!(target.take_immediate(itt(9), wanted), taken, "{keys}");
+        let rest = if taken { 48 + sent } else { 48 + before };
+        if !taken {
+            target.accept_data(itt(9), 512, BufMut::zeroed(512));
+        }
+        feed(&mut target, NOW, &whole[rest..], 100);
+        match target.poll_event() {
+            None if taken => {}
+            None => assert!(sent < 512, "{keys}: the data"),
+            Some(Event::DataOut { data, .. }) => {
+                assert!(!taken && data.to_vec() == [7; 512], "{keys}");
+            }
+            Some(other) => panic!("{other:?}"),
+        }
+        assert_eq!(drain(&mut target).len(), usize::from(sent < 512), "R2T");
+        // The stream goes on with the next PDU.
+        feed(&mut target, NOW, &pdu(command(10, 101).write(), &[]), 9999);
+        assert_eq!(expect_command(&mut target).itt, itt(10));
+    }
+}
+
 #[test]
 fn a_command_accepted_before_its_immediate_data_is_here_is_not_asked_for_that_data() {
     for (keys, sent) in [

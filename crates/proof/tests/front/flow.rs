@@ -451,3 +451,35 @@ fn a_host_that_asks_for_the_largest_burst_gets_it_both_ways() {
         assert!(read == data);
     });
 }
+
+/// Small payloads are lent to the volume where they were received. Whatever comes while a slow volume still has them
+/// must not change them, however many there are.
+#[test]
+fn data_that_a_slow_volume_still_has_stays_as_it_came() {
+    let mut setup = Setup::default();
+    setup.world.cores = 1;
+    run(setup, |bench| async move {
+        let (alice, bob) = (bench.login(ALICE).await, bench.login(BOB).await);
+        alice.settle(0).await;
+        bob.settle(1).await;
+        bench.hang(0, &[OpKind::Write]);
+        let pattern = |place: u32| vec![u8::try_from(place + 1).unwrap(); 2 * BLOCK];
+        let mut sent = Vec::new();
+        for place in 0..40 {
+            sent.push(alice.send(0, &write_10(place * 2, 2), &pattern(place), 0));
+            // Another session's data goes through the same memory in between.
+            let other = bob.command(1, &write_10(0, 16), &[0xee; 16 * BLOCK], 0);
+            assert_eq!(other.await.status, 0);
+        }
+        assert_eq!(bench.faults[0].hanging(), 40);
+        bench.faults[0].clear();
+        bench.release(0);
+        for write in sent {
+            assert_eq!(write.end().await.expect("an end").status, 0);
+        }
+        for place in 0..40 {
+            let read = alice.command(0, &read_10(place * 2, 2), &[], 2 * BLOCK);
+            assert_eq!(read.await.data_in.to_vec(), pattern(place), "{place}");
+        }
+    });
+}

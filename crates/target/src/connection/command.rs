@@ -1,6 +1,6 @@
 //! SCSI commands between the machine and the logical units.
 
-use super::driver::{Driver, End, Finished};
+use super::driver::{Driver, End, Finished, Running, Waiting};
 use super::memory::Need;
 use super::unmapped;
 use env::Answer;
@@ -11,6 +11,7 @@ use iscsi::{Itt, Lun};
 use logical_unit::{Arrival, Attribute, NexusError, Outcome, Request, Response, Task};
 use scsi::lun::LunAddress;
 use scsi::{AdditionalSense, Sense, SenseKey};
+use std::collections::btree_map::Entry;
 use std::time::Duration;
 use units::Buf;
 
@@ -89,24 +90,41 @@ impl Driver {
         let (itt, lun) = (command.itt, command.lun);
         let bytes = u32::try_from(data_out.min(u64::from(announced))).unwrap_or(announced);
         let need = match (bytes, task.medium_data_in()) {
-            (0, 0) => return self.run_task(itt, task, data_out, Buf::empty()),
+            (0, 0) => return self.run_task(itt, task, data_out, Buf::empty(), None),
             (0, reads) => Need::DataIn(usize::try_from(reads).unwrap_or(usize::MAX)),
             (bytes, _) => Need::DataOut(bytes),
         };
-        if let Need::DataIn(bytes) = need
-            && self.share.is_idle(lun)
-            && self.has_room(lun, bytes)
-        {
-            // The usual read: it waits for nothing.
-            self.share.take(lun, itt, bytes);
-            return self.run_task(itt, task, data_out, Buf::empty());
+        let held = match need {
+            Need::DataOut(bytes) => bytes as usize,
+            Need::DataIn(bytes) => bytes,
+        };
+        if self.share.is_idle(lun) && self.has_room(lun, held) {
+            // The usual read, and the usual small write: they wait for nothing.
+            let data = match need {
+                Need::DataIn(_) => Some(Buf::empty()),
+                Need::DataOut(bytes) => self.at_hand(itt, bytes, &task),
+            };
+            if let Some(data) = data {
+                return self.run_task(itt, task, data_out, data, Some((lun, held)));
+            }
         }
-        self.wanted.insert(itt, data_out);
-        self.waiting_for_data.insert(itt, task);
+        let wanted = data_out;
+        self.waiting_for_data.insert(itt, Waiting { task, wanted });
         if !self.share.is_idle(lun) || !self.begin_with_memory(lun, itt, need) {
             self.share.wait(lun, itt, need);
             self.look_later();
         }
+    }
+
+    /// The data of a write where it was received, if all of it was, and its volume takes it at any address.
+    fn at_hand(&mut self, itt: Itt, bytes: u32, task: &Task) -> Option<Buf> {
+        let anywhere = task.takes_any_memory();
+        let data = anywhere.then(|| self.receive.peek(bytes as usize))??;
+        self.machine.take_immediate(itt, bytes).then(|| {
+            self.receive.lent(data.len());
+            self.count_written(data.len());
+            data
+        })
     }
 
     fn has_room(&self, lun: Lun, bytes: usize) -> bool {
@@ -122,7 +140,7 @@ impl Driver {
                     return false;
                 }
                 let piece = self.waiting_for_data.get(&itt);
-                let piece = piece.map_or(0, Task::payload_piece_bytes);
+                let piece = piece.map_or(0, |waiting| waiting.task.payload_piece_bytes());
                 let piece = if piece == 0 { usize::MAX } else { piece };
                 let Ok(buffer) = self.core.pool().alloc_pieces(bytes as usize, piece) else {
                     return false;
@@ -134,10 +152,9 @@ impl Driver {
                 if !self.has_room(lun, bytes) {
                     return false;
                 }
-                let wanted = self.wanted.remove(&itt).unwrap_or_default();
-                if let Some(task) = self.waiting_for_data.remove(&itt) {
-                    self.share.take(lun, itt, bytes);
-                    self.run_task(itt, task, wanted, Buf::empty());
+                if let Some(Waiting { task, wanted }) = self.waiting_for_data.remove(&itt) {
+                    let held = Some((lun, bytes));
+                    self.run_task(itt, task, wanted, Buf::empty(), held);
                 }
             }
         }
@@ -169,21 +186,23 @@ impl Driver {
     }
 
     pub(super) fn data_out(&mut self, itt: Itt, data: Buf) {
+        self.count_written(data.len());
+        if let Some(Waiting { task, wanted }) = self.waiting_for_data.remove(&itt) {
+            self.run_task(itt, task, wanted, data, None);
+        }
+    }
+
+    fn count_written(&self, bytes: usize) {
         self.count(|counters| {
             counters
                 .bytes_written
-                .set(counters.bytes_written.get() + data.len() as u64);
+                .set(counters.bytes_written.get() + bytes as u64);
         });
-        let wanted = self.wanted.remove(&itt).unwrap_or_default();
-        if let Some(task) = self.waiting_for_data.remove(&itt) {
-            self.run_task(itt, task, wanted, data);
-        }
     }
 
     /// The data of a write cannot be had: the task ends without having touched anything.
     pub(super) fn data_fault(&mut self, itt: Itt, fault: DataFault) {
-        let wanted = self.wanted.remove(&itt).unwrap_or_default();
-        let Some(task) = self.waiting_for_data.remove(&itt) else {
+        let Some(Waiting { task, wanted }) = self.waiting_for_data.remove(&itt) else {
             return;
         };
         self.share.forget(itt);
@@ -198,7 +217,15 @@ impl Driver {
         self.respond(itt, wanted, response);
     }
 
-    fn run_task(&mut self, itt: Itt, task: Task, wanted: u64, data: Buf) {
+    /// Runs a command; `held`: what it takes of the memory of its LUN's share, where that was not taken yet.
+    fn run_task(
+        &mut self,
+        itt: Itt,
+        task: Task,
+        wanted: u64,
+        data: Buf,
+        held: Option<(Lun, usize)>,
+    ) {
         let watch = task.watch();
         match task.run(data) {
             Answer::Ready(Some(outcome)) => {
@@ -209,10 +236,13 @@ impl Driver {
             }
             Answer::Ready(None) => {}
             Answer::Waiting(rest) => {
+                if let Some((lun, bytes)) = held {
+                    self.share.take(lun, itt, bytes);
+                }
                 self.runs += 1;
                 let run = self.runs;
-                self.watched.insert(itt, (run, watch));
-                self.wanted.insert(itt, wanted);
+                let running = Running { run, watch, wanted };
+                self.watched.insert(itt, running);
                 self.running
                     .push(Box::pin(async move { (itt, run, rest.await) }));
             }
@@ -221,14 +251,13 @@ impl Driver {
 
     /// A task that had to be waited for has ended. Its ITT may stand for another one by now.
     pub(super) fn run_ended(&mut self, itt: Itt, run: u64, outcome: Outcome) {
-        if let Some((now, watch)) = self.watched.get(&itt)
-            && *now == run
+        if let Entry::Occupied(now) = self.watched.entry(itt)
+            && now.get().run == run
         {
+            let Running { watch, wanted, .. } = now.remove();
             if watch.is_taken_away() {
                 self.remember_taken_away(itt);
             }
-            self.watched.remove(&itt);
-            let wanted = self.wanted.remove(&itt).unwrap_or_default();
             self.outcome(itt, wanted, outcome);
         }
     }
@@ -239,12 +268,12 @@ impl Driver {
         let running = self
             .watched
             .iter()
-            .filter(|(_, (_, watch))| watch.is_aborted())
+            .filter(|(_, running)| running.watch.is_aborted())
             .map(|(itt, _)| *itt);
         let waiting = self
             .waiting_for_data
             .iter()
-            .filter(|(_, task)| task.watch().is_aborted())
+            .filter(|(_, waiting)| waiting.task.watch().is_aborted())
             .map(|(itt, _)| *itt);
         let aborted: Vec<Itt> = running.chain(waiting).collect();
         for itt in aborted {
@@ -258,11 +287,11 @@ impl Driver {
         let running = self
             .watched
             .iter()
-            .map(|(itt, (_, watch))| (*itt, watch.released()));
+            .map(|(itt, running)| (*itt, running.watch.released()));
         let waiting = self
             .waiting_for_data
             .iter()
-            .map(|(itt, task)| (*itt, task.watch().released()));
+            .map(|(itt, waiting)| (*itt, waiting.task.watch().released()));
         let released: Vec<(Itt, Outcome)> = running
             .chain(waiting)
             .filter_map(|(itt, outcome)| Some((itt, outcome?)))
@@ -284,9 +313,10 @@ impl Driver {
 
     /// Ends a command whose task is left to itself.
     fn end_early(&mut self, itt: Itt, outcome: Outcome) {
-        self.watched.remove(&itt);
-        self.waiting_for_data.remove(&itt);
-        let wanted = self.wanted.remove(&itt).unwrap_or_default();
+        let running = self.watched.remove(&itt).map(|running| running.wanted);
+        let waiting = self.waiting_for_data.remove(&itt);
+        let waiting = waiting.map(|waiting| waiting.wanted);
+        let wanted = running.or(waiting).unwrap_or_default();
         self.share.forget(itt);
         self.outcome(itt, wanted, outcome);
     }

@@ -96,6 +96,21 @@ impl fmt::Display for End {
     }
 }
 
+/// A command that has not begun.
+pub(super) struct Waiting {
+    pub(super) task: Task,
+    /// The bytes that it would have of the host's data, for the residual.
+    pub(super) wanted: u64,
+}
+
+/// A command that runs.
+pub(super) struct Running {
+    pub(super) run: u64,
+    /// Tells whether it was aborted.
+    pub(super) watch: TaskWatch,
+    pub(super) wanted: u64,
+}
+
 /// A connection.
 pub(super) struct Driver {
     pub(super) core: CoreHandle,
@@ -122,20 +137,17 @@ pub(super) struct Driver {
     /// What a normal session sees.
     pub(super) units: Option<Rc<SessionUnits>>,
     /// Commands that have not begun: their data is still to come, or memory for it.
-    pub(super) waiting_for_data: BTreeMap<Itt, Task>,
-    /// The bytes that a command with data would have had, for the residual.
-    pub(super) wanted: BTreeMap<Itt, u64>,
+    pub(super) waiting_for_data: BTreeMap<Itt, Waiting>,
     /// The session's share of memory; of the commands above, and of reads, some wait for room in it.
     pub(super) share: Share,
     pub(super) running: FuturesUnordered<LocalFuture<(Itt, u64, Outcome)>>,
-    /// Of those, and of the ones that wait for data: the run that an ITT stands for now, to tell whether it was
-    /// aborted. An initiator may use the ITT of an aborted task again.
-    pub(super) watched: BTreeMap<Itt, (u64, TaskWatch)>,
+    /// Of those: the run that an ITT stands for now. An initiator may use the ITT of an aborted task again.
+    pub(super) watched: BTreeMap<Itt, Running>,
     pub(super) runs: u64,
     /// Commands that other hosts' functions ended without an answer: an ABORT TASK of one finds its wish done.
     pub(super) taken_away: BTreeSet<Itt>,
     pub(super) beside: FuturesUnordered<LocalFuture<Finished>>,
-    receive: Receive,
+    pub(super) receive: Receive,
     timer: Option<(Now, LocalFuture<()>)>,
     end: Option<End>,
     /// The machine is done; what it has queued is still to be sent, until the deadline.
@@ -186,7 +198,6 @@ impl Driver {
             view: None,
             units: None,
             waiting_for_data: BTreeMap::new(),
-            wanted: BTreeMap::new(),
             share: Share::default(),
             running: FuturesUnordered::new(),
             watched: BTreeMap::new(),
@@ -305,10 +316,9 @@ impl Driver {
             let received = self.stream.poll_recv(cx, self.machine.data_chunk());
             return self.received(received, |driver, n| driver.machine.data_filled(n));
         }
-        let scratch = self.receive.scratch();
-        let mut scratch = scratch.borrow();
-        let received = self.stream.poll_recv(cx, &mut scratch);
-        self.received(received, |driver, n| driver.hand_in(&scratch[..n]))
+        let stream = &self.stream;
+        let received = self.receive.fill(|scratch| stream.poll_recv(cx, scratch));
+        self.received(received, Self::hand_in)
     }
 
     fn received(
@@ -325,14 +335,15 @@ impl Driver {
         true
     }
 
-    fn hand_in(&mut self, mut bytes: &[u8]) {
+    fn hand_in(&mut self, bytes: usize) {
         let now = self.core.now();
-        while !bytes.is_empty() {
-            let handed = self.receive.step(&mut self.machine, now, &mut bytes);
+        self.receive.filled(bytes);
+        while !self.receive.is_empty() {
+            let handed = self.receive.step(&mut self.machine, now);
             self.take_events();
             if let Err(violation) = handed {
                 tracing::debug!(peer = %self.stream.peer(), ?violation, "the initiator broke the protocol");
-                return;
+                self.receive.forget();
             }
         }
     }

@@ -180,3 +180,20 @@ pub(super) fn write(count: u64) {
         target.respond(itt, response);
     });
 }
+
+/// As [`write`], where the data was received together with its command and is lent.
+pub(super) fn write_at_hand(count: u64) {
+    batches(count, |target, tag, cmd_sn| {
+        let header = command(tag, true, cmd_sn, StatSn(0));
+        target
+            .receive_header(Now::ZERO, &header)
+            .expect("a right header");
+        let itt = only_command(target);
+        assert!(target.take_immediate(itt, BYTES), "it is at hand");
+        let response = Response {
+            data_out_wanted: BYTES.into(),
+            ..Response::default()
+        };
+        target.respond(itt, response);
+    });
+}
