@@ -1,6 +1,6 @@
 //! A volume in a file or on a block device.
 //!
-//! **Contract.** Every lane has its own open file. A write reaches the file in the poll that tested its
+//! **Contract.** Every lane has the file open; lanes share descriptors where I/O is direct. A write reaches the file in the poll that tested its
 //! fence. Stable writes are stable by themselves (RWF_DSYNC); everything else by flushes.
 //!
 //! **Failure model.** No space: `SpaceExhausted`, nothing lost. A failed read or write: `MediumError` at
@@ -28,6 +28,14 @@ use volume::{
 
 /// Bytes of zeroes in one write, where a range cannot be zeroed otherwise.
 const ZERO_CHUNK_BYTES: u64 = 1 << 20;
+
+/// errno(3): too many open files in this process, and in the system.
+const EMFILE: i32 = 24;
+const ENFILE: i32 = 23;
+
+/// What to do where there are no descriptors left.
+pub const TOO_MANY_FILES: &str = "the limit of open files is reached: a LUN in a file or on a device takes two, a session \
+     one; raise it (LimitNOFILE in the systemd unit, ulimit -Hn) and restart";
 
 /// Whether space is taken when the file is made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -207,6 +215,12 @@ pub(crate) fn shape_of(
 )]
 pub(crate) fn open_error(path: &Path, error: &io::Error) -> OpenError {
     let path = path.display();
+    if let Some(EMFILE | ENFILE) = error.raw_os_error() {
+        return OpenError {
+            cause: format!("{path} cannot be opened: {error}"),
+            next_step: TOO_MANY_FILES.to_owned(),
+        };
+    }
     let (cause, next_step) = match error.kind() {
         io::ErrorKind::NotFound => (
             format!("{path} does not exist"),

@@ -403,3 +403,13 @@ fn cores_that_write_parts_of_one_page_lose_nothing() {
     drop(told);
     assert_eq!(hear.iter().count(), 2, "{:?}", runtime.notices());
 }
+
+#[test]
+fn a_lun_for_which_no_descriptor_is_left_says_which_limit_to_raise() {
+    for errno in [23, 24] {
+        let error = std::io::Error::from_raw_os_error(errno);
+        let told = crate::disk::open_error(std::path::Path::new("/pool/a"), &error);
+        assert!(told.cause.contains("/pool/a"), "{told:?}");
+        assert!(told.next_step.contains("LimitNOFILE"), "{told:?}");
+    }
+}

@@ -126,7 +126,7 @@ fn start_log(format: LogFormat) {
     }
 }
 
-/// Every LUN takes a descriptor per core, and every session one.
+/// Every LUN in a file or on a device takes two descriptors, and every session one.
 fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);
     let wanted = Rlimit {

@@ -437,10 +437,7 @@ fn failed(error: &io::Error, path: &Path, what: &str) -> Problem {
     };
     let problem = Problem::new(code, format!("cannot {what} {}: {error}", path.display()));
     if error.raw_os_error() == Some(EMFILE) {
-        return problem.hint(
-            "the limit of open files is reached: every LUN takes a few per core; raise it (LimitNOFILE in \
-             the systemd unit, ulimit -Hn) and restart",
-        );
+        return problem.hint(backends::TOO_MANY_FILES);
     }
     problem
 }

@@ -2,7 +2,7 @@
 
 use super::blocking::Blocking;
 use super::forget::Forgetful;
-use super::handle::{self, Handle, Locks};
+use super::handle::{self, Handle, Handles, Locks};
 use super::ring::Ring;
 use super::transfer::{Memory, Transfer};
 use super::workers::Workers;
@@ -29,6 +29,7 @@ pub(super) enum Engine {
 /// What all cores share.
 pub(super) struct FilesShared {
     pub(super) locks: Locks,
+    pub(super) handles: Handles,
     /// Threads for the data of files.
     pub(super) data: Workers,
     /// Threads for names, so that hung disks do not hold up the state's own directory.
@@ -84,10 +85,9 @@ impl Files for RealFiles {
             let worker = Arc::clone(&shared);
             let opened = shared
                 .names
-                .call(move || Handle::open(&path, how, &worker.locks));
-            let handle = Arc::new(opened.await?);
+                .call(move || worker.handles.open(&path, how, &worker.locks));
             Ok(Rc::new(RealFile {
-                handle,
+                handle: opened.await?,
                 engine,
                 shared,
             }) as Rc<dyn File>)
@@ -166,6 +166,16 @@ impl RealFile {
             Engine::Ring(ring) => Answer::wait(ring.submit(transfer)),
             Engine::Threads => Answer::Waiting(self.shared.data.call(|| transfer.run_blocking())),
         }
+    }
+
+    fn sync(&self) -> FileFuture {
+        let syncs = Arc::clone(&self.handle.syncs);
+        let answer = self.transfer(0, Memory::Sync(syncs.begin()));
+        Answer::wait(async move {
+            let done = answer.await?;
+            syncs.believed().await?;
+            Ok(done)
+        })
     }
 
     fn blocking(&self, op: Blocking) -> FileFuture {
@@ -255,7 +265,7 @@ impl File for RealFile {
                 }
                 self.write(offset, data, durable)
             }
-            FileOp::Sync => self.transfer(0, Memory::Sync),
+            FileOp::Sync => self.sync(),
             FileOp::PunchHole { offset, len } => self.blocking(Blocking::PunchHole { offset, len }),
             FileOp::ZeroRange { offset, len } => self.blocking(Blocking::ZeroRange { offset, len }),
             FileOp::Allocate { offset, len } => self.blocking(Blocking::Allocate { offset, len }),

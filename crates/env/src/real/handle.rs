@@ -1,5 +1,6 @@
 //! An open file of the operating system, what is known of it, and the lock that goes with it.
 
+use super::syncs::Syncs;
 use crate::file::{Access, Create, FileFacts, FileKind, OpenHow};
 use rustix::fs::{
     AtFlags, CWD, FallocateFlags, FileType, FlockOperation, Mode, OFlags, StatxFlags,
@@ -9,7 +10,7 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Alignment for direct I/O where the kernel does not tell (before Linux 6.1): enough for any disk.
 const ALIGNMENT_UNTOLD: u32 = 4096;
@@ -18,12 +19,61 @@ const ALIGNMENT_UNTOLD: u32 = 4096;
 pub(super) struct Handle {
     pub(super) fd: OwnedFd,
     pub(super) facts: FileFacts,
-    _lock: Option<Arc<Lock>>,
+    /// Of the description that is synced.
+    pub(super) syncs: Arc<Syncs>,
+    lock: Option<Arc<Lock>>,
 }
 
 /// The exclusive lock of one file, held by this runtime as a whole.
+///
+/// Its description is also the one that is synced: it sees no error taken away by a write.
 pub(super) struct Lock {
-    _fd: OwnedFd,
+    fd: OwnedFd,
+    syncs: Arc<Syncs>,
+}
+
+/// Files that are open for direct I/O under a lock, each on one descriptor for all cores: descriptors are not
+/// to grow with cores. Through the page cache every core has a description of its own, because a stable write that
+/// fails takes the error away from those beside it on the same one.
+#[derive(Default)]
+pub(super) struct Handles(Mutex<BTreeMap<(u64, u64), Weak<Handle>>>);
+
+impl Handles {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<(u64, u64), Weak<Handle>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens `path`, or answers the handle that another core has. Blocks.
+    pub(super) fn open(&self, path: &Path, how: OpenHow, locks: &Locks) -> io::Result<Arc<Handle>> {
+        let (fd, direct) = open_descriptor(path, how)?;
+        let may_share =
+            direct && how.lock && how.create == Create::No && how.access == Access::ReadWrite;
+        if !may_share {
+            return Handle::adopt(fd, how, direct, locks).map(Arc::new);
+        }
+        let key = identity(&fd)?;
+        let known = self.lock().get(&key).and_then(Weak::upgrade);
+        if let Some(handle) = known {
+            return Ok(handle);
+        }
+        // Without the lock: a disk that hangs is not to hold up others.
+        let handle = Arc::new(Handle::adopt(fd, how, direct, locks)?);
+        if handle.facts.direct {
+            let mut all = self.lock();
+            all.retain(|_, handle| handle.strong_count() > 0);
+            if let Some(first) = all.get(&key).and_then(Weak::upgrade) {
+                return Ok(first);
+            }
+            all.insert(key, Arc::downgrade(&handle));
+        }
+        Ok(handle)
+    }
+}
+
+/// A file as the system knows it.
+fn identity(file: &OwnedFd) -> io::Result<(u64, u64)> {
+    let stat = rustix::fs::fstat(file)?;
+    Ok((stat.st_dev, stat.st_ino))
 }
 
 /// The locks that this runtime holds: cores open the same file side by side, other processes do not.
@@ -32,8 +82,7 @@ pub(super) struct Locks(Mutex<BTreeMap<(u64, u64), Weak<Lock>>>);
 
 impl Locks {
     fn take(&self, file: &OwnedFd) -> io::Result<Arc<Lock>> {
-        let stat = rustix::fs::fstat(file)?;
-        let key = (stat.st_dev, stat.st_ino);
+        let key = identity(file)?;
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         held.retain(|_, lock| lock.strong_count() > 0);
         if let Some(lock) = held.get(&key).and_then(Weak::upgrade) {
@@ -73,36 +122,43 @@ impl Lock {
         if !is_block {
             rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive)?;
         }
-        Ok(Self { _fd: fd })
+        Ok(Self {
+            fd,
+            syncs: Arc::default(),
+        })
+    }
+}
+
+/// The descriptor, and whether the system takes it for direct I/O.
+fn open_descriptor(path: &Path, how: OpenHow) -> io::Result<(OwnedFd, bool)> {
+    let access = match how.access {
+        Access::Read => OFlags::RDONLY,
+        Access::ReadWrite => OFlags::RDWR,
+    };
+    // Truncation waits until the lock is ours.
+    let create = match how.create {
+        Create::No => OFlags::empty(),
+        Create::New => OFlags::CREATE | OFlags::EXCL,
+        Create::IfAbsent | Create::Truncate => OFlags::CREATE,
+    };
+    let flags = access | create | OFlags::CLOEXEC;
+    let mode = Mode::RUSR | Mode::WUSR;
+    if !how.direct {
+        return Ok((rustix::fs::open(path, flags, mode)?, false));
+    }
+    match rustix::fs::open(path, flags | OFlags::DIRECT, mode) {
+        // The file may have been made by the refused attempt: `New` must not fail for that.
+        Err(rustix::io::Errno::INVAL) => {
+            Ok((rustix::fs::open(path, flags - OFlags::EXCL, mode)?, false))
+        }
+        other => Ok((other?, true)),
     }
 }
 
 impl Handle {
-    /// Opens `path`. Blocks.
+    /// Opens `path` for one core. Blocks.
     pub(super) fn open(path: &Path, how: OpenHow, locks: &Locks) -> io::Result<Self> {
-        let access = match how.access {
-            Access::Read => OFlags::RDONLY,
-            Access::ReadWrite => OFlags::RDWR,
-        };
-        // Truncation waits until the lock is ours.
-        let create = match how.create {
-            Create::No => OFlags::empty(),
-            Create::New => OFlags::CREATE | OFlags::EXCL,
-            Create::IfAbsent | Create::Truncate => OFlags::CREATE,
-        };
-        let flags = access | create | OFlags::CLOEXEC;
-        let mode = Mode::RUSR | Mode::WUSR;
-        let (fd, direct) = if how.direct {
-            match rustix::fs::open(path, flags | OFlags::DIRECT, mode) {
-                // The file may have been made by the refused attempt: `New` must not fail for that.
-                Err(rustix::io::Errno::INVAL) => {
-                    (rustix::fs::open(path, flags - OFlags::EXCL, mode)?, false)
-                }
-                other => (other?, true),
-            }
-        } else {
-            (rustix::fs::open(path, flags, mode)?, false)
-        };
+        let (fd, direct) = open_descriptor(path, how)?;
         Self::adopt(fd, how, direct, locks)
     }
 
@@ -124,10 +180,14 @@ impl Handle {
             facts.direct = false;
             facts.alignment = 1;
         }
+        let syncs = lock
+            .as_ref()
+            .map_or_else(Arc::default, |lock| Arc::clone(&lock.syncs));
         Ok(Self {
             fd,
             facts,
-            _lock: lock,
+            syncs,
+            lock,
         })
     }
 
@@ -137,8 +197,14 @@ impl Handle {
         Self {
             fd,
             facts,
-            _lock: None,
+            syncs: Arc::default(),
+            lock: None,
         }
+    }
+
+    /// The description that is synced: another one than that of the writes, where there is one.
+    pub(super) fn to_sync(&self) -> &OwnedFd {
+        self.lock.as_ref().map_or(&self.fd, |lock| &lock.fd)
     }
 
     /// Length in bytes.

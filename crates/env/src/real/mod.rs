@@ -24,6 +24,7 @@ mod network;
 mod readable;
 mod ring;
 mod runtime;
+mod syncs;
 mod transfer;
 mod watch;
 mod workers;

@@ -355,9 +355,11 @@ impl Busy {
                         .build(),
                 }
             }
-            Memory::Sync => opcode::Fsync::new(fd)
-                .flags(types::FsyncFlags::DATASYNC)
-                .build(),
+            Memory::Sync(_) => {
+                opcode::Fsync::new(types::Fd(self.transfer.handle.to_sync().as_raw_fd()))
+                    .flags(types::FsyncFlags::DATASYNC)
+                    .build()
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::files::{Engine, FilesShared};
 use super::forget::Forgetful;
-use super::handle::Locks;
+use super::handle::{Handles, Locks};
 use super::here::{Message, RealCore};
 use super::ring::Ring;
 use super::workers::Workers;
@@ -185,6 +185,7 @@ impl Runtime {
             processors.iter().map(|_| unbounded_channel()).unzip();
         let shared = Arc::new(FilesShared {
             locks: Locks::default(),
+            handles: Handles::default(),
             data: Workers::new("disk", DATA_THREADS_MAX),
             names: Workers::new("names", NAME_THREADS_MAX),
             bounces: AtomicU64::new(0),

@@ -302,6 +302,52 @@ fn unaligned_direct_writes_are_refused_and_not_torn() {
     });
 }
 
+/// Descriptors of this process that are open at `path`.
+fn descriptors(path: &Path) -> usize {
+    let all = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+    all.filter(|fd| std::fs::read_link(fd.path()).is_ok_and(|at| at == path))
+        .count()
+}
+
+#[test]
+fn cores_share_the_descriptors_of_a_file_and_the_last_one_closes_them() {
+    let scratch = Scratch::new("descriptors");
+    let path = scratch.path("file");
+    std::fs::write(&path, vec![7; 8192]).unwrap();
+    let path = path.canonicalize().unwrap();
+    let runtime = start(4, Driver::Auto, FilesMode::Ordinary);
+    type Kept = RefCell<Option<Rc<dyn File>>>;
+    for core in 0..4 {
+        let at = path.clone();
+        let direct = runtime.run(CoreId(core), move |core| -> LocalFuture<bool> {
+            Box::pin(async move {
+                let how = how(Create::No, true, true);
+                let file = core.files().open(&at, how).await.unwrap();
+                write(&file, 4096, &[8; 4096], Durable::Yes).await;
+                file.submit(FileOp::Sync).await.unwrap();
+                assert_eq!(read(&file, 4096, 4096).await, [8; 4096]);
+                let direct = file.facts().direct;
+                core.locals().get::<Kept>().replace(Some(file));
+                direct
+            })
+        });
+        assert!(direct, "the test wants a file system with direct I/O");
+        // One for data, and the lock's, which is synced.
+        assert_eq!(descriptors(&path), 2, "with core {core}");
+    }
+    for core in 0..4 {
+        runtime.run(CoreId(core), move |core| -> LocalFuture<()> {
+            Box::pin(async move {
+                core.locals().get::<Kept>().replace(None);
+                // The kernel lets go of a registered file in the ring's next turn.
+                core.sleep_until(core.now().after(Duration::from_millis(1)))
+                    .await;
+            })
+        });
+        assert_eq!(descriptors(&path), if core < 3 { 2 } else { 0 });
+    }
+}
+
 #[test]
 fn a_lock_keeps_other_runtimes_out_and_other_cores_in() {
     let scratch = Scratch::new("lock");

@@ -5,6 +5,7 @@
 //! file come as zeroes.
 
 use super::handle::Handle;
+use super::syncs::Sync;
 use crate::file::{Durable, FileDone};
 use rustix::io::ReadWriteFlags;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -21,7 +22,7 @@ pub(super) enum Memory {
     /// From this memory into the file.
     Write(Buf, Durable),
     /// Nothing: make what is completed stable.
-    Sync,
+    Sync(Sync),
 }
 
 /// See the module.
@@ -65,12 +66,20 @@ impl Transfer {
         match &self.memory {
             Memory::Read(into) => into.len(),
             Memory::Write(data, _) => data.len(),
-            Memory::Sync => 0,
+            Memory::Sync(_) => 0,
         }
     }
 
     /// Takes the kernel's answer: a number of bytes or an error.
     pub(super) fn advance(&mut self, answer: rustix::io::Result<usize>) -> Step {
+        let step = self.step(answer);
+        if let (Memory::Sync(sync), Step::Finished(result)) = (&mut self.memory, &step) {
+            sync.end(result.is_ok());
+        }
+        step
+    }
+
+    fn step(&mut self, answer: rustix::io::Result<usize>) -> Step {
         let bytes = match answer {
             Ok(bytes) => bytes,
             Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => return Step::Again,
@@ -94,7 +103,7 @@ impl Transfer {
                 Step::Finished(Ok(()))
             }
             Memory::Write(..) if bytes == 0 => Step::Finished(Err(io::ErrorKind::WriteZero.into())),
-            Memory::Read(_) | Memory::Write(..) | Memory::Sync => Step::Again,
+            Memory::Read(_) | Memory::Write(..) | Memory::Sync(_) => Step::Again,
         }
     }
 
@@ -140,7 +149,7 @@ impl Transfer {
                 };
                 rustix::io::pwritev2(fd, &slices, at, flags)
             }
-            Memory::Sync => rustix::fs::fdatasync(fd).map(|()| 0),
+            Memory::Sync(_) => rustix::fs::fdatasync(self.handle.to_sync()).map(|()| 0),
         }
     }
 
@@ -148,7 +157,7 @@ impl Transfer {
     pub(super) fn into_done(self) -> FileDone {
         match self.memory {
             Memory::Read(into) => FileDone::Read(into),
-            Memory::Write(..) | Memory::Sync => FileDone::Nothing,
+            Memory::Write(..) | Memory::Sync(_) => FileDone::Nothing,
         }
     }
 }
