@@ -3,6 +3,8 @@
 //! ```text
 //!   facts, overrides  ->  plan     which paths carry I/O, which wait, what to do when something is lost, and why
 //!   command, bookings ->  policy   which of the active paths takes the next command
+//!   events, time      ->  health   whether a path is dead, marginal, or to be trusted again
+//!   status, sense     ->  verdict  what becomes of a command that did not succeed, and what that says of its path
 //! ```
 //!
 //! **Contract.** Pure functions and synchronous machines: no clock, socket, disk or thread. Facts, events and
@@ -10,10 +12,12 @@
 //! makes one volume of several paths) carries the decisions out.
 
 pub mod facts;
+pub mod health;
 mod mesh;
 pub mod overrides;
 pub mod plan;
 pub mod policy;
+pub mod verdict;
 
 pub use facts::{Element, Facts, HostAddress, HostPort, PathName, Speed, Subnet, TargetPort};
 pub use plan::{Options, Plan, Role};

@@ -1,0 +1,544 @@
+//! The state of one path: when it is dead, when it is marginal, when it is trusted again.
+//!
+//! ```text
+//!             login, identity                hold-down, 5 good pings
+//!   Connecting ------------> (first time) Up <------------------ Proving
+//!       ^  back-off                        |  dead, link down        ^
+//!       +------------- Down <--------------+---> Down -> Connecting -+
+//!   any -> Quarantined (identity differs)     any -> Disabled (administrator)
+//! ```
+//!
+//! **Contract.** The caller reports what it sees ([`Seen`]) and carries out what comes back ([`Do`]); it calls
+//! [`Path::tick`] at [`Path::deadline`]. A path is dead when nothing was received for `quiet` while something is expected, and a
+//! ping (NOP-Out) stays unanswered for `answer` more; a closed connection and a lost carrier kill it at once. A target whose store
+//! hangs still answers pings: that is no path failure.
+//!
+//! Marginal is a judgement about a path that works, badly: it carries I/O only if no better one does
+//! ([`Path::usage`] says standby).
+
+mod words;
+
+pub use words::{Cause, Do, Seen, State, Timing, Wanted};
+
+use crate::policy::Use;
+use scsi::alua::AccessState;
+use std::time::Duration;
+use units::Now;
+
+/// Good pings that a path has to show before it is trusted again.
+pub const PROOFS: u32 = 5;
+/// So many consecutive digest errors end the connection.
+const DIGEST_ERRORS: u32 = 2;
+const STALLS_MAX: usize = 8;
+
+/// The last few times of something.
+#[derive(Clone, Copy, Debug, Default)]
+struct Recent {
+    times: [Option<Now>; STALLS_MAX],
+    next: usize,
+}
+
+impl Recent {
+    fn add(&mut self, now: Now) {
+        self.times[self.next % STALLS_MAX] = Some(now);
+        self.next = self.next.wrapping_add(1);
+    }
+
+    fn within(&self, window: Duration, now: Now) -> usize {
+        self.times
+            .iter()
+            .flatten()
+            .filter(|at| now.since(**at) <= window)
+            .count()
+    }
+}
+
+/// One path.
+#[derive(Clone, Debug)]
+pub struct Path {
+    timing: Timing,
+    state: State,
+    wanted: Wanted,
+    link: bool,
+    access: AccessState,
+    transition: Duration,
+    transition_since: Option<Now>,
+    transition_over: bool,
+    next_poll: Option<Now>,
+    polls: u32,
+    received: Now,
+    expected: bool,
+    ping: Option<Now>,
+    proofs: u32,
+    proving_since: Now,
+    connecting_since: Now,
+    retry_at: Option<Now>,
+    attempts: u32,
+    flaps: u32,
+    last_flap: Now,
+    trusted_once: bool,
+    digests: u32,
+    stalls: Recent,
+    errors: Recent,
+    retransmitting: Option<Now>,
+    slow: Option<Now>,
+    marginal: bool,
+    last_reason: Now,
+    usage: Use,
+    random: u32,
+}
+
+impl Path {
+    /// A path that has not been tried. `seed` spreads attempts; any number.
+    #[must_use]
+    pub fn new(timing: Timing, seed: u32) -> Self {
+        Self {
+            timing,
+            state: State::Down(Cause::New),
+            wanted: Wanted::Cold,
+            link: true,
+            access: AccessState::ActiveOptimized,
+            transition: timing.transition,
+            transition_since: None,
+            transition_over: false,
+            next_poll: None,
+            polls: 0,
+            received: Now::ZERO,
+            expected: false,
+            ping: None,
+            proofs: 0,
+            proving_since: Now::ZERO,
+            connecting_since: Now::ZERO,
+            retry_at: None,
+            attempts: 0,
+            flaps: 0,
+            last_flap: Now::ZERO,
+            trusted_once: false,
+            digests: 0,
+            stalls: Recent::default(),
+            errors: Recent::default(),
+            retransmitting: None,
+            slow: None,
+            marginal: false,
+            last_reason: Now::ZERO,
+            usage: Use::No,
+            random: seed | 1,
+        }
+    }
+
+    /// Where it stands.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// Works badly.
+    #[must_use]
+    pub fn marginal(&self) -> bool {
+        self.marginal
+    }
+
+    /// Its access state changes: commands for it are parked until it has changed, or the time for it is over.
+    #[must_use]
+    pub fn in_transition(&self) -> bool {
+        self.transition_since.is_some()
+    }
+
+    /// Whether a policy may choose it. Marginal paths stand by.
+    #[must_use]
+    pub fn usage(&self) -> Use {
+        if self.state != State::Up || self.transition_since.is_some() {
+            return Use::No;
+        }
+        match (self.wanted, self.access) {
+            (
+                _,
+                AccessState::Standby
+                | AccessState::Unavailable
+                | AccessState::Offline
+                | AccessState::Transitioning,
+            )
+            | (Wanted::Cold, AccessState::ActiveOptimized | AccessState::ActiveNonOptimized) => {
+                Use::No
+            }
+            (Wanted::Active, AccessState::ActiveOptimized | AccessState::ActiveNonOptimized)
+                if !self.marginal =>
+            {
+                Use::Active
+            }
+            (
+                Wanted::Active | Wanted::Hot,
+                AccessState::ActiveOptimized | AccessState::ActiveNonOptimized,
+            ) => Use::Standby,
+        }
+    }
+
+    /// When to call [`Path::tick`] next.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Now> {
+        let timing = &self.timing;
+        let of_state = match self.state {
+            State::Down(_) => self.retry_at,
+            State::Connecting => Some(self.connecting_since.after(timing.connect)),
+            State::Up | State::Proving => Some(self.ping_deadline()),
+            State::Quarantined | State::Disabled => None,
+        };
+        let settled = self
+            .transition_since
+            .map(|since| since.after(self.transition));
+        let judged = [
+            self.retransmitting
+                .filter(|_| !self.marginal)
+                .map(|since| since.after(timing.retransmitting)),
+            self.slow
+                .filter(|_| !self.marginal)
+                .map(|since| since.after(timing.slow)),
+            self.marginal.then(|| self.last_reason.after(timing.pardon)),
+        ];
+        let polls = [settled, self.transition_since.and(self.next_poll)];
+        let all = [of_state].into_iter().chain(judged).chain(polls);
+        all.flatten().min()
+    }
+
+    fn ping_deadline(&self) -> Now {
+        let timing = &self.timing;
+        if let Some(sent) = self.ping {
+            return sent.after(timing.answer);
+        }
+        let pause = match self.state {
+            State::Proving => timing.quiet.min(self.hold() / PROOFS),
+            State::Up
+            | State::Down(_)
+            | State::Connecting
+            | State::Quarantined
+            | State::Disabled => {
+                if self.expected {
+                    timing.quiet
+                } else {
+                    timing.idle_ping
+                }
+            }
+        };
+        self.received.after(pause)
+    }
+
+    fn hold(&self) -> Duration {
+        let doubled = self.timing.hold.saturating_mul(1 << self.flaps.min(16));
+        doubled.min(self.timing.hold_longest)
+    }
+
+    /// Something was seen.
+    pub fn seen(&mut self, seen: Seen, now: Now) -> Vec<Do> {
+        let mut out = Vec::new();
+        match seen {
+            Seen::LinkUp => self.link_up(now, &mut out),
+            Seen::LinkDown => {
+                self.link = false;
+                self.fail(Cause::LinkDown, now, &mut out);
+            }
+            Seen::LoggedIn => self.logged_in(now, &mut out),
+            Seen::OtherIdentity => self.quarantine(now, &mut out),
+            Seen::Closed => self.fail(Cause::Closed, now, &mut out),
+            Seen::Received => self.received = now,
+            Seen::PingAnswered => self.ping_answered(now, &mut out),
+            Seen::Sent => {
+                if !std::mem::replace(&mut self.expected, true) {
+                    self.received = self.received.max(now);
+                }
+            }
+            Seen::NothingExpected => self.expected = false,
+            Seen::Stall => self.stalls.add(now),
+            Seen::Error => self.errors.add(now),
+            Seen::DigestError => {
+                self.errors.add(now);
+                self.digests += 1;
+                if self.digests >= DIGEST_ERRORS {
+                    self.fail(Cause::Digests, now, &mut out);
+                }
+            }
+            Seen::Retransmitting(yes) => {
+                self.retransmitting = if yes {
+                    self.retransmitting.or(Some(now))
+                } else {
+                    None
+                }
+            }
+            Seen::Slow(yes) => self.slow = if yes { self.slow.or(Some(now)) } else { None },
+            Seen::Access(access) => self.access_seen(access, now, &mut out),
+            Seen::TransitionTime(seconds) => {
+                let told = Duration::from_secs(seconds.into());
+                self.transition = if seconds == 0 {
+                    self.timing.transition
+                } else {
+                    told
+                };
+            }
+            Seen::UnitGone => self.fail(Cause::UnitGone, now, &mut out),
+            Seen::DomainLost => self.fail(Cause::Domain, now, &mut out),
+            Seen::OnlyHope => {
+                if self.state == State::Proving {
+                    self.trust(&mut out);
+                }
+            }
+            Seen::Disable => {
+                self.fail(Cause::NotWanted, now, &mut out);
+                self.state = State::Disabled;
+                self.retry_at = None;
+            }
+            Seen::Enable => {
+                if matches!(self.state, State::Disabled | State::Quarantined) {
+                    self.state = State::Down(Cause::New);
+                    self.schedule(now, Duration::ZERO);
+                }
+            }
+            Seen::Want(wanted) => self.want(wanted, now, &mut out),
+        }
+        self.judge(now);
+        self.settle(now, &mut out);
+        out
+    }
+
+    /// Time has come.
+    pub fn tick(&mut self, now: Now) -> Vec<Do> {
+        let mut out = Vec::new();
+        match self.state {
+            State::Down(_) => {
+                if self.retry_at.is_some_and(|at| at <= now) {
+                    self.retry_at = None;
+                    self.state = State::Connecting;
+                    self.connecting_since = now;
+                    out.push(Do::Connect);
+                }
+            }
+            State::Connecting => {
+                if now.since(self.connecting_since) >= self.timing.connect {
+                    self.fail(Cause::NoAnswer, now, &mut out);
+                }
+            }
+            State::Up | State::Proving => self.watch(now, &mut out),
+            State::Quarantined | State::Disabled => {}
+        }
+        self.transition_tick(now, &mut out);
+        self.judge(now);
+        self.settle(now, &mut out);
+        out
+    }
+
+    fn link_up(&mut self, now: Now, out: &mut Vec<Do>) {
+        self.link = true;
+        self.attempts = 0;
+        match self.state {
+            State::Down(_) if self.wanted != Wanted::Cold => self.schedule(now, Duration::ZERO),
+            // An attempt that began on the dead link would only wait for its time.
+            State::Connecting => {
+                self.state = State::Down(Cause::Closed);
+                out.push(Do::Close);
+                self.schedule(now, Duration::ZERO);
+            }
+            State::Down(_) | State::Proving | State::Up | State::Quarantined | State::Disabled => {}
+        }
+    }
+
+    fn logged_in(&mut self, now: Now, out: &mut Vec<Do>) {
+        if self.state != State::Connecting {
+            return;
+        }
+        self.received = now;
+        self.expected = false;
+        self.ping = None;
+        self.digests = 0;
+        self.proofs = 0;
+        self.proving_since = now;
+        self.state = State::Proving;
+        if now.since(self.last_flap) > self.timing.flap_memory {
+            self.flaps = 0;
+        }
+        if !self.trusted_once {
+            self.trust(out);
+        }
+    }
+
+    fn trust(&mut self, out: &mut Vec<Do>) {
+        self.state = State::Up;
+        self.attempts = 0;
+        self.trusted_once = true;
+        out.push(Do::Recovered);
+    }
+
+    fn quarantine(&mut self, now: Now, out: &mut Vec<Do>) {
+        if self.state != State::Disabled {
+            self.fail(Cause::UnitGone, now, out);
+            self.state = State::Quarantined;
+            self.retry_at = None;
+        }
+    }
+
+    /// Whatever comes by the path is a sign of life: [`Seen::Received`] goes with every ping answered.
+    fn ping_answered(&mut self, now: Now, out: &mut Vec<Do>) {
+        self.received = now;
+        self.ping = None;
+        if self.state != State::Proving {
+            return;
+        }
+        self.proofs += 1;
+        if self.proofs >= PROOFS && now.since(self.proving_since) >= self.hold() {
+            self.trust(out);
+        }
+    }
+
+    fn watch(&mut self, now: Now, out: &mut Vec<Do>) {
+        if self.ping.is_some_and(|sent| self.received > sent) {
+            self.ping = None;
+        }
+        if self.ping_deadline() > now {
+            return;
+        }
+        if self.ping.is_some() {
+            self.fail(Cause::NoAnswer, now, out);
+        } else {
+            self.ping = Some(now);
+            out.push(Do::Ping);
+        }
+    }
+
+    fn fail(&mut self, cause: Cause, now: Now, out: &mut Vec<Do>) {
+        let connected = matches!(self.state, State::Up | State::Proving | State::Connecting);
+        let was_trusted = matches!(self.state, State::Up | State::Proving);
+        if !connected {
+            if let (State::Down(_), Cause::LinkDown) = (self.state, cause) {
+                self.state = State::Down(cause);
+                self.retry_at = None;
+            }
+            return;
+        }
+        if cause != Cause::Closed {
+            out.push(Do::Close);
+        }
+        if was_trusted {
+            out.push(Do::Failed(cause));
+            self.flaps = self.flaps.saturating_add(u32::from(
+                cause != Cause::NotWanted && self.state == State::Up,
+            ));
+            self.last_flap = now;
+        }
+        self.state = State::Down(cause);
+        self.ping = None;
+        self.expected = false;
+        self.digests = 0;
+        self.transition_since = None;
+        if self.wanted != Wanted::Cold && self.link {
+            let wait = self.back_off();
+            self.schedule(now, wait);
+        } else {
+            self.retry_at = None;
+        }
+    }
+
+    /// The pause before the next attempt, more or less by a quarter.
+    fn back_off(&mut self) -> Duration {
+        let doubled = self
+            .timing
+            .back_off
+            .saturating_mul(1 << self.attempts.min(16));
+        self.attempts = self.attempts.saturating_add(1);
+        // Xorshift: paths that fail together must not come back together.
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 17;
+        self.random ^= self.random << 5;
+        let part = f64::from(self.random & 0xff) / 255.0;
+        doubled
+            .min(self.timing.back_off_longest)
+            .mul_f64(0.75 + part / 2.0)
+    }
+
+    fn schedule(&mut self, now: Now, wait: Duration) {
+        self.retry_at = (self.link && self.wanted != Wanted::Cold).then(|| now.after(wait));
+    }
+
+    fn want(&mut self, wanted: Wanted, now: Now, out: &mut Vec<Do>) {
+        let before = std::mem::replace(&mut self.wanted, wanted);
+        match (self.state, wanted) {
+            (State::Down(_), Wanted::Active | Wanted::Hot) if before == Wanted::Cold => {
+                self.schedule(now, Duration::ZERO);
+            }
+            (State::Down(_), Wanted::Cold) => self.retry_at = None,
+            (State::Up | State::Proving | State::Connecting, Wanted::Cold) => {
+                out.push(Do::LogOut);
+                self.state = State::Down(Cause::NotWanted);
+                self.ping = None;
+                self.retry_at = None;
+                self.transition_since = None;
+            }
+            (
+                State::Down(_) | State::Up | State::Proving | State::Connecting,
+                Wanted::Active | Wanted::Hot,
+            )
+            | (State::Quarantined | State::Disabled, _) => {}
+        }
+    }
+
+    fn access_seen(&mut self, access: AccessState, now: Now, out: &mut Vec<Do>) {
+        self.access = access;
+        if access != AccessState::Transitioning {
+            self.transition_since = None;
+            self.transition_over = false;
+            return;
+        }
+        if self.transition_since.is_none() && !self.transition_over {
+            self.transition_since = Some(now);
+            self.polls = 0;
+            self.next_poll = Some(now.after(Duration::from_millis(500)));
+            out.push(Do::UsageChanged);
+            self.usage = self.usage();
+        }
+    }
+
+    /// Asks how the transition goes; one that takes too long is a standby.
+    fn transition_tick(&mut self, now: Now, out: &mut Vec<Do>) {
+        let Some(since) = self.transition_since else {
+            return;
+        };
+        if now.since(since) >= self.transition {
+            self.transition_since = None;
+            self.transition_over = true;
+            self.access = AccessState::Standby;
+            return;
+        }
+        if self.next_poll.is_some_and(|at| at <= now) {
+            self.polls = self.polls.saturating_add(1);
+            let pause = Duration::from_millis(500).saturating_mul(1 << self.polls.min(2));
+            self.next_poll = Some(now.after(pause));
+            out.push(Do::ReadAccess);
+        }
+    }
+
+    fn judge(&mut self, now: Now) {
+        let timing = &self.timing;
+        let long = |since: Option<Now>, limit: Duration| {
+            since.is_some_and(|since| now.since(since) >= limit)
+        };
+        let bad = self.stalls.within(timing.window, now) >= timing.stalls
+            || self.errors.within(timing.window, now) >= timing.errors
+            || long(self.retransmitting, timing.retransmitting)
+            || long(self.slow, timing.slow);
+        if bad {
+            self.marginal = true;
+            self.last_reason = now;
+        } else if self.marginal && now.since(self.last_reason) >= timing.pardon {
+            self.marginal = false;
+        }
+    }
+
+    fn settle(&mut self, _now: Now, out: &mut Vec<Do>) {
+        let usage = self.usage();
+        if usage != self.usage {
+            self.usage = usage;
+            if !out.contains(&Do::UsageChanged) {
+                out.push(Do::UsageChanged);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod test;
