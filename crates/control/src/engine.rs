@@ -4,6 +4,7 @@
 //! `adopt`. What `prepare` did is invisible to hosts; `adopt` answers when every core has the change.
 //! A LUN whose backing is missing is no error anywhere: it is there, offline, with the reason.
 
+use crate::latency::{Latency, Stages};
 use crate::objects::Objects;
 use crate::plan::{LunChanges, SessionBrief};
 use crate::problem::Problem;
@@ -85,11 +86,6 @@ pub enum LunState {
     Offline(String),
 }
 
-/// The upper bounds of latency buckets, in microseconds: powers of two, as the meter counts them.
-pub const LATENCY_BOUNDS_US: [u64; 10] = [
-    64, 128, 256, 512, 1_024, 4_096, 16_384, 65_536, 1_048_576, 8_388_608,
-];
-
 /// One kind of operation of a LUN since the daemon started.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
 pub struct OpFacts {
@@ -97,11 +93,8 @@ pub struct OpFacts {
     pub ops: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// How many took at most so long as the bound of the same place in [`LATENCY_BOUNDS_US`], not
-    /// counted in the buckets before; one more for the rest. Empty where latency is not measured.
-    pub latency_buckets: Vec<u64>,
-    /// The sum of their latencies in microseconds.
-    pub latency_us_sum: u64,
+    /// How long they took, by stage.
+    pub latency: Stages,
 }
 
 /// What is known of a LUN in service.
@@ -164,6 +157,9 @@ pub struct SessionFacts {
     /// Commands that have ended.
     #[serde(default)]
     pub commands: u64,
+    /// How long its reads and writes took, from the first byte until the socket had the answer.
+    #[serde(default, skip_serializing_if = "Latency::is_empty")]
+    pub latency: Latency,
     /// The user that the initiator proved to be by CHAP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chap_user: Option<String>,

@@ -9,12 +9,14 @@
 //!     engine        state
 //! ```
 
+pub mod activity;
 pub mod api;
 pub mod code;
 pub mod config;
 pub mod controller;
 pub mod engine;
 pub mod fuzz;
+pub mod latency;
 pub mod metrics;
 pub mod name;
 pub mod node;

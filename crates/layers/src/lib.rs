@@ -24,7 +24,7 @@ pub mod wrap;
 pub use checked::Checked;
 pub use emulate::Emulate;
 pub use fault::{Action, FaultRule, Faults, Odds, OpKind};
-pub use meter::{Counters, Histogram, Meter};
+pub use meter::{Counters, Meter};
 pub use stable_write::StableWrite;
 pub use wrap::{Wrap, over};
 

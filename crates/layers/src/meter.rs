@@ -1,6 +1,7 @@
 //! What a volume does and how long it takes, counted on each core apart.
 //!
-//! **Contract.** Counting touches memory of the own core only. Reading asks every core and adds up.
+//! **Contract.** Counting touches memory of the own core only. Reading asks every core and adds up. Every operation is
+//! counted; the time of small ones that are answered at once is that of the last one of [`SAMPLE`] that was timed.
 
 use crate::fault::OpKind;
 use crate::wrap::Wrap;
@@ -10,47 +11,21 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use units::Now;
+use units::Histogram;
+use units::histogram::Place;
 use volume::{Io, IoError, IoFuture, IoResult, Lane, Shape};
 
-/// Buckets of a histogram; see [`Histogram::bound`].
-pub const BUCKETS: usize = 28;
+/// Of the operations that are answered in the very poll that submits them, and are small, one in so many is timed.
+///
+/// Reading the clock twice costs as much as a fiftieth of such an operation. One that is timed stands for itself and
+/// for those that follow until the next one is timed, so that all are counted and the mean is right.
+pub const SAMPLE: u32 = 16;
 
-/// How often answers took how long.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Histogram {
-    /// Answers that took no longer than [`Histogram::bound`] of the bucket, and longer than the one
-    /// before; the last bucket has all that took longer still.
-    pub buckets: [u64; BUCKETS],
-    /// All of them together, in nanoseconds.
-    pub sum_nanos: u64,
-}
-
-impl Histogram {
-    /// The longest time of a bucket: 1, 2, 4, ... microseconds; `None` for the last one.
-    #[must_use]
-    pub fn bound(bucket: usize) -> Option<Duration> {
-        (bucket + 1 < BUCKETS).then(|| Duration::from_micros(1 << bucket))
-    }
-
-    fn count(&mut self, took: Duration) {
-        let micros = took.as_nanos().div_ceil(1000).max(1);
-        let bucket = micros.next_power_of_two().trailing_zeros() as usize;
-        self.buckets[bucket.min(BUCKETS - 1)] += 1;
-        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-        self.sum_nanos = self.sum_nanos.saturating_add(nanos);
-    }
-
-    fn add(&mut self, other: &Self) {
-        for (ours, theirs) in self.buckets.iter_mut().zip(other.buckets) {
-            *ours += theirs;
-        }
-        self.sum_nanos = self.sum_nanos.saturating_add(other.sum_nanos);
-    }
-}
+/// From so many bytes on an operation is timed however it is answered: its copy takes far longer than the clock.
+const LARGE_BYTES: u64 = 32 << 10;
 
 /// Counts of one kind of operation.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct KindCounters {
     /// Started.
     pub started: u64,
@@ -84,9 +59,9 @@ impl Counters {
         &self.kinds[kind as usize]
     }
 
-    fn end(&mut self, kind: OpKind, blocks: u64, took: Duration, result: &IoResult) {
+    fn end(&mut self, kind: OpKind, blocks: u64, took: Place, result: &IoResult) {
         let counters = &mut self.kinds[kind as usize];
-        counters.latency.count(took);
+        counters.latency.count_at(took);
         match result {
             Ok(_) => {
                 counters.done += 1;
@@ -134,7 +109,61 @@ pub struct Meter(u64);
 
 /// The counts of all meters on one core; lanes of one volume on one core count together.
 #[derive(Default)]
-struct OnCore(RefCell<BTreeMap<Meter, Rc<RefCell<Counters>>>>);
+struct OnCore(RefCell<BTreeMap<Meter, Rc<RefCell<Counting>>>>);
+
+/// What a core has counted of one volume, and which operation is timed next.
+#[derive(Default)]
+struct Counting {
+    counters: Counters,
+    paces: [Pace; 7],
+}
+
+/// The last operation of a kind that was timed, and how many more it stands for.
+#[derive(Clone, Copy)]
+struct Pace {
+    last: Place,
+    left: u32,
+}
+
+impl Default for Pace {
+    /// The first operation is timed.
+    fn default() -> Self {
+        Self {
+            last: Place::of(Duration::ZERO),
+            left: 0,
+        }
+    }
+}
+
+impl Counting {
+    /// An operation begins. `true`: it is to be timed.
+    fn begin(&mut self, kind: OpKind, large: bool) -> bool {
+        self.counters.kinds[kind as usize].started += 1;
+        large || self.paces[kind as usize].left == 0
+    }
+
+    /// An operation was answered at once.
+    fn at_once(&mut self, kind: OpKind, blocks: u64, took: Option<Duration>, result: &IoResult) {
+        let pace = &mut self.paces[kind as usize];
+        let place = match took {
+            Some(took) => {
+                let place = Place::of(took);
+                if pace.left == 0 {
+                    *pace = Pace {
+                        last: place,
+                        left: SAMPLE - 1,
+                    };
+                }
+                place
+            }
+            None => {
+                pace.left -= 1;
+                pace.last
+            }
+        };
+        self.counters.end(kind, blocks, place, result);
+    }
+}
 
 impl Meter {
     /// A meter of its own.
@@ -159,10 +188,10 @@ impl Meter {
     }
 
     fn here(self, core: &CoreHandle) -> Counters {
-        self.counters(core).borrow().clone()
+        self.counting(core).borrow().counters.clone()
     }
 
-    fn counters(self, core: &CoreHandle) -> Rc<RefCell<Counters>> {
+    fn counting(self, core: &CoreHandle) -> Rc<RefCell<Counting>> {
         let on_core = core.locals().get::<OnCore>();
         let mut meters = on_core.0.borrow_mut();
         Rc::clone(meters.entry(self).or_default())
@@ -172,22 +201,24 @@ impl Meter {
 struct MeterLane {
     core: CoreHandle,
     below: Rc<dyn Lane>,
-    counters: Rc<RefCell<Counters>>,
+    large_blocks: u64,
+    counting: Rc<RefCell<Counting>>,
 }
 
 impl Wrap for Meter {
-    fn lane(&self, core: &CoreHandle, below: Rc<dyn Lane>, _shape: Shape) -> Rc<dyn Lane> {
+    fn lane(&self, core: &CoreHandle, below: Rc<dyn Lane>, shape: Shape) -> Rc<dyn Lane> {
         Rc::new(MeterLane {
             core: Rc::clone(core),
             below,
-            counters: self.counters(core),
+            large_blocks: LARGE_BYTES / u64::from(shape.block_size.bytes()),
+            counting: self.counting(core),
         })
     }
 }
 
 /// Counts an operation as given up unless its end comes first.
 struct InFlight {
-    counters: Rc<RefCell<Counters>>,
+    counting: Rc<RefCell<Counting>>,
     kind: OpKind,
     ended: bool,
 }
@@ -195,7 +226,8 @@ struct InFlight {
 impl Drop for InFlight {
     fn drop(&mut self) {
         if !self.ended {
-            self.counters.borrow_mut().kinds[self.kind as usize].abandoned += 1;
+            let mut counting = self.counting.borrow_mut();
+            counting.counters.kinds[self.kind as usize].abandoned += 1;
         }
     }
 }
@@ -204,29 +236,31 @@ impl Lane for MeterLane {
     fn submit(&self, io: Io) -> IoFuture {
         let kind = OpKind::of(io.op());
         let blocks = io.op().range().map_or(0, |range| range.len().0);
-        let begin: Now = self.core.now();
-        self.counters.borrow_mut().kinds[kind as usize].started += 1;
+        let large = blocks >= self.large_blocks;
+        let timed = self.counting.borrow_mut().begin(kind, large);
+        let begin = timed.then(|| self.core.now());
         match self.below.submit(io).now() {
             Ok(result) => {
-                let took = self.core.now().since(begin);
-                self.counters.borrow_mut().end(kind, blocks, took, &result);
+                let took = begin.map(|begin| self.core.now().since(begin));
+                let mut counting = self.counting.borrow_mut();
+                counting.at_once(kind, blocks, took, &result);
                 Answer::ready(result)
             }
             Err(waiting) => {
+                let begin = begin.unwrap_or_else(|| self.core.now());
                 let core = Rc::clone(&self.core);
                 let mut flight = InFlight {
-                    counters: Rc::clone(&self.counters),
+                    counting: Rc::clone(&self.counting),
                     kind,
                     ended: false,
                 };
                 Answer::wait(async move {
                     let result = waiting.await;
-                    let took = core.now().since(begin);
+                    let took = Place::of(core.now().since(begin));
                     flight.ended = true;
-                    flight
-                        .counters
-                        .borrow_mut()
-                        .end(kind, blocks, took, &result);
+                    let mut counting = flight.counting.borrow_mut();
+                    counting.counters.end(kind, blocks, took, &result);
+                    drop(counting);
                     result
                 })
             }

@@ -1,6 +1,7 @@
 //! One core's share of a logical unit: its lane, its half of the task set, its copy of the unit's state.
 
 use crate::admission::{Admission, HoldId, HoldKind, Ticket};
+use crate::course::StageTimes;
 use crate::hold::HoldHome;
 use crate::nexus::Nexus;
 use crate::state::UnitState;
@@ -23,6 +24,14 @@ pub struct UnitId(pub u64);
 /// The logical units of one core, kept in its [`env::Locals`].
 #[derive(Default)]
 pub(crate) struct Registry(RefCell<BTreeMap<UnitId, Rc<CoreUnit>>>);
+
+impl Registry {
+    pub(crate) fn stage_times(&self) -> BTreeMap<UnitId, StageTimes> {
+        let units = self.0.borrow();
+        let times = |(id, unit): (&UnitId, &Rc<CoreUnit>)| (*id, unit.times.borrow().clone());
+        units.iter().map(times).collect()
+    }
+}
 
 /// This core's share of the unit `id`, if it is up here.
 pub(crate) fn find(core: &CoreHandle, id: UnitId) -> Option<Rc<CoreUnit>> {
@@ -54,6 +63,7 @@ pub struct CoreUnit {
     nexuses: RefCell<Vec<Weak<Nexus>>>,
     traces: Cell<u64>,
     statuses: StatusCount,
+    times: RefCell<StageTimes>,
     /// Changes of the state take turns; used on the home core. Whose turn it is has the entries of the store in
     /// its hands of which nobody knows whether they are as the state says, after a save that failed.
     changes: tokio::sync::Mutex<BTreeSet<Entry>>,
@@ -78,6 +88,7 @@ impl CoreUnit {
             nexuses: RefCell::default(),
             traces: Cell::new(0),
             statuses: StatusCount::default(),
+            times: RefCell::default(),
             changes: tokio::sync::Mutex::default(),
         })
     }
@@ -137,6 +148,10 @@ impl CoreUnit {
 
     pub(crate) fn statuses(&self) -> &StatusCount {
         &self.statuses
+    }
+
+    pub(crate) fn times(&self) -> &RefCell<StageTimes> {
+        &self.times
     }
 
     pub(crate) fn next_trace(&self) -> volume::TraceId {

@@ -20,6 +20,7 @@
 mod admission;
 mod change;
 mod core_unit;
+mod course;
 mod execute;
 mod hold;
 mod hold_table;
@@ -35,6 +36,7 @@ mod unit;
 mod wait_list;
 
 pub use core_unit::{CoreUnit, UnitId};
+pub use course::{Course, StageTimes, Times, Transfer, stage_times};
 pub use execute::{Arrival, Request};
 pub use nexus::{Nexus, NexusError, Peers, PortFacts, UnitPorts};
 pub use outcome::{Outcome, Response};

@@ -1,5 +1,6 @@
 //! How a task ends, and which sense data an operating error becomes.
 
+use crate::course::Course;
 use scsi::{AdditionalSense, Sense, SenseKey, Status};
 use units::Buf;
 use volume::IoError;
@@ -25,6 +26,8 @@ pub struct Response {
     pub sense: Option<Buf>,
     /// Data-In, already cut to the allocation length.
     pub data_in: Buf,
+    /// How long it took so far, where that is told.
+    pub course: Option<Course>,
 }
 
 impl Response {
@@ -35,6 +38,7 @@ impl Response {
             status: Status::Good,
             sense: None,
             data_in,
+            course: None,
         }
     }
 
@@ -44,6 +48,7 @@ impl Response {
             status: Status::TaskAborted,
             sense: None,
             data_in: Buf::empty(),
+            course: None,
         }
     }
 }

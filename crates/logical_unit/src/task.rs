@@ -15,6 +15,7 @@
 
 use crate::admission::{HoldKind, Ticket};
 use crate::core_unit::CoreUnit;
+use crate::course::{Course, Stopwatch};
 use crate::hold::HoldGuard;
 use crate::nexus::Nexus;
 use crate::outcome::{Outcome, Refusal, Response};
@@ -70,10 +71,11 @@ pub(crate) struct TaskControl {
     children: RefCell<Vec<(Rc<CoreUnit>, Rc<TaskControl>)>>,
     /// The hold that keeps everybody from the blocks of an aborted write until the backend returns.
     quarantine: RefCell<Option<HoldGuard>>,
+    stopwatch: Stopwatch,
 }
 
 impl TaskControl {
-    pub(crate) fn new(ticket: Ticket) -> Rc<Self> {
+    pub(crate) fn new(ticket: Ticket, stopwatch: Stopwatch) -> Rc<Self> {
         Rc::new(Self {
             ticket,
             stage: Cell::new(Stage::WaitingForData),
@@ -81,7 +83,12 @@ impl TaskControl {
             released: Cell::new(false),
             children: RefCell::default(),
             quarantine: RefCell::new(None),
+            stopwatch,
         })
+    }
+
+    pub(crate) fn stopwatch(&self) -> &Stopwatch {
+        &self.stopwatch
     }
 
     pub(crate) fn ticket(&self) -> Ticket {
@@ -261,8 +268,9 @@ impl Task {
         ticket: Ticket,
         tag: u64,
         attribute: Attribute,
+        stopwatch: Stopwatch,
     ) -> Self {
-        let control = TaskControl::new(ticket);
+        let control = TaskControl::new(ticket, stopwatch);
         nexus.task_begins(tag, Rc::clone(&control));
         let unit = nexus.unit();
         // Later tasks of this core stop here from this moment on.
@@ -288,7 +296,10 @@ impl Task {
     pub(crate) fn child(&self, nexus: &Rc<Nexus>, command: Command) -> Self {
         let unit = nexus.unit();
         let tag = (1 << 32) | unit.next_trace().0;
-        let child = Self::new(nexus, command, unit.arrive(), tag, Attribute::HeadOfQueue);
+        let now = unit.core().recent();
+        let stopwatch = Stopwatch::new(None, now, now);
+        let head = Attribute::HeadOfQueue;
+        let child = Self::new(nexus, command, unit.arrive(), tag, head, stopwatch);
         if let Some(by) = self.control.aborted() {
             // What is made after the abort does nothing: nobody waits for it, or puts its blocks out of reach.
             child.control.abort(unit, by);
@@ -431,6 +442,7 @@ impl Task {
         self.control.enter(Stage::InBackend {
             writes: op.mutates(),
         });
+        self.control.stopwatch.is_handed_down(unit.core());
         Ok(lane.submit(Io::new(op, self.origin())))
     }
 
@@ -452,6 +464,23 @@ impl Task {
             class: Class::Foreground,
             fence: self.fence,
         }
+    }
+
+    /// The host may send the data: what it takes for that is no waiting of ours.
+    pub fn asks_for_data(&self) {
+        self.control.stopwatch.asks_for_data(self.unit().core());
+    }
+
+    /// How long it took, where that is told.
+    pub(crate) fn course(&self) -> Option<Course> {
+        let unit = self.unit();
+        self.control
+            .stopwatch
+            .answered(unit.core())
+            .then(|| Course {
+                unit: Rc::clone(unit),
+                control: Rc::clone(&self.control),
+            })
     }
 
     /// What tells, also while the command runs, whether it was aborted.
@@ -482,6 +511,7 @@ impl Task {
     /// the host announced fewer. The answer is often there at once.
     #[must_use]
     pub fn run(self, data: Buf) -> Answer<crate::outcome::Outcome> {
+        self.control.stopwatch.has_data(self.unit().core());
         crate::execute::run(self, data)
     }
 }

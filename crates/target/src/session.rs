@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use units::WallClock;
+use units::{Histogram, WallClock};
 
 /// Names a session for as long as the program runs; never reused.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -61,6 +61,8 @@ pub struct SessionInfo {
     pub in_progress: u64,
     /// Its part of its core's time.
     pub load: Load,
+    /// How long READ and WRITE commands took, from the first byte until the socket had the answer.
+    pub latency: Histogram,
     /// The LUNs that it sees.
     pub luns: Vec<u16>,
 }
@@ -107,6 +109,8 @@ pub(crate) struct Counters {
     pub(crate) bytes_read: Cell<u64>,
     pub(crate) bytes_written: Cell<u64>,
     pub(crate) in_progress: Cell<u64>,
+    /// Of READ and WRITE commands, from the first byte until the socket had the answer.
+    pub(crate) latency: RefCell<Histogram>,
 }
 
 /// A login between the end of its negotiation and the beginning of its session: the directory may know its
@@ -268,6 +272,7 @@ impl Session {
         info.bytes_written = self.counters.bytes_written.get();
         info.in_progress = self.counters.in_progress.get();
         info.load = self.part.load();
+        info.latency.clone_from(&self.counters.latency.borrow());
         info
     }
 }

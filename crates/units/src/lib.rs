@@ -4,9 +4,11 @@
 //! function boundary where one of these types fits.
 
 pub mod buf;
+pub mod histogram;
 mod quantity;
 mod time;
 
 pub use buf::{Buf, BufMut, Exhausted, Pool, Slab};
+pub use histogram::Histogram;
 pub use quantity::{BlockCount, BlockSize, ByteCount, Lba, LbaRange};
 pub use time::{Now, WallClock};

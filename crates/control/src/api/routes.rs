@@ -24,6 +24,7 @@ pub fn router(handle: Handle, transport: Transport) -> Router {
         .route("/readyz", get(ready))
         .route("/metrics", get(metrics))
         .route("/api/v1/status", get(status))
+        .route("/api/v1/activity", get(activity))
         .route("/api/v1/apply", post(apply))
         .route("/api/v1/objects", post(create_objects))
         .route("/api/v1/export", get(export))
@@ -125,6 +126,10 @@ async fn metrics(State(handle): State<Handle>) -> Response {
 
 async fn status(State(handle): State<Handle>) -> Answer<crate::view::StatusView> {
     Answer(ask!(handle, |controller| controller.status().await))
+}
+
+async fn activity(State(handle): State<Handle>) -> Answer<crate::activity::ActivityView> {
+    Answer(ask!(handle, |controller| controller.activity().await))
 }
 
 async fn export(State(handle): State<Handle>) -> Answer<ObjectSet> {

@@ -1,7 +1,7 @@
 //! What the controller tells: status, objects with their running state, metrics.
 
 use super::Controller;
-use crate::engine::{LunFacts, LunState, PortalFacts, SessionFacts};
+use crate::engine::{LunFacts, LunState, OpFacts, PortalFacts, SessionFacts};
 use crate::metrics;
 use crate::objects::{
     GrantKey, Lun, Objects, SECTION_GRANT, SECTION_HOST, SECTION_LUN, SECTION_TARGET, Target,
@@ -228,6 +228,9 @@ impl Controller {
     pub async fn sessions(&self) -> Vec<SessionFacts> {
         let mut sessions = self.engine.sessions().await;
         sessions.sort_by_key(|session| session.id);
+        for session in &mut sessions {
+            session.latency = session.latency.summary();
+        }
         sessions
     }
 
@@ -281,6 +284,18 @@ impl Controller {
     }
 }
 
+/// Operations as a list of LUNs shows them: the buckets are many, and `top` has them.
+fn summaries(ops: &BTreeMap<String, OpFacts>) -> BTreeMap<String, OpFacts> {
+    let summary = |(op, facts): (&String, &OpFacts)| {
+        let facts = OpFacts {
+            latency: facts.latency.summary(),
+            ..*facts
+        };
+        (op.clone(), facts)
+    };
+    ops.iter().map(summary).collect()
+}
+
 fn lun_view(
     objects: &Objects,
     name: &str,
@@ -318,6 +333,6 @@ fn lun_view(
             .map(ToString::to_string)
             .collect(),
         in_flight: facts.map_or(0, |facts| facts.in_flight),
-        ops: facts.map(|facts| facts.ops.clone()).unwrap_or_default(),
+        ops: facts.map(|facts| summaries(&facts.ops)).unwrap_or_default(),
     }
 }

@@ -5,6 +5,7 @@ use crate::config;
 use crate::engine::{
     CoreFacts, LoginFacts, LunFacts, LunState, PoolFacts, PortalFacts, RefusalFacts, SessionFacts,
 };
+use crate::latency::Latency;
 use crate::objects::{GrantSpec, HostSpec, LunSpec, TargetSpec};
 use crate::plan::LunChanges;
 use crate::size::Size;
@@ -184,6 +185,7 @@ pub(crate) fn session(id: u64) -> SessionFacts {
         bytes_out: 20,
         in_flight: 0,
         commands: 0,
+        latency: Latency::default(),
         chap_user: None,
         mutual_chap: false,
         luns: Vec::new(),

@@ -4,14 +4,15 @@ use super::Inner;
 use super::unit::Unit;
 use crate::code::Code;
 use crate::engine::{
-    CoreFacts, LATENCY_BOUNDS_US, LoginFacts, LunFacts, LunState, OpFacts, PortalFacts,
-    RefusalFacts, SessionFacts, SessionLun,
+    CoreFacts, LoginFacts, LunFacts, LunState, OpFacts, PortalFacts, RefusalFacts, SessionFacts,
+    SessionLun,
 };
+use crate::latency::Latency;
 use crate::objects::Objects;
 use crate::time::rfc3339;
 use iscsi::Parameters;
-use layers::{Counters, Histogram, OpKind};
-use logical_unit::Ending;
+use layers::{Counters, OpKind};
+use logical_unit::{Ending, StageTimes, Times};
 use scsi::Status;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -26,10 +27,11 @@ pub(super) async fn luns(node: &Rc<Inner>) -> BTreeMap<String, LunFacts> {
             .map(|(naa, unit)| (naa.clone(), Rc::clone(unit)))
             .collect()
     };
+    let times = logical_unit::stage_times(&node.core).await;
     let mut out = BTreeMap::new();
     for (naa, unit) in units {
         let counters = unit.meter.read(&node.core).await;
-        let mut facts = lun(&unit, &counters);
+        let mut facts = lun(&unit, &counters, times.get(&unit.id));
         if unit.is_in_pool() {
             facts.allocated = node.usage.of(&naa);
         }
@@ -41,7 +43,7 @@ pub(super) async fn luns(node: &Rc<Inner>) -> BTreeMap<String, LunFacts> {
     out
 }
 
-fn lun(unit: &Unit, counters: &Counters) -> LunFacts {
+fn lun(unit: &Unit, counters: &Counters, times: Option<&StageTimes>) -> LunFacts {
     let state = match unit.offline() {
         Some(reason) => LunState::Offline(reason),
         None if unit.is_broken() => LunState::Offline(
@@ -60,16 +62,11 @@ fn lun(unit: &Unit, counters: &Counters) -> LunFacts {
         let op = ops.entry(op_name(kind).to_owned()).or_default();
         op.ops += of_kind.done + of_kind.failed;
         op.bytes += of_kind.blocks.saturating_mul(unit.block_bytes);
-        op.latency_us_sum += of_kind.latency.sum_nanos / 1_000;
-        let buckets = rebinned(&of_kind.latency);
-        if op.latency_buckets.is_empty() {
-            op.latency_buckets = buckets;
-        } else {
-            op.latency_buckets
-                .iter_mut()
-                .zip(buckets)
-                .for_each(|(all, of)| *all += of);
-        }
+        op.latency.backend.add(&Latency::of(&of_kind.latency));
+    }
+    if let Some(times) = times {
+        staged(&mut ops, OpKind::Read, &times.read);
+        staged(&mut ops, OpKind::Write, &times.write);
     }
     LunFacts {
         state,
@@ -78,6 +75,13 @@ fn lun(unit: &Unit, counters: &Counters) -> LunFacts {
         statuses: BTreeMap::new(),
         allocated: unit.allocated(),
     }
+}
+
+fn staged(ops: &mut BTreeMap<String, OpFacts>, kind: OpKind, times: &Times) {
+    let latency = &mut ops.entry(op_name(kind).to_owned()).or_default().latency;
+    latency.total = Latency::of(&times.total);
+    latency.network = Latency::of(&times.network);
+    latency.queue = Latency::of(&times.queue);
 }
 
 /// Such as `check 3/11/00`, or `busy`.
@@ -108,22 +112,6 @@ fn op_name(kind: OpKind) -> &'static str {
         OpKind::Extents => "other",
         OpKind::Flush => "flush",
     }
-}
-
-/// The meter's buckets put together to ours, whose bounds are among the meter's.
-fn rebinned(histogram: &Histogram) -> Vec<u64> {
-    let mut out = vec![0; LATENCY_BOUNDS_US.len() + 1];
-    for (bucket, count) in histogram.buckets.iter().enumerate() {
-        let at = Histogram::bound(bucket).map_or(LATENCY_BOUNDS_US.len(), |bound| {
-            let fits = |ours: &u64| bound.as_micros() <= u128::from(*ours);
-            LATENCY_BOUNDS_US
-                .iter()
-                .position(fits)
-                .unwrap_or(LATENCY_BOUNDS_US.len())
-        });
-        out[at] += count;
-    }
-    out
 }
 
 pub(super) async fn sessions(node: &Inner) -> Vec<SessionFacts> {
@@ -191,6 +179,7 @@ fn session(node: &Inner, info: &SessionInfo) -> SessionFacts {
         bytes_out: info.bytes_read,
         in_flight: info.in_progress,
         commands: info.commands,
+        latency: Latency::of(&info.latency),
         chap_user: info.chap_user.clone(),
         mutual_chap: info.mutual_chap,
         luns,

@@ -7,6 +7,7 @@ use crate::core::{Core, CoreHandle, CoreId, Job, LocalFuture};
 use crate::{Files, Locals, Net};
 use rustix::rand::GetRandomFlags;
 use rustix::time::ClockId;
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -30,6 +31,8 @@ pub(super) struct RealCore {
     pub(super) files: Rc<RealFiles>,
     pub(super) notices: Arc<Notices>,
     pub(super) locals: Locals,
+    /// What the clock said last.
+    recent: Cell<Now>,
 }
 
 impl RealCore {
@@ -49,6 +52,7 @@ impl RealCore {
             files: Rc::new(RealFiles { engine, shared }),
             notices,
             locals: Locals::default(),
+            recent: Cell::new(Now(clock(ClockId::Monotonic))),
         }
     }
 
@@ -81,7 +85,13 @@ impl Core for RealCore {
     }
 
     fn now(&self) -> Now {
-        Now(clock(ClockId::Monotonic))
+        let now = Now(clock(ClockId::Monotonic));
+        self.recent.set(now);
+        now
+    }
+
+    fn recent(&self) -> Now {
+        self.recent.get()
     }
 
     fn wall_clock(&self) -> WallClock {

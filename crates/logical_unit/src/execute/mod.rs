@@ -14,6 +14,7 @@ mod provision;
 mod report;
 mod reserve;
 
+use crate::course::{Stopwatch, Transfer};
 use crate::nexus::Nexus;
 use crate::outcome::{Outcome, Refusal, Response};
 use crate::task::{Attribute, Task};
@@ -23,7 +24,7 @@ use scsi::opcode::Attention;
 use scsi::unit_attention::Meeting;
 use scsi::{Command, Status};
 use std::rc::Rc;
-use units::{BlockCount, Buf, Lba};
+use units::{BlockCount, Buf, Lba, Now};
 
 /// A command as the front has it.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +37,10 @@ pub struct Request<'a> {
     pub tag: u32,
     /// Bytes of data that the host announces.
     pub data_out: u64,
+    /// When its first byte was there.
+    pub first_byte: Now,
+    /// When all of it was there, but for its data.
+    pub whole: Now,
 }
 
 /// What became of a command that arrived.
@@ -77,12 +82,15 @@ impl Nexus {
             }
         };
         let ticket = unit.arrive();
+        let told = transfer(&command);
+        let stopwatch = Stopwatch::new(told, request.first_byte, request.whole);
         let task = Task::new(
             self,
             command,
             ticket,
             u64::from(request.tag),
             request.attribute,
+            stopwatch,
         );
         Arrival::Task { task, data_out }
     }
@@ -115,7 +123,21 @@ impl Nexus {
             status,
             sense: sense.map(|sense| sense.to_bytes(format).into()),
             data_in: Buf::empty(),
+            course: None,
         }
+    }
+}
+
+/// What a command moves, where its time is told.
+fn transfer(command: &Command) -> Option<Transfer> {
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "time is told of what moves data"
+    )]
+    match command {
+        Command::Read(_) => Some(Transfer::Read),
+        Command::Write(_) | Command::WriteAtomic { .. } => Some(Transfer::Write),
+        _ => None,
     }
 }
 
@@ -187,9 +209,15 @@ impl Task {
         match (self.control.aborted(), result) {
             (Some(by), _) => self.outcome_of_abort(by),
             (None, Err(Refusal::Aborted)) => Outcome::Silent,
-            (None, Ok(data_in)) => Outcome::Respond(Response::good(data_in)),
+            (None, Ok(data_in)) => Outcome::Respond(Response {
+                course: self.course(),
+                ..Response::good(data_in)
+            }),
             (None, Err(Refusal::Fenced)) => Outcome::Disconnect,
-            (None, Err(refusal)) => Outcome::Respond(self.nexus.response_of(&refusal)),
+            (None, Err(refusal)) => Outcome::Respond(Response {
+                course: self.course(),
+                ..self.nexus.response_of(&refusal)
+            }),
         }
     }
 

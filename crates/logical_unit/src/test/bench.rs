@@ -371,6 +371,8 @@ fn begin(
         attribute,
         tag,
         data_out: data.len() as u64,
+        first_byte: nexus.unit().core().now(),
+        whole: nexus.unit().core().now(),
     }) {
         Arrival::Ended { response, .. } => Box::pin(async move { Outcome::Respond(response) }),
         Arrival::Task { task, data_out } => {

@@ -17,5 +17,6 @@ mod raw;
 mod real;
 mod residuals;
 mod sessions;
+mod stages;
 mod taken;
 mod tasks;

@@ -48,6 +48,7 @@ impl Driver {
                     status: scsi::Status::Busy,
                     sense: None,
                     data_in: Buf::empty(),
+                    course: None,
                 };
                 return self.respond(command.itt, 0, busy);
             }
@@ -62,6 +63,8 @@ impl Driver {
             attribute: attribute(command.attribute),
             tag: command.itt.get(),
             data_out: u64::from(announced),
+            first_byte: self.received.0,
+            whole: self.received.1,
         };
         match nexus.arrive(request) {
             Arrival::Ended { response, data_out } => self.respond(command.itt, data_out, response),
@@ -145,6 +148,9 @@ impl Driver {
                 let Ok(buffer) = self.core.pool().alloc_pieces(bytes as usize, piece) else {
                     return false;
                 };
+                if let Some(waiting) = self.waiting_for_data.get(&itt) {
+                    waiting.task.asks_for_data();
+                }
                 self.share.take(lun, itt, bytes as usize);
                 self.machine.accept_data(itt, bytes, buffer);
             }
@@ -348,6 +354,9 @@ impl Driver {
                 target_failure: false,
             },
         );
+        if let Some(course) = response.course {
+            self.answered.push(course, self.machine.transmit().bytes());
+        }
     }
 
     fn ended(&self) {

@@ -1,5 +1,6 @@
 //! The loop of a connection.
 
+use super::answered::Answered;
 use super::memory::Share;
 use super::receive::Receive;
 use super::units::SessionUnits;
@@ -147,6 +148,10 @@ pub(super) struct Driver {
     /// Commands that other hosts' functions ended without an answer: an ABORT TASK of one finds its wish done.
     pub(super) taken_away: BTreeSet<Itt>,
     pub(super) beside: FuturesUnordered<LocalFuture<Finished>>,
+    /// When the first byte was there of what is handed to the machine, and when all of it.
+    pub(super) received: (Now, Now),
+    /// Commands whose answers are on their way to the socket.
+    pub(super) answered: Answered,
     pub(super) receive: Receive,
     timer: Option<(Now, LocalFuture<()>)>,
     end: Option<End>,
@@ -204,6 +209,8 @@ impl Driver {
             runs: 0,
             taken_away: BTreeSet::new(),
             beside: FuturesUnordered::new(),
+            received: (Now::ZERO, Now::ZERO),
+            answered: Answered::default(),
             receive,
             timer: None,
             end: None,
@@ -224,6 +231,8 @@ impl Driver {
     }
 
     fn turn(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        // What begins or ends in this turn is timed by `recent`.
+        self.core.now();
         for _ in 0..TURNS_MAX {
             let mut progress = self.take_orders(cx);
             progress |= self.poll_running(cx);
@@ -314,7 +323,10 @@ impl Driver {
         }
         if Receive::is_direct(want) {
             let received = self.stream.poll_recv(cx, self.machine.data_chunk());
-            return self.received(received, |driver, n| driver.machine.data_filled(n));
+            return self.received(received, |driver, n| {
+                driver.core.now();
+                driver.machine.data_filled(n);
+            });
         }
         let stream = &self.stream;
         let received = self.receive.fill(|scratch| stream.poll_recv(cx, scratch));
@@ -339,6 +351,7 @@ impl Driver {
         let now = self.core.now();
         self.receive.filled(bytes);
         while !self.receive.is_empty() {
+            self.received = (self.receive.first_byte(now), now);
             let handed = self.receive.step(&mut self.machine, now);
             self.take_events();
             if let Err(violation) = handed {
@@ -356,7 +369,7 @@ impl Driver {
         if self
             .timer
             .as_ref()
-            .is_none_or(|(set, _)| *set > at || *set < self.core.now())
+            .is_none_or(|(set, _)| *set > at || *set < self.core.recent())
         {
             self.timer = Some((at, self.core.sleep_until(at)));
         }
@@ -443,6 +456,7 @@ impl Driver {
                 Poll::Ready(Ok(n)) => {
                     drop(pieces);
                     self.machine.sent(n);
+                    self.answered.sent(n, &self.core, self.session.as_deref());
                     self.look_for_memory();
                     progress = true;
                 }

@@ -13,6 +13,7 @@ use logical_unit::{InitiatorPort, Nexus};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
+use units::Histogram;
 
 impl Driver {
     /// Negotiation is done: the session is entered in the directory, which first ends the one it reinstates.
@@ -154,6 +155,7 @@ impl Driver {
             bytes_written: 0,
             in_progress: 0,
             load: Load::default(),
+            latency: Histogram::default(),
             luns: self
                 .view
                 .iter()

@@ -70,6 +70,8 @@ pub(super) struct Receive {
     arrived: Range<usize>,
     /// The beginning of something that the machine wants whole.
     partial: Vec<u8>,
+    /// When that began to come.
+    since: Now,
 }
 
 impl Receive {
@@ -78,6 +80,7 @@ impl Receive {
             scratch: core.locals().get(),
             arrived: 0..0,
             partial: Vec::new(),
+            since: Now::ZERO,
         }
     }
 
@@ -113,6 +116,15 @@ impl Receive {
         self.arrived.start += bytes;
     }
 
+    /// When the first byte was there of what is handed in at `now`.
+    pub(super) fn first_byte(&self, now: Now) -> Now {
+        if self.partial.is_empty() {
+            now
+        } else {
+            self.since
+        }
+    }
+
     /// The rest of a payload is large enough to be received where it belongs.
     pub(super) fn is_direct(want: Want) -> bool {
         matches!(want, Want::Data { bytes } if bytes > DIRECT_BYTES_MIN)
@@ -141,18 +153,19 @@ impl Receive {
                 self.arrived.start += n;
                 Ok(())
             }
-            Want::Header { bytes: wanted } => {
-                self.whole(bytes, wanted, |piece| machine.receive_header(now, piece))
-            }
-            Want::Trailer { bytes: wanted } => {
-                self.whole(bytes, wanted, |piece| machine.receive_trailer(now, piece))
-            }
+            Want::Header { bytes: wanted } => self.whole(now, bytes, wanted, |piece| {
+                machine.receive_header(now, piece)
+            }),
+            Want::Trailer { bytes: wanted } => self.whole(now, bytes, wanted, |piece| {
+                machine.receive_trailer(now, piece)
+            }),
         }
     }
 
     /// Hands in exactly `wanted` bytes once they are all there.
     fn whole(
         &mut self,
+        now: Now,
         bytes: &[u8],
         wanted: usize,
         hand_in: impl FnOnce(&[u8]) -> Result<(), Violation>,
@@ -161,6 +174,7 @@ impl Receive {
             self.arrived.start += wanted;
             return hand_in(&bytes[..wanted]);
         }
+        self.since = self.first_byte(now);
         let missing = (wanted - self.partial.len()).min(bytes.len());
         self.arrived.start += missing;
         self.partial.extend_from_slice(&bytes[..missing]);

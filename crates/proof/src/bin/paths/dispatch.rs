@@ -4,7 +4,7 @@ use env::sim::{World, WorldConfig};
 use env::{Answer, CoreHandle, CoreId};
 use logical_unit::{
     Arrival, Attribute, Identity, LogicalUnit, Nexus, NexusPort, NoStore, Outcome, Peers,
-    PortFacts, Request, UnitConfig, UnitId, UnitPorts,
+    PortFacts, Request, Response, UnitConfig, UnitId, UnitPorts,
 };
 use scsi::reservation::InitiatorPort;
 use std::rc::{Rc, Weak};
@@ -68,6 +68,14 @@ async fn unit(core: &CoreHandle) -> (Arc<LogicalUnit>, Rc<Nexus>) {
     (unit, nexus.expect("the unit is there"))
 }
 
+/// The socket takes the answer at once, so that what the time of each stage costs is in here, too.
+fn sent(response: Response) -> u8 {
+    if let Some(course) = response.course {
+        course.sent(units::Now::ZERO);
+    }
+    response.status.code()
+}
+
 /// Arrival, and what runs at once.
 fn one(nexus: &Rc<Nexus>, cdb: &[u8], tag: u32, data: &Buf) -> Option<u8> {
     let arrival = nexus.arrive(Request {
@@ -75,11 +83,13 @@ fn one(nexus: &Rc<Nexus>, cdb: &[u8], tag: u32, data: &Buf) -> Option<u8> {
         attribute: Attribute::Simple,
         tag,
         data_out: data.len() as u64,
+        first_byte: units::Now::ZERO,
+        whole: units::Now::ZERO,
     });
     match arrival {
-        Arrival::Ended { response, .. } => Some(response.status.code()),
+        Arrival::Ended { response, .. } => Some(sent(response)),
         Arrival::Task { task, .. } => match task.run(data.clone()) {
-            Answer::Ready(Some(Outcome::Respond(response))) => Some(response.status.code()),
+            Answer::Ready(Some(Outcome::Respond(response))) => Some(sent(response)),
             Answer::Ready(Some(Outcome::Silent | Outcome::Disconnect) | None)
             | Answer::Waiting(_) => None,
         },

@@ -1,0 +1,96 @@
+//! What an administrator sees of a daemon at work: metrics by stage.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests; clippy knows only test functions"
+)]
+
+mod common;
+
+use common::client::Client;
+use common::daemon::{Daemon, IQN};
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+
+const OBJECTS: &str = r#"
+[[host]]
+name = "all"
+iqn = ["*"]
+[[lun]]
+name = "busy"
+size = "64MiB"
+backend = "memory"
+[[lun]]
+name = "idle"
+size = "64MiB"
+backend = "memory"
+[[target]]
+name = "t"
+[[grant]]
+host = "all"
+lun = "busy"
+target = "t"
+lun_id = 0
+"#;
+
+fn start(name: &str) -> (Daemon, Client) {
+    let daemon = Daemon::start(name);
+    daemon.apply(OBJECTS);
+    let client = Client::open(&daemon.portals[0], &format!("{IQN}:t"));
+    (daemon, client)
+}
+
+/// The metrics, by name and labels as they stand.
+fn metrics(daemon: &Daemon) -> BTreeMap<String, f64> {
+    let mut stream = UnixStream::connect(daemon.path("api.sock")).unwrap();
+    stream
+        .write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        .unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    assert!(text.starts_with("HTTP/1.1 200 "), "{text}");
+    let lines = text.lines().filter(|line| line.starts_with("causeway_"));
+    lines
+        .filter_map(|line| line.rsplit_once(' '))
+        .map(|(name, value)| (name.to_owned(), value.parse().unwrap()))
+        .collect()
+}
+
+#[test]
+fn every_command_is_in_the_histogram_of_each_stage_and_an_idle_lun_has_few_series() {
+    let (daemon, mut client) = start("stages");
+    for number in 0_u8..20 {
+        client.write(0, &vec![number; 4096], 512);
+    }
+    for _ in 0..10 {
+        client.read(0, 128, 512);
+    }
+    let metrics = metrics(&daemon);
+    for (op, count) in [("write", 20.0), ("read", 10.0)] {
+        let mut sums = BTreeMap::new();
+        for stage in ["total", "network", "queue", "backend"] {
+            let of = |what: &str, more: &str| {
+                let name = format!(
+                    "causeway_lun_latency_seconds_{what}{{lun=\"busy\",op=\"{op}\",stage=\"{stage}\"{more}}}"
+                );
+                *metrics.get(&name).unwrap_or_else(|| panic!("{name}"))
+            };
+            assert_eq!(of("count", ""), count, "{op} {stage}");
+            assert_eq!(of("bucket", ",le=\"+Inf\""), count, "{op} {stage}");
+            assert!(of("bucket", ",le=\"0.001024\"") <= count);
+            sums.insert(stage, of("sum", ""));
+        }
+        assert!(sums["total"] > 0.0, "{sums:?}");
+        let parts = sums["network"] + sums["queue"];
+        assert!(parts <= sums["total"], "{op}: {sums:?}");
+    }
+    let of_lun = |lun: &str| {
+        let label = format!("lun=\"{lun}\"");
+        // Statuses are told by what happened.
+        let of_lun = |name: &&String| name.contains(&label) && !name.contains("_scsi_status_");
+        metrics.keys().filter(of_lun).count()
+    };
+    assert_eq!((of_lun("idle"), of_lun("busy")), (39, 117));
+    daemon.stop();
+}

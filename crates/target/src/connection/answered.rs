@@ -1,0 +1,43 @@
+//! Commands whose answers wait for the socket to take them: what their time is counted by.
+
+use crate::session::Session;
+use env::CoreHandle;
+use logical_unit::Course;
+use std::collections::VecDeque;
+
+/// The answers of one connection, in the order in which they leave.
+#[derive(Default)]
+pub(super) struct Answered {
+    /// Bytes that the socket has taken.
+    sent: u64,
+    /// Commands, with the bytes that it will have taken when it has their whole answers.
+    waiting: VecDeque<(u64, Course)>,
+}
+
+impl Answered {
+    /// A command has been answered; with its answer, `unsent` bytes wait for the socket.
+    pub(super) fn push(&mut self, course: Course, unsent: usize) {
+        self.waiting.push_back((self.sent + unsent as u64, course));
+    }
+
+    /// The socket took `bytes` more. One look at the clock does for all answers that it has now.
+    pub(super) fn sent(&mut self, bytes: usize, core: &CoreHandle, session: Option<&Session>) {
+        self.sent += bytes as u64;
+        if self.waiting.front().is_none_or(|(end, _)| *end > self.sent) {
+            return;
+        }
+        let now = core.now();
+        let mut latency = session.map(|session| session.counters.latency.borrow_mut());
+        while self
+            .waiting
+            .front()
+            .is_some_and(|(end, _)| *end <= self.sent)
+            && let Some((_, course)) = self.waiting.pop_front()
+        {
+            let total = course.sent(now);
+            if let Some(latency) = &mut latency {
+                latency.count_at(total);
+            }
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! How often something took how long.
+//!
+//! ```text
+//!   microseconds   0  1  2  3 | 4  5  6  7 | 8-9 10-11 12-13 14-15 | 16-19 20-23 24-27 28-31 | 32-39 ...
+//!   bucket         0  1  2  3 | 4  5  6  7 | 8   9     10    11    | 12    13    14    15    | 16    ...
+//! ```
+//!
+//! Each power of two has four buckets of equal width, so that a figure read from it is off by a fifth at most, from
+//! one microsecond to half a minute. Counting is a shift and an addition. A histogram that has counted nothing takes
+//! no memory for its buckets.
+
+use core::time::Duration;
+
+/// Buckets of a histogram; see [`Histogram::bound`].
+pub const BUCKETS: usize = 96;
+
+/// Buckets of each power of two.
+const EACH: usize = 4;
+
+/// How often answers took how long.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Histogram {
+    buckets: Option<Box<[u64; BUCKETS]>>,
+    sum_nanos: u64,
+}
+
+impl core::fmt::Debug for Histogram {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let all = Duration::from_nanos(self.sum_nanos);
+        write!(f, "Histogram({} in {all:?})", self.total())
+    }
+}
+
+/// Where a time belongs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place {
+    bucket: u8,
+    nanos: u64,
+}
+
+impl Place {
+    /// The place of a time.
+    #[must_use]
+    pub fn of(took: Duration) -> Self {
+        Self::of_nanos(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// The place of a time in nanoseconds.
+    #[must_use]
+    pub fn of_nanos(nanos: u64) -> Self {
+        // A bucket has what took no longer than its bound: exactly that long belongs to it, not to the next one.
+        let micros = nanos.saturating_sub(1) / 1000;
+        let bucket = match micros.checked_ilog2() {
+            None | Some(0 | 1) => micros,
+            Some(power) => u64::from(power - 1) * EACH as u64 + ((micros >> (power - 2)) & 3),
+        };
+        let last = BUCKETS as u64 - 1;
+        Self {
+            bucket: u8::try_from(bucket.min(last)).expect("fewer than 256 buckets"),
+            nanos,
+        }
+    }
+}
+
+impl Histogram {
+    /// The longest time of a bucket; `None` for the last one, which has all that took longer still. Among them are
+    /// all powers of two of microseconds below 2^25.
+    #[must_use]
+    pub fn bound(bucket: usize) -> Option<Duration> {
+        if bucket + 1 >= BUCKETS {
+            return None;
+        }
+        let micros = if bucket < EACH {
+            bucket as u64 + 1
+        } else {
+            ((EACH + bucket % EACH + 1) as u64) << (bucket / EACH - 1)
+        };
+        Some(Duration::from_micros(micros))
+    }
+
+    /// Counts one.
+    pub fn count(&mut self, took: Duration) {
+        self.count_at(Place::of(took));
+    }
+
+    /// Counts one whose place is known.
+    pub fn count_at(&mut self, place: Place) {
+        let buckets = self.buckets.get_or_insert_with(|| Box::new([0; BUCKETS]));
+        buckets[usize::from(place.bucket)] += 1;
+        self.sum_nanos = self.sum_nanos.saturating_add(place.nanos);
+    }
+
+    /// Adds what another one has counted.
+    pub fn add(&mut self, other: &Self) {
+        let Some(theirs) = &other.buckets else { return };
+        let ours = self.buckets.get_or_insert_with(|| Box::new([0; BUCKETS]));
+        for (ours, theirs) in ours.iter_mut().zip(theirs.iter()) {
+            *ours += theirs;
+        }
+        self.sum_nanos = self.sum_nanos.saturating_add(other.sum_nanos);
+    }
+
+    /// How many took no longer than [`Histogram::bound`] of the bucket, and longer than that of the one before.
+    #[must_use]
+    pub fn buckets(&self) -> &[u64; BUCKETS] {
+        self.buckets.as_deref().unwrap_or(&[0; BUCKETS])
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.buckets().iter().sum()
+    }
+
+    /// All of them together, in nanoseconds.
+    #[must_use]
+    pub fn sum_nanos(&self) -> u64 {
+        self.sum_nanos
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    fn bucket(took: Duration) -> usize {
+        usize::from(Place::of(took).bucket)
+    }
+
+    #[test]
+    fn a_time_lies_between_the_bounds_of_its_bucket_and_of_the_one_before() {
+        let mut nanos = 0;
+        while nanos < 70_000_000_000 {
+            let took = Duration::from_nanos(nanos);
+            let at = bucket(took);
+            assert!(Histogram::bound(at).is_none_or(|bound| took <= bound));
+            let before = at.checked_sub(1).and_then(Histogram::bound);
+            assert!(before.is_none_or(|bound| took > bound), "{took:?} in {at}");
+            nanos += 1 + nanos / 37;
+        }
+        assert_eq!(bucket(Duration::MAX), BUCKETS - 1);
+    }
+
+    #[test]
+    fn bounds_rise_by_a_quarter_at_most_and_powers_of_two_are_among_them() {
+        for at in 4..BUCKETS - 2 {
+            let (this, next) = (Histogram::bound(at), Histogram::bound(at + 1));
+            let (this, next) = (this.unwrap(), next.unwrap());
+            assert!(this < next && next <= this * 5 / 4, "{this:?} {next:?}");
+        }
+        for power in 0..25 {
+            let took = Duration::from_micros(1 << power);
+            assert_eq!(Histogram::bound(bucket(took)), Some(took));
+        }
+    }
+
+    #[test]
+    fn sums_have_what_their_parts_have_and_nothing_takes_nothing() {
+        let (mut one, mut two) = (Histogram::default(), Histogram::default());
+        one.add(&two);
+        assert_eq!(one, Histogram::default());
+        two.count(Duration::from_nanos(1500));
+        two.count_at(Place::of(Duration::from_secs(3600)));
+        one.add(&two);
+        one.add(&two);
+        assert_eq!((one.total(), one.sum_nanos()), (4, 2 * 3_600_000_001_500));
+        assert_eq!((one.buckets()[1], one.buckets()[BUCKETS - 1]), (2, 2));
+    }
+}
