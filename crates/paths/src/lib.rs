@@ -4,6 +4,7 @@
 //!   facts, overrides  ->  plan     which paths carry I/O, which wait, what to do when something is lost, and why
 //!   command, bookings ->  policy   which of the active paths takes the next command
 //!   events, time      ->  health   whether a path is dead, marginal, or to be trusted again
+//!   lost sessions     ->  stale    when a write may be sent again, when it may be acknowledged, what waits for a fence
 //!   status, sense     ->  verdict  what becomes of a command that did not succeed, and what that says of its path
 //! ```
 //!
@@ -17,6 +18,7 @@ mod mesh;
 pub mod overrides;
 pub mod plan;
 pub mod policy;
+pub mod stale;
 pub mod verdict;
 
 pub use facts::{Element, Facts, HostAddress, HostPort, PathName, Speed, Subnet, TargetPort};
