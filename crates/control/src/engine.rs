@@ -123,6 +123,12 @@ pub struct CoreFacts {
     pub load_permille: u16,
     /// Connections that it serves, logged in or not.
     pub connections: usize,
+    /// What carries its disks: `io_uring`, or `threads` where that is refused or not wanted.
+    pub disk_engine: String,
+    /// Files that are registered with the kernel.
+    pub registered_files: u32,
+    /// Bytes of payload memory that are.
+    pub registered_bytes: u64,
 }
 
 /// A session.

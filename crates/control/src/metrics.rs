@@ -168,6 +168,20 @@ fn cores(out: &mut Text, cores: &[CoreFacts]) {
     tell("causeway_core_connections", "gauge", help, &|core| {
         core.connections.to_string()
     });
+    let help = "Files that the core has registered with io_uring";
+    tell("causeway_core_registered_files", "gauge", help, &|core| {
+        core.registered_files.to_string()
+    });
+    let help = "Bytes of payload memory that the core has registered with io_uring";
+    tell("causeway_core_registered_bytes", "gauge", help, &|core| {
+        core.registered_bytes.to_string()
+    });
+    let (name, help) = ("causeway_core_disk_engine", "What carries the core's disks");
+    out.family(name, "gauge", help);
+    for (number, core) in &named {
+        let labels = [("core", number.as_str()), ("engine", &core.disk_engine)];
+        out.series(name, &labels, 1);
+    }
 }
 
 /// Exact decimal seconds, without the rounding of floating point.

@@ -32,8 +32,34 @@ pub trait Files {
     /// Makes the names in a directory durable.
     fn sync_dir(&self, path: &Path) -> LocalFuture<io::Result<()>>;
 
+    /// What carries reads, writes and syncs of this core.
+    fn engine(&self) -> DiskEngine {
+        DiskEngine::default()
+    }
+
     /// Space of the file system that holds `path`.
     fn space(&self, path: &Path) -> LocalFuture<io::Result<Space>>;
+}
+
+/// What carries reads, writes and syncs of a core.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct DiskEngine {
+    /// Which.
+    pub kind: EngineKind,
+    /// Files that are registered with the kernel.
+    pub registered_files: u32,
+    /// Bytes of payload memory that are.
+    pub registered_bytes: u64,
+}
+
+/// Kinds of disk engines.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum EngineKind {
+    /// An io_uring of the core's own.
+    Uring,
+    /// Threads that block.
+    #[default]
+    Threads,
 }
 
 /// How to open a file.

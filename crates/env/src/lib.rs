@@ -31,8 +31,8 @@ pub use answer::Answer;
 pub use call::{call, call_all};
 pub use detach::detach;
 pub use file::{
-    Access, Create, DirEntry, Durable, Extent, File, FileDone, FileFacts, FileFuture, FileKind,
-    FileOp, Files, OpenHow, Space,
+    Access, Create, DirEntry, DiskEngine, Durable, EngineKind, Extent, File, FileDone, FileFacts,
+    FileFuture, FileKind, FileOp, Files, OpenHow, Space,
 };
 pub use locals::Locals;
 pub use net::{DetachedStream, InterfaceAddress, InterfaceWatch, Listener, Net, Stream};

@@ -135,6 +135,9 @@ impl Engine for FakeEngine {
             busy_us: 1_250_000,
             load_permille: 375,
             connections: 2,
+            disk_engine: "threads".to_owned(),
+            registered_files: 7,
+            registered_bytes: 2 << 20,
         }])
     }
 
@@ -425,6 +428,9 @@ fn metrics_have_the_promised_names_and_escape_labels() {
         "causeway_core_busy_seconds_total{core=\"1\"} 1.25",
         "causeway_core_load_ratio{core=\"1\"} 0.375",
         "causeway_core_connections{core=\"1\"} 2",
+        "causeway_core_disk_engine{core=\"1\",engine=\"threads\"} 1",
+        "causeway_core_registered_files{core=\"1\"} 7",
+        "causeway_core_registered_bytes{core=\"1\"} 2097152",
         "causeway_pool_used_bytes{pool=\"default\"} 53687091200",
     ] {
         assert!(text.lines().any(|found| found == line), "{line}\n{text}");

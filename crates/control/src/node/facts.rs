@@ -127,11 +127,23 @@ pub(super) async fn cores(node: &Inner) -> Vec<CoreFacts> {
         return Vec::new();
     };
     let cores = server.cores(&node.core).await;
-    let told = cores.into_iter().map(|one| CoreFacts {
+    let engines = env::call_all(&node.core, |core| {
+        let engine = core.files().engine();
+        Box::pin(async move { engine })
+    });
+    // Both are in the order of the cores.
+    let told = cores.into_iter().zip(engines.await);
+    let told = told.map(|(one, engine)| CoreFacts {
         core: one.core.0,
         busy_us: u64::try_from(one.busy.as_micros()).unwrap_or(u64::MAX),
         load_permille: one.load.0,
         connections: one.connections,
+        disk_engine: match engine.kind {
+            env::EngineKind::Uring => "io_uring".to_owned(),
+            env::EngineKind::Threads => "threads".to_owned(),
+        },
+        registered_files: engine.registered_files,
+        registered_bytes: engine.registered_bytes,
     });
     told.collect()
 }

@@ -3,13 +3,16 @@
 use super::blocking::Blocking;
 use super::forget::Forgetful;
 use super::handle::{self, Handle, Handles, Locks};
+use super::registered::FilePlace;
 use super::ring::Ring;
 use super::transfer::{Memory, Transfer};
 use super::workers::Workers;
 use crate::file::{
-    DirEntry, Durable, File, FileDone, FileFacts, FileFuture, FileOp, Files, OpenHow, Space,
+    DirEntry, DiskEngine, Durable, EngineKind, File, FileDone, FileFacts, FileFuture, FileOp,
+    Files, OpenHow, Space,
 };
 use crate::{Answer, LocalFuture};
+use std::cell::OnceCell;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -48,6 +51,8 @@ pub(super) struct RealFiles {
 
 struct RealFile {
     handle: Arc<Handle>,
+    /// The file's place in the ring's table, from the first transfer on.
+    place: OnceCell<Option<Rc<FilePlace>>>,
     engine: Engine,
     shared: Arc<FilesShared>,
 }
@@ -88,6 +93,7 @@ impl Files for RealFiles {
                 .call(move || worker.handles.open(&path, how, &worker.locks));
             Ok(Rc::new(RealFile {
                 handle: opened.await?,
+                place: OnceCell::new(),
                 engine,
                 shared,
             }) as Rc<dyn File>)
@@ -121,6 +127,20 @@ impl Files for RealFiles {
 
     fn sync_dir(&self, path: &Path) -> LocalFuture<io::Result<()>> {
         self.on_names(path, handle::sync_dir, Forgetful::sync_dir)
+    }
+
+    fn engine(&self) -> DiskEngine {
+        match &self.engine {
+            Engine::Ring(ring) => {
+                let (registered_files, registered_bytes) = ring.registered();
+                DiskEngine {
+                    kind: EngineKind::Uring,
+                    registered_files,
+                    registered_bytes,
+                }
+            }
+            Engine::Threads => DiskEngine::default(),
+        }
     }
 
     fn space(&self, path: &Path) -> LocalFuture<io::Result<Space>> {
@@ -163,7 +183,10 @@ impl RealFile {
     fn transfer(&self, offset: u64, memory: Memory) -> FileFuture {
         let transfer = Transfer::new(Arc::clone(&self.handle), offset, memory);
         match &self.engine {
-            Engine::Ring(ring) => Answer::wait(ring.submit(transfer)),
+            Engine::Ring(ring) => {
+                let place = self.place.get_or_init(|| ring.register(&self.handle.fd));
+                Answer::wait(ring.submit(transfer, place.clone()))
+            }
             Engine::Threads => Answer::Waiting(self.shared.data.call(|| transfer.run_blocking())),
         }
     }

@@ -22,6 +22,7 @@ mod here;
 mod netlink;
 mod network;
 mod readable;
+mod registered;
 mod ring;
 mod runtime;
 mod syncs;
@@ -31,5 +32,7 @@ mod workers;
 
 pub use runtime::{Cores, Driver, FilesMode, Notice, Poster, Runtime, RuntimeConfig};
 
+#[cfg(test)]
+mod refused;
 #[cfg(test)]
 mod test;

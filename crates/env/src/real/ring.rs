@@ -19,9 +19,11 @@
 )]
 
 use super::readable::readable;
+use super::registered::{FilePlace, Registered};
+use super::runtime::Notices;
 use super::transfer::{Memory, PIECES_MAX, Step, Transfer};
 use crate::file::{Durable, FileDone};
-use io_uring::{IoUring, cqueue, opcode, squeue, types};
+use io_uring::{IoUring, Probe, cqueue, opcode, squeue, types};
 use rustix::event::EventfdFlags;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -30,6 +32,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::pin::Pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 use std::task::{Context, Poll, Waker};
 use tokio::io::unix::AsyncFd;
@@ -54,8 +57,10 @@ pub(super) struct Ring {
     uring: RefCell<IoUring>,
     event: AsyncFd<OwnedFd>,
     slots: RefCell<Slots>,
+    registered: RefCell<Registered>,
     driver: RefCell<Option<Waker>>,
     woken: Cell<bool>,
+    notices: Arc<Notices>,
 }
 
 #[derive(Default)]
@@ -76,6 +81,10 @@ enum Slot {
 
 struct Busy {
     transfer: Transfer,
+    /// The file's place in the kernel's table; kept until the kernel is done.
+    file: Option<Rc<FilePlace>>,
+    /// The place of the memory in the kernel's table, where it is one piece.
+    block: Option<u16>,
     /// What the kernel reads while it works on a transfer of several pieces.
     pieces: Vec<libc::iovec>,
     waker: Option<Waker>,
@@ -84,17 +93,13 @@ struct Busy {
 
 impl Ring {
     /// A ring for the calling thread, which must be the one that uses it, inside its event loop.
-    pub(super) fn new() -> io::Result<Self> {
-        let in_kernel = u32::try_from(IN_KERNEL_MAX).expect("a small constant");
-        // Completions are then worked off when this core asks for them, without an interrupt to itself
-        // (Linux 6.1); older kernels get a plain ring.
-        let uring = IoUring::builder()
-            .setup_single_issuer()
-            .setup_defer_taskrun()
-            .setup_taskrun_flag()
-            .setup_cqsize(in_kernel)
-            .build(ENTRIES)
-            .or_else(|_| IoUring::builder().setup_cqsize(in_kernel).build(ENTRIES))?;
+    ///
+    /// # Errors
+    /// Where the kernel refuses it, or has one that cannot do what is needed.
+    pub(super) fn new(notices: Arc<Notices>) -> io::Result<Self> {
+        let mut uring = set_up()?;
+        check(&mut uring)?;
+        let registered = Registered::new(&uring);
         let event = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         uring.submitter().register_eventfd(event.as_raw_fd())?;
         // Best effort: kernels before 5.15 keep their default number.
@@ -105,14 +110,68 @@ impl Ring {
             uring: RefCell::new(uring),
             event: readable(event)?,
             slots: RefCell::default(),
+            registered: RefCell::new(registered),
             driver: RefCell::new(None),
             woken: Cell::new(false),
+            notices,
         })
     }
 
-    /// Starts a transfer. It runs to its end even if the answer is dropped.
-    pub(super) fn submit(self: &Rc<Self>, transfer: Transfer) -> Completion {
-        let slot = self.slots.borrow_mut().insert(transfer);
+    /// A place for a file in the kernel's table; `None` where there is none.
+    pub(super) fn register(self: &Rc<Self>, file: &OwnedFd) -> Option<Rc<FilePlace>> {
+        let uring = self.uring.try_borrow().ok()?;
+        let place = self.registered.borrow_mut().add_file(&uring, file, self)?;
+        Some(Rc::new(place))
+    }
+
+    /// Files and bytes of memory in the kernel's tables.
+    pub(super) fn registered(&self) -> (u32, u64) {
+        self.registered.borrow().amount()
+    }
+
+    /// The place of a transfer's memory, where it is one piece of a pool's.
+    fn block_of(&self, memory: &mut Memory) -> Option<u16> {
+        let (address, memory) = match memory {
+            Memory::Read(into) => {
+                let mut pieces = into.pieces_mut();
+                let (first, None) = (pieces.next()?, pieces.next()) else {
+                    return None;
+                };
+                let address = first.as_ptr().addr();
+                drop(pieces);
+                (address, Ok(&*into))
+            }
+            Memory::Write(data, _) => (data.as_contiguous()?.as_ptr().addr(), Err(&*data)),
+            Memory::Sync(_) => return None,
+        };
+        let pin = || memory.map_or_else(|data| data.pin(), |into| into.pin());
+        let uring = self.uring.try_borrow().ok()?;
+        let place = self.registered.borrow_mut().block(&uring, address, pin);
+        place.unwrap_or_else(|error| {
+            self.notices.push(format!(
+                "io_uring registers no more of the pools' memory ({error}): disks go on, at a little more processor \
+                 time for each transfer; raise the limit of locked memory (LimitMEMLOCK in the systemd unit, ulimit \
+                 -l) and restart"
+            ));
+            None
+        })
+    }
+
+    /// Starts a transfer on a file that may have a place. It runs to its end even if the answer is dropped.
+    pub(super) fn submit(
+        self: &Rc<Self>,
+        mut transfer: Transfer,
+        file: Option<Rc<FilePlace>>,
+    ) -> Completion {
+        let block = self.block_of(&mut transfer.memory);
+        let slot = self.slots.borrow_mut().insert(Busy {
+            transfer,
+            file,
+            block,
+            pieces: Vec::new(),
+            waker: None,
+            abandoned: false,
+        });
         self.wake_driver();
         if self.slots.borrow().ready.len() >= READY_MAX
             && let Ok(mut uring) = self.uring.try_borrow_mut()
@@ -132,7 +191,7 @@ impl Ring {
         slots.in_kernel + slots.ready.len()
     }
 
-    fn wake_driver(&self) {
+    pub(super) fn wake_driver(&self) {
         if !self.woken.replace(true)
             && let Some(driver) = self.driver.borrow().as_ref()
         {
@@ -160,6 +219,7 @@ impl Ring {
     fn turn(&self) {
         let mut uring = self.uring.borrow_mut();
         uring.completion().disable_eventfd();
+        self.registered.borrow_mut().forget_files(&uring);
         loop {
             let refused = self.submit_ready(&mut uring);
             let reaped = self.reap(&mut uring);
@@ -274,13 +334,8 @@ impl Drop for Ring {
 }
 
 impl Slots {
-    fn insert(&mut self, transfer: Transfer) -> u32 {
-        let busy = Slot::Busy(Busy {
-            transfer,
-            pieces: Vec::new(),
-            waker: None,
-            abandoned: false,
-        });
+    fn insert(&mut self, busy: Busy) -> u32 {
+        let busy = Slot::Busy(busy);
         let index = if let Some(index) = self.free.pop() {
             *self.get(index) = busy;
             index
@@ -305,10 +360,77 @@ impl Slots {
     }
 }
 
+/// The best kind of ring that this kernel has.
+fn set_up() -> io::Result<IoUring> {
+    let in_kernel = u32::try_from(IN_KERNEL_MAX).expect("a small constant");
+    // What has ended is then worked off when this core asks for it, without an interrupt to itself (Linux 6.1).
+    let deferred = IoUring::builder()
+        .setup_single_issuer()
+        .setup_defer_taskrun()
+        .setup_taskrun_flag()
+        .setup_cqsize(in_kernel)
+        .build(ENTRIES);
+    let unknown = |error: &io::Error| error.kind() == io::ErrorKind::InvalidInput;
+    let cooperative = match deferred {
+        Err(error) if unknown(&error) => IoUring::builder()
+            .setup_coop_taskrun()
+            .setup_taskrun_flag()
+            .setup_cqsize(in_kernel)
+            .build(ENTRIES),
+        other => return other,
+    };
+    // Linux 5.19 has the one above.
+    match cooperative {
+        Err(error) if unknown(&error) => IoUring::builder().setup_cqsize(in_kernel).build(ENTRIES),
+        other => other,
+    }
+}
+
+/// Tries the ring: a filter of system calls may allow to make one and refuse its use, and old kernels lack operations.
+fn check(uring: &mut IoUring) -> io::Result<()> {
+    let mut probe = Probe::new();
+    uring.submitter().register_probe(&mut probe)?;
+    let needed = [
+        opcode::Read::CODE,
+        opcode::Readv::CODE,
+        opcode::Write::CODE,
+        opcode::Writev::CODE,
+        opcode::Fsync::CODE,
+    ];
+    if !needed.iter().all(|&code| probe.is_supported(code)) {
+        return Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "this kernel's io_uring lacks reads and writes, which Linux 5.6 has",
+        ));
+    }
+    // SAFETY: the entry points at nothing.
+    unsafe { uring.submission().push(&opcode::Nop::new().build()) }.expect("the queue is empty");
+    uring.submit_and_wait(1)?;
+    uring.completion().for_each(drop);
+    Ok(())
+}
+
 impl Busy {
     fn entry(&mut self) -> squeue::Entry {
+        let fd = match (&self.file, &self.transfer.memory) {
+            (Some(place), Memory::Read(_) | Memory::Write(..)) => {
+                // It is marked as a place below.
+                types::Fd(i32::try_from(place.number()).expect("a small table"))
+            }
+            (_, Memory::Sync(_)) => types::Fd(self.transfer.handle.to_sync().as_raw_fd()),
+            (None, _) => types::Fd(self.transfer.handle.fd.as_raw_fd()),
+        };
+        let is_place = self.file.is_some() && !matches!(self.transfer.memory, Memory::Sync(_));
+        let entry = self.entry_on(fd);
+        if is_place {
+            entry.flags(squeue::Flags::FIXED_FILE)
+        } else {
+            entry
+        }
+    }
+
+    fn entry_on(&mut self, fd: types::Fd) -> squeue::Entry {
         let (at, done) = (self.transfer.at(), self.transfer.done());
-        let fd = types::Fd(self.transfer.handle.fd.as_raw_fd());
         self.pieces.clear();
         match &mut self.transfer.memory {
             Memory::Read(into) => {
@@ -322,11 +444,16 @@ impl Busy {
                         piece.len() - cut,
                     );
                 }
-                match self.pieces.as_slice() {
-                    [one] => opcode::Read::new(fd, one.iov_base.cast(), len_of(one))
+                match (self.pieces.as_slice(), self.block) {
+                    ([one], Some(block)) => {
+                        opcode::ReadFixed::new(fd, one.iov_base.cast(), len_of(one), block)
+                            .offset(at)
+                            .build()
+                    }
+                    ([one], None) => opcode::Read::new(fd, one.iov_base.cast(), len_of(one))
                         .offset(at)
                         .build(),
-                    many => opcode::Readv::new(fd, many.as_ptr(), count_of(many))
+                    (many, _) => opcode::Readv::new(fd, many.as_ptr(), count_of(many))
                         .offset(at)
                         .build(),
                 }
@@ -344,22 +471,26 @@ impl Busy {
                     let start = piece[cut..].as_ptr().cast_mut();
                     push_piece(&mut self.pieces, start, piece.len() - cut);
                 }
-                match self.pieces.as_slice() {
-                    [one] => opcode::Write::new(fd, one.iov_base.cast(), len_of(one))
+                match (self.pieces.as_slice(), self.block) {
+                    ([one], Some(block)) => {
+                        opcode::WriteFixed::new(fd, one.iov_base.cast(), len_of(one), block)
+                            .offset(at)
+                            .rw_flags(flags)
+                            .build()
+                    }
+                    ([one], None) => opcode::Write::new(fd, one.iov_base.cast(), len_of(one))
                         .offset(at)
                         .rw_flags(flags)
                         .build(),
-                    many => opcode::Writev::new(fd, many.as_ptr(), count_of(many))
+                    (many, _) => opcode::Writev::new(fd, many.as_ptr(), count_of(many))
                         .offset(at)
                         .rw_flags(flags)
                         .build(),
                 }
             }
-            Memory::Sync(_) => {
-                opcode::Fsync::new(types::Fd(self.transfer.handle.to_sync().as_raw_fd()))
-                    .flags(types::FsyncFlags::DATASYNC)
-                    .build()
-            }
+            Memory::Sync(_) => opcode::Fsync::new(fd)
+                .flags(types::FsyncFlags::DATASYNC)
+                .build(),
         }
     }
 }

@@ -378,10 +378,12 @@ fn pin(processor: usize, notices: &Notices) {
     }
 }
 
-fn engine(driver: Driver, notices: &Notices) -> io::Result<Engine> {
+fn engine(driver: Driver, notices: &Arc<Notices>) -> io::Result<Engine> {
     match driver {
         Driver::Poll => Ok(Engine::Threads),
-        Driver::Auto | Driver::Uring => engine_with(driver, Ring::new(), notices),
+        Driver::Auto | Driver::Uring => {
+            engine_with(driver, Ring::new(Arc::clone(notices)), notices)
+        }
     }
 }
 

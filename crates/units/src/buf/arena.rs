@@ -11,7 +11,7 @@
 //!
 //! **Invariants.** I1: a part is either given out or in its block's `free`, or was never given out (`fresh`). I2: a
 //! block is in its class's `open` exactly while it has a part to give. I3: a block of which nothing is given out goes
-//! back to the system, but for one a class.
+//! back to the system, but for one a class, and those that are pinned.
 
 use super::pool::CLASSES;
 use super::slab::{IdleSlab, SlabHeader};
@@ -21,7 +21,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 /// Bytes of a block: a huge page.
-const BLOCK: usize = 2 << 20;
+pub(super) const BLOCK: usize = 2 << 20;
 
 /// Bytes of addresses taken at a time. They cost nothing before they are touched.
 const SPAN: usize = 64 << 20;
@@ -35,6 +35,8 @@ pub(super) struct Block {
     free: Vec<NonNull<SlabHeader>>,
     /// Parts from this one on were never given out: they are zeroes.
     fresh: usize,
+    /// Its memory never goes back to the system.
+    pinned: bool,
 }
 
 impl Block {
@@ -96,7 +98,22 @@ pub(super) fn give(part: NonNull<SlabHeader>) {
     arena.give(part);
 }
 
+/// Keeps the block of a part that is given out from going back to the system, ever. Its memory; `None` where the
+/// part is of no block.
+pub(super) fn pin(part: &SlabHeader) -> Option<NonNull<u8>> {
+    let arena = ARENA.lock().unwrap_or_else(PoisonError::into_inner);
+    arena.pin(part)
+}
+
 impl Arena {
+    fn pin(&self, part: &SlabHeader) -> Option<NonNull<u8>> {
+        let mut at = part.block()?;
+        // SAFETY: the block is alive, as a part of it is out, and the arena's lock is held.
+        let block = unsafe { at.as_mut() };
+        block.pinned = true;
+        Some(block.memory)
+    }
+
     fn take(&mut self, class: usize) -> Option<(NonNull<SlabHeader>, bool)> {
         let mut at = match self.open[class].first() {
             Some(&block) => block,
@@ -121,7 +138,7 @@ impl Arena {
         block.free.push(part);
         let open = &mut self.open[block.class];
         open.insert(at);
-        if block.is_unused() && open.len() > 1 {
+        if block.is_unused() && open.len() > 1 && !block.pinned {
             open.remove(&at);
             self.close_block(at);
         }
@@ -138,6 +155,7 @@ impl Arena {
             headers: NonNull::dangling(),
             free: Vec::new(),
             fresh: 0,
+            pinned: false,
         })));
         let size = CLASSES[class];
         let headers: Box<[SlabHeader]> = (0..BLOCK / size)
@@ -192,4 +210,38 @@ fn span() -> Option<Vec<NonNull<u8>>> {
             NonNull::new(unsafe { first.add(block * BLOCK) })
         })
         .collect()
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    const LARGEST: usize = CLASSES.len() - 1;
+
+    fn blocks_after_all_came_back(pin: bool) -> (usize, usize) {
+        let mut arena = Arena {
+            open: [const { BTreeSet::new() }; CLASSES.len()],
+            blocks: Vec::new(),
+        };
+        let mut parts: Vec<_> = (0..2 * BLOCK / CLASSES[LARGEST])
+            .map(|_| arena.take(LARGEST).unwrap().0)
+            .collect();
+        let free = arena.blocks.len();
+        // The one that comes back last, beside one that is unused already.
+        let last = parts.remove(0);
+        if pin {
+            // SAFETY: the part is out.
+            let memory = arena.pin(unsafe { last.as_ref() }).unwrap();
+            assert_eq!(memory.addr().get() % BLOCK, 0);
+        }
+        parts.drain(..).rev().for_each(|part| arena.give(part));
+        arena.give(last);
+        (arena.open[LARGEST].len(), arena.blocks.len() - free)
+    }
+
+    #[test]
+    fn a_pinned_block_stays_when_all_of_it_came_back_and_others_go() {
+        assert_eq!(blocks_after_all_came_back(false), (1, 1));
+        assert_eq!(blocks_after_all_came_back(true), (2, 0));
+    }
 }

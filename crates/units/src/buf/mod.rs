@@ -25,11 +25,13 @@ mod arena;
 mod slab;
 
 mod kept;
+mod pinned;
 mod pool;
 mod shared;
 mod unique;
 
 pub use kept::Slab;
+pub use pinned::{PINNED_BYTES, Pinned};
 pub use pool::{Exhausted, Pool, SLAB_BYTES_MAX};
 pub use shared::{Buf, Segments};
 pub use unique::BufMut;

@@ -1,5 +1,6 @@
 //! Immutable payload, shared by reference.
 
+use super::pinned::Pinned;
 use super::slab::{IdleSlab, SlabRef};
 use super::unique::BufMut;
 use crate::ByteCount;
@@ -236,6 +237,15 @@ impl Buf {
                 break;
             }
         }
+    }
+
+    /// Pins the memory that the first byte is a part of. `None` where it is a part of nothing larger: payload that
+    /// comes from no pool and has no size of theirs.
+    #[must_use]
+    pub fn pin(&self) -> Option<Pinned> {
+        self.segments
+            .first()
+            .and_then(|first| Pinned::of(&first.slab))
     }
 
     /// All bytes, copied.

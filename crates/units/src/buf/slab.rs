@@ -165,6 +165,11 @@ impl SlabRef {
         Some(unsafe { core::slice::from_raw_parts_mut(header.memory.as_ptr(), header.capacity) })
     }
 
+    /// See [`arena::pin`].
+    pub(super) fn pin(&self) -> Option<NonNull<u8>> {
+        arena::pin(self.header())
+    }
+
     /// Takes the slab out of the care of its pool, if this is the only reference. `false`: it is shared.
     pub(super) fn leave_home(&mut self) -> bool {
         if self.header().references.load(Ordering::Acquire) != 1 {

@@ -1,5 +1,6 @@
 //! Memory with one owner, to be filled and then frozen.
 
+use super::pinned::Pinned;
 use super::shared::{Buf, Segment};
 use super::slab::{IdleSlab, SlabRef};
 use smallvec::SmallVec;
@@ -77,6 +78,14 @@ impl BufMut {
         self.pieces
             .iter_mut()
             .map(|piece| &mut piece.slab.bytes_mut()[..piece.len])
+    }
+
+    /// As [`Buf::pin`].
+    #[must_use]
+    pub fn pin(&self) -> Option<Pinned> {
+        self.pieces
+            .first()
+            .and_then(|first| Pinned::of(&first.slab))
     }
 
     /// Copies `from` to `offset`.
