@@ -63,6 +63,9 @@ pub trait Engine {
     /// What the cores do, by number.
     fn cores(&self) -> LocalFuture<Vec<CoreFacts>>;
 
+    /// Sessions that went from core to core since the start.
+    fn moves(&self) -> MoveFacts;
+
     /// The space of the pools.
     fn pools(&self) -> LocalFuture<Vec<PoolFacts>>;
 
@@ -129,6 +132,15 @@ pub struct CoreFacts {
     pub registered_files: u32,
     /// Bytes of payload memory that are.
     pub registered_bytes: u64,
+}
+
+/// Sessions that were to go to another core.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct MoveFacts {
+    /// Those that went.
+    pub moved: u64,
+    /// Those that did not come to rest, and stayed.
+    pub given_up: u64,
 }
 
 /// A session.

@@ -5,7 +5,9 @@
 //! the first command on, which makes 117; bytes for what moves or frees blocks); and by [`SERIES_MAX`] a family,
 //! whatever happens.
 
-use crate::engine::{CoreFacts, LoginFacts, LunFacts, LunState, OpFacts, PoolFacts, SessionFacts};
+use crate::engine::{
+    CoreFacts, LoginFacts, LunFacts, LunState, MoveFacts, OpFacts, PoolFacts, SessionFacts,
+};
 use crate::latency::{LATENCY_BOUNDS_US, Latency};
 use crate::objects::Objects;
 use std::collections::BTreeMap;
@@ -22,6 +24,7 @@ pub(crate) struct Sample<'a> {
     pub(crate) sessions: &'a [SessionFacts],
     pub(crate) pools: &'a [PoolFacts],
     pub(crate) cores: &'a [CoreFacts],
+    pub(crate) moves: MoveFacts,
     pub(crate) logins: &'a [LoginFacts],
     pub(crate) objects: &'a Objects,
 }
@@ -44,6 +47,12 @@ pub(crate) fn text(sample: &Sample<'_>) -> String {
     statuses(&mut out, &sample.luns);
     sessions(&mut out, sample);
     cores(&mut out, sample.cores);
+    let help = "Sessions that went to another core, and those that stayed for want of rest";
+    out.family("causeway_session_moves_total", "counter", help);
+    let MoveFacts { moved, given_up } = sample.moves;
+    for (result, count) in [("moved", moved), ("given_up", given_up)] {
+        out.series("causeway_session_moves_total", &[("result", result)], count);
+    }
     out.family("causeway_login_total", "counter", "Logins by result");
     for login in sample.logins {
         let code = login.code.map(|code| code.to_string()).unwrap_or_default();

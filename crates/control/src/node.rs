@@ -18,7 +18,8 @@ mod usage;
 use crate::code::Code;
 use crate::config::{Config, Listen};
 use crate::engine::{
-    CoreFacts, Engine, LoginFacts, LunFacts, PoolFacts, PortalFacts, RefusalFacts, SessionFacts,
+    CoreFacts, Engine, LoginFacts, LunFacts, MoveFacts, PoolFacts, PortalFacts, RefusalFacts,
+    SessionFacts,
 };
 use crate::objects::{Backing, Lun, Objects, SECTION_LUN};
 use crate::plan::LunChanges;
@@ -351,6 +352,12 @@ impl Engine for Node {
 
     fn cores(&self) -> LocalFuture<Vec<CoreFacts>> {
         shared(self, |node| async move { facts::cores(&node).await })
+    }
+
+    fn moves(&self) -> MoveFacts {
+        let moves = self.0.server().map(|server| server.moves());
+        let (moved, given_up) = moves.unwrap_or_default();
+        MoveFacts { moved, given_up }
     }
 
     fn pools(&self) -> LocalFuture<Vec<PoolFacts>> {

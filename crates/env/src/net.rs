@@ -22,7 +22,7 @@ pub trait Net {
         from: Option<IpAddr>,
     ) -> LocalFuture<io::Result<Rc<dyn Stream>>>;
 
-    /// Takes over a stream that another core accepted or gave up.
+    /// Takes over a stream that another core accepted, or gave up by [`Stream::detach`].
     ///
     /// # Errors
     /// Where the stream cannot be registered with this core.
@@ -72,6 +72,13 @@ pub trait Stream {
 
     /// Ends the connection in both directions at once; both polls then end.
     fn shutdown(&self);
+
+    /// Gives the connection up to another core, with what has arrived and was not taken. Nothing may be done
+    /// with this one any more but to drop it, which no longer closes the connection.
+    ///
+    /// # Errors
+    /// Where the system has no descriptor for it; this one goes on then.
+    fn detach(&self) -> io::Result<DetachedStream>;
 }
 
 /// An address that an interface has.

@@ -26,6 +26,7 @@ pub struct CommandWindow<T> {
     bytes_max: u64,
     in_progress: u32,
     bytes: u64,
+    held: bool,
     /// `early[i]` is CmdSN `exp + i`; the first is always missing.
     early: VecDeque<Early<T>>,
 }
@@ -61,6 +62,7 @@ impl<T> CommandWindow<T> {
             bytes_max,
             in_progress: 0,
             bytes: 0,
+            held: false,
             early: VecDeque::new(),
         }
     }
@@ -71,8 +73,16 @@ impl<T> CommandWindow<T> {
         self.exp
     }
 
+    /// While it is held, MaxCmdSN does not advance: what is in progress comes to an end sooner or later.
+    pub fn hold(&mut self, held: bool) {
+        self.held = held;
+    }
+
     /// Highest number that is taken; advances here as far as flow control lets it.
     pub fn max_cmd_sn(&mut self) -> CmdSn {
+        if self.held {
+            return self.max;
+        }
         let crowded = self.bytes >= self.bytes_max && self.in_progress > 0;
         let room = if crowded {
             0
@@ -267,6 +277,23 @@ mod test {
         assert_eq!(window.max_cmd_sn(), CmdSn(3));
         window.begin(5000);
         assert_eq!(window.max_cmd_sn(), CmdSn(3), "I1");
+    }
+
+    #[test]
+    fn a_held_window_takes_what_it_allowed_and_opens_again_by_all_that_ended_meanwhile() {
+        let mut window = CommandWindow::new(CmdSn(7), 3, 1000);
+        assert_eq!(window.max_cmd_sn(), CmdSn(9));
+        window.hold(true);
+        for sn in 7..10 {
+            assert_eq!(window.offer(CmdSn(sn), ()), Offered::Deliver(()));
+            window.begin(0);
+            window.end(0);
+            assert_eq!(window.max_cmd_sn(), CmdSn(9));
+        }
+        assert!(window.is_closed());
+        assert_eq!(window.offer(CmdSn(10), ()), Offered::Ignored);
+        window.hold(false);
+        assert_eq!(window.max_cmd_sn(), CmdSn(12));
     }
 
     #[test]

@@ -72,6 +72,7 @@ impl CoreUnit {
             in_doubt.remove(&entry);
         }
         state.version += 1;
+        let _going = self.shared().keep_going().await;
         publish(self.core(), self.id(), Arc::new(state)).await;
         follow_up(
             self.core(),
@@ -347,6 +348,7 @@ impl LogicalUnit {
 
     /// Tells every nexus something.
     pub async fn tell_all(self: &Arc<Self>, core: &CoreHandle, attention: UnitAttention) {
+        let _going = self.keep_going().await;
         follow_up(core, self.id(), Vec::new(), Some((None, attention))).await;
     }
 }

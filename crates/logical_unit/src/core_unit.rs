@@ -247,6 +247,11 @@ impl CoreUnit {
         nexuses.push(Rc::downgrade(nexus));
     }
 
+    pub(crate) fn leave_nexus(&self, nexus: &Rc<Nexus>) {
+        let leaves = |known: &Weak<Nexus>| std::ptr::eq(known.as_ptr(), Rc::as_ptr(nexus));
+        self.nexuses.borrow_mut().retain(|known| !leaves(known));
+    }
+
     pub(crate) fn nexuses(&self) -> Vec<Rc<Nexus>> {
         self.nexuses
             .borrow()

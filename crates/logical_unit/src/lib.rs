@@ -32,6 +32,7 @@ mod store;
 mod task;
 #[cfg(test)]
 mod test;
+mod travel;
 mod unit;
 mod wait_list;
 
@@ -46,4 +47,5 @@ pub use state::{Identity, UnitState};
 pub use status_count::Ending;
 pub use store::{DirectoryStore, Entry, NoStore, Store, UnitStore};
 pub use task::{Attribute, Task, TaskWatch};
+pub use travel::{NexusState, StandStill};
 pub use unit::{LogicalUnit, NEXUSES_MAX, UnitConfig};

@@ -3,6 +3,7 @@
 use crate::core_unit::{CoreUnit, UnitId, find};
 use crate::state::UnitState;
 use crate::task::{AbortedBy, TaskControl};
+use crate::travel::{NexusState, Slot};
 use env::{CoreHandle, LocalFuture};
 use futures_util::Stream as _;
 use futures_util::stream::FuturesUnordered;
@@ -60,6 +61,8 @@ pub struct Nexus {
     ports: RefCell<UnitPorts>,
     read_only: Cell<bool>,
     fence: Cell<Fence>,
+    /// Absent once it has gone to another core.
+    slot: RefCell<Option<Slot>>,
     rights: Cell<Rights>,
     pub(crate) attentions: RefCell<AttentionQueue>,
     copies: RefCell<CopyHistory>,
@@ -90,27 +93,76 @@ impl Nexus {
         peers: Weak<dyn Peers>,
     ) -> Result<Rc<Self>, NexusError> {
         let unit = find(core, id).ok_or(NexusError::NoSuchUnit)?;
-        let slot = unit.shared().take_slot().ok_or(NexusError::TooMany)?;
-        let fence = unit.shared().fences().current(slot);
-        let rights = unit.with_state(|state| state.reservations.rights(&port));
-        let nexus = Rc::new(Self {
-            unit: Rc::clone(&unit),
+        let slot = Slot::take(unit.shared()).ok_or(NexusError::TooMany)?;
+        let fence = unit.shared().fences().current(slot.number());
+        let mut attentions = AttentionQueue::new();
+        attentions.establish(UnitAttention::PowerOn);
+        let state = NexusState {
+            unit: id,
             port,
-            ports: RefCell::new(ports),
-            read_only: Cell::new(read_only),
-            fence: Cell::new(fence),
+            ports,
+            read_only,
+            fence,
+            slot,
+            attentions,
+            copies: CopyHistory::new(),
+        };
+        Ok(Self::enter(&unit, state, peers))
+    }
+
+    /// Goes on at this core's share of the unit.
+    fn enter(unit: &Rc<CoreUnit>, state: NexusState, peers: Weak<dyn Peers>) -> Rc<Self> {
+        let rights = unit.with_state(|unit| unit.reservations.rights(&state.port));
+        let nexus = Rc::new(Self {
+            unit: Rc::clone(unit),
+            port: state.port,
+            ports: RefCell::new(state.ports),
+            read_only: Cell::new(state.read_only),
+            fence: Cell::new(state.fence),
+            slot: RefCell::new(Some(state.slot)),
             rights: Cell::new(rights),
-            attentions: RefCell::default(),
-            copies: RefCell::default(),
+            attentions: RefCell::new(state.attentions),
+            copies: RefCell::new(state.copies),
             peers,
             tasks: RefCell::default(),
         });
-        nexus
-            .attentions
-            .borrow_mut()
-            .establish(UnitAttention::PowerOn);
         unit.enter(&nexus);
-        Ok(nexus)
+        nexus
+    }
+
+    /// Leaves this core; `None` where it has tasks, which it would leave behind. Its unit must stand still
+    /// ([`crate::LogicalUnit::stand_still`]) until [`Nexus::arrive_from`] has run on the other core.
+    #[must_use]
+    pub fn depart(self: Rc<Self>) -> Option<NexusState> {
+        if !self.tasks.borrow().is_empty() {
+            return None;
+        }
+        let slot = self.slot.borrow_mut().take()?;
+        self.unit.leave_nexus(&self);
+        Some(NexusState {
+            unit: self.unit.shared().id(),
+            port: self.port.clone(),
+            ports: self.ports.borrow().clone(),
+            read_only: self.read_only.get(),
+            fence: self.fence.get(),
+            slot,
+            attentions: self.attentions.take(),
+            copies: self.copies.take(),
+        })
+    }
+
+    /// Goes on, on this core, as it was on another one: no unit attention tells of it, and what reservations know
+    /// of it stays.
+    ///
+    /// # Errors
+    /// The unit is not up here.
+    pub fn arrive_from(
+        core: &CoreHandle,
+        state: NexusState,
+        peers: Weak<dyn Peers>,
+    ) -> Result<Rc<Self>, NexusError> {
+        let unit = find(core, state.unit).ok_or(NexusError::NoSuchUnit)?;
+        Ok(Self::enter(&unit, state, peers))
     }
 
     /// The unit's share on this core.
@@ -257,12 +309,6 @@ impl Nexus {
         self.raise_fence();
         abort(&self.unit, self.all_tasks(), AbortedBy::Own).await;
         crate::change::nexus_lost(&self).await;
-    }
-}
-
-impl Drop for Nexus {
-    fn drop(&mut self) {
-        self.unit.shared().give_slot_back(self.fence.get().slot);
     }
 }
 

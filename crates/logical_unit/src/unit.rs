@@ -4,6 +4,7 @@ use crate::core_unit::{CoreUnit, UnitId, find, register, unregister};
 use crate::state::{Identity, Stored, UnitState};
 use crate::status_count::Ending;
 use crate::store::{Entry, Store};
+use crate::travel::Going;
 use env::{CoreHandle, CoreId, call_all};
 use scsi::mode::ModeParameters;
 use scsi::reservation::Reservations;
@@ -27,6 +28,7 @@ pub struct LogicalUnit {
     fences: Fences,
     free_slots: Mutex<Vec<FenceSlot>>,
     volume: Mutex<Option<Arc<dyn Volume>>>,
+    going: Going,
 }
 
 /// What a logical unit is made of.
@@ -66,6 +68,7 @@ impl LogicalUnit {
             fences: config.fences,
             free_slots: Mutex::new(slots),
             volume: Mutex::new(None),
+            going: Going::default(),
         })
     }
 
@@ -104,6 +107,10 @@ impl LogicalUnit {
 
     pub(crate) fn fences(&self) -> &Fences {
         &self.fences
+    }
+
+    pub(crate) fn going(&self) -> &Going {
+        &self.going
     }
 
     pub(crate) fn take_slot(&self) -> Option<FenceSlot> {

@@ -4,6 +4,7 @@
 //! portal group of a session that exists ends that session first. The new one is answered only when every
 //! task of the old one is over, or quarantined, on whatever core it lived.
 
+use crate::server::Shared;
 use crate::session::{self, EndReason, SessionNumber};
 use env::{CoreHandle, CoreId, LocalFuture, call};
 use iscsi::target::LoginRefusal;
@@ -51,6 +52,8 @@ pub(crate) struct Claim {
     key: SessionKey,
     number: SessionNumber,
     given_up: Arc<AtomicBool>,
+    /// Another core has the session, and the claim.
+    moved: bool,
 }
 
 impl Claim {
@@ -60,19 +63,48 @@ impl Claim {
             key,
             number,
             given_up: Arc::default(),
+            moved: false,
         }
+    }
+
+    /// Gives the place up to the core where the session goes on; the directory does not notice.
+    pub(crate) fn go_on_elsewhere(mut self) -> (SessionKey, SessionNumber) {
+        self.moved = true;
+        (self.key.clone(), self.number)
+    }
+
+    /// The session is on this core now: the directory hears of it.
+    pub(crate) async fn has_moved(core: &CoreHandle, key: SessionKey, number: SessionNumber) {
+        let here = core.id();
+        let told = call(core, CoreId(0), move |core| {
+            let directory = core.locals().get::<Directory>();
+            if let Some(entry) = directory.entries.borrow_mut().get_mut(&key)
+                && entry.number == number
+            {
+                entry.core = here;
+            }
+            Box::pin(async {})
+        });
+        // Without core 0 nothing goes on.
+        told.await.unwrap_or(());
     }
 
     /// Enters the session, after ending the one that it reinstates. The work goes on where the answer is
     /// dropped, and then leaves nothing behind.
-    pub(crate) fn enter(&self, sessions_max: usize) -> LocalFuture<Result<Tsih, LoginRefusal>> {
+    pub(crate) fn enter(
+        &self,
+        shared: &Arc<Shared>,
+        sessions_max: usize,
+    ) -> LocalFuture<Result<Tsih, LoginRefusal>> {
         let (core, key, number) = (Rc::clone(&self.core), self.key.clone(), self.number);
-        let given_up = Arc::clone(&self.given_up);
+        let (given_up, shared) = (Arc::clone(&self.given_up), Arc::clone(shared));
         let from = core.id();
         Box::pin(async move {
             let claimed = call(&core, CoreId(0), move |core| {
                 let core = Rc::clone(core);
                 Box::pin(async move {
+                    // The session that is reinstated is where the directory says.
+                    let _going = shared.keep_going().await;
                     claim_here(&core, key, number, from, sessions_max, &given_up).await
                 })
             });
@@ -85,6 +117,9 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
+        if self.moved {
+            return;
+        }
         // In this order: what has not been entered yet sees the flag, what has been is taken out.
         self.given_up.store(true, Ordering::SeqCst);
         release(&self.core, self.key.clone(), self.number);

@@ -12,6 +12,7 @@
 //! [`iscsi::target::UNAUTHENTICATED_BYTES_MAX`] bytes of the protocol machine and nothing else, and there are at
 //! most [`Settings::logins_in_progress_max`] of them.
 
+mod balance;
 mod connection;
 mod directory;
 mod discovery;

@@ -5,7 +5,7 @@
 //! asks, every [`TICK`] while there is a connection, and never otherwise. A session's load is its part of its
 //! core's, by the commands that it sent and the bytes that it moved.
 
-use crate::session::Sessions;
+use crate::session::{SessionNumber, Sessions};
 use env::{CoreHandle, CoreId};
 use std::cell::Cell;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -74,6 +74,8 @@ struct Meter {
 pub(crate) struct Told {
     pub(crate) core: CoreId,
     pub(crate) load: Load,
+    /// Sessions that work, with their loads.
+    pub(crate) sessions: Vec<(SessionNumber, Load)>,
 }
 
 /// Measures this core and its sessions since this was last asked.
@@ -86,10 +88,11 @@ pub(crate) fn look(core: &CoreHandle) -> Told {
         now.since(then).as_nanos(),
     );
     meter.load.set(meter.load.get().next(share));
-    core.locals().get::<Sessions>().measured(share);
+    let sessions = core.locals().get::<Sessions>().measured(share);
     Told {
         core: core.id(),
         load: meter.load.get(),
+        sessions,
     }
 }
 
@@ -102,6 +105,11 @@ pub(crate) struct Part {
 }
 
 impl Part {
+    /// One that comes from another core.
+    pub(crate) fn go_on(&self, load: Load) {
+        self.load.set(load);
+    }
+
     pub(crate) fn load(&self) -> Load {
         self.load.get()
     }
@@ -199,6 +207,11 @@ impl Loads {
         chosen
     }
 
+    /// Counts a connection that comes from another core.
+    pub(crate) fn enter(&self, core: CoreId) {
+        self.locked().enter(core);
+    }
+
     pub(crate) fn leave(&self, core: CoreId) {
         if let Some(of) = self.locked().cores.get_mut(usize::from(core.0)) {
             of.connections = of.connections.saturating_sub(1);
@@ -248,6 +261,7 @@ mod test {
         Told {
             core: CoreId(core),
             load: Load(load),
+            sessions: Vec::new(),
         }
     }
 

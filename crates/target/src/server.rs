@@ -2,7 +2,7 @@
 
 use crate::export::{Export, ExportedTarget};
 use crate::load::{CoreLoad, Loads};
-use crate::placement::LoginPermit;
+use crate::placement::{LoginPermit, Moves};
 use crate::portal::{ListeningAt, PortalStatus};
 use crate::refusals::Refusals;
 use crate::session::{self, SessionInfo, SessionNumber};
@@ -12,6 +12,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
+use tokio::sync::{OwnedRwLockWriteGuard, RwLock, RwLockReadGuard};
 
 /// What all cores share. Nothing of it is touched per command.
 pub(crate) struct Shared {
@@ -21,6 +22,9 @@ pub(crate) struct Shared {
     removed: Mutex<Removed>,
     portals: Mutex<Portals>,
     loads: Loads,
+    /// Held by whoever asks all cores about sessions; sessions that move have it to themselves meanwhile.
+    going: Arc<RwLock<()>>,
+    moves: Moves,
     logins: AtomicUsize,
     refusals: Refusals,
 }
@@ -125,6 +129,20 @@ impl Shared {
         self.logins.fetch_sub(1, Ordering::AcqRel);
     }
 
+    /// While it is held, each session is on exactly one core, and the directory knows which.
+    pub(crate) async fn keep_going(&self) -> RwLockReadGuard<'_, ()> {
+        self.going.read().await
+    }
+
+    /// Lets sessions go from core to core; `None` while somebody counts on them being where they are.
+    pub(crate) fn stand_still(&self) -> Option<OwnedRwLockWriteGuard<()>> {
+        Arc::clone(&self.going).try_write_owned().ok()
+    }
+
+    pub(crate) fn moves(&self) -> &Moves {
+        &self.moves
+    }
+
     pub(crate) fn loads(&self) -> &Loads {
         &self.loads
     }
@@ -152,6 +170,8 @@ impl Server {
             removed: Mutex::default(),
             portals: Mutex::default(),
             loads: Loads::new(core.core_count()),
+            going: Arc::default(),
+            moves: Moves::default(),
             logins: AtomicUsize::new(0),
             refusals: Refusals::default(),
         });
@@ -172,6 +192,7 @@ impl Server {
     /// closed, sessions that lost their target are ended, and those whose units changed have been told.
     pub async fn publish(&self, core: &CoreHandle, export: Export) {
         let export = Arc::new(export);
+        let _going = self.shared.keep_going().await;
         self.shared.publish(&export);
         call_all(core, move |core| {
             session::adopt_export(core, Arc::clone(&export))
@@ -193,6 +214,7 @@ impl Server {
 
     /// Every session on every core, by number.
     pub async fn sessions(&self, core: &CoreHandle) -> Vec<SessionInfo> {
+        let _going = self.shared.keep_going().await;
         let per_core = call_all(core, session::list).await;
         let mut all: Vec<SessionInfo> = per_core.into_iter().flatten().collect();
         all.sort_by_key(|session| session.number);
@@ -220,8 +242,29 @@ impl Server {
         told.collect()
     }
 
+    /// Sessions that have gone from one core to another, and those that did not come to rest in time.
+    #[must_use]
+    pub fn moves(&self) -> (u64, u64) {
+        self.shared.moves.read()
+    }
+
+    /// Asks a session to go to another core, which it does as soon as nothing of it is in progress; `false` where
+    /// there is none of this number, or no such core. It is not waited for, and may be given up.
+    pub async fn move_session(&self, core: &CoreHandle, number: SessionNumber, to: CoreId) -> bool {
+        if to.0 >= core.core_count() {
+            return false;
+        }
+        let _going = self.shared.keep_going().await;
+        let asked = call_all(core, move |core| {
+            let asked = session::ask_to_move(core, number, to);
+            Box::pin(async move { asked })
+        });
+        asked.await.contains(&true)
+    }
+
     /// Ends a session; its initiator is free to log in again. `false` where there is none of this number.
     pub async fn drop_session(&self, core: &CoreHandle, number: SessionNumber) -> bool {
+        let _going = self.shared.keep_going().await;
         let dropped = call_all(core, move |core| {
             session::end(core, number, session::EndReason::Dropped)
         })
@@ -231,6 +274,7 @@ impl Server {
 
     /// Asks every initiator to log out and, after `grace`, ends what is left. No login is taken any more.
     pub async fn stop(&self, core: &CoreHandle, grace: std::time::Duration) {
+        let _going = self.shared.keep_going().await;
         let export = Export {
             generation: self.export().generation,
             settings: self.export().settings.clone(),

@@ -87,6 +87,7 @@ pub(crate) enum Order {
     End(EndReason),
     Adopt(Arc<Export>),
     RequestLogout { within: Duration },
+    Move { to: CoreId },
 }
 
 /// A session, as its core knows it.
@@ -100,6 +101,12 @@ pub(crate) struct Session {
     waiting: RefCell<Vec<Waker>>,
     adopted: Cell<u64>,
     ended: Cell<bool>,
+}
+
+/// A session on its way from one core to another.
+pub(crate) struct Moved {
+    info: SessionInfo,
+    adopted: u64,
 }
 
 /// What a session has done.
@@ -178,13 +185,15 @@ impl Sessions {
 }
 
 impl Sessions {
-    /// Measures what each session did while the core was busy so much.
-    pub(crate) fn measured(&self, busy: Load) {
+    /// Measures what each session did while the core was busy so much; tells which of them work.
+    pub(crate) fn measured(&self, busy: Load) -> Vec<(SessionNumber, Load)> {
         let all = self.all.borrow();
         let work: u64 = all.values().map(|session| session.new_work()).sum();
-        for session in all.values() {
+        let loads = all.values().map(|session| {
             session.part.share(work, busy);
-        }
+            (session.number, session.part.load())
+        });
+        loads.filter(|(_, load)| *load > Load(0)).collect()
     }
 }
 
@@ -220,6 +229,38 @@ impl Session {
             .remove(&self.number);
         self.ended.set(true);
         self.tell_waiting();
+    }
+
+    /// The session goes on elsewhere: this core forgets it.
+    pub(crate) fn depart(&self, core: &CoreHandle) -> Moved {
+        let sessions = core.locals().get::<Sessions>();
+        sessions.all.borrow_mut().remove(&self.number);
+        Moved {
+            info: self.snapshot(),
+            adopted: self.adopted.get(),
+        }
+    }
+
+    /// One that comes from another core.
+    pub(crate) fn arrive(core: &CoreHandle, moved: Moved) -> Rc<Self> {
+        let mut info = moved.info;
+        info.core = core.id();
+        let session = Self::new(info, moved.adopted);
+        let (counters, info) = (&session.counters, session.info.borrow());
+        counters.commands.set(info.commands);
+        counters.bytes_read.set(info.bytes_read);
+        counters.bytes_written.set(info.bytes_written);
+        counters.latency.borrow_mut().clone_from(&info.latency);
+        session.part.go_on(info.load);
+        session.new_work();
+        drop(info);
+        session.enter(core);
+        session
+    }
+
+    /// Nobody has asked for anything that is not done.
+    pub(crate) fn has_no_orders(&self) -> bool {
+        self.orders.borrow().is_empty()
     }
 
     pub(crate) fn has_adopted(&self, generation: u64) {
@@ -285,6 +326,16 @@ fn all(core: &CoreHandle) -> Vec<Rc<Session>> {
         .values()
         .cloned()
         .collect()
+}
+
+/// Asks a session of this core to go to another one; `false` where there is none of this number.
+pub(crate) fn ask_to_move(core: &CoreHandle, number: SessionNumber, to: CoreId) -> bool {
+    let sessions = core.locals().get::<Sessions>();
+    let session = sessions.all.borrow().get(&number).cloned();
+    if let Some(session) = &session {
+        session.order(Order::Move { to });
+    }
+    session.is_some()
 }
 
 /// Every session of this core.

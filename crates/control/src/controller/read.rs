@@ -278,6 +278,7 @@ impl Controller {
             sessions: &sessions,
             pools: &pools,
             cores: &cores,
+            moves: self.engine.moves(),
             logins: &logins,
             objects: &objects,
         })

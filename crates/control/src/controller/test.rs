@@ -3,7 +3,8 @@
 use super::*;
 use crate::config;
 use crate::engine::{
-    CoreFacts, LoginFacts, LunFacts, LunState, PoolFacts, PortalFacts, RefusalFacts, SessionFacts,
+    CoreFacts, LoginFacts, LunFacts, LunState, MoveFacts, PoolFacts, PortalFacts, RefusalFacts,
+    SessionFacts,
 };
 use crate::latency::Latency;
 use crate::objects::{GrantSpec, HostSpec, LunSpec, TargetSpec};
@@ -139,6 +140,13 @@ impl Engine for FakeEngine {
             registered_files: 7,
             registered_bytes: 2 << 20,
         }])
+    }
+
+    fn moves(&self) -> MoveFacts {
+        MoveFacts {
+            moved: 4,
+            given_up: 1,
+        }
     }
 
     fn pools(&self) -> LocalFuture<Vec<PoolFacts>> {
@@ -431,6 +439,8 @@ fn metrics_have_the_promised_names_and_escape_labels() {
         "causeway_core_disk_engine{core=\"1\",engine=\"threads\"} 1",
         "causeway_core_registered_files{core=\"1\"} 7",
         "causeway_core_registered_bytes{core=\"1\"} 2097152",
+        "causeway_session_moves_total{result=\"moved\"} 4",
+        "causeway_session_moves_total{result=\"given_up\"} 1",
         "causeway_pool_used_bytes{pool=\"default\"} 53687091200",
     ] {
         assert!(text.lines().any(|found| found == line), "{line}\n{text}");

@@ -175,4 +175,14 @@ impl Stream for RealStream {
         // It may be over already: then there is nothing to end.
         let _over = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
     }
+
+    fn detach(&self) -> io::Result<DetachedStream> {
+        // A descriptor of its own: this one leaves this core's event loop when it is dropped.
+        let socket = rustix::io::fcntl_dupfd_cloexec(&self.socket, 0)?;
+        Ok(DetachedStream {
+            local: self.local,
+            peer: self.peer,
+            inner: Box::new(std::net::TcpStream::from(socket)),
+        })
+    }
 }

@@ -353,6 +353,37 @@ impl TargetConnection {
         }
     }
 
+    /// Stops the initiator's supply of new commands once it has used up its CmdSN window, or lets it go on.
+    pub fn hold_commands(&mut self, held: bool) {
+        if let Phase::FullFeature(full) = &mut self.phase {
+            full.session.window.hold(held);
+            full.tell_of_window(&mut self.link);
+        }
+    }
+
+    /// In full feature phase, with nothing in progress, nothing to tell and nothing to send: only what the
+    /// initiator sends next changes anything, but for time.
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        let Phase::FullFeature(full) = &self.phase else {
+            return false;
+        };
+        full.in_progress() == 0 && self.link.events.is_empty() && self.link.transmit.is_empty()
+    }
+
+    /// A connection that is over, to stand in the place of one that goes on elsewhere.
+    #[must_use]
+    pub fn over(now: Now) -> Self {
+        Self {
+            config: TargetConfig::default(),
+            receiver: Receiver::new(),
+            link: Link::default(),
+            phase: Phase::Closing,
+            now,
+            defaults: Parameters::default(),
+        }
+    }
+
     /// Answers `Event::TaskManagement`.
     pub fn task_management_response(&mut self, itt: Itt, answer: TaskManagementAnswer) {
         if let Phase::FullFeature(full) = &mut self.phase {

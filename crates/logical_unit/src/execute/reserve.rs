@@ -105,6 +105,7 @@ impl Task {
     /// Initiator ports that have used the unit and are logged in, on any core.
     async fn initiator_ports(&self) -> Vec<InitiatorPort> {
         let id = self.unit().id();
+        let _going = self.unit().shared().keep_going().await;
         let ports = call_all(self.unit().core(), move |core| {
             let nexuses = find(core, id)
                 .map(|unit| unit.nexuses())

@@ -170,7 +170,10 @@ impl Lab {
         for unit in &self.units {
             unit.oracle.life_ended(power_cut);
         }
-        self.running.borrow_mut().take();
+        let running = self.running.borrow_mut().take();
+        if running.is_some_and(|running| running.has_moved_sessions()) {
+            stage.marks.borrow_mut().count("moved");
+        }
         self.hosts.iter().for_each(Node::kill);
         // What the dead left on its way is over before the next life.
         stage.world.run_for(Duration::from_millis(1));

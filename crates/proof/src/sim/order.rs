@@ -114,6 +114,7 @@ impl Story for Order {
 
     fn classes(&self) -> &'static [&'static str] {
         &[
+            "moved",
             "deep",
             "ended",
             "aborted",

@@ -448,6 +448,7 @@ impl Story for Reservations {
 
     fn classes(&self) -> &'static [&'static str] {
         &[
+            "moved",
             "register",
             "unregister",
             "reserve",

@@ -7,7 +7,9 @@ use env::{CoreHandle, CoreId};
 use logical_unit::{DirectoryStore, Identity, LogicalUnit, UnitConfig, UnitId};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 use target::{Export, ExportedTarget, Grant, Listen, PortalGroup, Server, Settings};
 use volume::{Shape, Volume};
 
@@ -26,7 +28,36 @@ pub(super) struct UnitRuns {
 /// What runs on the node. The place of a unit is its LUN.
 pub(super) struct Running {
     pub(super) units: Vec<UnitRuns>,
-    _server: Server,
+    server: Server,
+}
+
+impl Running {
+    /// A session has gone from one core to another.
+    pub(super) fn has_moved_sessions(&self) -> bool {
+        self.server.moves().0 > 0
+    }
+}
+
+/// Asks sessions to go from core to core, whatever they do, for as long as the node lives.
+async fn wander(core: CoreHandle, server: Server) {
+    loop {
+        let mut drawn = [0; 4];
+        core.fill_random(&mut drawn);
+        let [pause, long, which, to] = drawn.map(u64::from);
+        // From 10 us to 50 ms.
+        let pause = Duration::from_micros(10 + (pause << (long % 9)) / 2);
+        core.sleep_until(core.now().after(pause)).await;
+        let sessions = server.sessions(&core).await;
+        let count = u64::try_from(sessions.len()).expect("few");
+        let session = which
+            .checked_rem(count)
+            .map(|at| &sessions[usize::try_from(at).expect("below")]);
+        if let Some(session) = session {
+            let to = CoreId(u16::try_from(to).expect("a byte") % core.core_count());
+            // It may have ended by now.
+            let _asked = server.move_session(&core, session.number, to).await;
+        }
+    }
 }
 
 fn identity(name: &str, setup: Setup) -> Identity {
@@ -64,7 +95,7 @@ fn export(units: u16, listen: SocketAddr) -> Export {
         grants: (0..units).map(grant).collect(),
         redirect: None,
         maintenance: false,
-        maintenance_grace: std::time::Duration::from_secs(30),
+        maintenance_grace: Duration::from_secs(30),
     };
     Export {
         generation: 1,
@@ -107,10 +138,11 @@ pub(super) async fn start(
         });
     }
     let count = u16::try_from(up.len()).expect("a scene has few units");
-    Ok(Running {
-        units: up,
-        _server: Server::start(core, export(count, listen)),
-    })
+    let server = Server::start(core, export(count, listen));
+    if units.iter().any(|(_, setup)| setup.salt & 2 != 0) {
+        core.spawn(Box::pin(wander(Rc::clone(core), server.clone())));
+    }
+    Ok(Running { units: up, server })
 }
 
 /// How host number `host` logs in.

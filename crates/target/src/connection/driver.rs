@@ -3,6 +3,7 @@
 use super::answered::Answered;
 use super::memory::Share;
 use super::receive::Receive;
+use super::travel::{Departure, Going};
 use super::units::SessionUnits;
 use crate::directory::Claim;
 use crate::export::{Export, View};
@@ -153,6 +154,10 @@ pub(super) struct Driver {
     /// Commands whose answers are on their way to the socket.
     pub(super) answered: Answered,
     pub(super) receive: Receive,
+    /// It was asked to go to another core.
+    pub(super) going: Option<Going>,
+    /// It leaves when the loop has ended.
+    pub(super) departure: Option<Departure>,
     timer: Option<(Now, LocalFuture<()>)>,
     end: Option<End>,
     /// The machine is done; what it has queued is still to be sent, until the deadline.
@@ -185,6 +190,20 @@ impl Driver {
             portal_group_tag,
         );
         let machine = TargetConnection::new(core.now(), &config, Box::new(policy));
+        let mut driver = Self::with(core, shared, stream, portal_group_tag, machine, export);
+        driver.permit = Some(permit);
+        driver
+    }
+
+    /// One that has nothing in progress.
+    pub(super) fn with(
+        core: CoreHandle,
+        shared: Arc<Shared>,
+        stream: Rc<dyn Stream>,
+        portal_group_tag: u16,
+        machine: TargetConnection,
+        export: Arc<Export>,
+    ) -> Self {
         let receive = Receive::new(&core);
         Self {
             core,
@@ -193,7 +212,7 @@ impl Driver {
             portal_group_tag,
             machine,
             export,
-            permit: Some(permit),
+            permit: None,
             session: None,
             number: None,
             claim: None,
@@ -212,6 +231,8 @@ impl Driver {
             received: (Now::ZERO, Now::ZERO),
             answered: Answered::default(),
             receive,
+            going: None,
+            departure: None,
             timer: None,
             end: None,
             closing: None,
@@ -243,7 +264,7 @@ impl Driver {
             self.take_events();
             progress |= self.poll_send(cx);
             self.poll_deadline(cx);
-            if self.end.is_some() {
+            if self.end.is_some() || self.poll_departure(cx).is_ready() {
                 return Poll::Ready(());
             }
             if !progress {
@@ -265,6 +286,7 @@ impl Driver {
                 Order::End(reason) => self.end_with(End::Ordered(reason)),
                 Order::Adopt(export) => self.adopt(export),
                 Order::RequestLogout { within } => self.request_logout(within),
+                Order::Move { to } => self.go_to(to),
             }
         }
         progress
@@ -318,7 +340,8 @@ impl Driver {
 
     fn poll_receive(&mut self, cx: &mut Context<'_>) -> bool {
         let want = self.machine.want();
-        if self.machine.transmit().bytes() >= WAITING_BYTES_MAX || want == Want::Nothing {
+        let full = self.machine.transmit().bytes() >= WAITING_BYTES_MAX;
+        if full || want == Want::Nothing || self.is_deaf() {
             return false;
         }
         if Receive::is_direct(want) {

@@ -26,7 +26,10 @@ impl Driver {
         self.entering = Some(EnteringGuard::new(&self.core, number));
         self.claim = key.map(|key| Claim::new(&self.core, key, number));
         let sessions_max = self.export.settings.sessions_max;
-        let entering = self.claim.as_ref().map(|claim| claim.enter(sessions_max));
+        let entering = self
+            .claim
+            .as_ref()
+            .map(|claim| claim.enter(&self.shared, sessions_max));
         let (core, tsih) = (Rc::clone(&self.core), outcome.tsih);
         self.pending_login = Some(outcome);
         self.beside.push(Box::pin(async move {

@@ -22,6 +22,7 @@ mod function;
 mod login;
 mod memory;
 mod receive;
+mod travel;
 mod units;
 mod unmapped;
 
@@ -43,11 +44,21 @@ pub(crate) async fn serve(
     let peer = stream.peer;
     match core.net().adopt(stream) {
         Ok(stream) => {
-            let mut driver = Driver::new(core, shared, stream, portal_group_tag, permit);
-            driver.run().await;
-            driver.finish().await;
+            let driver = Driver::new(core, shared, stream, portal_group_tag, permit);
+            drive(driver, place).await;
         }
         Err(error) => tracing::warn!(%peer, %error, "a connection could not be taken over"),
     }
-    drop(place);
+}
+
+/// Serves a connection until it ends, or goes to another core.
+async fn drive(mut driver: Driver, place: Place) {
+    driver.run().await;
+    match driver.departure.take() {
+        Some(departure) => driver.depart(departure, place),
+        None => {
+            driver.finish().await;
+            drop(place);
+        }
+    }
 }

@@ -125,6 +125,17 @@ impl Receive {
         }
     }
 
+    /// What is left of a header, and since when, for a connection that goes to another core.
+    pub(super) fn take_partial(&mut self) -> (Vec<u8>, Now) {
+        (std::mem::take(&mut self.partial), self.since)
+    }
+
+    /// The same, where it arrives.
+    pub(super) fn put_partial(&mut self, (partial, since): (Vec<u8>, Now)) {
+        self.partial = partial;
+        self.since = since;
+    }
+
     /// The rest of a payload is large enough to be received where it belongs.
     pub(super) fn is_direct(want: Want) -> bool {
         matches!(want, Want::Data { bytes } if bytes > DIRECT_BYTES_MIN)

@@ -3,10 +3,11 @@
 use crate::export::{MappedUnit, UnitPortMap, View};
 use env::CoreHandle;
 use logical_unit::{InitiatorPort, Nexus, NexusError, NexusPort, Peers, PortFacts, UnitAttention};
-use logical_unit::{UnitId, UnitPorts};
+use logical_unit::{LogicalUnit, NexusState, StandStill, UnitId, UnitPorts};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
 use std::task::{Context, Waker};
 
 /// What the session is to its units.
@@ -22,6 +23,15 @@ pub(super) struct SessionUnits {
     /// Tasks of the session were aborted by other nexuses.
     released: Cell<bool>,
     driver: RefCell<Option<Waker>>,
+}
+
+/// The units of a session on its way from one core to another.
+pub(super) struct UnitsState {
+    port: NexusPort,
+    own: PortFacts,
+    ports: UnitPortMap,
+    view: View,
+    nexuses: Vec<(u16, NexusState)>,
 }
 
 impl SessionUnits {
@@ -46,6 +56,61 @@ impl SessionUnits {
             released: Cell::new(false),
             driver: RefCell::default(),
         })
+    }
+
+    /// No nexus has tasks.
+    pub(super) fn is_quiet(&self) -> bool {
+        let nexuses = self.nexuses.borrow();
+        nexuses.values().all(|nexus| nexus.live_tasks() == 0)
+    }
+
+    /// Has all units stand still at which there is a nexus; `None` where one of them cannot just now.
+    pub(super) fn stand_still(&self) -> Option<Vec<StandStill>> {
+        let nexuses = self.nexuses.borrow();
+        let mut units: Vec<&Arc<LogicalUnit>> = nexuses
+            .values()
+            .map(|nexus| nexus.unit().shared())
+            .collect();
+        units.sort_by_key(|unit| unit.id());
+        // A session may see a unit under several numbers.
+        units.dedup_by_key(|unit| unit.id());
+        units.into_iter().map(|unit| unit.stand_still()).collect()
+    }
+
+    /// Leaves this core, with every nexus. There must be no task.
+    pub(super) fn depart(&self) -> UnitsState {
+        let nexuses = std::mem::take(&mut *self.nexuses.borrow_mut());
+        let nexuses = nexuses.into_iter().map(|(lun, nexus)| {
+            let state = nexus.depart();
+            (lun, state.expect("it was asked just now, and has no task"))
+        });
+        UnitsState {
+            port: self.port.clone(),
+            own: self.own.clone(),
+            nexuses: nexuses.collect(),
+            ports: self.ports.take(),
+            view: self.view.borrow().clone(),
+        }
+    }
+
+    /// Goes on, on this core.
+    pub(super) fn arrive(core: &CoreHandle, state: UnitsState) -> Rc<Self> {
+        let UnitsState {
+            port,
+            own,
+            ports,
+            view,
+            nexuses,
+        } = state;
+        let units = Self::new(core, port.initiator, own, ports, view);
+        for (lun, state) in nexuses {
+            let peers: Weak<dyn Peers> = units.myself.clone();
+            // A unit that went down meanwhile is missed when it is used next, as it would be without the move.
+            if let Ok(nexus) = Nexus::arrive_from(core, state, peers) {
+                units.nexuses.borrow_mut().insert(lun, nexus);
+            }
+        }
+        units
     }
 
     /// The LUNs, ascending.

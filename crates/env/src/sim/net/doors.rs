@@ -142,6 +142,7 @@ impl SimNet {
         Ok(Rc::new(SimStream {
             inner: self.inner,
             end,
+            detached: Cell::new(false),
             local: source,
             peer: to,
         }))
@@ -228,6 +229,7 @@ impl Net for SimNet {
         Ok(Rc::new(SimStream {
             inner: Rc::clone(&self.inner),
             end: parcel.end,
+            detached: Cell::new(false),
             local,
             peer,
         }))
@@ -277,6 +279,8 @@ impl Drop for SimListener {
 struct SimStream {
     inner: Rc<Inner>,
     end: EndId,
+    /// Another core has it.
+    detached: Cell<bool>,
     local: SocketAddr,
     peer: SocketAddr,
 }
@@ -292,7 +296,7 @@ impl Stream for SimStream {
 
     fn poll_recv(&self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
         assert!(
-            !into.is_empty(),
+            !into.is_empty() && !self.detached.get(),
             "a receive has a place for at least a byte"
         );
         self.inner.net_receive(self.end, cx.waker(), into)
@@ -308,11 +312,27 @@ impl Stream for SimStream {
     fn shutdown(&self) {
         self.inner.net_close(self.end);
     }
+
+    fn detach(&self) -> io::Result<DetachedStream> {
+        assert!(!self.detached.replace(true), "a stream is given up once");
+        let orphans = Orphans::clone(&self.inner.net.borrow().orphans);
+        Ok(DetachedStream {
+            local: self.local,
+            peer: self.peer,
+            inner: Box::new(Parcel {
+                end: self.end,
+                orphans,
+                adopted: false,
+            }),
+        })
+    }
 }
 
 impl Drop for SimStream {
     fn drop(&mut self) {
-        self.inner.net_close(self.end);
+        if !self.detached.get() {
+            self.inner.net_close(self.end);
+        }
     }
 }
 

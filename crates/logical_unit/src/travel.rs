@@ -1,0 +1,76 @@
+//! A nexus on its way from one core to another.
+//!
+//! **Contract.** While a nexus is on its way no core knows it, so nothing may be told to all nexuses of its unit
+//! then: a unit attention would be lost, or come twice. Who tells something to all nexuses keeps the unit from
+//! standing still ([`LogicalUnit::keep_going`]); who moves one makes it stand still, and gives up at once where
+//! something is being told. So neither ever waits for the other for long.
+
+use crate::core_unit::UnitId;
+use crate::nexus::UnitPorts;
+use crate::unit::LogicalUnit;
+use scsi::copy::CopyHistory;
+use scsi::reservation::Nexus as NexusPort;
+use scsi::unit_attention::AttentionQueue;
+use std::sync::Arc;
+use tokio::sync::{OwnedRwLockWriteGuard, RwLock, RwLockReadGuard};
+use volume::{Fence, FenceSlot};
+
+/// All of a nexus that outlives its stay on one core. Dropping it gives back its place, not what it has reserved.
+pub struct NexusState {
+    pub(crate) unit: UnitId,
+    pub(crate) port: NexusPort,
+    pub(crate) ports: UnitPorts,
+    pub(crate) read_only: bool,
+    pub(crate) fence: Fence,
+    pub(crate) slot: Slot,
+    pub(crate) attentions: AttentionQueue,
+    pub(crate) copies: CopyHistory,
+}
+
+/// A writer's place in the unit's fences, given back when dropped.
+pub(crate) struct Slot {
+    shared: Arc<LogicalUnit>,
+    number: FenceSlot,
+}
+
+impl Slot {
+    pub(crate) fn take(shared: &Arc<LogicalUnit>) -> Option<Self> {
+        Some(Self {
+            number: shared.take_slot()?,
+            shared: Arc::clone(shared),
+        })
+    }
+
+    pub(crate) fn number(&self) -> FenceSlot {
+        self.number
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.shared.give_slot_back(self.number);
+    }
+}
+
+/// While it is held, a unit's nexuses may go from core to core, and nothing is told to all of them.
+pub struct StandStill(
+    #[expect(dead_code, reason = "held, never looked at")] OwnedRwLockWriteGuard<()>,
+);
+
+/// Told and moved, never at the same time.
+#[derive(Default)]
+pub(crate) struct Going(Arc<RwLock<()>>);
+
+impl LogicalUnit {
+    /// Lets nexuses of the unit go from core to core; `None` where something is being told to all of them.
+    #[must_use]
+    pub fn stand_still(&self) -> Option<StandStill> {
+        let still = Arc::clone(&self.going().0).try_write_owned();
+        still.ok().map(StandStill)
+    }
+
+    /// While it is held, each nexus is on exactly one core.
+    pub(crate) async fn keep_going(&self) -> RwLockReadGuard<'_, ()> {
+        self.going().0.read().await
+    }
+}

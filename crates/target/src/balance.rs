@@ -1,0 +1,169 @@
+//! When a session goes to another core, and which.
+//!
+//! **Contract.** The loads of two cores must differ by more than [`UNEVEN`] for [`PATIENCE`]; the busier one must have
+//! more than one session that works; the one that goes must leave the two nearer to each other by at least
+//! [`GAIN`]; and [`REST`] lies between two moves. So a load that changes often moves nothing, and nothing goes
+//! there and back.
+
+use crate::load::{Load, Told};
+use crate::session::SessionNumber;
+use env::CoreId;
+use std::time::Duration;
+use units::Now;
+
+const UNEVEN: Load = Load(250);
+const PATIENCE: Duration = Duration::from_secs(3);
+const REST: Duration = Duration::from_secs(5);
+const GAIN: u16 = 100;
+
+/// A session that takes less of its core does not count as one that works.
+const WORKS: Load = Load(50);
+
+/// A move.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Step {
+    pub(crate) session: SessionNumber,
+    pub(crate) from: CoreId,
+    pub(crate) to: CoreId,
+}
+
+/// What was seen so far.
+#[derive(Default)]
+pub(crate) struct Balancer {
+    uneven_since: Option<Now>,
+    last: Option<(Now, SessionNumber)>,
+}
+
+impl Balancer {
+    /// What should move now, if anything, by what all cores tell.
+    pub(crate) fn look(&mut self, now: Now, told: &[Told]) -> Option<Step> {
+        let most = told.iter().max_by_key(|core| core.load)?;
+        let least = told.iter().min_by_key(|core| core.load)?;
+        let apart = most.load.0 - least.load.0;
+        if apart <= UNEVEN.0 {
+            self.uneven_since = None;
+            return None;
+        }
+        let since = *self.uneven_since.get_or_insert(now);
+        let rested = self.last.is_none_or(|(then, _)| now.since(then) >= REST);
+        if now.since(since) < PATIENCE || !rested {
+            return None;
+        }
+        let session = self.choose(most, apart)?;
+        self.uneven_since = None;
+        self.last = Some((now, session));
+        Some(Step {
+            session,
+            from: most.core,
+            to: least.core,
+        })
+    }
+
+    /// The one that leaves the two cores nearest to each other.
+    fn choose(&self, most: &Told, apart: u16) -> Option<SessionNumber> {
+        let working = || most.sessions.iter().filter(|(_, load)| *load >= WORKS);
+        if working().count() < 2 {
+            return None;
+        }
+        let apart_then = |load: Load| apart.abs_diff(load.0.saturating_mul(2));
+        let helps = working().filter(|(_, load)| apart_then(*load) + GAIN <= apart);
+        // Where it is still here, it did not come to rest last time.
+        let again = |number: &SessionNumber| self.last.is_some_and(|(_, last)| last == *number);
+        let best = helps.min_by_key(|(number, load)| (again(number), apart_then(*load)));
+        best.map(|(number, _)| *number)
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    fn told(core: u16, load: u16, sessions: &[(u64, u16)]) -> Told {
+        let sessions = sessions.iter();
+        Told {
+            core: CoreId(core),
+            load: Load(load),
+            sessions: sessions
+                .map(|(number, load)| (SessionNumber(*number), Load(*load)))
+                .collect(),
+        }
+    }
+
+    /// What a balancer does within so many seconds of the same load, looking four times a second.
+    fn within(balancer: &mut Balancer, from: u64, seconds: u64, all: &[Told]) -> Vec<(u64, Step)> {
+        let ticks = from * 4..(from + seconds) * 4;
+        let looks = ticks.filter_map(|tick| {
+            let step = balancer.look(Now(tick * 250_000_000), all);
+            step.map(|step| (tick / 4, step))
+        });
+        looks.collect()
+    }
+
+    fn step(session: u64, from: u16, to: u16) -> Step {
+        Step {
+            session: SessionNumber(session),
+            from: CoreId(from),
+            to: CoreId(to),
+        }
+    }
+
+    #[test]
+    fn what_stays_uneven_for_three_seconds_moves_once_in_five() {
+        let all = [
+            told(0, 100, &[(1, 90)]),
+            told(1, 900, &[(2, 500), (3, 390)]),
+            told(2, 300, &[(4, 300)]),
+        ];
+        let mut balancer = Balancer::default();
+        assert_eq!(within(&mut balancer, 0, 3, &all), []);
+        // A moment of rest begins it anew.
+        let even = [told(0, 400, &[]), told(1, 600, &[(2, 300), (3, 300)])];
+        assert_eq!(within(&mut balancer, 3, 1, &even), []);
+        let steps = within(&mut balancer, 4, 9, &all);
+        // 390 leaves them 20 apart, 500 200; the second time 3 has shown that it does not go.
+        assert_eq!(steps, [(7, step(3, 1, 0)), (12, step(2, 1, 0))]);
+    }
+
+    #[test]
+    fn a_session_alone_and_one_that_would_only_turn_things_round_stay() {
+        let mut balancer = Balancer::default();
+        for stays in [
+            [told(0, 0, &[]), told(1, 900, &[(2, 880), (3, 20)])],
+            [told(0, 500, &[]), told(1, 900, &[(2, 450), (3, 450)])],
+            [told(0, 0, &[]), told(1, 250, &[(2, 125), (3, 125)])],
+        ] {
+            assert_eq!(within(&mut balancer, 0, 60, &stays), []);
+        }
+    }
+
+    #[test]
+    fn sessions_of_any_load_come_to_rest() {
+        for seed in 0..200_u64 {
+            let mut loads: Vec<(u64, u16, usize)> = (0..6)
+                .map(|number| {
+                    let draw = (seed * 6 + number).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
+                    (number, u16::try_from(draw % 300).unwrap(), 0)
+                })
+                .collect();
+            let mut balancer = Balancer::default();
+            let mut moves = 0;
+            for second in 0..120 {
+                let all: Vec<Told> = (0..2)
+                    .map(|core| {
+                        let here = loads.iter().filter(|one| one.2 == usize::from(core));
+                        let here: Vec<(u64, u16)> = here.map(|one| (one.0, one.1)).collect();
+                        let load = here.iter().map(|one| one.1).sum::<u16>().min(1000);
+                        told(core, load, &here)
+                    })
+                    .collect();
+                for (_, step) in within(&mut balancer, second, 1, &all) {
+                    moves += 1;
+                    let at = usize::try_from(step.session.0).unwrap();
+                    loads[at].2 = usize::from(step.to.0);
+                }
+                let late = second > 60 && moves > 6;
+                assert!(!late, "seed {seed}: {moves} moves, {loads:?}");
+            }
+        }
+    }
+}
