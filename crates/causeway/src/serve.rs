@@ -170,6 +170,21 @@ fn start_runtime(config: &Config) -> Result<Runtime, Problem> {
     })
 }
 
+/// A portal group may be pinned to cores that there are, which only the runtime knows where they are not listed.
+fn check_pins(config: &Config, cores: u16) -> Result<(), Problem> {
+    for (index, group) in config.portal_groups.iter().enumerate() {
+        if let Some(missing) = group.cores.iter().find(|core| **core >= cores) {
+            let place = config.place(&format!("portal_group[{index}].cores"));
+            let last = cores.saturating_sub(1);
+            let detail =
+                format!("{place}: there is no core {missing} (they are numbered from 0 to {last})");
+            return Err(Problem::new(Code::ConfigEnvironment, detail)
+                .hint("name cores as `causeway session ls` shows them, not processors; or leave the key out"));
+        }
+    }
+    Ok(())
+}
+
 /// What the runtime has to say, for core 0 to read.
 type Notices = Arc<Mutex<Vec<String>>>;
 
@@ -218,6 +233,7 @@ fn serve(config: &Config) -> Result<(), Problem> {
     let main = main.map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
     let mut stop = main.block_on(async { Signals::new() })?;
     let runtime = start_runtime(config)?;
+    check_pins(config, runtime.core_count())?;
     let notices = Notices::default();
     look_at_notices(&runtime, &notices);
     let (handle, token) = start_node(&runtime, config, &notices)?;

@@ -63,6 +63,9 @@ pub struct PortalGroup {
     pub tag: u16,
     /// Its addresses.
     pub listen: Vec<Listen>,
+    /// The numbers of the only cores that serve its connections, counted from 0 in the order of the runtime's;
+    /// none: all do.
+    pub cores: Vec<u16>,
 }
 
 /// An address, or an interface whose addresses are followed.
@@ -195,6 +198,12 @@ fn read(file: &Path, top: &Table<'_, '_>) -> Option<Config> {
     }
     let (node_name, state_dir) = node.map(|node| read_node(&node, base)).unwrap_or_default();
     let portal_groups = read_portal_groups(top);
+    // An optional key: a group before may be without it.
+    for index in 0..portal_groups.len() {
+        if let Some(line) = top.line_inside("portal_group", Some(index), "cores") {
+            note(format!("portal_group[{index}].cores"), line);
+        }
+    }
     let pools = read_pools(top, base);
     let api = read_api(top, base);
     let (cores, driver) = read_runtime(top);
@@ -253,6 +262,7 @@ fn read_portal_groups(top: &Table<'_, '_>) -> Vec<PortalGroup> {
             );
         }
         let listen = read_listens(&table, &mut taken);
+        let cores = read_pins(&table);
         table.finish(&["redirect"]);
         let (Some(name), Some(tag)) = (name, tag) else {
             continue;
@@ -267,7 +277,12 @@ fn read_portal_groups(top: &Table<'_, '_>) -> Vec<PortalGroup> {
         if groups.iter().any(|group| group.name == name) {
             table.wrong("name", format!("a second portal group \"{name}\""));
         }
-        groups.push(PortalGroup { name, tag, listen });
+        groups.push(PortalGroup {
+            name,
+            tag,
+            listen,
+            cores,
+        });
     }
     groups
 }
@@ -431,15 +446,41 @@ fn read_runtime(top: &Table<'_, '_>) -> (Cores, Driver) {
 
 fn read_cores(table: &Table<'_, '_>) -> Cores {
     let rule = "write \"auto\", or a list of processor numbers such as [0, 1]";
-    let Some(value) = table.value("cores") else {
-        return Cores::Auto;
-    };
-    if value.as_str() == Some("auto") {
-        return Cores::Auto;
+    match table.value("cores") {
+        None => Cores::Auto,
+        Some(value) if value.as_str() == Some("auto") => Cores::Auto,
+        Some(value) => match read_numbers(table, value, "processor", rule) {
+            Some(list) => Cores::List(list),
+            None => Cores::Auto,
+        },
     }
+}
+
+/// The cores that connections of a portal group are pinned to. How many there are, the start knows.
+fn read_pins(table: &Table<'_, '_>) -> Vec<u16> {
+    let rule = "write a list of cores as `session ls` numbers them, such as [0, 1]";
+    let list = (table.value("cores")).and_then(|value| read_numbers(table, value, "core", rule));
+    let small = list.into_iter().flatten().map(u16::try_from);
+    small
+        .filter_map(|number| {
+            if number.is_err() {
+                table.wrong("cores", rule);
+            }
+            number.ok()
+        })
+        .collect()
+}
+
+/// `cores` as a list of different numbers.
+fn read_numbers(
+    table: &Table<'_, '_>,
+    value: &DeValue<'_>,
+    what: &str,
+    rule: &str,
+) -> Option<Vec<usize>> {
     let Some(array) = value.as_array() else {
         table.wrong("cores", rule);
-        return Cores::Auto;
+        return None;
     };
     let mut out: Vec<usize> = Vec::new();
     for item in array.iter() {
@@ -452,14 +493,17 @@ fn read_cores(table: &Table<'_, '_>) -> Cores {
             continue;
         };
         if out.contains(&number) {
-            table.wrong("cores", format!("processor {number} stands twice"));
+            table.wrong("cores", format!("{what} {number} stands twice"));
         }
         out.push(number);
     }
-    if out.is_empty() {
-        table.wrong("cores", "an empty list; write \"auto\" for all processors");
+    if array.is_empty() {
+        table.wrong(
+            "cores",
+            format!("an empty list names no {what}; leave the key out for all"),
+        );
     }
-    Cores::List(out)
+    Some(out)
 }
 
 fn read_log(top: &Table<'_, '_>) -> LogFormat {

@@ -164,6 +164,9 @@ pub struct SessionFacts {
     /// How much of its core's time goes to it now, in thousandths.
     #[serde(default)]
     pub load_permille: u16,
+    /// It stays on its core: node.toml pins its portal group.
+    #[serde(default)]
+    pub pinned: bool,
     /// When it logged in (RFC 3339).
     pub since: String,
     /// Bytes from the initiator.

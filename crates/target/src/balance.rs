@@ -5,7 +5,7 @@
 //! [`GAIN`]; and [`REST`] lies between two moves. So a load that changes often moves nothing, and nothing goes
 //! there and back.
 
-use crate::load::{Load, Told};
+use crate::load::{Load, Told, Working};
 use crate::session::SessionNumber;
 use env::CoreId;
 use std::time::Duration;
@@ -61,16 +61,16 @@ impl Balancer {
 
     /// The one that leaves the two cores nearest to each other.
     fn choose(&self, most: &Told, apart: u16) -> Option<SessionNumber> {
-        let working = || most.sessions.iter().filter(|(_, load)| *load >= WORKS);
+        let working = || most.sessions.iter().filter(|one| one.load >= WORKS);
         if working().count() < 2 {
             return None;
         }
-        let apart_then = |load: Load| apart.abs_diff(load.0.saturating_mul(2));
-        let helps = working().filter(|(_, load)| apart_then(*load) + GAIN <= apart);
+        let apart_then = |one: &Working| apart.abs_diff(one.load.0.saturating_mul(2));
+        let helps = working().filter(|one| !one.pinned && apart_then(one) + GAIN <= apart);
         // Where it is still here, it did not come to rest last time.
-        let again = |number: &SessionNumber| self.last.is_some_and(|(_, last)| last == *number);
-        let best = helps.min_by_key(|(number, load)| (again(number), apart_then(*load)));
-        best.map(|(number, _)| *number)
+        let again = |one: &Working| self.last.is_some_and(|(_, last)| last == one.session);
+        let best = helps.min_by_key(|one| (again(one), apart_then(one)));
+        best.map(|one| one.session)
     }
 }
 
@@ -84,7 +84,11 @@ mod test {
             core: CoreId(core),
             load: Load(load),
             sessions: sessions
-                .map(|(number, load)| (SessionNumber(*number), Load(*load)))
+                .map(|(number, load)| Working {
+                    session: SessionNumber(*number),
+                    load: Load(*load),
+                    pinned: *number >= 100,
+                })
                 .collect(),
         }
     }
@@ -134,6 +138,15 @@ mod test {
         ] {
             assert_eq!(within(&mut balancer, 0, 60, &stays), []);
         }
+    }
+
+    #[test]
+    fn a_pinned_session_stays_and_the_others_make_room_for_it() {
+        let mut balancer = Balancer::default();
+        let all = [told(0, 0, &[]), told(1, 800, &[(100, 400), (101, 300)])];
+        assert_eq!(within(&mut balancer, 0, 60, &all), []);
+        let all = [told(0, 0, &[]), told(1, 800, &[(100, 400), (2, 300)])];
+        assert_eq!(within(&mut balancer, 60, 4, &all), [(63, step(2, 1, 0))]);
     }
 
     #[test]

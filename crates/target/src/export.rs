@@ -3,6 +3,7 @@
 //! **Contract.** A snapshot is made whole, published to all cores, and never edited. Nothing is open unless
 //! a grant says so: an initiator sees exactly the targets in which it has a grant.
 
+use env::CoreId;
 use iscsi::chap::Secret;
 use logical_unit::{PortFacts, UnitId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -130,6 +131,9 @@ pub struct PortalGroup {
     pub tag: u16,
     /// Where it listens.
     pub listens: Vec<Listen>,
+    /// The only cores that serve what comes in through it, and each connection stays where it was placed; none
+    /// named: every core serves it.
+    pub cores: Vec<CoreId>,
 }
 
 /// One entry of a portal group.
@@ -217,6 +221,13 @@ impl ExportedTarget {
 }
 
 impl Export {
+    /// The cores to which connections of a portal group are pinned; none: they are not.
+    pub(crate) fn pinned(&self, portal_group_tag: u16) -> &[CoreId] {
+        let mut groups = self.portal_groups.iter();
+        let group = groups.find(|group| group.tag == portal_group_tag);
+        group.map_or(&[], |group| &group.cores)
+    }
+
     /// The ports through which `initiator` can reach each unit, by relative identifier: of every target that
     /// grants it to this initiator, and of no other.
     #[must_use]

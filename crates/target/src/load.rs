@@ -75,7 +75,16 @@ pub(crate) struct Told {
     pub(crate) core: CoreId,
     pub(crate) load: Load,
     /// Sessions that work, with their loads.
-    pub(crate) sessions: Vec<(SessionNumber, Load)>,
+    pub(crate) sessions: Vec<Working>,
+}
+
+/// A session that works.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Working {
+    pub(crate) session: SessionNumber,
+    pub(crate) load: Load,
+    /// It stays where it is.
+    pub(crate) pinned: bool,
 }
 
 /// Measures this core and its sessions since this was last asked.

@@ -22,7 +22,7 @@ pub(crate) fn place(
         shared.refusals().too_many_logins(stream.peer);
         return;
     };
-    let place = Place::choose(shared, &[]);
+    let place = Place::choose(shared, shared.export().pinned(portal_group_tag));
     let to = place.core;
     let shared = Arc::clone(shared);
     let start = move |core: &CoreHandle| {

@@ -345,6 +345,7 @@ mod test {
             Listen::Address("192.0.2.1:3261".parse().unwrap()),
         ];
         let group = PortalGroup {
+            cores: Vec::new(),
             name: "a".to_owned(),
             tag: 1,
             listens,

@@ -1,7 +1,7 @@
 //! The sessions of one core, as other cores and people see them.
 
 use crate::export::Export;
-use crate::load::{Load, Part, work_of};
+use crate::load::{Load, Part, Working, work_of};
 use env::{CoreHandle, CoreId, LocalFuture};
 use iscsi::Parameters;
 use std::cell::{Cell, RefCell};
@@ -63,6 +63,8 @@ pub struct SessionInfo {
     pub load: Load,
     /// How long READ and WRITE commands took, from the first byte until the socket had the answer.
     pub latency: Histogram,
+    /// It stays on its core: its portal group is pinned.
+    pub pinned: bool,
     /// The LUNs that it sees.
     pub luns: Vec<u16>,
 }
@@ -186,14 +188,18 @@ impl Sessions {
 
 impl Sessions {
     /// Measures what each session did while the core was busy so much; tells which of them work.
-    pub(crate) fn measured(&self, busy: Load) -> Vec<(SessionNumber, Load)> {
+    pub(crate) fn measured(&self, busy: Load) -> Vec<Working> {
         let all = self.all.borrow();
         let work: u64 = all.values().map(|session| session.new_work()).sum();
         let loads = all.values().map(|session| {
             session.part.share(work, busy);
-            (session.number, session.part.load())
+            Working {
+                session: session.number,
+                load: session.part.load(),
+                pinned: session.info.borrow().pinned,
+            }
         });
-        loads.filter(|(_, load)| *load > Load(0)).collect()
+        loads.filter(|one| one.load > Load(0)).collect()
     }
 }
 

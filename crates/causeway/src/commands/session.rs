@@ -179,7 +179,14 @@ fn page(session: &SessionFacts) -> String {
         ),
         ("from", session.from.clone()),
         ("portal", session.portal.clone()),
-        ("core", session.core.to_string()),
+        (
+            "core",
+            format!(
+                "{}{}",
+                session.core,
+                if session.pinned { " (pinned)" } else { "" }
+            ),
+        ),
         ("load", format!("{} of its core's time", load(session))),
         ("since", session.since.clone()),
         ("bytes in", rounded(session.bytes_in)),

@@ -68,6 +68,26 @@ fn the_promised_example_is_read_and_paths_resolve_against_the_file() {
 }
 
 #[test]
+fn a_portal_group_may_be_pinned_to_cores() {
+    let more = "[[portal_group]]\nname = \"b\"\ntag = 2\nlisten = [ { ip = \"::1\" } ]\ncores = [1, 0]\n[[pool]]";
+    let text = GOOD.replace("[[pool]]", more);
+    let config = parse(Path::new("/n.toml"), &text).unwrap();
+    assert!(config.portal_groups[0].cores.is_empty());
+    assert_eq!(config.portal_groups[1].cores, [1, 0]);
+    let place = config.place("portal_group[1].cores");
+    assert_eq!(place, "/n.toml:14: portal_group[1].cores");
+    let wrong =
+        |cores: &str| only_mistake(&GOOD.replace("tag = 1", &format!("tag = 1\ncores = {cores}")));
+    let place = "node.toml:9: portal_group[0].cores";
+    let list = "write a list of cores as `session ls` numbers them, such as [0, 1]";
+    assert_eq!(wrong("[\"0\"]"), format!("{place}: {list}"));
+    assert_eq!(wrong("[70000]"), format!("{place}: {list}"));
+    assert_eq!(wrong("[3, 3]"), format!("{place}: core 3 stands twice"));
+    let empty = "an empty list names no core; leave the key out for all";
+    assert_eq!(wrong("[]"), format!("{place}: {empty}"));
+}
+
+#[test]
 fn a_misspelt_key_is_named_with_file_line_and_the_probable_spelling() {
     let text = GOOD.replace("state_dir", "state_dri");
     let all = mistakes(&text);

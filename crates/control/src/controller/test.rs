@@ -191,6 +191,7 @@ pub(crate) fn session(id: u64) -> SessionFacts {
         portal: "127.0.0.1:3260".to_owned(),
         core: 0,
         load_permille: 125,
+        pinned: false,
         since: "2026-01-01T00:00:00.000Z".to_owned(),
         bytes_in: 10,
         bytes_out: 20,

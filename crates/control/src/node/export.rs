@@ -3,6 +3,7 @@
 use super::Inner;
 use crate::config;
 use crate::objects::{Host, Objects};
+use env::CoreId;
 use iscsi::chap::Secret;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -134,5 +135,6 @@ fn exported_group(group: &config::PortalGroup) -> PortalGroup {
         name: group.name.clone(),
         tag: group.tag,
         listens: group.listen.iter().map(listen).collect(),
+        cores: group.cores.iter().map(|core| CoreId(*core)).collect(),
     }
 }

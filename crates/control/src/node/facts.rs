@@ -186,6 +186,7 @@ fn session(node: &Inner, info: &SessionInfo) -> SessionFacts {
         portal: info.portal.to_string(),
         core: info.core.0,
         load_permille: info.load.0,
+        pinned: info.pinned,
         since: rfc3339(info.since),
         bytes_in: info.bytes_written,
         bytes_out: info.bytes_read,

@@ -101,6 +101,7 @@ fn export(units: u16, listen: SocketAddr) -> Export {
         generation: 1,
         targets: vec![Arc::new(exported)],
         portal_groups: vec![PortalGroup {
+            cores: Vec::new(),
             name: "default".to_owned(),
             tag: 1,
             listens: vec![Listen::Address(listen)],

@@ -184,6 +184,7 @@ pub(crate) fn export(
         generation,
         targets: targets.into_iter().map(Arc::new).collect(),
         portal_groups: vec![PortalGroup {
+            cores: Vec::new(),
             name: "default".to_owned(),
             tag: 1,
             listens: vec![Listen::Address(portal)],

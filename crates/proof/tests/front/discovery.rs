@@ -83,11 +83,13 @@ fn through_an_ipv6_portal_the_ipv6_addresses_of_its_group_are_told() {
         let elsewhere: SocketAddr = SocketAddr::new(bench.san.ip(), 3270);
         let groups = vec![
             PortalGroup {
+                cores: Vec::new(),
                 name: "both".to_owned(),
                 tag: 1,
                 listens: vec![Listen::Address(bench.portal), Listen::Address(v6)],
             },
             PortalGroup {
+                cores: Vec::new(),
                 name: "second".to_owned(),
                 tag: 2,
                 listens: vec![Listen::Address(elsewhere)],
@@ -121,6 +123,7 @@ fn a_wildcard_portal_tells_every_address_of_its_family_but_the_loopback() {
         let any: SocketAddr = "0.0.0.0:3260".parse().unwrap();
         bench
             .publish_portals(vec![PortalGroup {
+                cores: Vec::new(),
                 name: "any".to_owned(),
                 tag: 1,
                 listens: vec![Listen::Address(any)],

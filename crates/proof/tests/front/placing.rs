@@ -340,3 +340,28 @@ fn sessions_that_share_a_core_while_another_rests_are_parted_and_then_left_alone
         stop.set(true);
     });
 }
+
+#[test]
+fn connections_of_a_pinned_portal_group_stay_on_its_cores() {
+    run(cores(3, 1), |bench| async move {
+        let mut groups = bench.server.export().portal_groups.clone();
+        groups[0].cores = vec![CoreId(2)];
+        bench.publish_portals(groups).await;
+        let alice = Rc::new(login(&bench, ALICE, 1).await);
+        let bob = Rc::new(login(&bench, BOB, 2).await);
+        let stop = Rc::new(Cell::new(false));
+        read_on(&bench, &alice, &stop);
+        read_on(&bench, &bob, &stop);
+        // The load is as uneven as it can be, and somebody asks besides.
+        let number = session_of(&bench, ALICE).await.number;
+        let asked = bench.server.move_session(&bench.core, number, CoreId(0));
+        assert!(asked.await);
+        bench.sleep(Duration::from_secs(6)).await;
+        for session in bench.sessions().await {
+            assert!(session.pinned && session.core == CoreId(2), "{session:?}");
+            assert!(session.load > Load(100), "{session:?}");
+        }
+        assert_eq!(bench.server.moves(), (0, 0));
+        stop.set(true);
+    });
+}

@@ -10,6 +10,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 fn group(listens: Vec<Listen>) -> Vec<PortalGroup> {
     vec![PortalGroup {
+        cores: Vec::new(),
         name: "default".to_owned(),
         tag: 1,
         listens,
@@ -169,6 +170,7 @@ fn an_address_that_two_portal_groups_name_belongs_to_one_and_the_other_is_shown_
     run(Setup::default(), |bench| async move {
         let mut groups = group(vec![Listen::Address(bench.portal)]);
         groups.push(PortalGroup {
+            cores: Vec::new(),
             name: "second".to_owned(),
             tag: 2,
             listens: vec![Listen::Address(bench.portal)],

@@ -26,6 +26,7 @@ async fn serve(core: &CoreHandle, settings: Settings, listens: Vec<Listen>) -> S
     let portal = "127.0.0.1:0".parse().expect("an address");
     let export = Export {
         portal_groups: vec![PortalGroup {
+            cores: Vec::new(),
             name: "default".to_owned(),
             tag: 1,
             listens,

@@ -159,6 +159,7 @@ impl Driver {
             in_progress: 0,
             load: Load::default(),
             latency: Histogram::default(),
+            pinned: !self.export.pinned(self.portal_group_tag).is_empty(),
             luns: self
                 .view
                 .iter()

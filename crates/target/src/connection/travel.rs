@@ -80,7 +80,8 @@ struct Travelling {
 impl Driver {
     /// Goes to another core as soon as that is possible.
     pub(super) fn go_to(&mut self, to: CoreId) {
-        if to == self.core.id() || self.going.is_some() || self.units.is_none() {
+        let pinned = !self.export.pinned(self.portal_group_tag).is_empty();
+        if pinned || to == self.core.id() || self.going.is_some() || self.units.is_none() {
             return;
         }
         self.machine.hold_commands(true);
