@@ -6,6 +6,8 @@
 //!   [Checked] [Meter] [StableWrite] [Emulate] [Faults]     each a Wrap over the one below
 //!           |
 //!         leaf (memory, file, block device)
+//!
+//!        [Multipath]            over several sessions with one unit: the paths crate decides, it acts
 //! ```
 //!
 //! **Contract.** A layer keeps all of the waist's promises for the shape that it announces, whatever the
@@ -18,6 +20,7 @@ pub mod emulate;
 pub mod fault;
 pub mod meter;
 pub mod model;
+pub mod multipath;
 pub mod stable_write;
 pub mod wrap;
 
@@ -25,6 +28,7 @@ pub use checked::Checked;
 pub use emulate::Emulate;
 pub use fault::{Action, FaultRule, Faults, Odds, OpKind};
 pub use meter::{Counters, Meter};
+pub use multipath::Multipath;
 pub use stable_write::StableWrite;
 pub use wrap::{Wrap, over};
 

@@ -18,15 +18,17 @@
 
 mod words;
 
+pub use scsi::alua::AccessState;
 pub use words::{Cause, Do, Seen, State, Timing, Wanted};
 
 use crate::policy::Use;
-use scsi::alua::AccessState;
 use std::time::Duration;
 use units::Now;
 
 /// Good pings that a path has to show before it is trusted again.
 pub const PROOFS: u32 = 5;
+/// The longest pause between attempts while no path lives.
+pub const HOPE: Duration = Duration::from_secs(1);
 /// So many consecutive digest errors end the connection.
 const DIGEST_ERRORS: u32 = 2;
 const STALLS_MAX: usize = 8;
@@ -275,11 +277,7 @@ impl Path {
             }
             Seen::UnitGone => self.fail(Cause::UnitGone, now, &mut out),
             Seen::DomainLost => self.fail(Cause::Domain, now, &mut out),
-            Seen::OnlyHope => {
-                if self.state == State::Proving {
-                    self.trust(&mut out);
-                }
-            }
+            Seen::OnlyHope => self.only_hope(now, &mut out),
             Seen::Disable => {
                 self.fail(Cause::NotWanted, now, &mut out);
                 self.state = State::Disabled;
@@ -363,6 +361,18 @@ impl Path {
         self.attempts = 0;
         self.trusted_once = true;
         out.push(Do::Recovered);
+    }
+
+    /// Nothing else lives: it need not prove itself, and is tried often.
+    fn only_hope(&mut self, now: Now, out: &mut Vec<Do>) {
+        match self.state {
+            State::Proving => self.trust(out),
+            State::Down(_) => {
+                let soon = now.after(HOPE);
+                self.retry_at = self.retry_at.map(|at| at.min(soon));
+            }
+            State::Connecting | State::Up | State::Quarantined | State::Disabled => {}
+        }
     }
 
     fn quarantine(&mut self, now: Now, out: &mut Vec<Do>) {

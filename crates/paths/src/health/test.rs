@@ -147,6 +147,24 @@ fn the_only_path_there_is_does_not_have_to_prove_anything() {
 }
 
 #[test]
+fn while_no_path_lives_each_is_tried_every_second_however_often_it_failed() {
+    let mut path = up();
+    let mut now = at(1_000);
+    for _ in 0..12 {
+        path.seen(Seen::Closed, now);
+        now = path.deadline().unwrap();
+        path.tick(now);
+    }
+    path.seen(Seen::Closed, now);
+    assert!(path.deadline().unwrap() > now.after(Duration::from_secs(10)));
+    path.seen(Seen::OnlyHope, now);
+    assert_eq!(path.deadline(), Some(now.after(Duration::from_secs(1))));
+    // The word is no attempt.
+    path.seen(Seen::OnlyHope, now.after(Duration::from_millis(900)));
+    assert_eq!(path.deadline(), Some(now.after(Duration::from_secs(1))));
+}
+
+#[test]
 fn a_path_with_stalls_errors_or_retransmissions_stands_by_until_it_is_pardoned() {
     for (seen, times) in [(Seen::Stall, 3), (Seen::Error, 2)] {
         let mut path = up();

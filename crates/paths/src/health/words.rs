@@ -158,7 +158,7 @@ pub enum Seen {
     UnitGone,
     /// Something that it stands on is lost ([`crate::plan::Change::Fail`]).
     DomainLost,
-    /// No other path lives: trust this one as soon as it is logged in.
+    /// No path lives: trust this one as soon as it is logged in, and try it every second.
     OnlyHope,
     /// The administrator switches it off.
     Disable,

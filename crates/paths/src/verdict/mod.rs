@@ -10,7 +10,8 @@
 //! Spec: SAM-5 5.3.1 "Status codes", SPC-4 4.5.6 "Sense key and sense code definitions", SPC-4 5.15 "Target port group access
 //! states".
 
-use scsi::{Sense, SenseKey, Status};
+use scsi::Status;
+pub use scsi::{AdditionalSense, Sense, SenseKey};
 use serde::Serialize;
 use std::time::Duration;
 

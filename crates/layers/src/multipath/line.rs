@@ -1,0 +1,214 @@
+//! The paths' half of the engine: their machines hear of everything, and what they ask for is done.
+
+use super::engine::{Engine, lost};
+use super::{ConnectError, Session};
+use paths::health::{AccessState, Do, Seen, State};
+use paths::policy::Use;
+use paths::stale::{Evidence, Nexus};
+use std::rc::Rc;
+use std::time::Duration;
+
+/// Between looks at the access state of a port that does not serve the unit.
+const LOOK: Duration = Duration::from_secs(1);
+
+impl Engine {
+    /// A path's machine hears of something, and what it asks for is done.
+    pub(super) fn see(self: &Rc<Self>, path: usize, seen: Seen) {
+        let now = self.core.now();
+        let effects = match self.state.borrow_mut().lines.get_mut(path) {
+            Some(line) => line.health.seen(seen, now),
+            None => return,
+        };
+        self.carry_out(path, effects);
+        self.bell.ring();
+    }
+
+    pub(super) fn carry_out(self: &Rc<Self>, path: usize, effects: Vec<Do>) {
+        for effect in effects {
+            match effect {
+                Do::Connect => self.connect(path),
+                Do::Ping => self.ping(path),
+                Do::Close | Do::LogOut => self.drop_session(path),
+                // The session is closed or has ended by itself: what it carried goes to the book.
+                Do::Failed(_) => self.drop_session(path),
+                Do::Recovered => {}
+                Do::UsageChanged => self.usage_changed(path),
+                Do::ReadAccess => self.read_access(path),
+            }
+        }
+    }
+
+    fn connect(self: &Rc<Self>, path: usize) {
+        let (port, nexus) = {
+            let mut state = self.state.borrow_mut();
+            if state.closed {
+                return;
+            }
+            let line = &mut state.lines[path];
+            line.nexus.session += 1;
+            (Rc::clone(&line.port), line.nexus)
+        };
+        let engine = Rc::clone(self);
+        self.core.spawn(Box::pin(async move {
+            let connected = port.connect(nexus).await;
+            engine.connected(
+                path,
+                nexus,
+                connected.map_err(|error| matches!(error, ConnectError::OtherIdentity(_))),
+            );
+        }));
+    }
+
+    fn connected(
+        self: &Rc<Self>,
+        path: usize,
+        nexus: Nexus,
+        connected: Result<Rc<dyn Session>, bool>,
+    ) {
+        let current = {
+            let state = self.state.borrow();
+            let line = &state.lines[path];
+            !state.closed && line.nexus == nexus && line.health.state() == State::Connecting
+        };
+        let session = match connected {
+            Ok(session) if current => session,
+            Ok(session) => return session.close(),
+            Err(other_identity) if current => {
+                return self.see(
+                    path,
+                    if other_identity {
+                        Seen::OtherIdentity
+                    } else {
+                        Seen::Closed
+                    },
+                );
+            }
+            Err(_) => return,
+        };
+        let decisions = {
+            let mut state = self.state.borrow_mut();
+            state.lines[path].session = Some(Rc::clone(&session));
+            let older: Vec<Nexus> = state
+                .book
+                .unfenced()
+                .filter(|it| it.path == nexus.path && *it < nexus)
+                .collect();
+            let mut decisions = Vec::new();
+            for it in older {
+                decisions.extend(state.book.fenced(it, Evidence::Reinstated));
+            }
+            decisions
+        };
+        self.see(path, Seen::LoggedIn);
+        self.act(decisions);
+        let unfenced: Vec<Nexus> = self.state.borrow().book.unfenced().collect();
+        for it in unfenced {
+            self.ask_for_fence(Rc::clone(&session), it);
+        }
+        let engine = Rc::clone(self);
+        self.core.spawn(Box::pin(async move {
+            session.ended().await;
+            let ours = engine.state.borrow().lines[path].nexus == nexus;
+            if ours {
+                engine.see(path, Seen::Closed);
+            }
+        }));
+    }
+
+    fn ping(self: &Rc<Self>, path: usize) {
+        let (session, nexus) = {
+            let state = self.state.borrow();
+            (state.lines[path].session.clone(), state.lines[path].nexus)
+        };
+        let Some(session) = session else { return };
+        let engine = Rc::clone(self);
+        self.core.spawn(Box::pin(async move {
+            let answered = session.ping().await;
+            let ours = engine.state.borrow().lines[path].nexus == nexus;
+            if answered && ours {
+                engine.see(path, Seen::PingAnswered);
+            }
+        }));
+    }
+
+    /// The session is over. Its operations end with it; when the last has, the book decides about them.
+    fn drop_session(self: &Rc<Self>, path: usize) {
+        let now = self.core.now();
+        let (session, decisions) = {
+            let mut state = self.state.borrow_mut();
+            let state = &mut *state;
+            let Some(session) = state.lines[path].session.take() else {
+                return;
+            };
+            let nexus = state.lines[path].nexus;
+            let open = state.open.get(&nexus).is_some_and(|count| *count > 0);
+            if open {
+                state.ending.insert(nexus);
+            }
+            let decisions = if open {
+                Vec::new()
+            } else {
+                lost(state, nexus, now)
+            };
+            (session, decisions)
+        };
+        self.usage_changed(path);
+        session.close();
+        self.act(decisions);
+    }
+
+    fn usage_changed(self: &Rc<Self>, path: usize) {
+        {
+            let mut state = self.state.borrow_mut();
+            let line = &mut state.lines[path];
+            let usage = if line.session.is_some() {
+                line.health.usage()
+            } else {
+                Use::No
+            };
+            line.settings.usage = usage;
+            let settings = line.settings;
+            state.selector.set(path, settings);
+        }
+        self.pump();
+    }
+
+    fn read_access(self: &Rc<Self>, path: usize) {
+        let Some(session) = self.state.borrow().lines[path].session.clone() else {
+            return;
+        };
+        let engine = Rc::clone(self);
+        self.core.spawn(Box::pin(async move {
+            if let Some(access) = session.access().await {
+                engine.see(path, Seen::Access(access));
+            }
+        }));
+    }
+
+    /// Looks again and again at a port that does not serve the unit, until it does or the session is over.
+    pub(super) fn look(self: &Rc<Self>, path: usize, nexus: Nexus) {
+        let engine = Rc::clone(self);
+        self.core.spawn(Box::pin(async move {
+            loop {
+                let now = engine.core.now();
+                engine.core.sleep_until(now.after(LOOK)).await;
+                let session = {
+                    let state = engine.state.borrow();
+                    let line = &state.lines[path];
+                    line.session.clone().filter(|_| line.nexus == nexus)
+                };
+                let Some(session) = session else { return };
+                let Some(access) = session.access().await else {
+                    return;
+                };
+                engine.see(path, Seen::Access(access));
+                if matches!(
+                    access,
+                    AccessState::ActiveOptimized | AccessState::ActiveNonOptimized
+                ) {
+                    return;
+                }
+            }
+        }));
+    }
+}

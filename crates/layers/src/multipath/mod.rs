@@ -1,0 +1,198 @@
+//! One volume over several paths to it: no I/O error while a path lives, and no stale write ever.
+//!
+//! ```text
+//!            Io
+//!             |
+//!        Multipath  ---- paths::policy   which path
+//!             |     ---- paths::stale    may it be sent, again, acknowledged
+//!             |     ---- paths::verdict  what an answer asks for
+//!             |     ---- paths::health   one for each path
+//!     Session Session ...                one each; the initiator's, or memory with faults
+//! ```
+//!
+//! **Contract.** That of the waist, with stricter order: mutations that overlap go one after the other. An operation is answered with
+//! an error only if the unit itself says so, or if no path has lived for `no_path_timeout`; then nobody knows whether it was carried out.
+//! Everything lives on one core: one lane is the volume's only one, because the book that keeps stale writes out has to
+//! know every write of this host. A lane that is dropped ends its sessions and answers nobody any more.
+//!
+//! A [`Port`] logs in with the path's own ISID, which reinstates the session before, and returns only when the target has ended that
+//! session's tasks; it checks identity and size before it returns.
+
+mod engine;
+mod line;
+#[cfg(test)]
+mod test;
+mod wait;
+
+use engine::Engine;
+use env::{Answer, CoreHandle, LocalFuture};
+use paths::health::{AccessState, State, Timing, Wanted};
+use paths::policy::{Policy, Settings};
+use paths::stale::{Mode, Nexus, Sharing};
+use paths::verdict::Verdict;
+use std::fmt;
+use std::rc::Rc;
+use std::time::Duration;
+use units::Now;
+use volume::{Io, IoError, IoFuture, IoResult, Lane, Shape};
+
+/// How an operation on a session ended.
+#[derive(Debug)]
+pub enum Ended {
+    /// With an answer for whoever asked: success, or an error that is the same on every path.
+    Done(IoResult),
+    /// With an answer that asks for something else, by [`paths::verdict`]'s table; the error is what is told if that leads nowhere.
+    Again(Verdict, IoError),
+    /// With the session.
+    Lost {
+        /// Any byte of it may have left this host.
+        sent: bool,
+    },
+}
+
+/// Why a path cannot be had.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ConnectError {
+    /// It failed, in words; another attempt may not.
+    Failed(String),
+    /// Another unit answers there, or it has another size: no further attempt.
+    OtherIdentity(String),
+}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed(why) => write!(f, "no session: {why}"),
+            Self::OtherIdentity(why) => write!(f, "another unit answers: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for ConnectError {}
+
+/// One path to the unit.
+pub trait Port {
+    /// Logs in; `nexus` names the session from then on.
+    fn connect(&self, nexus: Nexus) -> LocalFuture<Result<Rc<dyn Session>, ConnectError>>;
+}
+
+/// One session.
+pub trait Session {
+    /// Starts an operation. It always ends: by an answer, or with the session.
+    fn submit(&self, io: Io) -> Answer<Ended>;
+
+    /// Sends a NOP-Out; completes when it is answered, true, or with the session, false.
+    fn ping(&self) -> LocalFuture<bool>;
+
+    /// Asks the target to fence another session of this host; true when nothing of it is carried out any more. False where
+    /// the target cannot.
+    fn fence(&self, nexus: Nexus) -> LocalFuture<bool>;
+
+    /// The access state of the unit through this port; `None` with the session.
+    fn access(&self) -> LocalFuture<Option<AccessState>>;
+
+    /// When bytes came last.
+    fn received_at(&self) -> Now;
+
+    /// Completes when the session is over.
+    fn ended(&self) -> LocalFuture<()>;
+
+    /// Destroys the connection: every operation ends now.
+    fn close(&self);
+}
+
+/// A path and what the policy should know of it.
+pub struct PathSpec {
+    /// The path.
+    pub port: Rc<dyn Port>,
+    /// Ports, speeds, rank and share; `usage` is the layer's.
+    pub settings: Settings,
+    /// What the plan wants of it.
+    pub wanted: Wanted,
+}
+
+/// How the paths are used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Config {
+    /// Which path takes a command.
+    pub policy: Policy,
+    /// Who else uses the unit.
+    pub sharing: Sharing,
+    /// What has to show that a lost session is at rest.
+    pub mode: Mode,
+    /// How long a target may go on with what a lost session sent ([`Mode::Timed`]).
+    pub quiesce: Duration,
+    /// Times of the paths' health.
+    pub timing: Timing,
+    /// How long operations wait for a path before they fail.
+    pub no_path_timeout: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            policy: Policy::default(),
+            sharing: Sharing::default(),
+            mode: Mode::default(),
+            quiesce: Duration::from_secs(30),
+            timing: Timing::default(),
+            no_path_timeout: Duration::from_secs(60),
+        }
+    }
+}
+
+/// One path as it is now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PathStatus {
+    /// Where it stands.
+    pub state: State,
+    /// It works badly.
+    pub marginal: bool,
+    /// Operations in flight on it.
+    pub in_flight: u32,
+}
+
+/// The lane over several paths.
+pub struct Multipath(Rc<Engine>);
+
+impl Multipath {
+    /// Starts to log in everywhere and returns at once: operations wait for the first path. `shape`: the facts, which every path
+    /// is to confirm.
+    #[must_use]
+    pub fn new(core: &CoreHandle, shape: Shape, config: Config, paths: Vec<PathSpec>) -> Self {
+        Self(Engine::start(core, shape, config, paths))
+    }
+
+    /// Another policy from the next operation on.
+    pub fn set_policy(&self, policy: Policy) {
+        self.0.set_policy(policy);
+    }
+
+    /// What the plan wants of a path now; the number is its place in the list that the layer was made with.
+    pub fn want(&self, path: usize, wanted: Wanted) {
+        self.0.want(path, wanted);
+    }
+
+    /// The host's own link of a path went down, or came up.
+    pub fn link(&self, path: usize, up: bool) {
+        self.0.link(path, up);
+    }
+
+    /// All paths as they are now.
+    #[must_use]
+    pub fn status(&self) -> Vec<PathStatus> {
+        self.0.status()
+    }
+}
+
+impl Lane for Multipath {
+    fn submit(&self, io: Io) -> IoFuture {
+        self.0.submit(io)
+    }
+}
+
+impl Drop for Multipath {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}

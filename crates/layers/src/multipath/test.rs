@@ -1,0 +1,624 @@
+//! The layer over memory behind wires that are cut, go silent, and come back, on virtual time. The target carries out what lost sessions
+//! sent for up to 40 s, unless it fences them.
+
+use super::wait::Promise;
+use super::{Config, ConnectError, Ended, Multipath, PathSpec, Port, Session};
+use crate::draw::Draw;
+use crate::model::{Plan, conforms};
+use crate::plain::Plain;
+use crate::wrap::{Wrap, over};
+use env::sim::{World, WorldConfig};
+use env::{Answer, CoreHandle, LocalFuture};
+use paths::health::{AccessState, State, Wanted};
+use paths::policy::{Settings, Use};
+use paths::stale::{Mode, Nexus, Sharing};
+use paths::verdict;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use units::{BlockCount, BlockSize, Buf, Lba, LbaRange, Now};
+use volume::{Done, Durability, Io, IoError, IoFuture, Lane, Op, Origin, Shape};
+
+/// What a wire does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Wire {
+    Good,
+    /// Everything disappears, both ways, and nobody is told.
+    Silent,
+    /// Connections are reset and refused.
+    Cut,
+}
+
+struct Target {
+    core: CoreHandle,
+    lane: Rc<dyn Lane>,
+    wires: RefCell<Vec<Wire>>,
+    sessions: RefCell<BTreeMap<Nexus, Rc<Link>>>,
+    fenced: RefCell<BTreeSet<Nexus>>,
+    draw: RefCell<Draw>,
+    /// Writes on this path wait so long in the target, once each.
+    pause: RefCell<Vec<(u32, Duration)>>,
+    /// Answers to give instead of carrying an operation out.
+    answers: RefCell<Vec<(u8, u8, u8)>>,
+    ghosts: Cell<u32>,
+    stable: bool,
+}
+
+/// The host's end of a session.
+struct Link {
+    target: Rc<Target>,
+    nexus: Nexus,
+    received: Cell<Now>,
+    over: Cell<bool>,
+    waiting: RefCell<Vec<Promise<Ended>>>,
+    watchers: RefCell<Vec<Promise<()>>>,
+}
+
+struct Way {
+    target: Rc<Target>,
+}
+
+impl Target {
+    fn wire(&self, path: u32) -> Wire {
+        self.wires.borrow()[path as usize]
+    }
+
+    fn set(&self, path: u32, wire: Wire) {
+        self.wires.borrow_mut()[path as usize] = wire;
+        if wire == Wire::Cut {
+            let all: Vec<Rc<Link>> = self.sessions.borrow().values().cloned().collect();
+            all.into_iter()
+                .filter(|link| link.nexus.path == path)
+                .for_each(|link| link.end());
+        }
+    }
+
+    /// Nothing of `nexus` is carried out from now on: that is looked at in the poll that carries out.
+    fn fence(&self, nexus: Nexus) {
+        self.fenced.borrow_mut().insert(nexus);
+    }
+
+    /// How long a fence takes.
+    fn slowness(&self) -> Duration {
+        let longest = if self.stable { 1 } else { 500 };
+        Duration::from_millis(1 + self.draw.borrow_mut().below(longest))
+    }
+
+    fn delay(&self, nexus: Nexus, writes: bool) -> Duration {
+        let mut pause = self.pause.borrow_mut();
+        if let (true, Some(at)) = (
+            writes,
+            pause.iter().position(|(path, _)| *path == nexus.path),
+        ) {
+            return pause.remove(at).1;
+        }
+        let mut draw = self.draw.borrow_mut();
+        if !self.stable && draw.once_in(40) {
+            return Duration::from_millis(draw.below(40_000));
+        }
+        let longest = if self.stable { 2_000 } else { 200_000 };
+        Duration::from_micros(50 + draw.below(longest))
+    }
+}
+
+impl Link {
+    fn end(&self) {
+        if self.over.replace(true) {
+            return;
+        }
+        for promise in self.waiting.borrow_mut().drain(..) {
+            promise.keep(Ended::Lost { sent: true });
+        }
+        for promise in self.watchers.borrow_mut().drain(..) {
+            promise.keep(());
+        }
+    }
+
+    /// The target's part of one operation.
+    async fn serve(self: Rc<Self>, io: Io, promise: Promise<Ended>) {
+        let target = Rc::clone(&self.target);
+        let delay = target.delay(self.nexus, io.op().mutates());
+        target
+            .core
+            .sleep_until(target.core.now().after(delay))
+            .await;
+        if target.fenced.borrow().contains(&self.nexus) {
+            return;
+        }
+        let refused = target.answers.borrow_mut().pop();
+        let ended = match refused {
+            Some((key, asc, ascq)) => {
+                let code = scsi_code(asc, ascq);
+                let sense = scsi_sense(key, code);
+                Ended::Again(verdict::of(0x02, Some(&sense)).0, IoError::Unavailable)
+            }
+            None => {
+                let mutates = io.op().mutates();
+                let result = target.lane.submit(io).await;
+                let unheard = self.over.get() || target.wire(self.nexus.path) != Wire::Good;
+                target
+                    .ghosts
+                    .set(target.ghosts.get() + u32::from(unheard && mutates));
+                Ended::Done(result)
+            }
+        };
+        if target.wire(self.nexus.path) == Wire::Good && !self.over.get() {
+            self.received.set(target.core.now());
+            promise.keep(ended);
+        }
+    }
+}
+
+fn scsi_code(asc: u8, ascq: u8) -> verdict::AdditionalSense {
+    verdict::AdditionalSense { asc, ascq }
+}
+
+fn scsi_sense(key: u8, code: verdict::AdditionalSense) -> verdict::Sense {
+    verdict::Sense::new(verdict::SenseKey::from_nibble(key), code)
+}
+
+struct LinkHandle(Rc<Link>);
+
+impl Session for LinkHandle {
+    fn submit(&self, io: Io) -> Answer<Ended> {
+        let link = &self.0;
+        if link.over.get() {
+            return Answer::ready(Ended::Lost { sent: false });
+        }
+        let promise = Promise::new();
+        link.waiting.borrow_mut().push(promise.clone());
+        // What goes into a silent wire may still have arrived: it was on its way already.
+        let arrives = link.target.wire(link.nexus.path) == Wire::Good
+            || link.target.draw.borrow_mut().once_in(2);
+        if arrives {
+            link.target
+                .core
+                .spawn(Box::pin(Rc::clone(link).serve(io, promise.clone())));
+        }
+        Answer::wait(promise.kept())
+    }
+
+    fn ping(&self) -> LocalFuture<bool> {
+        let link = Rc::clone(&self.0);
+        Box::pin(async move {
+            let core = Rc::clone(&link.target.core);
+            core.sleep_until(core.now().after(Duration::from_micros(200)))
+                .await;
+            if link.over.get() || link.target.wire(link.nexus.path) != Wire::Good {
+                return false;
+            }
+            link.received.set(core.now());
+            true
+        })
+    }
+
+    fn fence(&self, nexus: Nexus) -> LocalFuture<bool> {
+        let link = Rc::clone(&self.0);
+        Box::pin(async move {
+            let core = Rc::clone(&link.target.core);
+            core.sleep_until(core.now().after(link.target.slowness()))
+                .await;
+            let heard = !link.over.get() && link.target.wire(link.nexus.path) == Wire::Good;
+            if heard {
+                link.target.fence(nexus);
+            }
+            heard
+        })
+    }
+
+    fn access(&self) -> LocalFuture<Option<AccessState>> {
+        let link = Rc::clone(&self.0);
+        Box::pin(async move { (!link.over.get()).then_some(AccessState::ActiveOptimized) })
+    }
+
+    fn received_at(&self) -> Now {
+        self.0.received.get()
+    }
+
+    fn ended(&self) -> LocalFuture<()> {
+        let promise = Promise::new();
+        if self.0.over.get() {
+            promise.keep(());
+        } else {
+            self.0.watchers.borrow_mut().push(promise.clone());
+        }
+        Box::pin(promise.kept())
+    }
+
+    fn close(&self) {
+        self.0.end();
+    }
+}
+
+impl Port for Way {
+    fn connect(&self, nexus: Nexus) -> LocalFuture<Result<Rc<dyn Session>, ConnectError>> {
+        let target = Rc::clone(&self.target);
+        Box::pin(async move {
+            target
+                .core
+                .sleep_until(target.core.now().after(Duration::from_millis(2)))
+                .await;
+            match target.wire(nexus.path) {
+                Wire::Silent => std::future::pending().await,
+                Wire::Cut => return Err(ConnectError::Failed("refused".to_owned())),
+                Wire::Good => {}
+            }
+            // The login reinstates: older sessions of this path are over before it is answered.
+            for session in 0..nexus.session {
+                target.fence(Nexus { session, ..nexus });
+            }
+            let link = Rc::new(Link {
+                nexus,
+                received: Cell::new(target.core.now()),
+                over: Cell::new(false),
+                waiting: RefCell::default(),
+                watchers: RefCell::default(),
+                target: Rc::clone(&target),
+            });
+            target.sessions.borrow_mut().insert(nexus, Rc::clone(&link));
+            let session: Rc<dyn Session> = Rc::new(LinkHandle(link));
+            Ok(session)
+        })
+    }
+}
+
+const LINE: u64 = 125_000_000;
+
+fn target(
+    core: &CoreHandle,
+    lane: Rc<dyn Lane>,
+    paths: usize,
+    seed: u64,
+    stable: bool,
+) -> Rc<Target> {
+    Rc::new(Target {
+        core: Rc::clone(core),
+        lane,
+        wires: RefCell::new(vec![Wire::Good; paths]),
+        sessions: RefCell::default(),
+        fenced: RefCell::default(),
+        draw: RefCell::new(Draw::new(seed)),
+        pause: RefCell::default(),
+        answers: RefCell::default(),
+        ghosts: Cell::new(0),
+        stable,
+    })
+}
+
+fn multipath(core: &CoreHandle, shape: Shape, config: Config, target: &Rc<Target>) -> Multipath {
+    let paths = 0..u16::try_from(target.wires.borrow().len()).unwrap();
+    let specs = paths.map(|port| PathSpec {
+        port: Rc::new(Way {
+            target: Rc::clone(target),
+        }),
+        settings: Settings {
+            usage: Use::No,
+            rank: 0,
+            share: 1,
+            throughput: 1,
+            host_port: port,
+            target_port: port,
+            speed: LINE,
+            host_speed: LINE,
+            target_speed: LINE,
+            window: 32,
+        },
+        wanted: Wanted::Active,
+    });
+    Multipath::new(core, shape, config, specs.collect())
+}
+
+/// Wires that change all the time; one of them is good at any moment, or all are for some time.
+async fn trouble(target: Rc<Target>, seed: u64) {
+    let mut draw = Draw::new(seed);
+    let core = Rc::clone(&target.core);
+    let paths = u64::try_from(target.wires.borrow().len()).unwrap();
+    loop {
+        core.sleep_until(core.now().after(Duration::from_millis(draw.below(800))))
+            .await;
+        let path = u32::try_from(draw.below(paths)).unwrap();
+        let wire = [Wire::Good, Wire::Good, Wire::Silent, Wire::Cut]
+            [usize::try_from(draw.below(4)).unwrap()];
+        let others_good = (0..u32::try_from(paths).unwrap())
+            .any(|it| it != path && target.wire(it) == Wire::Good);
+        if wire == Wire::Good || others_good {
+            target.set(path, wire);
+        }
+    }
+}
+
+/// Three paths over the volume below, with wires in trouble.
+struct Troubled {
+    config: Config,
+    seed: u64,
+    ghosts: Arc<AtomicU32>,
+    odds: bool,
+}
+
+struct Keep(Multipath, Rc<Target>, Arc<AtomicU32>);
+
+impl Lane for Keep {
+    fn submit(&self, io: Io) -> IoFuture {
+        self.2.store(self.1.ghosts.get(), Ordering::Relaxed);
+        self.0.submit(io)
+    }
+}
+
+impl Wrap for Troubled {
+    fn lane(&self, core: &CoreHandle, below: Rc<dyn Lane>, shape: Shape) -> Rc<dyn Lane> {
+        let target = target(core, below, 3, self.seed, false);
+        if self.odds {
+            core.spawn(Box::pin(trouble(Rc::clone(&target), self.seed)));
+        }
+        Rc::new(Keep(
+            multipath(core, shape, self.config, &target),
+            target,
+            Arc::clone(&self.ghosts),
+        ))
+    }
+}
+
+fn simulate(seed: u64, test: impl FnOnce(CoreHandle) -> LocalFuture<()>) {
+    let world = World::new(seed, WorldConfig::default());
+    let node = world.node("node");
+    let test = test(node.core(0));
+    world
+        .block_on(&node, Duration::from_secs(7_200), test)
+        .unwrap();
+}
+
+fn range(start: u64, len: u64) -> LbaRange {
+    LbaRange::new(Lba(start), BlockCount(len)).unwrap()
+}
+
+fn write(at: u64, byte: u8) -> Io {
+    let op = Op::Write {
+        range: range(at, 1),
+        data: Buf::copy_of(&[byte; 512]),
+        durability: Durability::Cached,
+    };
+    Io::new(op, Origin::default())
+}
+
+async fn read(lane: &dyn Lane, at: u64) -> Result<u8, IoError> {
+    let op = Op::Read {
+        range: range(at, 1),
+        into: None,
+    };
+    match lane.submit(Io::new(op, Origin::default())).await {
+        Ok(Done::Data(data)) => Ok(data.to_vec()[0]),
+        Ok(other) => panic!("{other:?}"),
+        Err(error) => Err(error),
+    }
+}
+
+fn small() -> Arc<dyn volume::Volume> {
+    Plain::make(BlockSize::B512, BlockCount(64))
+}
+
+#[test]
+fn it_conforms_over_healthy_paths_and_over_wires_in_trouble_without_one_error() {
+    let ghosts = Arc::new(AtomicU32::new(0));
+    let mut seen = 0;
+    for seed in 0..24 {
+        for sharing in [Sharing::Shared, Sharing::Alone] {
+            let config = Config {
+                sharing,
+                mode: Mode::Strict,
+                ..Config::default()
+            };
+            let troubled = Troubled {
+                config,
+                seed,
+                ghosts: Arc::clone(&ghosts),
+                odds: seed % 4 != 0,
+            };
+            simulate(seed, |core| {
+                Box::pin(async move {
+                    let volume = over(troubled, small());
+                    let shape = volume.shape();
+                    conforms(&core, volume, Plan::new(seed))
+                        .await
+                        .assert_covers(&shape);
+                })
+            });
+            seen += ghosts.load(Ordering::Relaxed);
+        }
+    }
+    assert!(seen > 20, "only {seen} ghosts: this tests nothing");
+}
+
+/// The port of the known reproducer: a write is paused in the backend of one path, the path is lost, the host writes again elsewhere, the
+/// wire heals. What `mode` makes of it: the block at the end.
+fn paused_write(mode: Mode, sharing: Sharing, seed: u64) -> u8 {
+    let end = Rc::new(Cell::new(0));
+    let result = Rc::clone(&end);
+    simulate(seed, move |core| {
+        Box::pin(async move {
+            let below = small();
+            let shape = below.shape();
+            let lane = below.open(&core).await.unwrap();
+            let target = target(&core, lane, 2, seed, true);
+            target
+                .pause
+                .borrow_mut()
+                .extend([(0, Duration::from_secs(40)), (1, Duration::from_secs(40))]);
+            let config = Config {
+                mode,
+                sharing,
+                ..Config::default()
+            };
+            let lane = multipath(&core, shape, config, &target);
+            let first = lane.submit(write(3, 1));
+            core.sleep_until(core.now().after(Duration::from_millis(500)))
+                .await;
+            let busy = lane
+                .status()
+                .iter()
+                .position(|path| path.in_flight > 0)
+                .unwrap();
+            target.pause.borrow_mut().clear();
+            target.set(u32::try_from(busy).unwrap(), Wire::Silent);
+            let told = first.await;
+            assert!(told.is_ok(), "{told:?}");
+            assert!(lane.submit(write(3, 2)).await.is_ok());
+            target.set(u32::try_from(busy).unwrap(), Wire::Good);
+            core.sleep_until(core.now().after(Duration::from_secs(60)))
+                .await;
+            result.set(read(&lane, 3).await.unwrap());
+        })
+    });
+    end.get()
+}
+
+#[test]
+fn a_write_that_was_paused_never_comes_back_over_a_newer_one() {
+    for seed in 0..50 {
+        for sharing in [Sharing::Shared, Sharing::Alone] {
+            for mode in [Mode::Strict, Mode::Timed] {
+                assert_eq!(paused_write(mode, sharing, seed), 2);
+            }
+        }
+    }
+}
+
+/// Shows that the test above can see a ghost: without fences the paused write comes back unless the login happened to end it.
+#[test]
+fn without_fences_the_paused_write_comes_back() {
+    simulate(1, |core| {
+        Box::pin(async move {
+            let below = small();
+            let shape = below.shape();
+            let lane = below.open(&core).await.unwrap();
+            let target = target(&core, lane, 2, 1, true);
+            target
+                .pause
+                .borrow_mut()
+                .extend([(0, Duration::from_secs(40)), (1, Duration::from_secs(40))]);
+            let config = Config {
+                mode: Mode::Fast,
+                ..Config::default()
+            };
+            let lane = multipath(&core, shape, config, &target);
+            let first = lane.submit(write(3, 1));
+            core.sleep_until(core.now().after(Duration::from_millis(500)))
+                .await;
+            let busy = lane
+                .status()
+                .iter()
+                .position(|path| path.in_flight > 0)
+                .unwrap();
+            target.pause.borrow_mut().clear();
+            target.set(u32::try_from(busy).unwrap(), Wire::Silent);
+            first.await.unwrap();
+            lane.submit(write(3, 2)).await.unwrap();
+            // The path stays dark, so nobody logs in there.
+            core.sleep_until(core.now().after(Duration::from_secs(60)))
+                .await;
+            assert_eq!(read(&lane, 3).await, Ok(1));
+        })
+    });
+}
+
+/// Writes and reads all the time; the longest that one took, for a wire that does this after a second.
+fn longest_stall(wire: Wire) -> Duration {
+    let longest = Rc::new(Cell::new(Duration::ZERO));
+    let result = Rc::clone(&longest);
+    simulate(7, move |core| {
+        Box::pin(async move {
+            let below = small();
+            let shape = below.shape();
+            let lane = below.open(&core).await.unwrap();
+            let target = target(&core, lane, 2, 7, true);
+            let lane = multipath(&core, shape, Config::default(), &target);
+            for n in 0..4_000_u64 {
+                if n == 1_000 {
+                    target.set(0, wire);
+                }
+                let begun = core.now();
+                let both = (
+                    lane.submit(write(n % 32, 7)),
+                    lane.submit(write(32 + n % 32, 7)),
+                );
+                both.0.await.unwrap();
+                both.1.await.unwrap();
+                result.set(result.get().max(core.now().since(begun)));
+            }
+            let states: Vec<State> = lane.status().iter().map(|path| path.state).collect();
+            assert_eq!(states[1], State::Up);
+        })
+    });
+    longest.get()
+}
+
+#[test]
+fn a_silent_wire_stalls_for_no_more_than_three_seconds_and_a_cut_one_for_200_ms() {
+    let (silent, cut) = (longest_stall(Wire::Silent), longest_stall(Wire::Cut));
+    println!("longest stall: silent wire {silent:?}, cut wire {cut:?}");
+    assert!(silent <= Duration::from_secs(3) && silent >= Duration::from_secs(1));
+    assert!(cut <= Duration::from_millis(200));
+}
+
+#[test]
+fn with_every_path_lost_operations_wait_then_fail_and_go_on_when_one_is_back() {
+    simulate(3, |core| {
+        Box::pin(async move {
+            let below = small();
+            let shape = below.shape();
+            let lane = below.open(&core).await.unwrap();
+            let target = target(&core, lane, 2, 3, true);
+            let lane = multipath(&core, shape, Config::default(), &target);
+            lane.submit(write(1, 9)).await.unwrap();
+            target.set(0, Wire::Cut);
+            target.set(1, Wire::Cut);
+            let begun = core.now();
+            assert_eq!(read(&lane, 1).await, Err(IoError::Unavailable));
+            let waited = core.now().since(begun).as_secs();
+            assert!((60..65).contains(&waited), "{waited} s");
+            // A short loss is not noticed by whoever waits.
+            let waits = lane.submit(write(1, 8));
+            core.sleep_until(core.now().after(Duration::from_secs(5)))
+                .await;
+            target.set(1, Wire::Good);
+            lane.link(1, true);
+            let back = core.now();
+            waits.await.unwrap();
+            assert!(core.now().since(back) < Duration::from_secs(1));
+            assert_eq!(read(&lane, 1).await, Ok(8));
+            // The end hangs on nothing.
+            target.set(1, Wire::Silent);
+            drop(lane.submit(write(1, 7)));
+            drop(lane);
+        })
+    });
+}
+
+#[test]
+fn an_answer_that_blames_the_path_is_tried_elsewhere_and_one_that_blames_the_medium_is_told() {
+    simulate(5, |core| {
+        Box::pin(async move {
+            let below = small();
+            let shape = below.shape();
+            let lane = below.open(&core).await.unwrap();
+            let target = target(&core, lane, 2, 5, true);
+            let lane = multipath(&core, shape, Config::default(), &target);
+            for answer in [
+                (0x06, 0x29, 0x07),
+                (0x0b, 0x47, 0x05),
+                (0x02, 0x04, 0x0b),
+                (0x02, 0x04, 0x0a),
+                (0x02, 0x04, 0x00),
+            ] {
+                target.answers.borrow_mut().push(answer);
+                assert!(lane.submit(write(1, 5)).await.is_ok(), "{answer:?}");
+                assert!(target.answers.borrow().is_empty());
+            }
+            target.answers.borrow_mut().push((0x03, 0x11, 0x00));
+            assert!(lane.submit(write(1, 6)).await.is_err());
+            assert_eq!(read(&lane, 1).await, Ok(5));
+        })
+    });
+}
