@@ -1,5 +1,6 @@
 //! The words of the command line.
 
+use crate::commands::SortKey;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use control::code::Code;
 use control::name::did_you_mean;
@@ -7,6 +8,7 @@ use control::problem::Problem;
 use control::size::Size;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Causeway: a software-defined SAN.
 ///
@@ -111,6 +113,8 @@ pub(crate) enum Command {
         #[command(subcommand)]
         verb: SessionVerb,
     },
+    /// What LUNs and sessions do now: operations, bytes and latency, live
+    Top(TopFlags),
     /// Shares: a LUN, its target and its grants in one step
     Share {
         #[command(subcommand)]
@@ -160,6 +164,37 @@ pub(crate) fn no_command(words: &[String]) -> Problem {
     let guess = did_you_mean(name, known.get_subcommands().map(clap::Command::get_name));
     let detail = format!("there is no command \"{name}\"{guess}");
     Problem::new(Code::BadRequest, detail).hint("`causeway --help` lists the commands")
+}
+
+/// How `top` looks.
+#[derive(Args, Debug)]
+pub(crate) struct TopFlags {
+    /// Print what happens within one interval, and end; so it is where the output is no terminal
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Print again and again instead of showing a live view
+    #[arg(long, conflicts_with = "once")]
+    pub(crate) batch: bool,
+    /// Print so many times, and end
+    #[arg(short = 'n', long, value_name = "TIMES", conflicts_with = "once", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) count: Option<u64>,
+    /// Seconds between two looks, 0.1 to 3600
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = interval)]
+    pub(crate) interval: Duration,
+    /// What stands first
+    #[arg(long, value_enum, value_name = "KEY", default_value_t = SortKey::Iops)]
+    pub(crate) sort: SortKey,
+    /// What stands first stands last
+    #[arg(long)]
+    pub(crate) reverse: bool,
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| format!("{text} is no number"))?;
+    if (0.1..=3600.0).contains(&seconds) {
+        return Ok(Duration::from_secs_f64(seconds));
+    }
+    Err("an interval has 0.1 to 3600 seconds".to_owned())
 }
 
 /// One object.

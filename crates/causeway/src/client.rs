@@ -83,6 +83,12 @@ impl Client {
         self.runtime.block_on(self.exchange(request))
     }
 
+    /// Waits.
+    pub(crate) fn pause(&self, span: Duration) {
+        self.runtime
+            .block_on(async { tokio::time::sleep(span).await });
+    }
+
     async fn exchange<T: DeserializeOwned>(&self, request: Request<String>) -> Result<T, Problem> {
         let response = match &self.address {
             Address::Unix(path) => {

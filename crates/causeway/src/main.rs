@@ -36,6 +36,7 @@ fn main() -> ExitCode {
         | Command::Host { .. }
         | Command::Grant { .. }
         | Command::Session { .. }
+        | Command::Top(_)
         | Command::Share { .. }
         | Command::Apply { .. }
         | Command::Export => commands::run(&cli, &output),

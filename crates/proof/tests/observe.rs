@@ -1,4 +1,4 @@
-//! What an administrator sees of a daemon at work: metrics by stage.
+//! What an administrator sees of a daemon at work: metrics by stage, and `top`.
 
 #![expect(
     clippy::unwrap_used,
@@ -92,5 +92,65 @@ fn every_command_is_in_the_histogram_of_each_stage_and_an_idle_lun_has_few_serie
         metrics.keys().filter(of_lun).count()
     };
     assert_eq!((of_lun("idle"), of_lun("busy")), (39, 117));
+    daemon.stop();
+}
+
+/// Runs a command that must succeed, and reads the document that it prints.
+fn json(daemon: &Daemon, arguments: &[&str]) -> serde_json::Value {
+    let mut all = arguments.to_vec();
+    all.extend(["-o", "json"]);
+    let said = daemon.causeway(&all);
+    assert_eq!(said.code, Some(0), "{}", said.text);
+    serde_json::from_str(&said.text).unwrap()
+}
+
+#[test]
+fn top_shows_what_a_host_does_now() {
+    let (daemon, mut client) = start("top");
+    let (stop, stopped) = std::sync::mpsc::channel::<()>();
+    let work = move || {
+        while matches!(
+            stopped.try_recv(),
+            Err(std::sync::mpsc::TryRecvError::Empty)
+        ) {
+            client.write(0, &[1; 4096], 512);
+            client.read(0, 8, 512);
+        }
+    };
+    let worker = std::thread::Builder::new().spawn(work).unwrap();
+    let top = json(&daemon, &["top", "--once", "--interval", "0.5"]);
+    stop.send(()).unwrap();
+    worker.join().unwrap();
+    let busy = &top["luns"][0];
+    assert_eq!(
+        (&busy["name"], &busy["online"]),
+        (&"busy".into(), &true.into())
+    );
+    let figure = |of: &serde_json::Value| of.as_f64().unwrap_or_else(|| panic!("{top}"));
+    let (reads, writes) = (figure(&busy["read_iops"]), figure(&busy["write_iops"]));
+    assert!(reads > 10.0 && writes > 10.0, "{busy}");
+    assert!(
+        figure(&busy["bytes_per_second"]) >= 4000.0 * (reads + writes),
+        "{busy}"
+    );
+    let latency = &busy["latency_us"];
+    assert!(figure(&latency["p99"]) >= figure(&latency["p50"]), "{busy}");
+    assert!(figure(&latency["mean"]) > 0.0, "{busy}");
+    let idle = &top["luns"][1];
+    assert_eq!(
+        (&idle["iops"], &idle["latency_us"]["p99"]),
+        (&0.0.into(), &serde_json::Value::Null)
+    );
+    let session = &top["sessions"][0];
+    assert_eq!(session["target"], "t");
+    assert!(figure(&session["iops"]) > 20.0, "{session}");
+    assert!(figure(&session["latency_us"]["p50"]) > 0.0, "{session}");
+    let works = top["cores"].as_array().unwrap().iter();
+    assert!(
+        works
+            .map(|core| figure(&core["busy"]))
+            .any(|busy| busy > 0.0),
+        "{top}"
+    );
     daemon.stop();
 }

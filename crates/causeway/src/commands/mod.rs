@@ -8,6 +8,9 @@ mod session;
 mod share;
 mod status;
 mod target;
+mod top;
+
+pub(crate) use top::SortKey;
 
 use crate::cli::{Cli, Command, Deleted, Renamed};
 use crate::client::{Client, segment};
@@ -29,6 +32,9 @@ pub(crate) struct Context<'a> {
 
 /// Runs a command of the daemon's.
 pub(crate) fn run(cli: &Cli, output: &Output) -> Result<(), Problem> {
+    if let Command::Top(flags) = &cli.command {
+        return top::run(cli, flags, output);
+    }
     let context = Context {
         client: Client::new(&cli.api, cli.token_file.as_deref())?,
         output,
@@ -45,11 +51,14 @@ pub(crate) fn run(cli: &Cli, output: &Output) -> Result<(), Problem> {
         Command::Share { verb } => share::run(&context, verb),
         Command::Apply { file, prune } => apply::apply(&context, file, *prune),
         Command::Export => apply::export(&context),
-        Command::Serve { .. }
+        Command::Top(_)
+        | Command::Serve { .. }
         | Command::Explain { .. }
         | Command::Completions { .. }
         | Command::Man { .. }
-        | Command::Other(_) => unreachable!("main answers these without a daemon"),
+        | Command::Other(_) => {
+            unreachable!("answered before, with a client of its own or without one")
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 mod interface;
 mod login;
 mod place;
+mod top;
 
 use place::{Daemon, Place, text_of};
 use std::path::Path;
