@@ -26,6 +26,13 @@ pub(crate) struct Ticket {
     arrival: u64,
 }
 
+impl Ticket {
+    /// Tasks of this core that arrived later have a higher one.
+    pub(crate) fn arrival(self) -> u64 {
+        self.arrival
+    }
+}
+
 /// Names a hold on all cores.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct HoldId {

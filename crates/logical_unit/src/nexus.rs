@@ -10,8 +10,8 @@ use futures_util::stream::FuturesUnordered;
 use scsi::copy::CopyHistory;
 use scsi::reservation::{Nexus as NexusPort, Rights};
 use scsi::unit_attention::{AttentionQueue, UnitAttention};
+use slab::Slab;
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::rc::{Rc, Weak};
@@ -67,7 +67,7 @@ pub struct Nexus {
     pub(crate) attentions: RefCell<AttentionQueue>,
     copies: RefCell<CopyHistory>,
     peers: Weak<dyn Peers>,
-    tasks: RefCell<BTreeMap<u64, Rc<TaskControl>>>,
+    tasks: RefCell<Slab<Rc<TaskControl>>>,
 }
 
 /// Why a nexus could not be made.
@@ -238,24 +238,23 @@ impl Nexus {
 
     /// Tells the session that some of its tasks are no longer its concern, if there are such.
     fn tell_released(&self) {
-        let any = self.tasks.borrow().values().any(|task| task.is_released());
+        let any = self
+            .tasks
+            .borrow()
+            .iter()
+            .any(|(_, task)| task.is_released());
         if let Some(peers) = self.peers.upgrade().filter(|_| any) {
             peers.released();
         }
     }
 
-    pub(crate) fn task_begins(&self, tag: u64, control: Rc<TaskControl>) {
-        self.tasks.borrow_mut().insert(tag, control);
+    /// A task begins; answers its place, for [`task_ends`](Self::task_ends).
+    pub(crate) fn task_begins(&self, control: Rc<TaskControl>) -> usize {
+        self.tasks.borrow_mut().insert(control)
     }
 
-    pub(crate) fn task_ends(&self, tag: u64, control: &Rc<TaskControl>) {
-        let mut tasks = self.tasks.borrow_mut();
-        if tasks
-            .get(&tag)
-            .is_some_and(|known| Rc::ptr_eq(known, control))
-        {
-            tasks.remove(&tag);
-        }
+    pub(crate) fn task_ends(&self, place: usize) {
+        self.tasks.borrow_mut().remove(place);
     }
 
     /// Tasks that have arrived and not ended.
@@ -265,20 +264,24 @@ impl Nexus {
     }
 
     pub(crate) fn task(&self, tag: u64) -> Option<Rc<TaskControl>> {
-        self.tasks.borrow().get(&tag).cloned()
+        let tasks = self.tasks.borrow();
+        // The last to begin: an initiator may use the tag of an aborted task again while the backend still has that.
+        let named = tasks.iter().filter(|(_, task)| task.tag() == tag);
+        let last = named.max_by_key(|(_, task)| task.ticket().arrival());
+        last.map(|(_, task)| Rc::clone(task))
     }
 
     pub(crate) fn all_tasks(&self) -> Vec<Rc<TaskControl>> {
-        self.tasks.borrow().values().cloned().collect()
+        self.tasks_but(None)
     }
 
+    /// Every task but the one with this tag, oldest first.
     pub(crate) fn tasks_but(&self, spare: Option<u64>) -> Vec<Rc<TaskControl>> {
         let tasks = self.tasks.borrow();
-        tasks
-            .iter()
-            .filter(|(tag, _)| Some(**tag) != spare)
-            .map(|(_, task)| Rc::clone(task))
-            .collect()
+        let named = tasks.iter().filter(|(_, task)| Some(task.tag()) != spare);
+        let mut found: Vec<_> = named.map(|(_, task)| Rc::clone(task)).collect();
+        found.sort_by_key(|task| task.ticket().arrival());
+        found
     }
 
     /// Takes the right to write from everything that was handed down so far.

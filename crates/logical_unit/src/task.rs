@@ -62,6 +62,7 @@ enum Stage {
 /// What task management sees of a task.
 pub(crate) struct TaskControl {
     ticket: Ticket,
+    tag: u64,
     stage: Cell<Stage>,
     aborted: Cell<Option<AbortedBy>>,
     /// Another nexus aborted it, and what the backend still has of it is out of reach: its session need not
@@ -75,9 +76,10 @@ pub(crate) struct TaskControl {
 }
 
 impl TaskControl {
-    pub(crate) fn new(ticket: Ticket, stopwatch: Stopwatch) -> Rc<Self> {
+    pub(crate) fn new(ticket: Ticket, tag: u64, stopwatch: Stopwatch) -> Rc<Self> {
         Rc::new(Self {
             ticket,
+            tag,
             stage: Cell::new(Stage::WaitingForData),
             aborted: Cell::new(None),
             released: Cell::new(false),
@@ -93,6 +95,11 @@ impl TaskControl {
 
     pub(crate) fn ticket(&self) -> Ticket {
         self.ticket
+    }
+
+    /// The initiator's tag; above 32 bits for tasks that a command made.
+    pub(crate) fn tag(&self) -> u64 {
+        self.tag
     }
 
     pub(crate) fn aborted(&self) -> Option<AbortedBy> {
@@ -255,7 +262,8 @@ pub struct Task {
     pub(crate) nexus: Rc<Nexus>,
     pub(crate) command: Command,
     pub(crate) control: Rc<TaskControl>,
-    tag: u64,
+    /// Its place among the tasks of its nexus.
+    place: usize,
     attribute: Attribute,
     fence: Fence,
     order: Option<HoldGuard>,
@@ -270,8 +278,8 @@ impl Task {
         attribute: Attribute,
         stopwatch: Stopwatch,
     ) -> Self {
-        let control = TaskControl::new(ticket, stopwatch);
-        nexus.task_begins(tag, Rc::clone(&control));
+        let control = TaskControl::new(ticket, tag, stopwatch);
+        let place = nexus.task_begins(Rc::clone(&control));
         let unit = nexus.unit();
         // Later tasks of this core stop here from this moment on.
         let order = (attribute == Attribute::Ordered)
@@ -280,7 +288,7 @@ impl Task {
             nexus: Rc::clone(nexus),
             command,
             control,
-            tag,
+            place,
             attribute,
             fence: nexus.fence(),
             order,
@@ -313,7 +321,7 @@ impl Task {
     /// The initiator's tag; above 32 bits for tasks that a command made.
     #[must_use]
     pub fn tag(&self) -> u64 {
-        self.tag
+        self.control.tag()
     }
 
     /// Bytes that it reads from the medium to send them to the host.
@@ -519,6 +527,6 @@ impl Task {
 impl Drop for Task {
     fn drop(&mut self) {
         self.control.end(self.nexus.unit());
-        self.nexus.task_ends(self.tag, &self.control);
+        self.nexus.task_ends(self.place);
     }
 }
