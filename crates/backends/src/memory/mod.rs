@@ -322,7 +322,7 @@ impl MemoryLane {
             }
             let source = whole.as_ref().unwrap_or(&data);
             write_lock(region).write(part.bytes, |memory| {
-                source.copy_to(from, memory);
+                source.copy_past_cache_to(from, memory);
                 from += memory.len();
             });
         }

@@ -9,6 +9,7 @@ use rustix::event::epoll;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use units::Slab;
 
 /// Bulk receive, in bytes.
 const RECEIVE_BYTES: usize = 512 << 10;
@@ -21,6 +22,8 @@ const WINDOW: u32 = 512;
 /// Pieces of a vectored send (IOV_MAX).
 const PIECES_MAX: usize = 1024;
 const HEADER: usize = 48;
+/// The store is never lent.
+const OURS: &str = "nobody reads it";
 /// The listener's place among the events.
 const LISTENER: u64 = u64::MAX;
 
@@ -64,7 +67,7 @@ struct Connection {
 }
 
 struct Server {
-    store: Vec<u8>,
+    store: Slab,
     block: usize,
     buffer: Vec<u8>,
 }
@@ -296,7 +299,8 @@ impl Server {
                 if n == 0 {
                     return used;
                 }
-                self.store[payload.at..payload.at + n].copy_from_slice(&rest[..n]);
+                self.store.bytes_mut().expect(OURS)[payload.at..payload.at + n]
+                    .copy_from_slice(&rest[..n]);
                 connection.payload_came(n);
                 used += n;
                 continue;
@@ -334,7 +338,8 @@ impl Server {
         loop {
             let wanted = match connection.payload {
                 Some(payload) if payload.left > DIRECT_BYTES_MIN => {
-                    let place = &mut self.store[payload.at..payload.at + payload.left];
+                    let place = &mut self.store.bytes_mut().expect(OURS)
+                        [payload.at..payload.at + payload.left];
                     let n = connection.socket.read(place);
                     let Some(n) = came(n)? else { break };
                     connection.over |= n == 0;
@@ -347,7 +352,7 @@ impl Server {
                 break;
             }
         }
-        connection.waits_to_send = !connection.send(&self.store)?;
+        connection.waits_to_send = !connection.send(self.store.bytes())?;
         Ok(())
     }
 
@@ -396,8 +401,8 @@ pub fn serve(at: SocketAddr, bytes: usize, block: usize) -> io::Result<()> {
         readable,
     )?;
     let mut server = Server {
-        // Not zeroes: every page is there before the first command.
-        store: vec![0x5A; bytes],
+        // Written once: every page, a huge one where there is, is there before the first command.
+        store: Slab::zeroed(bytes),
         block,
         buffer: vec![0; RECEIVE_BYTES],
     };

@@ -191,6 +191,16 @@ impl Arena {
     }
 }
 
+/// Asks for huge pages for the whole blocks of this memory, which nobody has touched. Where the system does not give
+/// them, or not now, small ones do.
+pub(super) fn ask_for_huge_pages(memory: NonNull<u8>, bytes: usize) {
+    let whole = bytes / BLOCK * BLOCK;
+    if whole > 0 && memory.as_ptr().addr().is_multiple_of(BLOCK) {
+        // SAFETY: the advice changes nothing that can be read.
+        let _ = unsafe { madvise(memory.as_ptr().cast(), whole, Advice::LinuxHugepage) };
+    }
+}
+
 /// Addresses for more blocks; the last one is used first.
 fn span() -> Option<Vec<NonNull<u8>>> {
     let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
@@ -199,17 +209,15 @@ fn span() -> Option<Vec<NonNull<u8>>> {
         unsafe { mmap_anonymous(core::ptr::null_mut(), SPAN + BLOCK, protection, flags) }.ok()?;
     let start = start.cast::<u8>();
     // SAFETY: the mapping has a block more than a span, so that the first aligned place leaves a span.
-    let first = unsafe { start.add(start.align_offset(BLOCK)) };
-    // Where the system does not give huge pages, or not now, small ones do.
-    // SAFETY: the range lies in the new mapping.
-    let _ = unsafe { madvise(first.cast(), SPAN, Advice::LinuxHugepage) };
-    (0..SPAN / BLOCK)
-        .rev()
-        .map(|block| {
-            // SAFETY: it lies in the new mapping.
-            NonNull::new(unsafe { first.add(block * BLOCK) })
-        })
-        .collect()
+    let first = NonNull::new(unsafe { start.add(start.align_offset(BLOCK)) })?;
+    ask_for_huge_pages(first, SPAN);
+    let blocks = (0..SPAN / BLOCK).rev();
+    // SAFETY: they lie in the new mapping.
+    Some(
+        blocks
+            .map(|block| unsafe { first.add(block * BLOCK) })
+            .collect(),
+    )
 }
 
 #[cfg(test)]

@@ -28,12 +28,14 @@ mod kept;
 mod pinned;
 mod pool;
 mod shared;
+mod stream;
 mod unique;
 
 pub use kept::Slab;
 pub use pinned::{PINNED_BYTES, Pinned};
 pub use pool::{Exhausted, Pool, SLAB_BYTES_MAX};
 pub use shared::{Buf, Segments};
+pub use stream::copy_past_cache;
 pub use unique::BufMut;
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::pinned::Pinned;
 use super::slab::{IdleSlab, SlabRef};
+use super::stream::copy_past_cache;
 use super::unique::BufMut;
 use crate::ByteCount;
 use core::ops::Range;
@@ -217,6 +218,18 @@ impl Buf {
     /// # Panics
     /// If `offset + to.len()` is past the end.
     pub fn copy_to(&self, offset: usize, to: &mut [u8]) {
+        self.copy_with(offset, to, |from, to| to.copy_from_slice(from));
+    }
+
+    /// As [`Buf::copy_to`], past the cache: for memory that will not be read soon.
+    ///
+    /// # Panics
+    /// As above.
+    pub fn copy_past_cache_to(&self, offset: usize, to: &mut [u8]) {
+        self.copy_with(offset, to, copy_past_cache);
+    }
+
+    fn copy_with(&self, offset: usize, to: &mut [u8], copy: impl Fn(&[u8], &mut [u8])) {
         assert!(
             offset + to.len() <= self.len,
             "{} bytes at {offset} of {}",
@@ -230,7 +243,7 @@ impl Buf {
                 continue;
             }
             let n = (segment.len() - skip).min(to.len() - done);
-            to[done..done + n].copy_from_slice(&segment[skip..skip + n]);
+            copy(&segment[skip..skip + n], &mut to[done..done + n]);
             done += n;
             skip = 0;
             if done == to.len() {

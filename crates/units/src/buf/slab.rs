@@ -1,10 +1,10 @@
 //! One piece of page-aligned memory with an intrusive reference count.
 
-use super::arena::{self, Block};
+use super::arena::{self, BLOCK, Block};
 use super::pool::PoolInner;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, Ordering, fence};
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::sync::Arc;
 
 /// Alignment of every slab, in bytes: enough for O_DIRECT on any disk and for registered buffers.
@@ -39,8 +39,12 @@ impl SlabHeader {
 
 fn layout(capacity: usize) -> Layout {
     assert!(capacity > 0, "a slab has at least one byte");
-    Layout::from_size_align(capacity, SLAB_ALIGNMENT)
-        .expect("slab capacities are far below isize::MAX")
+    let alignment = if capacity < BLOCK {
+        SLAB_ALIGNMENT
+    } else {
+        BLOCK
+    };
+    Layout::from_size_align(capacity, alignment).expect("slab capacities are far below isize::MAX")
 }
 
 /// A slab that nobody refers to.
@@ -61,10 +65,13 @@ impl IdleSlab {
         }
         let layout = layout(capacity);
         // SAFETY: the layout has a non-zero size.
-        let memory = unsafe { alloc_zeroed(layout) };
+        let memory = unsafe { alloc(layout) };
         let Some(memory) = NonNull::new(memory) else {
             handle_alloc_error(layout)
         };
+        arena::ask_for_huge_pages(memory, capacity);
+        // SAFETY: the memory is `capacity` bytes, and nobody else has it.
+        unsafe { memory.as_ptr().write_bytes(0, capacity) }
         Self(NonNull::from(Box::leak(Box::new(SlabHeader {
             references: AtomicU32::new(0),
             memory,
@@ -105,7 +112,7 @@ impl Drop for IdleSlab {
         }
         // SAFETY: headers of no block come from `Box::leak`, and nobody refers to this one any more.
         let header = unsafe { Box::from_raw(self.0.as_ptr()) };
-        // SAFETY: its memory came from `alloc_zeroed` with this very layout and is freed only here.
+        // SAFETY: its memory came from `alloc` with this very layout and is freed only here.
         unsafe { dealloc(header.memory.as_ptr(), layout(header.capacity)) }
     }
 }

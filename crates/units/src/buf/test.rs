@@ -200,3 +200,21 @@ fn slabs_come_and_go_on_many_threads_at_once() {
         }
     });
 }
+
+#[test]
+fn a_copy_past_the_cache_copies_every_byte_and_no_other() {
+    let source: Vec<u8> = (0..1024u32)
+        .map(|at| (at % 251).try_into().unwrap())
+        .collect();
+    for offset in 0..66 {
+        for from in [0, 1, 48] {
+            for len in [0, 1, 15, 63, 64, 65, 127, 128, 200, 512, 700] {
+                let mut memory = vec![0xff; 1024];
+                copy_past_cache(&source[from..from + len], &mut memory[offset..offset + len]);
+                assert!(memory[..offset].iter().all(|&byte| byte == 0xff));
+                assert_eq!(memory[offset..offset + len], source[from..from + len]);
+                assert!(memory[offset + len..].iter().all(|&byte| byte == 0xff));
+            }
+        }
+    }
+}
