@@ -1,5 +1,6 @@
 //! Carries out what the machines of the paths crate decide.
 
+use super::pieces::{self, Cut};
 use super::wait::{Bell, Promise};
 use super::{Config, Ended, PathSpec, PathStatus, Port, Session};
 use env::{Answer, CoreHandle};
@@ -164,7 +165,17 @@ impl Engine {
         self.bell.ring();
     }
 
-    pub(super) fn submit(self: &Rc<Self>, mut io: Io) -> IoFuture {
+    pub(super) fn submit(self: &Rc<Self>, io: Io) -> IoFuture {
+        match pieces::cut(io, &self.shape, self.config.piece) {
+            Cut::Whole(io) => self.submit_whole(io),
+            Cut::Pieces { parts, into } => {
+                let answers = parts.into_iter().map(|part| self.submit_whole(part));
+                pieces::join(answers.collect(), into)
+            }
+        }
+    }
+
+    fn submit_whole(self: &Rc<Self>, mut io: Io) -> IoFuture {
         let kind = match io.op() {
             Op::Read { .. } | Op::Extents { .. } | Op::Flush => Kind::Harmless,
             Op::Write { .. } | Op::WriteZeroes { .. } | Op::Discard { .. } => Kind::Write,
@@ -376,14 +387,7 @@ impl Engine {
             Outcome::Unknown => Err(IoError::Unavailable),
         };
         let result = match (result, pending.into) {
-            (Ok(Done::Data(data)), Some(mut into)) => {
-                let mut at = 0;
-                for piece in data.segments() {
-                    into.copy_at(at, piece);
-                    at += piece.len();
-                }
-                Ok(Done::Data(into.freeze()))
-            }
+            (Ok(Done::Data(data)), Some(into)) => Ok(Done::Data(pieces::fill(into, &data))),
             (other, _) => other,
         };
         pending.promise.keep(result);

@@ -20,6 +20,7 @@
 
 mod engine;
 mod line;
+mod pieces;
 #[cfg(test)]
 mod test;
 mod wait;
@@ -33,7 +34,7 @@ use paths::verdict::Verdict;
 use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
-use units::Now;
+use units::{ByteCount, Now};
 use volume::{Io, IoError, IoFuture, IoResult, Lane, Shape};
 
 /// How an operation on a session ended.
@@ -126,6 +127,8 @@ pub struct Config {
     pub timing: Timing,
     /// How long operations wait for a path before they fail.
     pub no_path_timeout: Duration,
+    /// Reads and writes of two such pieces or more are cut into them, each by the policy's choice; 0: never.
+    pub piece: ByteCount,
 }
 
 impl Default for Config {
@@ -137,6 +140,7 @@ impl Default for Config {
             quiesce: Duration::from_secs(30),
             timing: Timing::default(),
             no_path_timeout: Duration::from_secs(60),
+            piece: ByteCount(256 << 10),
         }
     }
 }

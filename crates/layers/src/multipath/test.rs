@@ -19,7 +19,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use units::{BlockCount, BlockSize, Buf, Lba, LbaRange, Now};
+use units::{BlockCount, BlockSize, Buf, BufMut, ByteCount, Lba, LbaRange, Now};
 use volume::{Done, Durability, Io, IoError, IoFuture, Lane, Op, Origin, Shape};
 
 /// What a wire does.
@@ -45,6 +45,8 @@ struct Target {
     answers: RefCell<Vec<(u8, u8, u8)>>,
     ghosts: Cell<u32>,
     stable: bool,
+    /// Bytes per second of each wire, where that matters, and until when it is busy.
+    rates: RefCell<Vec<(u64, Now)>>,
 }
 
 /// The host's end of a session.
@@ -87,7 +89,15 @@ impl Target {
         Duration::from_millis(1 + self.draw.borrow_mut().below(longest))
     }
 
-    fn delay(&self, nexus: Nexus, writes: bool) -> Duration {
+    /// When the target gets to an operation.
+    fn delay(&self, nexus: Nexus, writes: bool, bytes: u64) -> Duration {
+        if let Some((rate, busy)) = self.rates.borrow_mut().get_mut(nexus.path as usize) {
+            let now = self.core.now();
+            *busy = now
+                .max(*busy)
+                .after(Duration::from_nanos(bytes * 1_000_000_000 / *rate));
+            return busy.since(now) + Duration::from_micros(100);
+        }
         let mut pause = self.pause.borrow_mut();
         if let (true, Some(at)) = (
             writes,
@@ -120,7 +130,8 @@ impl Link {
     /// The target's part of one operation.
     async fn serve(self: Rc<Self>, io: Io, promise: Promise<Ended>) {
         let target = Rc::clone(&self.target);
-        let delay = target.delay(self.nexus, io.op().mutates());
+        let bytes = io.op().range().map_or(0, |range| range.len().0 * 512);
+        let delay = target.delay(self.nexus, io.op().mutates(), bytes);
         target
             .core
             .sleep_until(target.core.now().after(delay))
@@ -285,6 +296,7 @@ fn target(
         answers: RefCell::default(),
         ghosts: Cell::new(0),
         stable,
+        rates: RefCell::default(),
     })
 }
 
@@ -408,6 +420,7 @@ fn it_conforms_over_healthy_paths_and_over_wires_in_trouble_without_one_error() 
             let config = Config {
                 sharing,
                 mode: Mode::Strict,
+                piece: ByteCount(if seed % 2 == 0 { 2048 } else { 0 }),
                 ..Config::default()
             };
             let troubled = Troubled {
@@ -621,4 +634,61 @@ fn an_answer_that_blames_the_path_is_tried_elsewhere_and_one_that_blames_the_med
             assert_eq!(read(&lane, 1).await, Ok(5));
         })
     });
+}
+
+/// Time for 32 sequential writes and reads of 4 MiB, one after the other, over wires of these speeds.
+fn sequential(rates: &[u64]) -> Duration {
+    let rates = rates.to_vec();
+    let took = Rc::new(Cell::new(Duration::ZERO));
+    let result = Rc::clone(&took);
+    simulate(11, move |core| {
+        Box::pin(async move {
+            let below = Plain::make(BlockSize::B512, BlockCount(16_384));
+            let shape = below.shape();
+            let lane = below.open(&core).await.unwrap();
+            let target = target(&core, lane, rates.len(), 11, true);
+            target
+                .rates
+                .borrow_mut()
+                .extend(rates.iter().map(|rate| (*rate, Now::ZERO)));
+            let lane = multipath(&core, shape, Config::default(), &target);
+            lane.submit(write(0, 1)).await.unwrap();
+            core.sleep_until(core.now().after(Duration::from_secs(1)))
+                .await;
+            let begun = core.now();
+            for n in 0..16_u64 {
+                let at = range(n % 2 * 8192, 8192);
+                let byte = u8::try_from(n).unwrap();
+                let op = Op::Write {
+                    range: at,
+                    data: Buf::copy_of(&vec![byte; 4 << 20]),
+                    durability: Durability::Cached,
+                };
+                lane.submit(Io::new(op, Origin::default())).await.unwrap();
+                let into = Some(BufMut::zeroed(4 << 20));
+                let read = lane
+                    .submit(Io::new(Op::Read { range: at, into }, Origin::default()))
+                    .await;
+                let Ok(Done::Data(data)) = read else {
+                    panic!("{read:?}")
+                };
+                assert!(data.len() == 4 << 20 && data.to_vec().iter().all(|it| *it == byte));
+            }
+            result.set(core.now().since(begun));
+        })
+    });
+    took.get()
+}
+
+#[test]
+fn one_stream_at_depth_one_uses_two_and_four_paths() {
+    let one = sequential(&[LINE]).as_secs_f64();
+    let (two, four) = (
+        one / sequential(&[LINE; 2]).as_secs_f64(),
+        one / sequential(&[LINE; 4]).as_secs_f64(),
+    );
+    println!(
+        "one stream, 4 MiB, depth 1: two paths {two:.2}, four paths {four:.2} times one (a model's figures)"
+    );
+    assert!(two >= 1.9 && four >= 3.7);
 }
