@@ -1,6 +1,7 @@
 //! Carries out what the machines of the paths crate decide.
 
 use super::pieces::{self, Cut};
+use super::planned::Planned;
 use super::wait::{Bell, Promise};
 use super::{Config, Ended, PathSpec, PathStatus, Port, Session};
 use env::{Answer, CoreHandle};
@@ -62,6 +63,7 @@ pub(super) struct Engine {
     pub(super) shape: Shape,
     pub(super) config: Config,
     pub(super) state: RefCell<Inside>,
+    pub(super) planned: RefCell<Option<Planned>>,
     pub(super) bell: Rc<Bell>,
 }
 
@@ -71,6 +73,7 @@ impl Engine {
         shape: Shape,
         config: Config,
         paths: Vec<PathSpec>,
+        planned: Option<Planned>,
     ) -> Rc<Self> {
         let mut selector = Selector::new(config.policy);
         let mut lines = Vec::new();
@@ -109,6 +112,7 @@ impl Engine {
                 ending: BTreeSet::new(),
                 closed: false,
             }),
+            planned: RefCell::new(planned),
             bell: Rc::default(),
         });
         for (path, wanted) in wanted.into_iter().enumerate() {
@@ -355,6 +359,7 @@ impl Engine {
                 self.look(path, nexus);
             }
         }
+        self.keeper_drained();
         self.pump();
     }
 
@@ -493,10 +498,15 @@ impl Engine {
             .filter_map(|id| state.pending.get(id)?.stuck)
             .min();
         let given_up = stuck.map(|since| since.after(self.config.no_path_timeout));
-        [paths, state.book.deadline(), given_up]
-            .into_iter()
-            .flatten()
-            .min()
+        [
+            paths,
+            state.book.deadline(),
+            given_up,
+            self.keeper_deadline(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 
     fn tick(self: &Rc<Self>) {
@@ -517,6 +527,8 @@ impl Engine {
         }
         let decisions = self.state.borrow_mut().book.tick(now);
         self.act(decisions);
+        self.keeper_tick(now);
+        self.keeper_drained();
         self.hope(now);
         self.give_up(now);
     }

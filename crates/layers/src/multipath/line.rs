@@ -29,9 +29,12 @@ impl Engine {
                 Do::Connect => self.connect(path),
                 Do::Ping => self.ping(path),
                 Do::Close | Do::LogOut => self.drop_session(path),
-                // The session is closed or has ended by itself: what it carried goes to the book.
-                Do::Failed(_) => self.drop_session(path),
-                Do::Recovered => {}
+                Do::Failed(cause) => {
+                    // The session is closed or has ended by itself: what it carried goes to the book.
+                    self.drop_session(path);
+                    self.keeper_failed(path, cause);
+                }
+                Do::Recovered => self.keeper_recovered(path),
                 Do::UsageChanged => self.usage_changed(path),
                 Do::ReadAccess => self.read_access(path),
             }

@@ -21,16 +21,20 @@
 mod engine;
 mod line;
 mod pieces;
+mod planned;
 #[cfg(test)]
 mod test;
 mod wait;
 
 use engine::Engine;
 use env::{Answer, CoreHandle, LocalFuture};
+use paths::PathName;
 use paths::health::{AccessState, State, Timing, Wanted};
+use paths::plan::Keeper;
 use paths::policy::{Policy, Settings};
 use paths::stale::{Mode, Nexus, Sharing};
 use paths::verdict::Verdict;
+use planned::Planned;
 use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
@@ -164,7 +168,34 @@ impl Multipath {
     /// is to confirm.
     #[must_use]
     pub fn new(core: &CoreHandle, shape: Shape, config: Config, paths: Vec<PathSpec>) -> Self {
-        Self(Engine::start(core, shape, config, paths))
+        Self(Engine::start(core, shape, config, paths, None))
+    }
+
+    /// The same with the planner behind it, which says from then on what is wanted of each path; `wanted` of the specs does not count.
+    /// A path that the keeper's facts do not know stays cold.
+    #[must_use]
+    pub fn planned(
+        core: &CoreHandle,
+        shape: Shape,
+        config: Config,
+        keeper: Keeper,
+        paths: Vec<(PathName, PathSpec)>,
+    ) -> Self {
+        let (names, mut specs): (Vec<PathName>, Vec<PathSpec>) = paths.into_iter().unzip();
+        let planned = Planned { keeper, names };
+        for (path, spec) in specs.iter_mut().enumerate() {
+            spec.wanted = planned.wanted(path);
+        }
+        Self(Engine::start(core, shape, config, specs, Some(planned)))
+    }
+
+    /// The paths that the plan wants to carry I/O now; empty without a planner.
+    #[must_use]
+    pub fn active(&self) -> Vec<PathName> {
+        let planned = self.0.planned.borrow();
+        planned
+            .as_ref()
+            .map_or_else(Vec::new, |it| it.keeper.active().to_vec())
     }
 
     /// Another policy from the next operation on.

@@ -10,9 +10,11 @@ use crate::wrap::{Wrap, over};
 use env::sim::{World, WorldConfig};
 use env::{Answer, CoreHandle, LocalFuture};
 use paths::health::{AccessState, State, Wanted};
+use paths::plan::{Keeper, Options, Timing as KeeperTiming};
 use paths::policy::{Settings, Use};
 use paths::stale::{Mode, Nexus, Sharing};
 use paths::verdict;
+use paths::{Facts, HostAddress, HostPort, PathName, Speed, TargetPort};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -691,4 +693,173 @@ fn one_stream_at_depth_one_uses_two_and_four_paths() {
         "one stream, 4 MiB, depth 1: two paths {two:.2}, four paths {four:.2} times one (a model's figures)"
     );
     assert!(two >= 1.9 && four >= 3.7);
+}
+
+/// The published mesh: two ports on each of two host cards, two target ports on two controllers; path n is host port n / 2 to target port
+/// n % 2, and its wire.
+fn mesh(core: &CoreHandle, shape: Shape, config: Config, target: &Rc<Target>) -> Multipath {
+    let mut facts = Facts::default();
+    for n in 0..4_u8 {
+        facts.hosts.push(HostPort {
+            name: format!("eth{n}"),
+            card: format!("card{}", n / 2),
+            numa: None,
+            speed: Some(Speed::gigabits(1)),
+            links: 1,
+            link: true,
+            mtu: 9000,
+            addresses: vec![HostAddress {
+                ip: [10, 0, 0, n + 1].into(),
+                prefix: 24,
+            }],
+            fabric: None,
+            enabled: true,
+        });
+    }
+    for n in 0..2_u8 {
+        facts.targets.push(TargetPort {
+            name: format!("t{n}"),
+            portals: vec![([10, 0, 0, n + 100], 3260).into()],
+            portal_group: n.into(),
+            access: AccessState::ActiveOptimized,
+            controller: None,
+            card: None,
+            speed: Some(Speed::gigabits(1)),
+            links: 1,
+            mtu: None,
+            sessions_left: None,
+            fabric: None,
+            enabled: true,
+        });
+    }
+    let keeper = Keeper::new(facts, Options::default(), KeeperTiming::default());
+    let paths = (0..8_u16).map(|n| {
+        let name = PathName {
+            host: format!("eth{}", n / 2),
+            target: format!("t{}", n % 2),
+        };
+        let spec = PathSpec {
+            port: Rc::new(Way {
+                target: Rc::clone(target),
+            }),
+            settings: Settings {
+                usage: Use::No,
+                rank: 0,
+                share: 1,
+                throughput: 1,
+                host_port: n / 2,
+                target_port: n % 2,
+                speed: LINE,
+                host_speed: LINE,
+                target_speed: LINE,
+                window: 32,
+            },
+            wanted: Wanted::Cold,
+        };
+        (name, spec)
+    });
+    Multipath::planned(core, shape, config, keeper, paths.collect())
+}
+
+/// The numbers of the paths that had operations in flight in a short burst.
+async fn used(core: &CoreHandle, lane: &Multipath) -> BTreeSet<usize> {
+    let mut used = BTreeSet::new();
+    for _ in 0..20 {
+        let answers: Vec<IoFuture> = (0..8).map(|n| lane.submit(write(n, 1))).collect();
+        core.sleep_until(core.now().after(Duration::from_micros(10)))
+            .await;
+        let status = lane.status();
+        used.extend((0..8).filter(|path| status[*path].in_flight > 0));
+        for answer in answers {
+            answer.await.unwrap();
+        }
+    }
+    used
+}
+
+fn number(name: &PathName) -> usize {
+    let digit =
+        |text: &str| usize::try_from(text.chars().last().unwrap().to_digit(10).unwrap()).unwrap();
+    digit(&name.host) * 2 + digit(&name.target)
+}
+
+#[test]
+fn with_the_planner_a_mesh_is_used_one_to_one_and_stays_so_when_a_card_dies_and_comes_back() {
+    simulate(13, |core| {
+        Box::pin(async move {
+            let below = small();
+            let shape = below.shape();
+            let lane = below.open(&core).await.unwrap();
+            let target = target(&core, lane, 8, 13, true);
+            let lane = mesh(&core, shape, Config::default(), &target);
+            lane.submit(write(0, 1)).await.unwrap();
+            core.sleep_until(core.now().after(Duration::from_secs(1)))
+                .await;
+            let one_to_one = |active: &[PathName]| {
+                let hosts: BTreeSet<&String> = active.iter().map(|it| &it.host).collect();
+                let targets: BTreeSet<&String> = active.iter().map(|it| &it.target).collect();
+                hosts.len() == 2 && targets.len() == 2 && active.len() == 2
+            };
+            let first = lane.active();
+            assert!(one_to_one(&first), "{first:?}");
+            assert_eq!(used(&core, &lane).await, first.iter().map(number).collect());
+            // The card of the first active path dies: all its wires at once.
+            let card = number(&first[0]) / 4;
+            for path in card * 4..card * 4 + 4 {
+                target.set(u32::try_from(path).unwrap(), Wire::Cut);
+            }
+            let begun = core.now();
+            lane.submit(write(1, 2)).await.unwrap();
+            assert!(core.now().since(begun) < Duration::from_millis(200));
+            core.sleep_until(core.now().after(Duration::from_secs(1)))
+                .await;
+            let second = lane.active();
+            assert!(one_to_one(&second), "{second:?}");
+            assert!(second.iter().all(|it| number(it) / 4 != card));
+            assert_eq!(
+                used(&core, &lane).await,
+                second.iter().map(number).collect()
+            );
+            for path in card * 4..card * 4 + 4 {
+                target.set(u32::try_from(path).unwrap(), Wire::Good);
+            }
+            core.sleep_until(core.now().after(Duration::from_secs(120)))
+                .await;
+            let third = lane.active();
+            assert!(one_to_one(&third), "{third:?}");
+            let cards: BTreeSet<usize> = third.iter().map(|it| number(it) / 4).collect();
+            assert_eq!(cards.len(), 2, "{third:?}");
+            assert_eq!(used(&core, &lane).await, third.iter().map(number).collect());
+        })
+    });
+}
+
+/// The planned mesh over the volume below, with wires in trouble.
+struct TroubledMesh(u64);
+
+impl Wrap for TroubledMesh {
+    fn lane(&self, core: &CoreHandle, below: Rc<dyn Lane>, shape: Shape) -> Rc<dyn Lane> {
+        let target = target(core, below, 8, self.0, false);
+        core.spawn(Box::pin(trouble(Rc::clone(&target), self.0)));
+        let config = Config {
+            mode: Mode::Strict,
+            ..Config::default()
+        };
+        Rc::new(mesh(core, shape, config, &target))
+    }
+}
+
+#[test]
+fn the_planned_mesh_conforms_over_wires_in_trouble_without_one_error() {
+    for seed in 0..24 {
+        simulate(seed, |core| {
+            Box::pin(async move {
+                let volume = over(TroubledMesh(seed), small());
+                let shape = volume.shape();
+                conforms(&core, volume, Plan::new(seed))
+                    .await
+                    .assert_covers(&shape);
+            })
+        });
+    }
 }

@@ -134,6 +134,12 @@ impl Path {
         self.state
     }
 
+    /// What the planner wants of it.
+    #[must_use]
+    pub fn wanted(&self) -> Wanted {
+        self.wanted
+    }
+
     /// Works badly.
     #[must_use]
     pub fn marginal(&self) -> bool {

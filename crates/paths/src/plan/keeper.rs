@@ -117,6 +117,12 @@ impl Keeper {
         &self.active
     }
 
+    /// What gets no new I/O and has some in flight.
+    #[must_use]
+    pub fn draining(&self) -> &[PathName] {
+        &self.draining
+    }
+
     /// What is held to be lost.
     #[must_use]
     pub fn lost(&self) -> &[Element] {

@@ -1,0 +1,129 @@
+//! The planner's keeper behind the layer: it hears of every path that fails or recovers, and says what is wanted of each.
+
+use super::engine::Engine;
+use paths::Element;
+use paths::PathName;
+use paths::health::{Cause, Seen, Wanted};
+use paths::plan::{Barred, Change, Keeper, Reason, Role, Trouble};
+use std::rc::Rc;
+use units::Now;
+
+/// A keeper and the names of the layer's paths, by number.
+pub(super) struct Planned {
+    pub(super) keeper: Keeper,
+    pub(super) names: Vec<PathName>,
+}
+
+impl Planned {
+    /// What is wanted of a path now. Paths of lost elements are tried on and on: only one that comes back clears the element.
+    pub(super) fn wanted(&self, path: usize) -> Wanted {
+        let Some(name) = self.names.get(path) else {
+            return Wanted::Cold;
+        };
+        if self.keeper.active().contains(name) {
+            return Wanted::Active;
+        }
+        if self.keeper.draining().contains(name) {
+            return Wanted::Hot;
+        }
+        let planned = self.keeper.plan().path(name);
+        planned.map_or(Wanted::Cold, |it| match (it.role, &it.reason) {
+            (Role::Active | Role::Hot, _)
+            | (Role::Unusable, Reason::Barred(Barred::Lost { .. })) => Wanted::Hot,
+            (Role::Cold | Role::Unusable, _) => Wanted::Cold,
+        })
+    }
+
+    fn number(&self, name: &PathName) -> Option<usize> {
+        self.names.iter().position(|it| it == name)
+    }
+}
+
+impl Engine {
+    pub(super) fn keeper_deadline(&self) -> Option<Now> {
+        self.planned.borrow().as_ref()?.keeper.deadline()
+    }
+
+    /// A path failed, for this reason.
+    pub(super) fn keeper_failed(self: &Rc<Self>, path: usize, cause: Cause) {
+        let now = self.core.now();
+        self.keep(|planned| {
+            let name = planned.names.get(path)?.clone();
+            let trouble = match cause {
+                // The keeper knows already.
+                Cause::Domain | Cause::NotWanted => return None,
+                Cause::LinkDown => Trouble::Lost(Element::HostPort(name.host)),
+                Cause::New | Cause::Closed | Cause::NoAnswer | Cause::Digests | Cause::UnitGone => {
+                    Trouble::Failed(name)
+                }
+            };
+            Some(planned.keeper.trouble(trouble, now))
+        });
+    }
+
+    pub(super) fn keeper_recovered(self: &Rc<Self>, path: usize) {
+        let now = self.core.now();
+        self.keep(|planned| {
+            let name = planned.names.get(path)?.clone();
+            Some(planned.keeper.trouble(Trouble::Recovered(name), now))
+        });
+    }
+
+    pub(super) fn keeper_tick(self: &Rc<Self>, now: Now) {
+        self.keep(|planned| {
+            let due = planned.keeper.deadline().is_some_and(|at| at <= now);
+            due.then(|| planned.keeper.tick(now))
+        });
+    }
+
+    /// Draining paths with nothing in flight are done.
+    pub(super) fn keeper_drained(self: &Rc<Self>) {
+        self.keep(|planned| {
+            let state = self.state.borrow();
+            let empty = |name: &&PathName| {
+                planned
+                    .number(name)
+                    .is_none_or(|path| state.selector.in_flight(path) == 0)
+            };
+            let empty: Vec<PathName> = planned
+                .keeper
+                .draining()
+                .iter()
+                .filter(empty)
+                .cloned()
+                .collect();
+            let changes = empty.iter().flat_map(|name| planned.keeper.drained(name));
+            let changes: Vec<Change> = changes.collect();
+            (!changes.is_empty()).then_some(changes)
+        });
+    }
+
+    /// Asks the keeper, and makes every path what is wanted of it then.
+    fn keep(self: &Rc<Self>, ask: impl FnOnce(&mut Planned) -> Option<Vec<Change>>) {
+        let (failed, wanted) = {
+            let mut planned = self.planned.borrow_mut();
+            let Some(planned) = planned.as_mut() else {
+                return;
+            };
+            let Some(changes) = ask(planned) else { return };
+            let failed = changes.iter().filter_map(|change| match change {
+                Change::Fail(name) => planned.number(name),
+                Change::Promote(_) | Change::Drain(_) | Change::Demote(_) => None,
+            });
+            let failed: Vec<usize> = failed.collect();
+            let wanted: Vec<Wanted> = (0..planned.names.len())
+                .map(|path| planned.wanted(path))
+                .collect();
+            (failed, wanted)
+        };
+        for path in failed {
+            self.see(path, Seen::DomainLost);
+        }
+        for (path, wanted) in wanted.into_iter().enumerate() {
+            let differs = self.state.borrow().lines[path].health.wanted() != wanted;
+            if differs {
+                self.see(path, Seen::Want(wanted));
+            }
+        }
+    }
+}
