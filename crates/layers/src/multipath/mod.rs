@@ -25,6 +25,8 @@ mod planned;
 #[cfg(test)]
 mod test;
 mod wait;
+#[cfg(test)]
+mod wires;
 
 use engine::Engine;
 use env::{Answer, CoreHandle, LocalFuture};

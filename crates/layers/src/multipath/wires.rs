@@ -1,0 +1,323 @@
+//! For tests: a target behind wires that are cut, go silent, and come back. It carries out what lost sessions sent for up to 40 s, unless
+//! it fences them.
+
+use super::wait::Promise;
+use super::{Config, ConnectError, Ended, Multipath, PathSpec, Port, Session};
+use crate::draw::Draw;
+use env::{Answer, CoreHandle, LocalFuture};
+use paths::health::{AccessState, Wanted};
+use paths::policy::{Settings, Use};
+use paths::stale::Nexus;
+use paths::verdict;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::time::Duration;
+use units::Now;
+use volume::{Io, IoError, Lane, Shape};
+
+/// What a wire does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Wire {
+    Good,
+    /// Everything disappears, both ways, and nobody is told.
+    Silent,
+    /// Connections are reset and refused.
+    Cut,
+}
+
+pub(super) struct Target {
+    pub(super) core: CoreHandle,
+    pub(super) lane: Rc<dyn Lane>,
+    pub(super) wires: RefCell<Vec<Wire>>,
+    pub(super) sessions: RefCell<BTreeMap<Nexus, Rc<Link>>>,
+    pub(super) fenced: RefCell<BTreeSet<Nexus>>,
+    pub(super) draw: RefCell<Draw>,
+    /// Writes on this path wait so long in the target, once each.
+    pub(super) pause: RefCell<Vec<(u32, Duration)>>,
+    /// Answers to give instead of carrying an operation out.
+    pub(super) answers: RefCell<Vec<(u8, u8, u8)>>,
+    pub(super) ghosts: Cell<u32>,
+    pub(super) stable: bool,
+    /// Bytes per second of each wire, where that matters, and until when it is busy.
+    pub(super) rates: RefCell<Vec<(u64, Now)>>,
+}
+
+/// The host's end of a session.
+pub(super) struct Link {
+    pub(super) target: Rc<Target>,
+    pub(super) nexus: Nexus,
+    pub(super) received: Cell<Now>,
+    pub(super) over: Cell<bool>,
+    pub(super) waiting: RefCell<Vec<Promise<Ended>>>,
+    pub(super) watchers: RefCell<Vec<Promise<()>>>,
+}
+
+pub(super) struct Way {
+    pub(super) target: Rc<Target>,
+}
+
+impl Target {
+    pub(super) fn wire(&self, path: u32) -> Wire {
+        self.wires.borrow()[path as usize]
+    }
+
+    pub(super) fn set(&self, path: u32, wire: Wire) {
+        self.wires.borrow_mut()[path as usize] = wire;
+        if wire == Wire::Cut {
+            let all: Vec<Rc<Link>> = self.sessions.borrow().values().cloned().collect();
+            all.into_iter()
+                .filter(|link| link.nexus.path == path)
+                .for_each(|link| link.end());
+        }
+    }
+
+    /// Nothing of `nexus` is carried out from now on: that is looked at in the poll that carries out.
+    pub(super) fn fence(&self, nexus: Nexus) {
+        self.fenced.borrow_mut().insert(nexus);
+    }
+
+    /// How long a fence takes.
+    pub(super) fn slowness(&self) -> Duration {
+        let longest = if self.stable { 1 } else { 500 };
+        Duration::from_millis(1 + self.draw.borrow_mut().below(longest))
+    }
+
+    /// When the target gets to an operation.
+    pub(super) fn delay(&self, nexus: Nexus, writes: bool, bytes: u64) -> Duration {
+        if let Some((rate, busy)) = self.rates.borrow_mut().get_mut(nexus.path as usize) {
+            let now = self.core.now();
+            *busy = now
+                .max(*busy)
+                .after(Duration::from_nanos(bytes * 1_000_000_000 / *rate));
+            return busy.since(now) + Duration::from_micros(100);
+        }
+        let mut pause = self.pause.borrow_mut();
+        if let (true, Some(at)) = (
+            writes,
+            pause.iter().position(|(path, _)| *path == nexus.path),
+        ) {
+            return pause.remove(at).1;
+        }
+        let mut draw = self.draw.borrow_mut();
+        if !self.stable && draw.once_in(40) {
+            return Duration::from_millis(draw.below(40_000));
+        }
+        let longest = if self.stable { 2_000 } else { 200_000 };
+        Duration::from_micros(50 + draw.below(longest))
+    }
+}
+
+impl Link {
+    fn end(&self) {
+        if self.over.replace(true) {
+            return;
+        }
+        for promise in self.waiting.borrow_mut().drain(..) {
+            promise.keep(Ended::Lost { sent: true });
+        }
+        for promise in self.watchers.borrow_mut().drain(..) {
+            promise.keep(());
+        }
+    }
+
+    /// The target's part of one operation.
+    async fn serve(self: Rc<Self>, io: Io, promise: Promise<Ended>) {
+        let target = Rc::clone(&self.target);
+        let bytes = io.op().range().map_or(0, |range| range.len().0 * 512);
+        let delay = target.delay(self.nexus, io.op().mutates(), bytes);
+        target
+            .core
+            .sleep_until(target.core.now().after(delay))
+            .await;
+        if target.fenced.borrow().contains(&self.nexus) {
+            return;
+        }
+        let refused = target.answers.borrow_mut().pop();
+        let ended = match refused {
+            Some((key, asc, ascq)) => {
+                let code = scsi_code(asc, ascq);
+                let sense = scsi_sense(key, code);
+                Ended::Again(verdict::of(0x02, Some(&sense)).0, IoError::Unavailable)
+            }
+            None => {
+                let mutates = io.op().mutates();
+                let result = target.lane.submit(io).await;
+                let unheard = self.over.get() || target.wire(self.nexus.path) != Wire::Good;
+                target
+                    .ghosts
+                    .set(target.ghosts.get() + u32::from(unheard && mutates));
+                Ended::Done(result)
+            }
+        };
+        if target.wire(self.nexus.path) == Wire::Good && !self.over.get() {
+            self.received.set(target.core.now());
+            promise.keep(ended);
+        }
+    }
+}
+
+pub(super) fn scsi_code(asc: u8, ascq: u8) -> verdict::AdditionalSense {
+    verdict::AdditionalSense { asc, ascq }
+}
+
+pub(super) fn scsi_sense(key: u8, code: verdict::AdditionalSense) -> verdict::Sense {
+    verdict::Sense::new(verdict::SenseKey::from_nibble(key), code)
+}
+
+pub(super) struct LinkHandle(Rc<Link>);
+
+impl Session for LinkHandle {
+    fn submit(&self, io: Io) -> Answer<Ended> {
+        let link = &self.0;
+        if link.over.get() {
+            return Answer::ready(Ended::Lost { sent: false });
+        }
+        let promise = Promise::new();
+        link.waiting.borrow_mut().push(promise.clone());
+        // What goes into a silent wire may still have arrived: it was on its way already.
+        let arrives = link.target.wire(link.nexus.path) == Wire::Good
+            || link.target.draw.borrow_mut().once_in(2);
+        if arrives {
+            link.target
+                .core
+                .spawn(Box::pin(Rc::clone(link).serve(io, promise.clone())));
+        }
+        Answer::wait(promise.kept())
+    }
+
+    fn ping(&self) -> LocalFuture<bool> {
+        let link = Rc::clone(&self.0);
+        Box::pin(async move {
+            let core = Rc::clone(&link.target.core);
+            core.sleep_until(core.now().after(Duration::from_micros(200)))
+                .await;
+            if link.over.get() || link.target.wire(link.nexus.path) != Wire::Good {
+                return false;
+            }
+            link.received.set(core.now());
+            true
+        })
+    }
+
+    fn fence(&self, nexus: Nexus) -> LocalFuture<bool> {
+        let link = Rc::clone(&self.0);
+        Box::pin(async move {
+            let core = Rc::clone(&link.target.core);
+            core.sleep_until(core.now().after(link.target.slowness()))
+                .await;
+            let heard = !link.over.get() && link.target.wire(link.nexus.path) == Wire::Good;
+            if heard {
+                link.target.fence(nexus);
+            }
+            heard
+        })
+    }
+
+    fn access(&self) -> LocalFuture<Option<AccessState>> {
+        let link = Rc::clone(&self.0);
+        Box::pin(async move { (!link.over.get()).then_some(AccessState::ActiveOptimized) })
+    }
+
+    fn received_at(&self) -> Now {
+        self.0.received.get()
+    }
+
+    fn ended(&self) -> LocalFuture<()> {
+        let promise = Promise::new();
+        if self.0.over.get() {
+            promise.keep(());
+        } else {
+            self.0.watchers.borrow_mut().push(promise.clone());
+        }
+        Box::pin(promise.kept())
+    }
+
+    fn close(&self) {
+        self.0.end();
+    }
+}
+
+impl Port for Way {
+    fn connect(&self, nexus: Nexus) -> LocalFuture<Result<Rc<dyn Session>, ConnectError>> {
+        let target = Rc::clone(&self.target);
+        Box::pin(async move {
+            target
+                .core
+                .sleep_until(target.core.now().after(Duration::from_millis(2)))
+                .await;
+            match target.wire(nexus.path) {
+                Wire::Silent => std::future::pending().await,
+                Wire::Cut => return Err(ConnectError::Failed("refused".to_owned())),
+                Wire::Good => {}
+            }
+            // The login reinstates: older sessions of this path are over before it is answered.
+            for session in 0..nexus.session {
+                target.fence(Nexus { session, ..nexus });
+            }
+            let link = Rc::new(Link {
+                nexus,
+                received: Cell::new(target.core.now()),
+                over: Cell::new(false),
+                waiting: RefCell::default(),
+                watchers: RefCell::default(),
+                target: Rc::clone(&target),
+            });
+            target.sessions.borrow_mut().insert(nexus, Rc::clone(&link));
+            let session: Rc<dyn Session> = Rc::new(LinkHandle(link));
+            Ok(session)
+        })
+    }
+}
+
+pub(super) const LINE: u64 = 125_000_000;
+
+pub(super) fn target(
+    core: &CoreHandle,
+    lane: Rc<dyn Lane>,
+    paths: usize,
+    seed: u64,
+    stable: bool,
+) -> Rc<Target> {
+    Rc::new(Target {
+        core: Rc::clone(core),
+        lane,
+        wires: RefCell::new(vec![Wire::Good; paths]),
+        sessions: RefCell::default(),
+        fenced: RefCell::default(),
+        draw: RefCell::new(Draw::new(seed)),
+        pause: RefCell::default(),
+        answers: RefCell::default(),
+        ghosts: Cell::new(0),
+        stable,
+        rates: RefCell::default(),
+    })
+}
+
+pub(super) fn multipath(
+    core: &CoreHandle,
+    shape: Shape,
+    config: Config,
+    target: &Rc<Target>,
+) -> Multipath {
+    let paths = 0..u16::try_from(target.wires.borrow().len()).unwrap();
+    let specs = paths.map(|port| PathSpec {
+        port: Rc::new(Way {
+            target: Rc::clone(target),
+        }),
+        settings: Settings {
+            usage: Use::No,
+            rank: 0,
+            share: 1,
+            throughput: 1,
+            host_port: port,
+            target_port: port,
+            speed: LINE,
+            host_speed: LINE,
+            target_speed: LINE,
+            window: 32,
+        },
+        wanted: Wanted::Active,
+    });
+    Multipath::new(core, shape, config, specs.collect())
+}
