@@ -3,6 +3,7 @@
 use control::code::Code;
 use control::name::did_you_mean;
 use control::problem::Problem;
+use control::size::Size;
 
 /// The keys of one kind of object.
 pub(crate) struct Keys {
@@ -55,6 +56,12 @@ pub(crate) fn boolean(key: &str, value: &str) -> Result<bool, Problem> {
     value
         .parse()
         .map_err(|_| usage(format!("{key}={value}: write true or false")))
+}
+
+/// A limit in bytes, or `none`.
+pub(crate) fn limit(value: &str) -> Result<Size, Problem> {
+    let none = if value == "none" { "0" } else { value };
+    none.parse().map_err(usage)
 }
 
 /// A whole number from 0 to `most`.

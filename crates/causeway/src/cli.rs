@@ -254,6 +254,9 @@ pub(crate) struct LunFields {
     /// What holds it instead of a pool: memory, or block:/dev/...
     #[arg(long, value_name = "BACKEND")]
     pub(crate) backend: Option<String>,
+    /// The most bytes that commands may hold at a time, over all sessions [default: no limit]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) bytes_in_flight_max: Option<Size>,
 }
 
 #[derive(Subcommand, Debug)]
@@ -278,7 +281,8 @@ pub(crate) enum LunVerb {
     },
     /// Show all of a LUN
     Show(Named),
-    /// Change properties: size=20G, name=NEW; what a LUN has for ever is refused with the reason
+    /// Change properties: size=20G, name=NEW, bytes_in_flight_max=64M|none; what a LUN has for ever
+    /// is refused with the reason
     Set(Assigned),
     /// Change the size; shrinking cuts off the end
     Resize {
@@ -370,7 +374,8 @@ pub(crate) enum HostVerb {
     /// Show all of a host
     Show(Named),
     /// Change properties: iqn=A,B  chap.user=U chap.secret_file=F chap.mutual_user=U
-    /// chap.mutual_secret_file=F  chap=none  chap.mutual=none  name=NEW
+    /// chap.mutual_secret_file=F  chap=none  chap.mutual=none  bytes_in_flight_max=32M|none (of each
+    /// session)  name=NEW
     Set(Assigned),
     /// Change the name
     Rename(Renamed),

@@ -2,6 +2,7 @@
 
 use crate::cli::Format;
 use control::problem::Problem;
+use control::size::Size;
 use serde::Serialize;
 use std::io::Write as _;
 
@@ -87,6 +88,17 @@ pub(crate) fn properties(pairs: &[(&str, String)]) -> String {
         }
     }
     out
+}
+
+/// Commands in flight, with their bytes.
+pub(crate) fn in_flight(commands: u64, bytes: u64) -> String {
+    let bytes = Size::from_bytes(bytes).map_or_else(|| bytes.to_string(), Size::rounded);
+    format!("{commands} ({bytes})")
+}
+
+/// A limit.
+pub(crate) fn most(limit: Option<Size>) -> String {
+    limit.map_or_else(|| "no limit".to_owned(), Size::rounded)
 }
 
 #[cfg(test)]

@@ -176,6 +176,9 @@ catalogue! {
     PartlyDone = 5007, 500, Partly, "Done in part",
         "The change is stored and in force, but a following step failed.",
         "See the message; `causeway status` shows what is left to do.";
+    WrongMethod = 5008, 405, Usage, "The path does not take this method",
+        "The path exists, and the HTTP method is not one of those that it takes.",
+        "The answer's Allow header names them.";
 }
 
 impl Code {

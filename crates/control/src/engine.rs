@@ -109,6 +109,9 @@ pub struct LunFacts {
     pub ops: BTreeMap<String, OpFacts>,
     /// Commands in flight.
     pub in_flight: u64,
+    /// Bytes that commands hold now.
+    #[serde(default)]
+    pub bytes_in_flight: u64,
     /// Commands that ended with another status than GOOD, by status and sense (`check 3/11/00`).
     pub statuses: BTreeMap<String, u64>,
     /// Bytes that its storage takes, where that is known.
@@ -175,6 +178,12 @@ pub struct SessionFacts {
     pub bytes_out: u64,
     /// Commands in flight.
     pub in_flight: u64,
+    /// Bytes that they hold now.
+    #[serde(default)]
+    pub bytes_in_flight: u64,
+    /// The most that they may hold, where there is a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_in_flight_max: Option<u64>,
     /// Commands that have ended.
     #[serde(default)]
     pub commands: u64,

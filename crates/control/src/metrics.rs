@@ -1,8 +1,8 @@
 //! The metrics in the Prometheus text format (version 0.0.4).
 //!
 //! Labels are names that the administrator chose, never what an initiator says, so the number of series
-//! is bounded by the objects (39 for a LUN that does nothing; latency is told for reads and writes, and by stage from
-//! the first command on, which makes 117; bytes for what moves or frees blocks); and by [`SERIES_MAX`] a family,
+//! is bounded by the objects (40 for a LUN that does nothing; latency is told for reads and writes, and by stage from
+//! the first command on, which makes 118; bytes for what moves or frees blocks); and by [`SERIES_MAX`] a family,
 //! whatever happens.
 
 use crate::engine::{
@@ -89,6 +89,12 @@ fn luns(out: &mut Text, luns: &BTreeMap<&str, &LunFacts>) {
     out.family("causeway_lun_inflight", "gauge", "Commands in flight");
     for (name, facts) in luns {
         out.series("causeway_lun_inflight", &[("lun", name)], facts.in_flight);
+    }
+    let help = "Bytes that commands hold";
+    out.family("causeway_lun_inflight_bytes", "gauge", help);
+    for (name, facts) in luns {
+        let held = facts.bytes_in_flight;
+        out.series("causeway_lun_inflight_bytes", &[("lun", name)], held);
     }
     out.family("causeway_lun_ops_total", "counter", "Operations");
     for (name, op, facts) in ops(luns) {

@@ -235,6 +235,7 @@ impl Inner {
         for (name, lun) in &objects.luns {
             if let Some(unit) = self.unit(&lun.naa) {
                 unit.rename(name);
+                unit.limit(lun.bytes_in_flight_max);
             }
         }
         let export = self.export(&objects);

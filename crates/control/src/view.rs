@@ -109,8 +109,14 @@ pub struct LunView {
     pub notices: Vec<String>,
     /// Who may use it.
     pub grants: Vec<String>,
+    /// The most bytes that its commands may hold at a time, where there is a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_in_flight_max: Option<Size>,
     /// Commands in flight.
     pub in_flight: u64,
+    /// Bytes that commands hold now.
+    #[serde(default)]
+    pub bytes_in_flight: u64,
     /// Operations since the daemon started.
     pub ops: BTreeMap<String, OpFacts>,
 }
@@ -174,6 +180,9 @@ pub struct HostView {
     /// Its CHAP, without secrets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chap: Option<ChapView>,
+    /// The most bytes that the commands of each of its sessions may hold at a time, where there is a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_in_flight_max: Option<Size>,
     /// How many sessions it has.
     pub sessions: usize,
 }

@@ -1,7 +1,7 @@
 //! One core's share of a logical unit: its lane, its half of the task set, its copy of the unit's state.
 
 use crate::admission::{Admission, HoldId, HoldKind, Ticket};
-use crate::course::StageTimes;
+use crate::course::{Figures, StageTimes};
 use crate::hold::HoldHome;
 use crate::nexus::Nexus;
 use crate::state::UnitState;
@@ -26,10 +26,16 @@ pub struct UnitId(pub u64);
 pub(crate) struct Registry(RefCell<BTreeMap<UnitId, Rc<CoreUnit>>>);
 
 impl Registry {
-    pub(crate) fn stage_times(&self) -> BTreeMap<UnitId, StageTimes> {
+    pub(crate) fn figures(&self) -> BTreeMap<UnitId, Figures> {
         let units = self.0.borrow();
-        let times = |(id, unit): (&UnitId, &Rc<CoreUnit>)| (*id, unit.times.borrow().clone());
-        units.iter().map(times).collect()
+        let figures = |(id, unit): (&UnitId, &Rc<CoreUnit>)| {
+            let figures = Figures {
+                times: unit.times.borrow().clone(),
+                bytes_in_flight: unit.bytes_in_flight.get(),
+            };
+            (*id, figures)
+        };
+        units.iter().map(figures).collect()
     }
 }
 
@@ -64,6 +70,7 @@ pub struct CoreUnit {
     traces: Cell<u64>,
     statuses: StatusCount,
     times: RefCell<StageTimes>,
+    bytes_in_flight: Cell<u64>,
     /// Changes of the state take turns; used on the home core. Whose turn it is has the entries of the store in
     /// its hands of which nobody knows whether they are as the state says, after a save that failed.
     changes: tokio::sync::Mutex<BTreeSet<Entry>>,
@@ -89,6 +96,7 @@ impl CoreUnit {
             traces: Cell::new(0),
             statuses: StatusCount::default(),
             times: RefCell::default(),
+            bytes_in_flight: Cell::new(0),
             changes: tokio::sync::Mutex::default(),
         })
     }
@@ -152,6 +160,11 @@ impl CoreUnit {
 
     pub(crate) fn times(&self) -> &RefCell<StageTimes> {
         &self.times
+    }
+
+    /// What tasks of this core hold.
+    pub(crate) fn bytes_in_flight(&self) -> &Cell<u64> {
+        &self.bytes_in_flight
     }
 
     pub(crate) fn next_trace(&self) -> volume::TraceId {

@@ -72,15 +72,26 @@ impl StageTimes {
     }
 }
 
-/// The times of all units that are up, over all cores.
-pub async fn stage_times(core: &CoreHandle) -> BTreeMap<UnitId, StageTimes> {
+/// What is told of a unit.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Figures {
+    /// How long its commands took.
+    pub times: StageTimes,
+    /// Bytes that its commands hold now.
+    pub bytes_in_flight: u64,
+}
+
+/// What is told of all units that are up, over all cores.
+pub async fn figures(core: &CoreHandle) -> BTreeMap<UnitId, Figures> {
     let per_core = call_all(core, |core: &CoreHandle| {
-        let here = core.locals().get::<Registry>().stage_times();
-        Box::pin(async move { here }) as LocalFuture<BTreeMap<UnitId, StageTimes>>
+        let here = core.locals().get::<Registry>().figures();
+        Box::pin(async move { here }) as LocalFuture<BTreeMap<UnitId, Figures>>
     });
-    let mut all: BTreeMap<UnitId, StageTimes> = BTreeMap::new();
-    for (id, times) in per_core.await.into_iter().flatten() {
-        all.entry(id).or_default().add(&times);
+    let mut all: BTreeMap<UnitId, Figures> = BTreeMap::new();
+    for (id, figures) in per_core.await.into_iter().flatten() {
+        let sum = all.entry(id).or_default();
+        sum.times.add(&figures.times);
+        sum.bytes_in_flight += figures.bytes_in_flight;
     }
     all
 }

@@ -24,6 +24,7 @@ mod course;
 mod execute;
 mod hold;
 mod hold_table;
+mod in_flight;
 mod nexus;
 mod outcome;
 mod state;
@@ -37,8 +38,9 @@ mod unit;
 mod wait_list;
 
 pub use core_unit::{CoreUnit, UnitId};
-pub use course::{Course, StageTimes, Times, Transfer, stage_times};
+pub use course::{Course, Figures, StageTimes, Times, Transfer, figures};
 pub use execute::{Arrival, Request};
+pub use in_flight::{InFlightLimit, WaitsForRoom};
 pub use nexus::{Nexus, NexusError, Peers, PortFacts, UnitPorts};
 pub use outcome::{Outcome, Response};
 pub use scsi::reservation::{InitiatorPort, Nexus as NexusPort};

@@ -17,6 +17,7 @@ use crate::admission::{HoldKind, Ticket};
 use crate::core_unit::CoreUnit;
 use crate::course::{Course, Stopwatch};
 use crate::hold::HoldGuard;
+use crate::in_flight::{Held, WaitsForRoom};
 use crate::nexus::Nexus;
 use crate::outcome::{Outcome, Refusal, Response};
 use env::Answer;
@@ -73,6 +74,7 @@ pub(crate) struct TaskControl {
     /// The hold that keeps everybody from the blocks of an aborted write until the backend returns.
     quarantine: RefCell<Option<HoldGuard>>,
     stopwatch: Stopwatch,
+    held: Held,
 }
 
 impl TaskControl {
@@ -86,6 +88,7 @@ impl TaskControl {
             children: RefCell::default(),
             quarantine: RefCell::new(None),
             stopwatch,
+            held: Held::default(),
         })
     }
 
@@ -474,6 +477,22 @@ impl Task {
         }
     }
 
+    /// Takes room for `bytes` under the unit's limit, for a session that holds `holds` of this unit already and may be among
+    /// those that wait. What is taken is given back when the task is over, and the backend has let go.
+    #[must_use]
+    pub fn take_room(&self, bytes: u64, holds: u64, waits: bool) -> bool {
+        let unit = self.unit();
+        let (limit, here) = (unit.shared().in_flight_limit(), unit.bytes_in_flight());
+        let held = &self.control.held;
+        held.take(limit, here, bytes, holds, waits)
+    }
+
+    /// The session waits for room at the unit, for as long as this is kept.
+    #[must_use]
+    pub fn waits_for_room(&self) -> WaitsForRoom {
+        WaitsForRoom::new(self.unit().shared())
+    }
+
     /// The host may send the data: what it takes for that is no waiting of ours.
     pub fn asks_for_data(&self) {
         self.control.stopwatch.asks_for_data(self.unit().core());
@@ -526,7 +545,10 @@ impl Task {
 
 impl Drop for Task {
     fn drop(&mut self) {
-        self.control.end(self.nexus.unit());
+        let unit = self.nexus.unit();
+        self.control.end(unit);
+        let limit = unit.shared().in_flight_limit();
+        self.control.held.give_back(limit, unit.bytes_in_flight());
         self.nexus.task_ends(self.place);
     }
 }

@@ -1,6 +1,7 @@
 //! The shared half of a logical unit, and its coming up and going down on all cores.
 
 use crate::core_unit::{CoreUnit, UnitId, find, register, unregister};
+use crate::in_flight::InFlightLimit;
 use crate::state::{Identity, Stored, UnitState};
 use crate::status_count::Ending;
 use crate::store::{Entry, Store};
@@ -29,6 +30,7 @@ pub struct LogicalUnit {
     free_slots: Mutex<Vec<FenceSlot>>,
     volume: Mutex<Option<Arc<dyn Volume>>>,
     going: Going,
+    in_flight: InFlightLimit,
 }
 
 /// What a logical unit is made of.
@@ -69,6 +71,7 @@ impl LogicalUnit {
             free_slots: Mutex::new(slots),
             volume: Mutex::new(None),
             going: Going::default(),
+            in_flight: InFlightLimit::default(),
         })
     }
 
@@ -87,6 +90,15 @@ impl LogicalUnit {
     /// Gives it another name, which no host sees.
     pub fn rename(&self, name: &str) {
         *self.name.lock().unwrap_or_else(PoisonError::into_inner) = name.into();
+    }
+
+    /// Sets the most bytes that commands may hold, over all cores and sessions, or lifts it.
+    pub fn set_bytes_in_flight_max(&self, most: Option<u64>) {
+        self.in_flight.set(most);
+    }
+
+    pub(crate) fn in_flight_limit(&self) -> &InFlightLimit {
+        &self.in_flight
     }
 
     /// What it says of itself.

@@ -1,4 +1,4 @@
-//! What an administrator sees of a daemon at work: metrics by stage, and `top`.
+//! What an administrator sees of a daemon at work, and may change of it: metrics by stage, `top`, limits.
 
 #![expect(
     clippy::unwrap_used,
@@ -91,7 +91,7 @@ fn every_command_is_in_the_histogram_of_each_stage_and_an_idle_lun_has_few_serie
         let of_lun = |name: &&String| name.contains(&label) && !name.contains("_scsi_status_");
         metrics.keys().filter(of_lun).count()
     };
-    assert_eq!((of_lun("idle"), of_lun("busy")), (39, 117));
+    assert_eq!((of_lun("idle"), of_lun("busy")), (40, 118));
     daemon.stop();
 }
 
@@ -152,5 +152,42 @@ fn top_shows_what_a_host_does_now() {
             .any(|busy| busy > 0.0),
         "{top}"
     );
+    daemon.stop();
+}
+
+#[test]
+fn limits_of_bytes_in_flight_are_objects_properties_that_change_live() {
+    let (daemon, mut client) = start("limits");
+    let most = |what: &str, name: &str| {
+        json(&daemon, &[what, "show", name])["bytes_in_flight_max"].clone()
+    };
+    assert_eq!(most("lun", "busy"), serde_json::Value::Null);
+    let lun = json(&daemon, &["lun", "set", "busy", "bytes_in_flight_max=8M"]);
+    assert_eq!(lun["bytes_in_flight_max"], 8 << 20);
+    let host = json(&daemon, &["host", "set", "all", "bytes_in_flight_max=1MiB"]);
+    assert_eq!(host["bytes_in_flight_max"], 1 << 20);
+    // The session that stood before has it, and what is larger than the limit still goes through.
+    let session = &json(&daemon, &["session", "ls"])[0];
+    assert_eq!(session["bytes_in_flight_max"], 1 << 20);
+    client.write(0, &vec![5; 4 << 20], 512);
+    assert_eq!(client.read(0, 8192, 512), vec![5; 4 << 20]);
+    let lun = json(&daemon, &["lun", "show", "busy"]);
+    assert_eq!(lun["bytes_in_flight"], 0);
+    // What stands in an export changes nothing, and what is left out of a file stays.
+    let export = daemon.causeway(&["export"]).text;
+    assert_eq!(export.matches("bytes_in_flight_max").count(), 2, "{export}");
+    daemon.apply(&export);
+    assert_eq!(json(&daemon, &["status"])["generation"], 4);
+    daemon.apply(OBJECTS);
+    assert_eq!(most("lun", "busy"), 8 << 20);
+    assert_eq!(
+        most("host", "all"),
+        serde_json::Value::Null,
+        "a host is what the file says"
+    );
+    json(&daemon, &["lun", "set", "busy", "bytes_in_flight_max=none"]);
+    assert_eq!(most("lun", "busy"), serde_json::Value::Null);
+    let wrong = daemon.causeway(&["lun", "set", "busy", "bytes_in_flight_max=many"]);
+    assert_eq!(wrong.code, Some(2), "{}", wrong.text);
     daemon.stop();
 }

@@ -109,6 +109,8 @@ pub struct Host {
     pub initiators: Vec<String>,
     /// How they prove themselves; `None`: by their name alone.
     pub chap: Option<HostChap>,
+    /// The most bytes that the commands of each session may hold at a time.
+    pub bytes_in_flight_max: Option<u64>,
 }
 
 /// CHAP credentials of a host.
@@ -288,6 +290,7 @@ mod test {
             name: name.to_owned(),
             initiators: vec![initiator.to_owned()],
             chap: None,
+            bytes_in_flight_max: None,
         })
     }
 

@@ -59,6 +59,10 @@ pub struct SessionInfo {
     pub bytes_written: u64,
     /// Commands in progress.
     pub in_progress: u64,
+    /// Bytes that they hold.
+    pub bytes_in_flight: u64,
+    /// The most that they may hold.
+    pub bytes_in_flight_max: Option<u64>,
     /// Its part of its core's time.
     pub load: Load,
     /// How long READ and WRITE commands took, from the first byte until the socket had the answer.
@@ -118,6 +122,7 @@ pub(crate) struct Counters {
     pub(crate) bytes_read: Cell<u64>,
     pub(crate) bytes_written: Cell<u64>,
     pub(crate) in_progress: Cell<u64>,
+    pub(crate) bytes_in_flight: Cell<u64>,
     /// Of READ and WRITE commands, from the first byte until the socket had the answer.
     pub(crate) latency: RefCell<Histogram>,
 }
@@ -318,6 +323,7 @@ impl Session {
         info.bytes_read = self.counters.bytes_read.get();
         info.bytes_written = self.counters.bytes_written.get();
         info.in_progress = self.counters.in_progress.get();
+        info.bytes_in_flight = self.counters.bytes_in_flight.get();
         info.load = self.part.load();
         info.latency.clone_from(&self.counters.latency.borrow());
         info

@@ -1,9 +1,9 @@
 //! `causeway host ...`.
 
 use super::{Context, Step, Tolerate, object_path};
-use crate::assign::{Keys, assignments, usage};
+use crate::assign::{Keys, assignments, limit, usage};
 use crate::cli::{Assigned, ChapFields, HostVerb, Named};
-use crate::output::{properties, table};
+use crate::output::{most, properties, table};
 use control::code::Code;
 use control::objects::{ChapSpec, HostSpec, SecretSpec};
 use control::problem::Problem;
@@ -23,6 +23,7 @@ const KEYS: Keys = Keys {
         "chap.mutual",
         "chap.mutual_user",
         "chap.mutual_secret_file",
+        "bytes_in_flight_max",
         "name",
     ],
     fixed: &[
@@ -52,6 +53,7 @@ pub(super) fn run(context: &Context<'_>, verb: &HostVerb) -> Result<(), Problem>
                 name: name.clone(),
                 iqn: iqn.clone(),
                 chap: chap_spec(chap)?,
+                bytes_in_flight_max: None,
             };
             let step = Step::new(Method::POST, "/api/v1/hosts", &host);
             context.change_object(tolerate, &[step], |_| Ok(object_path(NOUN, name)))
@@ -107,6 +109,7 @@ fn set(context: &Context<'_>, assigned: &Assigned) -> Result<(), Problem> {
         name: now.name.clone(),
         iqn: now.iqn.clone(),
         chap: now.chap.as_ref().map(ChapView::to_spec),
+        bytes_in_flight_max: now.bytes_in_flight_max,
     };
     let (mut new_name, mut changed) = (None, false);
     for (key, value) in given {
@@ -116,6 +119,7 @@ fn set(context: &Context<'_>, assigned: &Assigned) -> Result<(), Problem> {
         }
         changed = true;
         match key {
+            "bytes_in_flight_max" => host.bytes_in_flight_max = Some(limit(value)?),
             "iqn" => host.iqn = value.split(',').map(ToOwned::to_owned).collect(),
             "chap" if value == "none" => host.chap = None,
             "chap" => {
@@ -187,6 +191,7 @@ fn page(host: &HostView) -> String {
         ("name", host.name.clone()),
         ("initiators", host.iqn.join("\n")),
         ("chap", chap_text(host)),
+        ("in flight at most", most(host.bytes_in_flight_max)),
         ("sessions", host.sessions.to_string()),
     ])
 }

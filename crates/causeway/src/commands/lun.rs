@@ -1,8 +1,9 @@
 //! `causeway lun ...`.
 
 use super::{Context, Step, Tolerate, object_path};
-use crate::assign::{Keys, assignments, boolean, number, usage};
+use crate::assign::{Keys, assignments, boolean, limit, number, usage};
 use crate::cli::{Assigned, LunFields, LunVerb, Named};
+use crate::output::{in_flight, most};
 use crate::output::{properties, table};
 use control::code::Code;
 use control::objects::{BackendSpec, LunSpec};
@@ -26,6 +27,7 @@ const KEYS: Keys = Keys {
         "thin",
         "pool",
         "backend",
+        "bytes_in_flight_max",
     ],
     fixed: &[
         ("naa", IDENTITY),
@@ -109,6 +111,7 @@ pub(super) fn spec(name: &str, fields: &LunFields) -> Result<LunSpec, Problem> {
         thin: fields.thin,
         pool: fields.pool.clone(),
         backend: backend.transpose()?,
+        bytes_in_flight_max: fields.bytes_in_flight_max,
     })
 }
 
@@ -135,6 +138,7 @@ fn set(context: &Context<'_>, assigned: &Assigned) -> Result<(), Problem> {
                 continue;
             }
             "size" => json!(value.parse::<Size>().map_err(usage)?),
+            "bytes_in_flight_max" => json!(limit(value)?),
             "pool" => json!(value),
             "backend" => json!(backend_of("backend=", value)?),
             "thin" => json!(boolean(key, value)?),
@@ -227,7 +231,8 @@ fn page(lun: &LunView) -> String {
         ("naa", lun.naa.clone()),
         ("serial", lun.serial.clone()),
         ("grants", lun.grants.join("\n")),
-        ("in flight", lun.in_flight.to_string()),
+        ("in flight", in_flight(lun.in_flight, lun.bytes_in_flight)),
+        ("in flight at most", most(lun.bytes_in_flight_max)),
         ("operations", ops.join("\n")),
     ]);
     properties(&lines)

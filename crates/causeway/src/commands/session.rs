@@ -2,7 +2,7 @@
 
 use super::Context;
 use crate::cli::SessionVerb;
-use crate::output::{properties, table};
+use crate::output::{in_flight, most, properties, table};
 use control::engine::{RefusalFacts, SessionFacts};
 use control::problem::Problem;
 use control::size::Size;
@@ -81,7 +81,7 @@ fn list(sessions: &[SessionFacts]) -> String {
                 session.portal.clone(),
                 session.core.to_string(),
                 load(session),
-                session.in_flight.to_string(),
+                in_flight(session.in_flight, session.bytes_in_flight),
                 rounded(session.bytes_in),
                 rounded(session.bytes_out),
             ]
@@ -191,7 +191,14 @@ fn page(session: &SessionFacts) -> String {
         ("since", session.since.clone()),
         ("bytes in", rounded(session.bytes_in)),
         ("bytes out", rounded(session.bytes_out)),
-        ("in flight", session.in_flight.to_string()),
+        (
+            "in flight",
+            in_flight(session.in_flight, session.bytes_in_flight),
+        ),
+        (
+            "in flight at most",
+            most(session.bytes_in_flight_max.and_then(Size::from_bytes)),
+        ),
         ("commands", session.commands.to_string()),
         ("chap", chap(session)),
         ("luns", luns.join("\n")),

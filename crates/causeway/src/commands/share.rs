@@ -112,6 +112,7 @@ fn new_host(set: &mut ObjectSet, known: &[HostView], iqn: &str) -> String {
         name: name.clone(),
         iqn: vec![iqn.to_owned()],
         chap: None,
+        bytes_in_flight_max: None,
     });
     name
 }

@@ -24,7 +24,9 @@ fn page_of(portals: &[&str], chap: bool, lun_id: u16) -> String {
         allocated: None,
         notices: Vec::new(),
         grants: Vec::new(),
+        bytes_in_flight_max: None,
         in_flight: 0,
+        bytes_in_flight: 0,
         ops: BTreeMap::new(),
     };
     let grant = GrantView {
@@ -52,6 +54,7 @@ fn page_of(portals: &[&str], chap: bool, lun_id: u16) -> String {
             user: "esx01".to_owned(),
             mutual_user: None,
         }),
+        bytes_in_flight_max: None,
         sessions: 0,
     };
     blocks(&[Export {

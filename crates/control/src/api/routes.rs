@@ -33,7 +33,7 @@ pub fn router(handle: Handle, transport: Transport) -> Router {
         .route("/api/v1/sessions/{id}", get(session).delete(drop_session))
         .merge(objects())
         .fallback(nowhere)
-        .method_not_allowed_fallback(nowhere)
+        .method_not_allowed_fallback(not_so)
         .layer(from_fn_with_state(transport, auth::check))
         .with_state(handle)
 }
@@ -71,6 +71,11 @@ fn objects() -> Router<Handle> {
 async fn nowhere(request: axum::extract::Request) -> Response {
     let detail = format!("{} {}", request.method(), request.uri().path());
     problem_response(&Problem::new(Code::NoSuchPath, detail))
+}
+
+async fn not_so(request: axum::extract::Request) -> Response {
+    let detail = format!("{} {}", request.method(), request.uri().path());
+    problem_response(&Problem::new(Code::WrongMethod, detail))
 }
 
 type Outcome = Answer<crate::view::Outcome>;
@@ -231,6 +236,7 @@ struct LunPatch {
     thin: Option<bool>,
     pool: Option<String>,
     backend: Option<BackendSpec>,
+    bytes_in_flight_max: Option<Size>,
 }
 
 async fn set_lun(
@@ -254,6 +260,7 @@ async fn set_lun(
             thin: patch.thin,
             pool: patch.pool,
             backend: patch.backend,
+            bytes_in_flight_max: patch.bytes_in_flight_max,
         };
         Ok(Edit::Set(ObjectSet {
             lun: vec![lun],

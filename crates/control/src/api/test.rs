@@ -275,7 +275,7 @@ fn wrong_requests_get_problems_that_say_what_is_wrong() {
             "CWY5004",
             "/api/v1/nothing",
         ),
-        ("PUT", "/api/v1/luns", json!({}), "CWY5004", "PUT"),
+        ("PUT", "/api/v1/luns", json!({}), "CWY5008", "PUT"),
         (
             "PUT",
             "/api/v1/targets/a",
@@ -313,6 +313,20 @@ fn the_socket_is_its_owners_and_a_second_daemon_is_refused() {
     let stale = daemon.dir.join("stale.sock");
     drop(std::os::unix::net::UnixListener::bind(&stale).unwrap());
     bind(&[ApiAddress::Unix(stale)]).unwrap();
+}
+
+#[test]
+fn a_path_that_takes_another_method_says_which_and_one_that_is_not_there_does_not() {
+    let daemon = Daemon::start("methods");
+    for (method, path, status) in [
+        ("PUT", "/api/v1/luns", 405),
+        ("POST", "/metrics", 405),
+        ("DELETE", "/api/v1/status", 405),
+        ("GET", "/api/v1/moons", 404),
+    ] {
+        let (told, body) = daemon.send(method, path, &json!({}));
+        assert_eq!(told.as_u16(), status, "{method} {path}: {body}");
+    }
 }
 
 #[test]

@@ -179,6 +179,7 @@ impl Controller {
                 user: chap.user.clone(),
                 mutual_user: chap.mutual.as_ref().map(|mutual| mutual.user.clone()),
             }),
+            bytes_in_flight_max: host.bytes_in_flight_max,
             sessions: sessions
                 .iter()
                 .filter(|session| session.host == *name)
@@ -333,7 +334,9 @@ fn lun_view(
             .grants_of_lun(name)
             .map(ToString::to_string)
             .collect(),
+        bytes_in_flight_max: lun.bytes_in_flight_max,
         in_flight: facts.map_or(0, |facts| facts.in_flight),
+        bytes_in_flight: facts.map_or(0, |facts| facts.bytes_in_flight),
         ops: facts.map(|facts| summaries(&facts.ops)).unwrap_or_default(),
     }
 }

@@ -97,6 +97,7 @@ impl Engine for FakeEngine {
                 state: if gone { reason } else { LunState::Online },
                 ops: BTreeMap::new(),
                 in_flight: 0,
+                bytes_in_flight: 0,
                 statuses: BTreeMap::new(),
                 allocated: Some(4096),
             };
@@ -196,6 +197,8 @@ pub(crate) fn session(id: u64) -> SessionFacts {
         bytes_in: 10,
         bytes_out: 20,
         in_flight: 0,
+        bytes_in_flight: 0,
+        bytes_in_flight_max: None,
         commands: 0,
         latency: Latency::default(),
         chap_user: None,
@@ -220,6 +223,7 @@ pub(crate) fn lab() -> ObjectSet {
             name: "h".to_owned(),
             iqn: vec!["iqn.1998-01.com.example:h".to_owned()],
             chap: None,
+            bytes_in_flight_max: None,
         }],
         grant: vec![GrantSpec {
             host: "h".to_owned(),

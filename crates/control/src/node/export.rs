@@ -3,6 +3,7 @@
 use super::Inner;
 use crate::config;
 use crate::objects::{Host, Objects};
+use crate::size::Size;
 use env::CoreId;
 use iscsi::chap::Secret;
 use std::collections::BTreeMap;
@@ -112,6 +113,7 @@ fn exported_host(name: &str, host: &Host) -> target::Host {
     target::Host {
         name: name.to_owned(),
         initiators: host.iqn.clone(),
+        bytes_in_flight_max: host.bytes_in_flight_max.map(Size::bytes),
         chap: host.chap.as_ref().map(|chap| HostChap {
             user: chap.user.clone(),
             secret: Secret::new(chap.secret.reveal()),

@@ -12,7 +12,7 @@ use crate::objects::Objects;
 use crate::time::rfc3339;
 use iscsi::Parameters;
 use layers::{Counters, OpKind};
-use logical_unit::{Ending, StageTimes, Times};
+use logical_unit::{Ending, Figures, Times};
 use scsi::Status;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -27,11 +27,11 @@ pub(super) async fn luns(node: &Rc<Inner>) -> BTreeMap<String, LunFacts> {
             .map(|(naa, unit)| (naa.clone(), Rc::clone(unit)))
             .collect()
     };
-    let times = logical_unit::stage_times(&node.core).await;
+    let figures = logical_unit::figures(&node.core).await;
     let mut out = BTreeMap::new();
     for (naa, unit) in units {
         let counters = unit.meter.read(&node.core).await;
-        let mut facts = lun(&unit, &counters, times.get(&unit.id));
+        let mut facts = lun(&unit, &counters, figures.get(&unit.id));
         if unit.is_in_pool() {
             facts.allocated = node.usage.of(&naa);
         }
@@ -43,7 +43,7 @@ pub(super) async fn luns(node: &Rc<Inner>) -> BTreeMap<String, LunFacts> {
     out
 }
 
-fn lun(unit: &Unit, counters: &Counters, times: Option<&StageTimes>) -> LunFacts {
+fn lun(unit: &Unit, counters: &Counters, figures: Option<&Figures>) -> LunFacts {
     let state = match unit.offline() {
         Some(reason) => LunState::Offline(reason),
         None if unit.is_broken() => LunState::Offline(
@@ -64,7 +64,7 @@ fn lun(unit: &Unit, counters: &Counters, times: Option<&StageTimes>) -> LunFacts
         op.bytes += of_kind.blocks.saturating_mul(unit.block_bytes);
         op.latency.backend.add(&Latency::of(&of_kind.latency));
     }
-    if let Some(times) = times {
+    if let Some(Figures { times, .. }) = figures {
         staged(&mut ops, OpKind::Read, &times.read);
         staged(&mut ops, OpKind::Write, &times.write);
     }
@@ -72,6 +72,7 @@ fn lun(unit: &Unit, counters: &Counters, times: Option<&StageTimes>) -> LunFacts
         state,
         ops,
         in_flight,
+        bytes_in_flight: figures.map_or(0, |figures| figures.bytes_in_flight),
         statuses: BTreeMap::new(),
         allocated: unit.allocated(),
     }
@@ -191,6 +192,8 @@ fn session(node: &Inner, info: &SessionInfo) -> SessionFacts {
         bytes_in: info.bytes_written,
         bytes_out: info.bytes_read,
         in_flight: info.in_progress,
+        bytes_in_flight: info.bytes_in_flight,
+        bytes_in_flight_max: info.bytes_in_flight_max,
         commands: info.commands,
         latency: Latency::of(&info.latency),
         chap_user: info.chap_user.clone(),

@@ -129,6 +129,7 @@ impl Unit {
             fences: fences.clone(),
             store: Arc::new(store(config)),
         });
+        unit.set_bytes_in_flight_max(lun.bytes_in_flight_max.map(Size::bytes));
         let started = unit
             .start(core, volume.clone().map_err(OpenError::clone))
             .await;
@@ -178,6 +179,11 @@ impl Unit {
         if *self.name() != *name {
             self.unit.rename(name);
         }
+    }
+
+    /// Sets or lifts the most bytes that its commands may hold.
+    pub(super) fn limit(&self, most: Option<Size>) {
+        self.unit.set_bytes_in_flight_max(most.map(Size::bytes));
     }
 
     /// What its administrator should know.

@@ -4,6 +4,7 @@ use super::model::{MAINTENANCE_GRACE_SECONDS, Objects};
 use super::spec::{
     BackendSpec, ChapSpec, GrantSpec, HostSpec, LunSpec, ObjectSet, SecretSpec, TargetSpec,
 };
+use crate::size::Size;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -23,6 +24,7 @@ pub fn export(objects: &Objects) -> ObjectSet {
             thin: Some(lun.thin),
             pool,
             backend,
+            bytes_in_flight_max: lun.bytes_in_flight_max,
         }
     });
     let target = objects.targets.iter().map(|(name, target)| TargetSpec {
@@ -43,6 +45,7 @@ pub fn export(objects: &Objects) -> ObjectSet {
             mutual_user: chap.mutual.as_ref().map(|mutual| mutual.user.clone()),
             mutual_secret: chap.mutual.as_ref().map(|_| SecretSpec::Stored),
         }),
+        bytes_in_flight_max: host.bytes_in_flight_max,
     });
     let grant = objects.grants.iter().map(|(key, grant)| GrantSpec {
         host: key.host.clone(),
@@ -90,6 +93,7 @@ pub fn to_toml(set: &ObjectSet) -> String {
         if let Some(chap) = &host.chap {
             write_chap(&mut out, chap);
         }
+        write_in_flight(&mut out, host.bytes_in_flight_max);
     }
     for grant in &set.grant {
         let _ = writeln!(
@@ -126,6 +130,13 @@ fn write_lun(out: &mut String, lun: &LunSpec) {
         Some(BackendSpec::Block(path)) => {
             let _ = writeln!(out, "backend = {{ block = {} }}", q_path(path));
         }
+    }
+    write_in_flight(out, lun.bytes_in_flight_max);
+}
+
+fn write_in_flight(out: &mut String, most: Option<Size>) {
+    if let Some(most) = most {
+        let _ = writeln!(out, "bytes_in_flight_max = \"{most}\"");
     }
 }
 

@@ -151,6 +151,7 @@ impl Reader<'_> {
         let thin = table.boolean("thin");
         let pool = table.text("pool").map(|pool| pool.value);
         let backend = self.read_backend(table);
+        let most = table.size("bytes_in_flight_max");
         table.finish(&[
             "cache",
             "integrity",
@@ -167,6 +168,7 @@ impl Reader<'_> {
             thin,
             pool,
             backend,
+            bytes_in_flight_max: most.map(|most| most.value),
         })
     }
 
@@ -194,6 +196,7 @@ impl Reader<'_> {
         let chap = table.table("chap");
         let has_chap = chap.is_some();
         let chap = chap.and_then(|chap| self.read_chap(&chap));
+        let most = table.size("bytes_in_flight_max");
         table.finish(&[]);
         if has_chap && chap.is_none() {
             // Never the same host without its authentication.
@@ -203,6 +206,7 @@ impl Reader<'_> {
             name: name?.value,
             iqn: iqn?.into_iter().map(|iqn| iqn.value).collect(),
             chap,
+            bytes_in_flight_max: most.map(|most| most.value),
         })
     }
 

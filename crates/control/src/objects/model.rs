@@ -100,6 +100,9 @@ pub struct Lun {
     pub thin: bool,
     /// What holds its blocks.
     pub backing: Backing,
+    /// The most bytes that its commands may hold at a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_in_flight_max: Option<Size>,
 }
 
 /// What holds a LUN's blocks.
@@ -206,6 +209,9 @@ pub struct Host {
     /// How it proves who it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chap: Option<Chap>,
+    /// The most bytes that the commands of each of its sessions may hold at a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_in_flight_max: Option<Size>,
 }
 
 /// Stored CHAP. Secrets are not part of the serialised form: they are kept in a file of their own.

@@ -48,6 +48,9 @@ pub struct LunSpec {
     /// What holds it instead of a pool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backend: Option<BackendSpec>,
+    /// The most bytes that its commands may hold at a time, over all sessions; 0 lifts it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_in_flight_max: Option<Size>,
 }
 
 impl LunSpec {
@@ -62,6 +65,7 @@ impl LunSpec {
             thin: None,
             pool: None,
             backend: None,
+            bytes_in_flight_max: None,
         }
     }
 }
@@ -125,6 +129,9 @@ pub struct HostSpec {
     /// How it proves who it is; without, its name is believed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chap: Option<ChapSpec>,
+    /// The most bytes that the commands of each of its sessions may hold at a time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_in_flight_max: Option<Size>,
 }
 
 /// Wanted CHAP.

@@ -7,6 +7,7 @@ use crate::objects::{
     SECTION_LUN, SECTION_TARGET, Target,
 };
 use crate::problem::Fault;
+use crate::size::Size;
 use std::collections::BTreeMap;
 
 /// What happens to the LUNs themselves, for whoever keeps their blocks. Identity is the NAA identifier:
@@ -174,7 +175,15 @@ impl Steps<'_> {
                 lun.size, lun.backing, lun.block_size
             );
             match (self.before.luns.get(name), removed) {
-                (Some(was), _) => self.lun_size(name, was, lun, Verb::Change),
+                (Some(was), _) => {
+                    self.lun_size(name, was, lun, Verb::Change);
+                    self.in_flight(
+                        Section::Lun,
+                        name,
+                        was.bytes_in_flight_max,
+                        lun.bytes_in_flight_max,
+                    );
+                }
                 (None, Some(was)) if was.size != lun.size => {
                     self.lun_size(name, was, lun, Verb::Restore);
                 }
@@ -197,6 +206,17 @@ impl Steps<'_> {
                 self.gone
                     .push(live(Verb::Purge, Section::Lun, name, detail));
             }
+        }
+    }
+
+    /// A limit of what commands may hold: what is held stays.
+    fn in_flight(&mut self, section: Section, name: &str, was: Option<Size>, is: Option<Size>) {
+        if was != is {
+            let detail = is.map_or_else(
+                || "no limit of bytes in flight".to_owned(),
+                |most| format!("at most {most} in flight"),
+            );
+            self.made.push(live(Verb::Change, section, name, detail));
         }
     }
 
@@ -303,6 +323,12 @@ impl Steps<'_> {
                 action.class = Class::NewSessions;
                 self.made.push(action);
             }
+            self.in_flight(
+                Section::Host,
+                name,
+                was.bytes_in_flight_max,
+                host.bytes_in_flight_max,
+            );
         }
         for name in self.before.hosts.keys() {
             if !self.after.hosts.contains_key(name) {

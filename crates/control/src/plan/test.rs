@@ -36,6 +36,7 @@ fn host(name: &str) -> HostSpec {
         name: name.to_owned(),
         iqn: vec![format!("iqn.1998-01.com.vmware:{name}")],
         chap: None,
+        bytes_in_flight_max: None,
     }
 }
 

@@ -11,6 +11,7 @@ use crate::objects::{
 };
 use crate::problem::{Fault, Problem};
 use crate::secret::Secret;
+use crate::size::Size;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The objects after `edit`.
@@ -210,6 +211,7 @@ impl<'a> Wanted<'a> {
                 physical_block_size: spec.physical_block_size.unwrap_or(block_size),
                 thin: spec.thin.unwrap_or(true),
                 backing,
+                bytes_in_flight_max: limit(spec.bytes_in_flight_max),
             }
         };
         if lun.physical_block_size < lun.block_size {
@@ -309,9 +311,13 @@ impl<'a> Wanted<'a> {
             Some(chap) => Some(self.chap(&spec.name, chap, known_chap)?),
         };
         let id = known.map_or_else(|| self.after.new_id(), |known| known.id);
-        self.after
-            .hosts
-            .insert(spec.name.clone(), Host { id, iqn, chap });
+        let host = Host {
+            id,
+            iqn,
+            chap,
+            bytes_in_flight_max: limit(spec.bytes_in_flight_max),
+        };
+        self.after.hosts.insert(spec.name.clone(), host);
         Ok(())
     }
 
@@ -500,8 +506,17 @@ fn changed_lun(known: &Lun, spec: &LunSpec) -> Result<Lun, Problem> {
     }
     Ok(Lun {
         size: spec.size,
+        bytes_in_flight_max: match spec.bytes_in_flight_max {
+            Some(most) => limit(Some(most)),
+            None => known.bytes_in_flight_max,
+        },
         ..known.clone()
     })
+}
+
+/// A limit of nothing is none.
+fn limit(most: Option<Size>) -> Option<Size> {
+    most.filter(|most| most.bytes() > 0)
 }
 
 /// A property that a LUN has for ever: why, and what to do instead.

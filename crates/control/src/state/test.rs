@@ -43,6 +43,7 @@ fn with_host(objects: &Objects, secret: &str) -> Objects {
             id,
             iqn,
             chap: Some(chap),
+            bytes_in_flight_max: None,
         },
     );
     objects

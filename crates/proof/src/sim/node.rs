@@ -213,6 +213,7 @@ fn first_objects() -> ObjectSet {
         name: format!("h{host}"),
         iqn: vec![name_of(host)],
         chap: None,
+        bytes_in_flight_max: None,
     });
     let grants = (0..HOSTS).map(|host| GrantSpec {
         host: format!("h{host}"),

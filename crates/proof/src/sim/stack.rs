@@ -80,6 +80,7 @@ fn export(units: u16, listen: SocketAddr) -> Export {
         name: "all".to_owned(),
         initiators: vec!["*".to_owned()],
         chap: None,
+        bytes_in_flight_max: None,
     });
     let grant = |lun: u16| Grant {
         host: Arc::clone(&host),

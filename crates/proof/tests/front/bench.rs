@@ -63,8 +63,7 @@ pub(crate) struct Bench {
     pub host_core: CoreHandle,
     pub server: Server,
     pub faults: Vec<Faults>,
-    /// Kept alive.
-    _units: Vec<Arc<LogicalUnit>>,
+    pub units: Vec<Arc<LogicalUnit>>,
     pub portal: SocketAddr,
 }
 
@@ -78,6 +77,7 @@ pub(crate) fn host_object(name: &str, initiator: &str, chap: Option<HostChap>) -
         name: name.to_owned(),
         initiators: vec![initiator.to_owned()],
         chap,
+        bytes_in_flight_max: None,
     })
 }
 
@@ -156,7 +156,7 @@ pub(crate) fn run<F: Future<Output = ()> + 'static>(setup: Setup, body: impl FnO
             (Server::start(&starting, export), all)
         })
         .expect("the target starts");
-    let (_units, faults) = all.into_iter().unzip();
+    let (units, faults) = all.into_iter().unzip();
     let bench = Bench {
         host_core: hosts.core(0),
         world: Rc::clone(&world),
@@ -165,7 +165,7 @@ pub(crate) fn run<F: Future<Output = ()> + 'static>(setup: Setup, body: impl FnO
         core,
         server,
         faults,
-        _units,
+        units,
         portal,
     };
     // The test may not begin before the portal listens.

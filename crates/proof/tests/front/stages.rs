@@ -3,7 +3,7 @@
 use crate::bench::{ALICE, BLOCK, BOB, Bench, Setup, TARGET, read_10, run, write_10};
 use crate::raw::{Moves, Raw};
 use layers::{Action, OpKind};
-use logical_unit::{StageTimes, UnitId, stage_times};
+use logical_unit::{StageTimes, UnitId, figures};
 use std::time::Duration;
 use units::Histogram;
 
@@ -14,8 +14,8 @@ const QUICK: Duration = Duration::from_millis(20);
 
 /// The times of LUN 0.
 async fn times(bench: &Bench) -> StageTimes {
-    let mut all = stage_times(&bench.core).await;
-    all.remove(&UnitId(0)).expect("the unit is up")
+    let mut all = figures(&bench.core).await;
+    all.remove(&UnitId(0)).expect("the unit is up").times
 }
 
 /// There is one, and it took about so long.

@@ -101,7 +101,8 @@ impl Driver {
             Need::DataOut(bytes) => bytes as usize,
             Need::DataIn(bytes) => bytes,
         };
-        if self.share.is_idle(lun) && self.has_room(lun, held) {
+        if self.share.is_idle(lun) && self.has_room(lun, held) && self.takes_room(lun, held, &task)
+        {
             // The usual read, and the usual small write: they wait for nothing.
             let data = match need {
                 Need::DataIn(_) => Some(Buf::empty()),
@@ -135,11 +136,31 @@ impl Driver {
         self.share.has_room(lun, bytes, unsent, self.core.pool())
     }
 
+    /// Takes room under the limit of the command's unit.
+    fn takes_room(&self, lun: Lun, bytes: usize, task: &Task) -> bool {
+        let holds = self.share.holds(lun) as u64;
+        let waits = self.share.waits_for_room(lun);
+        task.take_room(bytes as u64, holds, waits)
+    }
+
+    /// The same for a command that may have to wait; whoever waits is known to the unit.
+    fn finds_room(&mut self, lun: Lun, itt: Itt, bytes: usize) -> bool {
+        let Some(Waiting { task, .. }) = self.waiting_for_data.get(&itt) else {
+            return true;
+        };
+        let found = self.takes_room(lun, bytes, task);
+        if !found {
+            self.share.wait_for_room(lun, || task.waits_for_room());
+        }
+        found
+    }
+
     /// Begins a command if there is memory for it: asks the host for its data, or runs it.
     fn begin_with_memory(&mut self, lun: Lun, itt: Itt, need: Need) -> bool {
         match need {
             Need::DataOut(bytes) => {
-                if !self.has_room(lun, bytes as usize) {
+                if !self.has_room(lun, bytes as usize) || !self.finds_room(lun, itt, bytes as usize)
+                {
                     return false;
                 }
                 let piece = self.waiting_for_data.get(&itt);
@@ -155,7 +176,7 @@ impl Driver {
                 self.machine.accept_data(itt, bytes, buffer);
             }
             Need::DataIn(bytes) => {
-                if !self.has_room(lun, bytes) {
+                if !self.has_room(lun, bytes) || !self.finds_room(lun, itt, bytes) {
                     return false;
                 }
                 if let Some(Waiting { task, wanted }) = self.waiting_for_data.remove(&itt) {
@@ -265,6 +286,8 @@ impl Driver {
                 self.remember_taken_away(itt);
             }
             self.outcome(itt, wanted, outcome);
+        } else {
+            self.share.aborted_has_ended(run);
         }
     }
 
@@ -319,7 +342,10 @@ impl Driver {
 
     /// Ends a command whose task is left to itself.
     fn end_early(&mut self, itt: Itt, outcome: Outcome) {
-        let running = self.watched.remove(&itt).map(|running| running.wanted);
+        let running = self.watched.remove(&itt).map(|running| {
+            self.share.abort(itt, running.run);
+            running.wanted
+        });
         let waiting = self.waiting_for_data.remove(&itt);
         let waiting = waiting.map(|waiting| waiting.wanted);
         let wanted = running.or(waiting).unwrap_or_default();

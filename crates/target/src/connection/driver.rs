@@ -264,6 +264,7 @@ impl Driver {
             self.take_events();
             progress |= self.poll_send(cx);
             self.poll_deadline(cx);
+            self.tell_bytes();
             if self.end.is_some() || self.poll_departure(cx).is_ready() {
                 return Poll::Ready(());
             }
@@ -273,6 +274,15 @@ impl Driver {
         }
         cx.waker().wake_by_ref();
         Poll::Pending
+    }
+
+    fn tell_bytes(&self) {
+        if let Some(session) = &self.session {
+            session
+                .counters
+                .bytes_in_flight
+                .set(self.share.bytes() as u64);
+        }
     }
 
     fn take_orders(&mut self, cx: &mut Context<'_>) -> bool {

@@ -85,6 +85,7 @@ impl Driver {
             "session begins"
         );
         self.units = self.session_units(&outcome);
+        self.share.limit(info.bytes_in_flight_max);
         let session = Session::new(info, self.export.generation);
         session.enter(&self.core);
         self.session = Some(session);
@@ -157,6 +158,11 @@ impl Driver {
             bytes_read: 0,
             bytes_written: 0,
             in_progress: 0,
+            bytes_in_flight: 0,
+            bytes_in_flight_max: self
+                .view
+                .as_ref()
+                .and_then(|view| view.host.bytes_in_flight_max),
             load: Load::default(),
             latency: Histogram::default(),
             pinned: !self.export.pinned(self.portal_group_tag).is_empty(),
@@ -244,6 +250,9 @@ impl Driver {
             let target = self.export.target(&name).cloned();
             match target.as_ref().and_then(|target| target.view(&initiator)) {
                 Some(view) => {
+                    let most = view.host.bytes_in_flight_max;
+                    session.info.borrow_mut().bytes_in_flight_max = most;
+                    self.share.limit(most);
                     let ports = self.export.ports(&initiator);
                     self.change_view(view, ports);
                 }

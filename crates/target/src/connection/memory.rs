@@ -6,8 +6,13 @@
 //! they can, one part in n + 1 stays free for others, whatever the hosts do or leave undone. Small commands always
 //! begin. Commands that wait for memory wait behind those of their own LUN only: a LUN whose backend hangs, and
 //! keeps what its share may have, holds up no other.
+//!
+//! Where a limit stands for the session, all its LUNs together hold no more than that, and the same rule divides it among
+//! them; but a LUN that holds nothing always gets one command. What was aborted counts until the backend has let go of it,
+//! so that a host which aborts and sends again gains nothing.
 
 use iscsi::{Itt, Lun};
+use logical_unit::WaitsForRoom;
 use std::collections::{BTreeMap, VecDeque};
 use units::Pool;
 
@@ -27,7 +32,13 @@ pub(super) enum Need {
 #[derive(Default)]
 pub(super) struct Share {
     held: BTreeMap<Itt, (Lun, usize)>,
+    /// Of commands that were aborted, by their runs, and that the backend still has.
+    aborted: BTreeMap<u64, (Lun, usize)>,
     of_luns: BTreeMap<Lun, OfLun>,
+    /// Of all LUNs.
+    bytes: usize,
+    /// The most that they may hold together.
+    most: Option<usize>,
     /// A timer for another look is set.
     pub(super) looking: bool,
 }
@@ -36,16 +47,60 @@ pub(super) struct Share {
 struct OfLun {
     bytes: usize,
     waiting: VecDeque<(Itt, Need)>,
+    /// The first of them waits for room under the unit's limit.
+    for_room: Option<WaitsForRoom>,
+}
+
+impl OfLun {
+    fn stop_waiting(&mut self) {
+        if self.waiting.is_empty() {
+            self.for_room = None;
+        }
+    }
 }
 
 impl Share {
     /// Whether a command of `bytes` bytes may begin, while replies of `unsent` bytes wait to be sent.
     pub(super) fn has_room(&self, lun: Lun, bytes: usize, unsent: usize, pool: &Pool) -> bool {
-        let has = self.of_luns.get(&lun).map_or(0, |of_lun| of_lun.bytes);
+        let has = self.holds(lun);
         let then = has.saturating_add(unsent).saturating_add(bytes);
-        then <= ALWAYS
+        let fits = then <= ALWAYS
             || then == bytes
-            || then <= pool.limit_bytes().saturating_sub(pool.out_bytes())
+            || then <= pool.limit_bytes().saturating_sub(pool.out_bytes());
+        fits && self.is_within_limit(has, unsent, bytes)
+    }
+
+    fn is_within_limit(&self, has: usize, unsent: usize, bytes: usize) -> bool {
+        let Some(most) = self.most else { return true };
+        let free = most.saturating_sub(self.bytes.saturating_add(unsent));
+        has == 0 || has.saturating_add(bytes) <= free
+    }
+
+    /// What the session's commands may hold together from now on.
+    pub(super) fn limit(&mut self, most: Option<u64>) {
+        self.most = most.map(|most| usize::try_from(most).unwrap_or(usize::MAX));
+    }
+
+    /// What the session's commands hold.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// What the session's commands hold of a LUN.
+    pub(super) fn holds(&self, lun: Lun) -> usize {
+        self.of_luns.get(&lun).map_or(0, |of_lun| of_lun.bytes)
+    }
+
+    /// Its first command waits for room under the unit's limit.
+    pub(super) fn waits_for_room(&self, lun: Lun) -> bool {
+        let of_lun = self.of_luns.get(&lun);
+        of_lun.is_some_and(|of_lun| of_lun.for_room.is_some())
+    }
+
+    /// Waits for room under the unit's limit, until no command of the LUN waits.
+    pub(super) fn wait_for_room(&mut self, lun: Lun, wait: impl FnOnce() -> WaitsForRoom) {
+        let of_lun = self.of_luns.entry(lun).or_default();
+        of_lun.for_room.get_or_insert_with(wait);
     }
 
     /// A command has begun.
@@ -54,13 +109,32 @@ impl Share {
         self.held.insert(itt, (lun, bytes));
         let of_lun = self.of_luns.entry(lun).or_default();
         of_lun.bytes = of_lun.bytes.saturating_add(bytes);
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+
+    /// A command was aborted while the backend has it, as this run: what it holds stays so until that ends.
+    pub(super) fn abort(&mut self, itt: Itt, run: u64) {
+        if let Some(held) = self.held.remove(&itt) {
+            self.aborted.insert(run, held);
+        }
+    }
+
+    /// The run of a command that was aborted has ended.
+    pub(super) fn aborted_has_ended(&mut self, run: u64) {
+        if let Some((lun, bytes)) = self.aborted.remove(&run) {
+            self.let_go(lun, bytes);
+        }
     }
 
     /// A command is over, begun or not.
     pub(super) fn give_back(&mut self, itt: Itt) {
-        let Some((lun, bytes)) = self.held.remove(&itt) else {
-            return;
-        };
+        if let Some((lun, bytes)) = self.held.remove(&itt) {
+            self.let_go(lun, bytes);
+        }
+    }
+
+    fn let_go(&mut self, lun: Lun, bytes: usize) {
+        self.bytes = self.bytes.saturating_sub(bytes);
         if let Some(of_lun) = self.of_luns.get_mut(&lun) {
             of_lun.bytes = of_lun.bytes.saturating_sub(bytes);
         }
@@ -70,6 +144,7 @@ impl Share {
     pub(super) fn forget(&mut self, itt: Itt) {
         for of_lun in self.of_luns.values_mut() {
             of_lun.waiting.retain(|(waits, _)| *waits != itt);
+            of_lun.stop_waiting();
         }
     }
 
@@ -98,12 +173,14 @@ impl Share {
     pub(super) fn first_has_begun(&mut self, lun: Lun) {
         if let Some(of_lun) = self.of_luns.get_mut(&lun) {
             of_lun.waiting.pop_front();
+            of_lun.stop_waiting();
         }
     }
 
     pub(super) fn forget_waiting(&mut self) {
         for of_lun in self.of_luns.values_mut() {
             of_lun.waiting.clear();
+            of_lun.stop_waiting();
         }
     }
 }
@@ -135,6 +212,36 @@ mod test {
         share.give_back(Itt::from_wire(0).unwrap());
         out.pop();
         assert!(share.has_room(LUN_0, 1 << 20, 0, &pool));
+    }
+
+    #[test]
+    fn a_limit_of_the_session_holds_for_all_its_luns_and_leaves_each_something() {
+        let pool = Pool::new(1 << 30);
+        let mut share = Share::default();
+        share.limit(Some(8 << 20));
+        let mut tag = 0;
+        let mut fill = |share: &mut Share, lun: Lun| {
+            let mut taken = 0;
+            while share.has_room(lun, 1 << 20, 0, &pool) {
+                share.take(lun, Itt::from_wire(tag).unwrap(), 1 << 20);
+                (tag, taken) = (tag + 1, taken + 1);
+            }
+            taken
+        };
+        assert_eq!((fill(&mut share, LUN_0), fill(&mut share, LUN_1)), (4, 2));
+        assert_eq!(share.bytes(), 6 << 20);
+        assert!(
+            !share.has_room(LUN_0, 4096, 7 << 20, &pool),
+            "replies count"
+        );
+        share.abort(Itt::from_wire(0).unwrap(), 70);
+        share.give_back(Itt::from_wire(0).unwrap());
+        assert_eq!(share.bytes(), 6 << 20, "the backend still has it");
+        share.aborted_has_ended(70);
+        share.aborted_has_ended(70);
+        assert_eq!((share.bytes(), share.holds(LUN_0)), (5 << 20, 3 << 20));
+        share.limit(None);
+        assert!(share.has_room(LUN_0, 64 << 20, 0, &pool));
     }
 
     #[test]

@@ -223,6 +223,9 @@ fn arrive(core: &CoreHandle, shared: Arc<Shared>, travelling: Travelling, place:
     );
     driver.number = Some(number);
     driver.claim = Some(claim);
+    driver
+        .share
+        .limit(session.info.borrow().bytes_in_flight_max);
     driver.session = Some(session);
     driver.units = Some(units);
     driver.taken_away = travelling.taken_away;
