@@ -145,6 +145,7 @@ mod test {
         let mut balancer = Balancer::default();
         let all = [told(0, 0, &[]), told(1, 800, &[(100, 400), (101, 300)])];
         assert_eq!(within(&mut balancer, 0, 60, &all), []);
+        let mut balancer = Balancer::default();
         let all = [told(0, 0, &[]), told(1, 800, &[(100, 400), (2, 300)])];
         assert_eq!(within(&mut balancer, 60, 4, &all), [(63, step(2, 1, 0))]);
     }
