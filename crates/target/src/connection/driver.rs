@@ -1,5 +1,6 @@
 //! The loop of a connection.
 
+use super::alone::{self, Alone};
 use super::answered::Answered;
 use super::memory::Share;
 use super::receive::Receive;
@@ -154,6 +155,7 @@ pub(super) struct Driver {
     /// Commands whose answers are on their way to the socket.
     pub(super) answered: Answered,
     pub(super) receive: Receive,
+    alone: Alone,
     /// It was asked to go to another core.
     pub(super) going: Option<Going>,
     /// It leaves when the loop has ended.
@@ -205,6 +207,7 @@ impl Driver {
         export: Arc<Export>,
     ) -> Self {
         let receive = Receive::new(&core);
+        let alone = Alone::new(&core);
         Self {
             core,
             shared,
@@ -231,6 +234,7 @@ impl Driver {
             received: (Now::ZERO, Now::ZERO),
             answered: Answered::default(),
             receive,
+            alone,
             going: None,
             departure: None,
             timer: None,
@@ -363,7 +367,7 @@ impl Driver {
         }
         let stream = &self.stream;
         let received = self.receive.fill(|scratch| stream.poll_recv(cx, scratch));
-        self.received(received, Self::hand_in)
+        self.received(received, |driver, n| driver.hand_in(cx, n))
     }
 
     fn received(
@@ -380,13 +384,17 @@ impl Driver {
         true
     }
 
-    fn hand_in(&mut self, bytes: usize) {
+    fn hand_in(&mut self, cx: &mut Context<'_>, bytes: usize) {
         let now = self.core.now();
         self.receive.filled(bytes);
+        let alone = self.alone.batch();
         while !self.receive.is_empty() {
             self.received = (self.receive.first_byte(now), now);
             let handed = self.receive.step(&mut self.machine, now);
             self.take_events();
+            if alone && self.machine.transmit().pdu_count() >= alone::REPLIES {
+                self.poll_send(cx);
+            }
             if let Err(violation) = handed {
                 tracing::debug!(peer = %self.stream.peer(), ?violation, "the initiator broke the protocol");
                 self.receive.forget();

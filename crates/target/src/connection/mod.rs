@@ -15,6 +15,7 @@
 //! a task management function) is a future beside the loop, so that nothing holds up anything else.
 //! When the connection ends, its tasks are aborted and then driven to their end by tasks of the core.
 
+mod alone;
 mod answered;
 mod command;
 mod driver;
