@@ -152,6 +152,7 @@ fn start_runtime(config: &Config) -> Result<Runtime, Problem> {
             Driver::Uring => real::Driver::Uring,
             Driver::Poll => real::Driver::Poll,
         },
+        poll: Duration::from_micros(config.poll_us.into()),
         files: if config.forget_unsynced {
             FilesMode::ForgetUnsynced
         } else {

@@ -15,6 +15,9 @@ use toml::de::DeValue;
 /// The iSCSI port where none is written.
 pub const ISCSI_PORT: u16 = 3260;
 
+/// The longest time of busy polling, in microseconds: no disk is worth more.
+const POLL_US_MAX: u64 = 10_000;
+
 /// What `node.toml` says.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Config {
@@ -34,6 +37,8 @@ pub struct Config {
     pub cores: Cores,
     /// How disks are driven.
     pub driver: Driver,
+    /// How long a core looks for more before it sleeps, after bytes came or went, in microseconds; 0: not at all.
+    pub poll_us: u32,
     /// How log lines look.
     pub log: LogFormat,
     /// For tests only: the store forgets whatever was not synced when the process ends.
@@ -206,7 +211,7 @@ fn read(file: &Path, top: &Table<'_, '_>) -> Option<Config> {
     }
     let pools = read_pools(top, base);
     let api = read_api(top, base);
-    let (cores, driver) = read_runtime(top);
+    let (cores, driver, poll_us) = read_runtime(top);
     let log = read_log(top);
     let forget_unsynced = read_testing(top);
     top.finish(&["mirror", "arbiter", "tls", "site"]);
@@ -219,6 +224,7 @@ fn read(file: &Path, top: &Table<'_, '_>) -> Option<Config> {
         api,
         cores,
         driver,
+        poll_us,
         log,
         forget_unsynced,
         lines,
@@ -421,9 +427,9 @@ fn api_address(item: &Placed<String>, base: &Path) -> Result<ApiAddress, String>
     })
 }
 
-fn read_runtime(top: &Table<'_, '_>) -> (Cores, Driver) {
+fn read_runtime(top: &Table<'_, '_>) -> (Cores, Driver, u32) {
     let Some(table) = top.table("runtime") else {
-        return (Cores::Auto, Driver::Auto);
+        return (Cores::Auto, Driver::Auto, 0);
     };
     let cores = read_cores(&table);
     let driver = match table
@@ -440,8 +446,12 @@ fn read_runtime(top: &Table<'_, '_>) -> (Cores, Driver) {
             Driver::Auto
         }
     };
+    let poll_us = table.integer("poll_us", 0, POLL_US_MAX);
+    let poll_us = poll_us.map_or(0, |poll| {
+        u32::try_from(poll.value).expect("read with a small limit")
+    });
     table.finish(&[]);
-    (cores, driver)
+    (cores, driver, poll_us)
 }
 
 fn read_cores(table: &Table<'_, '_>) -> Cores {

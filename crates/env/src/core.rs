@@ -4,6 +4,7 @@ use crate::{Files, Locals, Net};
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
+use std::task::Context;
 use std::time::Duration;
 use units::{Now, Pool, WallClock};
 
@@ -42,6 +43,10 @@ pub trait Core {
 
     /// Processor time that this core has worked since it began. Waiting is no work.
     fn busy(&self) -> Duration;
+
+    /// Wakes the task that calls, once everything else that is ready has had its turn, and whatever the network
+    /// has by then. A task that wakes itself goes before what has just come.
+    fn pause(&self, cx: &mut Context<'_>);
 
     /// Completes at `at`, or at once where that has passed. Dropping it cancels the timer.
     fn sleep_until(&self, at: Now) -> LocalFuture<()>;

@@ -88,6 +88,19 @@ fn a_portal_group_may_be_pinned_to_cores() {
 }
 
 #[test]
+fn busy_polling_is_off_and_has_a_limit() {
+    let with = |poll: &str| GOOD.replace("driver = \"auto\"", &format!("poll_us = {poll}"));
+    let poll_of = |text: &str| parse(Path::new("/n.toml"), text).unwrap().poll_us;
+    assert_eq!(poll_of(GOOD), 0);
+    assert_eq!(poll_of(&with("50")), 50);
+    let mistake = only_mistake(&with("10001"));
+    assert!(
+        mistake.starts_with("node.toml:17: runtime.poll_us:"),
+        "{mistake}"
+    );
+}
+
+#[test]
 fn a_misspelt_key_is_named_with_file_line_and_the_probable_spelling() {
     let text = GOOD.replace("state_dir", "state_dri");
     let all = mistakes(&text);

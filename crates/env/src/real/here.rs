@@ -3,6 +3,7 @@
 use super::files::{Engine, FilesShared, RealFiles};
 use super::network::RealNet;
 use super::runtime::{Notices, describe_panic};
+use super::spin::Activity;
 use crate::core::{Core, CoreHandle, CoreId, Job, LocalFuture};
 use crate::{Files, Locals, Net};
 use rustix::rand::GetRandomFlags;
@@ -10,9 +11,10 @@ use rustix::time::ClockId;
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
 use units::{Now, Pool, WallClock};
@@ -43,12 +45,13 @@ impl RealCore {
         engine: Engine,
         shared: Arc<FilesShared>,
         notices: Arc<Notices>,
+        activity: Option<Rc<Activity>>,
     ) -> Self {
         Self {
             id,
             posts,
             pool,
-            net: Rc::new(RealNet),
+            net: Rc::new(RealNet { activity }),
             files: Rc::new(RealFiles { engine, shared }),
             notices,
             locals: Locals::default(),
@@ -68,7 +71,7 @@ impl RealCore {
     }
 }
 
-fn clock(id: ClockId) -> u64 {
+pub(super) fn clock(id: ClockId) -> u64 {
     let time = rustix::time::clock_gettime(id);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     let nanos = u64::try_from(time.tv_nsec).unwrap_or(0);
@@ -99,7 +102,16 @@ impl Core for RealCore {
     }
 
     fn busy(&self) -> Duration {
-        Duration::from_nanos(clock(ClockId::ThreadCPUTime))
+        let spun = self.net.activity.as_ref().map_or(0, |it| it.spun());
+        Duration::from_nanos(clock(ClockId::ThreadCPUTime).saturating_sub(spun))
+    }
+
+    fn pause(&self, cx: &mut Context<'_>) {
+        // The runtime keeps the waker until the event loop has looked for more.
+        let next = pin!(tokio::task::yield_now());
+        if next.poll(cx).is_ready() {
+            cx.waker().wake_by_ref();
+        }
     }
 
     fn sleep_until(&self, at: Now) -> LocalFuture<()> {

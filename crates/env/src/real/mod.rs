@@ -25,6 +25,7 @@ mod readable;
 mod registered;
 mod ring;
 mod runtime;
+mod spin;
 mod syncs;
 mod transfer;
 mod watch;

@@ -1,6 +1,7 @@
 //! TCP over tokio's readiness.
 
 use super::readable::readable;
+use super::spin::Activity;
 use super::watch::Watch;
 use crate::LocalFuture;
 use crate::net::{DetachedStream, InterfaceWatch, Listener, Net, Stream};
@@ -21,7 +22,10 @@ use tokio::net::{TcpSocket, TcpStream};
 const BACKLOG: i32 = 1024;
 
 /// The network as one core sees it.
-pub(super) struct RealNet;
+pub(super) struct RealNet {
+    /// Told when bytes come or go, where the core polls busily.
+    pub(super) activity: Option<Rc<Activity>>,
+}
 
 impl Net for RealNet {
     fn listen(&self, at: SocketAddr) -> io::Result<Rc<dyn Listener>> {
@@ -49,6 +53,7 @@ impl Net for RealNet {
         to: SocketAddr,
         from: Option<IpAddr>,
     ) -> LocalFuture<io::Result<Rc<dyn Stream>>> {
+        let activity = self.activity.clone();
         Box::pin(async move {
             let socket = match to {
                 SocketAddr::V4(_) => TcpSocket::new_v4()?,
@@ -57,7 +62,7 @@ impl Net for RealNet {
             if let Some(from) = from {
                 socket.bind(SocketAddr::new(from, 0))?;
             }
-            RealStream::make(socket.connect(to).await?)
+            RealStream::make(socket.connect(to).await?, activity)
         })
     }
 
@@ -69,7 +74,7 @@ impl Net for RealNet {
                 "this stream belongs to another environment",
             )
         })?;
-        RealStream::make(TcpStream::from_std(*inner)?)
+        RealStream::make(TcpStream::from_std(*inner)?, self.activity.clone())
     }
 
     fn watch_interfaces(&self) -> io::Result<Rc<dyn InterfaceWatch>> {
@@ -113,19 +118,29 @@ impl Listener for RealListener {
 
 struct RealStream {
     socket: TcpStream,
+    activity: Option<Rc<Activity>>,
     local: SocketAddr,
     peer: SocketAddr,
 }
 
 impl RealStream {
-    fn make(socket: TcpStream) -> io::Result<Rc<dyn Stream>> {
+    fn make(socket: TcpStream, activity: Option<Rc<Activity>>) -> io::Result<Rc<dyn Stream>> {
         socket.set_nodelay(true)?;
         let (local, peer) = (socket.local_addr()?, socket.peer_addr()?);
         Ok(Rc::new(Self {
             socket,
+            activity,
             local,
             peer,
         }))
+    }
+}
+
+impl RealStream {
+    fn happened(&self) {
+        if let Some(activity) = &self.activity {
+            activity.happened();
+        }
     }
 }
 
@@ -144,6 +159,7 @@ impl Stream for RealStream {
             ready!(self.socket.poll_read_ready(cx))?;
             match self.socket.try_read(into) {
                 Ok(bytes) => {
+                    self.happened();
                     if bytes > 0 && bytes < into.len() {
                         // The socket is empty, and what comes next is a new edge (epoll(7)): say so now,
                         // which saves the system call that would only find it empty.
@@ -166,7 +182,10 @@ impl Stream for RealStream {
             match self.socket.try_write_vectored(pieces) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                other => return Poll::Ready(other),
+                other => {
+                    self.happened();
+                    return Poll::Ready(other);
+                }
             }
         }
     }

@@ -5,6 +5,7 @@ use super::forget::Forgetful;
 use super::handle::{Handles, Locks};
 use super::here::{Message, RealCore};
 use super::ring::Ring;
+use super::spin::{Activity, spin};
 use super::workers::Workers;
 use crate::core::{CoreHandle, CoreId, Job, LocalFuture};
 use rustix::thread::CpuSet;
@@ -75,6 +76,8 @@ pub struct RuntimeConfig {
     pub pool_limit_bytes: usize,
     /// What a killed process leaves behind.
     pub files: FilesMode,
+    /// How long a core looks for more before it sleeps, after bytes came or went; zero: it sleeps at once.
+    pub poll: Duration,
 }
 
 impl Default for RuntimeConfig {
@@ -85,6 +88,7 @@ impl Default for RuntimeConfig {
             driver: Driver::Auto,
             pool_limit_bytes: 256 << 20,
             files: FilesMode::Ordinary,
+            poll: Duration::ZERO,
         }
     }
 }
@@ -468,6 +472,8 @@ async fn serve(mut start: Start, engine: Engine) {
         let (ring, notices, id) = (Rc::clone(ring), Arc::clone(&start.notices), start.id.0);
         drive(move |cx| ring.poll_drive(cx), notices, id);
     }
+    let polls = !start.config.poll.is_zero();
+    let activity: Option<Rc<Activity>> = polls.then(Rc::default);
     let core: CoreHandle = Rc::new(RealCore::new(
         start.id,
         Arc::clone(&start.posts),
@@ -475,7 +481,11 @@ async fn serve(mut start: Start, engine: Engine) {
         engine,
         Arc::clone(&start.shared),
         Arc::clone(&start.notices),
+        activity.clone(),
     ));
+    if let Some(activity) = activity {
+        tokio::task::spawn_local(spin(activity, start.config.poll));
+    }
     start
         .started
         .send(Ok(()))

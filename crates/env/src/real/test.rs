@@ -6,6 +6,7 @@ use super::transfer::{Memory, Transfer};
 use super::*;
 use crate::file::*;
 use crate::{CoreHandle, CoreId, LocalFuture};
+use rustix::time::ClockId;
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io::{self, IoSlice, Write};
@@ -46,6 +47,7 @@ pub(super) fn start(cores: usize, driver: Driver, files: FilesMode) -> Runtime {
         driver,
         pool_limit_bytes: 64 << 20,
         files,
+        poll: Duration::ZERO,
     })
     .unwrap()
 }
@@ -543,6 +545,85 @@ fn a_core_is_busy_while_it_works_and_not_while_it_waits() {
     });
     assert!(waited < Duration::from_millis(20), "{waited:?}");
     assert!(worked >= Duration::from_millis(50), "{worked:?}");
+}
+
+/// What a core's thread takes for a byte that comes and goes, and in the time after it; and what of it was work.
+fn after_a_byte(poll: Duration) -> [Duration; 3] {
+    let runtime = Runtime::start(&RuntimeConfig {
+        cores: Cores::List(vec![0]),
+        driver: Driver::Poll,
+        poll,
+        ..RuntimeConfig::default()
+    })
+    .unwrap();
+    runtime.run(CoreId(0), |core| {
+        Box::pin(async move {
+            let used = || Duration::from_nanos(super::here::clock(ClockId::ThreadCPUTime));
+            let rest = |span| core.sleep_until(core.now().after(Duration::from_millis(span)));
+            let listener = core.net().listen("127.0.0.1:0".parse().unwrap()).unwrap();
+            let connecting = core.net().connect(listener.local(), None);
+            let client = connecting.await.unwrap();
+            let accepted = poll_fn(|cx| listener.poll_accept(cx)).await.unwrap();
+            let server = core.net().adopt(accepted).unwrap();
+            rest(1).await;
+            let (begin, work) = (used(), core.busy());
+            send_all(&client, b"x").await;
+            assert_eq!(receive_all(&server, 1).await, b"x");
+            rest(100).await;
+            let (spun, worked) = (used() - begin, core.busy() - work);
+            let begin = used();
+            rest(100).await;
+            [spun, worked, used() - begin]
+        })
+    })
+}
+
+#[test]
+fn a_core_that_polls_spins_for_its_time_after_a_byte_and_then_rests() {
+    let ms = Duration::from_millis;
+    let [spun, worked, later] = after_a_byte(ms(40));
+    // Others may have had the processor for a part of the time.
+    assert!(spun > ms(10) && spun < ms(60), "{spun:?}");
+    assert!(worked < ms(8), "what is spun is not work: {worked:?}");
+    assert!(later < ms(8), "{later:?}");
+    let [spun, _, later] = after_a_byte(Duration::ZERO);
+    assert!(spun < ms(8) && later < ms(8), "{spun:?} {later:?}");
+}
+
+#[test]
+fn a_task_that_pauses_lets_in_what_the_network_has() {
+    let runtime = start(1, Driver::Poll, FilesMode::Ordinary);
+    let turns = runtime.run(CoreId(0), |core| {
+        Box::pin(async move {
+            let listener = core.net().listen("127.0.0.1:0".parse().unwrap()).unwrap();
+            let connecting = core.net().connect(listener.local(), None);
+            let client = connecting.await.unwrap();
+            let accepted = poll_fn(|cx| listener.poll_accept(cx)).await.unwrap();
+            let server = core.net().adopt(accepted).unwrap();
+            let came = Rc::new(std::cell::Cell::new(false));
+            let (told, reader) = (Rc::clone(&came), Rc::clone(&server));
+            core.spawn(Box::pin(async move {
+                receive_all(&reader, 1).await;
+                told.set(true);
+            }));
+            core.sleep_until(core.now().after(Duration::from_millis(1)))
+                .await;
+            send_all(&client, b"x").await;
+            let (mut turns, pausing) = (0, Rc::clone(&core));
+            poll_fn(|cx| {
+                if came.get() || turns > 10_000 {
+                    return std::task::Poll::Ready(());
+                }
+                turns += 1;
+                pausing.pause(cx);
+                std::task::Poll::Pending
+            })
+            .await;
+            turns
+        })
+    });
+    // It is there after the event loop was asked once; a few more if the kernel is slow with it.
+    assert!((1..20).contains(&turns), "{turns} turns");
 }
 
 #[test]

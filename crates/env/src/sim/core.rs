@@ -7,6 +7,7 @@ use super::net::SimNet;
 use super::world::Inner;
 use crate::{Core, CoreId, Files, Job, LocalFuture, Locals, Net};
 use std::rc::Rc;
+use std::task::Context;
 use std::time::Duration;
 use units::{Now, Pool, WallClock};
 
@@ -40,6 +41,10 @@ impl Core for SimCore {
 
     fn busy(&self) -> Duration {
         self.inner.busy(self.life, self.id)
+    }
+
+    fn pause(&self, cx: &mut Context<'_>) {
+        cx.waker().wake_by_ref();
     }
 
     fn sleep_until(&self, at: Now) -> LocalFuture<()> {

@@ -109,6 +109,7 @@ impl Client {
             driver: Driver::Poll,
             pool_limit_bytes: 1 << 30,
             files: FilesMode::Ordinary,
+            poll: Duration::ZERO,
         })?))
     }
 
