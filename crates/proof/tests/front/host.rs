@@ -439,7 +439,7 @@ impl State {
 
     fn send(&mut self, stream: &dyn Stream, cx: &mut Context<'_>) -> Poll<Result<(), ()>> {
         let pieces: Vec<IoSlice<'_>> = (self.machine.transmit().pieces())
-            .take(64)
+            .take(1024)
             .map(IoSlice::new)
             .collect();
         if pieces.is_empty() {

@@ -365,3 +365,37 @@ fn connections_of_a_pinned_portal_group_stay_on_its_cores() {
         stop.set(true);
     });
 }
+
+#[test]
+fn a_deep_session_gets_a_turn_at_a_time_and_loses_nothing_by_it() {
+    let mut setup = cores(1, 1);
+    // Hundreds of commands come in one packet.
+    setup.world.faults = FaultPlan::none();
+    setup.world.window_bytes = 1 << 20;
+    run(setup, |bench| async move {
+        let deep = Rc::new(login(&bench, ALICE, 1).await);
+        let before = session_of(&bench, ALICE).await.commands;
+        let (inner, stop) = (bench.clone(), Rc::new(Cell::new(false)));
+        let (midst, ended) = (Rc::new(Cell::new(0)), Rc::clone(&stop));
+        let seen = Rc::clone(&midst);
+        // Somebody else on its core looks how far the deep one is, over and over.
+        bench.core.spawn(Box::pin(async move {
+            while !ended.get() {
+                let done = session_of(&inner, ALICE).await.commands - before;
+                seen.set(seen.get() + u32::from(!done.is_multiple_of(500)));
+            }
+        }));
+        for round in 0..20_u32 {
+            let all: Vec<_> = (0..500)
+                .map(|place| deep.send(0, &read_10((round + place) * 8, 8), &[], 4096))
+                .collect();
+            for one in all {
+                assert_eq!(one.end().await.expect("it ends").status, 0);
+            }
+        }
+        stop.set(true);
+        assert_eq!(session_of(&bench, ALICE).await.commands, before + 10_000);
+        // Without turns it would never be seen in the midst of its commands.
+        assert!(midst.get() >= 20, "{} times", midst.get());
+    });
+}

@@ -38,6 +38,13 @@ const WAITING_BYTES_MAX: usize = 8 << 20;
 /// Turns of the loop before others on this core get theirs.
 const TURNS_MAX: usize = 64;
 
+/// What a connection does before others on this core get their turn: a command, or 16 KiB that come or go, counts 1.
+/// As many as a usual depth, and not much longer than a switch to another thread takes.
+const BUDGET: usize = 64;
+
+/// Bytes that count as much as a command.
+const BYTES_PER_COMMAND: usize = 16 << 10;
+
 /// Replies beyond which they are sent before the turn is over: the host works on them while others are made.
 const SEND_EARLY_BYTES: usize = 32 << 10;
 
@@ -160,6 +167,8 @@ pub(super) struct Driver {
     pub(super) going: Option<Going>,
     /// It leaves when the loop has ended.
     pub(super) departure: Option<Departure>,
+    /// What it has done in this turn.
+    spent: usize,
     timer: Option<(Now, LocalFuture<()>)>,
     end: Option<End>,
     /// The machine is done; what it has queued is still to be sent, until the deadline.
@@ -237,6 +246,7 @@ impl Driver {
             alone,
             going: None,
             departure: None,
+            spent: 0,
             timer: None,
             end: None,
             closing: None,
@@ -258,6 +268,7 @@ impl Driver {
     fn turn(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         // What begins or ends in this turn is timed by `recent`.
         self.core.now();
+        self.spent = 0;
         for _ in 0..TURNS_MAX {
             let mut progress = self.take_orders(cx);
             progress |= self.poll_running(cx);
@@ -275,8 +286,11 @@ impl Driver {
             if !progress {
                 return Poll::Pending;
             }
+            if self.has_had_its_turn() {
+                break;
+            }
         }
-        cx.waker().wake_by_ref();
+        self.core.pause(cx);
         Poll::Pending
     }
 
@@ -287,6 +301,10 @@ impl Driver {
                 .bytes_in_flight
                 .set(self.share.bytes() as u64);
         }
+    }
+
+    fn has_had_its_turn(&self) -> bool {
+        self.spent >= BUDGET
     }
 
     fn take_orders(&mut self, cx: &mut Context<'_>) -> bool {
@@ -308,9 +326,12 @@ impl Driver {
 
     fn poll_running(&mut self, cx: &mut Context<'_>) -> bool {
         let mut progress = false;
-        while let Poll::Ready(Some((itt, run, outcome))) = Pin::new(&mut self.running).poll_next(cx)
+        while !self.has_had_its_turn()
+            && let Poll::Ready(Some((itt, run, outcome))) =
+                Pin::new(&mut self.running).poll_next(cx)
         {
             progress = true;
+            self.spent += 1;
             self.run_ended(itt, run, outcome);
             if self.machine.transmit().bytes() >= SEND_EARLY_BYTES {
                 self.poll_send(cx);
@@ -358,6 +379,10 @@ impl Driver {
         if full || want == Want::Nothing || self.is_deaf() {
             return false;
         }
+        if self.receive.unpack() {
+            self.hand_in(cx);
+            return true;
+        }
         if Receive::is_direct(want) {
             let received = self.stream.poll_recv(cx, self.machine.data_chunk());
             return self.received(received, |driver, n| {
@@ -367,7 +392,10 @@ impl Driver {
         }
         let stream = &self.stream;
         let received = self.receive.fill(|scratch| stream.poll_recv(cx, scratch));
-        self.received(received, |driver, n| driver.hand_in(cx, n))
+        self.received(received, |driver, n| {
+            driver.receive.filled(n);
+            driver.hand_in(cx);
+        })
     }
 
     fn received(
@@ -378,17 +406,23 @@ impl Driver {
         match received {
             Poll::Pending => return false,
             Poll::Ready(Ok(0)) => self.end_with(End::PeerClosed),
-            Poll::Ready(Ok(n)) => hand_in(self, n),
+            Poll::Ready(Ok(n)) => {
+                self.spent += n / BYTES_PER_COMMAND;
+                hand_in(self, n);
+            }
             Poll::Ready(Err(error)) => self.end_with(End::Socket(error)),
         }
         true
     }
 
-    fn hand_in(&mut self, cx: &mut Context<'_>, bytes: usize) {
+    fn hand_in(&mut self, cx: &mut Context<'_>) {
         let now = self.core.now();
-        self.receive.filled(bytes);
         let alone = self.alone.batch();
         while !self.receive.is_empty() {
+            if self.has_had_its_turn() {
+                self.receive.pack();
+                return;
+            }
             self.received = (self.receive.first_byte(now), now);
             let handed = self.receive.step(&mut self.machine, now);
             self.take_events();
@@ -437,7 +471,12 @@ impl Driver {
                 } => {
                     self.login_refused(&status.to_string(), reason, initiator_name, target_name);
                 }
-                Event::Command(command) => self.command(&command),
+                Event::Command(command) => {
+                    let bytes = command.expected_data_transfer_length as usize;
+                    let reads = if command.reads { bytes } else { 0 };
+                    self.spent += 1 + reads / BYTES_PER_COMMAND;
+                    self.command(&command);
+                }
                 Event::DataOut { itt, data } => self.data_out(itt, data),
                 Event::DataFault { itt, fault } => self.data_fault(itt, fault),
                 Event::TaskManagement(request) => self.task_management(&request),

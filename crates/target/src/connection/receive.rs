@@ -72,6 +72,15 @@ pub(super) struct Receive {
     partial: Vec<u8>,
     /// When that began to come.
     since: Now,
+    /// What was received and is for the connection's next turn: others have the scratch buffer meanwhile.
+    packed: Vec<u8>,
+}
+
+/// What a connection that goes to another core has received and not handed in.
+pub(super) struct Rest {
+    partial: Vec<u8>,
+    since: Now,
+    packed: Vec<u8>,
 }
 
 impl Receive {
@@ -81,6 +90,7 @@ impl Receive {
             arrived: 0..0,
             partial: Vec::new(),
             since: Now::ZERO,
+            packed: Vec::new(),
         }
     }
 
@@ -125,15 +135,39 @@ impl Receive {
         }
     }
 
-    /// What is left of a header, and since when, for a connection that goes to another core.
-    pub(super) fn take_partial(&mut self) -> (Vec<u8>, Now) {
-        (std::mem::take(&mut self.partial), self.since)
+    /// Puts what is left of what was received aside.
+    pub(super) fn pack(&mut self) {
+        let scratch = self.scratch.borrow();
+        let rest = &scratch.current.bytes()[self.arrived.clone()];
+        self.packed.extend_from_slice(rest);
+        self.arrived = 0..0;
+    }
+
+    /// Brings it back into the scratch buffer; `false` where there is nothing.
+    pub(super) fn unpack(&mut self) -> bool {
+        let packed = std::mem::take(&mut self.packed);
+        if packed.is_empty() {
+            return false;
+        }
+        self.fill(|scratch| scratch[..packed.len()].copy_from_slice(&packed));
+        self.filled(packed.len());
+        true
+    }
+
+    /// All that has come and was not handed in, for a connection that goes to another core.
+    pub(super) fn take_rest(&mut self) -> Rest {
+        Rest {
+            partial: std::mem::take(&mut self.partial),
+            since: self.since,
+            packed: std::mem::take(&mut self.packed),
+        }
     }
 
     /// The same, where it arrives.
-    pub(super) fn put_partial(&mut self, (partial, since): (Vec<u8>, Now)) {
-        self.partial = partial;
-        self.since = since;
+    pub(super) fn put_rest(&mut self, rest: Rest) {
+        self.partial = rest.partial;
+        self.since = rest.since;
+        self.packed = rest.packed;
     }
 
     /// The rest of a payload is large enough to be received where it belongs.

@@ -17,6 +17,7 @@
 //! stays where it is and goes on. A session that ends meanwhile just ends.
 
 use super::driver::Driver;
+use super::receive::Rest;
 use super::units::{SessionUnits, UnitsState};
 use crate::directory::{Claim, SessionKey};
 use crate::export::Export;
@@ -34,7 +35,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::OwnedRwLockWriteGuard;
-use units::Now;
 
 /// How long a session tries to come to rest. Its host waits so long where one of its units hangs.
 const PAUSE_MAX: Duration = Duration::from_millis(50);
@@ -69,7 +69,7 @@ struct Travelling {
     from: CoreId,
     portal_group_tag: u16,
     machine: TargetConnection,
-    partial: (Vec<u8>, Now),
+    rest: Rest,
     export: Arc<Export>,
     session: Moved,
     place_in_directory: (SessionKey, SessionNumber),
@@ -168,7 +168,7 @@ impl Driver {
             from: self.core.id(),
             portal_group_tag: self.portal_group_tag,
             machine: std::mem::replace(&mut self.machine, TargetConnection::over(self.core.now())),
-            partial: self.receive.take_partial(),
+            rest: self.receive.take_rest(),
             export: Arc::clone(&self.export),
             session: session.depart(&self.core),
             place_in_directory: claim.go_on_elsewhere(),
@@ -229,7 +229,7 @@ fn arrive(core: &CoreHandle, shared: Arc<Shared>, travelling: Travelling, place:
     driver.session = Some(session);
     driver.units = Some(units);
     driver.taken_away = travelling.taken_away;
-    driver.receive.put_partial(travelling.partial);
+    driver.receive.put_rest(travelling.rest);
     driver.machine.hold_commands(false);
     if newest.generation != driver.export.generation {
         driver.adopt(newest);
