@@ -20,6 +20,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use tokio::sync::oneshot;
 use units::{Buf, Now};
 
 /// Where the unit is.
@@ -95,8 +96,15 @@ struct Session {
     run: Rc<Run>,
 }
 
-/// The client's core.
+/// The client's core, or two.
 pub struct Client(Runtime);
+
+/// What the halves of a run on two cores tell each other: the second logs in when the first has.
+#[derive(Default)]
+struct Turn {
+    after: Option<oneshot::Receiver<()>>,
+    then: Option<oneshot::Sender<()>>,
+}
 
 impl Client {
     /// Starts it, in a thread that is not pinned: `taskset` says where.
@@ -104,8 +112,20 @@ impl Client {
     /// # Errors
     /// Where the thread cannot be had.
     pub fn start() -> std::io::Result<Self> {
+        Self::on(vec![0])
+    }
+
+    /// Starts one with a core on each of processors 0 and 1: half of a case's sessions are on each.
+    ///
+    /// # Errors
+    /// Where the threads cannot be had.
+    pub fn on_two_processors() -> std::io::Result<Self> {
+        Self::on(vec![0, 1])
+    }
+
+    fn on(processors: Vec<usize>) -> std::io::Result<Self> {
         Ok(Self(Runtime::start(&RuntimeConfig {
-            cores: Cores::List(vec![0]),
+            cores: Cores::List(processors),
             driver: Driver::Poll,
             pool_limit_bytes: 1 << 30,
             files: FilesMode::Ordinary,
@@ -125,8 +145,15 @@ impl Client {
         time: Duration,
     ) -> Result<Figures, String> {
         let (unit, case) = (unit.clone(), *case);
+        let times = (warm_up, time);
+        if self.0.core_count() == 1 {
+            return self.0.run(CoreId(0), move |core| {
+                let all = 0..case.sessions;
+                Box::pin(measure(core, unit, case, all, times, Turn::default()))
+            });
+        }
         self.0.run(CoreId(0), move |core| {
-            Box::pin(measure(core, unit, case, warm_up, time))
+            Box::pin(halves(core, unit, case, times))
         })
     }
 
@@ -309,15 +336,104 @@ impl Session {
     }
 }
 
+/// Half of the sessions on each of two cores. The second half logs in after the first, so that a server that gives
+/// sessions to its cores in turn has sessions of both halves on each.
+async fn halves(
+    core: CoreHandle,
+    unit: Unit,
+    case: Case,
+    times: (Duration, Duration),
+) -> Result<Figures, String> {
+    let (then, after) = oneshot::channel();
+    let first = Turn {
+        after: None,
+        then: Some(then),
+    };
+    let second = Turn {
+        after: Some(after),
+        then: None,
+    };
+    let middle = case.sessions / 2;
+    let (other, unit_there) = (middle..case.sessions, unit.clone());
+    let there = env::call(&core, CoreId(1), move |core| {
+        Box::pin(measure(
+            Rc::clone(core),
+            unit_there,
+            case,
+            other,
+            times,
+            second,
+        ))
+    });
+    let mut there = std::pin::pin!(there);
+    let mut here = std::pin::pin!(measure(
+        Rc::clone(&core),
+        unit,
+        case,
+        0..middle,
+        times,
+        first
+    ));
+    let (mut of_here, mut of_there) = (None, None);
+    poll_fn(|cx| {
+        if of_here.is_none() {
+            of_here = ready(here.as_mut().poll(cx));
+        }
+        if of_there.is_none() {
+            of_there = ready(there.as_mut().poll(cx));
+        }
+        if of_here.is_some() && of_there.is_some() {
+            return Poll::Ready(());
+        }
+        Poll::Pending
+    })
+    .await;
+    let gone = || "the other core is gone".to_owned();
+    let (here, there) = (
+        of_here.ok_or_else(gone)?,
+        of_there.flatten().ok_or_else(gone)?,
+    );
+    Ok(together(&here?, &there?))
+}
+
+fn ready<T>(poll: Poll<T>) -> Option<T> {
+    match poll {
+        Poll::Ready(value) => Some(value),
+        Poll::Pending => None,
+    }
+}
+
+/// What both halves saw. Each saw all processor time.
+fn together(one: &Figures, other: &Figures) -> Figures {
+    let commands = one.commands + other.commands;
+    let time = |of: fn(&Figures) -> f64| {
+        (of(one) * one.commands + of(other) * other.commands) / 2.0 / commands
+    };
+    Figures {
+        commands,
+        seconds: f64::midpoint(one.seconds, other.seconds),
+        p50: one.p50.max(other.p50),
+        p99: one.p99.max(other.p99),
+        server: time(|figures| figures.server),
+        client: time(|figures| figures.client),
+        others: f64::midpoint(one.others, other.others),
+    }
+}
+
 async fn measure(
     core: CoreHandle,
     unit: Unit,
     case: Case,
-    warm_up: Duration,
-    time: Duration,
+    numbers: std::ops::Range<u8>,
+    (warm_up, time): (Duration, Duration),
+    turn: Turn,
 ) -> Result<Figures, String> {
     let run = Rc::new(Run::default());
-    for number in 0..case.sessions {
+    if let Some(after) = turn.after {
+        // It may have failed: then we go on and fail as well.
+        let _failed = after.await;
+    }
+    for number in numbers {
         let connection = log_in(&core, &unit, number.into(), case.digests).await?;
         let places = unit.bytes / case.bytes as u64;
         let mut session = Session {
@@ -340,6 +456,10 @@ async fn measure(
             }
             session.run.running.set(session.run.running.get() - 1);
         }));
+    }
+    if let Some(then) = turn.then {
+        // As above.
+        let _failed = then.send(());
     }
     core.sleep_until(core.now().after(warm_up)).await;
     run.times.borrow_mut().clear();

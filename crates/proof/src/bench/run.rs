@@ -34,7 +34,9 @@ impl Plan {
 }
 
 /// The comparisons of Causeway with itself and with fio, by their short names.
-const SPECIAL: [&str; 6] = ["cores", "sectors", "digests", "file", "idle", "units"];
+const SPECIAL: [&str; 7] = [
+    "cores", "poll", "sectors", "digests", "file", "idle", "units",
+];
 
 fn start(plan: &Plan, name: &str) -> Result<Server, String> {
     match name {
@@ -80,6 +82,7 @@ fn peers(plan: &Plan, client: &Client) -> Result<Vec<Row>, String> {
 fn special(plan: &Plan, client: &Client, id: &str) -> Result<Found, String> {
     match id {
         "cores" => special::two_cores(plan, client),
+        "poll" => special::polling(plan, client),
         "sectors" => special::sectors(plan, client),
         "digests" => special::digests(plan, client),
         "file" => disk::file(plan, client),

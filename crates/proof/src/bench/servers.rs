@@ -67,6 +67,8 @@ pub struct Causeway {
     pub pool: Option<PathBuf>,
     /// Units beside the first.
     pub more_units: usize,
+    /// Busy polling.
+    pub poll_us: u32,
 }
 
 impl Causeway {
@@ -80,6 +82,7 @@ impl Causeway {
             bytes,
             pool: None,
             more_units: 0,
+            poll_us: 0,
         }
     }
 }
@@ -249,9 +252,10 @@ pub fn again(place: &Place, how: &Causeway) -> Result<Server, String> {
     let node = format!(
         "schema = 1\n[node]\nname = \"bench\"\nstate_dir = \"state\"\n[[portal_group]]\nname = \"default\"\n\
          tag = 1\nlisten = [ {{ ip = \"127.0.0.1\", port = {} }} ]\n{pool}[api]\nlisten = [\"unix:api.sock\"]\n\
-         [runtime]\ncores = [{}]\n",
+         [runtime]\ncores = [{}]\npoll_us = {}\n",
         portal.port(),
-        cores.join(", ")
+        cores.join(", "),
+        how.poll_us
     );
     let config = work.join("node.toml");
     write(&config, &node)?;

@@ -7,7 +7,6 @@ use super::load::{Client, Figures};
 use super::rounds::{Row, Variant, compare};
 use super::run::Plan;
 use super::servers::{self, Causeway};
-use rustix::thread::CpuSet;
 
 /// The share of a processor that a core may use where two are compared with one.
 const CAP_PERCENT: u32 = 40;
@@ -21,19 +20,11 @@ pub struct Found {
     pub bars: Vec<Bar>,
 }
 
-/// Lets the client run on these processors.
-fn client_on(client: &Client, processors: &'static [usize]) {
-    client.on_core(move |_| {
-        Box::pin(async move {
-            let mut set = CpuSet::new();
-            processors.iter().for_each(|&processor| set.set(processor));
-            // Where it is refused the client stays where it is, and the figures say so.
-            let _refused = rustix::thread::sched_setaffinity(None, &set);
-        })
-    });
-}
-
 /// One unit served by two cores and by one, each core capped.
+///
+/// The client has a thread on each processor in both, with half of the sessions: a command between two processors costs
+/// more than one that stays on its processor (the wake-up of another processor, and data in the wrong cache). A client
+/// that may run where it likes keeps away from the one core and joins the two, which alone made them 2.8 times as fast.
 ///
 /// # Errors
 /// What failed, for people.
@@ -48,20 +39,18 @@ pub fn two_cores(plan: &Plan, client: &Client) -> Result<Found, String> {
     client.fill(&one.unit)?;
     client.fill(&two.unit)?;
     let caps = [one.process(), two.process()].map(|process| Cap::cores(process, CAP_PERCENT));
+    let both = Client::on_two_processors().map_err(|error| error.to_string())?;
     let mut found = Found::default();
     for case in [READ_4K, WRITE_4K].map(|case| case.with_sessions(4)) {
         if let Some(Err(error)) = caps.iter().find(|cap| cap.is_err()) {
             return Err(format!("processor time cannot be capped here: {error}"));
         }
-        client_on(client, &[0, 1]);
         let variants = [&one, &two].map(|server| Variant {
             name: &server.name,
             unit: &server.unit,
             case,
         });
-        let row = compare(client, &variants, plan.effort);
-        client_on(client, &[0]);
-        let row = row?;
+        let row = compare(&both, &variants, plan.effort)?;
         found.bars.push(Bar {
             what: format!(
                 "two cores : one, each capped at {CAP_PERCENT} %, 4 sessions, {}, IOPS",
@@ -152,6 +141,45 @@ pub fn digests(plan: &Plan, client: &Client) -> Result<Found, String> {
             value: row.ratio(1, 0, Figures::iops),
             limit: Limit::AtLeast(0.9),
             detail: rates(&row),
+        });
+        found.rows.push(row);
+    }
+    Ok(found)
+}
+
+/// Depth 1 with and without busy polling, beside the null server.
+///
+/// # Errors
+/// What failed, for people.
+pub fn polling(plan: &Plan, client: &Client) -> Result<Found, String> {
+    let null = servers::null(&plan.place, plan.bytes)?;
+    let usual = servers::causeway(&plan.place, &Causeway::usual(plan.bytes))?;
+    let polls = Causeway {
+        name: "polling",
+        poll_us: 50,
+        ..Causeway::usual(plan.bytes)
+    };
+    let polls = servers::causeway(&plan.place, &polls)?;
+    client.fill(&usual.unit)?;
+    client.fill(&polls.unit)?;
+    let mut found = Found::default();
+    for id in ["r4k1", "w4k1"] {
+        let mut cases = super::case::PEER_CASES.into_iter();
+        let Some(case) = cases.find(|case| case.id == id) else {
+            continue;
+        };
+        let variants = [&null, &usual, &polls].map(|server| Variant {
+            name: &server.name,
+            unit: &server.unit,
+            case,
+        });
+        let row = compare(client, &variants, plan.effort)?;
+        let p50 = (0..3).map(|at| format!("{} {:.1} us", row.servers[at], row.of(at, |f| f.p50)));
+        found.bars.push(Bar {
+            what: format!("poll_us = 50 : null, {}, p50", case.name),
+            value: row.ratio(2, 0, |f| f.p50),
+            limit: Limit::AtMost(1.25),
+            detail: p50.collect::<Vec<_>>().join("; "),
         });
         found.rows.push(row);
     }
