@@ -425,10 +425,14 @@ fn an_interface_that_is_not_there_is_told_of_and_awaited() {
     let daemon = place.start();
     let status = place.json("status");
     assert_eq!(status["health"], "degraded");
-    let told = status["problems"][0].as_str().unwrap();
+    // A machine with little space left has another problem beside this one.
+    let problems = status["problems"].as_array().unwrap();
+    let told = "portal group default: interface cw-none has no address";
     assert!(
-        told.starts_with("portal group default: interface cw-none has no address"),
-        "{told}"
+        problems
+            .iter()
+            .any(|problem| problem.as_str().unwrap().starts_with(told)),
+        "{problems:?}"
     );
     daemon.stop();
 }
