@@ -38,12 +38,12 @@ const WAITING_BYTES_MAX: usize = 8 << 20;
 /// Turns of the loop before others on this core get theirs.
 const TURNS_MAX: usize = 64;
 
-/// What a connection does before others on this core get their turn: a command, or 16 KiB that come or go, counts 1.
+/// What a connection does before others on this core get their turn: a command, or 32 KiB that come or go, counts 1.
 /// As many as a usual depth, and not much longer than a switch to another thread takes.
 const BUDGET: usize = 64;
 
 /// Bytes that count as much as a command.
-const BYTES_PER_COMMAND: usize = 16 << 10;
+const BYTES_PER_COMMAND: usize = 32 << 10;
 
 /// Replies beyond which they are sent before the turn is over: the host works on them while others are made.
 const SEND_EARLY_BYTES: usize = 32 << 10;
