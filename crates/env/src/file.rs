@@ -39,6 +39,23 @@ pub trait Files {
 
     /// Space of the file system that holds `path`.
     fn space(&self, path: &Path) -> LocalFuture<io::Result<Space>>;
+
+    /// What a file says that the system makes up when it is read (procfs, sysfs), without white space at its end;
+    /// cut after 64 KiB.
+    ///
+    /// Answers `Unsupported` where the environment has no such files.
+    fn read_fact(&self, path: &Path) -> LocalFuture<io::Result<String>> {
+        let _ = path;
+        Box::pin(std::future::ready(Err(io::ErrorKind::Unsupported.into())))
+    }
+
+    /// Where `path` leads when all symbolic links are followed.
+    ///
+    /// Answers `Unsupported` where the environment has no links.
+    fn resolve(&self, path: &Path) -> LocalFuture<io::Result<PathBuf>> {
+        let _ = path;
+        Box::pin(std::future::ready(Err(io::ErrorKind::Unsupported.into())))
+    }
 }
 
 /// What carries reads, writes and syncs of a core.

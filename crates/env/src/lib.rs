@@ -35,4 +35,7 @@ pub use file::{
     FileFuture, FileKind, FileOp, Files, OpenHow, Space,
 };
 pub use locals::Locals;
-pub use net::{DetachedStream, InterfaceAddress, InterfaceWatch, Listener, Net, Stream};
+pub use net::{
+    DetachedStream, DriverFacts, InterfaceAddress, InterfaceLink, InterfaceWatch, Listener, Net,
+    Route, Stream,
+};

@@ -33,6 +33,58 @@ pub trait Net {
     /// # Errors
     /// Where the system does not tell.
     fn watch_interfaces(&self) -> io::Result<Rc<dyn InterfaceWatch>>;
+
+    /// The way that packets to `to` take, those with the source address `from` where one is given.
+    ///
+    /// # Errors
+    /// `NetworkUnreachable` where there is none, `Unsupported` where the environment has no routes.
+    fn route(&self, to: IpAddr, from: Option<IpAddr>) -> io::Result<Route> {
+        let _ = (to, from);
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// What an interface's driver tells of itself; what it does not tell is absent.
+    ///
+    /// # Errors
+    /// Where there is no such interface, `Unsupported` where the environment has no drivers.
+    fn driver(&self, interface: &str) -> io::Result<DriverFacts> {
+        let _ = interface;
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+/// Which way packets go.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Route {
+    /// Out of which interface.
+    pub interface: String,
+    /// Over which router; `None`: the address is on the interface's own network.
+    pub gateway: Option<IpAddr>,
+    /// The source address that packets get.
+    pub source: Option<IpAddr>,
+}
+
+/// What the driver of an interface tells.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct DriverFacts {
+    /// Its name.
+    pub driver: Option<String>,
+    /// Version of the NIC's firmware.
+    pub firmware: Option<String>,
+    /// Receive descriptors: in use, at most.
+    pub receive_ring: Option<(u32, u32)>,
+    /// Send descriptors: in use, at most.
+    pub send_ring: Option<(u32, u32)>,
+    /// Speed and duplex are negotiated with the other end.
+    pub negotiates: Option<bool>,
+    /// The NIC cuts large packets (TSO).
+    pub segmentation_offload: Option<bool>,
+    /// Received packets are put together (GRO).
+    pub receive_offload: Option<bool>,
+    /// The NIC computes checksums of what is sent.
+    pub checksum_offload: Option<bool>,
+    /// The NIC pauses when told to; it tells others to pause.
+    pub pause: Option<(bool, bool)>,
 }
 
 /// A socket that accepts connections. Dropping it stops listening.
@@ -94,10 +146,30 @@ pub struct InterfaceAddress {
     pub interface_index: u32,
 }
 
-/// A view of the interfaces' addresses that stays current.
+/// An interface.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct InterfaceLink {
+    /// Its name, such as `eth1`.
+    pub name: String,
+    /// Its index.
+    pub index: u32,
+    /// Largest IP packet in bytes.
+    pub mtu: u32,
+    /// The administrator has it up.
+    pub up: bool,
+    /// It is up and hears its other end.
+    pub carrier: bool,
+    /// It leads back to this machine.
+    pub loopback: bool,
+}
+
+/// A view of the interfaces and their addresses that stays current.
 pub trait InterfaceWatch {
     /// The addresses as known now (IPv6 only where duplicate address detection has ended).
     fn current(&self) -> Vec<InterfaceAddress>;
+
+    /// The interfaces as known now.
+    fn links(&self) -> Vec<InterfaceLink>;
 
     /// Completes when something changed since the last time this completed.
     fn changed(&self) -> LocalFuture<()>;

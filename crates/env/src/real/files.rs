@@ -14,7 +14,7 @@ use crate::file::{
 use crate::{Answer, LocalFuture};
 use std::cell::OnceCell;
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -146,6 +146,29 @@ impl Files for RealFiles {
     fn space(&self, path: &Path) -> LocalFuture<io::Result<Space>> {
         self.on_names(path, space, |_, path| space(path))
     }
+
+    fn read_fact(&self, path: &Path) -> LocalFuture<io::Result<String>> {
+        self.on_names(path, read_fact, |_, path| read_fact(path))
+    }
+
+    fn resolve(&self, path: &Path) -> LocalFuture<io::Result<PathBuf>> {
+        self.on_names(
+            path,
+            |path| fs::canonicalize(path),
+            |_, path| fs::canonicalize(path),
+        )
+    }
+}
+
+/// Such a file has no length before it is read.
+fn read_fact(path: &Path) -> io::Result<String> {
+    const LONGEST: u64 = 64 << 10;
+    let mut bytes = Vec::new();
+    fs::File::open(path)?
+        .take(LONGEST)
+        .read_to_end(&mut bytes)?;
+    let text = String::from_utf8_lossy(&bytes);
+    Ok(text.trim_end().to_owned())
 }
 
 /// stat(2): bytes of a block that `st_blocks` counts, whatever the file system's own are.

@@ -15,6 +15,7 @@
 //! `0.0.0.0` and `[::]`. So an address family never appears that nobody configured.
 
 mod blocking;
+mod ethtool;
 mod files;
 mod forget;
 mod handle;
@@ -31,8 +32,11 @@ mod transfer;
 mod watch;
 mod workers;
 
+pub use ethtool::{Ethtool, Offload};
 pub use runtime::{Cores, Driver, FilesMode, Notice, Poster, Runtime, RuntimeConfig};
 
+#[cfg(test)]
+mod interfaces_test;
 #[cfg(test)]
 mod refused;
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! The few words of rtnetlink that tell the addresses of this machine's interfaces.
+//! The few words of rtnetlink that tell the interfaces of this machine, their addresses, and which way packets go.
 //!
 //! Every read of a message is bounds-checked: the kernel is trusted with the facts, not with our memory.
-//! Layouts: `nlmsghdr`, `ifaddrmsg` and `rtattr` of linux/netlink.h, linux/if_addr.h, linux/rtnetlink.h;
-//! all host-endian and aligned to 4 bytes.
+//! Layouts: `nlmsghdr`, `ifinfomsg`, `ifaddrmsg`, `rtmsg` and `rtattr` of linux/netlink.h, linux/if_addr.h,
+//! linux/rtnetlink.h; all host-endian and aligned to 4 bytes.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -10,14 +10,35 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 pub(super) const GROUPS: u32 = 0x1 | 0x10 | 0x100;
 
 const HEADER_BYTES: usize = 16;
+const IFINFOMSG_BYTES: usize = 16;
 const IFADDRMSG_BYTES: usize = 8;
+const RTMSG_BYTES: usize = 12;
 const RTATTR_BYTES: usize = 4;
 
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
+const RTM_NEWLINK: u16 = 16;
+const RTM_GETLINK: u16 = 18;
 const RTM_NEWADDR: u16 = 20;
 const RTM_GETADDR: u16 = 22;
+const RTM_NEWROUTE: u16 = 24;
+const RTM_GETROUTE: u16 = 26;
+const NLM_F_REQUEST: u16 = 0x1;
 const NLM_F_REQUEST_DUMP: u16 = 0x1 | 0x300;
+
+const IFF_UP: u32 = 0x1;
+const IFF_LOOPBACK: u32 = 0x8;
+const IFF_LOWER_UP: u32 = 0x1_0000;
+const IFLA_IFNAME: u16 = 3;
+const IFLA_MTU: u16 = 4;
+
+const AF_INET: u8 = 2;
+const AF_INET6: u8 = 10;
+const RTA_DST: u16 = 1;
+const RTA_SRC: u16 = 2;
+const RTA_OIF: u16 = 4;
+const RTA_GATEWAY: u16 = 5;
+const RTA_PREFSRC: u16 = 7;
 
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
@@ -36,10 +57,31 @@ pub(super) struct Address {
     pub(super) usable: bool,
 }
 
-/// One message of an answer.
+/// A link as the kernel tells it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Link {
+    pub(super) interface_index: u32,
+    pub(super) name: String,
+    pub(super) mtu: u32,
+    pub(super) up: bool,
+    pub(super) carrier: bool,
+    pub(super) loopback: bool,
+}
+
+/// The way to an address as the kernel tells it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Way {
+    pub(super) interface_index: u32,
+    pub(super) gateway: Option<IpAddr>,
+    pub(super) source: Option<IpAddr>,
+}
+
+/// One message of an answer.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Message {
     Address(Address),
+    Link(Link),
+    Way(Way),
     /// The dump is complete.
     Done,
     /// The kernel refuses; the number is a positive errno.
@@ -49,15 +91,67 @@ pub(super) enum Message {
 }
 
 /// The request for all addresses.
-pub(super) fn dump_request(sequence: u32) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(HEADER_BYTES + IFADDRMSG_BYTES);
-    let length = u32::try_from(HEADER_BYTES + IFADDRMSG_BYTES).expect("a small constant");
+pub(super) fn dump_addresses(sequence: u32) -> Vec<u8> {
+    request(
+        RTM_GETADDR,
+        NLM_F_REQUEST_DUMP,
+        sequence,
+        &[0; IFADDRMSG_BYTES],
+    )
+}
+
+/// The request for all links.
+pub(super) fn dump_links(sequence: u32) -> Vec<u8> {
+    request(
+        RTM_GETLINK,
+        NLM_F_REQUEST_DUMP,
+        sequence,
+        &[0; IFINFOMSG_BYTES],
+    )
+}
+
+/// The request for the way to `to`, for packets that carry the source address `from` where one is given.
+pub(super) fn ask_way(sequence: u32, to: IpAddr, from: Option<IpAddr>) -> Vec<u8> {
+    let (family, bits) = match to {
+        IpAddr::V4(_) => (AF_INET, 32),
+        IpAddr::V6(_) => (AF_INET6, 128),
+    };
+    let from_bits = if from.is_some() { bits } else { 0 };
+    let mut body = vec![family, bits, from_bits, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    attribute(&mut body, RTA_DST, to);
+    if let Some(from) = from {
+        attribute(&mut body, RTA_SRC, from);
+    }
+    request(RTM_GETROUTE, NLM_F_REQUEST, sequence, &body)
+}
+
+fn attribute(body: &mut Vec<u8>, kind: u16, address: IpAddr) {
+    let (four, sixteen);
+    let value: &[u8] = match address {
+        IpAddr::V4(v4) => {
+            four = v4.octets();
+            &four
+        }
+        IpAddr::V6(v6) => {
+            sixteen = v6.octets();
+            &sixteen
+        }
+    };
+    let length = u16::try_from(RTATTR_BYTES + value.len()).expect("an address is short");
+    body.extend(length.to_ne_bytes());
+    body.extend(kind.to_ne_bytes());
+    body.extend(value);
+}
+
+fn request(kind: u16, flags: u16, sequence: u32, body: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(HEADER_BYTES + body.len());
+    let length = u32::try_from(HEADER_BYTES + body.len()).expect("a small constant");
     bytes.extend(length.to_ne_bytes());
-    bytes.extend(RTM_GETADDR.to_ne_bytes());
-    bytes.extend(NLM_F_REQUEST_DUMP.to_ne_bytes());
+    bytes.extend(kind.to_ne_bytes());
+    bytes.extend(flags.to_ne_bytes());
     bytes.extend(sequence.to_ne_bytes());
     bytes.extend(0_u32.to_ne_bytes());
-    bytes.extend([0; IFADDRMSG_BYTES]);
+    bytes.extend(body);
     bytes
 }
 
@@ -95,8 +189,22 @@ fn message(kind: u16, body: &[u8]) -> Message {
             Message::Error(code.wrapping_neg())
         }
         RTM_NEWADDR => address(body).map_or(Message::Other, Message::Address),
+        RTM_NEWLINK => link(body).map_or(Message::Other, Message::Link),
+        RTM_NEWROUTE => way(body).map_or(Message::Other, Message::Way),
         _ => Message::Other,
     }
+}
+
+/// The attributes of a message, behind its own `head` bytes.
+fn attributes(body: &[u8], head: usize) -> impl Iterator<Item = (u16, &[u8])> {
+    let mut rest = body.get(head..).unwrap_or(&[]);
+    std::iter::from_fn(move || {
+        let (length, kind) = (u16_at(rest, 0)?, u16_at(rest, 2)?);
+        let value = rest.get(RTATTR_BYTES..usize::from(length))?;
+        let step = usize::from(length).next_multiple_of(4);
+        rest = rest.get(step..).unwrap_or(&[]);
+        Some((kind, value))
+    })
 }
 
 fn address(body: &[u8]) -> Option<Address> {
@@ -104,19 +212,13 @@ fn address(body: &[u8]) -> Option<Address> {
     let mut flags = u32::from(*body.get(2)?);
     let interface_index = u32_at(body, 4)?;
     let (mut address, mut local) = (None, None);
-    let mut rest = body.get(IFADDRMSG_BYTES..)?;
-    while let (Some(length), Some(kind)) = (u16_at(rest, 0), u16_at(rest, 2)) {
-        let Some(value) = rest.get(RTATTR_BYTES..usize::from(length)) else {
-            break;
-        };
+    for (kind, value) in attributes(body, IFADDRMSG_BYTES) {
         match kind {
             IFA_ADDRESS => address = ip(value),
             IFA_LOCAL => local = ip(value),
             IFA_FLAGS => flags |= u32_at(value, 0).unwrap_or(0),
             _ => {}
         }
-        let step = usize::from(length).next_multiple_of(4);
-        rest = rest.get(step..).unwrap_or(&[]);
     }
     Some(Address {
         interface_index,
@@ -124,6 +226,47 @@ fn address(body: &[u8]) -> Option<Address> {
         address: local.or(address)?,
         prefix_bits,
         usable: flags & (IFA_F_TENTATIVE | IFA_F_DADFAILED) == 0,
+    })
+}
+
+fn link(body: &[u8]) -> Option<Link> {
+    let (interface_index, flags) = (u32_at(body, 4)?, u32_at(body, 8)?);
+    let (mut name, mut mtu) = (None, 0);
+    for (kind, value) in attributes(body, IFINFOMSG_BYTES) {
+        match kind {
+            IFLA_IFNAME => {
+                let text = value.split(|byte| *byte == 0).next().unwrap_or(value);
+                name = Some(String::from_utf8_lossy(text).into_owned());
+            }
+            IFLA_MTU => mtu = u32_at(value, 0).unwrap_or(0),
+            _ => {}
+        }
+    }
+    Some(Link {
+        interface_index,
+        name: name?,
+        mtu,
+        up: flags & IFF_UP != 0,
+        // While an interface is down its carrier says nothing.
+        carrier: flags & (IFF_UP | IFF_LOWER_UP) == IFF_UP | IFF_LOWER_UP,
+        loopback: flags & IFF_LOOPBACK != 0,
+    })
+}
+
+fn way(body: &[u8]) -> Option<Way> {
+    let (mut interface_index, mut gateway, mut source) = (None, None, None);
+    for (kind, value) in attributes(body, RTMSG_BYTES) {
+        match kind {
+            RTA_OIF => interface_index = u32_at(value, 0),
+            RTA_GATEWAY => gateway = ip(value),
+            RTA_PREFSRC => source = ip(value),
+            _ => {}
+        }
+    }
+    Some(Way {
+        interface_index: interface_index?,
+        gateway,
+        source,
     })
 }
 
@@ -202,6 +345,35 @@ mod test {
             Message::Done,
         ];
         assert_eq!(messages(&sample(), 5), expected);
+    }
+
+    #[test]
+    fn a_link_and_a_way_are_read_as_the_kernel_means_them() {
+        let mut body = vec![0; 16];
+        body[4..8].copy_from_slice(&3_u32.to_ne_bytes());
+        body[8..12].copy_from_slice(&(IFF_UP | IFF_LOWER_UP).to_ne_bytes());
+        body.extend(attribute(IFLA_IFNAME, b"eth2\0"));
+        body.extend(attribute(IFLA_MTU, &9000_u32.to_ne_bytes()));
+        let read = messages(&datagram(RTM_NEWLINK, 1, &body), 1);
+        let expected = Link {
+            interface_index: 3,
+            name: "eth2".to_owned(),
+            mtu: 9000,
+            up: true,
+            carrier: true,
+            loopback: false,
+        };
+        assert_eq!(read, [Message::Link(expected)]);
+        let mut body = vec![0; 12];
+        body.extend(attribute(RTA_OIF, &3_u32.to_ne_bytes()));
+        body.extend(attribute(RTA_GATEWAY, &[10, 0, 0, 1]));
+        let read = messages(&datagram(RTM_NEWROUTE, 1, &body), 1);
+        let expected = Way {
+            interface_index: 3,
+            gateway: Some(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1))),
+            source: None,
+        };
+        assert_eq!(read, [Message::Way(expected)]);
     }
 
     #[test]

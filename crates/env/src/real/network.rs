@@ -1,10 +1,11 @@
 //! TCP over tokio's readiness.
 
+use super::ethtool::Ethtool;
 use super::readable::readable;
 use super::spin::Activity;
-use super::watch::Watch;
+use super::watch::{self, Watch};
 use crate::LocalFuture;
-use crate::net::{DetachedStream, InterfaceWatch, Listener, Net, Stream};
+use crate::net::{DetachedStream, DriverFacts, InterfaceWatch, Listener, Net, Route, Stream};
 use rustix::net::{
     AddressFamily, SocketFlags, SocketType, acceptfrom_with, bind, ipproto, listen, socket_with,
     sockopt,
@@ -79,6 +80,14 @@ impl Net for RealNet {
 
     fn watch_interfaces(&self) -> io::Result<Rc<dyn InterfaceWatch>> {
         Ok(Rc::new(Watch::start()?))
+    }
+
+    fn route(&self, to: IpAddr, from: Option<IpAddr>) -> io::Result<Route> {
+        watch::route(to, from)
+    }
+
+    fn driver(&self, interface: &str) -> io::Result<DriverFacts> {
+        Ethtool::here()?.facts(interface)
     }
 }
 

@@ -1,12 +1,12 @@
-//! A view of the interfaces' addresses that follows netlink.
+//! A view of the interfaces and their addresses that follows netlink, and the way to an address.
 //!
-//! A message of the kernel only says that something changed: all addresses are then asked for again,
+//! A message of the kernel only says that something changed: everything is then asked for again,
 //! which also heals what an overrun socket has lost.
 
 use super::netlink::{self, Message};
 use super::readable::readable;
 use crate::LocalFuture;
-use crate::net::{InterfaceAddress, InterfaceWatch};
+use crate::net::{InterfaceAddress, InterfaceLink, InterfaceWatch, Route};
 use rustix::io::Errno;
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{
@@ -15,6 +15,7 @@ use rustix::net::{
 };
 use std::cell::{Cell, RefCell};
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use tokio::io::unix::AsyncFd;
@@ -31,9 +32,16 @@ pub(super) struct Watch {
 }
 
 struct View {
-    addresses: RefCell<Vec<InterfaceAddress>>,
+    now: RefCell<Interfaces>,
     version: Cell<u64>,
     changed: Notify,
+}
+
+/// What there is at one moment.
+#[derive(PartialEq)]
+struct Interfaces {
+    links: Vec<InterfaceLink>,
+    addresses: Vec<InterfaceAddress>,
 }
 
 impl Watch {
@@ -41,7 +49,7 @@ impl Watch {
         // First listen, then ask: no change falls between the two.
         let told = readable(socket(netlink::GROUPS, SocketFlags::NONBLOCK)?)?;
         let view = Rc::new(View {
-            addresses: RefCell::new(addresses()?),
+            now: RefCell::new(interfaces()?),
             version: Cell::new(0),
             changed: Notify::new(),
         });
@@ -62,7 +70,11 @@ impl Drop for Watch {
 
 impl InterfaceWatch for Watch {
     fn current(&self) -> Vec<InterfaceAddress> {
-        self.view.addresses.borrow().clone()
+        self.view.now.borrow().addresses.clone()
+    }
+
+    fn links(&self) -> Vec<InterfaceLink> {
+        self.view.now.borrow().links.clone()
     }
 
     fn changed(&self) -> LocalFuture<()> {
@@ -88,9 +100,9 @@ async fn follow(told: AsyncFd<OwnedFd>, view: Rc<View>) {
         {}
         ready.clear_ready();
         // A refusal now leaves the old view; the next message asks again.
-        let Ok(now) = addresses() else { continue };
-        if *view.addresses.borrow() != now {
-            view.addresses.replace(now);
+        let Ok(now) = interfaces() else { continue };
+        if *view.now.borrow() != now {
+            view.now.replace(now);
             view.version.set(view.version.get() + 1);
             view.changed.notify_waiters();
         }
@@ -108,18 +120,71 @@ fn socket(groups: u32, flags: SocketFlags) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// All usable addresses, sorted. The kernel answers a dump without waiting for anything.
-fn addresses() -> io::Result<Vec<InterfaceAddress>> {
-    const SEQUENCE: u32 = 1;
+/// All links and usable addresses, sorted. The kernel answers a dump without waiting for anything.
+fn interfaces() -> io::Result<Interfaces> {
+    let mut links = Vec::new();
+    ask(&netlink::dump_links(SEQUENCE), |_, message| {
+        if let Message::Link(link) = message {
+            links.push(InterfaceLink {
+                name: link.name,
+                index: link.interface_index,
+                mtu: link.mtu,
+                up: link.up,
+                carrier: link.carrier,
+                loopback: link.loopback,
+            });
+        }
+    })?;
+    links.sort();
+    let mut addresses = Vec::new();
+    ask(
+        &netlink::dump_addresses(SEQUENCE),
+        |socket, message| match message {
+            Message::Address(address) if address.usable => {
+                // An interface that went between the two questions has no name any more.
+                let named = netdevice::index_to_name(socket, address.interface_index);
+                addresses.extend(named.map(|interface| InterfaceAddress {
+                    interface,
+                    address: address.address,
+                    prefix_bits: address.prefix_bits,
+                    interface_index: address.interface_index,
+                }));
+            }
+            Message::Address(_)
+            | Message::Link(_)
+            | Message::Way(_)
+            | Message::Done
+            | Message::Error(_)
+            | Message::Other => {}
+        },
+    )?;
+    addresses.sort();
+    Ok(Interfaces { links, addresses })
+}
+
+/// The way that packets to `to` take, those with the source address `from` where one is given.
+pub(super) fn route(to: IpAddr, from: Option<IpAddr>) -> io::Result<Route> {
+    let mut found = None;
+    ask(&netlink::ask_way(SEQUENCE, to, from), |socket, message| {
+        if let Message::Way(way) = message {
+            let named = netdevice::index_to_name(socket, way.interface_index);
+            found = named.ok().map(|interface| Route {
+                interface,
+                gateway: way.gateway,
+                source: way.source,
+            });
+        }
+    })?;
+    found.ok_or_else(|| io::ErrorKind::NetworkUnreachable.into())
+}
+
+const SEQUENCE: u32 = 1;
+
+/// Puts a question to the kernel and hands over every message of its answer.
+fn ask(question: &[u8], mut tell: impl FnMut(&OwnedFd, Message)) -> io::Result<()> {
     let socket = socket(0, SocketFlags::empty())?;
     let kernel = SocketAddrNetlink::new(0, 0);
-    sendto(
-        &socket,
-        &netlink::dump_request(SEQUENCE),
-        SendFlags::empty(),
-        &kernel,
-    )?;
-    let mut found = Vec::new();
+    sendto(&socket, question, SendFlags::empty(), &kernel)?;
     let mut scratch = vec![0; DATAGRAM_BYTES];
     loop {
         let bytes = match recv(&socket, scratch.as_mut_slice(), RecvFlags::empty()) {
@@ -129,25 +194,13 @@ fn addresses() -> io::Result<Vec<InterfaceAddress>> {
         };
         for message in netlink::messages(&scratch[..bytes], SEQUENCE) {
             match message {
-                Message::Address(address) if address.usable => {
-                    // An interface that went between the two questions has no name any more.
-                    let Ok(interface) = netdevice::index_to_name(&socket, address.interface_index)
-                    else {
-                        continue;
-                    };
-                    found.push(InterfaceAddress {
-                        interface,
-                        address: address.address,
-                        prefix_bits: address.prefix_bits,
-                        interface_index: address.interface_index,
-                    });
-                }
-                Message::Address(_) | Message::Other => {}
                 Message::Error(code) => return Err(io::Error::from_raw_os_error(code)),
-                Message::Done => {
-                    found.sort();
-                    return Ok(found);
+                Message::Done => return Ok(()),
+                Message::Way(_) => {
+                    tell(&socket, message);
+                    return Ok(());
                 }
+                Message::Address(_) | Message::Link(_) | Message::Other => tell(&socket, message),
             }
         }
     }

@@ -4,7 +4,10 @@ use super::super::executor::{Life, Sleep};
 use super::super::fault::Fault;
 use super::super::world::{Inner, nanos};
 use super::wire::{EndId, ListenerState, Orphans};
-use crate::{DetachedStream, InterfaceAddress, InterfaceWatch, Listener, LocalFuture, Net, Stream};
+use crate::{
+    DetachedStream, InterfaceAddress, InterfaceLink, InterfaceWatch, Listener, LocalFuture, Net,
+    Stream,
+};
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -345,6 +348,26 @@ impl InterfaceWatch for SimWatch {
     fn current(&self) -> Vec<InterfaceAddress> {
         let nodes = self.net.inner.nodes.borrow();
         nodes[usize::from(self.net.life.node)].addresses.clone()
+    }
+
+    /// Every interface that has an address is there, and works.
+    fn links(&self) -> Vec<InterfaceLink> {
+        let mut links: Vec<InterfaceLink> = Vec::new();
+        for at in self.current() {
+            if links.iter().any(|link| link.name == at.interface) {
+                continue;
+            }
+            links.push(InterfaceLink {
+                loopback: at.address.is_loopback(),
+                name: at.interface,
+                index: at.interface_index,
+                mtu: 1500,
+                up: true,
+                carrier: true,
+            });
+        }
+        links.sort();
+        links
     }
 
     fn changed(&self) -> LocalFuture<()> {
