@@ -226,6 +226,7 @@ impl Pair {
                 | initiator::Event::LoggedOut { .. }
                 | initiator::Event::Rejected { .. }
                 | initiator::Event::Async { .. }
+                | initiator::Event::Pong { .. }
                 | initiator::Event::Closed(_)) => self.notes.push(format!("{other:?}")),
             }
         }

@@ -19,6 +19,8 @@ pub struct Transmit {
     /// Bytes of the first PDU that are gone already.
     front_sent: usize,
     bytes: usize,
+    /// Bytes that are gone, since the beginning.
+    position: u64,
     header_digest: bool,
     data_digest: bool,
 }
@@ -65,6 +67,16 @@ impl Transmit {
         self.bytes
     }
 
+    /// Bytes that are gone, since the beginning.
+    pub(crate) fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Where the next PDU will stand in the stream of bytes.
+    pub(crate) fn end(&self) -> u64 {
+        self.position.saturating_add(self.bytes as u64)
+    }
+
     /// PDUs that wait.
     #[must_use]
     pub fn pdu_count(&self) -> usize {
@@ -95,6 +107,7 @@ impl Transmit {
     pub fn sent(&mut self, bytes: usize) {
         assert!(bytes <= self.bytes, "more was sent than was waiting");
         self.bytes = self.bytes.saturating_sub(bytes);
+        self.position = self.position.saturating_add(bytes as u64);
         self.front_sent = self.front_sent.saturating_add(bytes);
         while let Some(front) = self.queue.front()
             && self.front_sent >= front.len()

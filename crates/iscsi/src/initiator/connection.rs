@@ -40,6 +40,8 @@ pub struct InitiatorConnection {
     sink: Box<[u8]>,
     current: Current,
     text: Option<(Itt, TextBuffer)>,
+    /// The owner's ping that is under way.
+    ping: Option<Itt>,
 }
 
 enum Phase {
@@ -78,6 +80,7 @@ impl InitiatorConnection {
             sink: vec![0; SINK_BYTES].into(),
             current: Current::Discard,
             text: None,
+            ping: None,
         };
         connection.say(first);
         connection
@@ -260,11 +263,35 @@ impl InitiatorConnection {
         itt
     }
 
+    /// Sends a NOP-Out that asks for an answer (RFC 7143 11.18 "NOP-Out"), at once; [`Event::Pong`] is the answer. Only the
+    /// last of several is told.
+    pub fn ping(&mut self) -> Itt {
+        let (itt, pdu) = self.session.ping();
+        self.ping = Some(itt);
+        self.transmit.push(pdu, Buf::empty());
+        itt
+    }
+
+    /// No byte of the command has left: it waits for the target's window, or in [`transmit`](Self::transmit). False for a command
+    /// that has ended.
+    #[must_use]
+    pub fn is_unsent(&self, itt: Itt) -> bool {
+        self.session.is_unsent(itt, &self.transmit)
+    }
+
     /// Asks SendTargets: `All`, or a name.
     pub fn send_targets(&mut self, value: &str) -> Itt {
+        self.text(&[("SendTargets", value)])
+    }
+
+    /// Sends a Text Request with these pairs (RFC 7143 11.10 "Text Request"); [`Event::Text`] is the answer. One exchange at a
+    /// time: a new one takes the place of one that is not answered.
+    pub fn text(&mut self, pairs: &[(&str, &str)]) -> Itt {
         let itt = self.session.new_itt();
         let mut text = Vec::new();
-        crate::text::push(&mut text, "SendTargets", value);
+        for (key, value) in pairs {
+            crate::text::push(&mut text, key, value);
+        }
         self.text = Some((itt, TextBuffer::new(TEXT_BYTES_MAX)));
         let pdu = self.session.text(itt, None);
         self.transmit.push(pdu, Buf::from(text));
@@ -414,14 +441,7 @@ impl InitiatorConnection {
                 self.session
                     .ready_to_transfer(&ReadyToTransfer::parse(header)?, transmit)?;
             }
-            Opcode::NopIn => {
-                let pdu = NopIn::parse(header);
-                self.session.hear(pdu.numbers, pdu.itt.is_some(), transmit);
-                if pdu.ttt.is_some() {
-                    let pong = self.session.nop_out(pdu.lun, pdu.ttt);
-                    transmit.push(pong, Buf::empty());
-                }
-            }
+            Opcode::NopIn => self.nop_in(&NopIn::parse(header)),
             Opcode::TaskManagementResponse => {
                 let pdu = TaskManagementResponse::parse(header)?;
                 self.session.hear(pdu.numbers, true, transmit);
@@ -467,6 +487,18 @@ impl InitiatorConnection {
             | Opcode::SnackRequest => return Err(unexpected),
         }
         Ok(())
+    }
+
+    fn nop_in(&mut self, pdu: &NopIn) {
+        self.session
+            .hear(pdu.numbers, pdu.itt.is_some(), &mut self.transmit);
+        if let Some(itt) = self.ping.take_if(|ping| pdu.itt == Some(*ping)) {
+            self.events.push_back(Event::Pong { itt });
+        }
+        if pdu.ttt.is_some() {
+            let pong = self.session.nop_out(pdu.lun, pdu.ttt);
+            self.transmit.push(pong, Buf::empty());
+        }
     }
 
     fn text_response(&mut self, pdu: &TextResponse) -> Result<(), Violation> {

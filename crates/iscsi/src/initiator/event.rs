@@ -143,6 +143,11 @@ pub enum Event {
         /// Response code (RFC 7143 11.6.1).
         response: u8,
     },
+    /// A ping of the owner was answered.
+    Pong {
+        /// Exchange.
+        itt: Itt,
+    },
     /// The answer to a Text exchange, whole.
     Text {
         /// Exchange.

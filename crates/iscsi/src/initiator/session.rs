@@ -25,6 +25,8 @@ pub(super) struct Task {
     pub(super) data_in: Option<BufMut>,
     pub(super) coverage: Coverage,
     next_data_sn: DataSn,
+    /// Where the command's PDU stands in the stream of what is sent; `None`: it waits for the window.
+    position: Option<u64>,
 }
 
 /// The numbers of a session, and its tasks.
@@ -94,6 +96,7 @@ impl Session {
             data_in,
             coverage,
             next_data_sn: DataSn(0),
+            position: None,
         };
         self.tasks.insert(itt, task);
         if immediate {
@@ -118,9 +121,10 @@ impl Session {
     }
 
     fn send_command(&mut self, itt: Itt, transmit: &mut Transmit) {
-        let Some(task) = self.tasks.get(itt) else {
+        let Some(task) = self.tasks.get_mut(itt) else {
             return;
         };
+        task.position = Some(transmit.end());
         let parameters = &self.parameters;
         let total = u32::try_from(task.data_out.len()).unwrap_or(u32::MAX);
         let expected_in = task.data_in.as_ref().map_or(0, BufMut::len);
@@ -327,6 +331,12 @@ impl Session {
         (itt, pdu.write())
     }
 
+    /// See [`crate::initiator::InitiatorConnection::is_unsent`].
+    pub(super) fn is_unsent(&self, itt: Itt, transmit: &Transmit) -> bool {
+        let task = self.tasks.get(itt);
+        task.is_some_and(|task| task.position.is_none_or(|at| transmit.position() <= at))
+    }
+
     pub(super) fn text(&mut self, itt: Itt, ttt: Option<Ttt>) -> Bhs {
         TextRequest {
             immediate: true,
@@ -356,11 +366,17 @@ impl Session {
 
     /// A ping of ours (`ttt` is `None`), or the answer to the target's.
     pub(super) fn nop_out(&mut self, lun: Lun, ttt: Option<Ttt>) -> Bhs {
-        let itt = if ttt.is_some() {
-            None
-        } else {
-            Some(self.new_itt())
-        };
+        let itt = ttt.is_none().then(|| self.new_itt());
+        self.nop_out_with(lun, itt, ttt)
+    }
+
+    /// A ping of the owner's, and its tag.
+    pub(super) fn ping(&mut self) -> (Itt, Bhs) {
+        let itt = self.new_itt();
+        (itt, self.nop_out_with(Lun::default(), Some(itt), None))
+    }
+
+    fn nop_out_with(&self, lun: Lun, itt: Option<Itt>, ttt: Option<Ttt>) -> Bhs {
         NopOut {
             immediate: true,
             data_segment_length: 0,

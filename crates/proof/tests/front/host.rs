@@ -385,6 +385,7 @@ impl State {
                     drop(told.send(text));
                 }
             }
+            Event::Pong { .. } => {}
             Event::LoggedOut { response } => self.logged_out = Some(response),
             Event::Rejected { reason, .. } => panic!("a PDU was rejected: {reason:#x}"),
             Event::Async { event, parameters } => self.asyncs.push((event, parameters)),

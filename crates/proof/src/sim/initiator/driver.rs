@@ -270,7 +270,10 @@ impl Driver {
                     self.complain(&format!("login refused: {status:?} {reason}"));
                 }
             }
-            Event::Text { .. } | Event::LoggedOut { .. } | Event::Async { .. } => {}
+            Event::Text { .. }
+            | Event::LoggedOut { .. }
+            | Event::Async { .. }
+            | Event::Pong { .. } => {}
         }
         false
     }
