@@ -37,5 +37,5 @@ pub use file::{
 pub use locals::Locals;
 pub use net::{
     DetachedStream, DriverFacts, InterfaceAddress, InterfaceLink, InterfaceWatch, Listener, Net,
-    Route, Stream,
+    Route, Stream, StreamMeasures,
 };

@@ -22,6 +22,19 @@ pub trait Net {
         from: Option<IpAddr>,
     ) -> LocalFuture<io::Result<Rc<dyn Stream>>>;
 
+    /// The same, by this interface whatever the routes say: for hosts with several ports in one network.
+    ///
+    /// Where nothing but the address is simulated, the interface makes no difference.
+    fn connect_by(
+        &self,
+        to: SocketAddr,
+        from: Option<IpAddr>,
+        interface: Option<&str>,
+    ) -> LocalFuture<io::Result<Rc<dyn Stream>>> {
+        let _ = interface;
+        self.connect(to, from)
+    }
+
     /// Takes over a stream that another core accepted, or gave up by [`Stream::detach`].
     ///
     /// # Errors
@@ -125,12 +138,34 @@ pub trait Stream {
     /// Ends the connection in both directions at once; both polls then end.
     fn shutdown(&self);
 
+    /// Ends the connection at once and throws away what was not delivered: the other side is told by a reset, and
+    /// nothing that still waits in this system is sent any more. It is over for good when this is dropped.
+    fn abort(&self) {
+        self.shutdown();
+    }
+
+    /// What the system measured of the connection; `None` where nobody measures.
+    fn measured(&self) -> Option<StreamMeasures> {
+        None
+    }
+
     /// Gives the connection up to another core, with what has arrived and was not taken. Nothing may be done
     /// with this one any more but to drop it, which no longer closes the connection.
     ///
     /// # Errors
     /// Where the system has no descriptor for it; this one goes on then.
     fn detach(&self) -> io::Result<DetachedStream>;
+}
+
+/// What the system knows of a connection (tcp(7), TCP_INFO).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct StreamMeasures {
+    /// Segments sent again, since the beginning.
+    pub retransmitted: u32,
+    /// Segments sent, since the beginning; 0 where the system does not tell.
+    pub segments_sent: u32,
+    /// Round-trip time, smoothed, in microseconds.
+    pub round_trip_us: u32,
 }
 
 /// An address that an interface has.

@@ -1,11 +1,14 @@
 //! TCP over tokio's readiness.
 
 use super::ethtool::Ethtool;
+use super::measures;
 use super::readable::readable;
 use super::spin::Activity;
 use super::watch::{self, Watch};
 use crate::LocalFuture;
-use crate::net::{DetachedStream, DriverFacts, InterfaceWatch, Listener, Net, Route, Stream};
+use crate::net::{
+    DetachedStream, DriverFacts, InterfaceWatch, Listener, Net, Route, Stream, StreamMeasures,
+};
 use rustix::net::{
     AddressFamily, SocketFlags, SocketType, acceptfrom_with, bind, ipproto, listen, socket_with,
     sockopt,
@@ -54,12 +57,25 @@ impl Net for RealNet {
         to: SocketAddr,
         from: Option<IpAddr>,
     ) -> LocalFuture<io::Result<Rc<dyn Stream>>> {
+        self.connect_by(to, from, None)
+    }
+
+    fn connect_by(
+        &self,
+        to: SocketAddr,
+        from: Option<IpAddr>,
+        interface: Option<&str>,
+    ) -> LocalFuture<io::Result<Rc<dyn Stream>>> {
         let activity = self.activity.clone();
+        let interface = interface.map(str::to_owned);
         Box::pin(async move {
             let socket = match to {
                 SocketAddr::V4(_) => TcpSocket::new_v4()?,
                 SocketAddr::V6(_) => TcpSocket::new_v6()?,
             };
+            if let Some(interface) = interface {
+                socket.bind_device(Some(interface.as_bytes()))?;
+            }
             if let Some(from) = from {
                 socket.bind(SocketAddr::new(from, 0))?;
             }
@@ -202,6 +218,15 @@ impl Stream for RealStream {
     fn shutdown(&self) {
         // It may be over already: then there is nothing to end.
         let _over = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
+    }
+
+    fn abort(&self) {
+        // Without lingering, the close that follows sends a reset and forgets what waits.
+        let _gone = self.socket.set_zero_linger();
+    }
+
+    fn measured(&self) -> Option<StreamMeasures> {
+        measures::of(&self.socket)
     }
 
     fn detach(&self) -> io::Result<DetachedStream> {
