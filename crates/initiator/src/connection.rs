@@ -8,11 +8,12 @@
 
 use crate::lost::Lost;
 use crate::receive::Receive;
-use env::{CoreHandle, LocalFuture, Stream};
+use env::{CoreHandle, DetachedStream, LocalFuture, Stream, StreamMeasures};
 use iscsi::initiator::{Command, Event, InitiatorConfig, InitiatorConnection};
-use iscsi::{Itt, Lun, Parameters, Want};
+use iscsi::{Itt, Lun, Parameters, Tsih, Want};
 use smallvec::SmallVec;
-use std::io::IoSlice;
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use units::{Buf, BufMut, Now};
@@ -35,6 +36,7 @@ pub struct Connection {
     timer: Option<(Now, LocalFuture<()>)>,
     lost: Option<Lost>,
     received_at: Now,
+    tsih: Tsih,
 }
 
 impl Connection {
@@ -50,6 +52,7 @@ impl Connection {
             timer: None,
             lost: None,
             received_at: core.now(),
+            tsih: Tsih::default(),
         }
     }
 
@@ -57,6 +60,12 @@ impl Connection {
     #[must_use]
     pub fn parameters(&self) -> &Parameters {
         self.machine.parameters()
+    }
+
+    /// What the target calls the session; 0 before [`Event::LoggedIn`].
+    #[must_use]
+    pub fn tsih(&self) -> Tsih {
+        self.tsih
     }
 
     /// The socket.
@@ -70,6 +79,39 @@ impl Connection {
     #[must_use]
     pub fn received_at(&self) -> Now {
         self.received_at
+    }
+
+    /// What the system measured of the connection.
+    #[must_use]
+    pub fn measured(&self) -> Option<StreamMeasures> {
+        self.stream.measured()
+    }
+
+    /// Destroys the connection: the socket is gone when this returns, and what waited in it is thrown away. It ends
+    /// with [`Lost::Destroyed`].
+    pub fn abort(&mut self) {
+        self.lost.get_or_insert(Lost::Destroyed);
+        self.stream.abort();
+        self.stream = Rc::new(Gone {
+            local: self.stream.local(),
+            peer: self.stream.peer(),
+        });
+    }
+
+    /// No byte of the command has left; false also for one that has ended.
+    #[must_use]
+    pub fn is_unsent(&self, itt: Itt) -> bool {
+        self.machine.is_unsent(itt)
+    }
+
+    /// Queues a ping; [`Event::Pong`] is the answer to the last one.
+    pub fn ping(&mut self) -> Itt {
+        self.machine.ping()
+    }
+
+    /// Queues a Text Request with these pairs; one exchange at a time.
+    pub fn text(&mut self, pairs: &[(&str, &str)]) -> Itt {
+        self.machine.text(pairs)
     }
 
     /// Commands that have not ended.
@@ -118,7 +160,12 @@ impl Connection {
                 Some(Event::Closed(reason)) => {
                     self.lost.get_or_insert(Lost::Protocol(reason));
                 }
-                Some(event) => return Poll::Ready(Ok(event)),
+                Some(event) => {
+                    if let Event::LoggedIn { tsih, .. } = &event {
+                        self.tsih = *tsih;
+                    }
+                    return Poll::Ready(Ok(event));
+                }
                 None => {}
             }
             if let Some(lost) = &self.lost {
@@ -215,5 +262,35 @@ impl Connection {
             self.machine.tick(self.core.now());
         }
         rung
+    }
+}
+
+/// The place of a socket that was destroyed.
+struct Gone {
+    local: SocketAddr,
+    peer: SocketAddr,
+}
+
+impl Stream for Gone {
+    fn local(&self) -> SocketAddr {
+        self.local
+    }
+
+    fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    fn poll_recv(&self, _: &mut Context<'_>, _: &mut [u8]) -> Poll<io::Result<usize>> {
+        Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()))
+    }
+
+    fn poll_send(&self, _: &mut Context<'_>, _: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
+        Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()))
+    }
+
+    fn shutdown(&self) {}
+
+    fn detach(&self) -> io::Result<DetachedStream> {
+        Err(io::ErrorKind::ConnectionAborted.into())
     }
 }

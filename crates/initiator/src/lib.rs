@@ -1,6 +1,8 @@
 //! The iSCSI initiator: sessions with targets, driven over the environment's network.
 //!
 //! ```text
+//!   unit::UnitPort (a path of layers::Multipath)       volumes
+//!      |
 //!   Session (a handle; commands are futures)          whoever waits for each command by itself
 //!      |  one task of the core drives it
 //!   Connection (submit, poll_event; no allocation)    whoever keeps many commands in flight in one loop
@@ -24,9 +26,10 @@ mod lost;
 mod pending;
 mod receive;
 mod session;
+pub mod unit;
 
 pub use connection::Connection;
-pub use login::{LoginError, connect, discover};
+pub use login::{LoginError, connect, connect_by, discover};
 pub use lost::Lost;
 pub use pending::Pending;
 pub use session::{Answer, Session};

@@ -52,13 +52,27 @@ pub async fn connect(
     from: Option<IpAddr>,
     config: &InitiatorConfig,
 ) -> Result<Connection, LoginError> {
+    connect_by(core, portal, from, None, config).await
+}
+
+/// The same by an interface, whatever the routes say; for hosts with several ports in one network.
+///
+/// # Errors
+/// Why there is no session.
+pub async fn connect_by(
+    core: &CoreHandle,
+    portal: SocketAddr,
+    from: Option<IpAddr>,
+    interface: Option<&str>,
+    config: &InitiatorConfig,
+) -> Result<Connection, LoginError> {
     let mut config = config.clone();
     let proof = config.chap.as_mut().and_then(|chap| chap.target.as_mut());
     if let Some(proof) = proof {
         core.fill_random(&mut proof.challenge);
         core.fill_random(std::slice::from_mut(&mut proof.identifier));
     }
-    let stream = core.net().connect(portal, from).await;
+    let stream = core.net().connect_by(portal, from, interface).await;
     let stream = stream.map_err(LoginError::Connect)?;
     let mut connection = Connection::begin(core, stream, &config);
     loop {
@@ -82,6 +96,7 @@ pub async fn connect(
             | Event::LoggedOut { .. }
             | Event::Rejected { .. }
             | Event::Async { .. }
+            | Event::Pong { .. }
             | Event::Closed(_) => {}
         }
     }

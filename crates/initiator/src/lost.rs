@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-/// Why a connection is over, or a command has no answer: nobody knows whether it was carried out.
+/// Why a connection is over, or a command has no answer: nobody knows whether it was carried out, but for [`Lost::Unsent`].
 #[derive(Clone, Debug)]
 pub enum Lost {
     /// The connection failed.
@@ -18,6 +18,10 @@ pub enum Lost {
     Rejected(u8),
     /// A task management function of ours has ended the command; the session goes on.
     Aborted,
+    /// We have destroyed the connection ([`crate::Session::abort`]).
+    Destroyed,
+    /// The session ended before any byte of the command had left: it was not carried out.
+    Unsent,
 }
 
 impl From<io::Error> for Lost {
@@ -40,6 +44,8 @@ impl fmt::Display for Lost {
                 write!(f, "the target broke the protocol: {violation:?}")
             }
             Self::Aborted => write!(f, "aborted by a task management function"),
+            Self::Destroyed => write!(f, "this side has ended the connection"),
+            Self::Unsent => write!(f, "the session ended before the command was sent"),
             Self::Rejected(reason) => write!(f, "the target rejected it, reason {reason:#04x}"),
         }
     }

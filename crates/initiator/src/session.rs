@@ -6,7 +6,7 @@
 use crate::connection::Connection;
 use crate::lost::Lost;
 use crate::pending::Pending;
-use env::CoreHandle;
+use env::{CoreHandle, StreamMeasures};
 use iscsi::initiator::{Command, Completion, Event};
 use iscsi::{Itt, Lun};
 use std::cell::RefCell;
@@ -14,7 +14,7 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
-use units::{Buf, BufMut};
+use units::{Buf, BufMut, Now};
 
 /// Task management functions that end several tasks (RFC 7143 11.5.1 "Function").
 const ABORT_TASK: u8 = 1;
@@ -45,6 +45,9 @@ struct State {
     orphan: bool,
     logout_sent: bool,
     logout_asked: bool,
+    /// The slots of the ping and of the text exchange that are under way.
+    ping: Option<(Itt, usize)>,
+    text: Option<(Itt, usize)>,
 }
 
 /// What waits for an answer of the target.
@@ -76,6 +79,8 @@ enum Slot {
 enum Ended {
     Command(Completion),
     Function(u8),
+    Pong,
+    Text(Vec<u8>),
 }
 
 impl Session {
@@ -93,6 +98,8 @@ impl Session {
             orphan: false,
             logout_sent: false,
             logout_asked: false,
+            ping: None,
+            text: None,
         })));
         let driven = Rc::clone(&shared);
         core.spawn(Box::pin(poll_fn(move |cx| driven.0.borrow_mut().drive(cx))));
@@ -146,8 +153,89 @@ impl Session {
         };
         match poll_fn(|cx| answer.poll_ended(cx)).await? {
             Ended::Function(response) => Ok(response),
-            Ended::Command(_) => unreachable!("a function's tag has a function's answer"),
+            Ended::Command(_) | Ended::Pong | Ended::Text(_) => {
+                unreachable!("a function's tag has a function's answer")
+            }
         }
+    }
+
+    /// Pings the target (RFC 7143 11.18 "NOP-Out"). One ping at a time: a new one ends the wait for the one before.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub async fn ping(&self) -> Result<(), Lost> {
+        let mut answer = self.exchange(Connection::ping, |state| &mut state.ping);
+        match poll_fn(|cx| answer.poll_ended(cx)).await? {
+            Ended::Pong => Ok(()),
+            Ended::Command(_) | Ended::Function(_) | Ended::Text(_) => {
+                unreachable!("a ping's tag has a ping's answer")
+            }
+        }
+    }
+
+    /// Sends a Text Request (RFC 7143 11.10 "Text Request") and answers the pairs that come back, as they stand in the
+    /// PDU. One exchange at a time: a new one ends the wait for the one before.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub async fn text(&self, pairs: &[(&str, &str)]) -> Result<Vec<u8>, Lost> {
+        let mut answer = self.exchange(|it| it.text(pairs), |state| &mut state.text);
+        match poll_fn(|cx| answer.poll_ended(cx)).await? {
+            Ended::Text(text) => Ok(text),
+            Ended::Command(_) | Ended::Function(_) | Ended::Pong => {
+                unreachable!("a text exchange's tag has text for an answer")
+            }
+        }
+    }
+
+    /// Begins an exchange of which there is one at a time, kept at `place`.
+    fn exchange(
+        &self,
+        begin: impl FnOnce(&mut Connection) -> Itt,
+        place: fn(&mut State) -> &mut Option<(Itt, usize)>,
+    ) -> Answer {
+        let slot = self.state(|state| {
+            let slot = state.slot();
+            match &state.lost {
+                Some(lost) => state.slots[slot] = Slot::Ended(Err(lost.clone())),
+                None => {
+                    state.slots[slot] = Slot::Waiting(None);
+                    let itt = begin(&mut state.connection);
+                    if let Some((_, before)) = place(state).replace((itt, slot)) {
+                        state.fill(before, Err(Lost::Aborted));
+                    }
+                    state.wake_driver();
+                }
+            }
+            slot
+        });
+        Answer {
+            shared: Rc::clone(&self.0.0),
+            slot,
+            itt: None,
+        }
+    }
+
+    /// When something was last received.
+    #[must_use]
+    pub fn received_at(&self) -> Now {
+        self.state(|state| state.connection.received_at())
+    }
+
+    /// What the system measured of the connection.
+    #[must_use]
+    pub fn measured(&self) -> Option<StreamMeasures> {
+        self.state(|state| state.connection.measured())
+    }
+
+    /// Destroys the connection: when this returns the socket is gone, and every command has ended with [`Lost::Destroyed`] or
+    /// [`Lost::Unsent`].
+    pub fn abort(&self) {
+        self.state(|state| {
+            state.connection.abort();
+            state.is_lost(&Lost::Destroyed);
+            state.wake_driver();
+        });
     }
 
     /// Logs out, and waits until the connection is over.
@@ -195,18 +283,23 @@ impl State {
         }
     }
 
+    fn slot(&mut self) -> usize {
+        self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::Free);
+            self.slots.len() - 1
+        })
+    }
+
     fn start(
         &mut self,
         lun: Lun,
         ends: Option<Ends>,
         submit: impl FnOnce(&mut Connection) -> Itt,
     ) -> (usize, Option<Itt>) {
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot::Free);
-            self.slots.len() - 1
-        });
-        if let Some(lost) = &self.lost {
-            self.slots[slot] = Slot::Ended(Err(lost.clone()));
+        let slot = self.slot();
+        if self.lost.is_some() {
+            // Whatever ended the session, this was not sent.
+            self.slots[slot] = Slot::Ended(Err(Lost::Unsent));
             return (slot, None);
         }
         self.slots[slot] = Slot::Waiting(None);
@@ -250,6 +343,10 @@ impl State {
         let Some(Waiting { slot, .. }) = self.pending.remove(itt) else {
             return;
         };
+        self.fill(slot, result);
+    }
+
+    fn fill(&mut self, slot: usize, result: Result<Ended, Lost>) {
         match std::mem::replace(&mut self.slots[slot], Slot::Ended(result)) {
             Slot::Waiting(Some(waker)) => waker.wake(),
             Slot::Waiting(None) => {}
@@ -299,19 +396,36 @@ impl State {
                     self.end(itt, Err(Lost::Rejected(reason)));
                 }
             }
+            Event::Pong { itt } => {
+                if let Some((_, slot)) = self.ping.take_if(|(of, _)| *of == itt) {
+                    self.fill(slot, Ok(Ended::Pong));
+                }
+            }
+            Event::Text { itt, text } => {
+                if let Some((_, slot)) = self.text.take_if(|(of, _)| *of == itt) {
+                    self.fill(slot, Ok(Ended::Text(text)));
+                }
+            }
             Event::Async { event, .. } => self.logout_asked |= event == ASYNC_LOGOUT,
             Event::LoggedIn { .. }
             | Event::LoginFailed { .. }
-            | Event::Text { .. }
             | Event::LoggedOut { .. }
             | Event::Closed(_) => {}
         }
     }
 
     fn is_lost(&mut self, lost: &Lost) {
+        if self.lost.is_some() {
+            return;
+        }
         self.lost = Some(lost.clone());
         for itt in self.pending.tags() {
-            self.end(itt, Err(lost.clone()));
+            let unsent = self.connection.is_unsent(itt);
+            let why = if unsent { Lost::Unsent } else { lost.clone() };
+            self.end(itt, Err(why));
+        }
+        for (_, slot) in [self.ping.take(), self.text.take()].into_iter().flatten() {
+            self.fill(slot, Err(lost.clone()));
         }
         for waker in self.waiting_for_end.drain(..) {
             waker.wake();
@@ -355,7 +469,9 @@ impl Future for Answer {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         self.poll_ended(cx).map(|ended| match ended? {
             Ended::Command(completion) => Ok(completion),
-            Ended::Function(_) => unreachable!("a command's tag has a command's answer"),
+            Ended::Function(_) | Ended::Pong | Ended::Text(_) => {
+                unreachable!("a command's tag has a command's answer")
+            }
         })
     }
 }

@@ -1,0 +1,304 @@
+//! Logging in by one path, and looking who answers there.
+
+use super::facts::{UnitFacts, has_port_groups};
+use super::probe::{Asker, NoAnswer, Why};
+use super::session::{Gate, Inner, UnitSession};
+use super::{SessionName, Unit};
+use crate::login::{LoginError, connect_by};
+use crate::session::Session;
+use env::{CoreHandle, LocalFuture, StreamMeasures};
+use iscsi::initiator::InitiatorConfig;
+use iscsi::{Lun, Tsih};
+use layers::multipath::{self, ConnectError};
+use paths::stale::Nexus;
+use paths::verdict::PathSays;
+use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn};
+use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
+use std::rc::{Rc, Weak};
+use std::task::Poll;
+use std::time::Duration;
+
+/// A login with all its questions takes no longer.
+const LOGIN_MAX: Duration = Duration::from_secs(20);
+const TOO_LONG: &str = "the login took too long";
+/// Redirections that are followed.
+const REDIRECTS_MAX: u32 = 4;
+/// The port where none is named (RFC 7143 15 "IANA Considerations").
+const ISCSI_PORT: u16 = 3260;
+
+/// One path.
+#[derive(Clone, Debug)]
+pub struct PathConfig {
+    /// Where the target listens.
+    pub portal: SocketAddr,
+    /// The host's address.
+    pub from: Option<IpAddr>,
+    /// The host's interface, where the routes alone would not choose it.
+    pub interface: Option<String>,
+    /// Names, ISID, credentials and offers. The ISID is this path's own, and no other session's of this host with the target.
+    pub login: InitiatorConfig,
+    /// The unit.
+    pub lun: Lun,
+}
+
+/// What a path has carried since it was made.
+#[derive(Debug, Default)]
+pub struct Counters {
+    reads: Cell<u64>,
+    writes: Cell<u64>,
+    read_bytes: Cell<u64>,
+    written_bytes: Cell<u64>,
+    /// TCP segments that sessions which are over had sent again.
+    retransmitted: Cell<u64>,
+}
+
+impl Counters {
+    pub(super) fn carried(&self, bytes: usize, writes: bool) {
+        let (ios, sum) = if writes {
+            (&self.writes, &self.written_bytes)
+        } else {
+            (&self.reads, &self.read_bytes)
+        };
+        ios.set(ios.get() + 1);
+        sum.set(sum.get().saturating_add(bytes as u64));
+    }
+
+    pub(super) fn had_sent_again(&self, segments: u32) {
+        let sum = &self.retransmitted;
+        sum.set(sum.get() + u64::from(segments));
+    }
+}
+
+/// A path as it is now.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct LinkStatus {
+    /// Operations that read or asked.
+    pub reads: u64,
+    /// Operations that changed something.
+    pub writes: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+    /// TCP segments sent again.
+    pub retransmitted: u64,
+    /// What the system measures of the connection, if there is one.
+    pub measured: Option<StreamMeasures>,
+    /// Why the last attempt to log in failed, if none has succeeded since.
+    pub error: Option<String>,
+}
+
+/// A path to a unit, for the multipath layer. Handles are cheap to clone.
+#[derive(Clone)]
+pub struct UnitPort(Rc<Way>);
+
+struct Way {
+    core: CoreHandle,
+    config: PathConfig,
+    unit: Rc<Unit>,
+    counters: Rc<Counters>,
+    current: RefCell<Weak<Inner>>,
+    error: RefCell<Option<String>>,
+}
+
+impl UnitPort {
+    /// A path that has not been tried.
+    #[must_use]
+    pub fn new(core: &CoreHandle, config: PathConfig, unit: &Rc<Unit>) -> Self {
+        Self(Rc::new(Way {
+            core: Rc::clone(core),
+            config,
+            unit: Rc::clone(unit),
+            counters: Rc::default(),
+            current: RefCell::default(),
+            error: RefCell::default(),
+        }))
+    }
+
+    /// The path.
+    #[must_use]
+    pub fn config(&self) -> &PathConfig {
+        &self.0.config
+    }
+
+    /// As it is now.
+    #[must_use]
+    pub fn status(&self) -> LinkStatus {
+        let counters = &self.0.counters;
+        let session = self.0.current.borrow().upgrade();
+        let measured = session.and_then(|it| it.session.measured());
+        let now = measured.map_or(0, |it| u64::from(it.retransmitted));
+        LinkStatus {
+            reads: counters.reads.get(),
+            writes: counters.writes.get(),
+            read_bytes: counters.read_bytes.get(),
+            written_bytes: counters.written_bytes.get(),
+            retransmitted: counters.retransmitted.get() + now,
+            measured,
+            error: self.0.error.borrow().clone(),
+        }
+    }
+}
+
+impl Way {
+    async fn log_in(&self, nexus: Nexus) -> Result<Rc<Inner>, ConnectError> {
+        let asked = within(&self.core, LOGIN_MAX, self.look(nexus)).await;
+        let result = asked.unwrap_or_else(|| Err(ConnectError::Failed(TOO_LONG.to_owned())));
+        match &result {
+            Ok(inner) => {
+                self.current.replace(Rc::downgrade(inner));
+                self.error.replace(None);
+            }
+            Err(error) => {
+                self.error.replace(Some(error.to_string()));
+            }
+        }
+        result
+    }
+
+    async fn look(&self, nexus: Nexus) -> Result<Rc<Inner>, ConnectError> {
+        let opened = open(&self.core, &self.config).await;
+        let (session, tsih) = opened.map_err(|it| ConnectError::Failed(it.to_string()))?;
+        let name = SessionName {
+            isid: self.config.login.isid,
+            tsih,
+        };
+        self.unit.names.borrow_mut().insert(nexus, name);
+        let asker = Asker {
+            session: &session,
+            lun: self.config.lun,
+        };
+        let (group, port_groups) = match self.who(&asker).await {
+            Ok(found) => found,
+            Err(error) => {
+                session.logout().await;
+                return Err(error);
+            }
+        };
+        let facts = self.unit.facts.borrow();
+        let block = facts.identity.block_size.bytes();
+        Ok(Rc::new(Inner {
+            core: Rc::clone(&self.core),
+            session,
+            lun: self.config.lun,
+            unit: Rc::clone(&self.unit),
+            group,
+            port_groups,
+            features: facts.features,
+            limits: facts.limits,
+            block: usize::try_from(block).expect("512 or 4096"),
+            counters: Rc::clone(&self.counters),
+            gate: Gate::default(),
+        }))
+    }
+
+    /// Whether it is our unit: the port's group, and whether it reports groups.
+    async fn who(&self, asker: &Asker<'_>) -> Result<(Option<u16>, bool), ConnectError> {
+        let inquiry = asker.inquiry().await.map_err(of_why)?;
+        let refusal = asker.settle().await.map_err(|it| of_why(it.into()))?;
+        let stands_by = refusal.is_some_and(|it| {
+            matches!(it.verdict.path, PathSays::NotServing | PathSays::Transition)
+        });
+        let (mut identity, group) = match asker.identity().await {
+            Ok((identity, _, group)) => (identity, group),
+            // A port that stands by need not tell the size.
+            Err(Why::NoAnswer(NoAnswer::Refused(_))) if stands_by => {
+                return Ok((None, has_port_groups(&inquiry)));
+            }
+            Err(why) => return Err(of_why(why)),
+        };
+        if stands_by {
+            // Nor need it tell the right one.
+            identity.block_count = self.unit.facts.borrow().identity.block_count;
+        }
+        match self.unit.check(&identity, false) {
+            Ok(()) => Ok((group, has_port_groups(&inquiry))),
+            Err(difference) => Err(ConnectError::OtherIdentity(difference.to_string())),
+        }
+    }
+}
+
+fn of_why(why: Why) -> ConnectError {
+    match why {
+        Why::NoAnswer(_) | Why::Nothing(_) => ConnectError::Failed(why.to_string()),
+        Why::Unfit(why) => ConnectError::OtherIdentity(why),
+    }
+}
+
+impl multipath::Port for UnitPort {
+    fn connect(
+        &self,
+        nexus: Nexus,
+    ) -> LocalFuture<Result<Rc<dyn multipath::Session>, ConnectError>> {
+        let way = Rc::clone(&self.0);
+        Box::pin(async move {
+            let inner = way.log_in(nexus).await?;
+            let session: Rc<dyn multipath::Session> = Rc::new(UnitSession(inner));
+            Ok(session)
+        })
+    }
+}
+
+/// Logs in, and follows the target to another portal where it asks for that.
+async fn open(core: &CoreHandle, config: &PathConfig) -> Result<(Session, Tsih), LoginError> {
+    let interface = config.interface.as_deref();
+    let mut portal = config.portal;
+    let mut hops = 0;
+    let connection = loop {
+        match connect_by(core, portal, config.from, interface, &config.login).await {
+            Err(LoginError::Refused {
+                redirect: Some(to), ..
+            }) if hops < REDIRECTS_MAX && address(&to).is_some() => {
+                portal = address(&to).unwrap_or(portal);
+                hops += 1;
+            }
+            other => break other?,
+        }
+    };
+    let tsih = connection.tsih();
+    Ok((Session::new(core, connection), tsih))
+}
+
+/// TargetAddress of a redirection: address and port, and perhaps a portal group tag (RFC 7143 13.8 "TargetAddress").
+fn address(text: &str) -> Option<SocketAddr> {
+    let text = text.split_once(',').map_or(text, |(address, _)| address);
+    let with_port = text.parse().ok();
+    with_port.or_else(|| {
+        let bare = text.trim_start_matches('[').trim_end_matches(']');
+        Some(SocketAddr::new(bare.parse().ok()?, ISCSI_PORT))
+    })
+}
+
+/// Asks the unit behind a path for its facts, in a session of its own that ends before the answer.
+///
+/// # Errors
+/// Why there are none, in words.
+pub async fn probe(core: &CoreHandle, config: &PathConfig) -> Result<UnitFacts, String> {
+    let asked = within(core, LOGIN_MAX, async {
+        let (session, _) = open(core, config).await.map_err(|it| it.to_string())?;
+        let asker = Asker {
+            session: &session,
+            lun: config.lun,
+        };
+        let facts = asker.facts().await.map_err(|it| it.to_string());
+        session.logout().await;
+        facts.map(|(facts, _)| facts)
+    });
+    match asked.await {
+        Some(result) => result,
+        None => Err(TOO_LONG.to_owned()),
+    }
+}
+
+/// What `work` gives, if it does in time.
+async fn within<T>(core: &CoreHandle, span: Duration, work: impl Future<Output = T>) -> Option<T> {
+    let mut work = pin!(work);
+    let mut timer = core.sleep_until(core.now().after(span));
+    poll_fn(|cx| match work.as_mut().poll(cx) {
+        Poll::Ready(value) => Poll::Ready(Some(value)),
+        Poll::Pending => timer.as_mut().poll(cx).map(|()| None),
+    })
+    .await
+}

@@ -1,0 +1,423 @@
+//! Operations of the waist through one session.
+
+use super::facts::{CommandLimits, Features, access_of};
+use super::operation::{self, Request, Stability};
+use super::port::Counters;
+use super::probe::{Asker, Refusal, asks_for_identity, command, judge};
+use super::{SessionName, Unit, cdb};
+use crate::lost::Lost;
+use crate::session::Session;
+use env::{Answer, CoreHandle, LocalFuture};
+use iscsi::Lun;
+use layers::multipath::{self, Ended};
+use paths::health::AccessState;
+use paths::stale::Nexus;
+use paths::verdict::{self, PathSays, Repeat, Verdict};
+use scsi::Status;
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+use units::{Buf, BufMut, LbaRange, Now};
+use volume::{Done, Io, IoError, Op};
+
+/// Room for the answer to REPORT TARGET PORT GROUPS and GET LBA STATUS, in bytes.
+const ANSWER_BYTES: u16 = 4096;
+
+/// Key of the Text Request by which a target of ours is asked to end a session of this host for good.
+const FENCE_KEY: &str = "X-org.causeway.Fence";
+/// The value of that key in the answer when nothing of the session is carried out any more.
+const FENCED: &str = "Fenced";
+
+/// Tries of a flush after something that must not be repeated.
+const FLUSH_TRIES: u32 = 3;
+
+/// A unit through one session.
+pub struct UnitSession(pub(super) Rc<Inner>);
+
+pub(super) struct Inner {
+    pub(super) core: CoreHandle,
+    pub(super) session: Session,
+    pub(super) lun: Lun,
+    pub(super) unit: Rc<Unit>,
+    /// The target port group of this path.
+    pub(super) group: Option<u16>,
+    pub(super) port_groups: bool,
+    pub(super) features: Features,
+    pub(super) limits: CommandLimits,
+    pub(super) block: usize,
+    pub(super) counters: Rc<Counters>,
+    pub(super) gate: Gate,
+}
+
+/// Commands wait while somebody looks whether this still is the same unit.
+#[derive(Default)]
+pub(super) struct Gate {
+    looking: Cell<u32>,
+    waiting: RefCell<Vec<Waker>>,
+}
+
+impl Gate {
+    async fn open(&self) {
+        if self.looking.get() == 0 {
+            return;
+        }
+        poll_fn(|cx| {
+            if self.looking.get() == 0 {
+                return Poll::Ready(());
+            }
+            self.waiting.borrow_mut().push(cx.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+
+    fn shut(&self) {
+        self.looking.set(self.looking.get() + 1);
+    }
+
+    fn unshut(&self) {
+        self.looking.set(self.looking.get().saturating_sub(1));
+        if self.looking.get() == 0 {
+            self.waiting.take().into_iter().for_each(Waker::wake);
+        }
+    }
+}
+
+/// A way that a step of an operation ends it.
+type Step<T> = Result<T, Ended>;
+
+impl Inner {
+    fn bytes_in(&self, range: LbaRange) -> usize {
+        usize::try_from(range.len().0)
+            .unwrap_or(usize::MAX)
+            .saturating_mul(self.block)
+    }
+
+    /// One command, and what it read.
+    async fn command(&self, op: &Op, request: Request, into: Option<BufMut>) -> Step<Buf> {
+        let wanted = into.as_ref().map_or(0, BufMut::len);
+        let sent = command(self.lun, request.cdb);
+        let answer = self.session.command(sent, request.data_out, into).await;
+        let completion = answer.map_err(|lost| of_lost(&lost))?;
+        if let Err(refusal) = judge(&completion) {
+            return Err(self.refused(op, refusal).await);
+        }
+        let exact = matches!(op, Op::Read { .. });
+        if exact && completion.data_in.len() != wanted {
+            // GOOD for less than was asked for: a path that does so is not to be trusted.
+            return Err(Ended::Again(path_error(), IoError::Unavailable));
+        }
+        Ok(completion.data_in)
+    }
+
+    async fn refused(&self, op: &Op, refusal: Refusal) -> Ended {
+        if asks_for_identity(&refusal) {
+            self.gate.shut();
+            let same = self.look_again().await;
+            self.gate.unshut();
+            if !same {
+                // The command was refused: nothing of it was carried out.
+                return Ended::Lost { sent: false };
+            }
+        }
+        let error = operation::error(op, refusal.status, refusal.sense.as_ref());
+        Ended::Again(refusal.verdict, error)
+    }
+
+    /// Whether the unit is the one that we know. If not, the session is over, and the next login will tell why.
+    async fn look_again(&self) -> bool {
+        let asker = Asker {
+            session: &self.session,
+            lun: self.lun,
+        };
+        let same = match asker.identity().await {
+            Ok((identity, _, _)) => self.unit.check(&identity, true).is_ok(),
+            Err(_) => false,
+        };
+        if !same {
+            self.session.abort();
+        }
+        same
+    }
+
+    async fn read(&self, op: &Op, range: LbaRange, mut into: Option<BufMut>) -> Step<Done> {
+        if range.len().0 <= u64::from(self.limits.transfer) {
+            let into = into.unwrap_or_else(|| self.memory(self.bytes_in(range)));
+            let cdb = cdb::read_16(range);
+            let request = Request {
+                cdb,
+                data_out: Buf::empty(),
+            };
+            return Ok(Done::Data(self.command(op, request, Some(into)).await?));
+        }
+        let mut all = Buf::empty();
+        for part in operation::parts(range, self.limits.transfer) {
+            let memory = self.memory(self.bytes_in(part));
+            let request = Request {
+                cdb: cdb::read_16(part),
+                data_out: Buf::empty(),
+            };
+            all.append_owned(self.command(op, request, Some(memory)).await?);
+        }
+        let Some(mut into) = into.take() else {
+            return Ok(Done::Data(all));
+        };
+        let mut at = 0;
+        for piece in all.segments() {
+            into.copy_at(at, piece);
+            at += piece.len();
+        }
+        Ok(Done::Data(into.freeze()))
+    }
+
+    /// Memory for what is read. Payload of a pool that is used up comes from elsewhere: a read that waits for memory would
+    /// look like a path that hangs.
+    fn memory(&self, bytes: usize) -> BufMut {
+        let pooled = self.core.pool().alloc(bytes);
+        pooled.unwrap_or_else(|_| BufMut::zeroed(bytes))
+    }
+
+    /// The commands of `requests` one after the other, then the flush if one is needed.
+    async fn several(
+        &self,
+        op: &Op,
+        requests: impl Iterator<Item = Request>,
+        flush: bool,
+    ) -> Step<Done> {
+        for request in requests {
+            self.command(op, request, None).await?;
+        }
+        if flush {
+            self.command(op, operation::flush(self.features), None)
+                .await?;
+        }
+        Ok(Done::Nothing)
+    }
+
+    async fn compare_and_write(&self, op: &Op, request: Request, flush: bool) -> Step<Done> {
+        self.command(op, request, None).await?;
+        if !flush {
+            return Ok(Done::Nothing);
+        }
+        // It was carried out and must not be repeated: only the flush is.
+        for _ in 0..FLUSH_TRIES {
+            let flushed = self.command(&Op::Flush, operation::flush(self.features), None);
+            match flushed.await {
+                Ok(_) => return Ok(Done::Nothing),
+                Err(lost @ Ended::Lost { .. }) => return Err(lost),
+                Err(_) => {}
+            }
+        }
+        Err(Ended::Done(Err(IoError::Unavailable)))
+    }
+
+    async fn extents(&self, op: &Op, range: LbaRange) -> Step<Done> {
+        let request = Request {
+            cdb: cdb::get_lba_status(range, ANSWER_BYTES.into()),
+            data_out: Buf::empty(),
+        };
+        let memory = BufMut::zeroed(ANSWER_BYTES.into());
+        let data = self.command(op, request, Some(memory)).await?;
+        let found = operation::extents(&data.to_vec(), range);
+        found
+            .map(Done::Extents)
+            .ok_or(Ended::Done(Err(IoError::Unavailable)))
+    }
+
+    async fn carry_out(&self, mut op: Op) -> Step<Done> {
+        self.gate.open().await;
+        let (features, limits, block) = (self.features, self.limits, self.block);
+        let into = match &mut op {
+            Op::Read { into, .. } => into.take(),
+            Op::Write { .. }
+            | Op::WriteZeroes { .. }
+            | Op::Discard { .. }
+            | Op::CompareAndWrite { .. }
+            | Op::Extents { .. }
+            | Op::Flush => None,
+        };
+        match &op {
+            Op::Read { range, .. } => self.read(&op, *range, into).await,
+            Op::Write {
+                range,
+                data,
+                durability,
+            } => {
+                let Stability { fua, flush } = operation::stability(*durability, features, true);
+                let mut rest = data.clone();
+                let requests = operation::parts(*range, limits.transfer)
+                    .map(|part| operation::write(part, rest.split_front(self.bytes_in(part)), fua));
+                self.several(&op, requests, flush).await
+            }
+            Op::WriteZeroes {
+                range,
+                zeroing,
+                durability,
+            } => {
+                let flush = operation::stability(*durability, features, false).flush;
+                let requests = operation::parts(*range, limits.write_same)
+                    .map(|part| operation::write_zeroes(part, *zeroing, features, block));
+                self.several(&op, requests, flush).await
+            }
+            Op::Discard {
+                range,
+                to,
+                durability,
+            } => {
+                let flush = operation::stability(*durability, features, false).flush;
+                let most = operation::discard_blocks_max(features, limits);
+                let requests = operation::parts(*range, most)
+                    .map(|part| operation::discard(part, *to, (features, limits), block));
+                self.several(&op, requests, flush).await
+            }
+            Op::CompareAndWrite {
+                range,
+                expected,
+                data,
+                durability,
+            } => {
+                let Stability { fua, flush } = operation::stability(*durability, features, true);
+                let request = operation::compare_and_write(*range, expected, data, fua);
+                self.compare_and_write(&op, request, flush).await
+            }
+            Op::Extents { range, .. } => self.extents(&op, *range).await,
+            Op::Flush if !features.write_cache => Ok(Done::Nothing),
+            Op::Flush => self.several(&op, std::iter::empty(), true).await,
+        }
+    }
+
+    async fn submit(self: Rc<Self>, io: Io) -> Ended {
+        let (op, _) = io.into_parts();
+        let (bytes, writes) = match &op {
+            Op::Read { range, .. } => (self.bytes_in(*range), false),
+            Op::Write { range, .. } | Op::CompareAndWrite { range, .. } => {
+                (self.bytes_in(*range), true)
+            }
+            Op::WriteZeroes { .. } | Op::Discard { .. } => (0, true),
+            Op::Extents { .. } | Op::Flush => (0, false),
+        };
+        match self.carry_out(op).await {
+            Ok(done) => {
+                self.counters.carried(bytes, writes);
+                Ended::Done(Ok(done))
+            }
+            Err(ended) => ended,
+        }
+    }
+
+    async fn access(&self) -> Option<AccessState> {
+        if !self.port_groups {
+            return Some(AccessState::ActiveOptimized);
+        }
+        let asker = Asker {
+            session: &self.session,
+            lun: self.lun,
+        };
+        let report = cdb::report_target_port_groups(ANSWER_BYTES.into());
+        match asker.ask(report, ANSWER_BYTES).await {
+            Ok(data) => Some(access_of(&data, self.group).map_or(
+                // A group that is not in the list is not behind this port.
+                AccessState::Unavailable,
+                state,
+            )),
+            // A unit that refuses the question carries I/O through every port, or says so when it is asked to.
+            Err(super::probe::NoAnswer::Refused(_)) => Some(AccessState::ActiveOptimized),
+            Err(super::probe::NoAnswer::Lost(_)) => None,
+        }
+    }
+
+    /// Asks a target of ours to end the session `name` of this host for good. Other targets do not know the key.
+    async fn fence(&self, name: SessionName) -> bool {
+        if !self.unit.facts.borrow().ours {
+            return false;
+        }
+        let isid: String = name.isid.0.iter().map(|it| format!("{it:02x}")).collect();
+        let value = format!("{isid},{:04x}", name.tsih.0);
+        let Ok(answer) = self.session.text(&[(FENCE_KEY, &value)]).await else {
+            return false;
+        };
+        iscsi::text::pairs(&answer).is_ok_and(|pairs| pairs.contains(&(FENCE_KEY, FENCED)))
+    }
+}
+
+/// The state of this number (SPC-4 6.37 "REPORT TARGET PORT GROUPS command").
+fn state(code: u8) -> AccessState {
+    match code {
+        0x0 => AccessState::ActiveOptimized,
+        0x1 => AccessState::ActiveNonOptimized,
+        0x2 => AccessState::Standby,
+        0xe => AccessState::Offline,
+        0xf => AccessState::Transitioning,
+        _ => AccessState::Unavailable,
+    }
+}
+
+fn path_error() -> Verdict {
+    // CHECK CONDITION without sense data has a row of its own: an error without a reason.
+    verdict::of(Status::CheckCondition.code(), None).0
+}
+
+fn of_lost(lost: &Lost) -> Ended {
+    match lost {
+        Lost::Unsent => Ended::Lost { sent: false },
+        Lost::Aborted => {
+            let ended = Verdict {
+                repeat: Repeat::Uncertain,
+                path: PathSays::Fine,
+                learn: verdict::Learn::Nothing,
+            };
+            Ended::Again(ended, IoError::Aborted)
+        }
+        // A Reject says that the PDU was discarded.
+        Lost::Rejected(_) => Ended::Again(path_error(), IoError::Unavailable),
+        Lost::Socket(_) | Lost::PeerClosed | Lost::Protocol(_) | Lost::Destroyed => {
+            Ended::Lost { sent: true }
+        }
+    }
+}
+
+impl multipath::Session for UnitSession {
+    fn submit(&self, io: Io) -> Answer<Ended> {
+        Answer::wait(Rc::clone(&self.0).submit(io))
+    }
+
+    fn ping(&self) -> LocalFuture<bool> {
+        let session = self.0.session.clone();
+        Box::pin(async move { session.ping().await.is_ok() })
+    }
+
+    fn fence(&self, nexus: Nexus) -> LocalFuture<bool> {
+        let inner = Rc::clone(&self.0);
+        Box::pin(async move {
+            let name = inner.unit.names.borrow().get(&nexus).copied();
+            match name {
+                Some(name) => inner.fence(name).await,
+                None => false,
+            }
+        })
+    }
+
+    fn access(&self) -> LocalFuture<Option<AccessState>> {
+        let inner = Rc::clone(&self.0);
+        Box::pin(async move { inner.access().await })
+    }
+
+    fn received_at(&self) -> Now {
+        self.0.session.received_at()
+    }
+
+    fn ended(&self) -> LocalFuture<()> {
+        let session = self.0.session.clone();
+        Box::pin(async move {
+            let _why = session.ended().await;
+        })
+    }
+
+    fn close(&self) {
+        if let Some(measured) = self.0.session.measured() {
+            self.0.counters.had_sent_again(measured.retransmitted);
+        }
+        self.0.session.abort();
+    }
+}
