@@ -1,0 +1,29 @@
+//! A laboratory for paths: hosts, switches and cards from network namespaces, faults in them, and published tests.
+//!
+//! ```text
+//!   claim     a name that is its alone; what a lab left that was killed is removed by the next
+//!   bed       host, switch and target of namespaces, veth, bridges and tbf
+//!   fault     cables pulled, silent black holes, brown-outs
+//! ```
+//!
+//! **Contract.** A lab touches nothing but what bears its name: namespaces, a directory, a lock. It drives the program
+//! under test from outside, as child processes in its namespaces, through promised options and documents only.
+//!
+//! **Failure model.** However a lab ends, kill -9 included, the next one removes what it left.
+
+mod bed;
+mod claim;
+mod error;
+mod fault;
+mod rate;
+mod tool;
+
+pub use bed::{Bed, Port, Side, Topology};
+pub use claim::Claim;
+pub use error::{Kind, LabError};
+pub use fault::Harm;
+pub use rate::Rate;
+pub use tool::can_have_one;
+
+#[cfg(test)]
+mod test;
