@@ -120,6 +120,17 @@ pub(crate) enum Command {
         #[command(subcommand)]
         verb: ShareVerb,
     },
+    /// Measure volumes with diskspd's options; `causeway bench --help` lists them
+    #[command(disable_help_flag = true)]
+    Bench {
+        /// diskspd's options and what to measure
+        #[arg(
+            trailing_var_arg = true,
+            allow_hyphen_values = true,
+            value_name = "OPTIONS"
+        )]
+        words: Vec<String>,
+    },
     /// Bring the objects to what a file says, all or nothing
     Apply {
         /// The file; - is standard input
@@ -151,7 +162,16 @@ pub(crate) enum Command {
 }
 
 /// Commands that a later version has.
-const LATER: &[&str] = &["attach", "bench", "doctor", "lab", "path", "pool", "scrub"];
+const LATER: &[&str] = &["attach", "doctor", "lab", "path", "pool", "scrub"];
+
+/// What to say where options of other commands stand before `bench`.
+pub(crate) fn bench_comes_first(words: &[String]) -> Problem {
+    let detail = format!(
+        "options stand before bench, which takes its own: {}",
+        words.join(" ")
+    );
+    Problem::new(Code::BenchUsage, detail).hint("write them behind: causeway bench -Rjson ...")
+}
 
 /// Why there is no such command here.
 pub(crate) fn no_command(words: &[String]) -> Problem {

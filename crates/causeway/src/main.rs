@@ -8,6 +8,7 @@ mod cli;
 mod client;
 mod commands;
 mod connect;
+mod open;
 mod output;
 mod serve;
 
@@ -19,6 +20,15 @@ use output::Output;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // diskspd's options are not of the kind that clap reads.
+    let words: Vec<String> = std::env::args_os()
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    if let [_, first, rest @ ..] = words.as_slice()
+        && first == "bench"
+    {
+        return commands::bench::run(rest);
+    }
     let cli = Cli::parse();
     let output = Output::new(cli.output);
     let done = match &cli.command {
@@ -29,6 +39,7 @@ fn main() -> ExitCode {
             Ok(())
         }
         Command::Man { dir } => cli::man_pages(dir),
+        Command::Bench { words } => Err(cli::bench_comes_first(words)),
         Command::Other(words) => Err(cli::no_command(words)),
         Command::Status
         | Command::Lun { .. }

@@ -1,7 +1,7 @@
 //! The one catalogue of error codes: what the log, the API, the command line and `docs/errors.md` say.
 //!
 //! A code never changes its meaning and is never used again. The thousands say where to look:
-//! 1 configuration, 2 logins, 3 objects, 4 storage and state, 5 the API.
+//! 1 configuration, 2 logins, 3 objects, 4 storage and state, 5 the API, 7 volumes as this host uses them.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
@@ -179,6 +179,19 @@ catalogue! {
     WrongMethod = 5008, 405, Usage, "The path does not take this method",
         "The path exists, and the HTTP method is not one of those that it takes.",
         "The answer's Allow header names them.";
+
+    BenchUsage = 7001, 400, Usage, "The bench's options cannot be used",
+        "An option is unknown, out of range, or does not fit the target. `causeway bench` takes diskspd's options, with values right behind their letter.",
+        "Correct the option that the message names; `causeway bench --help` lists all.";
+    BenchWouldDestroy = 7002, 409, Refused, "Refused: it is not a bench LUN",
+        "The run would write to a file, device or LUN that does not carry the bench's mark, so what is on it would be lost.",
+        "Make sure that nothing needs what is there, then repeat with --destroy, which marks it; or measure reads only (-w0).";
+    TargetCannotBeOpened = 7003, 404, NotFound, "The volume cannot be opened",
+        "The file, device or URL does not exist, is in use, or does not answer.",
+        "Follow the message.";
+    BenchFailed = 7004, 500, Failed, "The run did not go well",
+        "Operations failed or never came back, or data that was read back is wrong. The result was printed all the same.",
+        "The result names the first failure, and the first blocks that are wrong.";
 }
 
 impl Code {

@@ -1,6 +1,7 @@
 //! The commands that ask the daemon, a file per noun.
 
 mod apply;
+pub(crate) mod bench;
 mod grant;
 mod host;
 mod lun;
@@ -53,6 +54,7 @@ pub(crate) fn run(cli: &Cli, output: &Output) -> Result<(), Problem> {
         Command::Export => apply::export(&context),
         Command::Top(_)
         | Command::Serve { .. }
+        | Command::Bench { .. }
         | Command::Explain { .. }
         | Command::Completions { .. }
         | Command::Man { .. }

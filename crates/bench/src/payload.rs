@@ -1,0 +1,139 @@
+//! What is written.
+
+use crate::options::{Options, Source};
+use crate::random::Random;
+use units::{Buf, BufMut, Pool};
+
+/// Payload for one thread on one target. Making one costs nothing but with `-Zr`.
+#[derive(Clone)]
+pub(crate) enum Payload {
+    /// Always the same bytes.
+    Same(Buf),
+    /// A part of these bytes, at random.
+    PartOf(Buf),
+    /// Random bytes, made anew.
+    Fresh,
+}
+
+/// Where parts of a source begin: on its multiples, so that no copy is needed below.
+const STEP: usize = 4096;
+
+impl Payload {
+    /// What the options ask for; `file` holds the source's bytes where it is a file.
+    ///
+    /// # Errors
+    /// Where the source is smaller than an operation.
+    ///
+    /// # Panics
+    /// If an operation does not fit into memory.
+    pub(crate) fn new(
+        options: &Options,
+        file: Option<&Buf>,
+        random: &mut Random,
+    ) -> Result<Self, String> {
+        let block = usize::try_from(options.block).expect("an operation fits into memory");
+        let enough = |bytes: &Buf| {
+            if bytes.len() >= block {
+                return Ok(Self::PartOf(bytes.clone()));
+            }
+            Err(format!(
+                "-Z: a source of {} bytes is smaller than an operation of {block}",
+                bytes.len()
+            ))
+        };
+        match &options.source {
+            Source::Pattern => {
+                let mut bytes = BufMut::zeroed(block);
+                for piece in bytes.pieces_mut() {
+                    // The bytes 0 to 255 over and over, as diskspd writes them.
+                    for (byte, value) in piece.iter_mut().zip((0..=u8::MAX).cycle()) {
+                        *byte = value;
+                    }
+                }
+                Ok(Self::Same(bytes.freeze()))
+            }
+            Source::Zeroes => Ok(Self::Same(Buf::zeroes(block))),
+            Source::RandomEach => Ok(Self::Fresh),
+            Source::Random { bytes } => {
+                let bytes = usize::try_from(*bytes).expect("a source fits into memory");
+                let mut source = BufMut::zeroed(bytes);
+                source.pieces_mut().for_each(|piece| random.fill(piece));
+                enough(&source.freeze())
+            }
+            Source::File { .. } => enough(file.expect("the caller has read it")),
+        }
+    }
+
+    /// The bytes of the next write.
+    pub(crate) fn next(&self, block: usize, random: &mut Random, pool: &Pool) -> Buf {
+        match self {
+            Self::Same(bytes) => bytes.clone(),
+            Self::PartOf(bytes) => {
+                let starts = (bytes.len() - block) / STEP + 1;
+                let at = random.below(starts as u64);
+                let at = usize::try_from(at).expect("inside the source") * STEP;
+                bytes.slice(at..at + block)
+            }
+            Self::Fresh => {
+                let mut bytes = memory(pool, block);
+                bytes.pieces_mut().for_each(|piece| random.fill(piece));
+                bytes.freeze()
+            }
+        }
+    }
+}
+
+/// Memory for an operation: the pool's, or where that has none left some of its own.
+pub(crate) fn memory(pool: &Pool, bytes: usize) -> BufMut {
+    pool.alloc(bytes).unwrap_or_else(|_| BufMut::zeroed(bytes))
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    fn payload(source: Source) -> (Payload, Random) {
+        let mut random = Random::new(7);
+        let options = Options {
+            source,
+            block: 8192,
+            ..Options::default()
+        };
+        (Payload::new(&options, None, &mut random).unwrap(), random)
+    }
+
+    #[test]
+    fn sources_give_what_they_say() {
+        let pool = Pool::new(1 << 20);
+        let (pattern, mut random) = payload(Source::Pattern);
+        let bytes = pattern.next(8192, &mut random, &pool).to_vec();
+        assert!(
+            bytes
+                .iter()
+                .enumerate()
+                .all(|(at, byte)| at % 256 == usize::from(*byte))
+        );
+        let (zeroes, mut random) = payload(Source::Zeroes);
+        assert!(zeroes.next(8192, &mut random, &pool).is_zero());
+        let (fresh, mut random) = payload(Source::RandomEach);
+        let one = fresh.next(8192, &mut random, &pool);
+        assert_ne!(one, fresh.next(8192, &mut random, &pool));
+        let (part, mut random) = payload(Source::Random { bytes: 64 << 10 });
+        let all: Vec<Buf> = (0..100)
+            .map(|_| part.next(8192, &mut random, &pool))
+            .collect();
+        assert!(all.iter().any(|other| *other != all[0]));
+        assert!(all[1..].iter().any(|other| *other == all[0]));
+    }
+
+    #[test]
+    fn a_source_smaller_than_an_operation_is_refused() {
+        let options = Options {
+            source: Source::Random { bytes: 4096 },
+            block: 8192,
+            ..Options::default()
+        };
+        let told = Payload::new(&options, None, &mut Random::new(0)).err();
+        assert!(told.is_some_and(|told| told.contains("smaller")));
+    }
+}

@@ -1,0 +1,199 @@
+//! What a run gave.
+
+use crate::meter::{Interval, Side};
+use crate::verify::Tally;
+use std::time::Duration;
+
+/// Processor time of one processor over the measured time, of a hundred.
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
+pub struct Processor {
+    /// Which.
+    pub number: u32,
+    /// In programs.
+    pub user: f64,
+    /// In the kernel.
+    pub kernel: f64,
+    /// Without work.
+    pub idle: f64,
+}
+
+/// What one path of a multipath volume did.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct PathFigures {
+    /// The host's port.
+    pub from: String,
+    /// The target's.
+    pub portal: String,
+    /// How it is now.
+    pub state: String,
+    /// Operations.
+    pub ios: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Segments that TCP sent again.
+    pub retransmits: u64,
+}
+
+/// What one thread did on one target.
+#[derive(Clone, Debug)]
+pub struct Share {
+    /// The thread.
+    pub thread: u32,
+    /// Which of the targets.
+    pub target: usize,
+    /// Reads.
+    pub read: Side,
+    /// Writes.
+    pub write: Side,
+    /// The series.
+    pub series: Vec<Interval>,
+    /// The longest time in which something was in flight and nothing ended.
+    pub stall: Duration,
+    /// Latencies together, in nanoseconds.
+    pub(crate) time_in_flight: u64,
+    /// Operations that failed.
+    pub errors: u64,
+    /// The first failure.
+    pub first_error: Option<String>,
+    /// Operations that had not come back when the run was given up.
+    pub missing: u64,
+}
+
+/// A target as the report names it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TargetFacts {
+    /// As it was written.
+    pub name: String,
+    /// Bytes.
+    pub size: u64,
+    /// First byte that was used.
+    pub base: u64,
+    /// Bytes that were used.
+    pub length: u64,
+}
+
+/// What a run gave.
+#[derive(Clone, Default, Debug)]
+pub struct RunResult {
+    /// The measured time.
+    pub seconds: f64,
+    /// By thread and target.
+    pub shares: Vec<Share>,
+    /// The targets.
+    pub targets: Vec<TargetFacts>,
+    /// Threads.
+    pub threads: u32,
+    /// Length of an interval of the series.
+    pub interval: Duration,
+    /// Verification, where it was asked for.
+    pub verify: Option<Tally>,
+    /// The processors.
+    pub processors: Vec<Processor>,
+    /// Paths, where the targets have some.
+    pub paths: Vec<PathFigures>,
+    /// When it began, in nanoseconds since 1970.
+    pub started: u64,
+    /// It was stopped before its time.
+    pub stopped: bool,
+}
+
+impl RunResult {
+    /// All reads.
+    #[must_use]
+    pub fn read(&self) -> Side {
+        self.sum(|share| &share.read)
+    }
+
+    /// All writes.
+    #[must_use]
+    pub fn write(&self) -> Side {
+        self.sum(|share| &share.write)
+    }
+
+    /// Both.
+    #[must_use]
+    pub fn total(&self) -> Side {
+        let mut all = self.read();
+        all.add(&self.write());
+        all
+    }
+
+    fn sum(&self, side: impl Fn(&Share) -> &Side) -> Side {
+        let mut all = Side::default();
+        self.shares.iter().for_each(|share| all.add(side(share)));
+        all
+    }
+
+    /// The series of all threads and targets.
+    #[must_use]
+    pub fn series(&self) -> Vec<Interval> {
+        let count = self
+            .shares
+            .iter()
+            .map(|share| share.series.len())
+            .max()
+            .unwrap_or(0);
+        let mut all = vec![Interval::default(); count];
+        for share in &self.shares {
+            all.iter_mut()
+                .zip(&share.series)
+                .for_each(|(sum, one)| sum.add(one));
+        }
+        all
+    }
+
+    /// Operations that failed or never came back.
+    #[must_use]
+    pub fn errors(&self) -> u64 {
+        self.shares
+            .iter()
+            .map(|share| share.errors + share.missing)
+            .sum()
+    }
+
+    /// Operations that never came back.
+    #[must_use]
+    pub fn missing(&self) -> u64 {
+        self.shares.iter().map(|share| share.missing).sum()
+    }
+
+    /// The first failure of any thread.
+    #[must_use]
+    pub fn first_error(&self) -> Option<&str> {
+        self.shares
+            .iter()
+            .find_map(|share| share.first_error.as_deref())
+    }
+
+    /// The longest time in which a thread had something in flight on a target and nothing ended.
+    #[must_use]
+    pub fn stall(&self) -> Duration {
+        self.shares
+            .iter()
+            .map(|share| share.stall)
+            .max()
+            .unwrap_or_default()
+    }
+
+    /// Operations in flight, on average over the measured time (Little's law).
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+    pub fn mean_queue_depth(&self) -> f64 {
+        let nanos: f64 = self
+            .shares
+            .iter()
+            .map(|share| share.time_in_flight as f64)
+            .sum();
+        if self.seconds > 0.0 {
+            nanos / 1e9 / self.seconds
+        } else {
+            0.0
+        }
+    }
+
+    /// All went well: no error, nothing missing, nothing wrong.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.errors() == 0 && self.verify.as_ref().is_none_or(|tally| tally.bad == 0)
+    }
+}

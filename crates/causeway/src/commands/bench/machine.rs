@@ -1,0 +1,87 @@
+//! What the machine is called, and what its processors did.
+
+use bench::Processor;
+use bench::report::Machine;
+
+/// This machine.
+pub(super) fn this() -> Machine {
+    let name = rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned();
+    Machine {
+        name,
+        processors: u32::try_from(times().len()).unwrap_or(0),
+    }
+}
+
+/// Times of one processor since the start of the system, in ticks.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Times {
+    number: u32,
+    user: u64,
+    kernel: u64,
+    idle: u64,
+}
+
+/// The times of all processors; none where the system does not tell.
+pub(super) fn times() -> Vec<Times> {
+    parse(&std::fs::read_to_string("/proc/stat").unwrap_or_default())
+}
+
+fn parse(text: &str) -> Vec<Times> {
+    let line = |line: &str| {
+        let mut words = line.strip_prefix("cpu")?.split_whitespace();
+        let number = words.next()?.parse().ok()?;
+        let ticks: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
+        let at = |index: usize| ticks.get(index).copied().unwrap_or(0);
+        // user nice system idle iowait irq softirq steal (proc_stat(5)); steal was somebody else's.
+        Some(Times {
+            number,
+            user: at(0) + at(1),
+            kernel: at(2) + at(5) + at(6),
+            idle: at(3) + at(4),
+        })
+    };
+    // The first line has all of them together, and no number.
+    text.lines()
+        .filter(|text| !text.starts_with("cpu "))
+        .map_while(line)
+        .collect()
+}
+
+/// What the processors did in between.
+#[expect(clippy::cast_precision_loss, reason = "ticks of a run are few")]
+pub(super) fn between(before: &[Times], after: &[Times]) -> Vec<Processor> {
+    let one = |(before, after): (&Times, &Times)| {
+        let part = |of: fn(&Times) -> u64| of(after).saturating_sub(of(before)) as f64;
+        let (user, kernel) = (part(|at| at.user), part(|at| at.kernel));
+        let idle = part(|at| at.idle);
+        let all = (user + kernel + idle).max(1.0) / 100.0;
+        Processor {
+            number: after.number,
+            user: user / all,
+            kernel: kernel / all,
+            idle: idle / all,
+        }
+    };
+    before.iter().zip(after).map(one).collect()
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn processors_are_read_from_the_systems_table() {
+        let before = parse("cpu  9 9 9 9\ncpu0 10 0 20 70 0 0 0 0 0 0\ncpu1 0 0 0 0\nintr 5\n");
+        let after =
+            parse("cpu  9 9 9 9\ncpu0 30 20 40 130 10 5 5 90 0 0\ncpu1 0 0 0 100\nintr 5\n");
+        let all = between(&before, &after);
+        assert_eq!(all.len(), 2);
+        // user 40, kernel 30, idle 70 of 140
+        assert!((all[0].user - 40.0 / 1.4).abs() < 1e-9, "{all:?}");
+        assert!((all[0].kernel - 30.0 / 1.4).abs() < 1e-9);
+        assert!((all[1].idle - 100.0).abs() < 1e-9);
+    }
+}

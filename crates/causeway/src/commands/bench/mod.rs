@@ -1,0 +1,75 @@
+//! `causeway bench`: a workload against volumes, in diskspd's words.
+
+mod machine;
+mod run;
+mod show;
+mod targets;
+
+use crate::output::Output;
+use bench::{Mistake, Options};
+use control::code::Code;
+use control::problem::Problem;
+use std::process::ExitCode;
+
+/// Runs the command with the words behind `bench`.
+pub(crate) fn run(words: &[String]) -> ExitCode {
+    let done = start(words);
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            Output::new(crate::cli::Format::Table).problem(&problem);
+            ExitCode::from(problem.exit() as u8)
+        }
+    }
+}
+
+/// A mistake of the command line.
+pub(crate) fn usage(mistake: Mistake) -> Problem {
+    Problem::new(Code::BenchUsage, mistake.cause).hint(mistake.next_step)
+}
+
+fn start(words: &[String]) -> Result<(), Problem> {
+    let asks = |word: &String| matches!(word.as_str(), "--help" | "-h" | "-?" | "help");
+    if words.is_empty()
+        || words.first().is_some_and(asks)
+        || words.iter().any(|word| word == "--help")
+    {
+        crate::output::print(bench::options::HELP);
+        return Ok(());
+    }
+    one(&bench::options::parse(words).map_err(usage)?)
+}
+
+/// One run and its report.
+fn one(options: &Options) -> Result<(), Problem> {
+    for warning in &options.warnings {
+        eprintln!("note: {warning}");
+    }
+    let bed = run::Bed::start(options)?;
+    bed.prepare(options)?;
+    let result = bed.run(options)?;
+    show::result(options, &result, &machine::this())?;
+    verdict(&result)
+}
+
+/// Whether all went well.
+fn verdict(result: &bench::RunResult) -> Result<(), Problem> {
+    if result.is_clean() {
+        return Ok(());
+    }
+    let bad = result.verify.as_ref().map_or(0, |tally| tally.bad);
+    let mut what = Vec::new();
+    if bad > 0 {
+        what.push(format!(
+            "{bad} blocks of 512 bytes are not what was acknowledged"
+        ));
+    }
+    if result.errors() > 0 {
+        let first = result.first_error().unwrap_or("no reason was given");
+        what.push(format!(
+            "{} operations failed; the first: {first}",
+            result.errors()
+        ));
+    }
+    Err(Problem::new(Code::BenchFailed, what.join("; ")))
+}

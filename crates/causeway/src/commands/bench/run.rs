@@ -1,0 +1,235 @@
+//! The cores that a run has, the run itself, and what is shown meanwhile.
+
+use super::machine::{Times, between, times};
+use super::targets;
+use bench::options::Source;
+use bench::{Job, Options, Phase, Progress, RunResult, Shared, Target, Watcher};
+use control::code::Code;
+use control::problem::Problem;
+use env::real::{Cores, Runtime, RuntimeConfig};
+use env::{CoreHandle, CoreId, LocalFuture};
+use rustix::thread::{CpuSet, sched_getaffinity};
+use std::cell::RefCell;
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::sync::Arc;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
+use units::Buf;
+
+/// Payload memory that a core may have out.
+const POOL_BYTES: usize = 4 << 30;
+
+/// Cores, and what is opened on them.
+pub(super) struct Bed {
+    runtime: Runtime,
+}
+
+/// What lives on core 0 between preparation and runs.
+#[derive(Default)]
+struct Opened(RefCell<Vec<Target>>);
+
+fn internal(error: impl std::fmt::Display) -> Problem {
+    Problem::new(Code::Internal, format!("{error}"))
+}
+
+/// Processors that this process may use.
+fn processors() -> Vec<usize> {
+    let Ok(allowed) = sched_getaffinity(None) else {
+        return vec![0];
+    };
+    (0..CpuSet::MAX_CPU)
+        .filter(|number| allowed.is_set(*number))
+        .collect()
+}
+
+impl Bed {
+    /// Starts as many cores as there are threads, but no more than processors. One alone may go where the
+    /// system likes.
+    pub(super) fn start(options: &Options) -> Result<Self, Problem> {
+        let threads = options.threads_total.unwrap_or_else(|| {
+            let targets = u32::try_from(options.targets.len().max(1)).unwrap_or(u32::MAX);
+            options.threads.saturating_mul(targets)
+        });
+        let most = usize::from(options.cores.unwrap_or(u16::MAX));
+        let most = most
+            .min(usize::try_from(threads).unwrap_or(usize::MAX))
+            .max(1);
+        let list = processors().into_iter().take(most).collect();
+        let config = RuntimeConfig {
+            cores: Cores::List(list),
+            pool_limit_bytes: POOL_BYTES,
+            ..RuntimeConfig::default()
+        };
+        let runtime = Runtime::start(&config).map_err(internal)?;
+        Ok(Self { runtime })
+    }
+
+    /// Opens the targets.
+    pub(super) fn prepare(&self, options: &Options) -> Result<(), Problem> {
+        let options = options.clone();
+        self.interruptible(None, move |core| {
+            Box::pin(async move {
+                let ready = targets::open_all(&core, &options).await?;
+                *core.locals().get::<Opened>().0.borrow_mut() = ready.targets;
+                Ok(())
+            })
+        })?
+    }
+
+    /// Runs what the options say on the targets that are open.
+    pub(super) fn run(&self, options: &Options) -> Result<RunResult, Problem> {
+        let source = source(options)?;
+        if options.barrier {
+            wait_for_go()?;
+        }
+        let shared: Arc<Shared> = Arc::default();
+        let (options, told) = (options.clone(), Arc::clone(&shared));
+        let done = self.interruptible(Some(shared), move |core| {
+            Box::pin(async move {
+                let targets = core.locals().get::<Opened>().0.borrow().clone();
+                let mut watcher = Live::new(&options);
+                let job = Job {
+                    options,
+                    targets,
+                    source,
+                    shared: told,
+                };
+                let result = bench::run(&core, job, &mut watcher).await;
+                watcher.clear();
+                result.map(|mut result| {
+                    result.processors = between(&watcher.before, &watcher.after);
+                    result
+                })
+            })
+        })?;
+        done.map_err(|cause| Problem::new(Code::BenchUsage, cause))
+    }
+
+    /// Runs a future on core 0. A signal stops what `shared` belongs to; the second one, or one where there is
+    /// nothing to stop, ends the process.
+    fn interruptible<T: Send + 'static>(
+        &self,
+        shared: Option<Arc<Shared>>,
+        make: impl FnOnce(CoreHandle) -> LocalFuture<T> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let (answer, mut answered) = oneshot::channel();
+        self.runtime.spawn_on(CoreId(0), move |core| {
+            let future = make(core);
+            // Nobody waits any more where the process is ending.
+            Box::pin(async move { drop(answer.send(future.await)) })
+        });
+        let main = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        main.map_err(internal)?.block_on(async {
+            let mut terminate = signal(SignalKind::terminate()).map_err(internal)?;
+            let mut interrupt = signal(SignalKind::interrupt()).map_err(internal)?;
+            let mut shared = shared;
+            loop {
+                tokio::select! {
+                    done = &mut answered => return done.map_err(|_| {
+                        internal(format!("a task panicked: {:?}", self.runtime.notices()))
+                    }),
+                    _ = terminate.recv() => {}
+                    _ = interrupt.recv() => {}
+                }
+                match shared.take() {
+                    Some(shared) => self
+                        .runtime
+                        .post(CoreId(0), Box::new(move |core| shared.stop(core.now()))),
+                    None => std::process::exit(130),
+                }
+            }
+        })
+    }
+}
+
+/// The bytes of `-Z<size>,<file>`.
+fn source(options: &Options) -> Result<Option<Buf>, Problem> {
+    let Source::File { bytes, path } = &options.source else {
+        return Ok(None);
+    };
+    let unreadable = |why: String| {
+        Problem::new(Code::BenchUsage, format!("-Z: {}: {why}", path.display()))
+            .hint("name a file that is at least as large as the size before the comma")
+    };
+    let mut all = std::fs::read(path).map_err(|error| unreadable(error.to_string()))?;
+    let wanted = usize::try_from(*bytes).unwrap_or(usize::MAX);
+    if all.len() < wanted {
+        return Err(unreadable(format!("it has {} bytes", all.len())));
+    }
+    all.truncate(wanted);
+    Ok(Some(Buf::copy_of(&all)))
+}
+
+/// Says that all is ready, and waits for a line.
+fn wait_for_go() -> Result<(), Problem> {
+    crate::output::print("ready\n");
+    std::io::stdout().flush().map_err(internal)?;
+    let mut line = String::new();
+    match std::io::stdin().lock().read_line(&mut line) {
+        Ok(0) => Err(Problem::new(
+            Code::BenchUsage,
+            "--barrier: standard input ended before a line came",
+        )
+        .hint("whoever starts several runs writes a line to each when all have said `ready`")),
+        Ok(_) => Ok(()),
+        Err(error) => Err(internal(error)),
+    }
+}
+
+/// Shows how far it is, on a terminal, and reads the processors' times at the edges.
+struct Live {
+    shown: bool,
+    before: Vec<Times>,
+    after: Vec<Times>,
+}
+
+impl Live {
+    fn new(options: &Options) -> Self {
+        Self {
+            shown: !options.quiet && std::io::stderr().is_terminal(),
+            before: Vec::new(),
+            after: Vec::new(),
+        }
+    }
+
+    /// Takes the line away.
+    fn clear(&self) {
+        if self.shown {
+            eprint!("\r\x1b[K");
+        }
+    }
+}
+
+impl Watcher for Live {
+    fn progress(&mut self, progress: &Progress) {
+        if !self.shown {
+            return;
+        }
+        let phase = match progress.phase {
+            Phase::WarmUp => "warm-up",
+            Phase::Measuring => "measuring",
+            Phase::CoolDown => "cool-down",
+        };
+        let errors = match progress.errors {
+            0 => String::new(),
+            errors => format!(", {errors} errors"),
+        };
+        eprint!(
+            "\r\x1b[K{phase} {:.0}/{:.0} s: {:.0} IOPS, {:.1} MiB/s{errors}",
+            progress.elapsed.as_secs_f64(),
+            progress.whole.as_secs_f64(),
+            progress.iops,
+            progress.bytes_per_second / f64::from(1 << 20)
+        );
+    }
+
+    fn begins(&mut self) {
+        self.before = times();
+    }
+
+    fn ends(&mut self) {
+        self.after = times();
+    }
+}

@@ -1,0 +1,109 @@
+//! Opening targets, and the safety check before anything is written.
+
+use super::usage;
+use crate::open::open;
+use backends::{Provisioning, create_file};
+use bench::mark::{self, Found};
+use bench::{Options, Target};
+use control::code::Code;
+use control::problem::Problem;
+use env::CoreHandle;
+use std::path::Path;
+use units::ByteCount;
+
+/// The targets of a run, ready for it.
+pub(super) struct Ready {
+    pub(super) targets: Vec<Target>,
+}
+
+fn failed(name: &str, why: &str) -> Problem {
+    Problem::new(Code::TargetCannotBeOpened, format!("{name}: {why}"))
+        .hint("check the target, then try again")
+}
+
+fn is_file(name: &str) -> bool {
+    !name.starts_with("memory:") && !name.contains("://")
+}
+
+/// Makes the files that `-c` asks for; says which are new.
+async fn create(core: &CoreHandle, options: &Options) -> Result<Vec<String>, Problem> {
+    let Some(size) = options.create else {
+        return Ok(Vec::new());
+    };
+    let mut made = Vec::new();
+    for name in options.targets.iter().filter(|name| is_file(name)) {
+        if Path::new(name).exists() {
+            continue;
+        }
+        let size = ByteCount(size + mark::RESERVED);
+        let done = create_file(core, Path::new(name), size, Provisioning::Thin).await;
+        done.map_err(|error| failed(name, &format!("cannot be made: {error}")))?;
+        made.push(name.clone());
+    }
+    Ok(made)
+}
+
+/// Opens all targets; refuses to write where anything could be lost; writes marks.
+pub(super) async fn open_all(core: &CoreHandle, options: &Options) -> Result<Ready, Problem> {
+    if options.targets.is_empty() {
+        return Err(Problem::new(Code::BenchUsage, "no target")
+            .hint("name a file, a block device, memory:SIZE or an iscsi:// URL"));
+    }
+    let made = create(core, options).await?;
+    let writes = options.write_percent > 0 || options.fill;
+    let (mut targets, mut to_mark, mut lost) = (Vec::new(), Vec::new(), Vec::new());
+    for name in &options.targets {
+        let opened = open(core, name).await?;
+        let mut target = Target {
+            name: opened.name,
+            volume: opened.volume,
+            marked: false,
+        };
+        if !opened.private {
+            let found = mark::look(core, &target.volume)
+                .await
+                .map_err(|why| failed(name, &why))?;
+            match found {
+                Found::Bench => target.marked = true,
+                Found::Other(what) if writes => {
+                    target.marked = true;
+                    to_mark.push(targets.len());
+                    if !made.contains(name) {
+                        let size = target.volume.shape().byte_count().0;
+                        lost.push(mark::refusal(name, size, &what));
+                    }
+                }
+                Found::Other(_) => {}
+            }
+        }
+        check(options, &target)?;
+        targets.push(target);
+    }
+    if !lost.is_empty() && !options.destroy {
+        return Err(Problem::new(Code::BenchWouldDestroy, lost.join("; ")));
+    }
+    for index in to_mark {
+        let target = &targets[index];
+        mark::write(core, &target.volume)
+            .await
+            .map_err(|why| failed(&target.name, &why))?;
+    }
+    for target in &targets {
+        let new = made.contains(&target.name) && options.create.is_some();
+        if new || options.fill {
+            bench::fill(core, options, target)
+                .await
+                .map_err(|why| failed(&target.name, &why))?;
+        }
+    }
+    Ok(Ready { targets })
+}
+
+/// The options fit the target; asked before anything is written.
+fn check(options: &Options, target: &Target) -> Result<(), Problem> {
+    let fits = bench::region(options, target);
+    fits.map(|_| ()).map_err(|cause| {
+        let next_step = "see -b, -B, -f and -r in `causeway bench --help`".to_owned();
+        usage(bench::Mistake { cause, next_step })
+    })
+}

@@ -1,0 +1,178 @@
+//! `causeway bench` as a script sees it: exit codes, forms of results, and what it does not overwrite.
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A directory that goes with the test.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let path =
+            std::env::temp_dir().join(format!("causeway-bench-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // What stays behind is in the system's temporary directory.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn bench(line: &str, target: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_causeway"))
+        .arg("bench")
+        .args(line.split_whitespace())
+        .arg(target)
+        .output()
+        .unwrap()
+}
+
+fn run(code: i32, line: &str, target: &Path) -> (String, String) {
+    let output = bench(line, target);
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(code), "{line}\n{out}\n{err}");
+    (out, err)
+}
+
+fn json(line: &str, target: &Path) -> Value {
+    serde_json::from_str(&run(0, line, target).0).expect("one JSON object")
+}
+
+#[test]
+fn a_run_over_memory_prints_the_object_that_is_promised() {
+    let value = json(
+        "-R json -b4K -o4 -r -w30 -d0.3 -W0 --verify -D100",
+        Path::new("memory:16M"),
+    );
+    let (read, write) = (&value["read"]["ios"], &value["write"]["ios"]);
+    let sum = read.as_u64().unwrap() + write.as_u64().unwrap();
+    assert_eq!(value["total"]["ios"].as_u64(), Some(sum));
+    assert!(sum > 100, "{value}");
+    assert!(value["verify"]["checked"].as_u64() > Some(100));
+    assert_eq!(
+        (&value["errors"], &value["verify"]["bad"]),
+        (&0.into(), &0.into())
+    );
+    assert_eq!(value["seconds"], 0.3);
+    assert_eq!(value["series"].as_array().map(Vec::len), Some(3));
+}
+
+#[test]
+fn nothing_is_overwritten_but_bench_luns() {
+    let place = Place::new("destroy");
+    let file = place.file("precious");
+    let data: Vec<u8> = (0..4 << 20).map(|at: u32| at.to_le_bytes()[1]).collect();
+    std::fs::write(&file, &data).unwrap();
+    let (_, told) = run(5, "-b4K -w100 -d0.1 -W0", &file);
+    assert!(
+        told.contains("CWY7002") && told.contains("data of a kind"),
+        "{told}"
+    );
+    assert!(told.contains("--destroy"), "{told}");
+    assert_eq!(std::fs::read(&file).unwrap(), data, "a refused run wrote");
+    // Reading is free, and leaves no mark.
+    run(0, "-b4K -d0.1 -W0", &file);
+    assert_eq!(std::fs::read(&file).unwrap(), data);
+    run(0, "-b4K -w100 -r -d0.2 -W0 --destroy --verify", &file);
+    let after = std::fs::read(&file).unwrap();
+    assert!(after.starts_with(b"CAUSEWAY BENCH LUN 1\n"));
+    assert_ne!(after[1 << 20..], data[1 << 20..]);
+    assert_eq!(
+        after[4096..1 << 20],
+        data[4096..1 << 20],
+        "only the mark is written there"
+    );
+    // It is one now.
+    run(0, "-b4K -w100 -d0.1 -W0", &file);
+    // A file system that is made there ends it.
+    let made = Command::new("mkfs.ext4")
+        .args(["-q", "-F", "-L", "mine"])
+        .arg(&file)
+        .status();
+    assert!(
+        made.is_ok_and(|made| made.success()),
+        "mkfs.ext4 is missing: scripts/install test"
+    );
+    let (_, told) = run(5, "-b4K -w100 -d0.1 -W0", &file);
+    assert!(
+        told.contains("an ext2, ext3 or ext4 file system named \"mine\""),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_new_file_is_made_filled_and_marked() {
+    let place = Place::new("create");
+    let file = place.file("new");
+    let value = json("-Rjson -b64K -w50 -c2M -d0.1 -W0", &file);
+    assert_eq!(value["targets"][0]["length"], 2 << 20);
+    let data = std::fs::read(&file).unwrap();
+    assert_eq!(data.len(), 3 << 20);
+    assert!(data.starts_with(b"CAUSEWAY BENCH LUN"));
+    assert!(
+        data[1 << 20..]
+            .chunks(4096)
+            .all(|block| block.iter().any(|byte| *byte != 0))
+    );
+}
+
+#[test]
+fn mistakes_are_told_with_what_to_write_instead() {
+    let memory = Path::new("memory:1M");
+    for (code, line, what) in [
+        (2, "-b 64K", "-b64K"),
+        (2, "-b2M", "does not fit"),
+        (2, "-b1000", "no multiple"),
+        (2, "-q", "no such option"),
+        (2, "-w101", "0 to 100"),
+    ] {
+        let (_, told) = run(code, line, memory);
+        assert!(told.contains(what), "{line}: {told}");
+        assert!(told.contains("help: "), "{told}");
+    }
+    run(3, "-b4K", Path::new("/nonexistent/file"));
+    run(3, "-b4K", Path::new("memory:many"));
+    let (text, _) = run(0, "--help", Path::new(""));
+    assert!(
+        text.starts_with("Measure a volume with diskspd's options.") && text.contains("--verify")
+    );
+}
+
+#[test]
+fn a_damaged_file_is_told_and_the_exit_code_says_so() {
+    let place = Place::new("damage");
+    let (file, result) = (place.file("lun"), place.file("result"));
+    run(0, "-b4K -w100 -c1M -d0.1 -W0", &file);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_causeway"))
+        .args([
+            "bench", "-b4K", "-w100", "-r", "-d2", "-W0", "-C1", "-g400i", "--verify", "-Rjson",
+            "--output",
+        ])
+        .arg(&result)
+        .arg(&file)
+        .spawn()
+        .unwrap();
+    // Another program writes where it must not, again and again, until the last pass has read it.
+    let other = std::fs::OpenOptions::new().write(true).open(&file).unwrap();
+    let status = loop {
+        std::os::unix::fs::FileExt::write_all_at(&other, &[7; 65536], 1 << 20).unwrap();
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+    };
+    assert_eq!(status.code(), Some(1));
+    let value: Value = serde_json::from_str(&std::fs::read_to_string(&result).unwrap()).unwrap();
+    assert!(value["verify"]["bad"].as_u64() > Some(0), "{value}");
+    let told = value["verify"]["described"][0].as_str().unwrap();
+    assert!(told.starts_with("foreign at byte "), "{told}");
+}
