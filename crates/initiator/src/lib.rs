@@ -29,7 +29,7 @@ mod session;
 pub mod unit;
 
 pub use connection::Connection;
-pub use login::{LoginError, connect, connect_by, discover};
+pub use login::{LoginError, connect, connect_by, discover, discover_by};
 pub use lost::Lost;
 pub use pending::Pending;
 pub use session::{Answer, Session};

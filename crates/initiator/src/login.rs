@@ -111,7 +111,20 @@ pub async fn discover(
     portal: SocketAddr,
     config: &InitiatorConfig,
 ) -> Result<Vec<TargetRecord>, LoginError> {
-    let mut connection = connect(core, portal, None, config).await?;
+    discover_by(core, portal, None, config).await
+}
+
+/// The same from a local address.
+///
+/// # Errors
+/// Why there is no answer.
+pub async fn discover_by(
+    core: &CoreHandle,
+    portal: SocketAddr,
+    from: Option<IpAddr>,
+    config: &InitiatorConfig,
+) -> Result<Vec<TargetRecord>, LoginError> {
+    let mut connection = connect(core, portal, from, config).await?;
     let asked = connection.send_targets("All");
     let text = loop {
         let event = poll_fn(|cx| connection.poll_event(cx)).await;

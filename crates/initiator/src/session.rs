@@ -244,6 +244,18 @@ impl Session {
         self.ended().await;
     }
 
+    /// The connection is over.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.state(|state| state.lost.is_some())
+    }
+
+    /// Commands and functions that have not ended.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.state(|state| state.pending.is_empty())
+    }
+
     /// The target has asked for a logout (an administrator empties it).
     #[must_use]
     pub fn logout_asked(&self) -> bool {

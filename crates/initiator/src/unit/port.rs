@@ -123,6 +123,13 @@ impl UnitPort {
         &self.0.config
     }
 
+    /// It has a connection.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        let session = self.0.current.borrow().upgrade();
+        session.is_some_and(|it| !it.session.is_over())
+    }
+
     /// As it is now.
     #[must_use]
     pub fn status(&self) -> LinkStatus {
@@ -293,7 +300,11 @@ pub async fn probe(core: &CoreHandle, config: &PathConfig) -> Result<UnitFacts, 
 }
 
 /// What `work` gives, if it does in time.
-async fn within<T>(core: &CoreHandle, span: Duration, work: impl Future<Output = T>) -> Option<T> {
+pub(super) async fn within<T>(
+    core: &CoreHandle,
+    span: Duration,
+    work: impl Future<Output = T>,
+) -> Option<T> {
     let mut work = pin!(work);
     let mut timer = core.sleep_until(core.now().after(span));
     poll_fn(|cx| match work.as_mut().poll(cx) {

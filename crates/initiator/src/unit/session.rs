@@ -2,7 +2,7 @@
 
 use super::facts::{CommandLimits, Features, access_of};
 use super::operation::{self, Request, Stability};
-use super::port::Counters;
+use super::port::{Counters, within};
 use super::probe::{Asker, Refusal, asks_for_identity, command, judge};
 use super::{SessionName, Unit, cdb};
 use crate::lost::Lost;
@@ -18,6 +18,7 @@ use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
+use std::time::Duration;
 use units::{Buf, BufMut, LbaRange, Now};
 use volume::{Done, Io, IoError, Op};
 
@@ -28,6 +29,9 @@ const ANSWER_BYTES: u16 = 4096;
 const FENCE_KEY: &str = "X-org.causeway.Fence";
 /// The value of that key in the answer when nothing of the session is carried out any more.
 const FENCED: &str = "Fenced";
+
+/// A logout takes no longer.
+const LOGOUT_MAX: Duration = Duration::from_millis(400);
 
 /// Tries of a flush after something that must not be repeated.
 const FLUSH_TRIES: u32 = 3;
@@ -418,6 +422,16 @@ impl multipath::Session for UnitSession {
         if let Some(measured) = self.0.session.measured() {
             self.0.counters.had_sent_again(measured.retransmitted);
         }
-        self.0.session.abort();
+        let session = self.0.session.clone();
+        if !session.is_idle() || session.is_over() {
+            return session.abort();
+        }
+        // Nothing is in flight: it may part in peace, if the target answers soon.
+        let core = Rc::clone(&self.0.core);
+        let inner = Rc::clone(&self.0);
+        self.0.core.spawn(Box::pin(async move {
+            let _parted = within(&core, LOGOUT_MAX, session.logout()).await;
+            inner.session.abort();
+        }));
     }
 }

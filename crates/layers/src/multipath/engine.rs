@@ -144,8 +144,11 @@ impl Engine {
         let lines = state.lines.iter().enumerate();
         let status = lines.map(|(path, line)| PathStatus {
             state: line.health.state(),
+            wanted: line.health.wanted(),
+            usage: line.settings.usage,
             marginal: line.health.marginal(),
             in_flight: state.selector.in_flight(path),
+            bytes_in_flight: state.selector.bytes_in_flight(path),
         });
         status.collect()
     }

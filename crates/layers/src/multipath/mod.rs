@@ -30,12 +30,12 @@ mod wires;
 
 use engine::Engine;
 use env::{Answer, CoreHandle, LocalFuture};
-use paths::PathName;
 use paths::health::{AccessState, State, Timing, Wanted};
 use paths::plan::Keeper;
-use paths::policy::{Policy, Settings};
+use paths::policy::{Policy, Settings, Use};
 use paths::stale::{Mode, Nexus, Sharing};
 use paths::verdict::Verdict;
+use paths::{Facts, PathName, Plan};
 use planned::Planned;
 use std::fmt;
 use std::rc::Rc;
@@ -156,10 +156,16 @@ impl Default for Config {
 pub struct PathStatus {
     /// Where it stands.
     pub state: State,
+    /// What the plan wants of it.
+    pub wanted: Wanted,
+    /// Whether commands take it now.
+    pub usage: Use,
     /// It works badly.
     pub marginal: bool,
     /// Operations in flight on it.
     pub in_flight: u32,
+    /// Their bytes.
+    pub bytes_in_flight: u64,
 }
 
 /// The lane over several paths.
@@ -198,6 +204,24 @@ impl Multipath {
         planned
             .as_ref()
             .map_or_else(Vec::new, |it| it.keeper.active().to_vec())
+    }
+
+    /// The plan in force; `None` without a planner.
+    #[must_use]
+    pub fn plan(&self) -> Option<Plan> {
+        let planned = self.0.planned.borrow();
+        planned.as_ref().map(|it| it.keeper.plan().clone())
+    }
+
+    /// Tells the planner what its ports are now.
+    pub fn set_facts(&self, facts: Facts) {
+        self.0.keeper_facts(facts);
+    }
+
+    /// The policy in force.
+    #[must_use]
+    pub fn policy(&self) -> Policy {
+        self.0.state.borrow().selector.policy()
     }
 
     /// Another policy from the next operation on.

@@ -1,10 +1,9 @@
 //! The planner's keeper behind the layer: it hears of every path that fails or recovers, and says what is wanted of each.
 
 use super::engine::Engine;
-use paths::Element;
-use paths::PathName;
 use paths::health::{Cause, Seen, Wanted};
 use paths::plan::{Barred, Change, Keeper, Reason, Role, Trouble};
+use paths::{Element, Facts, PathName};
 use std::rc::Rc;
 use units::Now;
 
@@ -59,6 +58,12 @@ impl Engine {
             };
             Some(planned.keeper.trouble(trouble, now))
         });
+    }
+
+    pub(super) fn keeper_facts(self: &Rc<Self>, facts: Facts) {
+        let now = self.core.now();
+        self.keep(|planned| Some(planned.keeper.facts(facts, now)));
+        self.bell.ring();
     }
 
     pub(super) fn keeper_recovered(self: &Rc<Self>, path: usize) {

@@ -1,0 +1,40 @@
+//! The host's side of multipath: from a URL to one volume over every path that the plan uses, with live status.
+//!
+//! ```text
+//!   Url, Options                      what is wanted
+//!      |
+//!   discover -> Portals               where the target listens (SendTargets)
+//!      |
+//!   machine::Follower -> Facts        what this host's ports are, and what becomes of them
+//!      |
+//!   paths::plan -> Keeper             which pairs of ports are used
+//!      |
+//!   layers::Multipath over initiator::unit::UnitPort      one core, the volume's home
+//!      |
+//!   Attached: volume::Volume          a lane on every core; other cores send their operations home in batches
+//! ```
+//!
+//! **Contract.** [`open`] answers as soon as one path has shown the unit; the others join when they can. A path that shows another unit
+//! is quarantined. Everything of a volume lives on the core that opened it. Status is answered by that core at once, whatever
+//! the paths do: nothing in it waits for the network.
+//!
+//! **Failure model.** No I/O error while a path lives; with none for `no_path_timeout` the truth is told. [`Attached::stop`] ends within
+//! seconds, with every path hung too.
+
+mod discover;
+mod error;
+mod home;
+mod lane;
+mod open;
+mod options;
+mod ports;
+mod status;
+mod store;
+mod url;
+
+pub use error::{HostError, Kind};
+pub use home::{Attached, Located, all_status};
+pub use open::{Prepared, open, prepare};
+pub use options::{Credentials, DigestWish, Options, Sharing, WriteFailover};
+pub use status::{PathStatus, Status};
+pub use url::{HostPort, Url, UrlError};

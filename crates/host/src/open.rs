@@ -1,0 +1,424 @@
+//! From a URL to a volume.
+
+use crate::discover::{Ask, Found, portals};
+use crate::error::HostError;
+use crate::home::{Attached, Home, Homes, Way};
+use crate::options::Options;
+use crate::ports::{facts, host_ports, interface};
+use crate::status::Ends;
+use crate::store::{Isids, Store};
+use crate::url::{Url, check_name};
+use env::{CoreHandle, LocalFuture};
+use initiator::unit::{PathConfig, Unit, UnitFacts, UnitPort, probe};
+use iscsi::Lun;
+use iscsi::initiator::InitiatorConfig;
+use layers::Multipath;
+use layers::multipath::{Config, PathSpec};
+use machine::{Change, Follower, Roots};
+use paths::health::Wanted;
+use paths::overrides::Overrides;
+use paths::plan::{Keeper, PlannedPath, Reason, Timing};
+use paths::policy::{Settings, Use};
+use paths::{Facts, PathName, Plan, Role, Speed};
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::net::{IpAddr, SocketAddr};
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+use units::ByteCount;
+
+/// Commands in flight on one path, before a target's window and BUSY say otherwise.
+const WINDOW: u32 = 1024;
+/// Speed of a port of which nobody knows any, in bits per second.
+const NOMINAL: Speed = Speed::gigabits(1);
+/// Paths that are asked who the unit is.
+const PROBES_MAX: usize = 16;
+
+static VOLUMES: AtomicU64 = AtomicU64::new(0);
+
+/// All that is known before any session: what `path plan` shows.
+pub struct Prepared {
+    /// The URL.
+    pub url: Url,
+    /// This host's name.
+    pub initiator: String,
+    /// Ports of both sides, corrected by the administrator's file.
+    pub facts: Facts,
+    /// The planner's options.
+    pub planner: paths::Options,
+    /// What the operator should know.
+    pub notices: Vec<String>,
+    follower: Follower,
+    portals: Vec<crate::discover::Portal>,
+    overrides: Overrides,
+    login: InitiatorConfig,
+    store: Store,
+}
+
+/// Discovers the target's portals and looks at this host's ports.
+///
+/// # Errors
+/// What is wrong, and what to do.
+pub async fn prepare(
+    core: &CoreHandle,
+    url: &Url,
+    options: &Options,
+) -> Result<Prepared, HostError> {
+    let given = url
+        .resolve()
+        .map_err(|error| HostError::usage(error.to_string(), "addresses need no resolver"))?;
+    let overrides = options.overrides()?;
+    let store = Store::new(options.state_dir());
+    let initiator = match &options.initiator_name {
+        Some(name) => {
+            check_name(name).map_err(|error| {
+                HostError::usage(
+                    format!("--initiator-name: {}", error.cause),
+                    "write it like iqn.2026-11.com.example:host",
+                )
+            })?;
+            name.clone()
+        }
+        None => store.initiator_name(core).await?,
+    };
+    let follower = Follower::start(core, Roots::default())
+        .await
+        .map_err(|error| {
+            HostError::failed(
+                format!("this system does not tell its interfaces: {error}"),
+                "the program needs netlink (AF_NETLINK sockets)",
+            )
+        })?;
+    let hosts = host_ports(follower.machine(), &options.from)?;
+    let mut login = login(&initiator, options)?;
+    let from: Vec<IpAddr> = if options.from.is_empty() {
+        Vec::new()
+    } else {
+        let addresses = hosts.iter().flat_map(|port| port.addresses.iter());
+        addresses.map(|at| at.ip).collect()
+    };
+    let ask = Ask {
+        url,
+        given: &given,
+        from: &from,
+        login: &login,
+    };
+    let Found { portals, notices } = portals(core, &ask, !options.no_discover).await?;
+    login.target_name = Some(url.iqn.clone());
+    let facts = facts(&initiator, hosts, &portals, &overrides)?;
+    Ok(Prepared {
+        url: url.clone(),
+        initiator,
+        facts,
+        planner: overrides.planner.clone(),
+        notices,
+        follower,
+        portals,
+        overrides,
+        login,
+        store,
+    })
+}
+
+fn login(initiator: &str, options: &Options) -> Result<InitiatorConfig, HostError> {
+    let isid = iscsi::Isid([0x80, 0, 0, 0, 0, 0]);
+    let mut config = InitiatorConfig::new(initiator, None, isid);
+    config.chap = options.credentials()?;
+    config.offer = options.offer();
+    config.login_timeout = Duration::from_secs(5);
+    // The paths' own machines ping.
+    config.ping_after = None;
+    Ok(config)
+}
+
+impl Prepared {
+    /// The plan for these facts.
+    #[must_use]
+    pub fn plan(&self) -> Plan {
+        paths::plan::plan(&self.facts, &self.planner, &[])
+    }
+
+    fn wanted(&self, plan: &Plan) -> Result<Vec<Candidate>, HostError> {
+        let found: Vec<Candidate> = plan.paths.iter().filter_map(Candidate::of).collect();
+        if !found.is_empty() {
+            return Ok(found);
+        }
+        let why = plan
+            .paths
+            .iter()
+            .map(|it| format!("{}: {}", it.path, it.reason));
+        let why: Vec<String> = why.collect();
+        let why = if why.is_empty() {
+            "this host has no port with an address".to_owned()
+        } else {
+            why.join("; ")
+        };
+        Err(HostError::failed(
+            format!(
+                "no port of this host reaches a portal of {}: {why}",
+                self.url.iqn
+            ),
+            "`causeway path plan URL` shows ports and reasons",
+        ))
+    }
+}
+
+/// A pair of ports that can be logged in.
+struct Candidate {
+    name: PathName,
+    from: IpAddr,
+    portal: SocketAddr,
+    role: Role,
+    speed: Speed,
+}
+
+impl Candidate {
+    fn of(planned: &PlannedPath) -> Option<Self> {
+        // What is barred for good has no addresses.
+        if matches!(planned.reason, Reason::Barred(_)) && planned.source.is_none() {
+            return None;
+        }
+        Some(Self {
+            name: planned.path.clone(),
+            from: planned.source?,
+            portal: planned.portal?,
+            role: planned.role,
+            speed: planned.stream.map_or(NOMINAL, |it| it.speed),
+        })
+    }
+}
+
+/// Opens the unit of `url`. This core is the volume's home.
+///
+/// # Errors
+/// What is wrong, and what to do. Where no path answers, each one's reason.
+pub async fn open(
+    core: &CoreHandle,
+    url: &Url,
+    options: &Options,
+) -> Result<Arc<Attached>, HostError> {
+    let prepared = prepare(core, url, options).await?;
+    let plan = prepared.plan();
+    let candidates = prepared.wanted(&plan)?;
+    let mut isids = prepared.store.isids(core, url).await?;
+    let lun = scsi::lun::encode(url.lun).map(Lun).unwrap_or_default();
+    let configs = configs(&prepared, &candidates, &mut isids, lun).await?;
+    let unit = Unit::new(identify(core, &configs, &isids).await?);
+    let policy = match options.policy {
+        Some(policy) => policy,
+        None => prepared.store.policy(core, url).await.unwrap_or_default(),
+    };
+    let config = Config {
+        policy,
+        sharing: options.sharing.into(),
+        mode: options.write_failover.into(),
+        no_path_timeout: options.patience(),
+        piece: ByteCount(256 << 10),
+        ..Config::default()
+    };
+    let (ways, specs) = ways(core, &prepared, &candidates, configs, &unit);
+    let shape = unit.facts().shape();
+    let multipath = if options.no_plan {
+        let specs = specs.into_iter().map(|(_, spec)| spec).collect();
+        Multipath::new(core, shape, config, specs)
+    } else {
+        let (facts, planner) = (prepared.facts.clone(), prepared.planner.clone());
+        let keeper = Keeper::new(facts, planner, Timing::default());
+        Multipath::planned(core, shape, config, keeper, specs)
+    };
+    let home = Rc::new(Home {
+        url: url.clone(),
+        multipath: RefCell::new(Some(Rc::new(multipath))),
+        ways,
+        unit,
+        notices: RefCell::new(prepared.notices.clone()),
+        planned: !options.no_plan,
+        write_failover: options.write_failover,
+        store: prepared.store.clone(),
+        isids: RefCell::new(Some(isids)),
+        stopped: Cell::new(false),
+    });
+    follow(core, &home, prepared, options.from.clone());
+    let volume = VOLUMES.fetch_add(1, Ordering::Relaxed);
+    let _known = core.locals().get::<Homes>();
+    Ok(Attached::new(core, volume, home))
+}
+
+async fn configs(
+    prepared: &Prepared,
+    candidates: &[Candidate],
+    isids: &mut Isids,
+    lun: Lun,
+) -> Result<Vec<PathConfig>, HostError> {
+    let mut found = Vec::new();
+    for it in candidates {
+        let isid = isids.of_path(it.from, it.portal).await.map_err(|error| {
+            HostError::failed(
+                format!("the ISID of {} cannot be kept: {error}", it.name),
+                "name a directory that this user may write: --initiator-state DIR",
+            )
+        })?;
+        let mut login = prepared.login.clone();
+        login.isid = isid;
+        found.push(PathConfig {
+            portal: it.portal,
+            from: Some(it.from),
+            interface: interface(&prepared.facts, &it.name.host, it.from),
+            login,
+            lun,
+        });
+    }
+    Ok(found)
+}
+
+/// Who the unit is, as the first path that answers tells.
+async fn identify(
+    core: &CoreHandle,
+    configs: &[PathConfig],
+    isids: &Isids,
+) -> Result<UnitFacts, HostError> {
+    let mut asked: Vec<Option<LocalFuture<Result<UnitFacts, String>>>> = Vec::new();
+    let mut of: Vec<String> = Vec::new();
+    for config in configs.iter().take(PROBES_MAX) {
+        let (core, mut config) = (Rc::clone(core), config.clone());
+        // Another ISID than the path's: a late answer must not end the path's own session.
+        config.login.isid = isids.of_probe(of.len());
+        let from = config
+            .from
+            .map_or_else(String::new, |it| format!("{it} > "));
+        of.push(format!("{from}{}", config.portal));
+        asked.push(Some(Box::pin(async move { probe(&core, &config).await })));
+    }
+    let mut why = Vec::new();
+    let first = poll_fn(|cx| {
+        for (ask, name) in asked.iter_mut().zip(&of) {
+            let Some(future) = ask else { continue };
+            let Poll::Ready(answer) = future.as_mut().poll(cx) else {
+                continue;
+            };
+            *ask = None;
+            match answer {
+                Ok(facts) => return Poll::Ready(Some(facts)),
+                Err(error) => why.push(format!("{name}: {error}")),
+            }
+        }
+        if asked.iter().all(Option::is_none) {
+            return Poll::Ready(None);
+        }
+        Poll::Pending
+    });
+    first.await.ok_or_else(|| {
+        HostError::failed(
+            format!("no path answers: {}", why.join("; ")),
+            "see that the target listens, knows this initiator, and has a grant for the LUN",
+        )
+    })
+}
+
+/// The paths for the layer, and for whoever looks at them.
+fn ways(
+    core: &CoreHandle,
+    prepared: &Prepared,
+    candidates: &[Candidate],
+    configs: Vec<PathConfig>,
+    unit: &Rc<Unit>,
+) -> (Vec<Way>, Vec<(PathName, PathSpec)>) {
+    let facts = &prepared.facts;
+    let place = |at: Option<usize>| u16::try_from(at.unwrap_or(0)).unwrap_or(u16::MAX);
+    let (mut ways, mut specs) = (Vec::new(), Vec::new());
+    for (rank, (it, config)) in candidates.iter().zip(configs).enumerate() {
+        let host = facts
+            .hosts
+            .iter()
+            .position(|port| port.name == it.name.host);
+        let target = facts
+            .targets
+            .iter()
+            .position(|port| port.name == it.name.target);
+        let host_speed = host.and_then(|at| facts.hosts[at].speed);
+        let target_speed = target.and_then(|at| facts.targets[at].speed);
+        let bytes = |speed: Option<Speed>| speed.unwrap_or(it.speed).0 / 8;
+        let settings = Settings {
+            usage: Use::No,
+            rank: u32::try_from(rank).unwrap_or(u32::MAX),
+            share: 1,
+            throughput: 1,
+            host_port: place(host),
+            target_port: place(target),
+            speed: bytes(None).max(1),
+            host_speed: bytes(host_speed).max(1),
+            target_speed: bytes(target_speed).max(1),
+            window: WINDOW,
+        };
+        let port = UnitPort::new(core, config, unit);
+        let spec = PathSpec {
+            port: Rc::new(port.clone()),
+            settings,
+            // Without a planner everything carries I/O; with one, the layer asks it.
+            wanted: Wanted::Active,
+        };
+        ways.push(Way {
+            name: it.name.clone(),
+            port,
+            ends: Ends {
+                path: it.name.to_string(),
+                from: it.from,
+                portal: it.portal,
+            },
+        });
+        let _planned_role = it.role;
+        specs.push((it.name.clone(), spec));
+    }
+    (ways, specs)
+}
+
+/// Tells the layer what becomes of this host's ports, for as long as the volume lives.
+fn follow(core: &CoreHandle, home: &Rc<Home>, prepared: Prepared, from: Vec<String>) {
+    let home: Weak<Home> = Rc::downgrade(home);
+    core.spawn(Box::pin(async move {
+        let mut prepared = prepared;
+        while let Ok(changes) = prepared.follower.changed().await {
+            let Some(home) = home.upgrade().filter(|it| !it.stopped.get()) else {
+                return;
+            };
+            changed(&home, &mut prepared, &changes, &from);
+        }
+    }));
+}
+
+fn changed(home: &Home, prepared: &mut Prepared, changes: &[Change], from: &[String]) {
+    let Some(layer) = home.multipath.borrow().clone() else {
+        return;
+    };
+    for change in changes {
+        let (port, up) = match change {
+            Change::LinkLost(port) => (port, false),
+            Change::LinkBack(port) | Change::Addresses(port) => (port, true),
+            Change::Facts(_) => continue,
+        };
+        for (number, way) in home.ways.iter().enumerate() {
+            if way.name.host == *port {
+                layer.link(number, up);
+            }
+        }
+    }
+    // What `--from` named may be gone for the moment: then the facts stay, and the paths are down.
+    let hosts = host_ports(prepared.follower.machine(), from);
+    let known = hosts.and_then(|hosts| {
+        facts(
+            &prepared.initiator,
+            hosts,
+            &prepared.portals,
+            &prepared.overrides,
+        )
+    });
+    if let Ok(facts) = known {
+        prepared.facts = facts.clone();
+        if home.planned {
+            layer.set_facts(facts);
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Facts for the planner: this host's ports, the target's portals, and what the administrator's file adds.
+
+use crate::discover::Portal;
+use crate::error::HostError;
+use machine::Machine;
+use paths::health::AccessState;
+use paths::overrides::Overrides;
+use paths::{Facts, HostAddress, HostPort, TargetPort};
+use std::net::IpAddr;
+
+/// Name of the loopback interface's network, whose every address this host has.
+const LOOPBACK_PREFIX: u8 = 8;
+
+/// What this host's ports are, as `--from` keeps them. Each loopback address is a port by itself: nothing is shared there.
+pub(crate) fn host_ports(machine: &Machine, from: &[String]) -> Result<Vec<HostPort>, HostError> {
+    let (loopback, others): (Vec<&String>, Vec<&String>) =
+        from.iter().partition(|it| loopback(it).is_some());
+    let others: Vec<String> = others.into_iter().cloned().collect();
+    let mut ports = if others.is_empty() && !loopback.is_empty() {
+        Vec::new()
+    } else {
+        let ports = machine.ports_from(&others);
+        ports.map_err(|error| {
+            HostError::usage(
+                error.to_string(),
+                "--from takes an address or an interface of this host",
+            )
+        })?
+    };
+    for asked in loopback {
+        let known = ports.iter().any(|port| port.name == *asked);
+        if let Some(ip) = self::loopback(asked).filter(|_| !known) {
+            ports.push(loopback_port(asked, ip));
+        }
+    }
+    Ok(ports)
+}
+
+fn loopback(text: &str) -> Option<IpAddr> {
+    text.parse().ok().filter(IpAddr::is_loopback)
+}
+
+fn loopback_port(name: &str, ip: IpAddr) -> HostPort {
+    HostPort {
+        name: name.to_owned(),
+        card: name.to_owned(),
+        numa: None,
+        speed: None,
+        links: 1,
+        link: true,
+        mtu: 65_536,
+        addresses: vec![HostAddress {
+            ip,
+            prefix: if ip.is_ipv4() { LOOPBACK_PREFIX } else { 128 },
+        }],
+        fabric: None,
+        enabled: true,
+    }
+}
+
+/// Everything that the plan is made from.
+pub(crate) fn facts(
+    initiator: &str,
+    mut hosts: Vec<HostPort>,
+    portals: &[Portal],
+    overrides: &Overrides,
+) -> Result<Facts, HostError> {
+    let inside = portals.iter().any(|it| it.address.ip().is_loopback());
+    if !inside {
+        // The loopback interface leads nowhere else, whatever the routes say.
+        hosts.retain(|port| !port.addresses.iter().all(|at| at.ip.is_loopback()));
+    }
+    let mut facts = Facts {
+        initiator: initiator.to_owned(),
+        hosts,
+        targets: portals.iter().map(target_port).collect(),
+        fabrics: Vec::new(),
+    };
+    overrides.apply(&mut facts).map_err(|error| {
+        HostError::usage(
+            error.to_string(),
+            "correct the facts file; names are those of `causeway path plan URL`",
+        )
+    })?;
+    Ok(facts)
+}
+
+fn target_port(portal: &Portal) -> TargetPort {
+    TargetPort {
+        name: portal.address.to_string(),
+        portals: vec![portal.address],
+        portal_group: portal.tag,
+        access: AccessState::ActiveOptimized,
+        controller: None,
+        card: None,
+        speed: None,
+        links: 1,
+        mtu: None,
+        sessions_left: None,
+        fabric: None,
+        enabled: true,
+    }
+}
+
+/// The interface to bind to: only where the routes alone would not choose the port, because another port is in the same network.
+pub(crate) fn interface(facts: &Facts, name: &str, source: IpAddr) -> Option<String> {
+    if source.is_loopback() {
+        return None;
+    }
+    let network = |port: &HostPort| {
+        let at = port.addresses.iter().find(|at| at.ip == source)?;
+        Some(paths::Subnet::of(at.ip, at.prefix))
+    };
+    let port = facts.hosts.iter().find(|port| port.name == name)?;
+    let network = network(port)?;
+    let shared = facts.hosts.iter().any(|other| {
+        other.name != name && other.addresses.iter().any(|at| network.contains(at.ip))
+    });
+    shared.then(|| name.to_owned())
+}

@@ -1,0 +1,139 @@
+//! What is told of a volume and its paths.
+
+use initiator::unit::LinkStatus;
+use layers::multipath;
+use paths::health::{Cause, State, Wanted};
+use paths::policy::Use;
+use serde::Serialize;
+use std::net::{IpAddr, SocketAddr};
+
+/// A volume as it is now.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Status {
+    /// The URL that it was opened by.
+    pub url: String,
+    /// The unit's best name: `naa.6001...`.
+    pub unit: String,
+    /// What the target says of it.
+    pub description: String,
+    /// Size in bytes.
+    pub bytes: u64,
+    /// Bytes in a logical block.
+    pub block_size: u32,
+    /// The policy in force.
+    pub policy: String,
+    /// The planner chooses the paths.
+    pub planned: bool,
+    /// What has to show that a lost path is at rest.
+    pub write_failover: String,
+    /// What the operator should know.
+    pub notices: Vec<String>,
+    /// Every path, in the plan's order.
+    pub paths: Vec<PathStatus>,
+}
+
+/// A path as it is now.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct PathStatus {
+    /// Host port and target port: `eth0>10.0.0.1:3260`.
+    pub path: String,
+    /// The host's address.
+    pub from: IpAddr,
+    /// The target's.
+    pub portal: SocketAddr,
+    /// `active`, `standby`, `marginal`, `proving`, `connecting`, `cold`, `down`, `quarantined` or `disabled`.
+    pub state: &'static str,
+    /// What the plan wants of it: `active`, `hot` or `cold`.
+    pub wanted: Wanted,
+    /// Why it is so.
+    pub why: String,
+    /// Operations carried since the start.
+    pub ios: u64,
+    /// Bytes read and written.
+    pub bytes: u64,
+    /// Operations that read or asked.
+    pub reads: u64,
+    /// Operations that changed something.
+    pub writes: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+    /// Operations in flight.
+    pub in_flight: u32,
+    /// Their bytes.
+    pub bytes_in_flight: u64,
+    /// TCP segments sent again since the start.
+    pub retransmits: u64,
+    /// Round-trip time that the system measures, in microseconds; absent without a connection.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub round_trip_us: Option<u32>,
+}
+
+/// Where a path stands, in a word.
+fn word(path: &multipath::PathStatus) -> &'static str {
+    match (path.state, path.usage) {
+        (State::Up, Use::Active) => "active",
+        (State::Up, _) if path.marginal => "marginal",
+        (State::Up, Use::Standby | Use::No) => "standby",
+        (State::Proving, _) => "proving",
+        (State::Connecting, _) => "connecting",
+        (State::Down(Cause::NotWanted), _) => "cold",
+        (State::Down(Cause::New), _) if path.wanted == Wanted::Cold => "cold",
+        (State::Down(_), _) => "down",
+        (State::Quarantined, _) => "quarantined",
+        (State::Disabled, _) => "disabled",
+    }
+}
+
+fn why(path: &multipath::PathStatus, link: &LinkStatus, planned: Option<&str>) -> String {
+    let state = match path.state {
+        State::Down(cause) => Some(cause.to_string()),
+        State::Quarantined => Some("it showed another unit".to_owned()),
+        State::Disabled => Some("the administrator has switched it off".to_owned()),
+        State::Proving => Some("it is watched before it is trusted".to_owned()),
+        State::Connecting => Some("it logs in".to_owned()),
+        State::Up if path.marginal => Some("it works badly".to_owned()),
+        State::Up => None,
+    };
+    let mut parts: Vec<String> = Vec::new();
+    parts.extend(state);
+    parts.extend(link.error.clone());
+    if parts.is_empty() {
+        parts.extend(planned.map(str::to_owned));
+    }
+    parts.join(": ")
+}
+
+/// What names a path.
+pub(crate) struct Ends {
+    pub(crate) path: String,
+    pub(crate) from: IpAddr,
+    pub(crate) portal: SocketAddr,
+}
+
+pub(crate) fn path_status(
+    ends: &Ends,
+    path: &multipath::PathStatus,
+    link: &LinkStatus,
+    planned: Option<&str>,
+) -> PathStatus {
+    PathStatus {
+        path: ends.path.clone(),
+        from: ends.from,
+        portal: ends.portal,
+        state: word(path),
+        wanted: path.wanted,
+        why: why(path, link, planned),
+        ios: link.reads + link.writes,
+        bytes: link.read_bytes + link.written_bytes,
+        reads: link.reads,
+        writes: link.writes,
+        read_bytes: link.read_bytes,
+        written_bytes: link.written_bytes,
+        in_flight: path.in_flight,
+        bytes_in_flight: path.bytes_in_flight,
+        retransmits: link.retransmitted,
+        round_trip_us: link.measured.map(|it| it.round_trip_us),
+    }
+}

@@ -1,0 +1,208 @@
+//! A target with a unit over memory behind several portals of the loopback interface, and a host beside it, each with
+//! cores of its own.
+
+use env::real::{Cores, Runtime, RuntimeConfig};
+use env::{CoreHandle, CoreId, LocalFuture};
+use host::{Attached, Options, Url};
+use layers::{Faults, over};
+use logical_unit::{Identity, LogicalUnit, NoStore, UnitConfig, UnitId};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use target::{
+    Export, ExportedTarget, Grant, Host as HostObject, HostChap, Listen, PortalGroup, Server,
+    Settings,
+};
+use units::{BlockCount, BlockSize, Buf, Lba, LbaRange};
+use volume::{Done, Durability, Io, IoError, Lane, Op, Origin, Volume};
+
+pub(crate) const TARGET: &str = "iqn.2026-11.io.causeway:t1";
+pub(crate) const BLOCKS: u64 = 40_960;
+
+pub(crate) fn runtime(cores: usize) -> Runtime {
+    let config = RuntimeConfig {
+        cores: Cores::List(vec![0; cores]),
+        ..RuntimeConfig::default()
+    };
+    Runtime::start(&config).expect("a runtime")
+}
+
+/// Runs `work` on core 0 and waits for it.
+pub(crate) fn on<T: Send + 'static, F: Future<Output = T> + 'static>(
+    runtime: &Runtime,
+    work: impl FnOnce(CoreHandle) -> F + Send + 'static,
+) -> T {
+    runtime.run(CoreId(0), move |core| -> LocalFuture<T> {
+        Box::pin(async move { work(core).await })
+    })
+}
+
+/// A unit in memory behind faults that a test can switch on.
+async fn unit(core: &CoreHandle, number: u16) -> (Arc<LogicalUnit>, Faults) {
+    let fences = LogicalUnit::fences_for();
+    let faults = Faults::new();
+    let memory: Arc<dyn Volume> =
+        backends::MemoryVolume::new(BlockSize::B512, BlockCount(BLOCKS), 3, fences.clone());
+    let mut naa = [0x60; 16];
+    naa[14..].copy_from_slice(&number.to_be_bytes());
+    let unit = LogicalUnit::new(UnitConfig {
+        id: UnitId(u64::from(number)),
+        home: CoreId(0),
+        identity: Identity {
+            name: format!("vm{number}"),
+            serial: format!("{number:016x}"),
+            naa,
+            store_key: format!("vm{number}"),
+            block_size: BlockSize::B512,
+            physical_block_exponent: 3,
+            thin: true,
+        },
+        fences,
+        store: Arc::new(NoStore),
+    });
+    let up = unit.start(core, Ok(over(faults.clone(), memory))).await;
+    up.expect("a unit in memory comes up");
+    (unit, faults)
+}
+
+#[allow(
+    dead_code,
+    reason = "tests look at what they need; the target lives as long as this"
+)]
+pub(crate) struct San {
+    pub(crate) runtime: Runtime,
+    pub(crate) portals: Vec<SocketAddr>,
+    pub(crate) faults: Vec<Faults>,
+    pub(crate) server: Server,
+}
+
+/// What a target is to be like.
+#[derive(Clone, Default)]
+pub(crate) struct Wish {
+    pub(crate) portals: u8,
+    pub(crate) units: u16,
+    pub(crate) chap: Option<HostChap>,
+}
+
+impl San {
+    pub(crate) fn start(wish: Wish) -> Self {
+        let runtime = runtime(1);
+        let portals = wish.portals;
+        let (server, faults, portals) = on(&runtime, move |core| async move {
+            let host = Arc::new(HostObject {
+                name: "everyone".to_owned(),
+                initiators: vec!["*".to_owned()],
+                chap: wish.chap.clone(),
+                bytes_in_flight_max: None,
+            });
+            let mut faults = Vec::new();
+            let mut grants = Vec::new();
+            for number in 0..wish.units {
+                let (unit, fault) = unit(&core, number).await;
+                grants.push(Grant {
+                    host: Arc::clone(&host),
+                    lun: number,
+                    unit: unit.id(),
+                    read_only: false,
+                });
+                std::mem::forget(unit);
+                faults.push(fault);
+            }
+            let listens = (1..=portals)
+                .map(|last| Listen::Address(SocketAddr::from(([127, 0, 0, last], 0))))
+                .collect();
+            let export = Export {
+                generation: 1,
+                targets: vec![Arc::new(ExportedTarget {
+                    name: TARGET.to_owned(),
+                    alias: None,
+                    portal_group_tag: 1,
+                    relative_port: 1,
+                    grants,
+                    redirect: None,
+                    maintenance: false,
+                    maintenance_grace: Duration::from_secs(30),
+                })],
+                portal_groups: vec![PortalGroup {
+                    cores: Vec::new(),
+                    name: "default".to_owned(),
+                    tag: 1,
+                    listens,
+                }],
+                settings: Settings::default(),
+            };
+            let server = Server::start(&core, export);
+            let all = loop {
+                let now = server.portals();
+                if now.len() == usize::from(portals) && now.iter().all(|it| it.error.is_none()) {
+                    break now;
+                }
+                core.sleep_until(core.now().after(Duration::from_millis(1)))
+                    .await;
+            };
+            let portals: Vec<SocketAddr> = all.iter().map(|it| it.address).collect();
+            (server, faults, portals)
+        });
+        Self {
+            runtime,
+            portals,
+            faults,
+            server,
+        }
+    }
+
+    pub(crate) fn url(&self, lun: u16) -> Url {
+        let hosts: Vec<String> = self.portals.iter().map(ToString::to_string).collect();
+        format!("iscsi://{}/{TARGET}/{lun}", hosts.join(","))
+            .parse()
+            .expect("a URL")
+    }
+}
+
+/// A state directory of this test alone.
+pub(crate) fn state(name: &str) -> PathBuf {
+    let dir = std::env::temp_dir().join(format!("causeway-host-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&dir);
+    dir
+}
+
+pub(crate) fn options(name: &str, from: u8) -> Options {
+    Options {
+        from: (1..=from).map(|last| format!("127.0.0.{last}")).collect(),
+        initiator_state: Some(state(name)),
+        no_discover: true,
+        ..Options::default()
+    }
+}
+
+pub(crate) fn range(start: u64, len: u64) -> LbaRange {
+    LbaRange::new(Lba(start), BlockCount(len)).expect("a small range")
+}
+
+pub(crate) async fn write(lane: &dyn Lane, at: u64, data: &[u8]) -> Result<(), IoError> {
+    let op = Op::Write {
+        range: range(at, data.len() as u64 / 512),
+        data: Buf::copy_of(data),
+        durability: Durability::Cached,
+    };
+    lane.submit(Io::new(op, Origin::default()))
+        .await
+        .map(|_| ())
+}
+
+pub(crate) async fn read(lane: &dyn Lane, at: u64, blocks: u64) -> Result<Vec<u8>, IoError> {
+    let op = Op::Read {
+        range: range(at, blocks),
+        into: None,
+    };
+    match lane.submit(Io::new(op, Origin::default())).await? {
+        Done::Data(data) => Ok(data.to_vec()),
+        other @ (Done::Nothing | Done::Extents(_)) => panic!("{other:?}"),
+    }
+}
+
+pub(crate) async fn lane(core: &CoreHandle, volume: &Arc<Attached>) -> Rc<dyn Lane> {
+    Arc::clone(volume).open(core).await.expect("a lane")
+}
