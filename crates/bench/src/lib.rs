@@ -11,6 +11,8 @@
 //! **Failure model.** An operation that fails is counted and its slot rests a little; one that never comes back is
 //! given up after the deadline and counted too. A run ends at its time whatever its targets do.
 
+pub mod chart;
+pub mod compare;
 mod engine;
 pub mod mark;
 mod meter;
@@ -18,6 +20,8 @@ pub mod options;
 mod pace;
 mod payload;
 mod place;
+pub mod profile;
+pub mod published;
 mod random;
 pub mod report;
 mod result;

@@ -98,35 +98,19 @@ impl Lane for BentLane {
         if takes.is_zero() && matches!(bend, Bend::Straight) {
             return below.submit(io);
         }
-        let torn = match (bend, io.op()) {
-            (
-                Bend::Tear(every),
-                Op::Write {
-                    range,
-                    data,
-                    durability,
-                },
-            ) if hit(every) => {
-                let half = BlockCount(range.len().0 / 2);
-                let range = units::LbaRange::new(range.start(), half).unwrap();
-                let data = data.slice(0..data.len() / 2);
-                Some(Io::new(
-                    Op::Write {
-                        range,
-                        data,
-                        durability: *durability,
-                    },
-                    io.origin(),
-                ))
-            }
-            _ => None,
-        };
+        let tears = matches!(bend, Bend::Tear(every) if hit(every));
+        let torn = tears.then(|| first_half(&io)).flatten();
         let act = match bend {
             Bend::Hang(which) if number == which => return Answer::wait(std::future::pending()),
             Bend::Lose(every) if writes && hit(every) => Act::Nothing,
             Bend::Ghost(every) if writes && hit(every) => Act::Twice,
             Bend::Fail(every) if hit(every) => Act::Fail,
-            _ => Act::Once,
+            Bend::Straight
+            | Bend::Lose(_)
+            | Bend::Ghost(_)
+            | Bend::Tear(_)
+            | Bend::Fail(_)
+            | Bend::Hang(_) => Act::Once,
         };
         detach(&Rc::clone(&core), async move {
             core.sleep_until(core.now().after(takes)).await;
@@ -149,6 +133,29 @@ impl Lane for BentLane {
             }
         })
     }
+}
+
+/// The first half of a write.
+fn first_half(io: &Io) -> Option<Io> {
+    let Op::Write {
+        range,
+        data,
+        durability,
+    } = io.op()
+    else {
+        return None;
+    };
+    let half = BlockCount(range.len().0 / 2);
+    let range = units::LbaRange::new(range.start(), half)?;
+    let (data, durability) = (data.slice(0..data.len() / 2), *durability);
+    Some(Io::new(
+        Op::Write {
+            range,
+            data,
+            durability,
+        },
+        io.origin(),
+    ))
 }
 
 enum Act {
@@ -260,8 +267,7 @@ fn a_seed_gives_one_sequence_of_operations() {
             &format!("-b4K -o1 -r -w40 -d1 -W0 {seed} x"),
             &[Arc::clone(&volume)],
         );
-        let offsets = volume.offsets.lock().unwrap().clone();
-        offsets
+        volume.offsets.lock().unwrap().clone()
     };
     assert_eq!(take("-z5"), take("-z5"));
     assert_ne!(take("-z5"), take("-z6"));
@@ -356,7 +362,7 @@ fn lost_stale_and_torn_writes_are_caught() {
 #[test]
 fn what_does_not_fit_the_target_is_refused_before_anything_is_done() {
     let volume = Bent::new(MIB, millis(1), Bend::Straight);
-    let refused = |line: &str| try_line(line, &[Arc::clone(&volume)]).err().expect(line);
+    let refused = |line: &str| try_line(line, &[Arc::clone(&volume)]).expect_err(line);
     assert!(refused("-b2M x").contains("does not fit"));
     assert!(refused("-b4K -f2M x").contains("fewer than"));
     assert!(refused("-b1000 x").contains("no multiple"));

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::meter::Interval;
-use crate::options::parse;
+use crate::options::{Options, parse};
 use crate::result::{Processor, Share, TargetFacts};
 use std::collections::BTreeMap;
 use std::time::Duration;

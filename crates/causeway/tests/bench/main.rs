@@ -11,7 +11,7 @@ impl Place {
     fn new(name: &str) -> Self {
         let path =
             std::env::temp_dir().join(format!("causeway-bench-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
+        std::fs::create_dir_all(&path).expect("a temporary directory can be made");
         Self(path)
     }
 
@@ -33,7 +33,7 @@ fn bench(line: &str, target: &Path) -> Output {
         .args(line.split_whitespace())
         .arg(target)
         .output()
-        .unwrap()
+        .expect("the program can be started")
 }
 
 fn run(code: i32, line: &str, target: &Path) -> (String, String) {
@@ -175,4 +175,83 @@ fn a_damaged_file_is_told_and_the_exit_code_says_so() {
     assert!(value["verify"]["bad"].as_u64() > Some(0), "{value}");
     let told = value["verify"]["described"][0].as_str().unwrap();
     assert!(told.starts_with("foreign at byte "), "{told}");
+}
+
+#[test]
+fn profiles_run_their_rows_beside_the_published_figures_and_a_control() {
+    let place = Place::new("profile");
+    let control = place.file("control.json");
+    let memory = Path::new("memory:64M");
+    let line = format!(
+        "--profile anvil -d0.05 -W0 -Rjson --output {}",
+        control.display()
+    );
+    run(0, &line, memory);
+    let value: Value = serde_json::from_str(&std::fs::read_to_string(&control).unwrap()).unwrap();
+    let steps = value["steps"].as_array().unwrap();
+    assert_eq!(steps.len(), 10);
+    assert_eq!(steps[3]["name"], "read 4K QD16");
+    assert_eq!(steps[3]["published_iops"][0]["iops"], 24228.16);
+    assert!(
+        steps
+            .iter()
+            .all(|step| step["total"]["ios"].as_u64() > Some(0)),
+        "{value}"
+    );
+    let line = format!("--profile anvil -d0.05 -W0 --control {}", control.display());
+    let (text, _) = run(0, &line, memory);
+    let row = text
+        .lines()
+        .find(|line| line.starts_with("write 4K QD16"))
+        .unwrap();
+    assert!(row.ends_with('%'), "{row}");
+    let line = format!(
+        "--profile anvil -d0.05 -W0 -Rhtml --control {}",
+        control.display()
+    );
+    let (page, _) = run(0, &line, memory);
+    assert!(page.starts_with("<!doctype html>") && page.contains("published: 512-byte sectors"));
+    let line = "--profile jetstress-like --autotune -d0.02 -W0 -Rjson";
+    let value = json(line, memory);
+    let notes = value["notes"].as_array().unwrap();
+    assert!(
+        notes[0]
+            .as_str()
+            .is_some_and(|note| note.contains("1 outstanding: ")),
+        "{value}"
+    );
+    assert_eq!(
+        (&value["steps"][1]["name"], &value["passes"]),
+        (&"log".into(), &true.into())
+    );
+}
+
+#[test]
+fn two_results_are_compared() {
+    let place = Place::new("compare");
+    let files = [place.file("a.json"), place.file("b.json")];
+    for (file, rate) in files.iter().zip(["-g200i", "-g400i"]) {
+        run(
+            0,
+            &format!("-b4K {rate} -d1 -W0 -Rjson --output {}", file.display()),
+            Path::new("memory:1M"),
+        );
+    }
+    let line = format!("--compare {} -Rjson", files[0].display());
+    let rows: Value = serde_json::from_str(&run(0, &line, &files[1]).0).unwrap();
+    let row = rows
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|row| row["figure"] == "read IOPS")
+        .unwrap();
+    let change = row["change_pct"].as_f64().unwrap();
+    assert!((80.0..120.0).contains(&change), "{row}");
+    let (table, _) = run(0, &format!("--compare {}", files[0].display()), &files[1]);
+    assert!(table.contains("better"), "{table}");
+    run(
+        2,
+        &format!("--compare {}", files[0].display()),
+        Path::new("/nonexistent"),
+    );
 }

@@ -1,6 +1,7 @@
 //! `causeway bench`: a workload against volumes, in diskspd's words.
 
 mod machine;
+mod profile;
 mod run;
 mod show;
 mod targets;
@@ -37,14 +38,27 @@ fn start(words: &[String]) -> Result<(), Problem> {
         crate::output::print(bench::options::HELP);
         return Ok(());
     }
-    one(&bench::options::parse(words).map_err(usage)?)
+    if words.iter().any(|word| word == "--compare") {
+        return show::comparison(words);
+    }
+    let is_profile = words.iter().any(|word| word.starts_with("--profile"));
+    let defaults = if is_profile {
+        bench::profile::defaults()
+    } else {
+        Options::default()
+    };
+    let options = bench::options::parse_over(defaults, words).map_err(usage)?;
+    for warning in &options.warnings {
+        eprintln!("note: {warning}");
+    }
+    if is_profile {
+        return profile::run(&options);
+    }
+    one(&options)
 }
 
 /// One run and its report.
 fn one(options: &Options) -> Result<(), Problem> {
-    for warning in &options.warnings {
-        eprintln!("note: {warning}");
-    }
     let bed = run::Bed::start(options)?;
     bed.prepare(options)?;
     let result = bed.run(options)?;

@@ -11,6 +11,7 @@ use env::{CoreHandle, CoreId, LocalFuture};
 use rustix::thread::{CpuSet, sched_getaffinity};
 use std::cell::RefCell;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::rc::Rc;
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
@@ -64,45 +65,46 @@ impl Bed {
         Ok(Self { runtime })
     }
 
-    /// Opens the targets.
-    pub(super) fn prepare(&self, options: &Options) -> Result<(), Problem> {
+    /// Opens the targets; tells what of them all can be used.
+    pub(super) fn prepare(&self, options: &Options) -> Result<Room, Problem> {
         let options = options.clone();
         self.interruptible(None, move |core| {
             Box::pin(async move {
                 let ready = targets::open_all(&core, &options).await?;
+                let room = Room::of(&options, &ready.targets);
                 *core.locals().get::<Opened>().0.borrow_mut() = ready.targets;
-                Ok(())
+                Ok(room)
             })
         })?
     }
 
     /// Runs what the options say on the targets that are open.
     pub(super) fn run(&self, options: &Options) -> Result<RunResult, Problem> {
-        let source = source(options)?;
-        if options.barrier {
+        let mut all = self.run_together(std::slice::from_ref(options))?;
+        Ok(all.pop().expect("as many results as runs"))
+    }
+
+    /// Runs several loads on the targets that are open, at the same time.
+    pub(super) fn run_together(&self, all: &[Options]) -> Result<Vec<RunResult>, Problem> {
+        let mut jobs = Vec::new();
+        for options in all {
+            jobs.push((options.clone(), source(options)?));
+        }
+        if all.iter().any(|options| options.barrier) {
             wait_for_go()?;
         }
         let shared: Arc<Shared> = Arc::default();
-        let (options, told) = (options.clone(), Arc::clone(&shared));
+        let told = Arc::clone(&shared);
         let done = self.interruptible(Some(shared), move |core| {
-            Box::pin(async move {
-                let targets = core.locals().get::<Opened>().0.borrow().clone();
-                let mut watcher = Live::new(&options);
-                let job = Job {
-                    options,
-                    targets,
-                    source,
-                    shared: told,
-                };
-                let result = bench::run(&core, job, &mut watcher).await;
-                watcher.clear();
-                result.map(|mut result| {
-                    result.processors = between(&watcher.before, &watcher.after);
-                    result
-                })
-            })
+            Box::pin(together(core, jobs, told))
         })?;
-        done.map_err(|cause| Problem::new(Code::BenchUsage, cause))
+        let failed = |cause| {
+            let next_step = "see -b, -B, -f and -r in `causeway bench --help`";
+            Problem::new(Code::BenchUsage, cause).hint(next_step)
+        };
+        done.into_iter()
+            .map(|result| result.map_err(failed))
+            .collect()
     }
 
     /// Runs a future on core 0. A signal stops what `shared` belongs to; the second one, or one where there is
@@ -142,6 +144,62 @@ impl Bed {
             }
         })
     }
+}
+
+/// What of the targets a run can use.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    /// First byte.
+    pub(super) start: u64,
+    /// Bytes, of the smallest target.
+    pub(super) bytes: u64,
+}
+
+impl Room {
+    fn of(options: &Options, targets: &[Target]) -> Self {
+        let any_marked = targets.iter().any(|target| target.marked);
+        let least = if any_marked { bench::mark::RESERVED } else { 0 };
+        let start = options.base.unwrap_or(least);
+        let sizes = targets
+            .iter()
+            .map(|target| target.volume.shape().byte_count().0);
+        let bytes = sizes.min().unwrap_or(0).saturating_sub(start);
+        Self { start, bytes }
+    }
+}
+
+/// Runs loads at the same time, each with the counters of its own; the first one's are shown.
+async fn together(
+    core: CoreHandle,
+    jobs: Vec<(Options, Option<Buf>)>,
+    shared: Arc<Shared>,
+) -> Vec<Result<RunResult, String>> {
+    let targets = core.locals().get::<Opened>().0.borrow().clone();
+    let mut answers = Vec::new();
+    for (number, (options, source)) in jobs.into_iter().enumerate() {
+        let targets = targets.clone();
+        let (there, shared) = (Rc::clone(&core), Arc::clone(&shared));
+        answers.push(env::detach(&core, async move {
+            let mut watcher = Live::new(&options, number == 0);
+            let job = Job {
+                options,
+                targets,
+                source,
+                shared,
+            };
+            let result = bench::run(&there, job, &mut watcher).await;
+            watcher.clear();
+            result.map(|mut result| {
+                result.processors = between(&watcher.before, &watcher.after);
+                result
+            })
+        }));
+    }
+    let mut results = Vec::new();
+    for answer in answers {
+        results.push(answer.await);
+    }
+    results
 }
 
 /// The bytes of `-Z<size>,<file>`.
@@ -186,9 +244,9 @@ struct Live {
 }
 
 impl Live {
-    fn new(options: &Options) -> Self {
+    fn new(options: &Options, first: bool) -> Self {
         Self {
-            shown: !options.quiet && std::io::stderr().is_terminal(),
+            shown: first && !options.quiet && std::io::stderr().is_terminal(),
             before: Vec::new(),
             after: Vec::new(),
         }

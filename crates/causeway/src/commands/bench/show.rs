@@ -1,10 +1,12 @@
-//! The result in the form that was asked for.
+//! The result in the form that was asked for, and results that were written before.
 
+use bench::compare::{compare, table};
 use bench::options::Form;
 use bench::report::{self, Machine};
 use bench::{Options, RunResult};
 use control::code::Code;
 use control::problem::Problem;
+use serde_json::{Value, json};
 use std::path::Path;
 
 /// Prints it, or writes it to the file that was named.
@@ -20,12 +22,9 @@ pub(super) fn result(
             let text = serde_json::to_string_pretty(&report::json(options, result));
             format!("{}\n", text.expect("documents are made of plain data"))
         }
-        Form::Html | Form::Svg | Form::Csv => {
-            return Err(Problem::new(
-                Code::ConfigNotYet,
-                "this form of output is not in this version yet",
-            ));
-        }
+        Form::Html => report::html(options, result, machine),
+        Form::Svg => report::iops_chart(result),
+        Form::Csv => report::csv(result),
     };
     write(options.output.as_deref(), &text)
 }
@@ -43,4 +42,45 @@ pub(super) fn write(to: Option<&Path>, text: &str) -> Result<(), Problem> {
         );
         Problem::new(Code::BenchUsage, detail).hint("name a file that can be written")
     })
+}
+
+/// A result that was written with -Rjson.
+pub(super) fn read(path: &Path) -> Result<Value, Problem> {
+    let wrong = |why: String| {
+        Problem::new(Code::BenchUsage, format!("{}: {why}", path.display()))
+            .hint("name a result that `causeway bench -Rjson --output FILE` wrote")
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    serde_json::from_str(&text).map_err(|error| wrong(format!("it is no JSON: {error}")))
+}
+
+/// `--compare A.json B.json [-Rjson]`
+pub(super) fn comparison(words: &[String]) -> Result<(), Problem> {
+    let json_wanted = words.iter().any(|word| word == "-Rjson" || word == "json");
+    let files: Vec<&String> = words
+        .iter()
+        .filter(|word| !word.starts_with('-') && *word != "json")
+        .collect();
+    let [before, after] = files.as_slice() else {
+        return Err(
+            Problem::new(Code::BenchUsage, "--compare takes two results")
+                .hint("causeway bench --compare A.json B.json"),
+        );
+    };
+    let (one, other) = (read(Path::new(before))?, read(Path::new(after))?);
+    let rows = compare(&one, &other)
+        .map_err(|why| Problem::new(Code::BenchUsage, why).hint("compare results of like runs"))?;
+    if json_wanted {
+        let all: Vec<Value> = rows
+            .iter()
+            .map(|row| {
+                json!({ "figure": row.name, "a": row.before, "b": row.after, "change_pct": row.change() })
+            })
+            .collect();
+        let text = serde_json::to_string_pretty(&all).expect("documents are made of plain data");
+        crate::output::print(&format!("{text}\n"));
+    } else {
+        crate::output::print(&table(&rows));
+    }
+    Ok(())
 }

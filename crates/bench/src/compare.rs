@@ -1,0 +1,173 @@
+//! Two results beside each other.
+
+use serde_json::Value;
+use std::fmt::Write as _;
+
+/// One figure of both.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Row {
+    /// What it is.
+    pub name: String,
+    /// In the first result.
+    pub before: f64,
+    /// In the second one.
+    pub after: f64,
+    /// More is better.
+    pub more_is_better: bool,
+}
+
+impl Row {
+    /// By how much of a hundred the second is larger; none where the first is 0.
+    #[must_use]
+    pub fn change(&self) -> Option<f64> {
+        (self.before != 0.0).then(|| (self.after / self.before - 1.0) * 100.0)
+    }
+
+    fn verdict(&self) -> &'static str {
+        match self.change() {
+            None => "",
+            Some(change) if change.abs() < 0.5 => "same",
+            Some(change) if (change > 0.0) == self.more_is_better => "better",
+            Some(_) => "worse",
+        }
+    }
+}
+
+/// What is compared of a run: place in the object, name, more is better.
+const FIGURES: [(&str, &str, bool); 5] = [
+    ("/iops", "IOPS", true),
+    ("/latency_us/mean", "mean us", false),
+    ("/latency_us/p99", "99% us", false),
+    ("/latency_us/p999", "99.9% us", false),
+    ("/latency_us/max", "longest us", false),
+];
+
+/// What both results have in common.
+///
+/// # Errors
+/// Where one of them is no result, or they have nothing in common.
+pub fn compare(before: &Value, after: &Value) -> Result<Vec<Row>, String> {
+    let steps = |value: &Value| value.get("steps").and_then(Value::as_array).cloned();
+    let rows = match (steps(before), steps(after)) {
+        (Some(before), Some(after)) => {
+            let pair = |one: &Value| {
+                let name = one.get("name")?;
+                let other = after.iter().find(|other| other.get("name") == Some(name))?;
+                Some(figures(one, other, &format!("{}: ", name.as_str()?)))
+            };
+            before.iter().filter_map(pair).flatten().collect()
+        }
+        (None, None) => figures(before, after, ""),
+        _ => return Err("one is the result of a profile, the other of a single run".to_owned()),
+    };
+    if rows.is_empty() {
+        return Err("they have no figures in common: are both results of -Rjson?".to_owned());
+    }
+    Ok(rows)
+}
+
+fn figures(before: &Value, after: &Value, prefix: &str) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let mut add = |place: &str, name: String, more_is_better: bool| {
+        let at = |value: &Value| value.pointer(place).and_then(Value::as_f64);
+        if let (Some(before), Some(after)) = (at(before), at(after))
+            && (before != 0.0 || after != 0.0)
+        {
+            let name = format!("{prefix}{name}");
+            rows.push(Row {
+                name,
+                before,
+                after,
+                more_is_better,
+            });
+        }
+    };
+    for side in ["read", "write"] {
+        for (place, name, more) in FIGURES {
+            add(&format!("/{side}{place}"), format!("{side} {name}"), more);
+        }
+    }
+    add("/stall_ms_max", "longest stall ms".to_owned(), false);
+    add("/queue_depth_mean", "mean queue depth".to_owned(), true);
+    add("/errors", "errors".to_owned(), false);
+    add("/verify/bad", "bad blocks".to_owned(), false);
+    rows
+}
+
+/// As a table.
+#[must_use]
+pub fn table(rows: &[Row]) -> String {
+    let width = rows
+        .iter()
+        .map(|row| row.name.len())
+        .max()
+        .unwrap_or(0)
+        .max(6);
+    let mut out = format!(
+        "{:<width$}  {:>14}  {:>14}  {:>9}\n",
+        "figure", "A", "B", "change"
+    );
+    for row in rows {
+        let change = row
+            .change()
+            .map_or_else(|| "-".to_owned(), |change| format!("{change:+.1}%"));
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            out,
+            "{:<width$}  {:>14.3}  {:>14.3}  {change:>9}  {}",
+            row.name,
+            row.before,
+            row.after,
+            row.verdict()
+        );
+    }
+    out.lines()
+        .map(|line| format!("{}\n", line.trim_end()))
+        .collect()
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use serde_json::json;
+
+    fn run(iops: f64, p99: f64) -> Value {
+        json!({ "read": { "iops": iops, "latency_us": { "mean": 1.0, "p99": p99 } }, "errors": 0, "stall_ms_max": 5 })
+    }
+
+    #[test]
+    fn more_operations_are_better_and_longer_latencies_are_worse() {
+        let rows = compare(&run(100.0, 10.0), &run(150.0, 20.0)).unwrap();
+        let row = |name: &str| rows.iter().find(|row| row.name == name).unwrap();
+        assert_eq!(
+            (row("read IOPS").change(), row("read IOPS").verdict()),
+            (Some(50.0), "better")
+        );
+        assert_eq!(
+            (row("read 99% us").change(), row("read 99% us").verdict()),
+            (Some(100.0), "worse")
+        );
+        assert_eq!(row("read mean us").verdict(), "same");
+        assert!(
+            rows.iter().all(|row| row.name != "errors"),
+            "nothing in both is no row"
+        );
+        let line = "read IOPS                100.000         150.000     +50.0%  better\n";
+        assert!(table(&rows).contains(line), "{}", table(&rows));
+    }
+
+    #[test]
+    fn profiles_are_compared_step_by_step_and_other_things_not_at_all() {
+        let step = |name: &str, iops| {
+            let mut step = run(iops, 1.0);
+            step["name"] = name.into();
+            step
+        };
+        let before = json!({ "steps": [step("read 4K", 10.0), step("gone", 1.0)] });
+        let after = json!({ "steps": [step("read 4K", 20.0)] });
+        let rows = compare(&before, &after).unwrap();
+        assert_eq!(rows[0].name, "read 4K: read IOPS");
+        assert!(compare(&before, &run(1.0, 1.0)).is_err());
+        assert!(compare(&json!({}), &json!([])).is_err());
+    }
+}
