@@ -1,6 +1,7 @@
 //! What a TARGET on the command line is: `memory:SIZE`, a file, a block device, or an iscsi:// URL.
 
 use backends::{FileSpec, MemoryVolume, Provisioning, open_block, open_file};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 use control::code::Code;
 use control::problem::Problem;
 use control::size::Size;
@@ -19,6 +20,52 @@ pub(crate) struct Opened {
     pub(crate) volume: Arc<dyn Volume>,
     /// Nobody else can have data on it.
     pub(crate) private: bool,
+    /// Its paths, where it has some.
+    pub(crate) attached: Option<Arc<host::Attached>>,
+}
+
+/// The initiator's options among the words of a command that clap does not read.
+#[derive(Parser)]
+#[command(no_binary_name = true, disable_help_flag = true)]
+struct Words {
+    #[command(flatten)]
+    options: host::Options,
+}
+
+/// Reads the initiator's options.
+pub(crate) fn initiator_options(words: &[String]) -> Result<host::Options, Problem> {
+    let read = Words::command().try_get_matches_from(words);
+    let read = read.and_then(|matches| Words::from_arg_matches(&matches));
+    read.map(|words| words.options).map_err(|error| {
+        let text = error.to_string();
+        let cause = text.lines().next().unwrap_or_default();
+        let cause = cause.strip_prefix("error: ").unwrap_or(cause);
+        Problem::new(Code::BenchUsage, cause).hint("`causeway attach --help` says what they mean")
+    })
+}
+
+fn of_host(name: &str, error: host::HostError) -> Problem {
+    let code = match error.kind {
+        host::Kind::Usage => Code::VolumeUsage,
+        host::Kind::NotFound => Code::TargetCannotBeOpened,
+        host::Kind::Failed => Code::VolumeUnreachable,
+    };
+    Problem::new(code, format!("{name}: {}", error.cause)).hint(error.next_step)
+}
+
+async fn by_url(core: &CoreHandle, name: &str, options: &host::Options) -> Result<Opened, Problem> {
+    let url: host::Url = name.parse().map_err(|error: host::UrlError| {
+        Problem::new(Code::VolumeUsage, error.to_string())
+            .hint("such as iscsi://10.0.0.1/iqn.2026-11.io.causeway:vm01/0")
+    })?;
+    let attached = host::open(core, &url, options).await;
+    let attached = attached.map_err(|error| of_host(name, error))?;
+    Ok(Opened {
+        name: name.to_owned(),
+        volume: Arc::clone(&attached) as Arc<dyn Volume>,
+        private: false,
+        attached: Some(attached),
+    })
 }
 
 fn cannot(name: &str, error: &OpenError) -> Problem {
@@ -31,13 +78,16 @@ fn cannot(name: &str, error: &OpenError) -> Problem {
 }
 
 /// Opens what `name` names.
-pub(crate) async fn open(core: &CoreHandle, name: &str) -> Result<Opened, Problem> {
+pub(crate) async fn open(
+    core: &CoreHandle,
+    name: &str,
+    options: &host::Options,
+) -> Result<Opened, Problem> {
     if let Some(size) = name.strip_prefix("memory:") {
         return memory(name, size);
     }
     if name.contains("://") {
-        let detail = format!("{name}: volumes by URL are not in this version yet");
-        return Err(Problem::new(Code::ConfigNotYet, detail));
+        return by_url(core, name, options).await;
     }
     let path = Path::new(name);
     let is_block = std::fs::metadata(path).is_ok_and(|found| found.file_type().is_block_device());
@@ -55,6 +105,7 @@ pub(crate) async fn open(core: &CoreHandle, name: &str) -> Result<Opened, Proble
         name: name.to_owned(),
         volume,
         private: false,
+        attached: None,
     })
 }
 
@@ -88,5 +139,38 @@ fn memory(name: &str, size: &str) -> Result<Opened, Problem> {
         name: name.to_owned(),
         volume,
         private: true,
+        attached: None,
     })
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn the_bench_knows_every_option_of_the_initiator() {
+        let command = Words::command();
+        let (mut values, mut flags): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
+        for argument in command.get_arguments() {
+            let name = format!("--{}", argument.get_long().expect("all are long"));
+            let takes = argument.get_action().takes_values();
+            if takes { &mut values } else { &mut flags }.push(name);
+        }
+        let sorted = |mut all: Vec<String>| {
+            all.sort();
+            all
+        };
+        let known = |all: &[&str]| sorted(all.iter().map(|name| (*name).to_owned()).collect());
+        assert_eq!(sorted(values), known(&bench::options::INITIATOR_VALUES));
+        assert_eq!(sorted(flags), known(&bench::options::INITIATOR_FLAGS));
+    }
+
+    #[test]
+    fn a_wrong_option_of_the_initiator_is_told_in_one_line() {
+        let words = ["--policy", "fastest"].map(str::to_owned);
+        let problem = initiator_options(&words).unwrap_err();
+        assert!(problem.detail.contains("fastest"), "{problem}");
+        let words = ["--from", "eth0", "--no-plan"].map(str::to_owned);
+        assert!(initiator_options(&words).unwrap().no_plan);
+    }
 }

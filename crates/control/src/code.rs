@@ -192,6 +192,12 @@ catalogue! {
     BenchFailed = 7004, 500, Failed, "The run did not go well",
         "Operations failed or never came back, or data that was read back is wrong. The result was printed all the same.",
         "The result names the first failure, and the first blocks that are wrong.";
+    VolumeUsage = 7005, 400, Usage, "The volume's URL or an option of the initiator cannot be used",
+        "The URL is not of the form iscsi://HOST[:PORT][,HOST[:PORT]...]/IQN/LUN, or an option or a file that it names is wrong.",
+        "Follow the message.";
+    VolumeUnreachable = 7006, 503, Failed, "No path to the volume works",
+        "No portal of the target answers, it refuses the login, or the paths show different units.",
+        "The message has every path's own reason; `causeway path plan URL` shows which paths there should be.";
 }
 
 impl Code {

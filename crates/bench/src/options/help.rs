@@ -58,8 +58,9 @@ Ready-made
   --compare A.json B.json     two results beside each other
 
 For iscsi:// targets
-  --from IP|NIC (repeatable), --policy NAME[:ARG], --no-plan, --no-discover, --chap USER:FILE,
-  --mutual-chap USER:FILE, --initiator-name IQN
+  --from IP|NIC (repeatable), --policy NAME[:ARG], --no-plan, --no-discover, --facts FILE, --chap USER:FILE,
+  --mutual-chap USER:FILE, --initiator-name IQN, --digests WISH, --write-failover MODE, --sharing WHO,
+  --no-path-timeout SECONDS, --initiator-state DIR: `causeway attach --help` says what each of them means
 
 Options that mean something on Windows only (-a -e -I -l -n -N -P -x -y) are accepted with a warning.
 Exit codes: 0 done, 1 failed (errors, or data that is wrong), 2 usage, 5 refused because data would be lost.

@@ -5,7 +5,7 @@ mod parse;
 mod size;
 
 pub use help::HELP;
-pub use parse::{parse, parse_over};
+pub use parse::{INITIATOR_FLAGS, INITIATOR_VALUES, parse, parse_over};
 pub use size::{show_size, size};
 
 use std::fmt;

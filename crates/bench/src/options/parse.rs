@@ -6,23 +6,22 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Long options of the initiator that have a value, for targets that are URLs.
-const INITIATOR_VALUES: [&str; 12] = [
+pub const INITIATOR_VALUES: [&str; 11] = [
     "--from",
     "--policy",
+    "--facts",
     "--chap",
     "--mutual-chap",
     "--initiator-name",
-    "--facts",
-    "--paths-max",
-    "--no-path-timeout",
+    "--digests",
     "--write-failover",
-    "--header-digest",
-    "--data-digest",
-    "--state-dir",
+    "--sharing",
+    "--no-path-timeout",
+    "--initiator-state",
 ];
 
 /// And those that have none.
-const INITIATOR_FLAGS: [&str; 2] = ["--no-plan", "--no-discover"];
+pub const INITIATOR_FLAGS: [&str; 2] = ["--no-plan", "--no-discover"];
 
 /// Short options of diskspd that mean something on Windows only: what is said of them.
 const WINDOWS_ONLY: [(&str, &str); 9] = [

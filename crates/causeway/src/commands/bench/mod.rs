@@ -61,7 +61,9 @@ fn start(words: &[String]) -> Result<(), Problem> {
 fn one(options: &Options) -> Result<(), Problem> {
     let bed = run::Bed::start(options)?;
     bed.prepare(options)?;
-    let result = bed.run(options)?;
+    let result = bed.run(options);
+    bed.finish()?;
+    let result = result?;
     show::result(options, &result, &machine::this())?;
     verdict(&result)
 }

@@ -69,6 +69,20 @@ pub(super) fn run(options: &Options) -> Result<(), Problem> {
         write_percent: 100,
         ..options.clone()
     })?;
+    let done = run_rows(&bed, wanted, options, room, &mut report);
+    bed.finish()?;
+    done?;
+    report.tell(options)?;
+    report.verdict()
+}
+
+fn run_rows(
+    bed: &Bed,
+    wanted: bench::options::Profile,
+    options: &Options,
+    room: super::run::Room,
+    report: &mut Report,
+) -> Result<(), Problem> {
     match wanted {
         bench::options::Profile::Anvil | bench::options::Profile::Mpio => {
             for step in profile::steps(wanted, options, room.bytes) {
@@ -82,10 +96,9 @@ pub(super) fn run(options: &Options) -> Result<(), Problem> {
                 });
             }
         }
-        bench::options::Profile::JetstressLike => jetstress(&bed, options, room, &mut report)?,
+        bench::options::Profile::JetstressLike => jetstress(bed, options, room, report)?,
     }
-    report.tell(options)?;
-    report.verdict()
+    Ok(())
 }
 
 fn name(profile: bench::options::Profile) -> &'static str {

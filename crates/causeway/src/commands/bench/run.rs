@@ -3,11 +3,12 @@
 use super::machine::{Times, between, times};
 use super::targets;
 use bench::options::Source;
-use bench::{Job, Options, Phase, Progress, RunResult, Shared, Target, Watcher};
+use bench::{Job, Options, PathFigures, Phase, Progress, RunResult, Shared, Target, Watcher};
 use control::code::Code;
 use control::problem::Problem;
 use env::real::{Cores, Runtime, RuntimeConfig};
 use env::{CoreHandle, CoreId, LocalFuture};
+use host::{Located, Status};
 use rustix::thread::{CpuSet, sched_getaffinity};
 use std::cell::RefCell;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
@@ -27,7 +28,7 @@ pub(super) struct Bed {
 
 /// What lives on core 0 between preparation and runs.
 #[derive(Default)]
-struct Opened(RefCell<Vec<Target>>);
+struct Opened(RefCell<targets::Ready>);
 
 fn internal(error: impl std::fmt::Display) -> Problem {
     Problem::new(Code::Internal, format!("{error}"))
@@ -72,7 +73,7 @@ impl Bed {
             Box::pin(async move {
                 let ready = targets::open_all(&core, &options).await?;
                 let room = Room::of(&options, &ready.targets);
-                *core.locals().get::<Opened>().0.borrow_mut() = ready.targets;
+                *core.locals().get::<Opened>().0.borrow_mut() = ready;
                 Ok(room)
             })
         })?
@@ -105,6 +106,18 @@ impl Bed {
         done.into_iter()
             .map(|result| result.map_err(failed))
             .collect()
+    }
+
+    /// Logs out where there is anything to log out of.
+    pub(super) fn finish(self) -> Result<(), Problem> {
+        self.interruptible(None, move |core| {
+            Box::pin(async move {
+                let opened = core.locals().get::<Opened>().0.take();
+                for attached in opened.attached {
+                    attached.stop(&core).await;
+                }
+            })
+        })
     }
 
     /// Runs a future on core 0. A signal stops what `shared` belongs to; the second one, or one where there is
@@ -174,13 +187,21 @@ async fn together(
     jobs: Vec<(Options, Option<Buf>)>,
     shared: Arc<Shared>,
 ) -> Vec<Result<RunResult, String>> {
-    let targets = core.locals().get::<Opened>().0.borrow().clone();
+    let opened = core.locals().get::<Opened>();
+    let targets = opened.0.borrow().targets.clone();
+    let attached: Vec<Located> = opened
+        .0
+        .borrow()
+        .attached
+        .iter()
+        .map(|it| it.located())
+        .collect();
     let mut answers = Vec::new();
     for (number, (options, source)) in jobs.into_iter().enumerate() {
-        let targets = targets.clone();
+        let (targets, attached) = (targets.clone(), attached.clone());
         let (there, shared) = (Rc::clone(&core), Arc::clone(&shared));
         answers.push(env::detach(&core, async move {
-            let mut watcher = Live::new(&options, number == 0);
+            let mut watcher = Live::new(&there, &options, number == 0, attached);
             let job = Job {
                 options,
                 targets,
@@ -191,6 +212,7 @@ async fn together(
             watcher.clear();
             result.map(|mut result| {
                 result.processors = between(&watcher.before, &watcher.after);
+                result.paths = watcher.paths();
                 result
             })
         }));
@@ -238,18 +260,56 @@ fn wait_for_go() -> Result<(), Problem> {
 
 /// Shows how far it is, on a terminal, and reads the processors' times at the edges.
 struct Live {
+    core: CoreHandle,
+    attached: Vec<Located>,
+    paths: (Vec<Status>, Vec<Status>),
     shown: bool,
     before: Vec<Times>,
     after: Vec<Times>,
 }
 
 impl Live {
-    fn new(options: &Options, first: bool) -> Self {
+    fn new(core: &CoreHandle, options: &Options, first: bool, attached: Vec<Located>) -> Self {
         Self {
+            core: Rc::clone(core),
+            attached,
+            paths: (Vec::new(), Vec::new()),
             shown: first && !options.quiet && std::io::stderr().is_terminal(),
             before: Vec::new(),
             after: Vec::new(),
         }
+    }
+
+    /// Every path of every target now; core 0 is their home.
+    fn all_paths(&self) -> Vec<Status> {
+        self.attached
+            .iter()
+            .filter_map(|it| it.status(&self.core))
+            .collect()
+    }
+
+    /// What each path did in the measured time, and how it is at its end.
+    fn paths(&self) -> Vec<PathFigures> {
+        let (before, after) = &self.paths;
+        let mut all = Vec::new();
+        for volume in after {
+            let earlier = before.iter().find(|it| it.url == volume.url);
+            for path in &volume.paths {
+                let known =
+                    earlier.and_then(|it| it.paths.iter().find(|was| was.path == path.path));
+                let since =
+                    |of: fn(&host::PathStatus) -> u64| of(path).saturating_sub(known.map_or(0, of));
+                all.push(PathFigures {
+                    from: path.from.to_string(),
+                    portal: path.portal.to_string(),
+                    state: path.state.to_owned(),
+                    ios: since(|it| it.ios),
+                    bytes: since(|it| it.bytes),
+                    retransmits: since(|it| it.retransmits),
+                });
+            }
+        }
+        all
     }
 
     /// Takes the line away.
@@ -285,9 +345,11 @@ impl Watcher for Live {
 
     fn begins(&mut self) {
         self.before = times();
+        self.paths.0 = self.all_paths();
     }
 
     fn ends(&mut self) {
         self.after = times();
+        self.paths.1 = self.all_paths();
     }
 }

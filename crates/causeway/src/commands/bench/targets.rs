@@ -1,7 +1,7 @@
 //! Opening targets, and the safety check before anything is written.
 
 use super::usage;
-use crate::open::open;
+use crate::open::{initiator_options, open};
 use backends::{Provisioning, create_file};
 use bench::mark::{self, Found};
 use bench::{Options, Target};
@@ -9,11 +9,15 @@ use control::code::Code;
 use control::problem::Problem;
 use env::CoreHandle;
 use std::path::Path;
+use std::sync::Arc;
 use units::ByteCount;
 
 /// The targets of a run, ready for it.
+#[derive(Default)]
 pub(super) struct Ready {
     pub(super) targets: Vec<Target>,
+    /// Those that have paths.
+    pub(super) attached: Vec<Arc<host::Attached>>,
 }
 
 fn failed(name: &str, why: &str) -> Problem {
@@ -49,11 +53,14 @@ pub(super) async fn open_all(core: &CoreHandle, options: &Options) -> Result<Rea
         return Err(Problem::new(Code::BenchUsage, "no target")
             .hint("name a file, a block device, memory:SIZE or an iscsi:// URL"));
     }
+    let wishes = initiator_options(&options.initiator)?;
     let made = create(core, options).await?;
     let writes = options.write_percent > 0 || options.fill;
     let (mut targets, mut to_mark, mut lost) = (Vec::new(), Vec::new(), Vec::new());
+    let mut attached = Vec::new();
     for name in &options.targets {
-        let opened = open(core, name).await?;
+        let opened = open(core, name, &wishes).await?;
+        attached.extend(opened.attached);
         let mut target = Target {
             name: opened.name,
             volume: opened.volume,
@@ -96,7 +103,7 @@ pub(super) async fn open_all(core: &CoreHandle, options: &Options) -> Result<Rea
                 .map_err(|why| failed(&target.name, &why))?;
         }
     }
-    Ok(Ready { targets })
+    Ok(Ready { targets, attached })
 }
 
 /// The options fit the target; asked before anything is written.
