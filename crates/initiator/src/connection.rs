@@ -37,6 +37,7 @@ pub struct Connection {
     lost: Option<Lost>,
     received_at: Now,
     tsih: Tsih,
+    portal_group_tag: Option<u16>,
 }
 
 impl Connection {
@@ -53,6 +54,7 @@ impl Connection {
             lost: None,
             received_at: core.now(),
             tsih: Tsih::default(),
+            portal_group_tag: None,
         }
     }
 
@@ -66,6 +68,12 @@ impl Connection {
     #[must_use]
     pub fn tsih(&self) -> Tsih {
         self.tsih
+    }
+
+    /// TargetPortalGroupTag of the portal, where the target has told it.
+    #[must_use]
+    pub fn portal_group_tag(&self) -> Option<u16> {
+        self.portal_group_tag
     }
 
     /// The socket.
@@ -161,8 +169,13 @@ impl Connection {
                     self.lost.get_or_insert(Lost::Protocol(reason));
                 }
                 Some(event) => {
-                    if let Event::LoggedIn { tsih, .. } = &event {
-                        self.tsih = *tsih;
+                    if let Event::LoggedIn {
+                        tsih,
+                        portal_group_tag,
+                        ..
+                    } = &event
+                    {
+                        (self.tsih, self.portal_group_tag) = (*tsih, *portal_group_tag);
                     }
                     return Poll::Ready(Ok(event));
                 }

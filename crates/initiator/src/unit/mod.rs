@@ -22,6 +22,7 @@
 
 mod cdb;
 mod facts;
+mod fence;
 mod identity;
 mod operation;
 mod port;
@@ -48,6 +49,7 @@ pub struct Unit {
     grown: Cell<bool>,
     /// What the target calls the sessions of our nexuses, for fences.
     names: RefCell<BTreeMap<Nexus, SessionName>>,
+    attempts: fence::Attempts,
 }
 
 /// A session as the target knows it.
@@ -55,6 +57,8 @@ pub struct Unit {
 pub(crate) struct SessionName {
     isid: Isid,
     tsih: Tsih,
+    /// TargetPortalGroupTag, where the target told it.
+    group_tag: Option<u16>,
 }
 
 impl Unit {
@@ -65,6 +69,7 @@ impl Unit {
             facts: RefCell::new(facts),
             grown: Cell::new(false),
             names: RefCell::default(),
+            attempts: fence::Attempts::default(),
         })
     }
 
@@ -78,6 +83,14 @@ impl Unit {
     #[must_use]
     pub fn has_grown(&self) -> bool {
         self.grown.get()
+    }
+
+    /// A path's session is called so; those before it are over.
+    fn named(&self, nexus: Nexus, name: SessionName) {
+        let mut names = self.names.borrow_mut();
+        names.retain(|it, _| it.path != nexus.path);
+        names.insert(nexus, name);
+        self.attempts.forget_before(nexus);
     }
 
     /// Compares; where a living session has announced a larger size, that is the size from now on.

@@ -7,8 +7,8 @@ use super::{SessionName, Unit};
 use crate::login::{LoginError, connect_by};
 use crate::session::Session;
 use env::{CoreHandle, LocalFuture, StreamMeasures};
+use iscsi::Lun;
 use iscsi::initiator::InitiatorConfig;
-use iscsi::{Lun, Tsih};
 use layers::multipath::{self, ConnectError};
 use paths::stale::Nexus;
 use paths::verdict::PathSays;
@@ -21,7 +21,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 /// A login with all its questions takes no longer.
-const LOGIN_MAX: Duration = Duration::from_secs(20);
+pub(super) const LOGIN_MAX: Duration = Duration::from_secs(20);
 const TOO_LONG: &str = "the login took too long";
 /// Redirections that are followed.
 const REDIRECTS_MAX: u32 = 4;
@@ -167,12 +167,8 @@ impl Way {
 
     async fn look(&self, nexus: Nexus) -> Result<Rc<Inner>, ConnectError> {
         let opened = open(&self.core, &self.config).await;
-        let (session, tsih) = opened.map_err(|it| ConnectError::Failed(it.to_string()))?;
-        let name = SessionName {
-            isid: self.config.login.isid,
-            tsih,
-        };
-        self.unit.names.borrow_mut().insert(nexus, name);
+        let (session, name) = opened.map_err(|it| ConnectError::Failed(it.to_string()))?;
+        self.unit.named(nexus, name);
         let asker = Asker {
             session: &session,
             lun: self.config.lun,
@@ -198,6 +194,8 @@ impl Way {
             block: usize::try_from(block).expect("512 or 4096"),
             counters: Rc::clone(&self.counters),
             gate: Gate::default(),
+            name,
+            path: self.config.clone(),
         }))
     }
 
@@ -249,7 +247,10 @@ impl multipath::Port for UnitPort {
 }
 
 /// Logs in, and follows the target to another portal where it asks for that.
-async fn open(core: &CoreHandle, config: &PathConfig) -> Result<(Session, Tsih), LoginError> {
+pub(super) async fn open(
+    core: &CoreHandle,
+    config: &PathConfig,
+) -> Result<(Session, SessionName), LoginError> {
     let interface = config.interface.as_deref();
     let mut portal = config.portal;
     let mut hops = 0;
@@ -264,8 +265,12 @@ async fn open(core: &CoreHandle, config: &PathConfig) -> Result<(Session, Tsih),
             other => break other?,
         }
     };
-    let tsih = connection.tsih();
-    Ok((Session::new(core, connection), tsih))
+    let name = SessionName {
+        isid: config.login.isid,
+        tsih: connection.tsih(),
+        group_tag: connection.portal_group_tag(),
+    };
+    Ok((Session::new(core, connection), name))
 }
 
 /// TargetAddress of a redirection: address and port, and perhaps a portal group tag (RFC 7143 13.8 "TargetAddress").

@@ -2,7 +2,7 @@
 
 use super::facts::{CommandLimits, Features, access_of};
 use super::operation::{self, Request, Stability};
-use super::port::{Counters, within};
+use super::port::{Counters, PathConfig, within};
 use super::probe::{Asker, Refusal, asks_for_identity, command, judge};
 use super::{SessionName, Unit, cdb};
 use crate::lost::Lost;
@@ -24,11 +24,6 @@ use volume::{Done, Io, IoError, Op};
 
 /// Room for the answer to REPORT TARGET PORT GROUPS and GET LBA STATUS, in bytes.
 const ANSWER_BYTES: u16 = 4096;
-
-/// Key of the Text Request by which a target of ours is asked to end a session of this host for good.
-const FENCE_KEY: &str = "X-org.causeway.Fence";
-/// The value of that key in the answer when nothing of the session is carried out any more.
-const FENCED: &str = "Fenced";
 
 /// A logout takes no longer.
 const LOGOUT_MAX: Duration = Duration::from_millis(400);
@@ -52,6 +47,8 @@ pub(super) struct Inner {
     pub(super) block: usize,
     pub(super) counters: Rc<Counters>,
     pub(super) gate: Gate,
+    pub(super) name: SessionName,
+    pub(super) path: PathConfig,
 }
 
 /// Commands wait while somebody looks whether this still is the same unit.
@@ -330,19 +327,6 @@ impl Inner {
             Err(super::probe::NoAnswer::Lost(_)) => None,
         }
     }
-
-    /// Asks a target of ours to end the session `name` of this host for good. Other targets do not know the key.
-    async fn fence(&self, name: SessionName) -> bool {
-        if !self.unit.facts.borrow().ours {
-            return false;
-        }
-        let isid: String = name.isid.0.iter().map(|it| format!("{it:02x}")).collect();
-        let value = format!("{isid},{:04x}", name.tsih.0);
-        let Ok(answer) = self.session.text(&[(FENCE_KEY, &value)]).await else {
-            return false;
-        };
-        iscsi::text::pairs(&answer).is_ok_and(|pairs| pairs.contains(&(FENCE_KEY, FENCED)))
-    }
 }
 
 /// The state of this number (SPC-4 6.37 "REPORT TARGET PORT GROUPS command").
@@ -393,13 +377,7 @@ impl multipath::Session for UnitSession {
 
     fn fence(&self, nexus: Nexus) -> LocalFuture<bool> {
         let inner = Rc::clone(&self.0);
-        Box::pin(async move {
-            let name = inner.unit.names.borrow().get(&nexus).copied();
-            match name {
-                Some(name) => inner.fence(name).await,
-                None => false,
-            }
-        })
+        Box::pin(async move { inner.fence(nexus).await })
     }
 
     fn access(&self) -> LocalFuture<Option<AccessState>> {

@@ -409,9 +409,9 @@ impl Engine {
         }
     }
 
-    /// Asks every other path to fence `nexus`; logging in again on its own path does it too.
+    /// Asks every other path to fence `nexus`, the one that was heard last first; logging in again on its own path does it too.
     fn fence(self: &Rc<Self>, nexus: Nexus) {
-        let sessions: Vec<Rc<dyn Session>> = {
+        let mut sessions: Vec<Rc<dyn Session>> = {
             let state = self.state.borrow();
             let others = state
                 .lines
@@ -419,6 +419,7 @@ impl Engine {
                 .filter(|line| line.nexus.path != nexus.path);
             others.filter_map(|line| line.session.clone()).collect()
         };
+        sessions.sort_by_key(|session| std::cmp::Reverse(session.received_at()));
         for session in sessions {
             self.ask_for_fence(session, nexus);
         }

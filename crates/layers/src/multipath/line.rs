@@ -27,7 +27,10 @@ impl Engine {
         for effect in effects {
             match effect {
                 Do::Connect => self.connect(path),
-                Do::Ping => self.ping(path),
+                Do::Ping => {
+                    self.ping(path);
+                    self.doubt_others(path);
+                }
                 Do::Close | Do::LogOut => self.drop_session(path),
                 Do::Failed(cause) => {
                     // The session is closed or has ended by itself: what it carried goes to the book.
@@ -116,6 +119,32 @@ impl Engine {
                 engine.see(path, Seen::Closed);
             }
         }));
+    }
+
+    /// A path that carries something is silent. What it shares with others may be dead: they are asked now, so that
+    /// all that is dead is known at the same time and nothing is sent there next.
+    fn doubt_others(self: &Rc<Self>, path: usize) {
+        let others = {
+            let state = self.state.borrow();
+            if state.selector.in_flight(path) == 0 {
+                return;
+            }
+            0..state.lines.len()
+        };
+        for other in others.filter(|other| *other != path) {
+            let now = self.core.now();
+            let effects = {
+                let mut state = self.state.borrow_mut();
+                let line = &mut state.lines[other];
+                if let Some(session) = &line.session {
+                    line.health.seen(Seen::Received, session.received_at());
+                }
+                line.health.seen(Seen::Doubt, now)
+            };
+            if effects.contains(&Do::Ping) {
+                self.ping(other);
+            }
+        }
     }
 
     fn ping(self: &Rc<Self>, path: usize) {

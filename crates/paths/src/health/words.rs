@@ -158,6 +158,8 @@ pub enum Seen {
     UnitGone,
     /// Something that it stands on is lost ([`crate::plan::Change::Fail`]).
     DomainLost,
+    /// Another path is silent: whether this one lives should be known by the time that that one is given up.
+    Doubt,
     /// No path lives: trust this one as soon as it is logged in, and try it every second.
     OnlyHope,
     /// The administrator switches it off.

@@ -1,14 +1,62 @@
 //! Our own target over several portals.
 
-use crate::bench::{San, Wish, lane, on, options, read, runtime, write};
+use crate::bench::{San, TARGET, Wish, lane, on, options, read, runtime, write};
+use crate::relay::{Relay, Wire};
+use env::CoreHandle;
+use host::{Attached, Options, Status, Url};
+use layers::{Action, FaultRule, OpKind};
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use volume::Lane;
 
-#[test]
-fn a_url_becomes_a_volume_over_every_path_and_keeps_its_data() {
-    let san = San::start(Wish {
+fn two_portals() -> Wish {
+    Wish {
         portals: 2,
         units: 1,
         ..Wish::default()
-    });
+    }
+}
+
+/// Relays before every portal, and the URL through them.
+fn through_relays(san: &San, lun: u16) -> (Vec<Arc<Relay>>, Url) {
+    let portals = san.portals.iter().zip(1..);
+    let relays: Vec<Arc<Relay>> = portals
+        .map(|(portal, last)| Arc::new(Relay::new(last, *portal)))
+        .collect();
+    let hosts: Vec<String> = relays.iter().map(|it| it.portal.to_string()).collect();
+    let url = format!("iscsi://{}/{TARGET}/{lun}", hosts.join(","));
+    (relays, url.parse().expect("a URL"))
+}
+
+async fn status(core: &CoreHandle, volume: &Attached) -> Status {
+    volume.status(core).await.expect("the volume is open")
+}
+
+async fn pause(core: &CoreHandle, span: Duration) {
+    core.sleep_until(core.now().after(span)).await;
+}
+
+/// Waits until `done` says so of the status.
+async fn until(core: &CoreHandle, volume: &Attached, done: impl Fn(&Status) -> bool) -> Status {
+    for _ in 0..3000 {
+        let now = status(core, volume).await;
+        if done(&now) {
+            return now;
+        }
+        pause(core, Duration::from_millis(10)).await;
+    }
+    panic!("30 s: {:#?}", status(core, volume).await);
+}
+
+fn states(status: &Status) -> Vec<&'static str> {
+    status.paths.iter().map(|path| path.state).collect()
+}
+
+#[test]
+fn a_url_becomes_a_volume_over_every_path_and_keeps_its_data() {
+    let san = San::start(two_portals());
     let url = san.url(0);
     let runtime = runtime(1);
     on(&runtime, move |core| async move {
@@ -18,8 +66,225 @@ fn a_url_becomes_a_volume_over_every_path_and_keeps_its_data() {
         let data: Vec<u8> = (0..1_u32 << 20).map(|at| (at / 512 % 251) as u8).collect();
         write(&*lane, 8, &data).await.unwrap();
         assert!(read(&*lane, 8, 2048).await.unwrap() == data);
-        let status = volume.status(&core).await.unwrap();
-        println!("{status:#?}");
+        let all = until(&core, &volume, |it| {
+            it.paths.iter().all(|path| path.state != "connecting")
+        })
+        .await;
+        assert_eq!(states(&all), ["active", "active", "standby", "standby"]);
+        assert!(all.paths[..2].iter().all(|path| path.bytes > 0));
         volume.stop(&core).await;
+        assert!(volume.status(&core).await.is_none());
+    });
+}
+
+#[test]
+fn discovery_finds_the_other_portals_and_a_wrong_name_is_told_with_what_there_is() {
+    let san = San::start(two_portals());
+    let one = san.portals[0];
+    let runtime = runtime(1);
+    on(&runtime, move |core| async move {
+        let options = Options {
+            no_discover: false,
+            ..options("discovery", 2)
+        };
+        let url: Url = format!("iscsi://{one}/{TARGET}/0").parse().unwrap();
+        let volume = host::open(&core, &url, &options).await.unwrap();
+        assert_eq!(status(&core, &volume).await.paths.len(), 4);
+        volume.stop(&core).await;
+        let url: Url = format!("iscsi://{one}/iqn.2026-11.io.causeway:other/0")
+            .parse()
+            .unwrap();
+        let error = host::open(&core, &url, &options).await.unwrap_err();
+        assert!(error.next_step.contains(TARGET), "{error}");
+        let url: Url = format!("iscsi://{one}/{TARGET}/9").parse().unwrap();
+        let error = host::open(&core, &url, &options).await.unwrap_err();
+        assert!(error.cause.contains("no unit at this LUN"), "{error}");
+    });
+}
+
+/// Writes and reads blocks all the time until it is told to end; every block read holds what was acknowledged last. Answers how long
+/// the longest operation took.
+async fn load(core: CoreHandle, lane: Rc<dyn Lane>, first: u64, over: Rc<Cell<bool>>) -> Duration {
+    let mut longest = Duration::ZERO;
+    let mut expected = [0_u8; 16];
+    let mut turn = 0_u64;
+    while !over.get() {
+        let at = usize::try_from(turn % 16).unwrap();
+        let byte = (turn % 250 + 1) as u8;
+        let begun = core.now();
+        write(&*lane, first + at as u64 * 8, &[byte; 4096])
+            .await
+            .expect("a path lives");
+        expected[at] = byte;
+        let other = usize::try_from(turn * 7 % 16).unwrap();
+        let found = read(&*lane, first + other as u64 * 8, 8)
+            .await
+            .expect("a path lives");
+        assert!(
+            found.iter().all(|it| *it == expected[other]),
+            "stale or torn: {} for {}",
+            found[0],
+            expected[other]
+        );
+        longest = longest.max(core.now().since(begun));
+        turn += 1;
+    }
+    longest
+}
+
+/// Four workers over a volume while `trouble` does what it does; answers the longest stall.
+async fn under_load<F: Future<Output = ()>>(
+    core: &CoreHandle,
+    volume: &Arc<Attached>,
+    trouble: impl FnOnce() -> F,
+) -> Duration {
+    let over = Rc::new(Cell::new(false));
+    let mut workers = Vec::new();
+    for worker in 0..4 {
+        let lane = lane(core, volume).await;
+        // Everything begins as zeroes.
+        write(&*lane, worker * 128, &[0; 16 * 4096]).await.unwrap();
+        let work = load(Rc::clone(core), lane, worker * 128, Rc::clone(&over));
+        workers.push(env::detach(core, work));
+    }
+    trouble().await;
+    over.set(true);
+    let mut longest = Duration::ZERO;
+    for worker in workers {
+        longest = longest.max(worker.await);
+    }
+    longest
+}
+
+fn failover(name: &'static str, wire: Wire, limit: Duration) {
+    let san = San::start(two_portals());
+    let (relays, url) = through_relays(&san, 0);
+    let runtime = runtime(1);
+    let stall = on(&runtime, move |core| async move {
+        let volume = host::open(&core, &url, &options(name, 2)).await.unwrap();
+        until(&core, &volume, |it| {
+            states(it).iter().filter(|it| **it == "active").count() == 2
+        })
+        .await;
+        let stall = under_load(&core, &volume, || async {
+            pause(&core, Duration::from_millis(300)).await;
+            relays[0].set(wire);
+            pause(&core, Duration::from_secs(4)).await;
+            let now = status(&core, &volume).await;
+            let down = now.paths.iter().filter(|it| it.portal == relays[0].portal);
+            assert!(
+                down.clone().count() == 2 && down.clone().all(|it| it.state != "active"),
+                "{now:#?}"
+            );
+            relays[0].set(Wire::Good);
+            until(&core, &volume, |it| {
+                it.paths
+                    .iter()
+                    .all(|path| matches!(path.state, "active" | "standby"))
+            })
+            .await;
+        })
+        .await;
+        volume.stop(&core).await;
+        stall
+    });
+    println!("{wire:?}: longest stall {stall:?}");
+    assert!(stall <= limit, "{stall:?}");
+}
+
+#[test]
+fn a_cut_path_stalls_for_less_than_200_ms_without_an_error_or_wrong_data() {
+    failover("cut", Wire::Cut, Duration::from_millis(200));
+}
+
+#[test]
+fn a_silent_path_stalls_for_less_than_three_seconds_without_an_error_or_wrong_data() {
+    failover("silent", Wire::Silent, Duration::from_secs(3));
+}
+
+/// T-GHOST: a write hangs in the backend, its path dies, it is written again elsewhere and overwritten, and the path heals.
+#[test]
+fn a_write_that_hangs_behind_a_lost_path_never_comes_back_over_a_newer_one() {
+    for round in 0..3_u8 {
+        let san = San::start(two_portals());
+        let faults = san.faults[0].clone();
+        let (relays, url) = through_relays(&san, 0);
+        let runtime = runtime(1);
+        on(&runtime, move |core| async move {
+            let options = options(&format!("ghost{round}"), 2);
+            let volume = host::open(&core, &url, &options).await.unwrap();
+            let lane = lane(&core, &volume).await;
+            write(&*lane, 64, &[7; 512]).await.unwrap();
+            faults.add(FaultRule {
+                kinds: vec![OpKind::Write],
+                range: None,
+                skip: 0,
+                times: 1,
+                action: Action::Hang,
+            });
+            let ghost = Rc::clone(&lane);
+            let first = env::detach(&core, async move { write(&*ghost, 64, &[1; 512]).await });
+            // It is on its way when the backend has it.
+            let mut busy = None;
+            while busy.is_none() {
+                pause(&core, Duration::from_millis(5)).await;
+                let now = status(&core, &volume).await;
+                busy = now
+                    .paths
+                    .iter()
+                    .find(|it| it.in_flight > 0)
+                    .map(|it| it.portal);
+                busy = busy.filter(|_| faults.hanging() > 0);
+            }
+            let relay = relays.iter().find(|it| Some(it.portal) == busy).unwrap();
+            relay.set(if round == 0 { Wire::Silent } else { Wire::Cut });
+            // The path may come back while the write is still held to be uncertain.
+            if round == 2 {
+                pause(&core, Duration::from_millis(100)).await;
+                relay.set(Wire::Good);
+            }
+            pause(&core, Duration::from_secs(6)).await;
+            faults.release();
+            let first = first.await;
+            first.unwrap();
+            write(&*lane, 64, &[2; 512]).await.unwrap();
+            relay.set(Wire::Good);
+            pause(&core, Duration::from_secs(3)).await;
+            assert_eq!(read(&*lane, 64, 1).await.unwrap(), [2; 512]);
+            volume.stop(&core).await;
+        });
+    }
+}
+
+#[test]
+fn with_every_path_silent_status_is_told_at_once_and_a_stop_ends() {
+    let san = San::start(two_portals());
+    let (relays, url) = through_relays(&san, 0);
+    let runtime = runtime(1);
+    on(&runtime, move |core| async move {
+        let volume = host::open(&core, &url, &options("hung", 2)).await.unwrap();
+        let lane = lane(&core, &volume).await;
+        write(&*lane, 0, &[1; 512]).await.unwrap();
+        relays.iter().for_each(|relay| relay.set(Wire::Silent));
+        let _nobody_waits = lane.submit(volume::Io::new(
+            volume::Op::Flush,
+            volume::Origin::default(),
+        ));
+        let lost = env::detach(&core, {
+            let lane = Rc::clone(&lane);
+            async move { write(&*lane, 0, &[2; 512]).await }
+        });
+        until(&core, &volume, |it| {
+            it.paths.iter().all(|path| path.in_flight == 0)
+        })
+        .await;
+        let begun = core.now();
+        let now = status(&core, &volume).await;
+        assert!(core.now().since(begun) < Duration::from_millis(100));
+        assert!(now.paths.iter().all(|it| it.state != "active"), "{now:#?}");
+        let begun = core.now();
+        volume.stop(&core).await;
+        assert!(core.now().since(begun) < Duration::from_secs(10));
+        drop(lost);
     });
 }
