@@ -1,6 +1,7 @@
 //! The words of the command line.
 
 use crate::commands::SortKey;
+use crate::commands::path::PathVerb;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use control::code::Code;
 use control::name::did_you_mean;
@@ -142,6 +143,11 @@ pub(crate) enum Command {
     },
     /// Print all objects in the form that `apply` reads
     Export,
+    /// Paths: which there are between this host and a LUN, which are used, and why; works without the daemon
+    Path {
+        #[command(subcommand)]
+        verb: PathVerb,
+    },
     /// Explain an error's code; works without the daemon
     Explain {
         /// Such as CWY2003
@@ -162,7 +168,7 @@ pub(crate) enum Command {
 }
 
 /// Commands that a later version has.
-const LATER: &[&str] = &["attach", "doctor", "lab", "path", "pool", "scrub"];
+const LATER: &[&str] = &["attach", "doctor", "lab", "pool", "scrub"];
 
 /// What to say where options of other commands stand before `bench`.
 pub(crate) fn bench_comes_first(words: &[String]) -> Problem {

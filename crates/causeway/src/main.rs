@@ -10,6 +10,7 @@ mod commands;
 mod connect;
 mod open;
 mod output;
+mod paths_api;
 mod serve;
 
 use clap::Parser;
@@ -27,7 +28,9 @@ fn main() -> ExitCode {
     if let [_, first, rest @ ..] = words.as_slice()
         && first == "bench"
     {
-        return commands::bench::run(rest);
+        let code = commands::bench::run(rest);
+        paths_api::end();
+        return code;
     }
     let cli = Cli::parse();
     let output = Output::new(cli.output);
@@ -40,6 +43,7 @@ fn main() -> ExitCode {
         }
         Command::Man { dir } => cli::man_pages(dir),
         Command::Bench { words } => Err(cli::bench_comes_first(words)),
+        Command::Path { verb } => commands::path::run(verb, &output),
         Command::Other(words) => Err(cli::no_command(words)),
         Command::Status
         | Command::Lun { .. }
@@ -62,6 +66,7 @@ fn main() -> ExitCode {
 }
 
 fn exit(code: Exit) -> ExitCode {
+    paths_api::end();
     ExitCode::from(code as u8)
 }
 

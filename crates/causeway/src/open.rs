@@ -44,7 +44,7 @@ pub(crate) fn initiator_options(words: &[String]) -> Result<host::Options, Probl
     })
 }
 
-fn of_host(name: &str, error: host::HostError) -> Problem {
+pub(crate) fn of_host(name: &str, error: host::HostError) -> Problem {
     let code = match error.kind {
         host::Kind::Usage => Code::VolumeUsage,
         host::Kind::NotFound => Code::TargetCannotBeOpened,
@@ -60,6 +60,10 @@ async fn by_url(core: &CoreHandle, name: &str, options: &host::Options) -> Resul
     })?;
     let attached = host::open(core, &url, options).await;
     let attached = attached.map_err(|error| of_host(name, error))?;
+    if let Err(problem) = crate::paths_api::show(core, &attached) {
+        // The volume works all the same.
+        eprintln!("`causeway path ls` will not show {name}: {problem}");
+    }
     Ok(Opened {
         name: name.to_owned(),
         volume: Arc::clone(&attached) as Arc<dyn Volume>,

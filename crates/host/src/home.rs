@@ -100,6 +100,7 @@ impl Home {
         });
         Status {
             url: self.url.to_string(),
+            unit_path: self.url.unit(),
             unit: facts.identity.name(),
             description: facts.description.clone(),
             bytes: shape.byte_count().0,

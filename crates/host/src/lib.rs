@@ -34,7 +34,7 @@ mod url;
 
 pub use error::{HostError, Kind};
 pub use home::{Attached, Located, all_status};
-pub use open::{Prepared, open, prepare};
+pub use open::{Prepared, keep_policy, open, prepare};
 pub use options::{Credentials, DigestWish, Options, Sharing, WriteFailover};
 pub use status::{PathStatus, Status};
 pub use url::{HostPort, Url, UrlError};

@@ -247,6 +247,20 @@ pub async fn open(
     Ok(Attached::new(core, volume, home))
 }
 
+/// Keeps a policy for a volume that nobody has open.
+///
+/// # Errors
+/// It cannot be kept.
+pub async fn keep_policy(
+    core: &CoreHandle,
+    url: &Url,
+    options: &Options,
+    policy: paths::Policy,
+) -> Result<(), HostError> {
+    let store = Store::new(options.state_dir());
+    store.set_policy(core, url, policy).await
+}
+
 async fn configs(
     prepared: &Prepared,
     candidates: &[Candidate],

@@ -12,6 +12,8 @@ use std::net::{IpAddr, SocketAddr};
 pub struct Status {
     /// The URL that it was opened by.
     pub url: String,
+    /// Target and LUN, wherever the target is: `iqn.../0`.
+    pub unit_path: String,
     /// The unit's best name: `naa.6001...`.
     pub unit: String,
     /// What the target says of it.

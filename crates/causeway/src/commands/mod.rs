@@ -5,6 +5,7 @@ pub(crate) mod bench;
 mod grant;
 mod host;
 mod lun;
+pub(crate) mod path;
 mod session;
 mod share;
 mod status;
@@ -56,6 +57,7 @@ pub(crate) fn run(cli: &Cli, output: &Output) -> Result<(), Problem> {
         | Command::Serve { .. }
         | Command::Bench { .. }
         | Command::Explain { .. }
+        | Command::Path { .. }
         | Command::Completions { .. }
         | Command::Man { .. }
         | Command::Other(_) => {

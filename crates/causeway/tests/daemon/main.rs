@@ -4,6 +4,7 @@
 
 mod interface;
 mod login;
+mod paths;
 mod place;
 mod top;
 

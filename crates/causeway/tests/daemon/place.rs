@@ -161,6 +161,21 @@ impl Daemon {
         log
     }
 
+    /// It stops answering, with its connections open.
+    pub(crate) fn pause(&self) {
+        self.send(Signal::STOP);
+    }
+
+    /// It answers again.
+    pub(crate) fn go_on(&self) {
+        self.send(Signal::CONT);
+    }
+
+    fn send(&self, signal: Signal) {
+        let child = self.child.as_ref().unwrap();
+        kill_process(Pid::from_child(child), signal).unwrap();
+    }
+
     pub(crate) fn kill(mut self) {
         self.signal(Signal::KILL);
     }

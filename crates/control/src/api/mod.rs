@@ -10,10 +10,12 @@
 
 mod answer;
 mod auth;
+mod documents;
 mod routes;
 mod server;
 
 pub use auth::{TOKEN_FILE, Transport, load_token};
+pub use documents::{Asked, Documents};
 pub use routes::router;
 pub use server::{Bound, Server, bind};
 

@@ -1,12 +1,14 @@
 //! Listening, the server's thread, and its end.
 
 use super::auth::Transport;
+use super::documents::{self, Documents};
 use super::routes::router;
 use crate::code::Code;
 use crate::config::ApiAddress;
 use crate::controller::Handle;
 use crate::problem::Problem;
 use crate::secret::Secret;
+use axum::Router;
 use std::ffi::OsString;
 use std::fs::Permissions;
 use std::io;
@@ -28,6 +30,13 @@ pub struct Bound {
     sockets: Vec<Socket>,
     /// The addresses with real ports, as `--api` takes them.
     pub addresses: Vec<String>,
+}
+
+/// How a socket is reached.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    Unix,
+    Tcp,
 }
 
 #[derive(Debug)]
@@ -107,6 +116,25 @@ impl Server {
     /// # Errors
     /// The thread cannot be had.
     pub fn start(bound: Bound, handle: Handle, token: Secret) -> Result<Self, Problem> {
+        let token = Arc::new(token);
+        Self::with(bound, move |transport| {
+            let transport = match transport {
+                Kind::Unix => Transport::Unix,
+                Kind::Tcp => Transport::Tcp(Arc::clone(&token)),
+            };
+            router(handle.clone(), transport)
+        })
+    }
+
+    /// Serves documents instead of the daemon's objects, on unix sockets only: whoever may open them may do everything.
+    ///
+    /// # Errors
+    /// The thread cannot be had.
+    pub fn start_documents(bound: Bound, documents: Documents) -> Result<Self, Problem> {
+        Self::with(bound, move |_| documents::router(&documents))
+    }
+
+    fn with(bound: Bound, make: impl Fn(Kind) -> Router + Send + 'static) -> Result<Self, Problem> {
         let failed = |error: io::Error| {
             Problem::new(
                 Code::ConfigEnvironment,
@@ -126,9 +154,8 @@ impl Server {
             .enable_all()
             .build()
             .map_err(failed)?;
-        let token = Arc::new(token);
         let thread = Builder::new().name("api".to_owned()).spawn(move || {
-            runtime.block_on(serve(bound.sockets, &handle, &token, &stopped));
+            runtime.block_on(serve(bound.sockets, &make, &stopped));
             runtime.shutdown_timeout(Duration::from_millis(100));
         });
         Ok(Self {
@@ -166,17 +193,15 @@ impl Drop for Server {
 
 async fn serve(
     sockets: Vec<Socket>,
-    handle: &Handle,
-    token: &Arc<Secret>,
+    make: &impl Fn(Kind) -> Router,
     stopped: &watch::Receiver<bool>,
 ) {
     let mut serving = tokio::task::JoinSet::new();
     for socket in sockets {
         let stop = until_stopped(stopped.clone());
-        let handle = handle.clone();
         match socket {
             Socket::Unix(socket, _) => {
-                let app = router(handle, Transport::Unix);
+                let app = make(Kind::Unix);
                 let Ok(listener) = tokio::net::UnixListener::from_std(socket) else {
                     continue;
                 };
@@ -187,7 +212,7 @@ async fn serve(
                 });
             }
             Socket::Tcp(socket) => {
-                let app = router(handle, Transport::Tcp(Arc::clone(token)));
+                let app = make(Kind::Tcp);
                 let Ok(listener) = tokio::net::TcpListener::from_std(socket) else {
                     continue;
                 };

@@ -1,0 +1,235 @@
+//! `causeway path`: which paths there are, which are used, and why.
+//!
+//! `plan` looks at this host and asks the target where it listens; `ls`, `explain` and `policy` ask the programs that run
+//! (`attach`, `bench`) through their sockets.
+
+mod running;
+mod show;
+
+use crate::open::of_host;
+use crate::output::Output;
+use clap::{Args, Subcommand};
+use control::code::Code;
+use control::problem::Problem;
+use env::real::{Cores, Runtime, RuntimeConfig};
+use env::{CoreHandle, CoreId, LocalFuture};
+use host::{Options, Prepared, Url};
+use paths::{Element, PathName, Plan, Policy};
+use serde_json::{Value, json};
+
+/// What to do with paths.
+#[derive(Subcommand, Debug)]
+pub(crate) enum PathVerb {
+    /// Which paths to a LUN would be used, and why; with --what-if, after the loss of something
+    Plan(PlanFlags),
+    /// The paths of the volumes that running programs have open
+    Ls {
+        /// Only those of this LUN
+        #[arg(value_name = "URL")]
+        url: Option<Url>,
+    },
+    /// Why a path is used or not, and what limits a stream on it
+    Explain {
+        /// Such as 'eth0>10.0.0.1:3260', as `path ls` and `path plan` show it
+        #[arg(value_name = "PATH")]
+        path: PathName,
+        /// Where no program has it open: plan it for this LUN
+        #[arg(value_name = "URL")]
+        url: Option<Url>,
+        #[command(flatten)]
+        options: Box<Options>,
+    },
+    /// Choose how commands are spread over the paths of a LUN: at once in running programs, and kept for later ones
+    Policy {
+        /// The LUN
+        #[arg(value_name = "URL")]
+        url: Url,
+        /// As --policy takes it
+        #[arg(value_name = "NAME[:ARG]")]
+        policy: Policy,
+        /// Where names, ISIDs and policies are kept
+        #[arg(
+            long,
+            env = "CAUSEWAY_INITIATOR_STATE",
+            hide_env_values = true,
+            value_name = "DIR"
+        )]
+        initiator_state: Option<std::path::PathBuf>,
+    },
+}
+
+/// What to plan.
+#[derive(Args, Debug)]
+pub(crate) struct PlanFlags {
+    /// The LUN
+    #[arg(value_name = "URL")]
+    url: Url,
+    /// The plan after the loss of this: host-port:NAME, host-card:NAME, target-port:NAME, target-card:NAME, controller:NAME,
+    /// fabric:NAME or path:NAME; repeatable
+    #[arg(long, value_name = "ELEMENT")]
+    what_if: Vec<Element>,
+    #[command(flatten)]
+    options: Box<Options>,
+}
+
+/// Runs the command.
+pub(crate) fn run(verb: &PathVerb, output: &Output) -> Result<(), Problem> {
+    match verb {
+        PathVerb::Plan(flags) => plan(flags, output),
+        PathVerb::Ls { url } => {
+            let volumes = running::volumes(url.as_ref())?;
+            output.show(&volumes, show::volumes);
+            Ok(())
+        }
+        PathVerb::Explain { path, url, options } => explain(path, url.as_ref(), options, output),
+        PathVerb::Policy {
+            url,
+            policy,
+            initiator_state,
+        } => set_policy(url, *policy, initiator_state.clone(), output),
+    }
+}
+
+fn plan(flags: &PlanFlags, output: &Output) -> Result<(), Problem> {
+    let what_if = flags.what_if.clone();
+    let document = planned(&flags.url, &flags.options, move |prepared, plan| {
+        for element in &what_if {
+            known(element, plan)?;
+        }
+        if what_if.is_empty() {
+            return Ok(document(prepared, plan, &[]));
+        }
+        let after =
+            paths::plan::what_if(&prepared.facts, &prepared.planner, &plan.active(), &what_if);
+        Ok(document(prepared, &after, &what_if))
+    })?;
+    output.show(&document, show::plan);
+    Ok(())
+}
+
+/// Makes a plan for a LUN that need not be open, and what `tell` makes of it.
+fn planned(
+    url: &Url,
+    options: &Options,
+    tell: impl FnOnce(&Prepared, &Plan) -> Result<Value, Problem> + Send + 'static,
+) -> Result<Value, Problem> {
+    let (url, options) = (url.clone(), options.clone());
+    on_a_core(move |core| {
+        Box::pin(async move {
+            let prepared = host::prepare(&core, &url, &options).await;
+            let prepared = prepared.map_err(|error| of_host(&url.to_string(), error))?;
+            tell(&prepared, &prepared.plan())
+        })
+    })?
+}
+
+fn on_a_core<T: Send + 'static>(
+    work: impl FnOnce(CoreHandle) -> LocalFuture<T> + Send + 'static,
+) -> Result<T, Problem> {
+    let config = RuntimeConfig {
+        cores: Cores::List(vec![0]),
+        ..RuntimeConfig::default()
+    };
+    let runtime = Runtime::start(&config);
+    let runtime = runtime.map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
+    Ok(runtime.run(CoreId(0), work))
+}
+
+/// An element that no path stands on would change nothing, and nobody would notice the mistake.
+fn known(element: &Element, plan: &Plan) -> Result<(), Problem> {
+    let of_table = plan.contingencies.iter().map(|it| &it.lost);
+    let all: Vec<&Element> = of_table.collect();
+    let is_path = matches!(element, Element::Path(name)
+        if plan.paths.iter().any(|it| it.path.to_string() == *name));
+    if is_path || all.contains(&element) {
+        return Ok(());
+    }
+    let all: Vec<String> = all.iter().map(ToString::to_string).collect();
+    let detail = format!("no path stands on {element}");
+    Err(Problem::new(Code::VolumeUsage, detail).hint(format!("there are {}", all.join(", "))))
+}
+
+fn document(prepared: &Prepared, plan: &Plan, lost: &[Element]) -> Value {
+    let why = |path: &paths::plan::PlannedPath| {
+        let mut value = json!(path);
+        value["why"] = json!(path.reason.to_string());
+        value
+    };
+    let paths: Vec<Value> = plan.paths.iter().map(why).collect();
+    let contingencies: Vec<Value> = plan.contingencies.iter().map(|it| json!(it)).collect();
+    json!({
+        "url": prepared.url.to_string(), "initiator": prepared.initiator, "what_if": lost,
+        "bandwidth": plan.bandwidth, "method": plan.method, "paths": paths,
+        "contingencies": contingencies, "notices": prepared.notices,
+    })
+}
+
+fn explain(
+    path: &PathName,
+    url: Option<&Url>,
+    options: &Options,
+    output: &Output,
+) -> Result<(), Problem> {
+    let found = running::explained(path, url)?;
+    let document = match (found, url) {
+        (Some(found), _) => found,
+        (None, Some(url)) => {
+            let name = path.clone();
+            let document = planned(url, options, |prepared, plan| {
+                Ok(document(prepared, plan, &[]))
+            })?;
+            let of_plan = document["paths"].as_array().and_then(|all| {
+                let named = |it: &&Value| it["path"].as_str() == Some(&name.to_string());
+                all.iter().find(named).cloned()
+            });
+            let of_plan = of_plan.ok_or_else(|| no_path(path, &document["paths"]))?;
+            json!({ "url": url.to_string(), "running": false, "planned": of_plan })
+        }
+        (None, None) => {
+            let detail = format!("no running program has a path {path}");
+            return Err(Problem::new(Code::NotFound, detail).hint(
+                "`causeway path ls` shows paths; with a URL behind the path it is planned instead",
+            ));
+        }
+    };
+    output.show(&document, show::explained);
+    Ok(())
+}
+
+fn no_path(path: &PathName, all: &Value) -> Problem {
+    let names = all.as_array().map_or_else(Vec::new, |all| {
+        all.iter().filter_map(|it| it["path"].as_str()).collect()
+    });
+    Problem::new(Code::NotFound, format!("there is no path {path}"))
+        .hint(format!("there are {}", names.join(", ")))
+}
+
+fn set_policy(
+    url: &Url,
+    policy: Policy,
+    state: Option<std::path::PathBuf>,
+    output: &Output,
+) -> Result<(), Problem> {
+    let running = running::set_policy(url, policy)?;
+    let (kept, options) = (
+        url.clone(),
+        Options {
+            initiator_state: state,
+            ..Options::default()
+        },
+    );
+    on_a_core(move |core| {
+        Box::pin(async move {
+            let done = host::keep_policy(&core, &kept, &options, policy).await;
+            done.map_err(|error| of_host(&kept.to_string(), error))
+        })
+    })??;
+    let document = json!({ "url": url.to_string(), "policy": policy, "volumes": running });
+    output.show(&document, |_| {
+        format!(
+            "{policy} is kept for {}; {running} open volumes use it now\n",
+            url.unit()
+        )
+    });
+    Ok(())
+}

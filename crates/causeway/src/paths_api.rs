@@ -1,0 +1,183 @@
+//! The door through which `causeway path` looks at the volumes of running programs: a unix socket for each process.
+//!
+//! ```text
+//!   causeway path ls  --GET /v1/volumes-->  initiator-PID.sock  --channel-->  the volume's home core
+//! ```
+//!
+//! The server has a thread of its own, and a home core answers at once whatever its paths do.
+
+use control::api::{Asked, Documents, Server, bind};
+use control::code::Code;
+use control::config::ApiAddress;
+use control::problem::Problem;
+use env::CoreHandle;
+use host::{Attached, Located};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+
+/// A core that does not answer by then is not told of.
+const ANSWER_MAX: Duration = Duration::from_millis(80);
+
+/// What is asked of a volume.
+enum Ask {
+    Status(oneshot::Sender<Value>),
+    Plan(oneshot::Sender<Value>),
+    Policy {
+        unit: String,
+        policy: paths::Policy,
+        done: oneshot::Sender<Result<bool, String>>,
+    },
+}
+
+#[derive(Default)]
+struct Process {
+    volumes: Vec<mpsc::UnboundedSender<Ask>>,
+    server: Option<Server>,
+}
+
+static PROCESS: Mutex<Option<Process>> = Mutex::new(None);
+
+/// Where the sockets are.
+pub(crate) fn directory() -> PathBuf {
+    let named = std::env::var_os("CAUSEWAY_INITIATOR_RUN").map(PathBuf::from);
+    let absolute = |it: &PathBuf| it.is_absolute();
+    if let Some(dir) = named.filter(absolute) {
+        return dir;
+    }
+    let user = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    match user.filter(absolute) {
+        Some(dir) => dir.join("causeway/initiator"),
+        None if rustix::process::geteuid().is_root() => "/run/causeway/initiator".into(),
+        None => {
+            let user = rustix::process::geteuid().as_raw();
+            std::env::temp_dir().join(format!("causeway-initiator-{user}"))
+        }
+    }
+}
+
+/// Shows a volume to `causeway path` for as long as it is open. A process whose socket cannot be had works all the same; the reason
+/// is answered.
+pub(crate) fn show(core: &CoreHandle, attached: &Arc<Attached>) -> Result<(), Problem> {
+    let (ask, asked) = mpsc::unbounded_channel();
+    let located = attached.located();
+    core.spawn(Box::pin(answer(Rc::clone(core), located, asked)));
+    let mut process = PROCESS.lock().unwrap_or_else(PoisonError::into_inner);
+    let process = process.get_or_insert_default();
+    process.volumes.push(ask);
+    if process.server.is_none() {
+        let name = format!("initiator-{}.sock", std::process::id());
+        let bound = bind(&[ApiAddress::Unix(directory().join(name))])?;
+        process.server = Some(Server::start_documents(bound, documents())?);
+    }
+    Ok(())
+}
+
+/// Takes the socket away: the process ends.
+pub(crate) fn end() {
+    let process = PROCESS
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .take();
+    drop(process);
+}
+
+/// Answers for one volume, on its home core.
+async fn answer(core: CoreHandle, located: Located, mut asked: mpsc::UnboundedReceiver<Ask>) {
+    while let Some(ask) = asked.recv().await {
+        // A volume that is closed is not told of any more; nobody may be waiting for an answer either.
+        let Some(status) = located.status(&core) else {
+            return;
+        };
+        match ask {
+            Ask::Status(to) => drop(to.send(json!(status))),
+            Ask::Plan(to) => {
+                let plan = located.plan(&core);
+                drop(to.send(json!({ "volume": status, "plan": plan })));
+            }
+            Ask::Policy { unit, policy, done } => {
+                let ours = status.unit_path == unit;
+                let set = match ours {
+                    true => located.set_policy(&core, policy).await,
+                    false => Ok(()),
+                };
+                drop(done.send(set.map(|()| ours).map_err(|error| error.to_string())));
+            }
+        }
+    }
+}
+
+fn volumes() -> Vec<mpsc::UnboundedSender<Ask>> {
+    let process = PROCESS.lock().unwrap_or_else(PoisonError::into_inner);
+    process
+        .as_ref()
+        .map_or_else(Vec::new, |process| process.volumes.clone())
+}
+
+/// Asks every volume at the same time, and leaves out those that do not answer.
+async fn all<T>(make: impl Fn(oneshot::Sender<T>) -> Ask) -> Vec<T> {
+    let mut waiting = Vec::new();
+    for volume in volumes() {
+        let (to, told) = oneshot::channel();
+        if volume.send(make(to)).is_ok() {
+            waiting.push(told);
+        }
+    }
+    let mut found = Vec::new();
+    let deadline = tokio::time::sleep(ANSWER_MAX);
+    tokio::pin!(deadline);
+    for told in waiting {
+        tokio::select! {
+            biased;
+            answer = told => found.extend(answer.ok()),
+            () = &mut deadline => break,
+        }
+    }
+    found
+}
+
+fn documents() -> Documents {
+    Arc::new(|asked: Asked| Box::pin(reply(asked)))
+}
+
+async fn reply(asked: Asked) -> Result<Value, Problem> {
+    match (asked.path.as_str(), asked.document) {
+        ("/v1/volumes", None) => Ok(json!({
+            "pid": std::process::id(), "volumes": all(Ask::Status).await,
+        })),
+        ("/v1/plans", None) => Ok(json!({
+            "pid": std::process::id(), "volumes": all(Ask::Plan).await,
+        })),
+        ("/v1/policy", Some(document)) => policy(&document).await,
+        (path, _) => {
+            let detail = format!("nothing is served at {path}");
+            Err(Problem::new(Code::NoSuchPath, detail))
+        }
+    }
+}
+
+async fn policy(document: &Value) -> Result<Value, Problem> {
+    let text = |key: &str| document.get(key).and_then(Value::as_str);
+    let (Some(unit), Some(policy)) = (text("unit"), text("policy")) else {
+        let detail = "the document has \"unit\" and \"policy\"";
+        return Err(Problem::new(Code::BadRequest, detail));
+    };
+    let policy: paths::Policy = policy.parse().map_err(|error: paths::policy::BadPolicy| {
+        Problem::new(Code::BadRequest, error.to_string())
+    })?;
+    let set = all(|done| Ask::Policy {
+        unit: unit.to_owned(),
+        policy,
+        done,
+    })
+    .await;
+    let mut count = 0;
+    for it in set {
+        let ours = it.map_err(|why| Problem::new(Code::Internal, why))?;
+        count += u32::from(ours);
+    }
+    Ok(json!({ "volumes": count }))
+}
