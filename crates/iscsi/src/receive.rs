@@ -183,6 +183,11 @@ impl Receiver {
         self.data_digest
     }
 
+    /// These bytes of payload belong to the running digest.
+    pub(crate) fn digest(&mut self, bytes: &[u8]) {
+        self.running.update(bytes);
+    }
+
     /// Lends the running digest out while its bytes are borrowed.
     pub(crate) fn take_digest(&mut self) -> digest::Running {
         core::mem::take(&mut self.running)
@@ -214,6 +219,31 @@ impl Receiver {
                 self.place = Place::Trailer { bytes };
                 false
             }
+        }
+    }
+
+    /// Bytes of padding and digest that will follow the data segment, where it has a digest; 0 where it has none.
+    pub(crate) fn trailer_ahead(&self) -> usize {
+        if self.data_digest {
+            pad_bytes(self.data_length).saturating_add(DIGEST_BYTES)
+        } else {
+            0
+        }
+    }
+
+    /// The whole data segment matches the digest in its trailer.
+    pub(crate) fn matches(&self, payload: &[u8], trailer: &[u8]) -> bool {
+        let (pad, digest) = trailer.split_at(pad_bytes(payload.len()).min(trailer.len()));
+        let mut running = digest::Running::default();
+        running.update(payload);
+        running.update(pad);
+        running.finish() == digest
+    }
+
+    /// The trailer was looked at before.
+    pub(crate) fn skip_trailer(&mut self) {
+        if let Place::Trailer { .. } = self.place {
+            self.place = Place::Header;
         }
     }
 

@@ -27,7 +27,10 @@ use crate::text;
 use crate::transmit::Transmit;
 use crate::violation::{Violation, ViolationKind};
 use core::time::Duration;
-use units::{Buf, BufMut, Now};
+use units::{Buf, BufMut, Now, copy_past_cache};
+
+/// Payload of so many bytes and more is copied past the cache.
+const PAST_CACHE_BYTES_MIN: usize = 4096;
 
 /// Limits of a connection that are the owner's choice.
 #[derive(Clone, Debug)]
@@ -153,6 +156,26 @@ impl TargetConnection {
         }
     }
 
+    /// Copies payload that was received elsewhere to where it belongs; answers how many of `bytes` had their place there.
+    /// Poll events and transmit afterwards.
+    ///
+    /// Much of it goes past the cache: what reads it next is a disk, or nobody soon. It is digested where it lies, in the cache.
+    pub fn receive_data(&mut self, bytes: &[u8]) -> usize {
+        let n = bytes.len().min(self.data_chunk().len());
+        let bytes = bytes.get(..n).unwrap_or_default();
+        if self.receiver.digests_data() {
+            self.receiver.digest(bytes);
+        }
+        let chunk = self.data_chunk().get_mut(..n).unwrap_or_default();
+        if n >= PAST_CACHE_BYTES_MIN {
+            copy_past_cache(bytes, chunk);
+        } else {
+            chunk.copy_from_slice(bytes);
+        }
+        self.data_came(n);
+        n
+    }
+
     /// The first `n` bytes of [`data_chunk`](Self::data_chunk) have been filled. Poll events and transmit
     /// afterwards.
     ///
@@ -168,6 +191,10 @@ impl TargetConnection {
             );
             self.receiver.put_digest(running);
         }
+        self.data_came(n);
+    }
+
+    fn data_came(&mut self, n: usize) {
         if self.receiver.data(n) {
             let finished = self.finish(true);
             // The connection's end is told by the event and by `want`.
@@ -324,25 +351,37 @@ impl TargetConnection {
         }
     }
 
-    /// The immediate data of a command that was announced just now is at hand, `bytes` bytes, and they are all that
+    /// The immediate data of a command that was announced just now is at hand, and its `bytes` bytes are all that
     /// the owner wants of its data: takes them as received, without [`accept_data`](Self::accept_data) and
-    /// without `Event::DataOut`. Answers whether it did; not where a data digest is still to come, or more data.
-    pub fn take_immediate(&mut self, itt: Itt, bytes: u32) -> bool {
+    /// without `Event::DataOut`. `received` is what has come behind the header. Answers how many bytes of it were the
+    /// PDU's and need not be handed in any more, `bytes` at least; `None` where more data is to come, or where its digest
+    /// has not come or does not match: then all goes the usual way.
+    pub fn take_immediate(&mut self, itt: Itt, bytes: u32, received: &[u8]) -> Option<usize> {
         let Phase::FullFeature(full) = &mut self.phase else {
-            return false;
+            return None;
         };
+        let payload = received.get(..bytes as usize)?;
         let whole = Want::Data {
-            bytes: bytes as usize,
+            bytes: payload.len(),
         };
-        let taken = self.receiver.want() == whole
-            && self.receiver.data_done() == 0
-            && !self.receiver.digests_data()
-            && full.take_immediate(itt, bytes);
-        if taken {
-            // Nothing is left to be done where this was the end of the PDU.
-            let _ = self.receiver.data(bytes as usize);
+        if self.receiver.want() != whole || self.receiver.data_done() != 0 {
+            return None;
         }
-        taken
+        let trailer = match self.receiver.trailer_ahead() {
+            0 => None,
+            length => Some(received.get(payload.len()..)?.get(..length)?),
+        };
+        let intact = trailer.is_none_or(|trailer| self.receiver.matches(payload, trailer));
+        if !intact || !full.take_immediate(itt, bytes) {
+            return None;
+        }
+        // Nothing is left to be done where this was the end of the PDU.
+        let _ = self.receiver.data(payload.len());
+        let Some(trailer) = trailer else {
+            return Some(payload.len());
+        };
+        self.receiver.skip_trailer();
+        Some(payload.len().saturating_add(trailer.len()))
     }
 
     /// Drops a task without an answer (aborted). Data of it that is still to come is swallowed.

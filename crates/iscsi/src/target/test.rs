@@ -493,17 +493,22 @@ fn nobody_reaches_full_feature_phase_without_the_proof_that_is_configured() {
     }
 }
 
-/// What the owner wants, what comes with the command, and what was there before it asked: it is taken only where all
-/// that is wanted comes next, and nothing else is still to be checked.
+/// What the owner wants, what comes with the command, what was handed in before it asked, and what of the PDU is there: it is
+/// taken only where all that is wanted comes next, and its digest is there and right.
 #[test]
 fn immediate_data_that_is_at_hand_is_taken_whole_or_not_at_all() {
-    for (keys, wanted, sent, before, taken) in [
-        ("ImmediateData=Yes\0", 512, 512, 0, true),
-        ("ImmediateData=Yes\0", 512, 512, 4, false),
-        ("ImmediateData=Yes\0", 512, 500, 0, false),
-        ("ImmediateData=Yes\0", 500, 512, 0, false),
-        ("InitialR2T=No\0ImmediateData=Yes\0", 512, 512, 0, true),
-        ("DataDigest=CRC32C\0ImmediateData=Yes\0", 512, 512, 0, false),
+    let digests = "DataDigest=CRC32C\0ImmediateData=Yes\0";
+    for (keys, wanted, sent, before, there, taken) in [
+        ("ImmediateData=Yes\0", 512, 512, 0, 600, true),
+        ("ImmediateData=Yes\0", 512, 512, 0, 511, false),
+        ("ImmediateData=Yes\0", 512, 512, 4, 600, false),
+        ("ImmediateData=Yes\0", 512, 500, 0, 600, false),
+        ("ImmediateData=Yes\0", 500, 512, 0, 600, false),
+        ("InitialR2T=No\0ImmediateData=Yes\0", 512, 512, 0, 600, true),
+        (digests, 512, 512, 0, 516, true),
+        (digests, 512, 512, 0, 600, true),
+        (digests, 512, 512, 0, 515, false),
+        (digests, 512, 512, 0, 512, false),
     ] {
         let mut target = logged_in(&TargetConfig::default(), Offer::default(), keys);
         let digest = target.parameters().data_digest;
@@ -518,12 +523,26 @@ fn immediate_data_that_is_at_hand_is_taken_whole_or_not_at_all() {
         if digest {
             whole.extend_from_slice(&crate::digest::crc32c(&data));
         }
+        let mut received = whole[48 + before..].to_vec();
+        received.resize(there, 0xEE);
         feed(&mut target, NOW, &whole[..48], 9999);
         expect_command(&mut target);
         feed(&mut target, NOW, &whole[48..48 + before], 9999);
-        assert!(!target.take_immediate(itt(8), wanted), "of another task");
-        assert_eq!(target.take_immediate(itt(9), wanted), taken, "{keys}");
-        let rest = if taken { 48 + sent } else { 48 + before };
+        let mut wrong = received.clone();
+        wrong[0] ^= 1;
+        if digest {
+            assert_eq!(
+                target.take_immediate(itt(9), wanted, &wrong),
+                None,
+                "damaged"
+            );
+        }
+        let other = target.take_immediate(itt(8), wanted, &received);
+        assert_eq!(other, None, "of another task");
+        let own = target.take_immediate(itt(9), wanted, &received);
+        let length = if digest { sent + 4 } else { sent };
+        assert_eq!(own, taken.then_some(length), "{keys} {there}");
+        let rest = if taken { 48 + length } else { 48 + before };
         if !taken {
             target.accept_data(itt(9), 512, BufMut::zeroed(512));
         }

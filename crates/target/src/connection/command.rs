@@ -122,13 +122,10 @@ impl Driver {
 
     /// The data of a write where it was received, if all of it was, and its volume takes it at any address.
     fn at_hand(&mut self, itt: Itt, bytes: u32, task: &Task) -> Option<Buf> {
-        let anywhere = task.takes_any_memory();
-        let data = anywhere.then(|| self.receive.peek(bytes as usize))??;
-        self.machine.take_immediate(itt, bytes).then(|| {
-            self.receive.lent(data.len());
-            self.count_written(data.len());
-            data
-        })
+        let lent = || self.receive.lend_immediate(&mut self.machine, itt, bytes);
+        let data = task.takes_any_memory().then(lent).flatten()?;
+        self.count_written(data.len());
+        Some(data)
     }
 
     fn has_room(&self, lun: Lun, bytes: usize) -> bool {

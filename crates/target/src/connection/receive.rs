@@ -1,26 +1,29 @@
 //! From the socket into the machine.
 //!
-//! Small things are received in bulk into one scratch buffer per core: for payloads up to 16 KiB a system call costs
-//! more than a copy. The data of a write is lent from there where its volume takes payload at any address, and copied
-//! where it does not. The rest of a larger payload goes straight into its final
-//! buffer. What is left of a header that is not whole yet waits in a few bytes of the connection's own.
+//! Things are received in bulk into one scratch buffer per core: a system call costs more than the copy of a small
+//! payload, and a copy into a buffer that is in the cache, with another one past the cache from there, is not slower than the kernel's
+//! into memory that is not. The data of a small write is lent from there where its volume takes payload at any address.
+//! Where much of a payload is still to come it goes straight into its final buffer. What is left of a header that is not whole yet waits in a few bytes of the connection's own.
 
 use env::CoreHandle;
 use iscsi::target::TargetConnection;
-use iscsi::{Violation, Want};
+use iscsi::{Itt, Violation, Want};
 use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
 use units::{Buf, Now, Slab};
 
 /// Size of a core's scratch buffer, in bytes.
-const SCRATCH_BYTES: usize = 256 << 10;
+const SCRATCH_BYTES: usize = 512 << 10;
+
+/// What is received at once where no payload is half in: as many small writes as a turn may begin, so that few have to be put aside.
+const COMMANDS_BYTES: usize = 256 << 10;
 
 /// Scratch buffers beyond the one in use that may wait for their readers.
 const READ_BY_OTHERS_MAX: usize = 8;
 
 /// Payload of which more than this is still to come is received where it belongs.
-const DIRECT_BYTES_MIN: usize = 16 << 10;
+const DIRECT_BYTES_MIN: usize = 128 << 10;
 
 /// A core's scratch buffer: whoever receives uses it until the bytes are handed on, without a pause.
 ///
@@ -94,9 +97,13 @@ impl Receive {
         }
     }
 
-    /// Receives into the core's scratch buffer. What it held before is handed in.
-    pub(super) fn fill<T>(&mut self, receive: impl FnOnce(&mut [u8]) -> T) -> T {
-        receive(self.scratch.borrow_mut().bytes_mut())
+    /// Receives into the core's scratch buffer, when `want` comes next. What it held before is handed in.
+    pub(super) fn fill<T>(&mut self, want: Want, receive: impl FnOnce(&mut [u8]) -> T) -> T {
+        let room = match want {
+            Want::Data { .. } | Want::Trailer { .. } => SCRATCH_BYTES,
+            Want::Header { .. } | Want::Nothing => COMMANDS_BYTES,
+        };
+        receive(&mut self.scratch.borrow_mut().bytes_mut()[..room])
     }
 
     /// So many bytes were received into the scratch buffer.
@@ -114,16 +121,22 @@ impl Receive {
         self.arrived = 0..0;
     }
 
-    /// The next bytes where they lie, if they are all there; [`lent`](Self::lent) takes them off.
-    pub(super) fn peek(&self, bytes: usize) -> Option<Buf> {
-        let range = self.arrived.start..self.arrived.start + bytes;
-        let all = range.end <= self.arrived.end;
-        all.then(|| self.scratch.borrow_mut().lend(range)).flatten()
-    }
-
-    /// The next bytes need not be handed in any more.
-    pub(super) fn lent(&mut self, bytes: usize) {
-        self.arrived.start += bytes;
+    /// Lends a command's immediate data where it lies, if all of it is there and `machine` takes it so.
+    pub(super) fn lend_immediate(
+        &mut self,
+        machine: &mut TargetConnection,
+        itt: Itt,
+        bytes: u32,
+    ) -> Option<Buf> {
+        let end = self.arrived.start + bytes as usize;
+        if end > self.arrived.end {
+            return None;
+        }
+        let mut scratch = self.scratch.borrow_mut();
+        let data = scratch.lend(self.arrived.start..end)?;
+        let received = &scratch.current.bytes()[self.arrived.clone()];
+        self.arrived.start += machine.take_immediate(itt, bytes, received)?;
+        Some(data)
     }
 
     /// When the first byte was there of what is handed in at `now`.
@@ -149,7 +162,9 @@ impl Receive {
         if packed.is_empty() {
             return false;
         }
-        self.fill(|scratch| scratch[..packed.len()].copy_from_slice(&packed));
+        let mut scratch = self.scratch.borrow_mut();
+        scratch.bytes_mut()[..packed.len()].copy_from_slice(&packed);
+        drop(scratch);
         self.filled(packed.len());
         true
     }
@@ -191,11 +206,7 @@ impl Receive {
                 Ok(())
             }
             Want::Data { .. } => {
-                let chunk = machine.data_chunk();
-                let n = chunk.len().min(bytes.len());
-                chunk[..n].copy_from_slice(&bytes[..n]);
-                machine.data_filled(n);
-                self.arrived.start += n;
+                self.arrived.start += machine.receive_data(bytes);
                 Ok(())
             }
             Want::Header { bytes: wanted } => self.whole(now, bytes, wanted, |piece| {

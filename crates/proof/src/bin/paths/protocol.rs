@@ -183,13 +183,15 @@ pub(super) fn write(count: u64) {
 
 /// As [`write`], where the data was received together with its command and is lent.
 pub(super) fn write_at_hand(count: u64) {
+    let data = [0; BYTES as usize];
     batches(count, |target, tag, cmd_sn| {
         let header = command(tag, true, cmd_sn, StatSn(0));
         target
             .receive_header(Now::ZERO, &header)
             .expect("a right header");
         let itt = only_command(target);
-        assert!(target.take_immediate(itt, BYTES), "it is at hand");
+        let taken = target.take_immediate(itt, BYTES, &data);
+        assert_eq!(taken, Some(data.len()), "it is at hand");
         let response = Response {
             data_out_wanted: BYTES.into(),
             ..Response::default()
