@@ -4,6 +4,7 @@ use crate::LocalFuture;
 use std::any::Any;
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
@@ -14,6 +15,17 @@ pub trait Net {
     /// # Errors
     /// What `bind` and `listen` would say.
     fn listen(&self, at: SocketAddr) -> io::Result<Rc<dyn Listener>>;
+
+    /// Listens at a path of this machine (unix(7)); only this user may connect. What a process that is gone has left
+    /// there is replaced. The name goes with the listener. Such streams have no addresses: the unspecified one stands for them.
+    ///
+    /// # Errors
+    /// `AddrInUse` where somebody listens, `AlreadyExists` where something else is there, `Unsupported` where the
+    /// environment has no such sockets, and what `bind` would say.
+    fn listen_local(&self, path: &Path) -> io::Result<Rc<dyn Listener>> {
+        let _ = path;
+        Err(io::ErrorKind::Unsupported.into())
+    }
 
     /// Connects to `to`, from the local address `from` where one is given.
     fn connect(

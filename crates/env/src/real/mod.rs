@@ -20,6 +20,7 @@ mod files;
 mod forget;
 mod handle;
 mod here;
+mod local;
 mod measures;
 mod netlink;
 mod network;

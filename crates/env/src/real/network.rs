@@ -1,6 +1,7 @@
 //! TCP over tokio's readiness.
 
 use super::ethtool::Ethtool;
+use super::local::{LocalListener, LocalStream};
 use super::measures;
 use super::readable::readable;
 use super::spin::Activity;
@@ -16,6 +17,7 @@ use rustix::net::{
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use tokio::io::Interest;
@@ -84,7 +86,11 @@ impl Net for RealNet {
     }
 
     fn adopt(&self, stream: DetachedStream) -> io::Result<Rc<dyn Stream>> {
-        let inner = stream.inner.downcast::<std::net::TcpStream>();
+        let inner = match stream.inner.downcast::<std::os::unix::net::UnixStream>() {
+            Ok(local) => return LocalStream::make(*local, self.activity.clone()),
+            Err(other) => other,
+        };
+        let inner = inner.downcast::<std::net::TcpStream>();
         let inner = inner.map_err(|_| {
             io::Error::new(
                 io::ErrorKind::InvalidInput,
@@ -92,6 +98,10 @@ impl Net for RealNet {
             )
         })?;
         RealStream::make(TcpStream::from_std(*inner)?, self.activity.clone())
+    }
+
+    fn listen_local(&self, path: &Path) -> io::Result<Rc<dyn Listener>> {
+        Ok(Rc::new(LocalListener::start(path)?))
     }
 
     fn watch_interfaces(&self) -> io::Result<Rc<dyn InterfaceWatch>> {
