@@ -121,6 +121,8 @@ pub(crate) enum Command {
         #[command(subcommand)]
         verb: ShareVerb,
     },
+    /// Give programs of this machine a volume through a local NBD socket, in the foreground
+    Attach(Box<AttachFlags>),
     /// Measure volumes with diskspd's options; `causeway bench --help` lists them
     #[command(disable_help_flag = true)]
     Bench {
@@ -168,7 +170,27 @@ pub(crate) enum Command {
 }
 
 /// Commands that a later version has.
-const LATER: &[&str] = &["attach", "doctor", "lab", "pool", "scrub"];
+const LATER: &[&str] = &["doctor", "lab", "pool", "scrub"];
+
+/// What to attach, and where.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "To use it:\n  qemu-img info nbd+unix:///?socket=PATH\n  \
+    nbdcopy image.raw nbd+unix:///?socket=PATH"
+)]
+pub(crate) struct AttachFlags {
+    /// iscsi://HOST[:PORT][,HOST[:PORT]...]/IQN/LUN; to try it also memory:SIZE, a file or a block device
+    #[arg(value_name = "URL")]
+    pub(crate) volume: String,
+    /// Where programs find it: nbd+unix:PATH
+    #[arg(long, value_name = "nbd+unix:PATH")]
+    pub(crate) export: String,
+    /// Programs may only read
+    #[arg(long)]
+    pub(crate) read_only: bool,
+    #[command(flatten)]
+    pub(crate) paths: host::Options,
+}
 
 /// What to say where options of other commands stand before `bench`.
 pub(crate) fn bench_comes_first(words: &[String]) -> Problem {

@@ -4,6 +4,7 @@
 //! [`control::view`] and the wanted objects of [`control::objects`].
 
 mod assign;
+mod attach;
 mod cli;
 mod client;
 mod commands;
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
             Ok(())
         }
         Command::Man { dir } => cli::man_pages(dir),
+        Command::Attach(flags) => return exit(attach::run(flags)),
         Command::Bench { words } => Err(cli::bench_comes_first(words)),
         Command::Path { verb } => commands::path::run(verb, &output),
         Command::Other(words) => Err(cli::no_command(words)),

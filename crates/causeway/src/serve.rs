@@ -116,7 +116,7 @@ fn check_cores(config: &Config) -> Result<(), Problem> {
         .hint("name processors that are there, or write cores = \"auto\" for all of them"))
 }
 
-fn start_log(format: LogFormat) {
+pub(crate) fn start_log(format: LogFormat) {
     let log = tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .with_ansi(false);
@@ -290,13 +290,14 @@ fn from_anywhere(address: &str) -> String {
     }
 }
 
-struct Signals {
+/// The signals that end a process in order.
+pub(crate) struct Signals {
     terminate: tokio::signal::unix::Signal,
     interrupt: tokio::signal::unix::Signal,
 }
 
 impl Signals {
-    fn new() -> Result<Self, Problem> {
+    pub(crate) fn new() -> Result<Self, Problem> {
         let catch =
             |kind| signal(kind).map_err(|error| Problem::new(Code::Internal, error.to_string()));
         Ok(Self {
@@ -305,7 +306,7 @@ impl Signals {
         })
     }
 
-    async fn next(&mut self) {
+    pub(crate) async fn next(&mut self) {
         let (terminate, interrupt) = (&mut self.terminate, &mut self.interrupt);
         std::future::poll_fn(|cx| {
             if terminate.poll_recv(cx).is_ready() || interrupt.poll_recv(cx).is_ready() {
@@ -347,7 +348,7 @@ async fn watch(
 }
 
 /// Tells systemd, where it listens.
-fn notify(states: &[NotifyState<'_>]) {
+pub(crate) fn notify(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
         tracing::warn!("the service manager could not be told: {error}");
     }

@@ -198,6 +198,12 @@ catalogue! {
     VolumeUnreachable = 7006, 503, Failed, "No path to the volume works",
         "No portal of the target answers, it refuses the login, or the paths show different units.",
         "The message has every path's own reason; `causeway path plan URL` shows which paths there should be.";
+    ExportSocket = 7007, 409, Conflict, "The export's socket cannot be made",
+        "Another process listens at the path, something else is there, or the directory cannot be written.",
+        "Choose another path, or end the process that listens there. A socket that a dead process left behind is replaced by itself.";
+    StoppedUnfinished = 7008, 500, Failed, "Stopped with operations unfinished",
+        "No path carried them to their end in time. None of them was acknowledged to the programs that asked.",
+        "Check what was written last, as after a crash of the program that wrote; what was acknowledged is safe.";
 }
 
 impl Code {

@@ -55,6 +55,7 @@ pub(crate) fn run(cli: &Cli, output: &Output) -> Result<(), Problem> {
         Command::Export => apply::export(&context),
         Command::Top(_)
         | Command::Serve { .. }
+        | Command::Attach(_)
         | Command::Bench { .. }
         | Command::Explain { .. }
         | Command::Path { .. }

@@ -339,6 +339,7 @@ fn help_texts_are_what_was_agreed() {
         "grant create",
         "session",
         "share create",
+        "attach",
         "apply",
         "export",
         "explain",
