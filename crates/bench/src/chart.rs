@@ -40,6 +40,20 @@ pub fn shown(value: f64) -> String {
     }
 }
 
+/// A figure of an axis, without needless zeroes.
+fn mark(value: f64) -> String {
+    let text = shown(value);
+    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let number = &text[..text.len() - unit.len()];
+    if !number.contains('.') {
+        return text;
+    }
+    format!(
+        "{}{unit}",
+        number.trim_end_matches('0').trim_end_matches('.')
+    )
+}
+
 /// A step of an axis that gives at most about five lines: 1, 2 or 5 times a power of ten.
 fn step(largest: f64) -> f64 {
     let rough = (largest / 5.0).max(1e-9);
@@ -142,7 +156,7 @@ impl Plot {
                 WIDTH - RIGHT,
                 LEFT - 8.0,
                 at + 4.0,
-                shown(grid)
+                mark(grid)
             );
             grid += self.rise;
         }
@@ -154,7 +168,7 @@ impl Plot {
                 "<text x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
                 self.x(tick),
                 TOP + PLOT + 18.0,
-                shown(tick)
+                mark(tick)
             );
             tick += pace;
         }
@@ -304,6 +318,8 @@ mod test {
     fn figures_have_three_digits() {
         let all = [0.0, 0.123, 9.99, 12.34, 123.4, 12345.0, 2_345_678.0].map(shown);
         assert_eq!(all, ["0", "0.12", "9.99", "12.3", "123", "12.3k", "2.35M"]);
+        let all = [800_000.0, 2.0, 0.5, 12.5, 200.0, 0.0].map(mark);
+        assert_eq!(all, ["800k", "2", "0.5", "12.5", "200", "0"]);
         assert_eq!((step(100.0), step(7.0), step(0.9)), (20.0, 2.0, 0.2));
     }
 }

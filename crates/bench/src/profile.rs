@@ -59,6 +59,17 @@ fn with(base: &Options, block: u64, random: bool, outstanding: u32, write_percen
     }
 }
 
+/// What is written before the first run, so that reads find blocks.
+#[must_use]
+pub fn filled(base: &Options, start: u64, room: u64) -> Options {
+    let most = base.length.unwrap_or(REGION).min(room);
+    Options {
+        base: Some(start),
+        length: Some(most - most % 4096),
+        ..base.clone()
+    }
+}
+
 /// The runs of a profile over `room` bytes of a target.
 #[must_use]
 pub fn steps(profile: Profile, base: &Options, room: u64) -> Vec<Step> {

@@ -45,10 +45,12 @@ impl Random {
 
     /// Fills memory.
     pub(crate) fn fill(&mut self, bytes: &mut [u8]) {
-        for piece in bytes.chunks_mut(8) {
-            let word = self.next().to_le_bytes();
-            let len = piece.len();
-            piece.copy_from_slice(&word[..len]);
+        let mut pieces = bytes.chunks_exact_mut(8);
+        for piece in &mut pieces {
+            piece.copy_from_slice(&self.next().to_le_bytes());
         }
+        let rest = pieces.into_remainder();
+        let (word, len) = (self.next().to_le_bytes(), rest.len());
+        rest.copy_from_slice(&word[..len]);
     }
 }

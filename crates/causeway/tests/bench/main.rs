@@ -255,3 +255,50 @@ fn two_results_are_compared() {
         Path::new("/nonexistent"),
     );
 }
+
+#[test]
+fn a_sweep_runs_every_combination_on_all_workers_and_goes_on_where_it_was() {
+    let place = Place::new("sweep");
+    let results = place.file("results");
+    let line = format!(
+        "sweep -b 4,64 -o 1,8 -d0.2 -W0.1 -C0.1 --results {} --worker local --worker env -Rjson",
+        results.display()
+    );
+    let (out, err) = run(0, &line, Path::new("memory:1M"));
+    let rows: Value = serde_json::from_str(&out).unwrap();
+    let names: Vec<&str> = rows
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|row| row["name"].as_str())
+        .collect();
+    assert_eq!(
+        names,
+        ["b4t1o1w0pr", "b4t1o8w0pr", "b64t1o1w0pr", "b64t1o8w0pr"]
+    );
+    assert!(err.contains("4 of 4: b64t1o8w0pr runs"), "{err}");
+    let file = |worker: &str| results.join(format!("result-b4t1o8w0pr-{worker}.json"));
+    let one: Value =
+        serde_json::from_str(&std::fs::read_to_string(file("local")).unwrap()).unwrap();
+    let other: Value =
+        serde_json::from_str(&std::fs::read_to_string(file("env")).unwrap()).unwrap();
+    let sum = one["total"]["iops"].as_f64().unwrap() + other["total"]["iops"].as_f64().unwrap();
+    assert!((rows[1]["iops"].as_f64().unwrap() / sum - 1.0).abs() < 1e-9);
+    // What is there is not run again; what is missing is.
+    std::fs::remove_file(file("env")).unwrap();
+    let (_, err) = run(0, &line, Path::new("memory:1M"));
+    assert_eq!(err.matches("is done already").count(), 3, "{err}");
+    assert!(err.contains("2 of 4: b4t1o8w0pr runs"), "{err}");
+    // A worker that cannot run ends the sweep, and leaves no result.
+    let other = place.file("other");
+    let line = format!(
+        "sweep -b4 -d0.1 -W0 -C0 --results {} --worker local --worker false",
+        other.display()
+    );
+    let (_, err) = run(1, &line, Path::new("memory:1M"));
+    assert!(
+        err.contains("worker false: it did not become ready"),
+        "{err}"
+    );
+    assert_eq!(std::fs::read_dir(&other).unwrap().count(), 0);
+}

@@ -4,6 +4,7 @@ mod machine;
 mod profile;
 mod run;
 mod show;
+mod sweep;
 mod targets;
 
 use crate::output::Output;
@@ -30,6 +31,9 @@ pub(crate) fn usage(mistake: Mistake) -> Problem {
 }
 
 fn start(words: &[String]) -> Result<(), Problem> {
+    if words.first().is_some_and(|word| word == "sweep") {
+        return sweep::run(&words[1..]);
+    }
     let asks = |word: &String| matches!(word.as_str(), "--help" | "-h" | "-?" | "help");
     if words.is_empty()
         || words.first().is_some_and(asks)

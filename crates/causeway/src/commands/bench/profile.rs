@@ -69,7 +69,8 @@ pub(super) fn run(options: &Options) -> Result<(), Problem> {
         write_percent: 100,
         ..options.clone()
     })?;
-    let done = run_rows(&bed, wanted, options, room, &mut report);
+    let filled = bed.fill(&profile::filled(options, room.start, room.bytes));
+    let done = filled.and_then(|()| run_rows(&bed, wanted, options, room, &mut report));
     bed.finish()?;
     done?;
     report.tell(options)?;

@@ -79,6 +79,21 @@ impl Bed {
         })?
     }
 
+    /// Writes all that the options use of every target.
+    pub(super) fn fill(&self, options: &Options) -> Result<(), Problem> {
+        let options = options.clone();
+        let filled = self.interruptible(None, move |core| {
+            Box::pin(async move {
+                let targets = core.locals().get::<Opened>().0.borrow().targets.clone();
+                for target in &targets {
+                    bench::fill(&core, &options, target).await?;
+                }
+                Ok(())
+            })
+        })?;
+        filled.map_err(|why: String| Problem::new(Code::BenchFailed, why))
+    }
+
     /// Runs what the options say on the targets that are open.
     pub(super) fn run(&self, options: &Options) -> Result<RunResult, Problem> {
         let mut all = self.run_together(std::slice::from_ref(options))?;
