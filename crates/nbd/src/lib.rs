@@ -20,6 +20,7 @@
 mod connection;
 mod execute;
 mod export;
+pub mod fuzz;
 mod handshake;
 mod machine;
 mod outbox;

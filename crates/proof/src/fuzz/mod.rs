@@ -65,6 +65,7 @@ pub const TARGETS: &[Target] = &[
         800_000,
         scsi::fuzz::parameter_lists,
     ),
+    target("nbd_talk", Form::Bytes, 400_000, nbd::fuzz::talk),
     target("lun", Form::Bytes, 400_000, scsi::fuzz::lun),
     target(
         "objects_file",

@@ -12,6 +12,7 @@ pub fn seeds_of(target: &Target) -> Vec<Vec<u8>> {
         "reservations" | "stored_reservations" => reservation_lists(),
         "parameter_lists" => vec![extended_copy()],
         "lun" => luns(),
+        "nbd_talk" => nbd::fuzz::seeds(),
         _ => Vec::new(),
     };
     let wanted = |name: &str| match target.form {
