@@ -41,6 +41,11 @@ pub trait Core {
     /// Wall-clock time, for logs and stored events only.
     fn wall_clock(&self) -> WallClock;
 
+    /// Whether something keeps the wall clock right, such as a time server; `None` where nobody knows.
+    fn clock_is_steered(&self) -> Option<bool> {
+        None
+    }
+
     /// Processor time that this core has worked since it began. Waiting is no work.
     fn busy(&self) -> Duration;
 

@@ -134,6 +134,8 @@ pub struct Space {
     pub total: u64,
     /// What this program may still use.
     pub available: u64,
+    /// What is in use. With `available` it may be less than `total`: some is kept for root, or for the system's own needs.
+    pub used: u64,
 }
 
 /// What kind of file it is.

@@ -68,6 +68,18 @@ pub trait Net {
         Err(io::ErrorKind::Unsupported.into())
     }
 
+    /// Whether an IP packet of so many bytes reaches `to` in one piece, as its answer to a datagram that it does not want
+    /// tells. `Some(false)`: this host itself refuses to send it; `None`: no answer came, which also a filter may cause.
+    fn passes(
+        &self,
+        to: IpAddr,
+        from: IpAddr,
+        bytes: u32,
+    ) -> LocalFuture<io::Result<Option<bool>>> {
+        let _ = (to, from, bytes);
+        Box::pin(std::future::ready(Err(io::ErrorKind::Unsupported.into())))
+    }
+
     /// What an interface's driver tells of itself; what it does not tell is absent.
     ///
     /// # Errors

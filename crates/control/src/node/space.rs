@@ -131,6 +131,7 @@ mod test {
     const SPACE: Space = Space {
         total: 100,
         available: 40,
+        used: 60,
     };
 
     fn ask(world: &World, node: &env::sim::Node, known: &Rc<RefCell<Known>>, hangs: bool) -> Told {

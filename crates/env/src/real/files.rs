@@ -199,6 +199,10 @@ fn space(path: &Path) -> io::Result<Space> {
     Ok(Space {
         total: told.f_blocks.saturating_mul(told.f_frsize),
         available: told.f_bavail.saturating_mul(told.f_frsize),
+        used: told
+            .f_blocks
+            .saturating_sub(told.f_bfree)
+            .saturating_mul(told.f_frsize),
     })
 }
 

@@ -101,6 +101,10 @@ impl Core for RealCore {
         WallClock(clock(ClockId::Realtime))
     }
 
+    fn clock_is_steered(&self) -> Option<bool> {
+        super::clock::is_steered()
+    }
+
     fn busy(&self) -> Duration {
         let spun = self.net.activity.as_ref().map_or(0, |it| it.spun());
         Duration::from_nanos(clock(ClockId::ThreadCPUTime).saturating_sub(spun))

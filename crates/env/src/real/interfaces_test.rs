@@ -65,7 +65,7 @@ fn a_lost_carrier_is_told_a_way_is_found_and_an_offload_is_turned_off_elsewhere(
             unshare_network();
             let watch = core.net().watch_interfaces().unwrap();
             ip(&format!(
-                "link add one mtu 4000 type veth peer name two netns {}",
+                "link add one mtu 4000 type veth peer name two mtu 4000 netns {}",
                 other.0
             ));
             ip("link set one up");
@@ -95,6 +95,16 @@ fn a_lost_carrier_is_told_a_way_is_found_and_an_offload_is_turned_off_elsewhere(
                 .set_offload("two", Offload::Segmentation, false)
                 .unwrap();
             assert!(!there.offload("two", Offload::Segmentation).unwrap());
+
+            ip(&format!("-n {} addr add 10.1.2.2/24 dev two", other.0));
+            let (to, from) = ("10.1.2.2".parse().unwrap(), "10.1.2.1".parse().unwrap());
+            let passes = async |bytes| net.passes(to, from, bytes).await.unwrap();
+            assert_eq!(passes(4000).await, Some(true));
+            assert_eq!(passes(4001).await, Some(false));
+            // Now the other end takes no more than 1500, and nobody says so.
+            ip(&format!("-n {} link set two mtu 1500", other.0));
+            assert_eq!(passes(4000).await, None);
+            assert_eq!(passes(1500).await, Some(true));
 
             ip(&format!("-n {} link set two down", other.0));
             while carrier(&*watch, "one") != Some(false) {

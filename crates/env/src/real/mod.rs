@@ -15,6 +15,7 @@
 //! `0.0.0.0` and `[::]`. So an address family never appears that nobody configured.
 
 mod blocking;
+mod clock;
 mod ethtool;
 mod files;
 mod forget;
@@ -24,6 +25,7 @@ mod local;
 mod measures;
 mod netlink;
 mod network;
+mod probe;
 mod readable;
 mod registered;
 mod ring;

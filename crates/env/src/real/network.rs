@@ -112,6 +112,15 @@ impl Net for RealNet {
         watch::route(to, from)
     }
 
+    fn passes(
+        &self,
+        to: IpAddr,
+        from: IpAddr,
+        bytes: u32,
+    ) -> LocalFuture<io::Result<Option<bool>>> {
+        Box::pin(super::probe::passes(to, from, bytes))
+    }
+
     fn driver(&self, interface: &str) -> io::Result<DriverFacts> {
         Ethtool::here()?.facts(interface)
     }

@@ -262,6 +262,7 @@ impl Files for SimFiles {
             Ok(this.inner.with_disk(this.life.node, |disk| Space {
                 total: disk.capacity,
                 available: disk.capacity.saturating_sub(disk.used()),
+                used: disk.used(),
             }))
         })
     }
