@@ -1,6 +1,6 @@
 # The project's whole vocabulary. `make run` and `make test` are all that a new user needs.
 SHELL := /bin/bash
-.PHONY: help run test check build bench instructions fuzz sim soak tools clean
+.PHONY: help run test check build bench lab instructions fuzz sim soak tools clean
 
 help: ## what there is
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -27,6 +27,15 @@ build: ## the release binary: target/release/causeway
 bench: ## the cost of the waist, and of I/O beside the floor, tgt and istgt, in one run: target/bench/
 	@scripts/install build test bench
 	@scripts/bench
+
+lab: ## as root: the published tests, faults and bars of the path layer in namespaces, about 10 minutes: target/lab/
+	@scripts/install build test
+	cargo build --release --locked --bin causeway
+	@mkdir -p target/lab
+	@for lab in mpio round-robin sector-size fault bars; do \
+	  echo "== $$lab"; \
+	  target/release/causeway -o json lab $$lab --html target/lab/$$lab.html > target/lab/$$lab.json || exit 1; \
+	done
 
 instructions: ## what the hot paths cost in instructions, against bounds: does not depend on the machine's load
 	@scripts/install build test

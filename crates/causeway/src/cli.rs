@@ -1,7 +1,7 @@
 //! The words of the command line.
 
-use crate::commands::SortKey;
 use crate::commands::path::PathVerb;
+use crate::commands::{DoctorFlags, LabVerb, SortKey};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use control::code::Code;
 use control::name::did_you_mean;
@@ -134,6 +134,13 @@ pub(crate) enum Command {
         )]
         words: Vec<String>,
     },
+    /// Check this host, and the ways to a target, against best practice; changes nothing
+    Doctor(Box<DoctorFlags>),
+    /// Test beds of network namespaces: published tests, faults, and what has to be reached
+    Lab {
+        #[command(subcommand)]
+        verb: LabVerb,
+    },
     /// Bring the objects to what a file says, all or nothing
     Apply {
         /// The file; - is standard input
@@ -170,7 +177,7 @@ pub(crate) enum Command {
 }
 
 /// Commands that a later version has.
-const LATER: &[&str] = &["doctor", "lab", "pool", "scrub"];
+const LATER: &[&str] = &["pool", "scrub"];
 
 /// What to attach, and where.
 #[derive(Args, Debug)]

@@ -204,6 +204,19 @@ catalogue! {
     StoppedUnfinished = 7008, 500, Failed, "Stopped with operations unfinished",
         "No path carried them to their end in time. None of them was acknowledged to the programs that asked.",
         "Check what was written last, as after a crash of the program that wrote; what was acknowledged is safe.";
+
+    LabUsage = 7101, 400, Usage, "There is no such test, fault or group in the lab",
+        "A name behind `causeway lab` is not one of those that it has.",
+        "Take one of the names in the message.";
+    LabNotHere = 7102, 501, Failed, "This machine cannot have a lab",
+        "A lab makes network namespaces, veth pairs, bridges and tbf queues, which takes root, iproute2 and a kernel that has them.",
+        "Run it as root where the kernel has what the message names; nothing was left behind.";
+    LabFailed = 7103, 500, Failed, "The lab did not end well",
+        "A program in the lab failed or did not end, or the lab was interrupted. What it had built is removed.",
+        "Follow the message; `causeway lab up` builds the same by hand.";
+    DoctorFound = 7201, 500, Failed, "The doctor found problems",
+        "A point of best practice is not kept in a way that costs data, access or most of the speed.",
+        "The report names each with its cause and remedy; it was printed in full.";
 }
 
 impl Code {

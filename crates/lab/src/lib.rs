@@ -11,18 +11,32 @@
 //!
 //! **Failure model.** However a lab ends, kill -9 included, the next one removes what it left.
 
+pub mod bars;
 mod bed;
 mod claim;
 mod error;
 mod fault;
+pub mod faults;
+mod faults_page;
+mod figures;
+pub mod mpio;
+mod mpio_page;
+mod published;
 mod rate;
+mod rig;
+pub mod round_robin;
+pub mod sectors;
+mod svg;
 mod tool;
 
 pub use bed::{Bed, Port, Side, Topology};
 pub use claim::Claim;
 pub use error::{Kind, LabError};
 pub use fault::Harm;
+pub use figures::{Direction, Figures, Interval, Latency, PathFigures, Verified};
+pub use published::{Pair, SectorRow, Switching};
 pub use rate::Rate;
+pub use rig::{Disk, Rig, Use};
 pub use tool::can_have_one;
 
 #[cfg(test)]

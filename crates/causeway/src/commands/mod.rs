@@ -2,8 +2,10 @@
 
 mod apply;
 pub(crate) mod bench;
+pub(crate) mod doctor;
 mod grant;
 mod host;
+pub(crate) mod lab;
 mod lun;
 pub(crate) mod path;
 mod session;
@@ -12,6 +14,8 @@ mod status;
 mod target;
 mod top;
 
+pub(crate) use doctor::DoctorFlags;
+pub(crate) use lab::LabVerb;
 pub(crate) use top::SortKey;
 
 use crate::cli::{Cli, Command, Deleted, Renamed};
@@ -57,6 +61,8 @@ pub(crate) fn run(cli: &Cli, output: &Output) -> Result<(), Problem> {
         | Command::Serve { .. }
         | Command::Attach(_)
         | Command::Bench { .. }
+        | Command::Doctor(_)
+        | Command::Lab { .. }
         | Command::Explain { .. }
         | Command::Path { .. }
         | Command::Completions { .. }

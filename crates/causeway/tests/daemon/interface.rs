@@ -215,7 +215,7 @@ const NOT_SET: &[(i32, &str, &str)] = &[
         "scrub start a",
         "error[CWY1004]: causeway scrub: not in this version yet",
     ),
-    (2, "bench -d5 --foo", "not in this version yet"),
+    (2, "bench -d5 --foo", "--foo: no such option"),
 ];
 
 #[test]

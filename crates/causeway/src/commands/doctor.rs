@@ -1,0 +1,145 @@
+//! `causeway doctor`: best practice as read-only checks of this host and of the ways to a target.
+
+use crate::cli::Cli;
+use crate::client::Client;
+use crate::output::Output;
+use clap::Args;
+use control::code::Code;
+use control::problem::Problem;
+use control::view::StatusView;
+use doctor::{Pools, Report, Scene, Space};
+use env::real::{Cores, Driver, Runtime, RuntimeConfig};
+use env::{CoreHandle, CoreId};
+use machine::Roots;
+use std::net::IpAddr;
+
+/// What to look at.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct DoctorFlags {
+    /// iscsi://HOST[:PORT][,HOST[:PORT]...]/IQN/LUN: look at the ways to it too
+    #[arg(value_name = "URL")]
+    url: Option<String>,
+    #[command(flatten)]
+    options: host::Options,
+}
+
+/// Looks, and prints what was found.
+pub(crate) fn run(cli: &Cli, flags: &DoctorFlags, output: &Output) -> Result<(), Problem> {
+    let url = flags
+        .url
+        .as_deref()
+        .map(str::parse::<host::Url>)
+        .transpose();
+    let url = url.map_err(|error| {
+        Problem::new(Code::VolumeUsage, error.to_string())
+            .hint("such as iscsi://10.0.0.1/iqn.2026-11.io.causeway:vm01/0")
+    })?;
+    let runtime = Runtime::start(&RuntimeConfig {
+        cores: Cores::List(vec![first_processor()]),
+        driver: Driver::Poll,
+        ..RuntimeConfig::default()
+    });
+    let runtime = runtime.map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
+    let options = flags.options.clone();
+    let scene = runtime.run(CoreId(0), move |core| {
+        Box::pin(async move { scene(&core, url.as_ref(), &options).await })
+    });
+    let mut scene = scene.map_err(|detail| {
+        Problem::new(Code::VolumeUsage, detail).hint("--from takes an address or an interface")
+    })?;
+    pools(cli, &mut scene);
+    let report = doctor::examine(&scene);
+    output.show(&report, Report::text);
+    if report.problems == 0 {
+        return Ok(());
+    }
+    let detail = format!("{} of the points above are problems", report.problems);
+    Err(Problem::new(Code::DoctorFound, detail))
+}
+
+fn first_processor() -> usize {
+    let allowed = rustix::thread::sched_getaffinity(None);
+    let allowed = allowed.unwrap_or_default();
+    let mut all = 0..rustix::thread::CpuSet::MAX_CPU;
+    all.find(|number| allowed.is_set(*number)).unwrap_or(0)
+}
+
+async fn scene(
+    core: &CoreHandle,
+    url: Option<&host::Url>,
+    options: &host::Options,
+) -> Result<Scene, String> {
+    let mut scene = doctor::look(core, &Roots::default(), &options.from).await?;
+    let Some(url) = url else {
+        return Ok(scene);
+    };
+    match host::prepare(core, url, options).await {
+        Ok(prepared) => {
+            let plan = prepared.plan();
+            ways(core, &mut scene, &prepared.facts, &plan).await;
+            scene.plan = Some((prepared.facts, plan));
+        }
+        Err(error) => scene.target_error = Some((error.cause, error.next_step)),
+    }
+    Ok(scene)
+}
+
+/// The ways that the plan could use; a portal that none leads to is tried from the first port of its family.
+async fn ways(
+    core: &CoreHandle,
+    scene: &mut Scene,
+    facts: &paths::Facts,
+    plan: &paths::Plan,
+) -> Option<()> {
+    let usable: Vec<(String, IpAddr, std::net::SocketAddr)> = plan
+        .paths
+        .iter()
+        .filter_map(|path| Some((path.path.host.clone(), path.source?, path.portal?)))
+        .collect();
+    let used = |name: &str| usable.iter().any(|it| it.0 == name);
+    scene.ports = facts
+        .hosts
+        .iter()
+        .filter(|it| used(&it.name))
+        .cloned()
+        .collect();
+    for (name, from, portal) in &usable {
+        let port = facts.hosts.iter().find(|it| it.name == *name)?;
+        scene
+            .roads
+            .push(doctor::road(core, port, *from, *portal).await);
+    }
+    for portal in facts.targets.iter().flat_map(|it| it.portals.iter()) {
+        let is_tried = usable.iter().any(|it| it.2 == *portal);
+        let addresses = facts.hosts.iter().flat_map(|port| {
+            let family = port.addresses.iter();
+            family
+                .filter(|at| at.ip.is_ipv4() == portal.is_ipv4())
+                .map(move |at| (port, at.ip))
+        });
+        let mut addresses = addresses;
+        if let (false, Some((port, from))) = (is_tried, addresses.next()) {
+            scene
+                .roads
+                .push(doctor::road(core, port, from, *portal).await);
+        }
+    }
+    Some(())
+}
+
+/// The pools of the daemon here, if one answers.
+fn pools(cli: &Cli, scene: &mut Scene) {
+    let client = Client::new(&cli.api, cli.token_file.as_deref());
+    let status = client.and_then(|client| client.get::<StatusView>("/api/v1/status"));
+    let Ok(status) = status else {
+        return;
+    };
+    scene.pools = Pools::Told;
+    for pool in &status.pools {
+        let used = doctor::used(pool.total.saturating_sub(pool.available), pool.available);
+        scene.space.extend(used.map(|used_percent| Space {
+            name: format!("pool {}", pool.name),
+            used_percent,
+        }));
+    }
+}

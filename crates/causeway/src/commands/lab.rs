@@ -1,0 +1,288 @@
+//! `causeway lab`: test beds of network namespaces, and published tests on them.
+
+use crate::output::{Output, print};
+use clap::{Args, Subcommand};
+use control::code::Code;
+use control::problem::Problem;
+use lab::{Kind, LabError, Rate};
+use serde::Serialize;
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// What every lab has.
+#[derive(Args, Debug)]
+pub(crate) struct Common {
+    /// Rate of every link: 1G, 250M [default: the test's own]
+    #[arg(long, value_name = "RATE")]
+    rate: Option<Rate>,
+    /// What a port of the switch queues before it drops, in KiB [default: 64]
+    #[arg(long, value_name = "KIB", value_parser = clap::value_parser!(u32).range(16..=65_536))]
+    buffer: Option<u32>,
+    /// Seconds for each measurement [default: the test's own]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=3600))]
+    seconds: Option<u32>,
+    /// The causeway that runs in the lab [default: this one]
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+    /// Also write the report as a page
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum LabVerb {
+    /// Eight ways to connect a host with four NICs, beside published figures
+    Mpio {
+        #[command(flatten)]
+        common: Common,
+        /// Only these: A to G, ours
+        #[arg(long, value_delimiter = ',', value_name = "TEST")]
+        tests: Vec<String>,
+    },
+    /// Four links: how many commands go to a path before the next is taken
+    RoundRobin {
+        #[command(flatten)]
+        common: Common,
+    },
+    /// The same I/O on blocks of 512 and of 4096 bytes
+    SectorSize {
+        #[command(flatten)]
+        common: Common,
+        /// Keep the LUN in a file, not in memory
+        #[arg(long)]
+        file: bool,
+    },
+    /// What a verified load sees while something breaks
+    Fault {
+        #[command(flatten)]
+        common: Common,
+        /// Only these: cable, black-hole, brown-out, card, controller, target, flapping
+        #[arg(value_name = "FAULT")]
+        faults: Vec<String>,
+    },
+    /// What the path layer has to reach, each figure beside its reference
+    Bars {
+        #[command(flatten)]
+        common: Common,
+        /// How often each is measured
+        #[arg(long, value_name = "TIMES", value_parser = clap::value_parser!(u32).range(1..=99))]
+        rounds: Option<u32>,
+        /// Only these: two-paths, mesh, four-links, unequal, cut
+        #[arg(value_name = "GROUP")]
+        groups: Vec<String>,
+    },
+    /// Build the mesh, start a target in it, say how to use it, and stay until interrupted
+    Up {
+        #[command(flatten)]
+        common: Common,
+    },
+}
+
+impl LabVerb {
+    fn common(&self) -> &Common {
+        match self {
+            Self::Mpio { common, .. }
+            | Self::RoundRobin { common }
+            | Self::SectorSize { common, .. }
+            | Self::Fault { common, .. }
+            | Self::Bars { common, .. }
+            | Self::Up { common } => common,
+        }
+    }
+}
+
+/// Runs a lab.
+pub(crate) fn run(verb: &LabVerb, output: &Output) -> Result<(), Problem> {
+    let given = verb.common().program.clone();
+    let program = given.map_or_else(std::env::current_exe, std::fs::canonicalize);
+    let program = program.map_err(|error| {
+        Problem::new(Code::LabUsage, format!("the program for the lab: {error}"))
+    })?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime =
+        runtime.map_err(|error| Problem::new(Code::LabFailed, format!("event loop: {error}")))?;
+    let local = tokio::task::LocalSet::new();
+    local.block_on(&runtime, interruptible(choose(&program, verb, output)))
+}
+
+/// Ends `work` at SIGINT and SIGTERM: what it has built goes with it.
+async fn interruptible(work: impl Future<Output = Result<(), Problem>>) -> Result<(), Problem> {
+    let failed = |error| Problem::new(Code::LabFailed, format!("signals: {error}"));
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+    tokio::select! {
+        done = work => done,
+        _ = interrupt.recv() => Err(interrupted()),
+        _ = terminate.recv() => Err(interrupted()),
+    }
+}
+
+fn interrupted() -> Problem {
+    let problem = Problem::new(
+        Code::LabFailed,
+        "interrupted; what the lab had built is removed",
+    );
+    problem.hint("run it again")
+}
+
+fn problem(error: LabError) -> Problem {
+    let code = match error.kind {
+        Kind::Usage => Code::LabUsage,
+        Kind::NotHere => Code::LabNotHere,
+        Kind::Failed => Code::LabFailed,
+    };
+    Problem::new(code, error.what).hint(error.next)
+}
+
+/// Progress goes to standard error, the report to standard output.
+fn tell(line: &str) {
+    eprintln!("{line}");
+}
+
+async fn choose(program: &Path, verb: &LabVerb, output: &Output) -> Result<(), Problem> {
+    match verb {
+        LabVerb::Mpio { common, tests } => mpio(program, common, tests, output).await,
+        LabVerb::RoundRobin { common } => round_robin(program, common, output).await,
+        LabVerb::SectorSize { common, file } => sectors(program, common, *file, output).await,
+        LabVerb::Fault { common, faults } => fault(program, common, faults, output).await,
+        LabVerb::Bars {
+            common,
+            rounds,
+            groups,
+        } => bars(program, common, *rounds, groups, output).await,
+        LabVerb::Up { common } => up(program, common).await,
+    }
+}
+
+async fn mpio(
+    program: &Path,
+    common: &Common,
+    tests: &[String],
+    output: &Output,
+) -> Result<(), Problem> {
+    let mut options = lab::mpio::Options {
+        tests: tests.to_vec(),
+        ..Default::default()
+    };
+    set(&mut options.rate, common.rate);
+    set(&mut options.buffer_kib, common.buffer);
+    set(&mut options.seconds, common.seconds);
+    let report = lab::mpio::run(program, options, tell).await;
+    let report = report.map_err(problem)?;
+    show(output, common, &report, report.page(), report.text())
+}
+
+async fn round_robin(program: &Path, common: &Common, output: &Output) -> Result<(), Problem> {
+    let mut options = lab::round_robin::Options::default();
+    set(&mut options.rate, common.rate);
+    set(&mut options.buffer_kib, common.buffer);
+    set(&mut options.seconds, common.seconds);
+    let report = lab::round_robin::run(program, options, tell).await;
+    let report = report.map_err(problem)?;
+    show(output, common, &report, report.page(), report.text())
+}
+
+async fn sectors(
+    program: &Path,
+    common: &Common,
+    file: bool,
+    output: &Output,
+) -> Result<(), Problem> {
+    let mut options = lab::sectors::Options {
+        in_memory: !file,
+        ..Default::default()
+    };
+    set(&mut options.rate, common.rate);
+    set(&mut options.seconds, common.seconds);
+    let report = lab::sectors::run(program, options, tell).await;
+    let report = report.map_err(problem)?;
+    show(output, common, &report, report.page(), report.text())
+}
+
+async fn fault(
+    program: &Path,
+    common: &Common,
+    faults: &[String],
+    output: &Output,
+) -> Result<(), Problem> {
+    let mut options = lab::faults::Options {
+        faults: faults.to_vec(),
+        ..Default::default()
+    };
+    set(&mut options.rate, common.rate);
+    set(&mut options.buffer_kib, common.buffer);
+    set(&mut options.before, common.seconds);
+    let report = lab::faults::run(program, options, tell).await;
+    let report = report.map_err(problem)?;
+    show(output, common, &report, report.page(), report.text())
+}
+
+async fn bars(
+    program: &Path,
+    common: &Common,
+    rounds: Option<u32>,
+    groups: &[String],
+    output: &Output,
+) -> Result<(), Problem> {
+    let mut options = lab::bars::Options {
+        groups: groups.to_vec(),
+        ..Default::default()
+    };
+    set(&mut options.rate, common.rate);
+    set(&mut options.buffer_kib, common.buffer);
+    set(&mut options.seconds, common.seconds);
+    set(&mut options.rounds, rounds);
+    let report = lab::bars::run(program, options, tell).await;
+    let report = report.map_err(problem)?;
+    show(output, common, &report, report.page(), report.text())
+}
+
+/// Stays until it is interrupted.
+async fn up(program: &Path, common: &Common) -> Result<(), Problem> {
+    let rate = common.rate.unwrap_or(Rate::GIGABIT);
+    let topology = lab::mpio::topology(rate, common.buffer.unwrap_or(64));
+    let rig = lab::Rig::start(program, topology, &lab::Disk::default()).await;
+    let rig = rig.map_err(problem)?;
+    let facts = rig.facts(&lab::Use::default()).map_err(problem)?;
+    let host = rig.bed().namespace(lab::Side::Host);
+    print(&format!(
+        "A host with four NICs on two cards, and a target with two ports, links of {rate}.\n\n  \
+         ip netns exec {host} {} bench -b4M -o1 -w100 --destroy --facts {facts} {}\n  \
+         ip netns exec {host} ip -brief address\n  \
+         ip -n {} link set h0 down        pulls the cable of eth0\n  \
+         ip -n {} link set h0 nomaster    makes it a black hole\n\nCtrl-C removes everything.\n",
+        program.display(),
+        rig.url(),
+        rig.bed().switch(),
+        rig.bed().switch(),
+    ));
+    std::future::pending::<()>().await;
+    Ok(())
+}
+
+fn set<T>(option: &mut T, given: Option<T>) {
+    if let Some(given) = given {
+        *option = given;
+    }
+}
+
+/// Writes the page, where one is asked for, and prints the report.
+fn show<T: Serialize>(
+    output: &Output,
+    common: &Common,
+    report: &T,
+    page: String,
+    text: String,
+) -> Result<(), Problem> {
+    if let Some(file) = &common.html {
+        std::fs::write(file, page).map_err(|error| {
+            let what = format!("{}: {error}", file.display());
+            Problem::new(Code::LabFailed, what).hint("name a file that can be written")
+        })?;
+    }
+    output.show(report, |_| text);
+    Ok(())
+}

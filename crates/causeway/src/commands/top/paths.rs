@@ -1,0 +1,255 @@
+//! `causeway top --paths`: what paths and NICs of this host carry now, as the programs that have volumes open tell.
+//!
+//! A program counts operations and bytes of each path, and what is in flight. Latency is what is in flight, on average of
+//! two looks, over operations per second (Little's law): good where both hold still within an interval.
+
+use crate::client::Client;
+use crate::commands::path::running_volumes;
+use crate::output::{Output, print, table};
+use control::code::Code;
+use control::problem::Problem;
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::io::IsTerminal as _;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Counters of one path of one program's volume.
+#[derive(Clone, PartialEq, Debug, Default)]
+struct Counts {
+    state: String,
+    ios: u64,
+    bytes: u64,
+    retransmits: u64,
+    in_flight: u64,
+    round_trip_us: Option<u64>,
+}
+
+/// A program, a unit, a path.
+type Key = (u64, String, String);
+type Look = BTreeMap<Key, Counts>;
+
+/// What happened within an interval.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub(super) struct PathFrame {
+    seconds: f64,
+    /// By the host's NIC, over all programs.
+    nics: Vec<Line>,
+    /// By path.
+    paths: Vec<Line>,
+}
+
+/// One NIC or path.
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+struct Line {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pid: Option<u64>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    unit: String,
+    name: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    state: String,
+    megabytes_per_second: f64,
+    iops: f64,
+    in_flight: f64,
+    /// Absent where nothing ended.
+    latency_ms: Option<f64>,
+    retransmits_per_second: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    round_trip_us: Option<u64>,
+}
+
+/// Shows or prints it until it has been looked at often enough.
+pub(super) fn run(
+    client: &Client,
+    looks: Option<u64>,
+    interval: Duration,
+    output: &Output,
+) -> Result<(), Problem> {
+    let in_place = looks.is_none() && std::io::stdout().is_terminal() && !output.is_json();
+    let (mut before, mut at) = (look()?, Instant::now());
+    if before.is_empty() {
+        let problem = Problem::new(Code::NotFound, "no program here has a volume by URL open");
+        return Err(problem
+            .hint("`causeway attach` and `causeway bench` tell of their paths while they run"));
+    }
+    let mut shown = 0;
+    while looks.is_none_or(|looks| shown < looks) {
+        client.pause(interval);
+        let (after, now) = (look()?, Instant::now());
+        let frame = between(&before, &after, (now - at).as_secs_f64());
+        if in_place {
+            // Home, and clear what is below.
+            print("\x1b[H\x1b[2J");
+        } else if shown > 0 && !output.is_json() {
+            print("\n");
+        }
+        output.show(&frame, text);
+        (before, at, shown) = (after, now, shown + 1);
+    }
+    Ok(())
+}
+
+fn look() -> Result<Look, Problem> {
+    Ok(read(&running_volumes()?))
+}
+
+/// The counters in the programs' documents; what is missing is 0.
+fn read(volumes: &Value) -> Look {
+    let mut found = Look::new();
+    for volume in volumes.as_array().into_iter().flatten() {
+        let pid = volume["pid"].as_u64().unwrap_or(0);
+        let unit = volume["unit_path"].as_str().unwrap_or("").to_owned();
+        for path in volume["paths"].as_array().into_iter().flatten() {
+            let number = |name: &str| path[name].as_u64().unwrap_or(0);
+            let word = |name: &str| path[name].as_str().unwrap_or("").to_owned();
+            let counts = Counts {
+                state: word("state"),
+                ios: number("ios"),
+                bytes: number("bytes"),
+                retransmits: number("retransmits"),
+                in_flight: number("in_flight"),
+                round_trip_us: path["round_trip_us"].as_u64(),
+            };
+            found.insert((pid, unit.clone(), word("path")), counts);
+        }
+    }
+    found
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+fn between(before: &Look, after: &Look, seconds: f64) -> PathFrame {
+    let seconds = seconds.max(1e-3);
+    let (mut nics, mut paths) = (BTreeMap::<String, Line>::new(), Vec::new());
+    for (key, now) in after {
+        // A path that was not there before began at 0; one whose counters fell is another's.
+        let old = before.get(key).filter(|old| old.ios <= now.ios);
+        let old = old.cloned().unwrap_or_default();
+        let rate = |now: u64, old: u64| now.saturating_sub(old) as f64 / seconds;
+        let line = Line {
+            pid: Some(key.0),
+            unit: key.1.clone(),
+            name: key.2.clone(),
+            state: now.state.clone(),
+            megabytes_per_second: rate(now.bytes, old.bytes) / 1e6,
+            iops: rate(now.ios, old.ios),
+            in_flight: (now.in_flight + old.in_flight) as f64 / 2.0,
+            latency_ms: None,
+            retransmits_per_second: rate(now.retransmits, old.retransmits),
+            round_trip_us: now.round_trip_us,
+        };
+        let nic = key.2.split('>').next().unwrap_or("");
+        let sum = nics.entry(nic.to_owned()).or_insert_with(|| Line {
+            name: nic.to_owned(),
+            ..Line::default()
+        });
+        sum.megabytes_per_second += line.megabytes_per_second;
+        sum.iops += line.iops;
+        sum.in_flight += line.in_flight;
+        sum.retransmits_per_second += line.retransmits_per_second;
+        paths.push(line);
+    }
+    let mut nics: Vec<Line> = nics.into_values().collect();
+    for line in nics.iter_mut().chain(&mut paths) {
+        line.latency_ms = (line.iops > 0.0).then(|| line.in_flight / line.iops * 1e3);
+    }
+    paths.sort_by(|a, b| b.megabytes_per_second.total_cmp(&a.megabytes_per_second));
+    PathFrame {
+        seconds,
+        nics,
+        paths,
+    }
+}
+
+fn text(frame: &PathFrame) -> String {
+    let figures = |line: &Line| {
+        [
+            format!("{:.1}", line.megabytes_per_second),
+            format!("{:.0}", line.iops),
+            format!("{:.1}", line.in_flight),
+            line.latency_ms
+                .map_or("-".to_owned(), |it| format!("{it:.2}")),
+            format!("{:.1}", line.retransmits_per_second),
+        ]
+    };
+    let nics: Vec<Vec<String>> = frame
+        .nics
+        .iter()
+        .map(|line| {
+            std::iter::once(line.name.clone())
+                .chain(figures(line))
+                .collect()
+        })
+        .collect();
+    let paths: Vec<Vec<String>> = frame
+        .paths
+        .iter()
+        .map(|line| {
+            let names = [line.name.clone(), line.state.clone()];
+            let pid = line.pid.map_or(String::new(), |pid| pid.to_string());
+            let ends = [pid, line.unit.clone()];
+            names.into_iter().chain(figures(line)).chain(ends).collect()
+        })
+        .collect();
+    let columns = ["MB/s", "IOPS", "IN FLIGHT", "LATENCY ms", "SENT AGAIN/s"];
+    let head = |first: &[&'static str], last: &[&'static str]| [first, &columns, last].concat();
+    format!(
+        "{}\n{}",
+        table(&head(&["NIC"], &[]), &nics),
+        table(&head(&["PATH", "STATE"], &["PID", "UNIT"]), &paths)
+    )
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use serde_json::json;
+
+    fn volumes(ios: u64, bytes: u64) -> Value {
+        let path = |name: &str, ios: u64| json!({ "path": name, "state": "active", "ios": ios, "bytes": bytes, "retransmits": 3, "in_flight": 4 });
+        json!([{ "pid": 7, "unit_path": "iqn/0", "paths": [
+            path("eth0>10.0.0.1:3260", ios), path("eth0>10.0.0.2:3260", 0), path("eth1>10.0.0.2:3260", ios / 2),
+        ] }])
+    }
+
+    #[test]
+    fn rates_are_differences_and_a_nic_is_the_sum_of_its_paths() {
+        let frame = between(
+            &read(&volumes(100, 1_000_000)),
+            &read(&volumes(300, 5_000_000)),
+            2.0,
+        );
+        let nic = &frame.nics[0];
+        assert_eq!(
+            (nic.name.as_str(), nic.iops, nic.megabytes_per_second),
+            ("eth0", 100.0, 4.0)
+        );
+        // 4 in flight on each of two paths, 100 of a second: 80 ms.
+        assert_eq!(nic.latency_ms, Some(80.0));
+        assert_eq!(nic.retransmits_per_second, 0.0);
+        assert_eq!(frame.nics[1].iops, 50.0);
+        let idle = frame
+            .paths
+            .iter()
+            .find(|line| line.name == "eth0>10.0.0.2:3260");
+        assert_eq!(idle.unwrap().latency_ms, None);
+        let shown = text(&frame);
+        assert!(
+            shown.starts_with("NIC") && shown.contains("80.00") && shown.contains("iqn/0"),
+            "{shown}"
+        );
+    }
+
+    #[test]
+    fn a_program_that_began_anew_counts_from_zero_and_nonsense_is_nothing() {
+        let frame = between(
+            &read(&volumes(1000, 9)),
+            &read(&volumes(100, 2_000_000)),
+            1.0,
+        );
+        assert_eq!(frame.nics[0].iops, 100.0);
+        assert!(read(&json!({ "volumes": 1 })).is_empty());
+        assert!(read(&json!([{ "paths": [1, {}] }])).len() <= 1);
+    }
+}

@@ -1,0 +1,111 @@
+//! What `causeway bench -R json` tells, as far as a lab reads it.
+
+use serde::{Deserialize, Serialize};
+
+/// A run.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Figures {
+    /// Measured time.
+    pub seconds: f64,
+    /// Reads.
+    #[serde(default)]
+    pub read: Option<Direction>,
+    /// Writes.
+    #[serde(default)]
+    pub write: Option<Direction>,
+    /// Both.
+    #[serde(default)]
+    pub total: Option<Direction>,
+    /// Operations that failed.
+    pub errors: u64,
+    /// Verification, where asked for.
+    #[serde(default)]
+    pub verify: Option<Verified>,
+    /// The longest time in which nothing came back.
+    pub stall_ms_max: f64,
+    /// By path.
+    #[serde(default)]
+    pub paths: Vec<PathFigures>,
+    /// Over time, where asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub series: Vec<Interval>,
+    /// Segments sent again on both sides, as the kernel counts them.
+    #[serde(default)]
+    pub segments_again: u64,
+}
+
+/// A short time of a run.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Interval {
+    /// When it began, in milliseconds from the beginning of the measured time.
+    pub ms: f64,
+    /// Bytes that came back.
+    pub bytes: u64,
+    /// The longest latency of what came back, in microseconds.
+    pub max_us: f64,
+}
+
+/// One direction.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Direction {
+    /// Operations.
+    pub ios: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Operations per second.
+    pub iops: f64,
+    /// Bytes per second.
+    pub bytes_per_second: f64,
+    /// Latency in microseconds.
+    pub latency_us: Latency,
+}
+
+impl Direction {
+    /// MB/s.
+    #[must_use]
+    pub fn megabytes(&self) -> f64 {
+        self.bytes_per_second / 1e6
+    }
+}
+
+/// Latency in microseconds.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Latency {
+    /// Mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: f64,
+    /// 99 of 100 are faster.
+    pub p99: f64,
+    /// 999 of 1000 are faster.
+    pub p999: f64,
+    /// The longest.
+    pub max: f64,
+}
+
+/// Verification.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Verified {
+    /// Blocks looked at.
+    pub checked: u64,
+    /// Blocks that were wrong.
+    pub bad: u64,
+}
+
+/// One path.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct PathFigures {
+    /// The host's port.
+    pub from: String,
+    /// The target's portal.
+    pub portal: String,
+    /// Its state.
+    pub state: String,
+    /// Operations.
+    pub ios: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Segments that were sent again, where the initiator can tell.
+    #[serde(default)]
+    pub retransmits: u64,
+}

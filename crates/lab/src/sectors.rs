@@ -1,0 +1,206 @@
+//! `lab sector-size`: the same I/O on a LUN of 512-byte blocks and on one of 4096-byte blocks.
+
+use crate::bed::{Port, Topology};
+use crate::error::LabError;
+use crate::mpio::limit;
+use crate::published::{SectorRow, published};
+use crate::rate::Rate;
+use crate::rig::{Disk, Rig, Use};
+use crate::svg::{self, Group};
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// How it is measured.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Options {
+    /// Rate of both links.
+    pub rate: Rate,
+    /// Seconds for each measurement.
+    pub seconds: u32,
+    /// The LUN is in memory, not in a file.
+    pub in_memory: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            rate: Rate::megabits(10_000),
+            seconds: 2,
+            in_memory: true,
+        }
+    }
+}
+
+/// The published rows, by the words of the bench.
+const ROWS: [(&str, &str); 10] = [
+    ("read seq 4M", "-b4M -o1 -w0"),
+    ("read 4K", "-b4K -o1 -r -w0"),
+    ("read 4K QD4", "-b4K -o4 -r -w0"),
+    ("read 4K QD16", "-b4K -o16 -r -w0"),
+    ("read 32K", "-b32K -o1 -r -w0"),
+    ("read 128K", "-b128K -o1 -r -w0"),
+    ("write seq 4M", "-b4M -o1 -w100"),
+    ("write 4K", "-b4K -o1 -r -w100"),
+    ("write 4K QD4", "-b4K -o4 -r -w100"),
+    ("write 4K QD16", "-b4K -o16 -r -w100"),
+];
+
+/// A report.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Report {
+    /// Its name.
+    pub lab: &'static str,
+    /// How it was measured.
+    pub options: Options,
+    /// The published rig.
+    pub published_rig: String,
+    /// The published workload.
+    pub published_workload: String,
+    /// By kind of I/O.
+    pub rows: Vec<Row>,
+}
+
+/// A kind of I/O, in IOPS.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Row {
+    /// Which, and what was measured.
+    #[serde(flatten)]
+    pub measured: SectorRow,
+    /// 4096 against 512, in percent.
+    pub difference_pct: f64,
+    /// What was published.
+    pub published: Option<SectorRow>,
+    /// Its difference.
+    pub published_difference_pct: Option<f64>,
+}
+
+fn difference(row: &SectorRow) -> f64 {
+    (row.sector_4096 / row.sector_512.max(1e-9) - 1.0) * 100.0
+}
+
+/// Runs it; `tell` hears what is done.
+///
+/// # Errors
+/// Where the lab cannot be built, or a run fails.
+pub async fn run(
+    program: &Path,
+    options: Options,
+    mut tell: impl FnMut(&str),
+) -> Result<Report, LabError> {
+    let host = ["eth0", "eth1"].map(|name| Port::new(name, name).rate(options.rate));
+    let target = ["p0", "p1"].map(|name| Port::new(name, name).rate(options.rate));
+    let topology = Topology {
+        host: host.to_vec(),
+        target: target.to_vec(),
+        buffer_kib: 1024,
+        mtu: 9000,
+    };
+    let disk = |block_size| Disk {
+        block_size,
+        mebibytes: 512,
+        in_memory: options.in_memory,
+    };
+    // Both stand all the time, and each row is measured on one right after the other.
+    let small = Rig::start(program, topology.clone(), &disk(512)).await?;
+    let large = Rig::start(program, topology, &disk(4096)).await?;
+    let known = published().sector_size;
+    let mut rows = Vec::new();
+    for (io, words) in ROWS {
+        let words: Vec<&str> = words.split(' ').collect();
+        let time = format!("-d{}", options.seconds);
+        let how = Use::all(&words).with(&["-t1", "-f256M", "-W1", "-C0", &time]);
+        let mut iops = Vec::new();
+        for rig in [&small, &large] {
+            let figures = rig.bench(&how, limit(options.seconds)).await?;
+            iops.push(figures.total.map_or(0.0, |it| it.iops));
+        }
+        let measured = SectorRow {
+            io: io.to_owned(),
+            sector_512: iops[0],
+            sector_4096: iops[1],
+        };
+        let there = known.row.iter().find(|row| row.io == io).cloned();
+        let row = Row {
+            difference_pct: difference(&measured),
+            measured,
+            published_difference_pct: there.as_ref().map(difference),
+            published: there,
+        };
+        tell(&format!(
+            "{io:<14} {:9.0} {:9.0} IOPS, {:+.1} %",
+            iops[0], iops[1], row.difference_pct
+        ));
+        rows.push(row);
+    }
+    Ok(Report {
+        lab: "sector-size",
+        options,
+        published_rig: known.rig,
+        published_workload: known.workload,
+        rows,
+    })
+}
+
+impl Report {
+    /// The report as lines for a terminal.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut out = format!(
+            "IOPS on 512-byte and 4096-byte blocks, a LUN in {}, two links of {}\n\n\
+             I/O                  512      4096      diff   published 512      4096      diff\n",
+            if self.options.in_memory {
+                "memory"
+            } else {
+                "a file"
+            },
+            self.options.rate
+        );
+        for row in &self.rows {
+            let (one, there) = (&row.measured, row.published.as_ref());
+            let _fits = writeln!(
+                out,
+                "{:<14}{:>10.0}{:>10.0}{:>8.1} %{:>16.0}{:>10.0}{:>8.1} %",
+                one.io,
+                one.sector_512,
+                one.sector_4096,
+                row.difference_pct,
+                there.map_or(0.0, |it| it.sector_512),
+                there.map_or(0.0, |it| it.sector_4096),
+                row.published_difference_pct.unwrap_or(0.0)
+            );
+        }
+        let _fits = writeln!(
+            out,
+            "\npublished: {}; {}",
+            self.published_rig, self.published_workload
+        );
+        out
+    }
+
+    /// The page.
+    #[must_use]
+    pub fn page(&self) -> String {
+        // One scale cannot show 400 and 24,000: each row is drawn against its own 512.
+        let groups = self.rows.iter().map(|row| {
+            let part = |one: &SectorRow| one.sector_4096 / one.sector_512.max(1e-9) * 100.0;
+            Group {
+                label: row
+                    .measured
+                    .io
+                    .trim_start_matches("seq ")
+                    .replace(" QD", "/"),
+                bars: vec![
+                    ("read", Some(part(&row.measured))),
+                    ("theirs", row.published.as_ref().map(part)),
+                ],
+            }
+        });
+        let body = format!(
+            "<p>IOPS on 4096-byte blocks, in percent of those on 512-byte blocks; grey is what was published.</p>{}<pre>{}</pre>",
+            svg::bars(&groups.collect::<Vec<_>>(), "%"),
+            svg::escape(&self.text())
+        );
+        svg::page("Causeway lab: sector size", &body)
+    }
+}
