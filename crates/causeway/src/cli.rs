@@ -224,6 +224,9 @@ pub(crate) fn no_command(words: &[String]) -> Problem {
 /// How `top` looks.
 #[derive(Args, Debug)]
 pub(crate) struct TopFlags {
+    /// Paths and NICs of this host, as `attach` and `bench` use them; needs no daemon
+    #[arg(long)]
+    pub(crate) paths: bool,
     /// Print what happens within one interval, and end; so it is where the output is no terminal
     #[arg(long)]
     pub(crate) once: bool,

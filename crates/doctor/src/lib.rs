@@ -18,7 +18,9 @@ mod scene;
 pub use scene::{Disk, Pools, Road, Scene, Space, look, road, used};
 
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::net::SocketAddr;
 
 /// How a point stands.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
@@ -100,13 +102,14 @@ pub fn examine(scene: &Scene) -> Report {
     findings.extend(path_checks::all(scene));
     findings.extend(points::not_checkable());
     findings.sort_by_key(|finding| finding.verdict);
+    let portals: BTreeSet<SocketAddr> = scene.roads.iter().map(|it| it.portal).collect();
     let count = |verdict| {
         let of = findings.iter().filter(|it| it.verdict == verdict);
         of.count()
     };
     Report {
         ports: scene.ports.iter().map(|it| it.name.clone()).collect(),
-        portals: scene.roads.iter().map(|it| it.portal.to_string()).collect(),
+        portals: portals.iter().map(ToString::to_string).collect(),
         problems: count(Verdict::Problem),
         advice: count(Verdict::Advice),
         findings,

@@ -17,6 +17,11 @@ use host::{Options, Prepared, Url};
 use paths::{Element, PathName, Plan, Policy};
 use serde_json::{Value, json};
 
+/// The volumes that programs here have open, with their paths' counters.
+pub(crate) fn running_volumes() -> Result<Value, Problem> {
+    running::volumes(None)
+}
+
 /// What to do with paths.
 #[derive(Subcommand, Debug)]
 pub(crate) enum PathVerb {

@@ -10,6 +10,7 @@
 
 mod columns;
 mod frame;
+mod paths;
 mod screen;
 #[cfg(test)]
 mod test;
@@ -35,6 +36,11 @@ const FIRST: Duration = Duration::from_millis(250);
 /// Shows or prints what the node does.
 pub(super) fn run(cli: &Cli, flags: &TopFlags, output: &Output) -> Result<(), Problem> {
     let client = Client::new(&cli.api, cli.token_file.as_deref())?;
+    if flags.paths {
+        let live = std::io::stdout().is_terminal() && !flags.once && flags.count.is_none();
+        let looks = if live { None } else { looks(flags) };
+        return paths::run(&client, looks, flags.interval, output);
+    }
     // A daemon that is not there at the beginning is an error in every mode.
     let first = look(&client)?;
     let terminal = std::io::stdout().is_terminal()
