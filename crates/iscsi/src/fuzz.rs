@@ -272,6 +272,7 @@ fn owner(target: &mut TargetConnection, event: Event, accepted: &mut Vec<(Itt, u
             target.task_management_response(request.itt, TaskManagementAnswer::Complete);
         }
         Event::SendTargets { itt, .. } => target.send_targets_response(itt, &[]),
+        Event::Fence { itt, tsih, .. } => target.fence_response(itt, tsih.0 % 2 == 0),
         Event::Logout { itt, .. } => target.logout_response(itt, LogoutAnswer::CleanupFailed),
         Event::LoginRefused { .. }
         | Event::Rejected { .. }

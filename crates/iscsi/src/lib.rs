@@ -33,6 +33,7 @@ pub mod initiator;
 pub mod negotiation;
 pub mod target;
 pub mod text;
+pub mod vendor;
 
 mod ids;
 mod keepalive;

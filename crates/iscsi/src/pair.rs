@@ -159,6 +159,7 @@ impl Pair {
                     let records = records();
                     self.target.send_targets_response(itt, &records);
                 }
+                target::Event::Fence { itt, .. } => self.target.fence_response(itt, true),
                 target::Event::TaskManagement(request) => {
                     let answer = target::TaskManagementAnswer::Complete;
                     self.target.task_management_response(request.itt, answer);

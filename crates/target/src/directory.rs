@@ -176,6 +176,53 @@ async fn claim_here(
     Ok(Tsih(tsih))
 }
 
+/// Whose sessions, with whom; both in lower case.
+pub(crate) struct InitiatorName {
+    pub(crate) target: String,
+    pub(crate) initiator: String,
+}
+
+/// Ends the session of this initiator that has this ISID and handle, through whatever portal group it came. True when it is
+/// over: every task of it has ended or is in quarantine, where what comes later waits for it. A session that is not in the
+/// directory any more was over before.
+pub(crate) fn fence(
+    core: &CoreHandle,
+    shared: &Arc<Shared>,
+    whose: InitiatorName,
+    isid: Isid,
+    tsih: Tsih,
+) -> LocalFuture<bool> {
+    let (core, shared) = (Rc::clone(core), Arc::clone(shared));
+    Box::pin(async move {
+        let fenced = call(&core, CoreId(0), move |core| {
+            Box::pin(fence_here(Rc::clone(core), shared, whose, isid, tsih))
+        });
+        fenced.await.unwrap_or(false)
+    })
+}
+
+async fn fence_here(
+    core: CoreHandle,
+    shared: Arc<Shared>,
+    whose: InitiatorName,
+    isid: Isid,
+    tsih: Tsih,
+) -> bool {
+    // The session is where the directory says.
+    let _going = shared.keep_going().await;
+    let directory = core.locals().get::<Directory>();
+    while let Some((key, entry)) = directory.session(&whose, isid, tsih) {
+        let over = call(&core, entry.core, move |core| {
+            session::end(core, entry.number, EndReason::Fenced)
+        });
+        if over.await.is_none() {
+            return false;
+        }
+        directory.remove(&key, entry.number);
+    }
+    true
+}
+
 /// Takes a session out, if it is still the one of this number.
 fn release(core: &CoreHandle, key: SessionKey, number: SessionNumber) {
     let take_out = move |core: &CoreHandle| core.locals().get::<Directory>().remove(&key, number);
@@ -201,6 +248,24 @@ pub(crate) async fn handle_exists(core: &CoreHandle, tsih: Tsih) -> bool {
 }
 
 impl Directory {
+    fn session(
+        &self,
+        whose: &InitiatorName,
+        isid: Isid,
+        tsih: Tsih,
+    ) -> Option<(SessionKey, Entry)> {
+        let isid = SessionKey::isid_bytes(isid);
+        let entries = self.entries.borrow();
+        let mut all = entries.iter();
+        let found = all.find(|(key, entry)| {
+            entry.tsih == tsih.0
+                && key.isid == isid
+                && key.target == whose.target
+                && key.initiator == whose.initiator
+        });
+        found.map(|(key, entry)| (key.clone(), *entry))
+    }
+
     fn remove(&self, key: &SessionKey, number: SessionNumber) {
         let mut entries = self.entries.borrow_mut();
         if let Some(entry) = entries

@@ -80,6 +80,8 @@ pub enum EndReason {
     Dropped,
     /// The same initiator port logged in again.
     Reinstated,
+    /// Its initiator asked for that in another session.
+    Fenced,
     /// What it was granted is gone.
     NotGranted,
     /// Its target is in maintenance and the time to log out is over.

@@ -2,7 +2,7 @@
 //!
 //! Two ways, the first one that works:
 //!
-//! 1. A target of ours is asked by a Text Request with the key [`KEY`]; other targets do not know it.
+//! 1. A target of ours is asked by a Text Request with the key [`FENCE`]; other targets do not know it.
 //! 2. A login with the lost session's ISID, at a portal of the same portal group. It reinstates that session: the target ends its tasks
 //!    before it answers (RFC 7143 6.3.5 "Session Reinstatement, Closure, and Timeout"). The session that it makes logs out at once.
 //!
@@ -11,6 +11,7 @@
 use super::port::{LOGIN_MAX, open, within};
 use super::session::Inner;
 use super::{SessionName, Unit};
+use iscsi::vendor::{FENCE, FENCED, fence_value};
 use paths::stale::Nexus;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -18,12 +19,6 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-
-/// Key of the Text Request that asks a target of ours to end a session of this host for good. Its value is
-/// `ISID,TSIH`, both in hexadecimal digits.
-pub(super) const KEY: &str = "X-org.causeway.Fence";
-/// The value of that key in the answer when nothing of the session is carried out any more.
-pub(super) const FENCED: &str = "Fenced";
 
 /// An attempt takes no longer.
 const ATTEMPT_MAX: Duration = Duration::from_secs(5);
@@ -123,12 +118,11 @@ impl Inner {
         if !self.unit.facts.borrow().ours {
             return false;
         }
-        let isid: String = name.isid.0.iter().map(|it| format!("{it:02x}")).collect();
-        let value = format!("{isid},{:04x}", name.tsih.0);
-        let Ok(answer) = self.session.text(&[(KEY, &value)]).await else {
+        let value = fence_value(name.isid, name.tsih);
+        let Ok(answer) = self.session.text(&[(FENCE, &value)]).await else {
             return false;
         };
-        iscsi::text::pairs(&answer).is_ok_and(|pairs| pairs.contains(&(KEY, FENCED)))
+        iscsi::text::pairs(&answer).is_ok_and(|pairs| pairs.contains(&(FENCE, FENCED)))
     }
 
     /// Logs in as the lost session's path would, if the portal belongs to the same portal group.

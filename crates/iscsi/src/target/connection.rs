@@ -437,6 +437,13 @@ impl TargetConnection {
         }
     }
 
+    /// Answers `Event::Fence`. True: nothing of that session is carried out any more.
+    pub fn fence_response(&mut self, itt: Itt, fenced: bool) {
+        if let Phase::FullFeature(full) = &mut self.phase {
+            full.fence_response(itt, fenced, &mut self.link);
+        }
+    }
+
     /// Answers `Event::Logout`; after `Closed` the connection ends (`Event::Closed`).
     pub fn logout_response(&mut self, itt: Itt, answer: LogoutAnswer) {
         if let Phase::FullFeature(full) = &mut self.phase

@@ -66,6 +66,16 @@ pub enum Event {
         /// What was asked for.
         scope: SendTargets,
     },
+    /// Another session of this initiator with this target is to end for good ([`crate::vendor::FENCE`]); answer with
+    /// [`fence_response`](super::TargetConnection::fence_response).
+    Fence {
+        /// Text exchange.
+        itt: Itt,
+        /// Its ISID.
+        isid: Isid,
+        /// Its handle.
+        tsih: Tsih,
+    },
     /// Logout; answer with [`logout_response`](super::TargetConnection::logout_response) when the tasks that
     /// it ends have ended.
     Logout {

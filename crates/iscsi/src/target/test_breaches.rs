@@ -610,6 +610,32 @@ fn text_in_a_normal_session_tells_of_its_own_target_only() {
         }
         assert_eq!(target.in_progress(), 0);
     }
+    for (text, good) in [
+        ("X-org.causeway.Fence=800000000001,0007\0", true),
+        ("X-org.causeway.Fence=80000000001,0007\0", false),
+        (
+            "SendTargets=All\0X-org.causeway.Fence=800000000001,0007\0",
+            false,
+        ),
+    ] {
+        let mut bytes = pdu([0; 48], text.as_bytes());
+        bytes[..2].copy_from_slice(&[0x44, 0x80]);
+        bytes[16..20].copy_from_slice(&[0, 0, 0, 4]);
+        bytes[20..24].fill(0xFF);
+        feed(&mut target, NOW, &bytes, 99);
+        match target.poll_event() {
+            Some(Event::Fence { isid, tsih, .. }) => {
+                assert!(good, "{text}");
+                assert_eq!((isid.0[5], tsih), (1, Tsih(7)));
+                target.fence_response(itt(4), true);
+                let sent = drain(&mut target);
+                assert_eq!(sent[0].1, b"X-org.causeway.Fence=Fenced\0");
+            }
+            other => assert!(!good, "{text} {other:?}"),
+        }
+        drain(&mut target);
+        while target.poll_event().is_some() {}
+    }
     let extension = "X-com.example.key=1\0MaxRecvDataSegmentLength=4096\0";
     let mut bytes = pdu([0; 48], extension.as_bytes());
     bytes[..2].copy_from_slice(&[0x44, 0x80]);

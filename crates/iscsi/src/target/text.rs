@@ -1,4 +1,4 @@
-//! Text in full feature phase: SendTargets, and declarations that may change.
+//! Text in full feature phase: SendTargets, keys of our own, and declarations that may change.
 //!
 //! One exchange at a time, as the standard has it; text both ways may be a chain of PDUs.
 //!
@@ -9,10 +9,11 @@ use super::full_feature::{ExchangeKind, FullFeature};
 use super::link::Link;
 use crate::bhs::{TextRequest, TextResponse};
 use crate::discovery::{self, TargetRecord};
-use crate::ids::{Itt, Lun, Ttt};
+use crate::ids::{Isid, Itt, Lun, Tsih, Ttt};
 use crate::negotiation::{Negotiation, Phase, Reply, find};
 use crate::parameters::Offer;
 use crate::text::{self, TextBuffer};
+use crate::vendor;
 use crate::violation::{RejectReason, Violation, ViolationKind};
 use units::Buf;
 
@@ -28,6 +29,21 @@ pub(super) struct TextExchange {
     outgoing: Vec<u8>,
     /// The initiator has nothing more to say (F).
     last: bool,
+}
+
+/// What only the owner can answer.
+enum Asked {
+    SendTargets(SendTargets),
+    Fence(Isid, Tsih),
+}
+
+impl Asked {
+    fn event(self, itt: Itt) -> Event {
+        match self {
+            Self::SendTargets(scope) => Event::SendTargets { itt, scope },
+            Self::Fence(isid, tsih) => Event::Fence { itt, isid, tsih },
+        }
+    }
 }
 
 impl FullFeature {
@@ -65,10 +81,9 @@ impl FullFeature {
         }
         let text = exchange.incoming.take();
         match self.answer_text(&text, &mut exchange.outgoing, link) {
-            Ok(Some(scope)) => {
+            Ok(Some(asked)) => {
                 self.text = Some(exchange);
-                let itt = request.itt;
-                link.event(Event::SendTargets { itt, scope });
+                link.event(asked.event(request.itt));
             }
             Ok(None) => self.say(request.itt, exchange, link),
             Err(violation) => self.reject_text(request, violation, link),
@@ -88,22 +103,32 @@ impl FullFeature {
         );
     }
 
-    /// Answers what can be answered here; SendTargets is the owner's.
+    /// Answers what can be answered here; what is the owner's is returned.
     fn answer_text(
         &mut self,
         text: &[u8],
         out: &mut Vec<u8>,
         link: &mut Link,
-    ) -> Result<Option<SendTargets>, Violation> {
+    ) -> Result<Option<Asked>, Violation> {
         let bad = |what| Violation::new(ViolationKind::BadText, "6.1 \"Text Format\"", what);
         let pairs = text::pairs(text)?;
         let discovery = self.session.session_type == SessionType::Discovery;
         let mut negotiation = Negotiation::new(Offer::default(), discovery);
-        let mut scope = None;
+        let mut asked = None;
         for (name, value) in pairs {
             if name == "SendTargets" {
-                let asked = self.send_targets_scope(value);
-                scope = Some(asked.ok_or(bad("SendTargets for what this session may not ask"))?);
+                let scope = self.send_targets_scope(value);
+                let scope = scope.ok_or(bad("SendTargets for what this session may not ask"))?;
+                asked = Some(Asked::SendTargets(scope));
+                continue;
+            }
+            if name == vendor::FENCE && !discovery {
+                let session = vendor::parse_fence(value);
+                let (isid, tsih) = session.ok_or(bad("a fence around no session"))?;
+                if asked.is_some() {
+                    return Err(bad("a fence together with another request"));
+                }
+                asked = Some(Asked::Fence(isid, tsih));
                 continue;
             }
             let known = find(name);
@@ -126,7 +151,7 @@ impl FullFeature {
                 Err(_) => text::push(out, name, "Reject"),
             }
         }
-        Ok(scope)
+        Ok(asked)
     }
 
     /// What SendTargets may ask for in this session.
@@ -151,6 +176,22 @@ impl FullFeature {
         targets: &[TargetRecord],
         link: &mut Link,
     ) {
+        self.answer_asked(itt, &discovery::encode(targets), link);
+    }
+
+    pub(super) fn fence_response(&mut self, itt: Itt, fenced: bool, link: &mut Link) {
+        let mut answer = Vec::new();
+        let value = if fenced {
+            vendor::FENCED
+        } else {
+            vendor::NOT_FENCED
+        };
+        text::push(&mut answer, vendor::FENCE, value);
+        self.answer_asked(itt, &answer, link);
+    }
+
+    /// The owner's part of an answer.
+    fn answer_asked(&mut self, itt: Itt, answer: &[u8], link: &mut Link) {
         let waits = self
             .exchanges
             .iter()
@@ -159,9 +200,7 @@ impl FullFeature {
             return;
         }
         if let Some(mut exchange) = self.text.take() {
-            exchange
-                .outgoing
-                .extend_from_slice(&discovery::encode(targets));
+            exchange.outgoing.extend_from_slice(answer);
             self.say(itt, exchange, link);
         }
     }

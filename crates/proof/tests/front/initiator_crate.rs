@@ -1,13 +1,15 @@
 //! The `initiator` crate against our target, in a simulated world.
 
 use crate::bench::{
-    ALICE, BLOCK, Bench, OTHER, Setup, TARGET, exported, grant, host_object, read_10, run, write_10,
+    ALICE, BLOCK, BOB, Bench, OTHER, Setup, TARGET, exported, grant, host_object, read_10, run,
+    write_10,
 };
 use initiator::{Answer, LoginError, Lost, Session, connect, discover};
 use iscsi::bhs::Attribute;
 use iscsi::chap::{ChapAlgorithm, Secret};
 use iscsi::initiator::{CloseReason, Command, InitiatorChap, InitiatorConfig, TargetProof};
-use iscsi::{DigestChoice, Isid, LoginStatus, Lun, Offer};
+use iscsi::vendor::{FENCE, fence_value};
+use iscsi::{DigestChoice, Isid, LoginStatus, Lun, Offer, Tsih};
 use layers::OpKind;
 use std::time::Duration;
 use target::HostChap;
@@ -222,4 +224,65 @@ fn discovery_tells_the_targets_and_an_unknown_one_is_refused() {
         };
         assert_eq!(status, Some(LoginStatus::NotFound));
     });
+}
+
+async fn fence(session: &Session, isid: Isid, tsih: u16) -> String {
+    let value = fence_value(isid, Tsih(tsih));
+    let answer = session.text(&[(FENCE, &value)]).await;
+    String::from_utf8(answer.expect("the session stands")).expect("text")
+}
+
+const FENCED: &str = "X-org.causeway.Fence=Fenced\0";
+
+#[test]
+fn a_fence_ends_the_other_session_on_its_core_and_what_its_backend_still_has_loses() {
+    for seed in 0..20 {
+        let mut setup = Setup {
+            seed,
+            ..Setup::default()
+        };
+        setup.world.cores = 3;
+        run(setup, move |bench| async move {
+            let (first, second) = (Isid([0x80, 0, 0, 0, 0, 1]), Isid([0x80, 0, 0, 0, 0, 2]));
+            let of = |initiator, isid| InitiatorConfig::new(initiator, Some(TARGET), isid);
+            let old = session(&bench, &of(ALICE, first)).await;
+            let tsih = bench.sessions().await[0].tsih;
+            let new = session(&bench, &of(ALICE, second)).await;
+            let bob = session(&bench, &of(BOB, first)).await;
+            bench.hang(0, &[OpKind::Write]);
+            let stuck = write(&old, 0, &[1; 8 * BLOCK]);
+            bench.sleep(Duration::from_millis(50)).await;
+            assert_eq!(bench.faults[0].hanging(), 1);
+
+            // Of another initiator: none of its sessions is that one.
+            assert_eq!(fence(&bob, first, tsih).await, FENCED);
+            // Of another login of the same port: over already.
+            assert_eq!(fence(&new, first, tsih + 100).await, FENCED);
+            assert_eq!(bench.sessions().await.len(), 3);
+
+            let asked = fence(&new, first, tsih);
+            let answer = bench
+                .within(Duration::from_secs(2), "the fence", asked)
+                .await;
+            assert_eq!(answer, FENCED);
+            assert_eq!(bench.sessions().await.len(), 2, "it is over on every core");
+            assert!(stuck.await.is_err(), "nobody was told that it was done");
+            old.ended().await;
+
+            // What overlaps waits for what the backend still has, and wins.
+            bench.faults[0].clear();
+            let newer = write(&new, 0, &[2; 8 * BLOCK]);
+            bench.sleep(Duration::from_secs(3)).await;
+            bench.release(0);
+            assert_eq!(newer.await.expect("it stands").status, GOOD);
+            let found = read(&bench, &new, 0, 8 * BLOCK).await.expect("it stands");
+            assert!(found.data_in.to_vec().iter().all(|byte| *byte == 2));
+
+            // Nobody fences the branch that he sits on.
+            let own = bench.sessions().await;
+            let own = own.iter().find(|it| it.initiator == ALICE);
+            let own = fence(&new, second, own.expect("it stands").tsih).await;
+            assert_eq!(own, "X-org.causeway.Fence=NotFenced\0");
+        });
+    }
 }

@@ -63,6 +63,8 @@ pub(super) enum Finished {
         itt: Itt,
         answer: TaskManagementAnswer,
     },
+    /// Nothing of another session of the initiator is carried out any more.
+    Fenced { itt: Itt, fenced: bool },
     /// Everything of the session is over, a logout can be answered.
     LoggedOut { itt: Itt },
     /// Time to look again for memory for a write's data.
@@ -95,6 +97,9 @@ impl fmt::Display for End {
             Self::Ordered(EndReason::Dropped) => write!(f, "dropped by an administrator"),
             Self::Ordered(EndReason::Reinstated) => {
                 write!(f, "the same initiator port logged in again")
+            }
+            Self::Ordered(EndReason::Fenced) => {
+                write!(f, "the initiator asked for its end in another session")
             }
             Self::Ordered(EndReason::NotGranted) => write!(f, "what it was granted is gone"),
             Self::Ordered(EndReason::Maintenance) => {
@@ -361,6 +366,7 @@ impl Driver {
                     self.forget_aborted();
                     self.machine.task_management_response(itt, answer);
                 }
+                Finished::Fenced { itt, fenced } => self.machine.fence_response(itt, fenced),
                 Finished::LoggedOut { itt } => {
                     self.machine.logout_response(itt, LogoutAnswer::Closed);
                 }
@@ -484,6 +490,7 @@ impl Driver {
                 Event::DataFault { itt, fault } => self.data_fault(itt, fault),
                 Event::TaskManagement(request) => self.task_management(&request),
                 Event::SendTargets { itt, scope } => self.send_targets(itt, &scope),
+                Event::Fence { itt, isid, tsih } => self.fence(itt, isid, tsih),
                 Event::Logout { itt, reason: _ } => self.logout(itt),
                 Event::Rejected { reason, violation } => {
                     tracing::warn!(peer = %self.stream.peer(), ?reason, ?violation, "a PDU was rejected");

@@ -2,13 +2,13 @@
 
 use super::driver::{Driver, End, Finished};
 use super::units::SessionUnits;
-use crate::directory::{self, Claim, SessionKey};
+use crate::directory::{self, Claim, InitiatorName, SessionKey};
 use crate::export::Export;
 use crate::load::Load;
 use crate::refusals::RefusedLogin;
 use crate::session::{EndReason, EnteringGuard, Session, SessionInfo, Sessions};
 use iscsi::target::{AsyncEvent, LoginOutcome, LoginRefusal, SendTargets};
-use iscsi::{Itt, LoginStatus, Tsih};
+use iscsi::{Isid, Itt, LoginStatus, Tsih};
 use logical_unit::{InitiatorPort, Nexus};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -215,6 +215,25 @@ impl Driver {
             records.retain(|record| record.name.eq_ignore_ascii_case(&own));
         }
         self.machine.send_targets_response(itt, &records);
+    }
+
+    /// Ends another session of this initiator with this target.
+    pub(super) fn fence(&mut self, itt: Itt, isid: Isid, tsih: Tsih) {
+        let Some(session) = &self.session else { return };
+        let info = session.info.borrow();
+        let own = info.tsih == tsih.0;
+        let Some(target) = info.target.as_ref().filter(|_| !own) else {
+            return self.machine.fence_response(itt, false);
+        };
+        let port = InitiatorName {
+            target: target.to_ascii_lowercase(),
+            initiator: info.initiator.to_ascii_lowercase(),
+        };
+        let fenced = directory::fence(&self.core, &self.shared, port, isid, tsih);
+        self.beside.push(Box::pin(async move {
+            let fenced = fenced.await;
+            Finished::Fenced { itt, fenced }
+        }));
     }
 
     /// Every task ends before the logout is answered.
