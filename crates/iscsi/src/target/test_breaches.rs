@@ -557,6 +557,37 @@ fn max_cmd_sn_tells_how_much_more_is_taken() {
     assert_eq!(windows, [104, 105, 106, 107]);
 }
 
+#[test]
+fn a_fence_is_told_and_answered_and_one_that_makes_no_sense_is_rejected() {
+    let mut target = logged_in(&TargetConfig::default(), Offer::default(), "");
+    for (text, good) in [
+        ("X-org.causeway.Fence=800000000001,0007\0", true),
+        ("X-org.causeway.Fence=80000000001,0007\0", false),
+        (
+            "SendTargets=All\0X-org.causeway.Fence=800000000001,0007\0",
+            false,
+        ),
+    ] {
+        let mut bytes = pdu([0; 48], text.as_bytes());
+        bytes[..2].copy_from_slice(&[0x44, 0x80]);
+        bytes[16..20].copy_from_slice(&[0, 0, 0, 4]);
+        bytes[20..24].fill(0xFF);
+        feed(&mut target, NOW, &bytes, 99);
+        match target.poll_event() {
+            Some(Event::Fence { isid, tsih, .. }) => {
+                assert!(good, "{text}");
+                assert_eq!((isid.0[5], tsih), (1, Tsih(7)));
+                target.fence_response(itt(4), true);
+                let sent = drain(&mut target);
+                assert_eq!(sent[0].1, b"X-org.causeway.Fence=Fenced\0");
+            }
+            other => assert!(!good, "{text} {other:?}"),
+        }
+        drain(&mut target);
+        while target.poll_event().is_some() {}
+    }
+}
+
 /// As clients ask in a normal session: their own target for `All`, a Reject for what makes no sense.
 #[test]
 fn text_in_a_normal_session_tells_of_its_own_target_only() {
@@ -609,32 +640,6 @@ fn text_in_a_normal_session_tells_of_its_own_target_only() {
             }
         }
         assert_eq!(target.in_progress(), 0);
-    }
-    for (text, good) in [
-        ("X-org.causeway.Fence=800000000001,0007\0", true),
-        ("X-org.causeway.Fence=80000000001,0007\0", false),
-        (
-            "SendTargets=All\0X-org.causeway.Fence=800000000001,0007\0",
-            false,
-        ),
-    ] {
-        let mut bytes = pdu([0; 48], text.as_bytes());
-        bytes[..2].copy_from_slice(&[0x44, 0x80]);
-        bytes[16..20].copy_from_slice(&[0, 0, 0, 4]);
-        bytes[20..24].fill(0xFF);
-        feed(&mut target, NOW, &bytes, 99);
-        match target.poll_event() {
-            Some(Event::Fence { isid, tsih, .. }) => {
-                assert!(good, "{text}");
-                assert_eq!((isid.0[5], tsih), (1, Tsih(7)));
-                target.fence_response(itt(4), true);
-                let sent = drain(&mut target);
-                assert_eq!(sent[0].1, b"X-org.causeway.Fence=Fenced\0");
-            }
-            other => assert!(!good, "{text} {other:?}"),
-        }
-        drain(&mut target);
-        while target.poll_event().is_some() {}
     }
     let extension = "X-com.example.key=1\0MaxRecvDataSegmentLength=4096\0";
     let mut bytes = pdu([0; 48], extension.as_bytes());
