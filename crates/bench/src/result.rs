@@ -93,6 +93,8 @@ pub struct RunResult {
     pub paths: Vec<PathFigures>,
     /// When it began, in nanoseconds since 1970.
     pub started: u64,
+    /// Why the last pass of a verification could not read all.
+    pub unread: Option<String>,
     /// It was stopped before its time.
     pub stopped: bool,
 }
@@ -145,10 +147,8 @@ impl RunResult {
     /// Operations that failed or never came back.
     #[must_use]
     pub fn errors(&self) -> u64 {
-        self.shares
-            .iter()
-            .map(|share| share.errors + share.missing)
-            .sum()
+        let of_shares = self.shares.iter().map(|share| share.errors + share.missing);
+        of_shares.sum::<u64>() + u64::from(self.unread.is_some())
     }
 
     /// Operations that never came back.
@@ -160,9 +160,11 @@ impl RunResult {
     /// The first failure of any thread.
     #[must_use]
     pub fn first_error(&self) -> Option<&str> {
-        self.shares
+        let of_shares = self
+            .shares
             .iter()
-            .find_map(|share| share.first_error.as_deref())
+            .find_map(|share| share.first_error.as_deref());
+        of_shares.or(self.unread.as_deref())
     }
 
     /// The longest time in which a thread had something in flight on a target and nothing ended.

@@ -184,10 +184,10 @@ pub async fn run(
         |thread: u32| CoreId(u16::try_from(thread % u32::from(cores)).expect("below a u16"));
     for thread in 0..threads {
         let plan = Arc::clone(&plan);
-        let prepared = call(core, core_of(thread), move |core| {
+        let opened = call(core, core_of(thread), move |core| {
             Box::pin(prepare(Rc::clone(core), plan, run_id, thread))
         });
-        prepared.await.ok_or("a core is gone")??;
+        opened.await.ok_or("a core is gone")??;
     }
     let started = core.wall_clock().0;
     let window = Window::new(core.now().after(START_DELAY), &options);
@@ -195,18 +195,9 @@ pub async fn run(
     for thread in 0..threads {
         let shared = Arc::clone(&sender);
         let begin = move |core: &CoreHandle| {
-            let streams = core
-                .locals()
-                .get::<Prepared>()
-                .0
-                .borrow_mut()
-                .remove(&(run_id, thread));
-            Box::pin(stream::run(
-                Rc::clone(core),
-                streams.unwrap_or_default(),
-                window,
-                shared,
-            )) as env::LocalFuture<Vec<Share>>
+            let streams = prepared(core, run_id, thread);
+            Box::pin(stream::run(Rc::clone(core), streams, window, shared))
+                as env::LocalFuture<Vec<Share>>
         };
         let there = Rc::clone(core);
         let target = core_of(thread);
@@ -235,7 +226,8 @@ pub async fn run(
         ..RunResult::default()
     };
     if options.verify {
-        result.verify = Some(last_pass(core, &plan).await?);
+        let (tally, unread) = last_pass(core, &plan).await;
+        (result.verify, result.unread) = (Some(tally), unread);
     }
     Ok(result)
 }
@@ -288,6 +280,13 @@ fn plan(core: &CoreHandle, job: Job) -> Result<(Plan, u64), String> {
         seed,
     };
     Ok((plan, run_id))
+}
+
+/// What was prepared for a thread on this core.
+fn prepared(core: &CoreHandle, run: u64, thread: u32) -> Streams {
+    let all = core.locals().get::<Prepared>();
+    let found = all.0.borrow_mut().remove(&(run, thread));
+    found.unwrap_or_default()
 }
 
 /// Opens a thread's lanes on its core.
@@ -349,20 +348,27 @@ async fn progress(core: &CoreHandle, window: &Window, shared: &Shared, watcher: 
     }
 }
 
-/// Reads everything that was written and compares it.
-async fn last_pass(core: &CoreHandle, plan: &Arc<Plan>) -> Result<Tally, String> {
-    let mut all = Tally::default();
+/// Reads everything that was written and compares it. Says why not, where that is not possible: what was found until
+/// then is told all the same.
+async fn last_pass(core: &CoreHandle, plan: &Arc<Plan>) -> (Tally, Option<String>) {
+    let (mut all, mut unread) = (Tally::default(), None);
+    let patience = plan.options.deadline;
     for (target, facts, checker) in &plan.targets {
         let Some(checker) = checker else { continue };
-        let lane = Arc::clone(&target.volume).open(core).await;
-        let lane = lane.map_err(|error| format!("{}: {error}", target.name))?;
-        stream::read_back(core, &lane, &target.volume.shape(), facts, checker).await?;
+        let read = match Arc::clone(&target.volume).open(core).await {
+            Ok(lane) => {
+                let shape = target.volume.shape();
+                stream::read_back(core, &lane, &shape, (facts, checker), patience).await
+            }
+            Err(error) => Err(format!("{}: {error}", target.name)),
+        };
+        unread = unread.or(read.err());
         let tally = checker.tally();
         all.checked += tally.checked;
         all.bad += tally.bad;
         all.described.extend(tally.described);
     }
-    Ok(all)
+    (all, unread)
 }
 
 /// Writes the whole region of a target once, so that reads find blocks.

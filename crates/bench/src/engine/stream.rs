@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 use units::{BlockCount, Lba, LbaRange, Now};
-use volume::{Done, Durability, Io, IoError, IoResult, Lane, Op, Origin, Shape};
+use volume::{Done, Durability, Io, IoError, IoFuture, IoResult, Lane, Op, Origin, Shape};
 
 /// Operations that end at once, in a row, before other tasks have a turn.
 const TURN: u32 = 32;
@@ -395,13 +395,27 @@ fn state_of(stream: &Stream) -> Meter {
     stream.state.borrow().meter.clone()
 }
 
+/// The answer, if it comes in time.
+async fn within(core: &CoreHandle, patience: Duration, answer: IoFuture) -> Option<IoResult> {
+    let mut answer = match answer.now() {
+        Ok(result) => return Some(result),
+        Err(answer) => answer,
+    };
+    let mut timer = core.sleep_until(core.now().after(patience));
+    poll_fn(|cx| match answer.as_mut().poll(cx) {
+        Poll::Ready(result) => Poll::Ready(Some(result)),
+        Poll::Pending => timer.as_mut().poll(cx).map(|()| None),
+    })
+    .await
+}
+
 /// Reads what was written, part by part, and compares.
 pub(super) async fn read_back(
     core: &CoreHandle,
     lane: &Rc<dyn Lane>,
     shape: &Shape,
-    facts: &TargetFacts,
-    checker: &Arc<Checker>,
+    (facts, checker): (&TargetFacts, &Arc<Checker>),
+    patience: Duration,
 ) -> Result<(), String> {
     let unit = u64::from(shape.block_size.bytes());
     let most = READ_BACK.min(shape.limits.transfer_blocks_max.0.saturating_mul(unit));
@@ -413,18 +427,21 @@ pub(super) async fn read_back(
         let start = Lba((facts.base + at) / unit);
         let range = LbaRange::new(start, BlockCount(bytes / unit)).expect("inside the target");
         let op = Op::Read { range, into: None };
-        match lane.submit(Io::new(op, Origin::default())).await {
-            Ok(Done::Data(data)) => checker.read(at, bytes, Some(&data)),
-            Ok(_) => return Err(format!("{}: an answer without the data", facts.name)),
-            Err(error) => {
-                let why = in_words(error);
-                return Err(format!(
-                    "{}: what was written cannot be read back: {why}",
-                    facts.name
-                ));
+        let answer = lane.submit(Io::new(op, Origin::default()));
+        let why = match within(core, patience, answer).await {
+            Some(Ok(Done::Data(data))) => {
+                checker.read(at, bytes, Some(&data));
+                pause(core).await;
+                continue;
             }
-        }
-        pause(core).await;
+            Some(Ok(_)) => "an answer without the data".to_owned(),
+            Some(Err(error)) => in_words(error),
+            None => format!("no answer within {} s", patience.as_secs_f64()),
+        };
+        let name = &facts.name;
+        return Err(format!(
+            "{name}: what was written cannot be read back: {why}"
+        ));
     }
     Ok(())
 }

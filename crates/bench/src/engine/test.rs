@@ -320,6 +320,25 @@ fn an_operation_that_never_comes_back_is_given_up_and_its_stall_is_told() {
 }
 
 #[test]
+fn a_target_that_hangs_in_the_last_pass_does_not_hold_up_the_result() {
+    // Two seconds of ten milliseconds each: the hang comes when everything is read back.
+    let volume = Bent::new(MIB, millis(10), Bend::Hang(205));
+    let result = run_line(
+        "-b4K -r -o1 -w100 -d2 -W0 --deadline 3 --verify x",
+        &[volume],
+    );
+    assert_eq!((result.missing(), result.errors()), (0, 1));
+    assert!(
+        result
+            .first_error()
+            .unwrap()
+            .contains("no answer within 3 s")
+    );
+    assert!((195..=200).contains(&result.write().ios));
+    assert!(result.verify.is_some_and(|tally| tally.bad == 0));
+}
+
+#[test]
 fn failures_are_counted_and_the_run_goes_on() {
     let volume = Bent::new(MIB, millis(1), Bend::Fail(100));
     let result = run_line("-b4K -o1 -d1 -W0 x", &[volume]);

@@ -127,9 +127,9 @@ impl Progress {
     #[expect(clippy::cast_precision_loss, reason = "figures for people")]
     pub(super) fn between(last: &Sample, now: &Sample, window: &Window) -> Self {
         let seconds = now.at.since(last.at).as_secs_f64().max(1e-3);
-        let phase = if now.at <= window.from {
+        let phase = if last.at < window.from {
             Phase::WarmUp
-        } else if now.at <= window.to {
+        } else if last.at < window.to {
             Phase::Measuring
         } else {
             Phase::CoolDown
