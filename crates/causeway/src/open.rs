@@ -6,6 +6,7 @@ use control::code::Code;
 use control::problem::Problem;
 use control::size::Size;
 use env::CoreHandle;
+use layers::{Emulate, over};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -66,7 +67,8 @@ async fn by_url(core: &CoreHandle, name: &str, options: &host::Options) -> Resul
     }
     Ok(Opened {
         name: name.to_owned(),
-        volume: Arc::clone(&attached) as Arc<dyn Volume>,
+        // Units without WRITE SAME have zeroes written.
+        volume: over(Emulate, Arc::clone(&attached) as Arc<dyn Volume>),
         private: false,
         attached: Some(attached),
     })

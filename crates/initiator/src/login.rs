@@ -4,8 +4,9 @@ use crate::connection::Connection;
 use crate::lost::Lost;
 use env::CoreHandle;
 use iscsi::LoginStatus;
+use iscsi::chap::ChapAlgorithm;
 use iscsi::discovery::{self, TargetRecord};
-use iscsi::initiator::{Event, InitiatorConfig};
+use iscsi::initiator::{Event, InitiatorChap, InitiatorConfig};
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
@@ -27,6 +28,20 @@ pub enum LoginError {
     },
     /// The connection ended during the login.
     Lost(Lost),
+}
+
+impl LoginError {
+    /// The target did not take our proof of who we are.
+    fn is_authentication(&self) -> bool {
+        let status = match self {
+            Self::Refused { status, .. } => *status,
+            Self::Connect(_) | Self::Lost(_) => None,
+        };
+        matches!(
+            status,
+            Some(LoginStatus::InitiatorError | LoginStatus::AuthenticationFailure)
+        )
+    }
 }
 
 impl fmt::Display for LoginError {
@@ -66,7 +81,27 @@ pub async fn connect_by(
     interface: Option<&str>,
     config: &InitiatorConfig,
 ) -> Result<Connection, LoginError> {
-    let mut config = config.clone();
+    let refused = match attempt(core, portal, from, interface, config.clone()).await {
+        Err(error) if error.is_authentication() => error,
+        other => return other,
+    };
+    // Some targets take number 7 for SHA-1 (the registry has SHA-256 there), choose it, and fail: MD5 means the same to all.
+    let many = |chap: &InitiatorChap| chap.algorithms.len() > 1;
+    let mut again = config.clone();
+    let Some(chap) = again.chap.as_mut().filter(|chap| many(chap)) else {
+        return Err(refused);
+    };
+    chap.algorithms = vec![ChapAlgorithm::Md5];
+    attempt(core, portal, from, interface, again).await
+}
+
+async fn attempt(
+    core: &CoreHandle,
+    portal: SocketAddr,
+    from: Option<IpAddr>,
+    interface: Option<&str>,
+    mut config: InitiatorConfig,
+) -> Result<Connection, LoginError> {
     let proof = config.chap.as_mut().and_then(|chap| chap.target.as_mut());
     if let Some(proof) = proof {
         core.fill_random(&mut proof.challenge);

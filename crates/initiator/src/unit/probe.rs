@@ -62,10 +62,12 @@ impl fmt::Display for Refusal {
 }
 
 impl Refusal {
-    /// The unit does not know the command or one of its fields.
+    /// The unit does not know the command or one of its fields. Some say so without sense data.
     pub(super) fn is_unknown(&self) -> bool {
-        self.sense
-            .is_some_and(|sense| sense.key == SenseKey::IllegalRequest && sense.code.asc != 0x25)
+        match self.sense {
+            Some(sense) => sense.key == SenseKey::IllegalRequest && sense.code.asc != 0x25,
+            None => self.status == Status::CheckCondition.code(),
+        }
     }
 }
 
@@ -127,7 +129,9 @@ impl Asker<'_> {
             match self.once(cdb, usize::from(bytes)).await {
                 Ok(data) => return Ok(data.to_vec()),
                 Err(NoAnswer::Refused(refusal))
-                    if refusal.verdict.repeat == Repeat::Same && tries < TRIES_MAX => {}
+                    if refusal.verdict.repeat == Repeat::Same
+                        && refusal.sense.is_some()
+                        && tries < TRIES_MAX => {}
                 Err(other) => return Err(other),
             }
         }
@@ -164,7 +168,8 @@ impl Asker<'_> {
 
     /// Standard INQUIRY data of a disk.
     pub(super) async fn inquiry(&self) -> Result<Vec<u8>, Why> {
-        let data = self.ask(cdb::inquiry(None, 96), 96).await?;
+        // Some targets refuse to cut their answer.
+        let data = self.ask(cdb::inquiry(None, 255), 255).await?;
         match data.first() {
             Some(0x00) => Ok(data),
             Some(byte) if byte >> 5 != 0 => Err(Why::Nothing(
@@ -207,7 +212,7 @@ impl Asker<'_> {
         let (identity, capacity, group) = self.identity().await?;
         let block_limits = self.page(0xb0).await?;
         let provisioning = self.page(0xb2).await?;
-        let mode = self.perhaps(cdb::mode_sense_6(0x08, 192), 192).await?;
+        let mode = self.perhaps(cdb::mode_sense_6(0x08, 255), 255).await?;
         let supported = self.perhaps(cdb::report_supported(0x93, 64), 64).await?;
         // SUPPORT: 011b in conformance with the standard, 101b in a vendor's way, 001b not supported.
         let write_same = supported.get(1).map(|byte| byte & 0x07 == 0x03);

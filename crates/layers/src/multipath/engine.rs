@@ -9,7 +9,7 @@ use paths::health::{AccessState, HOPE, Path, Seen, State, Wanted};
 use paths::policy::{self, Direction, Policy, Request, Selector, Settings, Ticket, Use};
 use paths::stale::{self, Book, CommandId, Decide, Evidence, Kind, Nexus, Outcome};
 use paths::verdict::{PathSays, Step, Tries, Verdict};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::{Rc, Weak};
 use std::time::Duration;
@@ -65,6 +65,8 @@ pub(super) struct Engine {
     pub(super) state: RefCell<Inside>,
     pub(super) planned: RefCell<Option<Planned>>,
     pub(super) bell: Rc<Bell>,
+    /// Until when the driver sleeps, unless the bell rings: nobody rings for what is due later.
+    armed: Cell<Option<Now>>,
 }
 
 impl Engine {
@@ -114,6 +116,7 @@ impl Engine {
             }),
             planned: RefCell::new(planned),
             bell: Rc::default(),
+            armed: Cell::new(None),
         });
         for (path, wanted) in wanted.into_iter().enumerate() {
             engine.see(path, Seen::Want(wanted));
@@ -291,6 +294,9 @@ impl Engine {
         debug_assert!(placed, "a path with a session is not a lost one");
         *state.open.entry(nexus).or_default() += 1;
         line.health.seen(Seen::Sent, now);
+        // Mostly the driver wakes early enough by itself.
+        let due = line.health.deadline();
+        let late = due.is_some_and(|due| self.armed.get().is_none_or(|armed| due < armed));
         let io = pending.io.fork();
         let engine = Rc::clone(self);
         // The session may answer at once, and then whoever asked is told: nothing may be borrowed.
@@ -298,7 +304,9 @@ impl Engine {
             let ended = session.submit(io).await;
             engine.ended(id, nexus, ticket, ended);
         }));
-        self.bell.ring();
+        if late {
+            self.bell.ring();
+        }
     }
 
     fn ended(self: &Rc<Self>, id: CommandId, nexus: Nexus, ticket: Ticket, ended: Ended) {
@@ -682,7 +690,9 @@ async fn drive(engine: Weak<Engine>, bell: Rc<Bell>, core: CoreHandle) {
     loop {
         let until = match engine.upgrade() {
             Some(engine) if !engine.state.borrow().closed => {
-                engine.deadline().map(|at| core.sleep_until(at))
+                let due = engine.deadline();
+                engine.armed.set(due);
+                due.map(|at| core.sleep_until(at))
             }
             Some(_) | None => return,
         };

@@ -40,11 +40,11 @@ pub(crate) fn on<T: Send + 'static, F: Future<Output = T> + 'static>(
 }
 
 /// A unit in memory behind faults that a test can switch on.
-async fn unit(core: &CoreHandle, number: u16) -> (Arc<LogicalUnit>, Faults) {
+async fn unit(core: &CoreHandle, number: u16, blocks: u64) -> (Arc<LogicalUnit>, Faults) {
     let fences = LogicalUnit::fences_for();
     let faults = Faults::new();
     let memory: Arc<dyn Volume> =
-        backends::MemoryVolume::new(BlockSize::B512, BlockCount(BLOCKS), 3, fences.clone());
+        backends::MemoryVolume::new(BlockSize::B512, BlockCount(blocks), 3, fences.clone());
     let mut naa = [0x60; 16];
     naa[14..].copy_from_slice(&number.to_be_bytes());
     let unit = LogicalUnit::new(UnitConfig {
@@ -84,6 +84,10 @@ pub(crate) struct Wish {
     pub(crate) portals: u8,
     pub(crate) units: u16,
     pub(crate) chap: Option<HostChap>,
+    /// Blocks of every unit; 0: as many as usual.
+    pub(crate) blocks: u64,
+    /// The unit of LUN 0; the others follow.
+    pub(crate) first: u16,
 }
 
 impl San {
@@ -100,7 +104,12 @@ impl San {
             let mut faults = Vec::new();
             let mut grants = Vec::new();
             for number in 0..wish.units {
-                let (unit, fault) = unit(&core, number).await;
+                let blocks = if wish.blocks == 0 {
+                    BLOCKS
+                } else {
+                    wish.blocks
+                };
+                let (unit, fault) = unit(&core, wish.first + number, blocks).await;
                 grants.push(Grant {
                     host: Arc::clone(&host),
                     lun: number,

@@ -7,5 +7,6 @@
 )]
 
 mod bench;
+mod foreign;
 mod own;
 mod relay;

@@ -30,16 +30,20 @@ fn through_relays(san: &San, lun: u16) -> (Vec<Arc<Relay>>, Url) {
     (relays, url.parse().expect("a URL"))
 }
 
-async fn status(core: &CoreHandle, volume: &Attached) -> Status {
+pub(crate) async fn status(core: &CoreHandle, volume: &Attached) -> Status {
     volume.status(core).await.expect("the volume is open")
 }
 
-async fn pause(core: &CoreHandle, span: Duration) {
+pub(crate) async fn pause(core: &CoreHandle, span: Duration) {
     core.sleep_until(core.now().after(span)).await;
 }
 
 /// Waits until `done` says so of the status.
-async fn until(core: &CoreHandle, volume: &Attached, done: impl Fn(&Status) -> bool) -> Status {
+pub(crate) async fn until(
+    core: &CoreHandle,
+    volume: &Attached,
+    done: impl Fn(&Status) -> bool,
+) -> Status {
     for _ in 0..3000 {
         let now = status(core, volume).await;
         if done(&now) {
@@ -133,7 +137,7 @@ async fn load(core: CoreHandle, lane: Rc<dyn Lane>, first: u64, over: Rc<Cell<bo
 }
 
 /// Four workers over a volume while `trouble` does what it does; answers the longest stall.
-async fn under_load<F: Future<Output = ()>>(
+pub(crate) async fn under_load<F: Future<Output = ()>>(
     core: &CoreHandle,
     volume: &Arc<Attached>,
     trouble: impl FnOnce() -> F,
@@ -287,4 +291,61 @@ fn with_every_path_silent_status_is_told_at_once_and_a_stop_ends() {
         assert!(core.now().since(begun) < Duration::from_secs(10));
         drop(lost);
     });
+}
+
+/// The paths to a second target that goes by the first one's name, and has this at LUN 0.
+fn quarantined(name: &'static str, liar: Wish, says: &'static str) {
+    let (san, liar) = (San::start(one_portal()), San::start(liar));
+    let portals = [san.portals[0], liar.portals[0]];
+    let runtime = runtime(1);
+    on(&runtime, move |core| async move {
+        let options = Options {
+            no_plan: true,
+            ..options(name, 1)
+        };
+        let hosts = format!("{},{}", portals[0], portals[1]);
+        let url: Url = format!("iscsi://{hosts}/{TARGET}/0").parse().unwrap();
+        let volume = host::open(&core, &url, &options).await.unwrap();
+        let now = until(&core, &volume, |it| {
+            states(it).contains(&"quarantined") && states(it).contains(&"active")
+        })
+        .await;
+        let path = now.paths.iter().find(|it| it.state == "quarantined");
+        let why = path.unwrap().why.clone();
+        assert!(why.contains(says), "{why}");
+        let lane = lane(&core, &volume).await;
+        for turn in 0..50_u64 {
+            write(&*lane, turn * 8, &[9; 4096]).await.unwrap();
+        }
+        let now = status(&core, &volume).await;
+        let path = now.paths.iter().find(|it| it.state == "quarantined");
+        assert_eq!(path.unwrap().ios, 0, "nothing goes there");
+        volume.stop(&core).await;
+    });
+}
+
+fn one_portal() -> Wish {
+    Wish {
+        portals: 1,
+        units: 1,
+        ..Wish::default()
+    }
+}
+
+#[test]
+fn the_same_identity_with_another_size_is_quarantined() {
+    let liar = Wish {
+        blocks: 4096,
+        ..one_portal()
+    };
+    quarantined("size", liar, "another size");
+}
+
+#[test]
+fn another_unit_under_the_same_number_is_quarantined() {
+    let liar = Wish {
+        first: 7,
+        ..one_portal()
+    };
+    quarantined("number", liar, "another unit answers");
 }
