@@ -36,8 +36,8 @@ impl Default for Options {
             rate: Rate::GIGABIT,
             rate_of_four: Rate::megabits(250),
             buffer_kib: 64,
-            seconds: 2,
-            rounds: 3,
+            seconds: 3,
+            rounds: 2,
             groups: Vec::new(),
         }
     }
