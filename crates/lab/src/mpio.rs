@@ -337,7 +337,8 @@ impl Report {
             });
             let host = self.port(Side::Host, |it| path.from == it);
             let named = || self.topology.find(Side::Host, &path.from);
-            let in_use = path.state == "active" || path.bytes > 0;
+            // Of paths that could be used, those that were.
+            let in_use = path.bytes > 0;
             match (host.or_else(named), target) {
                 (Some(host), Some(target)) => lines.push((host, target, in_use)),
                 // A team's address is none of a single NIC.
@@ -397,6 +398,7 @@ mod test {
         let path = |from: &str, portal: &str, state: &str| PathFigures {
             from: from.to_owned(),
             portal: portal.to_owned(),
+            bytes: u64::from(state == "active"),
             state: state.to_owned(),
             ..PathFigures::default()
         };

@@ -241,6 +241,7 @@ table{border-collapse:collapse;margin:12px 0;font-variant-numeric:tabular-nums}
 th,td{padding:4px 10px;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}
 th{color:var(--soft);font-weight:600}td.text,th.text{text-align:left;white-space:normal;min-width:5em}td.long{min-width:22em}
 td.good{color:var(--good);font-weight:600}td.bad{color:var(--bad);font-weight:600}tr.ours td{font-weight:600}
+pre{white-space:pre-wrap}
 svg{display:block;max-width:100%;height:auto;font:11px system-ui,sans-serif;fill:var(--ink)}
 svg.topology{width:420px}svg.bars{width:680px}svg.timeline{width:760px}
 svg text{text-anchor:middle}svg .label{text-anchor:end;font-weight:600}svg .value,svg .key{text-anchor:start}
