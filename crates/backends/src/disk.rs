@@ -5,8 +5,8 @@
 //!
 //! **Failure model.** No space: `SpaceExhausted`, nothing lost. A failed read or write: `MediumError` at
 //! the start of its range (the kernel does not say which block). A failed sync: from then on every
-//! mutation is answered `WriteProtected` and every flush `MediumError`, on all cores, until the volume is
-//! opened anew, because the kernel forgets failed pages and would let the next sync succeed.
+//! mutation is answered `WriteProtected`, and `MediumError` every flush and what was under way and is not stable by itself, on all
+//! cores, until the volume is opened anew, because the kernel forgets failed pages and would let the next sync succeed.
 
 use crate::events::Hub;
 use crate::memory::push_extent;
@@ -352,8 +352,13 @@ impl DiskLane {
             data,
             durable: durable(durability),
         });
+        let volume = Arc::clone(&self.volume);
         Answer::wait(async move {
             match answer.await {
+                // A sync that failed meanwhile may have thrown away what this one wrote, and nobody would be told any more.
+                Ok(_) if durability == Durability::Cached && volume.is_broken() => {
+                    Err(IoError::MediumError { lba: range.start() })
+                }
                 Ok(_) => Ok(Done::Nothing),
                 Err(error) => Err(io_error(&error, range)),
             }
@@ -423,7 +428,9 @@ impl DiskLane {
 
     /// Makes stable what no stable form of the operation exists for.
     async fn after(&self, durability: Durability, range: LbaRange) -> IoResult {
+        let lba = range.start();
         match durability {
+            Durability::Cached if self.volume.is_broken() => Err(IoError::MediumError { lba }),
             Durability::Cached => Ok(Done::Nothing),
             Durability::Stable => self.sync(range.start()).await,
         }

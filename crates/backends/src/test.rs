@@ -164,9 +164,17 @@ fn a_failed_sync_stops_all_mutations_and_flushes_until_the_volume_is_opened_anew
         };
         assert!(why.contains(PATH), "{why}");
     };
+    let cached = Op::Write {
+        range: range(8, 1),
+        data: Buf::copy_of(&[2; 512]),
+        durability: Durability::Cached,
+    };
+    let under_way = lane.submit(Io::new(cached, Origin::default()));
     world.block_on(&node, HOUR, fail).unwrap();
     world.set_faults(FaultPlan::none());
     let after = async move {
+        let lost = IoError::MediumError { lba: Lba(8) };
+        assert_eq!(under_way.await.unwrap_err(), lost, "its data may be gone");
         assert!(volume.is_broken());
         for op in mutations(range(0, 8)) {
             assert_eq!(ask(&lane, op).await.unwrap_err(), IoError::WriteProtected);

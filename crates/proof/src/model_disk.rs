@@ -11,8 +11,8 @@
 //! M4. What a read saw while nothing was in flight is what the block holds.
 //! M5. After a power cut a block holds a value that it held at or after the last flush or stable write
 //!     of it that completed, counted from the moment where that flush or write started.
-//! M6. A flush that failed makes nothing known of what was not stable before it, from the moment on where
-//!     it began to fail, and later flushes do not mend that; what was read meanwhile and would be wrong is judged when the flush has ended.
+//! M6. A flush that failed makes nothing known of what was not stable before it, writes that it found in flight included, from the
+//!     moment on where it began to fail, and later flushes do not mend that; what was read meanwhile and would be wrong is judged when the flush has ended.
 //!
 //! The model never alarms falsely. Where writes overlap in time it allows a little more than one order of
 //! them all explains; [`crate::history`] is strict about that.
@@ -154,6 +154,8 @@ pub struct ModelDisk {
     writing: BTreeMap<u64, LbaRange>,
     /// The last power cut: what a read saw before says nothing of what is there after it.
     last_cut: Moment,
+    /// The last flush that failed, or may have.
+    last_doubt: Moment,
     /// Flushes in flight.
     flushing: BTreeSet<Moment>,
     /// What is wrong unless one of these flushes fails.
@@ -170,6 +172,7 @@ impl ModelDisk {
             clock: 0,
             writing: BTreeMap::new(),
             last_cut: 0,
+            last_doubt: 0,
             flushing: BTreeSet::new(),
             suspect: Vec::new(),
         }
@@ -221,6 +224,13 @@ impl ModelDisk {
             match ending {
                 Ending::Open => {}
                 Ending::Failed => block.held[place].ended = Some(now),
+                // A flush failed while it was on its way, or its answer was: it may be lost with what was there before.
+                Ending::Done
+                    if writing.durability == Durability::Cached
+                        && writing.started <= self.last_doubt =>
+                {
+                    block.held[place].ended = Some(now);
+                }
                 Ending::Refused => {
                     block.held.remove(place);
                 }
@@ -357,6 +367,7 @@ impl ModelDisk {
 
     /// A flush failed, or may have (M6).
     fn all_in_doubt(&mut self) {
+        self.last_doubt = self.clock;
         for block in self.blocks.values_mut() {
             block.doubtful = true;
             for held in &mut block.held {
@@ -616,6 +627,19 @@ mod test {
         write(&mut disk, value(2), Durability::Stable, Ending::Done);
         disk.power_cut();
         assert!(!reads(&mut disk, 0, Value::Zero));
+    }
+
+    #[test]
+    fn a_write_that_a_failed_flush_found_in_flight_may_be_lost_although_it_was_answered() {
+        for (durability, may_be_lost) in [(Durability::Cached, true), (Durability::Stable, false)] {
+            let mut disk = ModelDisk::new(SIZE);
+            let writing = disk.write(at(0, 1), &[value(1)], durability);
+            let flush = disk.flush();
+            disk.flush_failed(&flush);
+            disk.written(&writing, Ending::Done);
+            assert!(reads(&mut disk, 0, value(1)));
+            assert_eq!(reads(&mut disk, 0, Value::Zero), may_be_lost);
+        }
     }
 
     #[test]

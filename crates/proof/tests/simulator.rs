@@ -37,6 +37,8 @@ const ONCE_FAILED: &[(&str, u64)] = &[
     ("node", 198),
     ("node", 406),
     ("node", 1265),
+    ("order", 5116),
+    ("reservations", 7675),
 ];
 
 fn once_failed(name: &str) -> impl Iterator<Item = u64> {

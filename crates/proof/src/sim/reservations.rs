@@ -122,6 +122,12 @@ impl Judge {
         }
     }
 
+    /// A write that PREEMPT AND ABORT ended has no answer yet.
+    fn waits_for_ended_writes(&self) -> bool {
+        let open = self.open.borrow();
+        open.values().any(|open| open.ticket.is_none())
+    }
+
     /// A host saw the registrations and the reservation.
     fn saw(&self, keys: &BTreeMap<u32, u64>, held: Option<(u8, Option<u32>)>) {
         let before = self.possible();
@@ -433,6 +439,12 @@ async fn administer(
             });
         }
         judge.end_batch(&before, &ended);
+        // What was sent before and comes late is refused as long as its host is shut out. So it stays shut out until all is answered:
+        // otherwise what came after would be let through rightly, and nobody could tell.
+        while judge.waits_for_ended_writes() && !shift.over.get() {
+            let soon = core.now().after(Duration::from_micros(100));
+            core.sleep_until(soon).await;
+        }
         if rng.below(4) == 0 {
             look(&sessions[rng.index(sessions.len())], &judge).await;
         }
