@@ -183,7 +183,7 @@ fn profiles_run_their_rows_beside_the_published_figures_and_a_control() {
     let control = place.file("control.json");
     let memory = Path::new("memory:64M");
     let line = format!(
-        "--profile anvil -d0.05 -W0 -Rjson --output {}",
+        "--profile anvil -d0.5 -W0 -Rjson --output {}",
         control.display()
     );
     run(0, &line, memory);
