@@ -134,8 +134,9 @@ fn log_changes(status: &Status, known: &mut BTreeMap<String, &'static str>) {
         }
         match before {
             None => tracing::info!(path = path.path, state = path.state, why = path.why, "path"),
-            Some(before) if path.state == "active" => {
-                tracing::info!(path = path.path, state = path.state, before, "path");
+            Some(before) if matches!(path.state, "active" | "standby") => {
+                let (state, why) = (path.state, &path.why);
+                tracing::info!(path = path.path, state, before, why, "path");
             }
             Some(before) => {
                 tracing::warn!(

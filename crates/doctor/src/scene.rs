@@ -112,6 +112,11 @@ fn is_outside(nic: &Nic) -> bool {
     nic.kind != Kind::Loopback
 }
 
+/// The largest packet of a port: its length has 16 bits (RFC 791 3.1 "Internet Header Format"), and the loopback's MTU has 17.
+fn packet_of(mtu: u32) -> u32 {
+    mtu.min(u32::from(u16::MAX))
+}
+
 /// Tries the way from a port's address to a portal.
 pub async fn road(core: &CoreHandle, port: &HostPort, from: IpAddr, portal: SocketAddr) -> Road {
     const ORDINARY: u32 = 1500;
@@ -120,7 +125,8 @@ pub async fn road(core: &CoreHandle, port: &HostPort, from: IpAddr, portal: Sock
     let small = port.mtu.min(ORDINARY);
     let small_passes = net.passes(portal.ip(), from, small).await.ok().flatten();
     let large_passes = if port.mtu > ORDINARY {
-        net.passes(portal.ip(), from, port.mtu).await.ok().flatten()
+        let large = packet_of(port.mtu);
+        net.passes(portal.ip(), from, large).await.ok().flatten()
     } else {
         small_passes
     };
@@ -219,5 +225,11 @@ mod test {
         assert_eq!(used(801, 199), Some(81));
         assert_eq!(used(800, 200), Some(80));
         assert_eq!(used(0, 0), None);
+    }
+
+    #[test]
+    fn a_packet_is_no_longer_than_its_header_can_say() {
+        let packets = [1500, 9000, 65_535, 65_536].map(packet_of);
+        assert_eq!(packets, [1500, 9000, 65_535, 65_535]);
     }
 }
