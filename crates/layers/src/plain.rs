@@ -5,8 +5,8 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use units::{BlockCount, BlockSize, Buf, LbaRange};
 use volume::{
-    Caps, Done, Epoch, Extent, ExtentKind, ExtentList, Io, IoFuture, IoResult, Lane, Limits, Op,
-    OpenError, Shape, Support, Volume, VolumeEvent, VolumeEvents,
+    Done, Extent, ExtentKind, ExtentList, Io, IoFuture, IoResult, Lane, Op, OpenError, Shape,
+    Volume, VolumeEvent, VolumeEvents,
 };
 
 /// Bytes behind a lock.
@@ -17,38 +17,7 @@ pub(crate) struct Plain {
 
 impl Plain {
     pub(crate) fn make(block_size: BlockSize, block_count: BlockCount) -> Arc<dyn Volume> {
-        let limits = Limits {
-            transfer_blocks_max: block_count,
-            discard_blocks_max: block_count,
-            discard_granularity: BlockCount(1),
-            discard_alignment: BlockCount(0),
-            write_zeroes_blocks_max: block_count,
-            compare_and_write_blocks_max: BlockCount(0),
-            atomic_blocks_max: BlockCount(0),
-            in_flight_max: 64,
-            memory_alignment: 1,
-            payload_piece_bytes: 0,
-        };
-        let caps = Caps {
-            writable: true,
-            volatile_cache: true,
-            stable_write: Support::Native,
-            discard: Support::Native,
-            discard_reads_zero: true,
-            anchor: Support::Absent,
-            write_zeroes: Support::Native,
-            compare_and_write: Support::Absent,
-            extents: Support::Native,
-            changed_blocks: Support::Absent,
-        };
-        let shape = Shape {
-            block_size,
-            block_count,
-            physical_block_exponent: 0,
-            limits,
-            caps,
-            epoch: Epoch(0),
-        };
+        let shape = Shape::of_memory(block_size, block_count);
         let len = usize::try_from(shape.byte_count().0).unwrap();
         let bytes = Mutex::new(vec![0; len]);
         Arc::new(Self { shape, bytes })

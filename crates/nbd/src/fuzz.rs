@@ -4,7 +4,7 @@ use crate::export::Export;
 use crate::machine::{Machine, Step};
 use crate::wire::Command;
 use units::{BlockCount, BlockSize};
-use volume::{Caps, Epoch, Limits, Shape, Support};
+use volume::Shape;
 
 const SIZE_BLOCKS: u64 = 2048;
 
@@ -13,37 +13,9 @@ const STEPS_MAX: usize = 10_000;
 
 /// A volume of a mebibyte that can do everything.
 fn export() -> Export {
-    let all = BlockCount(SIZE_BLOCKS);
-    let shape = Shape {
-        block_size: BlockSize::B512,
-        block_count: all,
-        physical_block_exponent: 3,
-        limits: Limits {
-            transfer_blocks_max: all,
-            discard_blocks_max: all,
-            discard_granularity: BlockCount(8),
-            discard_alignment: BlockCount(0),
-            write_zeroes_blocks_max: all,
-            compare_and_write_blocks_max: BlockCount(0),
-            atomic_blocks_max: BlockCount(0),
-            in_flight_max: 64,
-            memory_alignment: 1,
-            payload_piece_bytes: 0,
-        },
-        caps: Caps {
-            writable: true,
-            volatile_cache: true,
-            stable_write: Support::Native,
-            discard: Support::Native,
-            discard_reads_zero: true,
-            anchor: Support::Absent,
-            write_zeroes: Support::Native,
-            compare_and_write: Support::Absent,
-            extents: Support::Native,
-            changed_blocks: Support::Absent,
-        },
-        epoch: Epoch(0),
-    };
+    let mut shape = Shape::of_memory(BlockSize::B512, BlockCount(SIZE_BLOCKS));
+    shape.physical_block_exponent = 3;
+    shape.limits.discard_granularity = BlockCount(8);
     Export::new(shape, "fuzzed", false)
 }
 

@@ -86,6 +86,42 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// A volume as memory would be, to begin with: every operation natively and as large as the volume, but for compare-and-write, anchored
+    /// and changed blocks; behind a volatile cache, without a promise beyond a block.
+    #[must_use]
+    pub fn of_memory(block_size: BlockSize, block_count: BlockCount) -> Self {
+        Self {
+            block_size,
+            block_count,
+            physical_block_exponent: 0,
+            limits: Limits {
+                transfer_blocks_max: block_count,
+                discard_blocks_max: block_count,
+                discard_granularity: BlockCount(1),
+                discard_alignment: BlockCount(0),
+                write_zeroes_blocks_max: block_count,
+                compare_and_write_blocks_max: BlockCount(0),
+                atomic_blocks_max: BlockCount(0),
+                in_flight_max: 64,
+                memory_alignment: 1,
+                payload_piece_bytes: 0,
+            },
+            caps: Caps {
+                writable: true,
+                volatile_cache: true,
+                stable_write: Support::Native,
+                discard: Support::Native,
+                discard_reads_zero: true,
+                anchor: Support::Absent,
+                write_zeroes: Support::Native,
+                compare_and_write: Support::Absent,
+                extents: Support::Native,
+                changed_blocks: Support::Absent,
+            },
+            epoch: Epoch(0),
+        }
+    }
+
     /// Size in bytes.
     ///
     /// # Panics

@@ -23,9 +23,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::sync::{RwLockReadGuard, RwLockWriteGuard};
 use units::{BlockCount, BlockSize, Buf, BufMut, ByteCount, Lba, LbaRange, Pool, Slab};
 use volume::{
-    Caps, Done, Epoch, Extent, ExtentKind, ExtentList, Fence, Fences, Io, IoError, IoFuture,
-    IoResult, Lane, Limits, Op, OpenError, Shape, Support, Volume, VolumeEvent, VolumeEvents,
-    Zeroing,
+    Done, Epoch, Extent, ExtentKind, ExtentList, Fence, Fences, Io, IoError, IoFuture, IoResult,
+    Lane, Limits, Op, OpenError, Shape, Volume, VolumeEvent, VolumeEvents, Zeroing,
 };
 
 const REGIONS_IN_SHARD: usize = 64;
@@ -151,36 +150,18 @@ fn resized(old: &[Arc<Shard>], bytes: ByteCount) -> Shards {
 fn shape(block_size: BlockSize, block_count: BlockCount, exponent: u8) -> Shape {
     let block = u64::from(block_size.bytes());
     let many = BlockCount((4 << 30) / block);
-    Shape {
-        block_size,
-        block_count,
-        physical_block_exponent: exponent,
-        limits: Limits {
-            transfer_blocks_max: BlockCount((16 << 20) / block),
-            discard_blocks_max: many,
-            discard_granularity: BlockCount(PAGE as u64 / block),
-            discard_alignment: BlockCount(0),
-            write_zeroes_blocks_max: many,
-            compare_and_write_blocks_max: BlockCount(0),
-            atomic_blocks_max: BlockCount(0),
-            in_flight_max: 1024,
-            memory_alignment: 1,
-            payload_piece_bytes: REGION_BYTES,
-        },
-        caps: Caps {
-            writable: true,
-            volatile_cache: true,
-            stable_write: Support::Native,
-            discard: Support::Native,
-            discard_reads_zero: true,
-            anchor: Support::Absent,
-            write_zeroes: Support::Native,
-            compare_and_write: Support::Absent,
-            extents: Support::Native,
-            changed_blocks: Support::Absent,
-        },
-        epoch: Epoch(0),
-    }
+    let mut shape = Shape::of_memory(block_size, block_count);
+    shape.physical_block_exponent = exponent;
+    shape.limits = Limits {
+        transfer_blocks_max: BlockCount((16 << 20) / block),
+        discard_blocks_max: many,
+        discard_granularity: BlockCount(PAGE as u64 / block),
+        write_zeroes_blocks_max: many,
+        in_flight_max: 1024,
+        payload_piece_bytes: REGION_BYTES,
+        ..shape.limits
+    };
+    shape
 }
 
 impl Volume for MemoryVolume {

@@ -16,8 +16,8 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 use units::{BlockCount, BlockSize, Buf, BufMut};
 use volume::{
-    Caps, Done, Epoch, Fences, Io, IoError, IoFuture, IoResult, Lane, Limits, Op, OpenError, Shape,
-    Support, Volume, VolumeEvent, VolumeEvents,
+    Done, Fences, Io, IoError, IoFuture, IoResult, Lane, Op, OpenError, Shape, Support, Volume,
+    VolumeEvent, VolumeEvents,
 };
 
 pub(super) const BLOCKS: u64 = 64;
@@ -72,36 +72,16 @@ impl Medium {
 
 impl Volume for Medium {
     fn shape(&self) -> Shape {
-        Shape {
-            block_size: BlockSize::B512,
-            block_count: BlockCount(self.0.lock().unwrap().block_count),
-            physical_block_exponent: 3,
-            limits: Limits {
-                transfer_blocks_max: BlockCount(BLOCKS),
-                discard_blocks_max: BlockCount(BLOCKS),
-                discard_granularity: BlockCount(1),
-                discard_alignment: BlockCount(0),
-                write_zeroes_blocks_max: BlockCount(BLOCKS),
-                compare_and_write_blocks_max: BlockCount(0),
-                atomic_blocks_max: BlockCount(1),
-                in_flight_max: 1024,
-                memory_alignment: 1,
-                payload_piece_bytes: 0,
-            },
-            caps: Caps {
-                writable: true,
-                volatile_cache: true,
-                stable_write: Support::Native,
-                discard: Support::Native,
-                discard_reads_zero: true,
-                anchor: Support::Absent,
-                write_zeroes: Support::Native,
-                compare_and_write: Support::Absent,
-                extents: Support::Absent,
-                changed_blocks: Support::Absent,
-            },
-            epoch: Epoch(0),
-        }
+        let block_count = BlockCount(self.0.lock().unwrap().block_count);
+        let mut shape = Shape::of_memory(BlockSize::B512, block_count);
+        shape.physical_block_exponent = 3;
+        shape.limits.transfer_blocks_max = BlockCount(BLOCKS);
+        shape.limits.discard_blocks_max = BlockCount(BLOCKS);
+        shape.limits.write_zeroes_blocks_max = BlockCount(BLOCKS);
+        shape.limits.atomic_blocks_max = BlockCount(1);
+        shape.limits.in_flight_max = 1024;
+        shape.caps.extents = Support::Absent;
+        shape
     }
 
     fn open(self: Arc<Self>, core: &CoreHandle) -> LocalFuture<Result<Rc<dyn Lane>, OpenError>> {

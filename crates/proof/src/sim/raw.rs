@@ -8,10 +8,7 @@ use std::io;
 use std::path::Path;
 use std::rc::Rc;
 use units::{BlockCount, BlockSize, Buf, BufMut, LbaRange};
-use volume::{
-    Caps, Done, Durability, Epoch, Io, IoError, IoFuture, IoResult, Lane, Limits, Op, Shape,
-    Support,
-};
+use volume::{Done, Durability, Io, IoError, IoFuture, IoResult, Lane, Op, Shape, Support};
 
 /// A bug to plant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -123,37 +120,12 @@ impl Scene for Raw {
 }
 
 fn shape(setup: Setup) -> Shape {
-    let all = BlockCount(setup.blocks);
-    Shape {
-        block_size: setup.block_size,
-        block_count: all,
-        physical_block_exponent: 0,
-        limits: Limits {
-            transfer_blocks_max: all,
-            discard_blocks_max: all,
-            discard_granularity: BlockCount(1),
-            discard_alignment: BlockCount(0),
-            write_zeroes_blocks_max: all,
-            compare_and_write_blocks_max: BlockCount(4),
-            atomic_blocks_max: BlockCount(1),
-            in_flight_max: 64,
-            memory_alignment: 1,
-            payload_piece_bytes: 0,
-        },
-        caps: Caps {
-            writable: true,
-            volatile_cache: true,
-            stable_write: Support::Native,
-            discard: Support::Native,
-            discard_reads_zero: true,
-            anchor: Support::Absent,
-            write_zeroes: Support::Native,
-            compare_and_write: Support::Emulated,
-            extents: Support::Absent,
-            changed_blocks: Support::Absent,
-        },
-        epoch: Epoch(0),
-    }
+    let mut shape = Shape::of_memory(setup.block_size, BlockCount(setup.blocks));
+    shape.limits.compare_and_write_blocks_max = BlockCount(4);
+    shape.limits.atomic_blocks_max = BlockCount(1);
+    shape.caps.compare_and_write = Support::Emulated;
+    shape.caps.extents = Support::Absent;
+    shape
 }
 
 #[derive(Clone)]

@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use tokio::sync::oneshot;
 use units::{BlockCount, BlockSize, Buf};
-use volume::{Caps, Epoch, Limits, Shape, Support};
+use volume::{Shape, Support};
 
 /// Hosts of each LUN, and commands that each has in flight.
 const HOSTS: u32 = 2;
@@ -95,42 +95,15 @@ impl Load {
 
 impl Disk {
     fn shape(&self) -> Shape {
-        let all = BlockCount(self.blocks);
-        Shape {
-            block_size: self.block_size,
-            block_count: all,
-            physical_block_exponent: 0,
-            limits: Limits {
-                transfer_blocks_max: all,
-                discard_blocks_max: all,
-                discard_granularity: BlockCount(1),
-                discard_alignment: BlockCount(0),
-                write_zeroes_blocks_max: all,
-                compare_and_write_blocks_max: BlockCount(128),
-                atomic_blocks_max: BlockCount(0),
-                in_flight_max: 64,
-                memory_alignment: 1,
-                payload_piece_bytes: 0,
-            },
-            caps: Caps {
-                writable: true,
-                volatile_cache: true,
-                stable_write: Support::Native,
-                // Of a thick LUN nobody unmaps.
-                discard: if self.fields.contains("thin = false") {
-                    Support::Absent
-                } else {
-                    Support::Native
-                },
-                discard_reads_zero: true,
-                anchor: Support::Absent,
-                write_zeroes: Support::Native,
-                compare_and_write: Support::Emulated,
-                extents: Support::Absent,
-                changed_blocks: Support::Absent,
-            },
-            epoch: Epoch(0),
+        let mut shape = Shape::of_memory(self.block_size, BlockCount(self.blocks));
+        shape.limits.compare_and_write_blocks_max = BlockCount(128);
+        shape.caps.compare_and_write = Support::Emulated;
+        shape.caps.extents = Support::Absent;
+        if self.fields.contains("thin = false") {
+            // Of a thick LUN nobody unmaps.
+            shape.caps.discard = Support::Absent;
         }
+        shape
     }
 
     fn login(&self, portal: SocketAddr, host: u32, salt: u64) -> HostConfig {
