@@ -1,6 +1,7 @@
 //! Unix sockets: connections within this machine, found by a path.
 
 use super::readable::readable;
+use super::readiness::Connected;
 use super::spin::Activity;
 use crate::net::{DetachedStream, Listener, Stream};
 use rustix::fs::{FileType, Mode, chmod, lstat, unlink};
@@ -16,7 +17,6 @@ use std::os::unix::net::UnixStream as StdStream;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
-use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::net::UnixStream;
 
@@ -129,10 +129,7 @@ impl Listener for LocalListener {
 }
 
 /// A connection.
-pub(super) struct LocalStream {
-    socket: UnixStream,
-    activity: Option<Rc<Activity>>,
-}
+pub(super) struct LocalStream(Connected<UnixStream>);
 
 impl LocalStream {
     pub(super) fn make(
@@ -140,13 +137,7 @@ impl LocalStream {
         activity: Option<Rc<Activity>>,
     ) -> io::Result<Rc<dyn Stream>> {
         let socket = UnixStream::from_std(socket)?;
-        Ok(Rc::new(Self { socket, activity }))
-    }
-
-    fn happened(&self) {
-        if let Some(activity) = &self.activity {
-            activity.happened();
-        }
+        Ok(Rc::new(Self(Connected { socket, activity })))
     }
 }
 
@@ -160,48 +151,20 @@ impl Stream for LocalStream {
     }
 
     fn poll_recv(&self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
-        debug_assert!(!into.is_empty(), "0 bytes would look like the end");
-        loop {
-            ready!(self.socket.poll_read_ready(cx))?;
-            match self.socket.try_read(into) {
-                Ok(bytes) => {
-                    self.happened();
-                    if bytes > 0 && bytes < into.len() {
-                        // The socket is empty, and what comes next is a new edge (epoll(7)).
-                        let empty = io::ErrorKind::WouldBlock.into();
-                        let _cleared: io::Result<()> =
-                            self.socket.try_io(Interest::READABLE, || Err(empty));
-                    }
-                    return Poll::Ready(Ok(bytes));
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Poll::Ready(Err(error)),
-            }
-        }
+        self.0.poll_recv(cx, into)
     }
 
     fn poll_send(&self, cx: &mut Context<'_>, pieces: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
-        loop {
-            ready!(self.socket.poll_write_ready(cx))?;
-            match self.socket.try_write_vectored(pieces) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                other => {
-                    self.happened();
-                    return Poll::Ready(other);
-                }
-            }
-        }
+        self.0.poll_send(cx, pieces)
     }
 
     fn shutdown(&self) {
         // It may be over already: then there is nothing to end.
-        let _over = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
+        let _over = rustix::net::shutdown(&self.0.socket, rustix::net::Shutdown::Both);
     }
 
     fn detach(&self) -> io::Result<DetachedStream> {
-        let socket = rustix::io::fcntl_dupfd_cloexec(&self.socket, 0)?;
+        let socket = rustix::io::fcntl_dupfd_cloexec(&self.0.socket, 0)?;
         Ok(DetachedStream {
             local: nowhere(),
             peer: nowhere(),

@@ -27,6 +27,7 @@ mod netlink;
 mod network;
 mod probe;
 mod readable;
+mod readiness;
 mod registered;
 mod ring;
 mod runtime;

@@ -4,6 +4,7 @@ use super::ethtool::Ethtool;
 use super::local::{LocalListener, LocalStream};
 use super::measures;
 use super::readable::readable;
+use super::readiness::Connected;
 use super::spin::Activity;
 use super::watch::{self, Watch};
 use crate::LocalFuture;
@@ -20,7 +21,6 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
-use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::net::{TcpSocket, TcpStream};
 
@@ -161,8 +161,7 @@ impl Listener for RealListener {
 }
 
 struct RealStream {
-    socket: TcpStream,
-    activity: Option<Rc<Activity>>,
+    connected: Connected<TcpStream>,
     local: SocketAddr,
     peer: SocketAddr,
 }
@@ -172,19 +171,10 @@ impl RealStream {
         socket.set_nodelay(true)?;
         let (local, peer) = (socket.local_addr()?, socket.peer_addr()?);
         Ok(Rc::new(Self {
-            socket,
-            activity,
+            connected: Connected { socket, activity },
             local,
             peer,
         }))
-    }
-}
-
-impl RealStream {
-    fn happened(&self) {
-        if let Some(activity) = &self.activity {
-            activity.happened();
-        }
     }
 }
 
@@ -198,59 +188,30 @@ impl Stream for RealStream {
     }
 
     fn poll_recv(&self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
-        debug_assert!(!into.is_empty(), "0 bytes would look like the end");
-        loop {
-            ready!(self.socket.poll_read_ready(cx))?;
-            match self.socket.try_read(into) {
-                Ok(bytes) => {
-                    self.happened();
-                    if bytes > 0 && bytes < into.len() {
-                        // The socket is empty, and what comes next is a new edge (epoll(7)): say so now,
-                        // which saves the system call that would only find it empty.
-                        let empty = io::ErrorKind::WouldBlock.into();
-                        let _cleared: io::Result<()> =
-                            self.socket.try_io(Interest::READABLE, || Err(empty));
-                    }
-                    return Poll::Ready(Ok(bytes));
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Poll::Ready(Err(error)),
-            }
-        }
+        self.connected.poll_recv(cx, into)
     }
 
     fn poll_send(&self, cx: &mut Context<'_>, pieces: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
-        loop {
-            ready!(self.socket.poll_write_ready(cx))?;
-            match self.socket.try_write_vectored(pieces) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                other => {
-                    self.happened();
-                    return Poll::Ready(other);
-                }
-            }
-        }
+        self.connected.poll_send(cx, pieces)
     }
 
     fn shutdown(&self) {
         // It may be over already: then there is nothing to end.
-        let _over = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
+        let _over = rustix::net::shutdown(&self.connected.socket, rustix::net::Shutdown::Both);
     }
 
     fn abort(&self) {
         // Without lingering, the close that follows sends a reset and forgets what waits.
-        let _gone = self.socket.set_zero_linger();
+        let _gone = self.connected.socket.set_zero_linger();
     }
 
     fn measured(&self) -> Option<StreamMeasures> {
-        measures::of(&self.socket)
+        measures::of(&self.connected.socket)
     }
 
     fn detach(&self) -> io::Result<DetachedStream> {
         // A descriptor of its own: this one leaves this core's event loop when it is dropped.
-        let socket = rustix::io::fcntl_dupfd_cloexec(&self.socket, 0)?;
+        let socket = rustix::io::fcntl_dupfd_cloexec(&self.connected.socket, 0)?;
         Ok(DetachedStream {
             local: self.local,
             peer: self.peer,
