@@ -7,7 +7,7 @@ use std::future::poll_fn;
 use std::io::IoSlice;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, mpsc};
 use std::task::Poll;
 use std::time::Duration;
@@ -28,8 +28,6 @@ pub(crate) enum Wire {
 pub(crate) struct Relay {
     pub(crate) portal: SocketAddr,
     wire: Arc<AtomicU8>,
-    #[allow(dead_code, reason = "for tests that look which path carried")]
-    carried: Arc<AtomicU64>,
     poster: Poster,
     _runtime: Runtime,
 }
@@ -40,8 +38,8 @@ impl Relay {
     /// A good wire to `target`, entered at `127.0.0.LAST`.
     pub(crate) fn new(last: u8, target: SocketAddr) -> Self {
         let runtime = runtime(1);
-        let (wire, carried) = (Arc::new(AtomicU8::new(0)), Arc::new(AtomicU64::new(0)));
-        let shared = (Arc::clone(&wire), Arc::clone(&carried));
+        let wire = Arc::new(AtomicU8::new(0));
+        let shared = Arc::clone(&wire);
         let (told, portal) = mpsc::channel();
         let poster = runtime.poster();
         let at = SocketAddr::from(([127, 0, 0, last], 0));
@@ -56,7 +54,6 @@ impl Relay {
         Self {
             portal: portal.recv().expect("the relay listens"),
             wire,
-            carried,
             poster,
             _runtime: runtime,
         }
@@ -67,15 +64,9 @@ impl Relay {
         // What runs on its core looks at it at once.
         self.poster.post(CoreId(0), Box::new(|_| {}));
     }
-
-    /// Bytes that went through, both ways.
-    #[allow(dead_code, reason = "as above")]
-    pub(crate) fn carried(&self) -> u64 {
-        self.carried.load(Ordering::SeqCst)
-    }
 }
 
-type Shared = (Arc<AtomicU8>, Arc<AtomicU64>);
+type Shared = Arc<AtomicU8>;
 
 async fn accept(core: CoreHandle, listener: Rc<dyn Listener>, target: SocketAddr, shared: Shared) {
     loop {
@@ -83,13 +74,13 @@ async fn accept(core: CoreHandle, listener: Rc<dyn Listener>, target: SocketAddr
             continue;
         };
         let stream = core.net().adopt(stream).expect("a stream");
-        let there = connection(Rc::clone(&core), stream, target, shared.clone());
+        let there = connection(Rc::clone(&core), stream, target, Arc::clone(&shared));
         core.spawn(Box::pin(there));
     }
 }
 
 async fn connection(core: CoreHandle, host: Rc<dyn Stream>, to: SocketAddr, shared: Shared) {
-    if shared.0.load(Ordering::SeqCst) == Wire::Cut as u8 {
+    if shared.load(Ordering::SeqCst) == Wire::Cut as u8 {
         return host.abort();
     }
     let Ok(target) = core.net().connect(to, None).await else {
@@ -99,7 +90,7 @@ async fn connection(core: CoreHandle, host: Rc<dyn Stream>, to: SocketAddr, shar
         Rc::clone(&core),
         Rc::clone(&target),
         Rc::clone(&host),
-        shared.clone(),
+        Arc::clone(&shared),
     );
     core.spawn(Box::pin(back));
     copy(core, host, target, shared).await;
@@ -108,8 +99,7 @@ async fn connection(core: CoreHandle, host: Rc<dyn Stream>, to: SocketAddr, shar
 /// One direction, for as long as the wire carries.
 async fn copy(core: CoreHandle, from: Rc<dyn Stream>, to: Rc<dyn Stream>, shared: Shared) {
     let mut buffer = vec![0; 64 << 10];
-    while let Some(got) = receive(&core, &*from, &mut buffer, &shared.0).await {
-        shared.1.fetch_add(got as u64, Ordering::SeqCst);
+    while let Some(got) = receive(&core, &*from, &mut buffer, &shared).await {
         let mut sent = 0;
         while sent < got {
             let piece = [IoSlice::new(&buffer[sent..got])];
