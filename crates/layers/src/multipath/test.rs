@@ -23,6 +23,22 @@ use std::time::Duration;
 use units::{BlockCount, BlockSize, Buf, BufMut, ByteCount, Lba, LbaRange, Now};
 use volume::{Done, Durability, Io, IoError, IoFuture, Lane, Op, Origin, Shape};
 
+/// What the first two paths carry next stays in the backend for so long.
+fn pause_both(target: &Target, span: Duration) {
+    let mut pause = target.pause.borrow_mut();
+    pause.extend([(0, span), (1, span)]);
+}
+
+/// The path that carries something goes silent, and nothing is held up in the backend any more; answers which.
+fn silence_the_busy(lane: &Multipath, target: &Target) -> u32 {
+    let status = lane.status();
+    let busy = status.iter().position(|path| path.in_flight > 0).unwrap();
+    target.pause.borrow_mut().clear();
+    let busy = u32::try_from(busy).unwrap();
+    target.set(busy, Wire::Silent);
+    busy
+}
+
 /// Wires that change all the time; one of them is good at any moment, or all are for some time.
 async fn trouble(target: Rc<Target>, seed: u64) {
     let mut draw = Draw::new(seed);
@@ -155,10 +171,7 @@ fn paused_write(mode: Mode, sharing: Sharing, seed: u64) -> u8 {
             let shape = below.shape();
             let lane = below.open(&core).await.unwrap();
             let target = target(&core, lane, 2, seed, true);
-            target
-                .pause
-                .borrow_mut()
-                .extend([(0, Duration::from_secs(40)), (1, Duration::from_secs(40))]);
+            pause_both(&target, Duration::from_secs(40));
             let config = Config {
                 mode,
                 sharing,
@@ -168,17 +181,11 @@ fn paused_write(mode: Mode, sharing: Sharing, seed: u64) -> u8 {
             let first = lane.submit(write(3, 1));
             core.sleep_until(core.now().after(Duration::from_millis(500)))
                 .await;
-            let busy = lane
-                .status()
-                .iter()
-                .position(|path| path.in_flight > 0)
-                .unwrap();
-            target.pause.borrow_mut().clear();
-            target.set(u32::try_from(busy).unwrap(), Wire::Silent);
+            let busy = silence_the_busy(&lane, &target);
             let told = first.await;
             assert!(told.is_ok(), "{told:?}");
             assert!(lane.submit(write(3, 2)).await.is_ok());
-            target.set(u32::try_from(busy).unwrap(), Wire::Good);
+            target.set(busy, Wire::Good);
             core.sleep_until(core.now().after(Duration::from_secs(60)))
                 .await;
             result.set(read(&lane, 3).await.unwrap());
@@ -210,10 +217,7 @@ fn without_fences_the_paused_write_comes_back() {
             let shape = below.shape();
             let lane = below.open(&core).await.unwrap();
             let target = target(&core, lane, 2, 1, true);
-            target
-                .pause
-                .borrow_mut()
-                .extend([(0, Duration::from_secs(40)), (1, Duration::from_secs(40))]);
+            pause_both(&target, Duration::from_secs(40));
             let config = Config {
                 mode: Mode::Fast,
                 ..Config::default()
@@ -222,13 +226,7 @@ fn without_fences_the_paused_write_comes_back() {
             let first = lane.submit(write(3, 1));
             core.sleep_until(core.now().after(Duration::from_millis(500)))
                 .await;
-            let busy = lane
-                .status()
-                .iter()
-                .position(|path| path.in_flight > 0)
-                .unwrap();
-            target.pause.borrow_mut().clear();
-            target.set(u32::try_from(busy).unwrap(), Wire::Silent);
+            silence_the_busy(&lane, &target);
             first.await.unwrap();
             lane.submit(write(3, 2)).await.unwrap();
             // The path stays dark, so nobody logs in there.
@@ -614,10 +612,7 @@ fn unanswered_compare_and_write(sharing: Sharing, seed: u64) -> (Result<(), IoEr
             };
             let lane = multipath(&core, shape, config, &target);
             lane.submit(write(3, 5)).await.unwrap();
-            target
-                .pause
-                .borrow_mut()
-                .extend([(0, Duration::from_millis(5)), (1, Duration::from_millis(5))]);
+            pause_both(&target, Duration::from_millis(5));
             let op = Op::CompareAndWrite {
                 range: range(3, 1),
                 expected: Buf::copy_of(&[5; 512]),
@@ -627,13 +622,7 @@ fn unanswered_compare_and_write(sharing: Sharing, seed: u64) -> (Result<(), IoEr
             let answer = lane.submit(Io::new(op, Origin::default()));
             core.sleep_until(core.now().after(Duration::from_millis(1)))
                 .await;
-            let busy = lane
-                .status()
-                .iter()
-                .position(|path| path.in_flight > 0)
-                .unwrap();
-            target.pause.borrow_mut().clear();
-            target.set(u32::try_from(busy).unwrap(), Wire::Silent);
+            silence_the_busy(&lane, &target);
             let told = answer.await.map(|_| ());
             assert_eq!(target.ghosts.get(), 1, "it was carried out once");
             result.set((told, read(&lane, 3).await.unwrap()));
