@@ -123,6 +123,14 @@ impl Stopwatch {
         }
     }
 
+    fn shows_the_same(&self, other: &Self) -> bool {
+        self.transfer == other.transfer
+            && self.first_byte == other.first_byte
+            && self.mark.get() == other.mark.get()
+            && self.queue.get() == other.queue.get()
+            && self.network.get() == other.network.get()
+    }
+
     fn lap(&self, now: Now, stage: &Cell<u64>) {
         stage.set(stage.get() + between(self.mark.replace(now), now));
     }
@@ -172,19 +180,71 @@ impl fmt::Debug for Course {
     }
 }
 
-impl Course {
-    /// The socket has the whole answer. Tells how long the command took in all.
-    pub fn sent(self, now: Now) -> Place {
-        let watch = self.control.stopwatch();
+/// Counts commands whose answers the socket took together.
+///
+/// Commands that came in one piece, were answered at once and left in one piece all took the same time: they are
+/// counted together, once the first one comes that did not.
+#[derive(Debug)]
+pub struct Tally {
+    now: Now,
+    run: Option<Run>,
+}
+
+/// Commands that took the same time in each stage.
+#[derive(Debug)]
+struct Run {
+    /// The first of them.
+    course: Course,
+    count: u64,
+}
+
+impl Run {
+    fn end(self, now: Now) -> (Place, u64) {
+        let (watch, count) = (self.course.control.stopwatch(), self.count);
         let total = Place::of_nanos(between(watch.first_byte, now));
         let network = watch.network.get() + between(watch.mark.get(), now);
-        let mut times = self.unit.times().borrow_mut();
+        let mut times = self.course.unit.times().borrow_mut();
         if let Some(transfer) = watch.transfer {
             let times = times.of(transfer);
-            times.queue.count_at(Place::of_nanos(watch.queue.get()));
-            times.network.count_at(Place::of_nanos(network));
-            times.total.count_at(total);
+            times
+                .queue
+                .count_many(Place::of_nanos(watch.queue.get()), count);
+            times.network.count_many(Place::of_nanos(network), count);
+            times.total.count_many(total, count);
         }
-        total
+        (total, count)
+    }
+}
+
+impl Tally {
+    /// For answers that the socket has whole at `now`.
+    #[must_use]
+    pub fn new(now: Now) -> Self {
+        Self { now, run: None }
+    }
+
+    /// The socket has the whole answer of this one, too. Tells how long the ones before it took in all, and how many they
+    /// are, where this one took another time.
+    #[inline]
+    pub fn sent(&mut self, course: Course) -> Option<(Place, u64)> {
+        if let Some(run) = &mut self.run
+            && Rc::ptr_eq(&run.course.unit, &course.unit)
+            && run
+                .course
+                .control
+                .stopwatch()
+                .shows_the_same(course.control.stopwatch())
+        {
+            run.count += 1;
+            return None;
+        }
+        let before = self.run.replace(Run { course, count: 1 })?;
+        Some(before.end(self.now))
+    }
+
+    /// That was all. Tells how long the last ones took in all, and how many they are.
+    #[must_use]
+    pub fn end(self) -> Option<(Place, u64)> {
+        Some(self.run?.end(self.now))
     }
 }

@@ -38,7 +38,7 @@ mod unit;
 mod wait_list;
 
 pub use core_unit::{CoreUnit, UnitId};
-pub use course::{Course, Figures, StageTimes, Times, Transfer, figures};
+pub use course::{Course, Figures, StageTimes, Tally, Times, Transfer, figures};
 pub use execute::{Arrival, Request};
 pub use in_flight::{InFlightLimit, WaitsForRoom};
 pub use nexus::{Nexus, NexusError, Peers, PortFacts, UnitPorts};

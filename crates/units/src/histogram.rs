@@ -85,9 +85,15 @@ impl Histogram {
 
     /// Counts one whose place is known.
     pub fn count_at(&mut self, place: Place) {
+        self.count_many(place, 1);
+    }
+
+    /// Counts `count` that took the same time.
+    pub fn count_many(&mut self, place: Place, count: u64) {
         let buckets = self.buckets.get_or_insert_with(|| Box::new([0; BUCKETS]));
-        buckets[usize::from(place.bucket)] += 1;
-        self.sum_nanos = self.sum_nanos.saturating_add(place.nanos);
+        buckets[usize::from(place.bucket)] += count;
+        let nanos = place.nanos.saturating_mul(count);
+        self.sum_nanos = self.sum_nanos.saturating_add(nanos);
     }
 
     /// Adds what another one has counted.

@@ -2,8 +2,9 @@
 
 use crate::session::Session;
 use env::CoreHandle;
-use logical_unit::Course;
+use logical_unit::{Course, Tally};
 use std::collections::VecDeque;
+use units::histogram::Place;
 
 /// The answers of one connection, in the order in which they leave.
 #[derive(Default)]
@@ -26,18 +27,21 @@ impl Answered {
         if self.waiting.front().is_none_or(|(end, _)| *end > self.sent) {
             return;
         }
-        let now = core.now();
         let mut latency = session.map(|session| session.counters.latency.borrow_mut());
+        let mut count = |took: Option<(Place, u64)>| {
+            if let (Some(latency), Some((total, count))) = (&mut latency, took) {
+                latency.count_many(total, count);
+            }
+        };
+        let mut tally = Tally::new(core.now());
         while self
             .waiting
             .front()
             .is_some_and(|(end, _)| *end <= self.sent)
             && let Some((_, course)) = self.waiting.pop_front()
         {
-            let total = course.sent(now);
-            if let Some(latency) = &mut latency {
-                latency.count_at(total);
-            }
+            count(tally.sent(course));
         }
+        count(tally.end());
     }
 }

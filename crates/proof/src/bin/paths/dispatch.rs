@@ -4,7 +4,7 @@ use env::sim::{World, WorldConfig};
 use env::{Answer, CoreHandle, CoreId};
 use logical_unit::{
     Arrival, Attribute, Identity, LogicalUnit, Nexus, NexusPort, NoStore, Outcome, Peers,
-    PortFacts, Request, Response, UnitConfig, UnitId, UnitPorts,
+    PortFacts, Request, Response, Tally, UnitConfig, UnitId, UnitPorts,
 };
 use scsi::reservation::InitiatorPort;
 use std::rc::{Rc, Weak};
@@ -68,16 +68,38 @@ async fn unit(core: &CoreHandle) -> (Arc<LogicalUnit>, Rc<Nexus>) {
     (unit, nexus.expect("the unit is there"))
 }
 
-/// The socket takes the answer at once, so that what the time of each stage costs is in here, too.
-fn sent(response: Response) -> u8 {
-    if let Some(course) = response.course {
-        course.sent(units::Now::ZERO);
+/// Answers that leave together where one connection works alone on its core.
+const TOGETHER: u64 = 16;
+
+/// What counts the time of each stage, so that its cost is in here, too.
+struct Sends {
+    tally: Tally,
+    answers: u64,
+}
+
+impl Sends {
+    fn new() -> Self {
+        Self {
+            tally: Tally::new(units::Now::ZERO),
+            answers: 0,
+        }
     }
-    response.status.code()
+
+    /// The socket takes it with the next ones.
+    fn sent(&mut self, response: Response) -> u8 {
+        let counted = response.course.and_then(|it| self.tally.sent(it));
+        assert_eq!(counted, None, "they take the same time");
+        self.answers += 1;
+        if self.answers.is_multiple_of(TOGETHER) {
+            let done = std::mem::replace(self, Self::new());
+            assert!(done.tally.end().is_some());
+        }
+        response.status.code()
+    }
 }
 
 /// Arrival, and what runs at once.
-fn one(nexus: &Rc<Nexus>, cdb: &[u8], tag: u32, data: &Buf) -> Option<u8> {
+fn one(nexus: &Rc<Nexus>, sends: &mut Sends, cdb: &[u8], tag: u32, data: &Buf) -> Option<u8> {
     let arrival = nexus.arrive(Request {
         cdb,
         attribute: Attribute::Simple,
@@ -87,9 +109,9 @@ fn one(nexus: &Rc<Nexus>, cdb: &[u8], tag: u32, data: &Buf) -> Option<u8> {
         whole: units::Now::ZERO,
     });
     match arrival {
-        Arrival::Ended { response, .. } => Some(sent(response)),
+        Arrival::Ended { response, .. } => Some(sends.sent(response)),
         Arrival::Task { task, .. } => match task.run(data.clone()) {
-            Answer::Ready(Some(Outcome::Respond(response))) => Some(sent(response)),
+            Answer::Ready(Some(Outcome::Respond(response))) => Some(sends.sent(response)),
             Answer::Ready(Some(Outcome::Silent | Outcome::Disconnect) | None)
             | Answer::Waiting(_) => None,
         },
@@ -97,12 +119,13 @@ fn one(nexus: &Rc<Nexus>, cdb: &[u8], tag: u32, data: &Buf) -> Option<u8> {
 }
 
 fn many(nexus: &Rc<Nexus>, opcode: u8, data: &Buf, count: u64) {
+    let mut sends = Sends::new();
     let mut cdb = [0; 16];
     (cdb[0], cdb[8]) = (opcode, 8);
     for number in 0..count {
         let at = u32::try_from(number * 8 % BLOCKS).expect("a small address");
         cdb[2..6].copy_from_slice(&at.to_be_bytes());
-        let status = one(nexus, &cdb, at, data);
+        let status = one(nexus, &mut sends, &cdb, at, data);
         assert_eq!(status, Some(0), "every command is good, and at once");
     }
 }
@@ -114,7 +137,7 @@ fn commands(opcode: u8, data: Buf, count: u64) {
     let done = world.block_on(&node, Duration::from_secs(1), async move {
         let (unit, nexus) = unit(&core).await;
         // The first command hears of the power on.
-        one(&nexus, &[0; 6], 0, &Buf::empty());
+        one(&nexus, &mut Sends::new(), &[0; 6], 0, &Buf::empty());
         // Reads find what was written, whatever the number of commands.
         many(&nexus, 0x2a, &Buf::copy_of(&[0x5A; 4096]), BLOCKS / 8);
         many(&nexus, opcode, &data, count);
