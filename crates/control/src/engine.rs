@@ -66,6 +66,9 @@ pub trait Engine {
     /// Sessions that went from core to core since the start.
     fn moves(&self) -> MoveFacts;
 
+    /// What did not match its digest since the daemon started.
+    fn digest_errors(&self) -> DigestFacts;
+
     /// The space of the pools.
     fn pools(&self) -> LocalFuture<Vec<PoolFacts>>;
 
@@ -144,6 +147,15 @@ pub struct MoveFacts {
     pub moved: u64,
     /// Those that did not come to rest, and stayed.
     pub given_up: u64,
+}
+
+/// What did not match its digest, of what hosts sent.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct DigestFacts {
+    /// Headers; the connection is closed.
+    pub headers: u64,
+    /// Data segments; the command fails, and the host sends it again.
+    pub data: u64,
 }
 
 /// A session.

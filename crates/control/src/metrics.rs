@@ -6,7 +6,8 @@
 //! whatever happens.
 
 use crate::engine::{
-    CoreFacts, LoginFacts, LunFacts, LunState, MoveFacts, OpFacts, PoolFacts, SessionFacts,
+    CoreFacts, DigestFacts, LoginFacts, LunFacts, LunState, MoveFacts, OpFacts, PoolFacts,
+    SessionFacts,
 };
 use crate::latency::{LATENCY_BOUNDS_US, Latency};
 use crate::objects::Objects;
@@ -25,6 +26,7 @@ pub(crate) struct Sample<'a> {
     pub(crate) pools: &'a [PoolFacts],
     pub(crate) cores: &'a [CoreFacts],
     pub(crate) moves: MoveFacts,
+    pub(crate) digests: DigestFacts,
     pub(crate) logins: &'a [LoginFacts],
     pub(crate) objects: &'a Objects,
 }
@@ -52,6 +54,12 @@ pub(crate) fn text(sample: &Sample<'_>) -> String {
     let MoveFacts { moved, given_up } = sample.moves;
     for (result, count) in [("moved", moved), ("given_up", given_up)] {
         out.series("causeway_session_moves_total", &[("result", result)], count);
+    }
+    let help = "What hosts sent that did not match its digest";
+    out.family("causeway_digest_errors_total", "counter", help);
+    let DigestFacts { headers, data } = sample.digests;
+    for (part, count) in [("header", headers), ("data", data)] {
+        out.series("causeway_digest_errors_total", &[("part", part)], count);
     }
     out.family("causeway_login_total", "counter", "Logins by result");
     for login in sample.logins {

@@ -18,8 +18,8 @@ mod usage;
 use crate::code::Code;
 use crate::config::{Config, Listen};
 use crate::engine::{
-    CoreFacts, Engine, LoginFacts, LunFacts, MoveFacts, PoolFacts, PortalFacts, RefusalFacts,
-    SessionFacts,
+    CoreFacts, DigestFacts, Engine, LoginFacts, LunFacts, MoveFacts, PoolFacts, PortalFacts,
+    RefusalFacts, SessionFacts,
 };
 use crate::objects::{Backing, Lun, Objects, SECTION_LUN};
 use crate::plan::LunChanges;
@@ -353,6 +353,12 @@ impl Engine for Node {
 
     fn cores(&self) -> LocalFuture<Vec<CoreFacts>> {
         shared(self, |node| async move { facts::cores(&node).await })
+    }
+
+    fn digest_errors(&self) -> DigestFacts {
+        let counted = self.0.server().map(|server| server.digest_errors());
+        let (headers, data) = counted.unwrap_or_default();
+        DigestFacts { headers, data }
     }
 
     fn moves(&self) -> MoveFacts {

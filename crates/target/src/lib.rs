@@ -14,6 +14,7 @@
 
 mod balance;
 mod connection;
+mod digest_errors;
 mod directory;
 mod discovery;
 mod export;

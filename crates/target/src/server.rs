@@ -1,5 +1,6 @@
 //! The front as its owner sees it: publish what is exported, ask what goes on.
 
+use crate::digest_errors::DigestErrors;
 use crate::export::{Export, ExportedTarget};
 use crate::load::{CoreLoad, Loads};
 use crate::placement::{LoginPermit, Moves};
@@ -25,6 +26,7 @@ pub(crate) struct Shared {
     /// Held by whoever asks all cores about sessions; sessions that move have it to themselves meanwhile.
     going: Arc<RwLock<()>>,
     moves: Moves,
+    digest_errors: DigestErrors,
     logins: AtomicUsize,
     refusals: Refusals,
 }
@@ -143,6 +145,10 @@ impl Shared {
         &self.moves
     }
 
+    pub(crate) fn digest_errors(&self) -> &DigestErrors {
+        &self.digest_errors
+    }
+
     pub(crate) fn loads(&self) -> &Loads {
         &self.loads
     }
@@ -172,6 +178,7 @@ impl Server {
             loads: Loads::new(core.core_count()),
             going: Arc::default(),
             moves: Moves::default(),
+            digest_errors: DigestErrors::default(),
             logins: AtomicUsize::new(0),
             refusals: Refusals::default(),
         });
@@ -246,6 +253,12 @@ impl Server {
     #[must_use]
     pub fn moves(&self) -> (u64, u64) {
         self.shared.moves.read()
+    }
+
+    /// PDUs whose header, and whose data, did not match its digest, since the start.
+    #[must_use]
+    pub fn digest_errors(&self) -> (u64, u64) {
+        self.shared.digest_errors.read()
     }
 
     /// Asks a session to go to another core, which it does as soon as nothing of it is in progress; `false` where

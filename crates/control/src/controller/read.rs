@@ -280,6 +280,7 @@ impl Controller {
             pools: &pools,
             cores: &cores,
             moves: self.engine.moves(),
+            digests: self.engine.digest_errors(),
             logins: &logins,
             objects: &objects,
         })

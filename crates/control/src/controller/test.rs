@@ -3,8 +3,8 @@
 use super::*;
 use crate::config;
 use crate::engine::{
-    CoreFacts, LoginFacts, LunFacts, LunState, MoveFacts, PoolFacts, PortalFacts, RefusalFacts,
-    SessionFacts,
+    CoreFacts, DigestFacts, LoginFacts, LunFacts, LunState, MoveFacts, PoolFacts, PortalFacts,
+    RefusalFacts, SessionFacts,
 };
 use crate::latency::Latency;
 use crate::objects::{GrantSpec, HostSpec, LunSpec, TargetSpec};
@@ -141,6 +141,13 @@ impl Engine for FakeEngine {
             registered_files: 7,
             registered_bytes: 2 << 20,
         }])
+    }
+
+    fn digest_errors(&self) -> DigestFacts {
+        DigestFacts {
+            headers: 1,
+            data: 2,
+        }
     }
 
     fn moves(&self) -> MoveFacts {
@@ -446,6 +453,8 @@ fn metrics_have_the_promised_names_and_escape_labels() {
         "causeway_core_registered_bytes{core=\"1\"} 2097152",
         "causeway_session_moves_total{result=\"moved\"} 4",
         "causeway_session_moves_total{result=\"given_up\"} 1",
+        "causeway_digest_errors_total{part=\"header\"} 1",
+        "causeway_digest_errors_total{part=\"data\"} 2",
         "causeway_pool_used_bytes{pool=\"default\"} 53687091200",
     ] {
         assert!(text.lines().any(|found| found == line), "{line}\n{text}");

@@ -380,3 +380,34 @@ fn a_new_session_gets_the_unit_attention_of_power_on_and_no_other_session_does()
         assert_eq!(bob.command(0, &TEST_UNIT_READY, &[], 0).await.status, 0);
     });
 }
+
+#[test]
+fn what_does_not_match_its_digest_is_counted_by_what_was_damaged() {
+    run(Setup::default(), |bench| async move {
+        let ping = iscsi::bhs::NopOut {
+            immediate: true,
+            data_segment_length: 0,
+            lun: iscsi::Lun::default(),
+            itt: Some(crate::raw::itt(1)),
+            ttt: None,
+            cmd_sn: iscsi::CmdSn(1),
+            exp_stat_sn: iscsi::StatSn(0),
+        };
+        let with =
+            |keys: &'static str| Raw::login(&bench.host_core, bench.portal, ALICE, TARGET, keys);
+        // 24 bytes of data, and four that are not their digest.
+        let mut one = with("DataDigest=CRC32C\0").await;
+        one.send(ping.write(), b"causeway, not its digest").await;
+        one.send_bytes(&[0; 4]).await;
+        let told = one.receive().await.expect("an answer");
+        assert_eq!(told.opcode(), iscsi::bhs::Opcode::Reject);
+        assert_eq!(told.header[2], 2, "data digest error");
+        assert_eq!(bench.server.digest_errors(), (0, 1));
+
+        let mut other = with("HeaderDigest=CRC32C\0").await;
+        other.send(ping.write(), &[]).await;
+        other.send_bytes(&[0; 4]).await;
+        assert!(other.is_closed().await);
+        assert_eq!(bench.server.digest_errors(), (1, 1));
+    });
+}

@@ -439,7 +439,12 @@ impl Driver {
                 self.poll_send(cx);
             }
             if let Err(violation) = handed {
-                tracing::debug!(peer = %self.stream.peer(), ?violation, "the initiator broke the protocol");
+                let damaged = self.shared.digest_errors().count(violation.kind);
+                if damaged {
+                    tracing::warn!(peer = %self.stream.peer(), %violation, "a header was damaged on its way: the connection is closed");
+                } else {
+                    tracing::debug!(peer = %self.stream.peer(), ?violation, "the initiator broke the protocol");
+                }
                 self.receive.forget();
             }
         }
@@ -493,6 +498,7 @@ impl Driver {
                 Event::Fence { itt, isid, tsih } => self.fence(itt, isid, tsih),
                 Event::Logout { itt, reason: _ } => self.logout(itt),
                 Event::Rejected { reason, violation } => {
+                    self.shared.digest_errors().count(violation.kind);
                     tracing::warn!(peer = %self.stream.peer(), ?reason, ?violation, "a PDU was rejected");
                 }
                 Event::ParametersChanged => self.parameters_changed(),
