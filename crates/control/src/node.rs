@@ -11,6 +11,7 @@
 
 mod export;
 mod facts;
+mod hardware;
 mod space;
 mod unit;
 mod usage;
@@ -284,6 +285,8 @@ impl Engine for Node {
     fn start(&self, objects: Rc<Objects>) -> LocalFuture<Result<(), Problem>> {
         shared(self, |node| async move {
             node.start(objects).await?;
+            let follow = hardware::follow(Rc::clone(&node.core), Rc::downgrade(&node));
+            node.core.spawn(Box::pin(follow));
             // Interfaces tell their addresses a moment later.
             let later = Rc::clone(&node);
             node.core.spawn(Box::pin(async move {

@@ -58,6 +58,7 @@ fn target(portal: &str) -> TargetPort {
         links: 1,
         mtu: None,
         sessions_left: None,
+        free: None,
         fabric: None,
         enabled: true,
     }

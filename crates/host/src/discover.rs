@@ -1,11 +1,14 @@
-//! Where a target listens: the portals of the URL, or what SendTargets answers.
+//! Where a target listens: the portals of the URL, or what SendTargets answers; and what a target of ours tells of the ports behind
+//! its portals, in the same discovery session, or in one of its own where nothing else is to be discovered.
 
 use crate::error::HostError;
 use crate::url::{PORT, Url};
 use env::CoreHandle;
-use initiator::{LoginError, discover_by};
+use initiator::{LoginError, ask_ports, discover_ports};
+use iscsi::Isid;
 use iscsi::discovery::TargetRecord;
 use iscsi::initiator::InitiatorConfig;
+use iscsi::vendor::port::{PortRecord, PortsTold};
 use std::future::poll_fn;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
@@ -14,13 +17,27 @@ use std::time::Duration;
 
 /// A portal takes no longer to answer.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
+/// What only makes a plan better is not waited for longer.
+const FACTS_MAX: Duration = Duration::from_secs(1);
 
 /// A portal of the target.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Portal {
     pub(crate) address: SocketAddr,
     /// Target portal group tag; 1 where nobody told.
     pub(crate) tag: u16,
+    /// What the target tells of the port behind it.
+    pub(crate) told: PortRecord,
+}
+
+impl Portal {
+    fn new(address: SocketAddr, tag: u16) -> Self {
+        Self {
+            address,
+            tag,
+            told: PortRecord::default(),
+        }
+    }
 }
 
 /// Portals, and what the operator should know of how they were found.
@@ -47,43 +64,127 @@ pub(crate) async fn portals(
     ask: &Ask<'_>,
     discover: bool,
 ) -> Result<Found, HostError> {
-    let given = || {
-        let portals = ask.given.iter();
-        portals
-            .map(|address| Portal {
-                address: *address,
-                tag: 1,
-            })
-            .collect()
-    };
     if !discover || ask.url.hosts.len() > 1 {
-        return Ok(Found {
-            portals: given(),
-            notices: Vec::new(),
-        });
+        let mut found = Found::given(ask);
+        // Those that are silent hold nobody up; the first of the others that knows speaks for all.
+        let asked = ask.given.iter().map(|at| facts_only(core, ask, *at));
+        let told = in_time(core, FACTS_MAX, join_first(asked)).await;
+        found.add(told.flatten());
+        return Ok(found);
     }
     let mut why = Vec::new();
     for at in ask.given {
         match send_targets(core, ask, *at).await {
-            Ok(targets) => return of_target(ask, *at, &targets),
+            Ok((targets, told)) => {
+                let mut found = of_target(ask, *at, &targets)?;
+                found.add(told);
+                return Ok(found);
+            }
             Err(error) => why.push(format!("{at}: {error}")),
         }
     }
     // A target without discovery still has the portal that it was asked at.
-    Ok(Found {
-        portals: given(),
-        notices: vec![format!(
-            "discovery failed, only the portals of the URL are used: {}",
-            why.join("; ")
-        )],
+    let mut found = Found::given(ask);
+    found.notices.push(format!(
+        "discovery failed, only the portals of the URL are used: {}",
+        why.join("; ")
+    ));
+    let asked = ask.given.iter().map(|at| facts_by_login(core, ask, *at));
+    let told = in_time(core, FACTS_MAX, join_first(asked)).await;
+    found.add(told.flatten());
+    Ok(found)
+}
+
+impl Found {
+    /// The portals of the URL.
+    fn given(ask: &Ask<'_>) -> Self {
+        let portals = ask.given.iter().map(|at| Portal::new(*at, 1));
+        Self {
+            portals: portals.collect(),
+            notices: Vec::new(),
+        }
+    }
+
+    /// Adds what the target told of its ports. Portals that are not used may be told of: other hosts use them.
+    fn add(&mut self, told: Option<PortsTold>) {
+        let Some(told) = told else { return };
+        for portal in &mut self.portals {
+            let address = portal.address;
+            let of_it = |it: &&PortRecord| it.address.parse() == Ok(address);
+            if let Some(record) = told.ports.iter().find(of_it) {
+                portal.told = record.clone();
+            }
+        }
+        let notices = told.wrong.into_iter().map(|what| {
+            format!("the target tells of its ports what makes no sense, which is left out: {what}")
+        });
+        self.notices.extend(notices);
+    }
+}
+
+/// The first that tells something; all are asked at a time.
+async fn join_first(
+    asked: impl Iterator<Item = impl Future<Output = Option<PortsTold>>>,
+) -> Option<PortsTold> {
+    let mut asked: Vec<_> = asked.map(|it| Some(Box::pin(it))).collect();
+    poll_fn(|cx| {
+        for one in &mut asked {
+            let Some(Poll::Ready(told)) = one.as_mut().map(|it| it.as_mut().poll(cx)) else {
+                continue;
+            };
+            if told.is_some() {
+                return Poll::Ready(told);
+            }
+            *one = None;
+        }
+        if asked.iter().all(Option::is_none) {
+            return Poll::Ready(None);
+        }
+        Poll::Pending
     })
+    .await
+}
+
+/// What the target at `at` tells of its ports, in a discovery session; in a normal one where that is refused.
+async fn facts_only(core: &CoreHandle, ask: &Ask<'_>, at: SocketAddr) -> Option<PortsTold> {
+    let open = InitiatorConfig {
+        chap: None,
+        ..ask.login.clone()
+    };
+    match ask_ports(core, at, ask.source(at), &open).await {
+        Ok(told) => told,
+        Err(LoginError::Refused { .. }) => facts_by_login(core, ask, at).await,
+        Err(LoginError::Connect(_) | LoginError::Lost(_)) => None,
+    }
+}
+
+/// The same in a session with the target, of a name that no other session has.
+async fn facts_by_login(core: &CoreHandle, ask: &Ask<'_>, at: SocketAddr) -> Option<PortsTold> {
+    let mut random = [0; 3];
+    core.fill_random(&mut random);
+    let [a, b, c] = random;
+    let login = InitiatorConfig {
+        target_name: Some(ask.url.iqn.clone()),
+        // RFC 7143 11.12.5 "ISID": type 2 is random.
+        isid: Isid([0x80, a, b, c, 0xFF, 0xFF]),
+        ..ask.login.clone()
+    };
+    ask_ports(core, at, ask.source(at), &login).await.ok()?
+}
+
+impl Ask<'_> {
+    /// An address of this host to ask `at` from; `None`: any.
+    fn source(&self, at: SocketAddr) -> Option<IpAddr> {
+        let mut from = self.from.iter();
+        from.find(|it| it.is_ipv4() == at.is_ipv4()).copied()
+    }
 }
 
 async fn send_targets(
     core: &CoreHandle,
     ask: &Ask<'_>,
     at: SocketAddr,
-) -> Result<Vec<TargetRecord>, String> {
+) -> Result<(Vec<TargetRecord>, Option<PortsTold>), String> {
     let same_family = ask.from.iter().filter(|it| it.is_ipv4() == at.is_ipv4());
     let mut sources: Vec<Option<IpAddr>> = same_family.map(|it| Some(*it)).collect();
     if sources.is_empty() {
@@ -93,14 +194,14 @@ async fn send_targets(
     for from in sources {
         let mut login = ask.login.clone();
         let credentials = login.chap.take();
-        let mut asked = in_time(core, discover_by(core, at, from, &login)).await;
+        let mut asked = in_time(core, ANSWER_MAX, discover_ports(core, at, from, &login)).await;
         // Discovery mostly is open; where it is not, the target's credentials may do.
         if credentials.is_some() && matches!(asked, Some(Err(LoginError::Refused { .. }))) {
             login.chap = credentials;
-            asked = in_time(core, discover_by(core, at, from, &login)).await;
+            asked = in_time(core, ANSWER_MAX, discover_ports(core, at, from, &login)).await;
         }
         match asked {
-            Some(Ok(targets)) => return Ok(targets),
+            Some(Ok(found)) => return Ok(found),
             Some(Err(error)) => last = error.to_string(),
             None => last = "the portal does not answer".to_owned(),
         }
@@ -128,10 +229,8 @@ fn of_target(ask: &Ask<'_>, at: SocketAddr, targets: &[TargetRecord]) -> Result<
                 let ip = address.ip();
                 // A target that listens everywhere means the address that it was asked at.
                 let ip = if ip.is_unspecified() { at.ip() } else { ip };
-                let portal = Portal {
-                    address: SocketAddr::new(ip, address.port()),
-                    tag: portal.portal_group_tag,
-                };
+                let tag = portal.portal_group_tag;
+                let portal = Portal::new(SocketAddr::new(ip, address.port()), tag);
                 let known = found.portals.iter().any(|it| it.address == portal.address);
                 if !known {
                     found.portals.push(portal);
@@ -145,10 +244,7 @@ fn of_target(ask: &Ask<'_>, at: SocketAddr, targets: &[TargetRecord]) -> Result<
     }
     if found.portals.is_empty() {
         // RFC 7143 appendix C: no address means the one that was asked.
-        found.portals.push(Portal {
-            address: at,
-            tag: 1,
-        });
+        found.portals.push(Portal::new(at, 1));
     }
     Ok(found)
 }
@@ -161,9 +257,9 @@ fn address(text: &str) -> Option<SocketAddr> {
     })
 }
 
-async fn in_time<T>(core: &CoreHandle, work: impl Future<Output = T>) -> Option<T> {
+async fn in_time<T>(core: &CoreHandle, most: Duration, work: impl Future<Output = T>) -> Option<T> {
     let mut work = pin!(work);
-    let mut timer = core.sleep_until(core.now().after(ANSWER_MAX));
+    let mut timer = core.sleep_until(core.now().after(most));
     poll_fn(|cx| match work.as_mut().poll(cx) {
         Poll::Ready(value) => Poll::Ready(Some(value)),
         Poll::Pending => timer.as_mut().poll(cx).map(|()| None),

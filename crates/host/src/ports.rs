@@ -5,7 +5,7 @@ use crate::error::HostError;
 use machine::Machine;
 use paths::health::AccessState;
 use paths::overrides::Overrides;
-use paths::{Facts, HostAddress, HostPort, TargetPort};
+use paths::{Facts, HostAddress, HostPort, Speed, TargetPort};
 use std::net::IpAddr;
 
 /// Name of the loopback interface's network, whose every address this host has.
@@ -73,7 +73,7 @@ pub(crate) fn facts(
     let mut facts = Facts {
         initiator: initiator.to_owned(),
         hosts,
-        targets: portals.iter().map(target_port).collect(),
+        targets: target_ports(portals),
         fabrics: Vec::new(),
     };
     overrides.apply(&mut facts).map_err(|error| {
@@ -85,18 +85,42 @@ pub(crate) fn facts(
     Ok(facts)
 }
 
+/// The target's ports. Portals that the target says to share one are one, others are ports by themselves.
+fn target_ports(portals: &[Portal]) -> Vec<TargetPort> {
+    let mut ports: Vec<TargetPort> = Vec::new();
+    let mut behind: Vec<&Portal> = Vec::new();
+    for portal in portals {
+        let same = |other: &&Portal| {
+            let of = |it: &Portal| (it.tag, it.told.controller.clone(), it.told.port.clone());
+            portal.told.port.is_some() && of(other) == of(portal)
+        };
+        match behind.iter().position(same) {
+            Some(at) => ports[at].portals.push(portal.address),
+            None => {
+                behind.push(portal);
+                ports.push(target_port(portal));
+            }
+        }
+    }
+    ports
+}
+
 fn target_port(portal: &Portal) -> TargetPort {
+    let told = &portal.told;
+    // What stands on no card of its own fails alone, as far as anybody knows.
+    let card = told.card.clone().or_else(|| told.port.clone());
     TargetPort {
         name: portal.address.to_string(),
         portals: vec![portal.address],
         portal_group: portal.tag,
         access: AccessState::ActiveOptimized,
-        controller: None,
-        card: None,
-        speed: None,
-        links: 1,
-        mtu: None,
-        sessions_left: None,
+        controller: told.controller.clone(),
+        card,
+        speed: told.speed.map(Speed),
+        links: told.links.unwrap_or(1),
+        mtu: told.mtu,
+        sessions_left: told.sessions,
+        free: told.free.map(Speed),
         fabric: None,
         enabled: true,
     }

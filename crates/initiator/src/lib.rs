@@ -29,7 +29,9 @@ mod session;
 pub mod unit;
 
 pub use connection::Connection;
-pub use login::{LoginError, connect, connect_by, discover, discover_by};
+pub use login::{
+    LoginError, ask_ports, connect, connect_by, discover, discover_by, discover_ports,
+};
 pub use lost::Lost;
 pub use pending::Pending;
 pub use session::{Answer, Session};

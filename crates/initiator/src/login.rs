@@ -7,10 +7,16 @@ use iscsi::LoginStatus;
 use iscsi::chap::ChapAlgorithm;
 use iscsi::discovery::{self, TargetRecord};
 use iscsi::initiator::{Event, InitiatorChap, InitiatorConfig};
+use iscsi::vendor::port::{ASK, PORTS, PortsTold, told};
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::task::Poll;
+use std::time::Duration;
+
+/// A target that does not know a key of ours says so at once; one that says nothing is not waited for longer.
+const PORTS_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// Why there is no session.
 #[derive(Debug)]
@@ -160,6 +166,50 @@ pub async fn discover_by(
     config: &InitiatorConfig,
 ) -> Result<Vec<TargetRecord>, LoginError> {
     let mut connection = connect(core, portal, from, config).await?;
+    let targets = send_targets(&mut connection).await?;
+    part(connection).await;
+    Ok(targets)
+}
+
+/// As [`discover_by`], and what the target tells of the ports behind its portals; `None`: it is no target of ours.
+///
+/// # Errors
+/// Why there is no answer to SendTargets. What comes after it, or does not, is no error.
+pub async fn discover_ports(
+    core: &CoreHandle,
+    portal: SocketAddr,
+    from: Option<IpAddr>,
+    config: &InitiatorConfig,
+) -> Result<(Vec<TargetRecord>, Option<PortsTold>), LoginError> {
+    let mut connection = connect(core, portal, from, config).await?;
+    let targets = send_targets(&mut connection).await?;
+    let told = ports(core, &mut connection).await;
+    // A target that is hung up by a key that it does not know is not waited for.
+    if told.is_some() {
+        part(connection).await;
+    }
+    Ok((targets, told))
+}
+
+/// What the target tells of the ports behind its portals, in a session as `config` says; `None`: it is no target of ours.
+///
+/// # Errors
+/// Why there is no session.
+pub async fn ask_ports(
+    core: &CoreHandle,
+    portal: SocketAddr,
+    from: Option<IpAddr>,
+    config: &InitiatorConfig,
+) -> Result<Option<PortsTold>, LoginError> {
+    let mut connection = connect(core, portal, from, config).await?;
+    let told = ports(core, &mut connection).await;
+    if told.is_some() {
+        part(connection).await;
+    }
+    Ok(told)
+}
+
+async fn send_targets(connection: &mut Connection) -> Result<Vec<TargetRecord>, LoginError> {
     let asked = connection.send_targets("All");
     let text = loop {
         let event = poll_fn(|cx| connection.poll_event(cx)).await;
@@ -169,12 +219,39 @@ pub async fn discover_by(
             break text;
         }
     };
-    connection.logout();
-    // It ends by the logout's answer, or otherwise: what was asked for is here.
-    while poll_fn(|cx| connection.poll_event(cx)).await.is_ok() {}
     discovery::decode(&text).map_err(|violation| LoginError::Refused {
         status: None,
         reason: format!("the answer to SendTargets cannot be read: {violation:?}"),
         redirect: None,
     })
+}
+
+async fn ports(core: &CoreHandle, connection: &mut Connection) -> Option<PortsTold> {
+    let asked = connection.text(&[(PORTS, ASK)]);
+    let mut late = core.sleep_until(core.now().after(PORTS_TIME_MAX));
+    let text = loop {
+        let event = poll_fn(|cx| match connection.poll_event(cx) {
+            Poll::Ready(event) => Poll::Ready(event.ok()),
+            Poll::Pending => late.as_mut().poll(cx).map(|()| None),
+        });
+        match event.await? {
+            Event::Text { itt, text } if itt == asked => break text,
+            Event::Rejected { .. } | Event::Closed(_) => return None,
+            Event::LoggedIn { .. }
+            | Event::LoginFailed { .. }
+            | Event::Response { .. }
+            | Event::TaskManagement { .. }
+            | Event::Text { .. }
+            | Event::LoggedOut { .. }
+            | Event::Async { .. }
+            | Event::Pong { .. } => {}
+        }
+    };
+    told(&text)
+}
+
+/// Logs out. It ends by the answer, or otherwise: what was asked for is here.
+async fn part(mut connection: Connection) {
+    connection.logout();
+    while poll_fn(|cx| connection.poll_event(cx)).await.is_ok() {}
 }

@@ -13,6 +13,7 @@ use crate::target::{
     UNAUTHENTICATED_BYTES_MAX,
 };
 use crate::text;
+use crate::vendor;
 use units::{BufMut, Now};
 
 mod seeds;
@@ -273,6 +274,7 @@ fn owner(target: &mut TargetConnection, event: Event, accepted: &mut Vec<(Itt, u
         }
         Event::SendTargets { itt, .. } => target.send_targets_response(itt, &[]),
         Event::Fence { itt, tsih, .. } => target.fence_response(itt, tsih.0 % 2 == 0),
+        Event::Ports { itt } => target.ports_response(itt, &[]),
         Event::Logout { itt, .. } => target.logout_response(itt, LogoutAnswer::CleanupFailed),
         Event::LoginRefused { .. }
         | Event::Rejected { .. }
@@ -315,6 +317,13 @@ fn login_bytes() -> Vec<u8> {
 /// # Panics
 /// If not.
 pub fn text_keys(bytes: &[u8]) {
+    let said = vendor::port::told(bytes);
+    for what in said.into_iter().flat_map(|told| told.wrong) {
+        assert!(
+            !what.contains(char::is_control),
+            "a peer writes to a terminal"
+        );
+    }
     let Ok(pairs) = text::pairs(bytes) else {
         return;
     };

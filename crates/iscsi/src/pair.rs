@@ -160,6 +160,7 @@ impl Pair {
                     self.target.send_targets_response(itt, &records);
                 }
                 target::Event::Fence { itt, .. } => self.target.fence_response(itt, true),
+                target::Event::Ports { itt } => self.target.ports_response(itt, &[]),
                 target::Event::TaskManagement(request) => {
                     let answer = target::TaskManagementAnswer::Complete;
                     self.target.task_management_response(request.itt, answer);

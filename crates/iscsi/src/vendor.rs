@@ -3,11 +3,14 @@
 //! ```text
 //!   X-org.causeway.Fence=400001370000,0012     end this other session of mine for good
 //!   X-org.causeway.Fence=Fenced                nothing of it is carried out any more
+//!   X-org.causeway.Ports=?                     what stands behind your portals? (see [`port`])
 //! ```
 //!
 //! Others answer such keys `NotUnderstood` and go on.
 //!
 //! Spec: RFC 7143 6.3 "Text Mode Negotiation" (keys `X-` with a reversed domain name), 12.22 "X-...".
+
+pub mod port;
 
 use crate::ids::{Isid, Tsih};
 

@@ -73,6 +73,15 @@ pub async fn read(core: &CoreHandle, roots: &Roots) -> io::Result<Machine> {
     look(core, roots, &watch.links(), &watch.current()).await
 }
 
+/// Bytes that an interface has received and sent since it came up; `None` where it is not there.
+pub async fn traffic(core: &CoreHandle, roots: &Roots, nic: &str) -> Option<(u64, u64)> {
+    let counters = roots.sys.join("class/net").join(nic).join("statistics");
+    let files = core.files();
+    let received = nic::number(&*files, &counters.join("rx_bytes")).await?;
+    let sent = nic::number(&*files, &counters.join("tx_bytes")).await?;
+    Some((received, sent))
+}
+
 /// As [`read`], with the interfaces as a watch tells them.
 async fn look(
     core: &CoreHandle,

@@ -216,6 +216,8 @@ pub struct TargetPort {
     pub mtu: Option<u32>,
     /// How many more sessions it takes, ours that are there already included; `None`: no limit known.
     pub sessions_left: Option<u32>,
+    /// What it had to spare when it was asked; `None`: nobody tells.
+    pub free: Option<Speed>,
     /// The fabric that it is plugged into, where somebody says so.
     pub fabric: Option<String>,
     /// False: the administrator keeps this host off it.

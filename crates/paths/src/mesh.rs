@@ -21,7 +21,12 @@ pub(crate) struct End {
     pub(crate) stream: u64,
     /// The most sessions.
     pub(crate) sessions: u32,
+    /// How many quarters of it were in use.
+    pub(crate) busy: u8,
 }
+
+/// All quarters.
+pub(crate) const BUSY_MAX: u8 = 4;
 
 /// A path that can be logged in.
 #[derive(Clone, Debug)]
@@ -133,9 +138,13 @@ impl Mesh {
             known(target.speed).unwrap_or(assumed.unwrap_or(NOMINAL.0))
         };
         let ends = facts.targets.iter();
-        let ends = ends.map(|it| End {
-            sessions: it.sessions_left.unwrap_or(u32::MAX),
-            ..end(speed_of(it), it.links)
+        let ends = ends.map(|it| {
+            let end = end(speed_of(it), it.links);
+            End {
+                sessions: it.sessions_left.unwrap_or(u32::MAX),
+                busy: it.free.map_or(0, |free| busy(free, end.capacity)),
+                ..end
+            }
         });
         ends.collect()
     }
@@ -255,7 +264,14 @@ fn end(capacity: u64, links: u16) -> End {
         capacity,
         stream: (capacity / u64::from(links.max(1))).max(1),
         sessions: u32::MAX,
+        busy: 0,
     }
+}
+
+/// How many quarters of `capacity` are in use where so much is free: coarse, so that plans differ for good reason only.
+fn busy(free: Speed, capacity: u64) -> u8 {
+    let used = u128::from(capacity.saturating_sub(free.0)) * u128::from(BUSY_MAX);
+    u8::try_from(used / u128::from(capacity.max(1))).unwrap_or(BUSY_MAX)
 }
 
 /// A host port of unknown speed is taken to be as fast as the slowest that is known.

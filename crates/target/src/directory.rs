@@ -223,6 +223,25 @@ async fn fence_here(
     true
 }
 
+/// How many more sessions this initiator may have, those that it has included; `None` where core 0 is no more.
+pub(crate) fn room(
+    core: &CoreHandle,
+    initiator: String,
+    sessions_max: usize,
+) -> LocalFuture<Option<u32>> {
+    let core = Rc::clone(core);
+    Box::pin(async move {
+        let counted = call(&core, CoreId(0), move |core| {
+            let directory = core.locals().get::<Directory>();
+            let entries = directory.entries.borrow();
+            let others = entries.keys().filter(|key| key.initiator != initiator);
+            let room = sessions_max.saturating_sub(others.count());
+            Box::pin(async move { room })
+        });
+        u32::try_from(counted.await?).ok()
+    })
+}
+
 /// Takes a session out, if it is still the one of this number.
 fn release(core: &CoreHandle, key: SessionKey, number: SessionNumber) {
     let take_out = move |core: &CoreHandle| core.locals().get::<Directory>().remove(&key, number);

@@ -21,9 +21,7 @@ pub(crate) fn records(
     listening: &[ListeningAt],
     scope: &SendTargets,
 ) -> Vec<TargetRecord> {
-    let addresses: Vec<PortalAddress> = listening
-        .iter()
-        .filter(|at| at.portal_group_tag == portal_group_tag && reachable(asked_at, at, listening))
+    let addresses: Vec<PortalAddress> = offered(portal_group_tag, asked_at, listening)
         .map(|at| PortalAddress {
             address: at.address.to_string(),
             portal_group_tag,
@@ -44,6 +42,18 @@ pub(crate) fn records(
             addresses: addresses.clone(),
         })
         .collect()
+}
+
+/// The portals of one group that somebody who asked at `asked_at` may use.
+pub(crate) fn offered(
+    portal_group_tag: u16,
+    asked_at: SocketAddr,
+    listening: &[ListeningAt],
+) -> impl Iterator<Item = &ListeningAt> {
+    let mine = listening.iter();
+    mine.filter(move |at| {
+        at.portal_group_tag == portal_group_tag && reachable(asked_at, at, listening)
+    })
 }
 
 fn reachable(asked_at: SocketAddr, at: &ListeningAt, listening: &[ListeningAt]) -> bool {

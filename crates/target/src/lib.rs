@@ -18,6 +18,7 @@ mod digest_errors;
 mod directory;
 mod discovery;
 mod export;
+mod hardware;
 mod load;
 mod login;
 mod placement;
@@ -30,6 +31,7 @@ pub use export::{
     Export, ExportedTarget, Grant, Host, HostChap, Listen, MappedUnit, PortalGroup, Redirect,
     Settings, View,
 };
+pub use hardware::{Hardware, PortHardware};
 pub use load::{CoreLoad, Load};
 pub use portal::{ListeningAt, PortalStatus};
 pub use refusals::{LoginCounts, Refusals, RefusedLogin};

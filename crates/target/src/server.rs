@@ -2,6 +2,7 @@
 
 use crate::digest_errors::DigestErrors;
 use crate::export::{Export, ExportedTarget};
+use crate::hardware::Hardware;
 use crate::load::{CoreLoad, Loads};
 use crate::placement::{LoginPermit, Moves};
 use crate::portal::{ListeningAt, PortalStatus};
@@ -22,6 +23,7 @@ pub(crate) struct Shared {
     waiting: Mutex<Vec<Waker>>,
     removed: Mutex<Removed>,
     portals: Mutex<Portals>,
+    hardware: Mutex<Arc<Hardware>>,
     loads: Loads,
     /// Held by whoever asks all cores about sessions; sessions that move have it to themselves meanwhile.
     going: Arc<RwLock<()>>,
@@ -109,6 +111,10 @@ impl Shared {
         Arc::clone(&locked(&self.portals).listening)
     }
 
+    pub(crate) fn hardware(&self) -> Arc<Hardware> {
+        Arc::clone(&locked(&self.hardware))
+    }
+
     pub(crate) fn refusals(&self) -> &Refusals {
         &self.refusals
     }
@@ -175,6 +181,7 @@ impl Server {
             waiting: Mutex::default(),
             removed: Mutex::default(),
             portals: Mutex::default(),
+            hardware: Mutex::default(),
             loads: Loads::new(core.core_count()),
             going: Arc::default(),
             moves: Moves::default(),
@@ -193,6 +200,17 @@ impl Server {
     #[must_use]
     pub fn export(&self) -> Arc<Export> {
         self.shared.export()
+    }
+
+    /// Says what the machine's network ports are, for initiators that ask; the last word counts.
+    pub fn tell_hardware(&self, hardware: Hardware) {
+        *locked(&self.shared.hardware) = Arc::new(hardware);
+    }
+
+    /// Connections there are, logged in or not.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.shared.loads().connections()
     }
 
     /// Replaces the export. When this returns, every session works with it: units that were taken away are

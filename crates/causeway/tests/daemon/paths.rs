@@ -134,6 +134,15 @@ fn a_plan_names_every_path_with_its_reason_and_what_becomes_of_it_after_a_loss()
             .collect()
     };
     assert_eq!(roles(&plan), ["active", "active", "hot", "hot"]);
+    // The target tells which controller it is; the loopback interface has no card and no speed.
+    for port in plan["target_ports"].as_array().unwrap() {
+        assert_eq!(port["controller"], "n", "{plan:#}");
+        assert_eq!(
+            (&port["card"], &port["speed"]),
+            (&Value::Null, &Value::Null)
+        );
+        assert_eq!(port["sessions_left"], 2048);
+    }
     assert!(
         plan["paths"]
             .as_array()

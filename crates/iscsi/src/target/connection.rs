@@ -25,6 +25,7 @@ use crate::receive::{HeaderProgress, Receiver, Want};
 use crate::status_numbering::StatusNumbering;
 use crate::text;
 use crate::transmit::Transmit;
+use crate::vendor::port::PortRecord;
 use crate::violation::{Violation, ViolationKind};
 use core::time::Duration;
 use units::{Buf, BufMut, Now, copy_past_cache};
@@ -441,6 +442,13 @@ impl TargetConnection {
     pub fn fence_response(&mut self, itt: Itt, fenced: bool) {
         if let Phase::FullFeature(full) = &mut self.phase {
             full.fence_response(itt, fenced, &mut self.link);
+        }
+    }
+
+    /// Answers `Event::Ports`.
+    pub fn ports_response(&mut self, itt: Itt, ports: &[PortRecord]) {
+        if let Phase::FullFeature(full) = &mut self.phase {
+            full.ports_response(itt, ports, &mut self.link);
         }
     }
 

@@ -76,6 +76,12 @@ pub enum Event {
         /// Its handle.
         tsih: Tsih,
     },
+    /// What stands behind the portals ([`crate::vendor::port`]); answer with
+    /// [`ports_response`](super::TargetConnection::ports_response).
+    Ports {
+        /// Text exchange.
+        itt: Itt,
+    },
     /// Logout; answer with [`logout_response`](super::TargetConnection::logout_response) when the tasks that
     /// it ends have ended.
     Logout {

@@ -13,7 +13,7 @@ use crate::ids::{Isid, Itt, Lun, Tsih, Ttt};
 use crate::negotiation::{Negotiation, Phase, Reply, find};
 use crate::parameters::Offer;
 use crate::text::{self, TextBuffer};
-use crate::vendor;
+use crate::vendor::{self, port};
 use crate::violation::{RejectReason, Violation, ViolationKind};
 use units::Buf;
 
@@ -35,6 +35,7 @@ pub(super) struct TextExchange {
 enum Asked {
     SendTargets(SendTargets),
     Fence(Isid, Tsih),
+    Ports,
 }
 
 impl Asked {
@@ -42,6 +43,7 @@ impl Asked {
         match self {
             Self::SendTargets(scope) => Event::SendTargets { itt, scope },
             Self::Fence(isid, tsih) => Event::Fence { itt, isid, tsih },
+            Self::Ports => Event::Ports { itt },
         }
     }
 }
@@ -131,6 +133,13 @@ impl FullFeature {
                 asked = Some(Asked::Fence(isid, tsih));
                 continue;
             }
+            if name == port::PORTS {
+                if value != port::ASK || asked.is_some() {
+                    return Err(bad("a question for ports that is none"));
+                }
+                asked = Some(Asked::Ports);
+                continue;
+            }
             let known = find(name);
             // Only keys of extensions may be unknown; they are answered NotUnderstood.
             if known.is_none() && !name.starts_with("X-") && !name.starts_with("X#") {
@@ -188,6 +197,10 @@ impl FullFeature {
         };
         text::push(&mut answer, vendor::FENCE, value);
         self.answer_asked(itt, &answer, link);
+    }
+
+    pub(super) fn ports_response(&mut self, itt: Itt, ports: &[port::PortRecord], link: &mut Link) {
+        self.answer_asked(itt, &port::encode(ports), link);
     }
 
     /// The owner's part of an answer.

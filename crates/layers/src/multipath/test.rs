@@ -427,6 +427,7 @@ fn mesh(core: &CoreHandle, shape: Shape, config: Config, target: &Rc<Target>) ->
             links: 1,
             mtu: None,
             sessions_left: None,
+            free: None,
             fabric: None,
             enabled: true,
         });

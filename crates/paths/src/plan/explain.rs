@@ -149,6 +149,7 @@ const fn words(term: Term) -> &'static str {
         Term::FabricBalance => "balance over fabrics",
         Term::Sessions => "the number of sessions",
         Term::Stability => "stability",
+        Term::HeadRoom => "head-room of the target's ports",
         Term::Spread => "the hash that spreads hosts",
     }
 }

@@ -11,6 +11,7 @@
 //! largest of one class; with mixed classes the fastest class is filled first.
 
 use super::score::{Problem, Term};
+use crate::mesh::BUSY_MAX;
 use std::collections::VecDeque;
 
 /// Most paths that the weights have room for.
@@ -110,13 +111,13 @@ struct Weight {
 
 /// Every term's weight is more than all that later terms can sum up to.
 struct Costs {
-    weight: [i128; 12],
+    weight: [i128; 13],
 }
 
 impl Costs {
     fn new(problem: &Problem<'_>) -> Self {
         let paths = i128::try_from(problem.limit.min(PATHS_MAX)).unwrap_or(1) + 1;
-        let mut weight = [0; 12];
+        let mut weight = [0; 13];
         let mut above = 1_i128;
         for term in problem.order.terms().into_iter().rev() {
             weight[term as usize] = above;
@@ -127,6 +128,7 @@ impl Costs {
                 Term::HostCardBalance | Term::ControllerBalance | Term::TargetCardBalance => {
                     paths * paths
                 }
+                Term::HeadRoom => paths * (i128::from(BUSY_MAX) + 1),
                 Term::Spread => paths << 32,
             };
         }
@@ -247,7 +249,9 @@ fn fill(problem: &Problem<'_>, paths: &[usize], class: u64, chosen: &mut Vec<usi
         } else {
             costs.of(Term::Stability)
         };
-        let cost = moved + costs.of(Term::Spread) * i128::from(weights.spread);
+        let cost = moved
+            + costs.of(Term::HeadRoom) * i128::from(weights.busy)
+            + costs.of(Term::Spread) * i128::from(weights.spread);
         net.arc(host, target, 1, cost, Some(*path));
     }
     for _ in 0..left {

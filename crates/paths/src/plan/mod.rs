@@ -274,7 +274,7 @@ pub(crate) fn choose(
     if options.mixed {
         classes.truncate(1);
     }
-    let mut best: Option<([i64; 12], Choice)> = None;
+    let mut best: Option<([i64; 13], Choice)> = None;
     for class in classes {
         let of_class = usable.iter().copied();
         let of_class = of_class.filter(|path| options.mixed || mesh.paths[*path].speed == class);

@@ -124,6 +124,12 @@ fn value(
     });
     let overlap = set.iter().filter(|one| current.contains(&one.name)).count() as i64;
     let sticky_overlap = if sticky { overlap } else { 0 };
+    // Free of a port, in quarters that are used up.
+    let used = |one: &&One<'_>| {
+        let (free, all) = (one.target.free, one.target.speed.unwrap().0);
+        free.map_or(0, |free| (all - free.0.min(all)) * 4 / all) as i64
+    };
+    let busy = -set.iter().map(used).sum::<i64>();
     let spread = -set.iter().map(|one| hash(facts, &one.name)).sum::<i64>();
     let head = match options.priority {
         Priority::Bandwidth => vec![
@@ -150,6 +156,7 @@ fn value(
         fabrics.1,
         -(set.len() as i64),
         overlap,
+        busy,
         spread,
     ];
     head.into_iter().chain(tail).collect()

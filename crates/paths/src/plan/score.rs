@@ -30,6 +30,8 @@ pub enum Term {
     Sessions,
     /// How many active paths stay as they are.
     Stability,
+    /// How much the target's ports have to spare, in quarters of their speed.
+    HeadRoom,
     /// A hash of initiator and path, so that hosts spread over equal ports.
     Spread,
 }
@@ -42,82 +44,57 @@ pub(crate) struct Order {
     pub(crate) sticky: bool,
 }
 
+/// All terms: `first`, then what is left in the usual order.
+const fn ordered(first: &[Term]) -> [Term; 13] {
+    let mut all = [
+        Term::Bandwidth,
+        Term::HostCards,
+        Term::HostCardBalance,
+        Term::Controllers,
+        Term::ControllerBalance,
+        Term::TargetCards,
+        Term::TargetCardBalance,
+        Term::Fabrics,
+        Term::FabricBalance,
+        Term::Sessions,
+        Term::Stability,
+        Term::HeadRoom,
+        Term::Spread,
+    ];
+    let mut done = 0;
+    while done < first.len() {
+        // Moves it up to its place, and what was before it one place down each.
+        let mut at = done;
+        while all[at] as usize != first[done] as usize {
+            at += 1;
+        }
+        while at > done {
+            all[at] = all[at - 1];
+            at -= 1;
+        }
+        all[done] = first[done];
+        done += 1;
+    }
+    all
+}
+
 impl Order {
-    pub(crate) fn terms(self) -> [Term; 12] {
-        use Term::{
-            Bandwidth, ControllerBalance, Controllers, FabricBalance, Fabrics, HostCardBalance,
-            HostCards, Sessions, Spread, Stability, TargetCardBalance, TargetCards,
-        };
-        let tail = |rest: [Term; 9], first: [Term; 3]| {
-            let mut all = [Spread; 12];
-            all[..3].copy_from_slice(&first);
-            all[3..].copy_from_slice(&rest);
-            all
-        };
+    pub(crate) fn terms(self) -> [Term; 13] {
+        use Term::{Bandwidth, Controllers, HostCards, Stability};
         match (self.priority, self.sticky) {
-            (Priority::Bandwidth, false) => tail(
-                [
-                    Controllers,
-                    ControllerBalance,
-                    TargetCards,
-                    TargetCardBalance,
-                    Fabrics,
-                    FabricBalance,
-                    Sessions,
-                    Stability,
-                    Spread,
-                ],
-                [Bandwidth, HostCards, HostCardBalance],
-            ),
-            (Priority::Bandwidth, true) => tail(
-                [
-                    HostCardBalance,
-                    Controllers,
-                    ControllerBalance,
-                    TargetCards,
-                    TargetCardBalance,
-                    Fabrics,
-                    FabricBalance,
-                    Sessions,
-                    Spread,
-                ],
-                [Bandwidth, Stability, HostCards],
-            ),
-            (Priority::Diversity, false) => tail(
-                [
-                    HostCardBalance,
-                    ControllerBalance,
-                    TargetCards,
-                    TargetCardBalance,
-                    Fabrics,
-                    FabricBalance,
-                    Sessions,
-                    Stability,
-                    Spread,
-                ],
-                [HostCards, Controllers, Bandwidth],
-            ),
-            (Priority::Diversity, true) => tail(
-                [
-                    Stability,
-                    HostCardBalance,
-                    ControllerBalance,
-                    TargetCards,
-                    TargetCardBalance,
-                    Fabrics,
-                    FabricBalance,
-                    Sessions,
-                    Spread,
-                ],
-                [HostCards, Controllers, Bandwidth],
-            ),
+            (Priority::Bandwidth, false) => const { ordered(&[Bandwidth]) },
+            (Priority::Bandwidth, true) => const { ordered(&[Bandwidth, Stability]) },
+            (Priority::Diversity, false) => const { ordered(&[HostCards, Controllers, Bandwidth]) },
+            (Priority::Diversity, true) => {
+                const { ordered(&[HostCards, Controllers, Bandwidth, Stability]) }
+            }
         }
     }
 }
 
 /// One choice, judged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Score([i64; 12]);
+pub(crate) struct Score([i64; 13]);
 
 impl Score {
     fn slot(term: Term) -> usize {
@@ -133,7 +110,7 @@ impl Score {
     }
 
     /// The numbers in the order of importance.
-    pub(crate) fn key(self, order: Order) -> [i64; 12] {
+    pub(crate) fn key(self, order: Order) -> [i64; 13] {
         order.terms().map(|term| self.get(term))
     }
 
@@ -160,6 +137,7 @@ impl Score {
         self.count(Term::Fabrics, Term::FabricBalance, before.fabric);
         self.add(Term::Sessions, -1);
         self.add(Term::Stability, i64::from(path.current));
+        self.add(Term::HeadRoom, -i64::from(path.busy));
         self.add(Term::Spread, -i64::from(path.spread));
         self
     }
@@ -170,6 +148,8 @@ impl Score {
 pub(crate) struct Weights {
     pub(crate) speed: i64,
     pub(crate) current: bool,
+    /// How much of the target's port was in use, in quarters of its speed.
+    pub(crate) busy: u8,
     pub(crate) spread: u32,
 }
 
@@ -201,6 +181,7 @@ impl Problem<'_> {
         Weights {
             speed: i64::try_from(candidate.speed).unwrap_or(i64::MAX / 1024),
             current: self.current[path],
+            busy: self.mesh.targets[candidate.target].busy,
             spread: candidate.spread,
         }
     }

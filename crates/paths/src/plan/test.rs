@@ -37,7 +37,8 @@ fn any_facts(hosts: usize, targets: usize) -> impl Strategy<Value = Facts> {
         2 => Just(AccessState::ActiveNonOptimized),
         1 => Just(AccessState::Standby),
     ];
-    let left = prop::option::weighted(0.2, 0..3_u32);
+    let free = prop::option::weighted(0.5, (0..10_001_u64).prop_map(Speed::megabits));
+    let left = (prop::option::weighted(0.2, 0..3_u32), free);
     let target = (
         0..2_u8,
         0..2_u8,
@@ -76,8 +77,9 @@ fn any_facts(hosts: usize, targets: usize) -> impl Strategy<Value = Facts> {
             host.link = *link;
             host.links = if *team { 2 } else { 1 };
         }
-        for (target, (.., (_, team), _, left)) in facts.targets.iter_mut().zip(&targets) {
+        for (target, (.., (_, team), _, (left, free))) in facts.targets.iter_mut().zip(&targets) {
             target.sessions_left = *left;
+            target.free = *free;
             target.links = if *team { 2 } else { 1 };
         }
         facts
@@ -482,6 +484,37 @@ fn hosts_that_see_the_same_ports_spread_over_them() {
         count.len() == 2 && count.values().all(|n| *n > 60),
         "{count:?}"
     );
+}
+
+#[test]
+fn of_equal_ports_those_with_most_to_spare_are_taken_unless_others_run_well() {
+    let free = |free: [Option<u64>; 3]| {
+        let mut build = Build::default().host("eth0", "c", GIGABIT);
+        for (n, free) in free.into_iter().enumerate() {
+            build = build.target(&format!("t{n}"), "A", GIGABIT);
+            build = build.free(free.map(Speed::megabits));
+        }
+        build.initiator("iqn.2026-11.io.causeway:host").facts()
+    };
+    let chosen = |facts: &Facts, now: &[PathName]| {
+        let plan = plan(facts, &Options::default(), now);
+        plan.active()[0].target.clone()
+    };
+    for (facts, wanted) in [
+        (free([Some(900), Some(100), Some(400)]), "t0"),
+        (free([Some(100), Some(950), Some(400)]), "t1"),
+        (free([Some(100), Some(400), Some(990)]), "t2"),
+    ] {
+        assert_eq!(chosen(&facts, &[]), wanted);
+        assert_eq!(chosen(&facts, &[path("eth0>t1")]), "t1", "what runs stays");
+    }
+    // A few percent are no reason: hosts spread as if nothing had been told.
+    let untold = chosen(&free([None; 3]), &[]);
+    for at in 0..3 {
+        let mut little = [Some(980); 3];
+        little[at] = Some(1000);
+        assert_eq!(chosen(&free(little), &[]), untold);
+    }
 }
 
 #[test]

@@ -60,6 +60,7 @@ impl Build {
             links: 1,
             mtu: Some(9000),
             sessions_left: None,
+            free: None,
             fabric: None,
             enabled: true,
         });
@@ -68,6 +69,11 @@ impl Build {
 
     pub(crate) fn target_card(mut self, card: &str) -> Self {
         self.0.targets.last_mut().unwrap().card = Some(card.to_owned());
+        self
+    }
+
+    pub(crate) fn free(mut self, free: Option<Speed>) -> Self {
+        self.0.targets.last_mut().unwrap().free = free;
         self
     }
 

@@ -259,6 +259,8 @@ fn over(kind: Kind, name: &'static str) {
         })
         .await;
         assert_eq!(all.paths.len(), 4, "{all:#?}");
+        // It was asked for what only our own target knows, and nothing came of it.
+        assert_eq!(all.notices, Vec::<String>::new());
         exercise(&core, &volume).await;
         let first = lane(&core, &volume).await;
         write(&*first, 0, &[5; 1 << 20]).await.unwrap();

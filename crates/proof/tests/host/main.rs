@@ -10,3 +10,4 @@ mod bench;
 mod foreign;
 mod own;
 mod relay;
+mod told;

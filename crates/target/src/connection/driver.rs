@@ -65,6 +65,8 @@ pub(super) enum Finished {
     },
     /// Nothing of another session of the initiator is carried out any more.
     Fenced { itt: Itt, fenced: bool },
+    /// It is known how many more sessions there may be.
+    Room { itt: Itt, sessions: Option<u32> },
     /// Everything of the session is over, a logout can be answered.
     LoggedOut { itt: Itt },
     /// Time to look again for memory for a write's data.
@@ -367,6 +369,7 @@ impl Driver {
                     self.machine.task_management_response(itt, answer);
                 }
                 Finished::Fenced { itt, fenced } => self.machine.fence_response(itt, fenced),
+                Finished::Room { itt, sessions } => self.tell_ports(itt, sessions),
                 Finished::LoggedOut { itt } => {
                     self.machine.logout_response(itt, LogoutAnswer::Closed);
                 }
@@ -496,6 +499,7 @@ impl Driver {
                 Event::TaskManagement(request) => self.task_management(&request),
                 Event::SendTargets { itt, scope } => self.send_targets(itt, &scope),
                 Event::Fence { itt, isid, tsih } => self.fence(itt, isid, tsih),
+                Event::Ports { itt } => self.ports(itt),
                 Event::Logout { itt, reason: _ } => self.logout(itt),
                 Event::Rejected { reason, violation } => {
                     self.shared.digest_errors().count(violation.kind);

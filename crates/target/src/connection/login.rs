@@ -4,6 +4,7 @@ use super::driver::{Driver, End, Finished};
 use super::units::SessionUnits;
 use crate::directory::{self, Claim, InitiatorName, SessionKey};
 use crate::export::Export;
+use crate::hardware;
 use crate::load::Load;
 use crate::refusals::RefusedLogin;
 use crate::session::{EndReason, EnteringGuard, Session, SessionInfo, Sessions};
@@ -234,6 +235,29 @@ impl Driver {
             let fenced = fenced.await;
             Finished::Fenced { itt, fenced }
         }));
+    }
+
+    /// Asks what is needed to tell of the ports behind the portals.
+    pub(super) fn ports(&mut self, itt: Itt) {
+        let Some(session) = &self.session else { return };
+        let initiator = session.info.borrow().initiator.to_ascii_lowercase();
+        let most = self.shared.export().settings.sessions_max;
+        let room = directory::room(&self.core, initiator, most);
+        self.beside.push(Box::pin(async move {
+            let sessions = room.await;
+            Finished::Room { itt, sessions }
+        }));
+    }
+
+    pub(super) fn tell_ports(&mut self, itt: Itt, sessions: Option<u32>) {
+        let ports = hardware::records(
+            &self.shared.hardware(),
+            self.portal_group_tag,
+            self.stream.local(),
+            &self.shared.listening(),
+            sessions,
+        );
+        self.machine.ports_response(itt, &ports);
     }
 
     /// Every task ends before the logout is answered.

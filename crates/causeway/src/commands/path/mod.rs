@@ -162,7 +162,22 @@ fn document(prepared: &Prepared, plan: &Plan, lost: &[Element]) -> Value {
     };
     let paths: Vec<Value> = plan.paths.iter().map(why).collect();
     let contingencies: Vec<Value> = plan.contingencies.iter().map(|it| json!(it)).collect();
+    let facts = &prepared.facts;
+    let hosts = facts.hosts.iter().map(|it| {
+        json!({
+            "name": it.name, "card": it.card, "numa": it.numa, "speed": it.speed, "links": it.links, "mtu": it.mtu,
+            "link": it.link, "fabric": it.fabric, "enabled": it.enabled,
+        })
+    });
+    let targets = facts.targets.iter().map(|it| {
+        json!({
+            "name": it.name, "portals": it.portals, "portal_group": it.portal_group, "controller": it.controller,
+            "card": it.card, "speed": it.speed, "links": it.links, "mtu": it.mtu, "free": it.free,
+            "sessions_left": it.sessions_left, "fabric": it.fabric, "enabled": it.enabled,
+        })
+    });
     json!({
+        "host_ports": hosts.collect::<Vec<_>>(), "target_ports": targets.collect::<Vec<_>>(),
         "url": prepared.url.to_string(), "initiator": prepared.initiator, "what_if": lost,
         "bandwidth": plan.bandwidth, "method": plan.method, "paths": paths,
         "contingencies": contingencies, "notices": prepared.notices,

@@ -101,6 +101,7 @@ pub(super) fn plan(document: &Value) -> String {
     for notice in list("notices") {
         let _ = writeln!(out, "note: {}", text(notice));
     }
+    out.push_str(&ports(document));
     let rows = list("paths").iter().map(|path| {
         vec![
             text(&path["path"]),
@@ -146,6 +147,49 @@ pub(super) fn plan(document: &Value) -> String {
             &rows,
         ));
     }
+    out
+}
+
+/// What is known of the ports of both sides: what the plan is made from.
+fn ports(document: &Value) -> String {
+    let empty = Vec::new();
+    let list = |key: &str| document[key].as_array().unwrap_or(&empty);
+    let links = |port: &Value| match port["links"].as_u64() {
+        Some(links) if links > 1 => format!(" ({links} links)"),
+        _ => String::new(),
+    };
+    let rows = list("host_ports").iter().map(|port| {
+        vec![
+            text(&port["name"]),
+            "this host".to_owned(),
+            text(&port["card"]),
+            format!("{}{}", speed(&port["speed"]), links(port)),
+            "-".to_owned(),
+            text(&port["mtu"]),
+        ]
+    });
+    let targets = list("target_ports").iter().map(|port| {
+        let controller = match port["controller"].as_str() {
+            Some(name) => name.to_owned(),
+            None => format!("portal group {}", text(&port["portal_group"])),
+        };
+        vec![
+            text(&port["name"]),
+            controller,
+            text(&port["card"]),
+            format!("{}{}", speed(&port["speed"]), links(port)),
+            // To the megabit: nobody knows it better.
+            match port["free"].as_u64() {
+                Some(bits) => paths::Speed::megabits(bits / 1_000_000).to_string(),
+                None => "-".to_owned(),
+            },
+            text(&port["mtu"]),
+        ]
+    });
+    let rows: Vec<Vec<String>> = rows.chain(targets).collect();
+    let head = ["PORT", "CONTROLLER", "CARD", "SPEED", "FREE", "MTU"];
+    let mut out = table(&head, &rows);
+    out.push('\n');
     out
 }
 
