@@ -20,9 +20,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval, timeout};
+use units::Reserves;
 
 /// How often the runtime's notices are looked at and the watchdog is told that all is well.
 const TICK: Duration = Duration::from_secs(1);
+
+/// Payload memory of each core that commands of hosts cannot take, for write-back and for recovery each.
+const RESERVE_BYTES: usize = 8 << 20;
 
 /// How long a stop may take before the rest is given up; systemd's own limit is longer.
 const STOP_TIME_MAX: Duration = Duration::from_secs(150);
@@ -151,6 +155,10 @@ fn start_runtime(config: &Config) -> Result<Runtime, Problem> {
             Driver::Auto => real::Driver::Auto,
             Driver::Uring => real::Driver::Uring,
             Driver::Poll => real::Driver::Poll,
+        },
+        pool_reserves: Reserves {
+            write_back: RESERVE_BYTES,
+            recovery: RESERVE_BYTES,
         },
         poll: Duration::from_micros(config.poll_us.into()),
         files: if config.forget_unsynced {

@@ -8,7 +8,9 @@ pub mod histogram;
 mod quantity;
 mod time;
 
-pub use buf::{Buf, BufMut, Exhausted, PINNED_BYTES, Pinned, Pool, Slab, copy_past_cache};
+pub use buf::{
+    Buf, BufMut, Exhausted, PINNED_BYTES, Pinned, Pool, Reserve, Reserves, Slab, copy_past_cache,
+};
 pub use histogram::Histogram;
 pub use quantity::{BlockCount, BlockSize, ByteCount, Lba, LbaRange};
 pub use time::{Now, WallClock};

@@ -23,7 +23,7 @@ use std::time::Duration;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::LocalSet;
-use units::Pool;
+use units::{Pool, Reserves};
 
 /// Threads that may hang in the data of files, and in names.
 const DATA_THREADS_MAX: usize = 64;
@@ -74,6 +74,8 @@ pub struct RuntimeConfig {
     pub driver: Driver,
     /// Payload memory that each core may have out, in bytes.
     pub pool_limit_bytes: usize,
+    /// What of it is kept for work that frees memory.
+    pub pool_reserves: Reserves,
     /// What a killed process leaves behind.
     pub files: FilesMode,
     /// How long a core looks for more before it sleeps, after bytes came or went; zero: it sleeps at once.
@@ -87,6 +89,7 @@ impl Default for RuntimeConfig {
             cores: Cores::Auto,
             driver: Driver::Auto,
             pool_limit_bytes: 256 << 20,
+            pool_reserves: Reserves::default(),
             files: FilesMode::Ordinary,
             poll: Duration::ZERO,
         }
@@ -477,7 +480,7 @@ async fn serve(mut start: Start, engine: Engine) {
     let core: CoreHandle = Rc::new(RealCore::new(
         start.id,
         Arc::clone(&start.posts),
-        Pool::new(start.config.pool_limit_bytes),
+        Pool::with_reserves(start.config.pool_limit_bytes, start.config.pool_reserves),
         engine,
         Arc::clone(&start.shared),
         Arc::clone(&start.notices),

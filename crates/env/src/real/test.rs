@@ -47,7 +47,7 @@ pub(super) fn start(cores: usize, driver: Driver, files: FilesMode) -> Runtime {
         driver,
         pool_limit_bytes: 64 << 20,
         files,
-        poll: Duration::ZERO,
+        ..RuntimeConfig::default()
     })
     .unwrap()
 }

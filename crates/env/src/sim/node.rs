@@ -247,12 +247,13 @@ impl Node {
         }
         self.with(|state| state.incarnation += 1);
         let life = self.life();
+        let config = &self.inner.config;
         let core = |id| -> CoreHandle {
             Rc::new(SimCore {
                 inner: Rc::clone(&self.inner),
                 life,
                 id,
-                pool: Pool::new(self.inner.config.pool_bytes),
+                pool: Pool::with_reserves(config.pool_bytes, config.pool_reserves),
                 locals: Locals::default(),
             })
         };

@@ -11,7 +11,7 @@ use std::fmt;
 use std::future::Future;
 use std::rc::Rc;
 use std::time::Duration;
-use units::Now;
+use units::{Now, Reserves};
 
 /// What a world is made of.
 #[derive(Clone, Debug)]
@@ -20,6 +20,8 @@ pub struct WorldConfig {
     pub cores: u16,
     /// Payload memory of each core, in bytes.
     pub pool_bytes: usize,
+    /// What of it is kept for work that frees memory.
+    pub pool_reserves: Reserves,
     /// Which faults, how often.
     pub faults: FaultPlan,
     /// Shortest time from one node to another.
@@ -54,6 +56,7 @@ impl Default for WorldConfig {
         Self {
             cores: 2,
             pool_bytes: 64 << 20,
+            pool_reserves: Reserves::default(),
             faults: FaultPlan::benign(),
             latency_min: Duration::from_micros(20),
             latency_max: Duration::from_micros(200),

@@ -8,7 +8,7 @@ use super::case::Case;
 use super::histogram::Histogram;
 use super::usage;
 use crate::random::Random;
-use env::real::{Cores, Driver, FilesMode, Runtime, RuntimeConfig};
+use env::real::{Cores, Driver, Runtime, RuntimeConfig};
 use env::{CoreHandle, CoreId};
 use initiator::{Connection, Pending, connect};
 use iscsi::bhs::Attribute;
@@ -128,8 +128,7 @@ impl Client {
             cores: Cores::List(processors),
             driver: Driver::Poll,
             pool_limit_bytes: 1 << 30,
-            files: FilesMode::Ordinary,
-            poll: Duration::ZERO,
+            ..RuntimeConfig::default()
         })?))
     }
 

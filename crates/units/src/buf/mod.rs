@@ -33,7 +33,7 @@ mod unique;
 
 pub use kept::Slab;
 pub use pinned::{PINNED_BYTES, Pinned};
-pub use pool::{Exhausted, Pool, SLAB_BYTES_MAX};
+pub use pool::{Exhausted, Pool, Reserve, Reserves, SLAB_BYTES_MAX};
 pub use shared::{Buf, Segments};
 pub use stream::copy_past_cache;
 pub use unique::BufMut;

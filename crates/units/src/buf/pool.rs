@@ -15,14 +15,42 @@ pub const SLAB_BYTES_MAX: usize = 1 << 20;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Exhausted;
 
+/// Who takes memory. Work that frees memory has some of its own, so that it goes on when hosts have taken all they may.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Reserve {
+    /// Commands of hosts. They have no reserve: one that finds nothing waits, or is told to come again.
+    Front,
+    /// What carries cached writes home, and thereby frees their memory.
+    WriteBack,
+    /// What brings a volume back after a failure, which write-back may have to wait for.
+    Recovery,
+}
+
+/// What of a pool is kept for whom, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Reserves {
+    /// For [`Reserve::WriteBack`] and [`Reserve::Recovery`]; [`Reserve::Front`] does not get it.
+    pub write_back: usize,
+    /// For [`Reserve::Recovery`] alone.
+    pub recovery: usize,
+}
+
 /// Where payload memory comes from. Cloning shares the pool.
 ///
 /// A slab may be dropped on any core; it goes back to the pool that made it.
+///
+/// **Bound.** No more than the limit is out at any time, and each [`Reserve`] is refused when its own share of
+/// the limit is reached: the front first, recovery last.
 #[derive(Clone)]
-pub struct Pool(Arc<PoolInner>);
+pub struct Pool {
+    shared: Arc<PoolInner>,
+    /// The most bytes that may be out after a request of this handle.
+    mark: usize,
+}
 
 pub(super) struct PoolInner {
     limit_bytes: usize,
+    reserves: Reserves,
     state: Mutex<State>,
 }
 
@@ -32,17 +60,35 @@ struct State {
 }
 
 impl Pool {
-    /// A pool that has at most `limit_bytes` out at any time (counted in whole slabs).
+    /// A pool that has at most `limit_bytes` out at any time (counted in whole slabs), with nothing kept for anyone.
     #[must_use]
     pub fn new(limit_bytes: usize) -> Self {
+        Self::with_reserves(limit_bytes, Reserves::default())
+    }
+
+    /// A pool as [`Pool::new`] makes it, of which some is kept for those whose work frees memory. The handle is the front's.
+    #[must_use]
+    pub fn with_reserves(limit_bytes: usize, reserves: Reserves) -> Self {
         let state = State {
             out_bytes: 0,
             idle: Default::default(),
         };
-        Self(Arc::new(PoolInner {
+        let shared = Arc::new(PoolInner {
             limit_bytes,
+            reserves,
             state: Mutex::new(state),
-        }))
+        });
+        let mark = shared.mark(Reserve::Front);
+        Self { shared, mark }
+    }
+
+    /// The same pool, for whoever may go as far as `reserve` goes.
+    #[must_use]
+    pub fn reserve(&self, reserve: Reserve) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+            mark: self.shared.mark(reserve),
+        }
     }
 
     /// Writable memory of exactly `bytes` bytes. Its contents are unspecified: initialised, perhaps with
@@ -81,40 +127,53 @@ impl Pool {
             && CLASSES.contains(&idle.capacity())
         {
             let class = class_of(idle.capacity());
-            self.0.lock().idle[class].push(idle);
+            self.shared.lock().idle[class].push(idle);
         }
     }
 
     /// Bytes that are out now, in whole slabs.
     #[must_use]
     pub fn out_bytes(&self) -> usize {
-        self.0.lock().out_bytes
+        self.shared.lock().out_bytes
     }
 
-    /// The most bytes that may be out.
+    /// The most bytes that may be out when this handle takes some: the pool's limit, less what is kept for others.
     #[must_use]
     pub fn limit_bytes(&self) -> usize {
-        self.0.limit_bytes
+        self.mark
     }
 
     fn slab(&self, class: usize) -> Result<SlabRef, Exhausted> {
         let capacity = CLASSES[class];
         let idle = {
-            let mut state = self.0.lock();
-            if state.out_bytes + capacity > self.0.limit_bytes {
+            let mut state = self.shared.lock();
+            if state.out_bytes + capacity > self.mark {
                 return Err(Exhausted);
             }
             state.out_bytes += capacity;
             state.idle[class].pop()
         };
         let idle = idle.unwrap_or_else(|| IdleSlab::any(capacity));
-        Ok(SlabRef::adopt(idle, Some(Arc::clone(&self.0))))
+        Ok(SlabRef::adopt(idle, Some(Arc::clone(&self.shared))))
     }
 }
 
 impl PoolInner {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn mark(&self, reserve: Reserve) -> usize {
+        let Reserves {
+            write_back,
+            recovery,
+        } = self.reserves;
+        let kept = match reserve {
+            Reserve::Front => write_back.saturating_add(recovery),
+            Reserve::WriteBack => recovery,
+            Reserve::Recovery => 0,
+        };
+        self.limit_bytes.saturating_sub(kept)
     }
 
     /// A slab leaves for good.

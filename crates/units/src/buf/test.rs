@@ -149,6 +149,58 @@ fn a_payload_is_kept_without_a_copy_and_its_pool_lends_other_memory_for_it() {
     assert_eq!(pool.out_bytes(), 0);
 }
 
+/// Takes and gives back at random for all three, and says each answer beforehand from the bytes that are out.
+#[test]
+fn hosts_never_get_what_is_kept_for_work_that_frees_memory() {
+    const LIMIT: usize = 4 << 20;
+    let reserves = Reserves {
+        write_back: 1 << 20,
+        recovery: 512 << 10,
+    };
+    let front = Pool::with_reserves(LIMIT, reserves);
+    let takers = [
+        (front.clone(), LIMIT - (1536 << 10)),
+        (front.reserve(Reserve::WriteBack), LIMIT - (512 << 10)),
+        (front.reserve(Reserve::Recovery), LIMIT),
+    ];
+    assert_eq!(
+        takers[1].0.reserve(Reserve::Front).limit_bytes(),
+        takers[0].1
+    );
+    let mut random = 0x2545_F491_4F6C_DD1D_u64;
+    let mut next = |below: usize| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        usize::try_from(random >> 33).unwrap() % below
+    };
+    let mut held: Vec<BufMut> = Vec::new();
+    let (mut out, mut refused) = (0, [0; 3]);
+    for _ in 0..20_000 {
+        if next(3) == 0 && !held.is_empty() {
+            let given = held.swap_remove(next(held.len()));
+            out -= given.len();
+        } else {
+            let (who, bytes) = (next(3), [4 << 10, 64 << 10, 256 << 10][next(3)]);
+            let (pool, mark) = &takers[who];
+            assert_eq!(pool.limit_bytes(), *mark);
+            match pool.alloc(bytes) {
+                Ok(memory) => {
+                    held.push(memory);
+                    out += bytes;
+                    assert!(out <= *mark, "{who} has taken what is another's");
+                }
+                Err(Exhausted) => {
+                    assert!(out + bytes > *mark, "{who} was refused what it may have");
+                    refused[who] += 1;
+                }
+            }
+        }
+        assert_eq!(front.out_bytes(), out);
+    }
+    assert!(refused.iter().all(|&times| times > 0), "{refused:?}");
+}
+
 #[test]
 fn slabs_of_one_block_never_overlap_and_fresh_ones_are_zeroes_whatever_was_there() {
     const SIZE: usize = 64 << 10;
