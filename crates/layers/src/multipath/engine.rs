@@ -170,7 +170,7 @@ impl Engine {
                 .collect()
         };
         for session in sessions {
-            session.close();
+            session.leave();
         }
         self.bell.ring();
     }
@@ -528,6 +528,10 @@ impl Engine {
             let effects = {
                 let mut state = self.state.borrow_mut();
                 let line = &mut state.lines[path];
+                // Another unit may have been answered on the same session meanwhile.
+                if let Some(session) = &line.session {
+                    line.health.seen(Seen::Received, session.received_at());
+                }
                 let due = line.health.deadline().is_some_and(|at| at <= now);
                 if due {
                     line.health.tick(now)

@@ -31,10 +31,11 @@ impl Engine {
                     self.ping(path);
                     self.doubt_others(path);
                 }
-                Do::Close | Do::LogOut => self.drop_session(path),
+                Do::Close => self.drop_session(path, |session| session.close()),
+                Do::LogOut => self.drop_session(path, |session| session.leave()),
                 Do::Failed(cause) => {
                     // The session is closed or has ended by itself: what it carried goes to the book.
-                    self.drop_session(path);
+                    self.drop_session(path, |session| session.leave());
                     self.keeper_failed(path, cause);
                 }
                 Do::Recovered => self.keeper_recovered(path),
@@ -78,7 +79,7 @@ impl Engine {
         };
         let session = match connected {
             Ok(session) if current => session,
-            Ok(session) => return session.close(),
+            Ok(session) => return session.leave(),
             Err(other_identity) if current => {
                 return self.see(
                     path,
@@ -164,7 +165,7 @@ impl Engine {
     }
 
     /// The session is over. Its operations end with it; when the last has, the book decides about them.
-    fn drop_session(self: &Rc<Self>, path: usize) {
+    fn drop_session(self: &Rc<Self>, path: usize, end: fn(&dyn Session)) {
         let now = self.core.now();
         let (session, decisions) = {
             let mut state = self.state.borrow_mut();
@@ -185,7 +186,7 @@ impl Engine {
             (session, decisions)
         };
         self.usage_changed(path);
-        session.close();
+        end(&*session);
         self.act(decisions);
     }
 

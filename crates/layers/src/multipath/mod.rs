@@ -104,8 +104,14 @@ pub trait Session {
     /// Completes when the session is over.
     fn ended(&self) -> LocalFuture<()>;
 
-    /// Destroys the connection: every operation ends now.
+    /// Destroys the connection, for every unit that uses it: every operation ends now.
     fn close(&self);
+
+    /// Ends this unit's use of the session, which other units may go on with: every operation ends now. What the target still has
+    /// of them is aborted, and neither [`Session::fence`] nor the port's next login succeeds before that is answered.
+    fn leave(&self) {
+        self.close();
+    }
 }
 
 /// A path and what the policy should know of it.

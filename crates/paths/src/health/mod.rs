@@ -438,9 +438,12 @@ impl Path {
             }
             return;
         }
-        if cause != Cause::Closed {
-            out.push(Do::Close);
-        }
+        out.extend(match cause {
+            Cause::Closed => None,
+            Cause::New | Cause::LinkDown | Cause::NoAnswer | Cause::Digests => Some(Do::Close),
+            // The connection itself may well live, and carry other units.
+            Cause::UnitGone | Cause::Domain | Cause::NotWanted => Some(Do::LogOut),
+        });
         if was_trusted {
             out.push(Do::Failed(cause));
             self.flaps = self.flaps.saturating_add(u32::from(

@@ -240,7 +240,7 @@ fn another_unit_under_our_name_is_quarantined_until_the_administrator_says_so() 
     path.seen(Seen::Closed, at(1_000));
     path.tick(path.deadline().unwrap());
     let effects = path.seen(Seen::OtherIdentity, at(2_000));
-    assert_eq!(effects, [Do::Close]);
+    assert_eq!(effects, [Do::LogOut]);
     assert_eq!((path.state(), path.deadline()), (State::Quarantined, None));
     for seen in [
         Seen::LinkUp,

@@ -177,9 +177,9 @@ pub enum Do {
     Connect,
     /// Send a NOP-Out that asks for an answer.
     Ping,
-    /// Close the connection at once, without a logout.
+    /// The connection is dead: close it at once, without a logout.
     Close,
-    /// Log out and close.
+    /// The unit does not use this path any more: log out, or leave the session to the units that go on with it.
     LogOut,
     /// The path failed: tell the keeper, and hand what it carried to the rules against stale writes.
     Failed(Cause),
