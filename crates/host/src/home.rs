@@ -1,15 +1,17 @@
 //! A volume's home: the one core where its paths live, and what other cores hold of it.
 
 use crate::error::HostError;
+use crate::isids::Isids;
 use crate::lane::AwayLane;
 use crate::options::WriteFailover;
 use crate::status::{Ends, Status, path_status};
-use crate::store::{Isids, Store};
+use crate::store::Store;
 use crate::url::Url;
 use env::{CoreHandle, CoreId, LocalFuture, call};
 use initiator::unit::{Unit, UnitPort};
 use layers::Multipath;
 use layers::multipath;
+use paths::health::{Cause, State};
 use paths::plan::Reason;
 use paths::{PathName, Plan, Policy};
 use std::cell::{Cell, RefCell};
@@ -148,6 +150,7 @@ impl Home {
         while busy() && core.now() < until {
             core.sleep_until(core.now().after(STOP_LOOK)).await;
         }
+        let rests = layer.status().iter().all(rests);
         self.multipath.replace(None);
         drop(layer);
         // The layer's last handle is gone: its sessions log out, those that can.
@@ -155,8 +158,20 @@ impl Home {
         while self.ways.iter().any(|way| way.port.is_connected()) && core.now() < until {
             core.sleep_until(core.now().after(STOP_LOOK)).await;
         }
-        self.isids.replace(None);
+        let isids = self.isids.replace(None);
+        if let Some(isids) = isids.filter(|_| rests) {
+            isids.ended_well().await;
+        }
     }
+}
+
+/// Nothing of this path can still be carried out at the target.
+fn rests(path: &multipath::PathStatus) -> bool {
+    let at_rest = match path.state {
+        State::Up | State::Proving | State::Down(Cause::New | Cause::NotWanted) => true,
+        State::Down(_) | State::Connecting | State::Quarantined | State::Disabled => false,
+    };
+    at_rest && path.in_flight == 0
 }
 
 /// Finds a volume's home from anywhere in the process, for whoever only posts jobs.

@@ -14,6 +14,8 @@
 //!   Attached: volume::Volume          a lane on every core; other cores send their operations home in batches
 //! ```
 //!
+//! Volumes of one target that one core opens in the same way share one session for each path ([`isids`]).
+//!
 //! **Contract.** [`open`] answers as soon as one path has shown the unit; the others join when they can. A path that shows another unit
 //! is quarantined. Everything of a volume lives on the core that opened it. Status is answered by that core at once, whatever
 //! the paths do: nothing in it waits for the network.
@@ -24,6 +26,7 @@
 mod discover;
 mod error;
 mod home;
+mod isids;
 mod lane;
 mod open;
 mod options;

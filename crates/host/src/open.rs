@@ -3,13 +3,14 @@
 use crate::discover::{Ask, Found, portals};
 use crate::error::HostError;
 use crate::home::{Attached, Home, Homes, Way};
+use crate::isids::Isids;
 use crate::options::Options;
 use crate::ports::{facts, host_ports, interface};
 use crate::status::Ends;
-use crate::store::{Isids, Store};
+use crate::store::Store;
 use crate::url::{Url, check_name};
 use env::{CoreHandle, LocalFuture};
-use initiator::unit::{PathConfig, Unit, UnitFacts, UnitPort, probe};
+use initiator::unit::{PathConfig, Unit, UnitFacts, UnitPort, ask_living, probe};
 use iscsi::Lun;
 use iscsi::initiator::InitiatorConfig;
 use layers::Multipath;
@@ -203,9 +204,9 @@ pub async fn open(
     let prepared = prepare(core, url, options).await?;
     let plan = prepared.plan();
     let candidates = prepared.wanted(&plan)?;
-    let mut isids = prepared.store.isids(core, url).await?;
+    let isids = Isids::take(core, &prepared.store, url, &how(&prepared, options)).await?;
     let lun = scsi::lun::encode(url.lun).map(Lun).unwrap_or_default();
-    let configs = configs(&prepared, &candidates, &mut isids, lun).await?;
+    let configs = configs(&prepared, &candidates, &isids, lun).await?;
     let unit = Unit::new(identify(core, &configs, &isids).await?);
     let policy = match options.policy {
         Some(policy) => policy,
@@ -247,6 +248,14 @@ pub async fn open(
     Ok(Attached::new(core, volume, home))
 }
 
+/// How a program logs in: volumes that do it differently cannot share sessions.
+fn how(prepared: &Prepared, options: &Options) -> String {
+    format!(
+        "{} {:?} {:?} {:?}",
+        prepared.initiator, options.chap, options.mutual_chap, options.digests
+    )
+}
+
 /// Keeps a policy for a volume that nobody has open.
 ///
 /// # Errors
@@ -264,7 +273,7 @@ pub async fn keep_policy(
 async fn configs(
     prepared: &Prepared,
     candidates: &[Candidate],
-    isids: &mut Isids,
+    isids: &Isids,
     lun: Lun,
 ) -> Result<Vec<PathConfig>, HostError> {
     let mut found = Vec::new();
@@ -294,12 +303,18 @@ async fn identify(
     configs: &[PathConfig],
     isids: &Isids,
 ) -> Result<UnitFacts, HostError> {
+    // Other units of the target may be open already: then no login is needed.
+    for config in configs {
+        if let Some(facts) = ask_living(core, config).await {
+            return Ok(facts);
+        }
+    }
     let mut asked: Vec<Option<LocalFuture<Result<UnitFacts, String>>>> = Vec::new();
     let mut of: Vec<String> = Vec::new();
     for config in configs.iter().take(PROBES_MAX) {
         let (core, mut config) = (Rc::clone(core), config.clone());
         // Another ISID than the path's: a late answer must not end the path's own session.
-        config.login.isid = isids.of_probe(of.len());
+        config.login.isid = isids.of_probe();
         let from = config
             .from
             .map_or_else(String::new, |it| format!("{it} > "));

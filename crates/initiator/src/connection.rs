@@ -36,6 +36,7 @@ pub struct Connection {
     timer: Option<(Now, LocalFuture<()>)>,
     lost: Option<Lost>,
     received_at: Now,
+    pinged_at: Now,
     tsih: Tsih,
     portal_group_tag: Option<u16>,
 }
@@ -53,6 +54,7 @@ impl Connection {
             timer: None,
             lost: None,
             received_at: core.now(),
+            pinged_at: Now::ZERO,
             tsih: Tsih::default(),
             portal_group_tag: None,
         }
@@ -89,6 +91,12 @@ impl Connection {
         self.received_at
     }
 
+    /// When the last ping was queued.
+    #[must_use]
+    pub fn pinged_at(&self) -> Now {
+        self.pinged_at
+    }
+
     /// What the system measured of the connection.
     #[must_use]
     pub fn measured(&self) -> Option<StreamMeasures> {
@@ -114,6 +122,7 @@ impl Connection {
 
     /// Queues a ping; [`Event::Pong`] is the answer to the last one.
     pub fn ping(&mut self) -> Itt {
+        self.pinged_at = self.core.now();
         self.machine.ping()
     }
 
@@ -140,6 +149,11 @@ impl Connection {
     /// Gives a command up: nothing is told of it any more.
     pub fn forget(&mut self, itt: Itt) {
         self.machine.forget(itt);
+    }
+
+    /// Takes back a command that waits for the target's window: it is never sent. False for any other.
+    pub fn withdraw(&mut self, itt: Itt) -> bool {
+        self.machine.withdraw(itt)
     }
 
     /// Queues a task management function (RFC 7143 11.5.1 "Function").

@@ -20,6 +20,8 @@ pub enum Lost {
     Aborted,
     /// We have destroyed the connection ([`crate::Session::abort`]).
     Destroyed,
+    /// Its unit does not use the session any more ([`crate::Session::give_up`]); the session goes on.
+    Left,
     /// The session ended before any byte of the command had left: it was not carried out.
     Unsent,
 }
@@ -45,6 +47,7 @@ impl fmt::Display for Lost {
             }
             Self::Aborted => write!(f, "aborted by a task management function"),
             Self::Destroyed => write!(f, "this side has ended the connection"),
+            Self::Left => write!(f, "its unit uses the session no more"),
             Self::Unsent => write!(f, "the session ended before the command was sent"),
             Self::Rejected(reason) => write!(f, "the target rejected it, reason {reason:#04x}"),
         }

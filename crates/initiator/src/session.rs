@@ -45,16 +45,18 @@ struct State {
     orphan: bool,
     logout_sent: bool,
     logout_asked: bool,
-    /// The slots of the ping and of the text exchange that are under way.
-    ping: Option<(Itt, usize)>,
+    /// The ping that is under way, and the slots of all who asked.
+    ping: Option<(Itt, Vec<usize>)>,
+    /// The text exchange that is under way, and who waits for its end to begin another.
     text: Option<(Itt, usize)>,
+    waiting_for_text: Vec<Waker>,
 }
 
 /// What waits for an answer of the target.
 #[derive(Clone, Copy)]
 struct Waiting {
-    /// Where the answer goes.
-    slot: usize,
+    /// Where the answer goes; `None`: nobody is told ([`Session::give_up`]).
+    slot: Option<usize>,
     lun: Lun,
     /// It is a task management function, which ends these tasks.
     ends: Option<Ends>,
@@ -100,6 +102,7 @@ impl Session {
             logout_asked: false,
             ping: None,
             text: None,
+            waiting_for_text: Vec::new(),
         })));
         let driven = Rc::clone(&shared);
         core.spawn(Box::pin(poll_fn(move |cx| driven.0.borrow_mut().drive(cx))));
@@ -159,12 +162,55 @@ impl Session {
         }
     }
 
-    /// Pings the target (RFC 7143 11.18 "NOP-Out"). One ping at a time: a new one ends the wait for the one before.
+    /// Ends every command of a unit for whoever waits. What waited for the target's window is never sent and ends with
+    /// [`Lost::Unsent`]; the others end with [`Lost::Left`], whatever becomes of them at the target. Answers how many those are:
+    /// until ABORT TASK SET is complete they may be carried out.
+    pub fn give_up(&self, lun: Lun) -> usize {
+        self.state(|state| {
+            let mut left = 0;
+            for itt in state.pending.tags() {
+                let found = state.pending.get_mut(itt);
+                let Some(task) = found.filter(|task| task.lun == lun && task.ends.is_none()) else {
+                    continue;
+                };
+                let slot = task.slot.take();
+                let never_sent = state.connection.withdraw(itt);
+                let why = if never_sent { Lost::Unsent } else { Lost::Left };
+                if never_sent {
+                    state.pending.remove(itt);
+                } else {
+                    left += 1;
+                }
+                if let Some(slot) = slot {
+                    state.fill(slot, Err(why));
+                }
+            }
+            left
+        })
+    }
+
+    /// Pings the target (RFC 7143 11.18 "NOP-Out"). One ping at a time: its answer is for all who have asked meanwhile.
     ///
     /// # Errors
     /// Why there is no answer.
     pub async fn ping(&self) -> Result<(), Lost> {
-        let mut answer = self.exchange(Connection::ping, |state| &mut state.ping);
+        let slot = self.state(|state| {
+            let slot = state.slot();
+            if let Some(lost) = &state.lost {
+                state.slots[slot] = Slot::Ended(Err(lost.clone()));
+                return slot;
+            }
+            state.slots[slot] = Slot::Waiting(None);
+            match &mut state.ping {
+                Some((_, all)) => all.push(slot),
+                None => {
+                    state.ping = Some((state.connection.ping(), vec![slot]));
+                    state.wake_driver();
+                }
+            }
+            slot
+        });
+        let mut answer = self.answer(slot);
         match poll_fn(|cx| answer.poll_ended(cx)).await? {
             Ended::Pong => Ok(()),
             Ended::Command(_) | Ended::Function(_) | Ended::Text(_) => {
@@ -174,12 +220,13 @@ impl Session {
     }
 
     /// Sends a Text Request (RFC 7143 11.10 "Text Request") and answers the pairs that come back, as they stand in the
-    /// PDU. One exchange at a time: a new one ends the wait for the one before.
+    /// PDU. One exchange at a time: others wait for their turn.
     ///
     /// # Errors
     /// Why there is no answer.
     pub async fn text(&self, pairs: &[(&str, &str)]) -> Result<Vec<u8>, Lost> {
-        let mut answer = self.exchange(|it| it.text(pairs), |state| &mut state.text);
+        let slot = poll_fn(|cx| self.state(|state| state.poll_text(pairs, cx))).await;
+        let mut answer = self.answer(slot);
         match poll_fn(|cx| answer.poll_ended(cx)).await? {
             Ended::Text(text) => Ok(text),
             Ended::Command(_) | Ended::Function(_) | Ended::Pong => {
@@ -188,27 +235,7 @@ impl Session {
         }
     }
 
-    /// Begins an exchange of which there is one at a time, kept at `place`.
-    fn exchange(
-        &self,
-        begin: impl FnOnce(&mut Connection) -> Itt,
-        place: fn(&mut State) -> &mut Option<(Itt, usize)>,
-    ) -> Answer {
-        let slot = self.state(|state| {
-            let slot = state.slot();
-            match &state.lost {
-                Some(lost) => state.slots[slot] = Slot::Ended(Err(lost.clone())),
-                None => {
-                    state.slots[slot] = Slot::Waiting(None);
-                    let itt = begin(&mut state.connection);
-                    if let Some((_, before)) = place(state).replace((itt, slot)) {
-                        state.fill(before, Err(Lost::Aborted));
-                    }
-                    state.wake_driver();
-                }
-            }
-            slot
-        });
+    fn answer(&self, slot: usize) -> Answer {
         Answer {
             shared: Rc::clone(&self.0.0),
             slot,
@@ -220,6 +247,15 @@ impl Session {
     #[must_use]
     pub fn received_at(&self) -> Now {
         self.state(|state| state.connection.received_at())
+    }
+
+    /// Since when a ping is unanswered.
+    #[must_use]
+    pub fn unanswered_since(&self) -> Option<Now> {
+        self.state(|state| {
+            let since = state.connection.pinged_at();
+            state.ping.as_ref().map(|_| since)
+        })
     }
 
     /// What the system measured of the connection.
@@ -316,7 +352,12 @@ impl State {
         }
         self.slots[slot] = Slot::Waiting(None);
         let itt = submit(&mut self.connection);
-        self.pending.insert(itt, Waiting { slot, lun, ends });
+        let waiting = Waiting {
+            slot: Some(slot),
+            lun,
+            ends,
+        };
+        self.pending.insert(itt, waiting);
         self.wake_driver();
         (slot, Some(itt))
     }
@@ -355,7 +396,33 @@ impl State {
         let Some(Waiting { slot, .. }) = self.pending.remove(itt) else {
             return;
         };
-        self.fill(slot, result);
+        if let Some(slot) = slot {
+            self.fill(slot, result);
+        }
+    }
+
+    /// Begins a text exchange, if none is under way; answers its slot.
+    fn poll_text(&mut self, pairs: &[(&str, &str)], cx: &mut Context<'_>) -> Poll<usize> {
+        if self.text.is_some() {
+            self.waiting_for_text.push(cx.waker().clone());
+            return Poll::Pending;
+        }
+        let slot = self.slot();
+        if let Some(lost) = &self.lost {
+            self.slots[slot] = Slot::Ended(Err(lost.clone()));
+            return Poll::Ready(slot);
+        }
+        self.slots[slot] = Slot::Waiting(None);
+        self.text = Some((self.connection.text(pairs), slot));
+        self.wake_driver();
+        Poll::Ready(slot)
+    }
+
+    fn text_is_over(&mut self, result: Result<Ended, Lost>) {
+        if let Some((_, slot)) = self.text.take() {
+            self.fill(slot, result);
+        }
+        self.waiting_for_text.drain(..).for_each(Waker::wake);
     }
 
     fn fill(&mut self, slot: usize, result: Result<Ended, Lost>) {
@@ -406,16 +473,20 @@ impl State {
                 if let Some(itt) = tag.and_then(|tag| Itt::from_wire(u32::from_be_bytes(tag))) {
                     self.connection.forget(itt);
                     self.end(itt, Err(Lost::Rejected(reason)));
+                    if self.text.is_some_and(|(of, _)| of == itt) {
+                        self.text_is_over(Err(Lost::Rejected(reason)));
+                    }
                 }
             }
             Event::Pong { itt } => {
-                if let Some((_, slot)) = self.ping.take_if(|(of, _)| *of == itt) {
+                let asked = self.ping.take_if(|(of, _)| *of == itt);
+                for slot in asked.into_iter().flat_map(|(_, all)| all) {
                     self.fill(slot, Ok(Ended::Pong));
                 }
             }
             Event::Text { itt, text } => {
-                if let Some((_, slot)) = self.text.take_if(|(of, _)| *of == itt) {
-                    self.fill(slot, Ok(Ended::Text(text)));
+                if self.text.is_some_and(|(of, _)| of == itt) {
+                    self.text_is_over(Ok(Ended::Text(text)));
                 }
             }
             Event::Async { event, .. } => self.logout_asked |= event == ASYNC_LOGOUT,
@@ -436,9 +507,11 @@ impl State {
             let why = if unsent { Lost::Unsent } else { lost.clone() };
             self.end(itt, Err(why));
         }
-        for (_, slot) in [self.ping.take(), self.text.take()].into_iter().flatten() {
+        let asked = self.ping.take();
+        for slot in asked.into_iter().flat_map(|(_, all)| all) {
             self.fill(slot, Err(lost.clone()));
         }
+        self.text_is_over(Err(lost.clone()));
         for waker in self.waiting_for_end.drain(..) {
             waker.wake();
         }

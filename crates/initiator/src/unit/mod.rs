@@ -7,9 +7,9 @@
 //!        |            |
 //!      UnitSession  UnitSession      an operation of the waist in, SCSI commands out, and back
 //!        |            |
-//!      Session      Session
+//!      Link         Link             one for each path, shared by all units of the target: a session
 //!            \       /
-//!             Unit                   who the unit is, for all of them
+//!             Unit                   who the unit is, for all of its paths
 //! ```
 //!
 //! **Contract.** A port's login is answered only when the unit behind it has shown the same name, serial number, size and block
@@ -24,21 +24,24 @@ mod cdb;
 mod facts;
 mod fence;
 mod identity;
+mod link;
 mod operation;
+mod outcome;
 mod port;
 mod probe;
 mod session;
 
 pub use facts::{Capacity, UnitFacts};
 pub use identity::{Designator, Difference, Identity};
-pub use port::{Counters, LinkStatus, PathConfig, UnitPort, probe};
+pub use port::{Counters, LinkStatus, PathConfig, UnitPort, ask_living, probe};
 pub use session::UnitSession;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use iscsi::{Isid, Tsih};
+use link::Login;
+use outcome::Outcome;
 use paths::stale::Nexus;
 
 /// What all paths to a unit know of it.
@@ -47,18 +50,10 @@ pub struct Unit {
     facts: RefCell<UnitFacts>,
     /// The announced size, where it grew.
     grown: Cell<bool>,
-    /// What the target calls the sessions of our nexuses, for fences.
-    names: RefCell<BTreeMap<Nexus, SessionName>>,
-    attempts: fence::Attempts,
-}
-
-/// A session as the target knows it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct SessionName {
-    isid: Isid,
-    tsih: Tsih,
-    /// TargetPortalGroupTag, where the target told it.
-    group_tag: Option<u16>,
+    /// The sessions of our nexuses, for fences.
+    logins: RefCell<BTreeMap<Nexus, Rc<Login>>>,
+    /// Nexuses whose sessions we have left, and whether nothing of us is carried out there any more.
+    left: RefCell<BTreeMap<Nexus, Rc<Outcome<bool>>>>,
 }
 
 impl Unit {
@@ -68,8 +63,8 @@ impl Unit {
         Rc::new(Self {
             facts: RefCell::new(facts),
             grown: Cell::new(false),
-            names: RefCell::default(),
-            attempts: fence::Attempts::default(),
+            logins: RefCell::default(),
+            left: RefCell::default(),
         })
     }
 
@@ -85,12 +80,13 @@ impl Unit {
         self.grown.get()
     }
 
-    /// A path's session is called so; those before it are over.
-    fn named(&self, nexus: Nexus, name: SessionName) {
-        let mut names = self.names.borrow_mut();
-        names.retain(|it, _| it.path != nexus.path);
-        names.insert(nexus, name);
-        self.attempts.forget_before(nexus);
+    /// A path has joined this session; what it had before is over.
+    fn joined(&self, nexus: Nexus, login: &Rc<Login>) {
+        let mut logins = self.logins.borrow_mut();
+        logins.retain(|it, _| it.path != nexus.path);
+        logins.insert(nexus, Rc::clone(login));
+        let mut left = self.left.borrow_mut();
+        left.retain(|it, _| it.path != nexus.path);
     }
 
     /// Compares; where a living session has announced a larger size, that is the size from now on.

@@ -1,9 +1,12 @@
 //! Logging in by one path, and looking who answers there.
 
+use super::Unit;
 use super::facts::{UnitFacts, has_port_groups};
+use super::fence::Fencing;
+use super::link::{Link, Login, port_number};
+use super::outcome::Outcome;
 use super::probe::{Asker, NoAnswer, Why};
 use super::session::{Gate, Inner, UnitSession};
-use super::{SessionName, Unit};
 use crate::login::{LoginError, connect_by};
 use crate::session::Session;
 use env::{CoreHandle, LocalFuture, StreamMeasures};
@@ -22,7 +25,9 @@ use std::time::Duration;
 
 /// A login with all its questions takes no longer.
 pub(super) const LOGIN_MAX: Duration = Duration::from_secs(20);
-const TOO_LONG: &str = "the login took too long";
+/// A unit behind a session that lives already answers within this time, or is asked by a session of its own.
+const ASK_MAX: Duration = Duration::from_secs(2);
+pub(super) const TOO_LONG: &str = "the login took too long";
 /// Redirections that are followed.
 const REDIRECTS_MAX: u32 = 4;
 /// The port where none is named (RFC 7143 15 "IANA Considerations").
@@ -50,8 +55,6 @@ pub struct Counters {
     writes: Cell<u64>,
     read_bytes: Cell<u64>,
     written_bytes: Cell<u64>,
-    /// TCP segments that sessions which are over had sent again.
-    retransmitted: Cell<u64>,
 }
 
 impl Counters {
@@ -63,11 +66,6 @@ impl Counters {
         };
         ios.set(ios.get() + 1);
         sum.set(sum.get().saturating_add(bytes as u64));
-    }
-
-    pub(super) fn had_sent_again(&self, segments: u32) {
-        let sum = &self.retransmitted;
-        sum.set(sum.get() + u64::from(segments));
     }
 }
 
@@ -82,7 +80,7 @@ pub struct LinkStatus {
     pub read_bytes: u64,
     /// Bytes written.
     pub written_bytes: u64,
-    /// TCP segments sent again.
+    /// TCP segments that its sessions have sent again, for all units that share them.
     pub retransmitted: u64,
     /// What the system measures of the connection, if there is one.
     pub measured: Option<StreamMeasures>,
@@ -98,6 +96,8 @@ struct Way {
     core: CoreHandle,
     config: PathConfig,
     unit: Rc<Unit>,
+    link: Rc<Link>,
+    number: u64,
     counters: Rc<Counters>,
     current: RefCell<Weak<Inner>>,
     error: RefCell<Option<String>>,
@@ -109,6 +109,8 @@ impl UnitPort {
     pub fn new(core: &CoreHandle, config: PathConfig, unit: &Rc<Unit>) -> Self {
         Self(Rc::new(Way {
             core: Rc::clone(core),
+            link: Link::of(core, &config),
+            number: port_number(core),
             config,
             unit: Rc::clone(unit),
             counters: Rc::default(),
@@ -123,27 +125,25 @@ impl UnitPort {
         &self.0.config
     }
 
-    /// It has a connection.
+    /// It has a session.
     #[must_use]
     pub fn is_connected(&self) -> bool {
         let session = self.0.current.borrow().upgrade();
-        session.is_some_and(|it| !it.session.is_over())
+        session.is_some_and(|it| !it.session.is_over() && !it.left.get())
     }
 
     /// As it is now.
     #[must_use]
     pub fn status(&self) -> LinkStatus {
         let counters = &self.0.counters;
-        let session = self.0.current.borrow().upgrade();
-        let measured = session.and_then(|it| it.session.measured());
-        let now = measured.map_or(0, |it| u64::from(it.retransmitted));
+        let connected = self.is_connected();
         LinkStatus {
             reads: counters.reads.get(),
             writes: counters.writes.get(),
             read_bytes: counters.read_bytes.get(),
             written_bytes: counters.written_bytes.get(),
-            retransmitted: counters.retransmitted.get() + now,
-            measured,
+            retransmitted: self.0.link.retransmitted(),
+            measured: self.0.link.measured().filter(|_| connected),
             error: self.0.error.borrow().clone(),
         }
     }
@@ -166,26 +166,28 @@ impl Way {
     }
 
     async fn look(&self, nexus: Nexus) -> Result<Rc<Inner>, ConnectError> {
-        let opened = open(&self.core, &self.config).await;
-        let (session, name) = opened.map_err(|it| ConnectError::Failed(it.to_string()))?;
-        self.unit.named(nexus, name);
+        let lun = self.config.lun;
+        let seat = self.link.seat(self.number, lun).await;
+        let seat = seat.map_err(ConnectError::Failed)?;
+        let living = seat.join().await.map_err(ConnectError::Failed)?;
         let asker = Asker {
-            session: &session,
-            lun: self.config.lun,
+            session: &living.session,
+            lun,
         };
-        let (group, port_groups) = match self.who(&asker).await {
-            Ok(found) => found,
-            Err(error) => {
-                session.logout().await;
-                return Err(error);
-            }
-        };
+        let (group, port_groups) = self.who(&asker).await?;
+        self.unit.joined(nexus, &living.login);
         let facts = self.unit.facts.borrow();
         let block = facts.identity.block_size.bytes();
         Ok(Rc::new(Inner {
             core: Rc::clone(&self.core),
-            session,
-            lun: self.config.lun,
+            session: living.session,
+            login: living.login,
+            nexus,
+            seat: RefCell::new(Some(seat)),
+            left: Cell::new(false),
+            over: Outcome::default(),
+            through: self.link.number(),
+            lun,
             unit: Rc::clone(&self.unit),
             group,
             port_groups,
@@ -194,7 +196,6 @@ impl Way {
             block: usize::try_from(block).expect("512 or 4096"),
             counters: Rc::clone(&self.counters),
             gate: Gate::default(),
-            name,
             path: self.config.clone(),
         }))
     }
@@ -250,7 +251,7 @@ impl multipath::Port for UnitPort {
 pub(super) async fn open(
     core: &CoreHandle,
     config: &PathConfig,
-) -> Result<(Session, SessionName), LoginError> {
+) -> Result<(Session, Login), LoginError> {
     let interface = config.interface.as_deref();
     let mut portal = config.portal;
     let mut hops = 0;
@@ -265,12 +266,13 @@ pub(super) async fn open(
             other => break other?,
         }
     };
-    let name = SessionName {
+    let login = Login {
         isid: config.login.isid,
         tsih: connection.tsih(),
         group_tag: connection.portal_group_tag(),
+        fencing: Fencing::default(),
     };
-    Ok((Session::new(core, connection), name))
+    Ok((Session::new(core, connection), login))
 }
 
 /// TargetAddress of a redirection: address and port, and perhaps a portal group tag (RFC 7143 13.8 "TargetAddress").
@@ -302,6 +304,23 @@ pub async fn probe(core: &CoreHandle, config: &PathConfig) -> Result<UnitFacts, 
         Some(result) => result,
         None => Err(TOO_LONG.to_owned()),
     }
+}
+
+/// Asks the unit behind a path for its facts through the session that other units of the target have on it; `None` where there is no
+/// such session, or it does not answer soon.
+pub async fn ask_living(core: &CoreHandle, config: &PathConfig) -> Option<UnitFacts> {
+    let link = Link::living(core, config)?;
+    let asked = within(core, ASK_MAX, async {
+        let seat = link.seat(port_number(core), config.lun).await.ok()?;
+        let living = seat.join().await.ok()?;
+        let asker = Asker {
+            session: &living.session,
+            lun: config.lun,
+        };
+        let (facts, _group) = asker.facts().await.ok()?;
+        Some(facts)
+    });
+    asked.await.flatten()
 }
 
 /// What `work` gives, if it does in time.

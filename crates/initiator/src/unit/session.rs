@@ -1,10 +1,12 @@
 //! Operations of the waist through one session.
 
 use super::facts::{CommandLimits, Features, access_of};
+use super::link::{Login, Seat};
 use super::operation::{self, Request, Stability};
-use super::port::{Counters, PathConfig, within};
+use super::outcome::Outcome;
+use super::port::{Counters, PathConfig};
 use super::probe::{Asker, Refusal, asks_for_identity, command, judge};
-use super::{SessionName, Unit, cdb};
+use super::{Unit, cdb};
 use crate::lost::Lost;
 use crate::session::Session;
 use env::{Answer, CoreHandle, LocalFuture};
@@ -15,18 +17,15 @@ use paths::stale::Nexus;
 use paths::verdict::{self, PathSays, Repeat, Verdict};
 use scsi::Status;
 use std::cell::{Cell, RefCell};
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
-use std::time::Duration;
 use units::{Buf, BufMut, LbaRange, Now};
 use volume::{Done, Io, IoError, Op};
 
 /// Room for the answer to REPORT TARGET PORT GROUPS and GET LBA STATUS, in bytes.
 const ANSWER_BYTES: u16 = 4096;
-
-/// A logout takes no longer.
-const LOGOUT_MAX: Duration = Duration::from_millis(400);
 
 /// Tries of a flush after something that must not be repeated.
 const FLUSH_TRIES: u32 = 3;
@@ -37,6 +36,14 @@ pub struct UnitSession(pub(super) Rc<Inner>);
 pub(super) struct Inner {
     pub(super) core: CoreHandle,
     pub(super) session: Session,
+    pub(super) login: Rc<Login>,
+    pub(super) nexus: Nexus,
+    /// Empty from when the unit does not use the session any more.
+    pub(super) seat: RefCell<Option<Seat>>,
+    pub(super) left: Cell<bool>,
+    pub(super) over: Outcome<()>,
+    /// The link's number.
+    pub(super) through: u64,
     pub(super) lun: Lun,
     pub(super) unit: Rc<Unit>,
     /// The target port group of this path.
@@ -47,7 +54,6 @@ pub(super) struct Inner {
     pub(super) block: usize,
     pub(super) counters: Rc<Counters>,
     pub(super) gate: Gate,
-    pub(super) name: SessionName,
     pub(super) path: PathConfig,
 }
 
@@ -97,6 +103,9 @@ impl Inner {
 
     /// One command, and what it read.
     async fn command(&self, op: &Op, request: Request, into: Option<BufMut>) -> Step<Buf> {
+        if self.left.get() {
+            return Err(Ended::Lost { sent: false });
+        }
         let wanted = into.as_ref().map_or(0, BufMut::len);
         let sent = command(self.lun, request.cdb);
         let answer = self.session.command(sent, request.data_out, into).await;
@@ -126,7 +135,23 @@ impl Inner {
         Ended::Again(refusal.verdict, error)
     }
 
-    /// Whether the unit is the one that we know. If not, the session is over, and the next login will tell why.
+    /// Gets up from the session; the unit's operations end now.
+    fn leave(&self) {
+        let Some(seat) = self.seat.take() else { return };
+        self.left.set(true);
+        let outcome = seat.leave(&self.session);
+        self.unit.left.borrow_mut().insert(self.nexus, outcome);
+        self.over.set(());
+    }
+
+    fn destroy(&self) {
+        let Some(seat) = self.seat.take() else { return };
+        self.left.set(true);
+        seat.destroy(&self.session);
+        self.over.set(());
+    }
+
+    /// Whether the unit is the one that we know. If not, it leaves the session, and its next login will tell why.
     async fn look_again(&self) -> bool {
         let asker = Asker {
             session: &self.session,
@@ -137,7 +162,7 @@ impl Inner {
             Err(_) => false,
         };
         if !same {
-            self.session.abort();
+            self.leave();
         }
         same
     }
@@ -359,7 +384,7 @@ fn of_lost(lost: &Lost) -> Ended {
         }
         // A Reject says that the PDU was discarded.
         Lost::Rejected(_) => Ended::Again(path_error(), IoError::Unavailable),
-        Lost::Socket(_) | Lost::PeerClosed | Lost::Protocol(_) | Lost::Destroyed => {
+        Lost::Socket(_) | Lost::PeerClosed | Lost::Protocol(_) | Lost::Destroyed | Lost::Left => {
             Ended::Lost { sent: true }
         }
     }
@@ -390,26 +415,29 @@ impl multipath::Session for UnitSession {
     }
 
     fn ended(&self) -> LocalFuture<()> {
-        let session = self.0.session.clone();
+        let inner = Rc::clone(&self.0);
         Box::pin(async move {
-            let _why = session.ended().await;
+            let mut ended = pin!(inner.session.ended());
+            poll_fn(|cx| match inner.over.poll(cx) {
+                Poll::Ready(()) => Poll::Ready(()),
+                Poll::Pending => ended.as_mut().poll(cx).map(|_why| ()),
+            })
+            .await;
         })
     }
 
     fn close(&self) {
-        if let Some(measured) = self.0.session.measured() {
-            self.0.counters.had_sent_again(measured.retransmitted);
-        }
-        let session = self.0.session.clone();
-        if !session.is_idle() || session.is_over() {
-            return session.abort();
-        }
-        // Nothing is in flight: it may part in peace, if the target answers soon.
-        let core = Rc::clone(&self.0.core);
-        let inner = Rc::clone(&self.0);
-        self.0.core.spawn(Box::pin(async move {
-            let _parted = within(&core, LOGOUT_MAX, session.logout()).await;
-            inner.session.abort();
-        }));
+        self.0.destroy();
+    }
+
+    fn leave(&self) {
+        self.0.leave();
+    }
+}
+
+impl Drop for UnitSession {
+    /// Nobody has it any more, so nothing of it is in flight that anybody waits for.
+    fn drop(&mut self) {
+        self.0.leave();
     }
 }

@@ -256,6 +256,12 @@ impl InitiatorConnection {
         self.session.tasks.remove(itt);
     }
 
+    /// Takes back a command that waits for the target's window: it has no number yet, and is never sent. False for one that
+    /// is in what is sent already, or has ended.
+    pub fn withdraw(&mut self, itt: Itt) -> bool {
+        self.session.withdraw(itt)
+    }
+
     /// Sends a task management function (RFC 7143 11.5.1), immediately.
     pub fn task_management(&mut self, function: u8, lun: Lun, referenced: Option<Itt>) -> Itt {
         let (itt, pdu) = self.session.task_management(function, lun, referenced);

@@ -337,6 +337,15 @@ impl Session {
         task.is_some_and(|task| task.position.is_none_or(|at| transmit.position() <= at))
     }
 
+    /// See [`crate::initiator::InitiatorConnection::withdraw`].
+    pub(super) fn withdraw(&mut self, itt: Itt) -> bool {
+        let waits = self
+            .tasks
+            .get(itt)
+            .is_some_and(|task| task.position.is_none());
+        waits && self.tasks.remove(itt).is_some()
+    }
+
     pub(super) fn text(&mut self, itt: Itt, ttt: Option<Ttt>) -> Bhs {
         TextRequest {
             immediate: true,

@@ -10,4 +10,5 @@ mod bench;
 mod foreign;
 mod own;
 mod relay;
+mod shared;
 mod told;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use volume::Lane;
 
-fn two_portals() -> Wish {
+pub(crate) fn two_portals() -> Wish {
     Wish {
         portals: 2,
         units: 1,
@@ -20,7 +20,7 @@ fn two_portals() -> Wish {
 }
 
 /// Relays before every portal, and the URL through them.
-fn through_relays(san: &San, lun: u16) -> (Vec<Arc<Relay>>, Url) {
+pub(crate) fn through_relays(san: &San, lun: u16) -> (Vec<Arc<Relay>>, Url) {
     let portals = san.portals.iter().zip(1..);
     let relays: Vec<Arc<Relay>> = portals
         .map(|(portal, last)| Arc::new(Relay::new(last, *portal)))
@@ -54,7 +54,7 @@ pub(crate) async fn until(
     panic!("30 s: {:#?}", status(core, volume).await);
 }
 
-fn states(status: &Status) -> Vec<&'static str> {
+pub(crate) fn states(status: &Status) -> Vec<&'static str> {
     status.paths.iter().map(|path| path.state).collect()
 }
 

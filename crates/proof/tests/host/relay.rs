@@ -7,7 +7,7 @@ use std::future::poll_fn;
 use std::io::IoSlice;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::task::Poll;
 use std::time::Duration;
@@ -28,6 +28,7 @@ pub(crate) enum Wire {
 pub(crate) struct Relay {
     pub(crate) portal: SocketAddr,
     wire: Arc<AtomicU8>,
+    forth: Arc<AtomicU64>,
     poster: Poster,
     _runtime: Runtime,
 }
@@ -39,7 +40,11 @@ impl Relay {
     pub(crate) fn new(last: u8, target: SocketAddr) -> Self {
         let runtime = runtime(1);
         let wire = Arc::new(AtomicU8::new(0));
-        let shared = Arc::clone(&wire);
+        let forth = Arc::new(AtomicU64::new(0));
+        let shared = Shared {
+            wire: Arc::clone(&wire),
+            forth: Arc::clone(&forth),
+        };
         let (told, portal) = mpsc::channel();
         let poster = runtime.poster();
         let at = SocketAddr::from(([127, 0, 0, last], 0));
@@ -54,9 +59,15 @@ impl Relay {
         Self {
             portal: portal.recv().expect("the relay listens"),
             wire,
+            forth,
             poster,
             _runtime: runtime,
         }
+    }
+
+    /// Bytes that have come from the host.
+    pub(crate) fn forth(&self) -> u64 {
+        self.forth.load(Ordering::SeqCst)
     }
 
     pub(crate) fn set(&self, wire: Wire) {
@@ -66,7 +77,12 @@ impl Relay {
     }
 }
 
-type Shared = Arc<AtomicU8>;
+/// What all connections of a relay share.
+#[derive(Clone)]
+struct Shared {
+    wire: Arc<AtomicU8>,
+    forth: Arc<AtomicU64>,
+}
 
 async fn accept(core: CoreHandle, listener: Rc<dyn Listener>, target: SocketAddr, shared: Shared) {
     loop {
@@ -74,13 +90,13 @@ async fn accept(core: CoreHandle, listener: Rc<dyn Listener>, target: SocketAddr
             continue;
         };
         let stream = core.net().adopt(stream).expect("a stream");
-        let there = connection(Rc::clone(&core), stream, target, Arc::clone(&shared));
+        let there = connection(Rc::clone(&core), stream, target, shared.clone());
         core.spawn(Box::pin(there));
     }
 }
 
 async fn connection(core: CoreHandle, host: Rc<dyn Stream>, to: SocketAddr, shared: Shared) {
-    if shared.load(Ordering::SeqCst) == Wire::Cut as u8 {
+    if shared.wire.load(Ordering::SeqCst) == Wire::Cut as u8 {
         return host.abort();
     }
     let Ok(target) = core.net().connect(to, None).await else {
@@ -90,16 +106,22 @@ async fn connection(core: CoreHandle, host: Rc<dyn Stream>, to: SocketAddr, shar
         Rc::clone(&core),
         Rc::clone(&target),
         Rc::clone(&host),
-        Arc::clone(&shared),
+        (Arc::clone(&shared.wire), Arc::default()),
     );
     core.spawn(Box::pin(back));
-    copy(core, host, target, shared).await;
+    copy(core, host, target, (shared.wire, shared.forth)).await;
 }
 
-/// One direction, for as long as the wire carries.
-async fn copy(core: CoreHandle, from: Rc<dyn Stream>, to: Rc<dyn Stream>, shared: Shared) {
+/// One direction, for as long as the wire carries; its bytes are counted.
+async fn copy(
+    core: CoreHandle,
+    from: Rc<dyn Stream>,
+    to: Rc<dyn Stream>,
+    (wire, count): (Arc<AtomicU8>, Arc<AtomicU64>),
+) {
     let mut buffer = vec![0; 64 << 10];
-    while let Some(got) = receive(&core, &*from, &mut buffer, &shared).await {
+    while let Some(got) = receive(&core, &*from, &mut buffer, &wire).await {
+        count.fetch_add(got as u64, Ordering::SeqCst);
         let mut sent = 0;
         while sent < got {
             let piece = [IoSlice::new(&buffer[sent..got])];

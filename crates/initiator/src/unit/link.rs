@@ -1,0 +1,389 @@
+//! Sessions that the units of a target share: one for each path and core, however many units there are.
+//!
+//! ```text
+//!   UnitPort (LUN 0)   UnitPort (LUN 1)   ...      one for each unit and path
+//!          \               /
+//!           Seat       Seat                        a unit's place on the link
+//!               \      /
+//!                 Link                             one for each path: (names, ISID, from, portal)
+//!                  |
+//!               Session                            logged in while anybody sits there
+//! ```
+//!
+//! **Contract.** Whoever takes a seat and joins gets the living session, or waits for the one login that is under way. A session
+//! that is dead is so for all. A unit that leaves for reasons of its own gets up and the session goes on; what the target still has of
+//! it is aborted by ABORT TASK SET, and until that is answered neither this unit nor another user of its LUN gets a seat that it can
+//! use. If it is not answered, the session is destroyed, for everybody. The last one to get up logs out.
+
+use super::outcome::Outcome;
+use super::port::{LOGIN_MAX, PathConfig, TOO_LONG, open, within};
+use crate::session::Session;
+use env::{CoreHandle, StreamMeasures};
+use iscsi::{Isid, Lun, Tsih};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::future::{Future, poll_fn};
+use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
+use std::rc::{Rc, Weak};
+use std::task::Poll;
+use std::time::Duration;
+
+/// ABORT TASK SET (RFC 7143 11.5.1 "Function").
+const ABORT_TASK_SET: u8 = 2;
+/// "Function complete" (RFC 7143 11.6.1 "Response").
+const COMPLETE: u8 = 0;
+/// An abort is answered within this time, or the session is destroyed. Our target takes two seconds at most.
+const ABORT_MAX: Duration = Duration::from_secs(3);
+/// A ping is unanswered for so long: the connection is as good as dead.
+const SILENCE: Duration = Duration::from_millis(700);
+/// A logout takes no longer.
+const LOGOUT_MAX: Duration = Duration::from_millis(400);
+
+/// What makes the sessions of two units the same.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Key {
+    initiator: String,
+    target: Option<String>,
+    isid: Isid,
+    from: Option<IpAddr>,
+    interface: Option<String>,
+    portal: SocketAddr,
+}
+
+/// The links of a core.
+#[derive(Default)]
+struct Links {
+    all: RefCell<BTreeMap<Key, Weak<Link>>>,
+    next: Cell<u64>,
+}
+
+/// A session as the target knows it, and whether it is fenced.
+#[derive(Debug)]
+pub(super) struct Login {
+    pub(super) isid: Isid,
+    pub(super) tsih: Tsih,
+    /// TargetPortalGroupTag, where the target told it.
+    pub(super) group_tag: Option<u16>,
+    pub(super) fencing: super::fence::Fencing,
+}
+
+/// A session that is logged in.
+#[derive(Clone)]
+pub(super) struct Living {
+    pub(super) session: Session,
+    pub(super) login: Rc<Login>,
+}
+
+/// How a login ended.
+#[derive(Clone)]
+enum Ended {
+    Living(Living),
+    Failed(String),
+    /// Whoever began it has begun another.
+    Replaced(Rc<Attempt>),
+}
+
+/// A login that is under way.
+struct Attempt {
+    /// The port that began it. If that one asks again, it holds this one to hang.
+    leader: u64,
+    ended: Outcome<Ended>,
+}
+
+/// One path of this core to a target.
+pub(super) struct Link {
+    core: CoreHandle,
+    number: u64,
+    config: PathConfig,
+    living: RefCell<Option<Living>>,
+    last: RefCell<Option<Rc<Login>>>,
+    attempt: RefCell<Option<Rc<Attempt>>>,
+    /// Ports that sit here, each with its unit.
+    seats: RefCell<BTreeMap<u64, (Lun, u32)>>,
+    /// Units that have left, until what they had is over.
+    leaving: RefCell<BTreeMap<Lun, Rc<Outcome<bool>>>>,
+    /// TCP segments that sessions which are over had sent again.
+    retransmitted: Cell<u64>,
+}
+
+/// A number that no other port of this core has.
+pub(super) fn port_number(core: &CoreHandle) -> u64 {
+    let links = core.locals().get::<Links>();
+    links.next.set(links.next.get() + 1);
+    links.next.get()
+}
+
+impl Link {
+    fn key(config: &PathConfig) -> Key {
+        Key {
+            initiator: config.login.initiator_name.clone(),
+            target: config.login.target_name.clone(),
+            isid: config.login.isid,
+            from: config.from,
+            interface: config.interface.clone(),
+            portal: config.portal,
+        }
+    }
+
+    /// The link of this path; made where there is none.
+    pub(super) fn of(core: &CoreHandle, config: &PathConfig) -> Rc<Self> {
+        let links = core.locals().get::<Links>();
+        let mut all = links.all.borrow_mut();
+        all.retain(|_, link| link.strong_count() > 0);
+        let key = Self::key(config);
+        if let Some(link) = all.get(&key).and_then(Weak::upgrade) {
+            return link;
+        }
+        links.next.set(links.next.get() + 1);
+        let link = Rc::new(Self {
+            core: Rc::clone(core),
+            number: links.next.get(),
+            config: config.clone(),
+            living: RefCell::default(),
+            last: RefCell::default(),
+            attempt: RefCell::default(),
+            seats: RefCell::default(),
+            leaving: RefCell::default(),
+            retransmitted: Cell::new(0),
+        });
+        all.insert(key, Rc::downgrade(&link));
+        link
+    }
+
+    /// The link of this path, if it has a session.
+    pub(super) fn living(core: &CoreHandle, config: &PathConfig) -> Option<Rc<Self>> {
+        let links = core.locals().get::<Links>();
+        let link = links.all.borrow().get(&Self::key(config))?.upgrade()?;
+        link.session().is_some().then_some(link)
+    }
+
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    fn session(&self) -> Option<Living> {
+        let living = self.living.borrow().clone();
+        living.filter(|it| !it.session.is_over())
+    }
+
+    pub(super) fn measured(&self) -> Option<StreamMeasures> {
+        self.session()?.session.measured()
+    }
+
+    /// TCP segments sent again since the link was made.
+    pub(super) fn retransmitted(&self) -> u64 {
+        let last = self.living.borrow().clone();
+        let measured = last.and_then(|it| it.session.measured());
+        self.retransmitted.get() + measured.map_or(0, |it| u64::from(it.retransmitted))
+    }
+
+    /// A seat for this unit, once nothing is left of those that used it before.
+    pub(super) async fn seat(self: &Rc<Self>, port: u64, lun: Lun) -> Result<Seat, String> {
+        loop {
+            let leaving = self.leaving.borrow().get(&lun).cloned();
+            let Some(leaving) = leaving else { break };
+            let _clean_or_over = leaving.wait().await;
+        }
+        let mut seats = self.seats.borrow_mut();
+        let others = seats.iter().any(|(it, (at, _))| *it != port && *at == lun);
+        if others {
+            return Err("another user of the LUN is on this session".to_owned());
+        }
+        seats.entry(port).or_insert((lun, 0)).1 += 1;
+        Ok(Seat {
+            link: Rc::clone(self),
+            port,
+            lun,
+        })
+    }
+
+    /// The attempt to wait for.
+    fn attempt(self: &Rc<Self>, port: u64) -> Rc<Attempt> {
+        let running = self.attempt.borrow().clone();
+        if let Some(running) = running.as_ref().filter(|it| it.leader != port) {
+            return Rc::clone(running);
+        }
+        let attempt = Rc::new(Attempt {
+            leader: port,
+            ended: Outcome::default(),
+        });
+        self.attempt.replace(Some(Rc::clone(&attempt)));
+        if let Some(hung) = running {
+            hung.ended.set(Ended::Replaced(Rc::clone(&attempt)));
+        }
+        let (link, own) = (Rc::clone(self), Rc::clone(&attempt));
+        self.core
+            .spawn(Box::pin(async move { link.log_in(&own).await }));
+        attempt
+    }
+
+    async fn log_in(&self, attempt: &Rc<Attempt>) {
+        let opened = within(&self.core, LOGIN_MAX, open(&self.core, &self.config));
+        let mut opened = pin!(opened);
+        // A login that was given up must not end later and reinstate the one after it: it is dropped here, with its socket.
+        let opened = poll_fn(|cx| match attempt.ended.poll(cx) {
+            Poll::Ready(_) => Poll::Ready(None),
+            Poll::Pending => opened.as_mut().poll(cx).map(Some),
+        });
+        let Some(opened) = opened.await else { return };
+        self.attempt.replace(None);
+        let ended = match opened {
+            Some(Ok((session, login))) => {
+                let login = Rc::new(login);
+                let living = Living { session, login };
+                self.logged_in(&living);
+                Ended::Living(living)
+            }
+            Some(Err(error)) => Ended::Failed(error.to_string()),
+            None => Ended::Failed(TOO_LONG.to_owned()),
+        };
+        attempt.ended.set(ended);
+    }
+
+    fn logged_in(&self, living: &Living) {
+        self.note_retransmitted();
+        let old = self.last.replace(Some(Rc::clone(&living.login)));
+        if let Some(old) = old.filter(|it| it.group_tag == living.login.group_tag) {
+            // It has reinstated the session before (RFC 7143 6.3.5): nothing of that one is carried out any more.
+            old.fencing.succeeded();
+        }
+        self.living.replace(Some(living.clone()));
+    }
+
+    fn note_retransmitted(&self) {
+        let over = self.living.borrow().clone();
+        let measured = over.and_then(|it| it.session.measured());
+        let more = measured.map_or(0, |it| u64::from(it.retransmitted));
+        self.retransmitted.set(self.retransmitted.get() + more);
+    }
+
+    /// Destroys the session for everybody, if it still is this one.
+    fn destroy(&self, session: &Session) {
+        if !session.is_over() {
+            self.note_retransmitted();
+            session.abort();
+            self.living.replace(None);
+        }
+    }
+
+    /// The last one got up.
+    fn part(&self) {
+        if let Some(attempt) = self.attempt.take() {
+            attempt
+                .ended
+                .set(Ended::Failed("nobody wants it any more".to_owned()));
+        }
+        if self.living.borrow().is_none() {
+            return;
+        }
+        self.note_retransmitted();
+        let Some(living) = self.living.take() else {
+            return;
+        };
+        let session = living.session;
+        if !session.is_idle() || session.is_over() {
+            return session.abort();
+        }
+        // Nothing is in flight: it may part in peace, if the target answers soon.
+        let core = Rc::clone(&self.core);
+        self.core.spawn(Box::pin(async move {
+            let _parted = within(&core, LOGOUT_MAX, session.logout()).await;
+            session.abort();
+        }));
+    }
+}
+
+/// A unit's place on a link. Dropping it gives the place up.
+pub(super) struct Seat {
+    link: Rc<Link>,
+    port: u64,
+    lun: Lun,
+}
+
+impl Seat {
+    /// The session, after a login if there is none.
+    pub(super) async fn join(&self) -> Result<Living, String> {
+        if let Some(living) = self.link.session() {
+            return Ok(living);
+        }
+        let mut attempt = self.link.attempt(self.port);
+        loop {
+            match attempt.ended.wait().await {
+                Ended::Living(living) => return Ok(living),
+                Ended::Failed(why) => return Err(why),
+                Ended::Replaced(by) => attempt = by,
+            }
+        }
+    }
+
+    fn is_last(&self) -> bool {
+        self.link.seats.borrow().len() == 1
+    }
+
+    fn is_doubled(&self) -> bool {
+        let seats = self.link.seats.borrow();
+        seats.get(&self.port).is_some_and(|(_, count)| *count > 1)
+    }
+
+    /// The connection is dead: for everybody.
+    pub(super) fn destroy(self, session: &Session) {
+        self.link.destroy(session);
+    }
+
+    /// Leaves a session that may live on. True comes when nothing of this unit is carried out any more, false when the session had
+    /// to be destroyed.
+    pub(super) fn leave(self, session: &Session) -> Rc<Outcome<bool>> {
+        let outcome = Rc::new(Outcome::default());
+        if self.is_doubled() {
+            // The port has begun anew; nothing was ever sent from here.
+            outcome.set(true);
+            return outcome;
+        }
+        let open = session.give_up(self.lun);
+        if open == 0 && !session.is_over() {
+            outcome.set(true);
+            return outcome;
+        }
+        let now = self.link.core.now();
+        let unanswered = session.unanswered_since();
+        let silent = unanswered.is_some_and(|since| now.since(since) >= SILENCE);
+        if self.is_last() || silent || session.is_over() {
+            outcome.set(false);
+            self.destroy(session);
+            return outcome;
+        }
+        let leaving = &self.link.leaving;
+        leaving.borrow_mut().insert(self.lun, Rc::clone(&outcome));
+        let (told, session) = (Rc::clone(&outcome), session.clone());
+        let core = Rc::clone(&self.link.core);
+        core.spawn(Box::pin(async move {
+            let core = &self.link.core;
+            let abort = session.task_management(ABORT_TASK_SET, self.lun, None);
+            let answer = within(core, ABORT_MAX, abort).await;
+            let clean = matches!(answer, Some(Ok(COMPLETE)));
+            if !clean {
+                self.link.destroy(&session);
+            }
+            self.link.leaving.borrow_mut().remove(&self.lun);
+            told.set(clean);
+        }));
+        outcome
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let nobody = {
+            let mut seats = self.link.seats.borrow_mut();
+            if let Some((_, count)) = seats.get_mut(&self.port) {
+                *count = count.saturating_sub(1);
+            }
+            seats.retain(|_, (_, count)| *count > 0);
+            seats.is_empty()
+        };
+        if nobody {
+            self.link.part();
+        }
+    }
+}
