@@ -4,7 +4,7 @@ use super::bar::{Bar, Limit};
 use super::case::{Case, READ_4K, SECTOR_CASES, WRITE_4K};
 use super::cgroup::Cap;
 use super::load::{Client, Figures};
-use super::rounds::{Row, Variant, compare};
+use super::rounds::{Effort, Row, Variant, compare};
 use super::run::Plan;
 use super::servers::{self, Causeway};
 
@@ -89,6 +89,11 @@ pub fn sectors(plan: &Plan, client: &Client) -> Result<Found, String> {
     let large = servers::causeway(&plan.place, &of("4096", 4096))?;
     client.fill(&small.unit)?;
     client.fill(&large.unit)?;
+    // Five percent either way is less than a median of few rounds can tell.
+    let effort = Effort {
+        rounds: plan.effort.rounds * 2 + 1,
+        ..plan.effort
+    };
     let mut found = Found::default();
     for case in SECTOR_CASES {
         let variants = [&small, &large].map(|server| Variant {
@@ -96,7 +101,7 @@ pub fn sectors(plan: &Plan, client: &Client) -> Result<Found, String> {
             unit: &server.unit,
             case,
         });
-        let row = compare(client, &variants, plan.effort)?;
+        let row = compare(client, &variants, effort)?;
         found.bars.push(Bar {
             what: format!("blocks of 4096 : 512, {}, processor time", case.name),
             value: row.ratio(1, 0, |f| f.server),
