@@ -78,24 +78,34 @@ fn fio(file: &Path, case: &Case, warm_up: Duration, time: Duration) -> Result<Fi
     })
 }
 
-/// Random reads, and writes with FUA.
+/// A directory for the files of one server, empty.
+fn empty_pool(plan: &Plan, name: &str) -> Result<PathBuf, String> {
+    let pool = plan.out.join(name);
+    // What an earlier run left.
+    let _none = fs::remove_dir_all(&pool);
+    fs::create_dir_all(&pool).map_err(|error| format!("{}: {error}", pool.display()))?;
+    Ok(pool)
+}
+
+/// Random reads, and writes with FUA; as it is served usually, and with busy polling.
 ///
 /// # Errors
 /// What failed, for people.
 pub fn file(plan: &Plan, client: &Client) -> Result<Found, String> {
-    let pool = plan.out.join("pool");
-    // What an earlier run left.
-    let _none = fs::remove_dir_all(&pool);
-    fs::create_dir_all(&pool).map_err(|error| format!("{}: {error}", pool.display()))?;
-    let server = servers::causeway(
-        &plan.place,
-        &Causeway {
-            name: "in a file",
-            pool: Some(pool.clone()),
+    let (pool, other) = (empty_pool(plan, "pool")?, empty_pool(plan, "pool-polling")?);
+    let start = |name, pool: &Path, poll_us| {
+        let how = Causeway {
+            name,
+            pool: Some(pool.to_owned()),
+            poll_us,
             ..Causeway::usual(BYTES)
-        },
-    )?;
-    client.fill(&server.unit)?;
+        };
+        let server = servers::causeway(&plan.place, &how)?;
+        client.fill(&server.unit)?;
+        Ok::<_, String>(server)
+    };
+    let server = start("in a file", &pool, 0)?;
+    let polling = start("in a file, polling", &other, 50)?;
     let (_, file) = largest(&pool).ok_or("the pool has no file")?;
     let mut found = Found::default();
     let fua = WRITE_4K.with_fua();
@@ -110,21 +120,26 @@ pub fn file(plan: &Plan, client: &Client) -> Result<Found, String> {
         ..fua
     };
     for case in [READ_4K, fua, one] {
-        let names = ["causeway in a file", "fio"].map(str::to_owned);
+        let names = ["causeway in a file", "fio", "with polling"].map(str::to_owned);
         let mut run = |at: usize, warm_up| match at {
             0 => client.run(&server.unit, &case, warm_up, plan.effort.time),
-            _ => fio(&file, &case, warm_up, plan.effort.time),
+            1 => fio(&file, &case, warm_up, plan.effort.time),
+            _ => client.run(&polling.unit, &case, warm_up, plan.effort.time),
         };
         let row = take_turns(case, names.into(), plan.effort, &mut run)?;
-        found.bars.push(Bar {
-            what: format!("file : fio, {}, IOPS", case.name),
-            value: row.ratio(0, 1, Figures::iops),
-            limit: Limit::AtLeast(0.8),
-            detail: rates(&row),
-        });
+        for (at, what) in [(0, "file"), (2, "file, poll_us = 50")] {
+            found.bars.push(Bar {
+                what: format!("{what} : fio, {}, IOPS", case.name),
+                value: row.ratio(at, 1, Figures::iops),
+                limit: Limit::AtLeast(0.8),
+                detail: rates(&row),
+            });
+        }
         found.rows.push(row);
     }
-    drop(server);
-    let _gone = fs::remove_dir_all(&pool);
+    drop((server, polling));
+    for pool in [pool, other] {
+        let _gone = fs::remove_dir_all(&pool);
+    }
     Ok(found)
 }
