@@ -206,7 +206,8 @@ pub async fn open(
     let candidates = prepared.wanted(&plan)?;
     let isids = Isids::take(core, &prepared.store, url, &how(&prepared, options)).await?;
     let lun = scsi::lun::encode(url.lun).map(Lun).unwrap_or_default();
-    let configs = configs(&prepared, &candidates, &isids, lun).await?;
+    let timeout = options.command_timeout();
+    let configs = configs(&prepared, &candidates, &isids, (lun, timeout)).await?;
     let unit = Unit::new(identify(core, &configs, &isids).await?);
     let policy = match options.policy {
         Some(policy) => policy,
@@ -251,8 +252,12 @@ pub async fn open(
 /// How a program logs in: volumes that do it differently cannot share sessions.
 fn how(prepared: &Prepared, options: &Options) -> String {
     format!(
-        "{} {:?} {:?} {:?}",
-        prepared.initiator, options.chap, options.mutual_chap, options.digests
+        "{} {:?} {:?} {:?} {:?}",
+        prepared.initiator,
+        options.chap,
+        options.mutual_chap,
+        options.digests,
+        options.command_timeout()
     )
 }
 
@@ -274,7 +279,7 @@ async fn configs(
     prepared: &Prepared,
     candidates: &[Candidate],
     isids: &Isids,
-    lun: Lun,
+    (lun, command_timeout): (Lun, Duration),
 ) -> Result<Vec<PathConfig>, HostError> {
     let mut found = Vec::new();
     for it in candidates {
@@ -292,6 +297,7 @@ async fn configs(
             interface: interface(&prepared.facts, &it.name.host, it.from),
             login,
             lun,
+            command_timeout,
         });
     }
     Ok(found)

@@ -2,6 +2,7 @@
 
 use crate::error::HostError;
 use clap::{Args, ValueEnum};
+use initiator::unit::COMMAND_TIMEOUT;
 use iscsi::chap::{ChapAlgorithm, Secret};
 use iscsi::initiator::{InitiatorChap, TargetProof};
 use iscsi::{DigestChoice, Offer};
@@ -70,6 +71,10 @@ pub struct Options {
     #[arg(long, default_value = "60", value_name = "SECONDS")]
     pub no_path_timeout: Seconds,
 
+    /// Seconds after which a command that is not answered is aborted, and sent again
+    #[arg(long, default_value = "30", value_name = "SECONDS")]
+    pub command_timeout: CommandSeconds,
+
     /// Where names, ISIDs and policies are kept; default: /var/lib/causeway/initiator for root, else
     /// $XDG_STATE_HOME/causeway/initiator
     #[arg(
@@ -99,6 +104,27 @@ impl FromStr for Seconds {
         seconds
             .map(Self)
             .ok_or_else(|| format!("\"{text}\" is no number of seconds"))
+    }
+}
+
+/// A time limit of commands: a whole number of seconds, not 0.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CommandSeconds(pub u64);
+
+impl Default for CommandSeconds {
+    fn default() -> Self {
+        Self(COMMAND_TIMEOUT.as_secs())
+    }
+}
+
+impl FromStr for CommandSeconds {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.parse::<Seconds>()? {
+            Seconds(0) => Err("a command needs some time".to_owned()),
+            Seconds(seconds) => Ok(Self(seconds)),
+        }
     }
 }
 
@@ -274,6 +300,10 @@ impl Options {
     /// How long operations wait for a path.
     pub(crate) fn patience(&self) -> Duration {
         Duration::from_secs(self.no_path_timeout.0)
+    }
+
+    pub(crate) fn command_timeout(&self) -> Duration {
+        Duration::from_secs(self.command_timeout.0)
     }
 
     /// Where state is kept.

@@ -91,6 +91,11 @@ impl Connection {
         self.received_at
     }
 
+    /// The time, as the core's loop has looked last.
+    pub(crate) fn recent(&self) -> Now {
+        self.core.recent()
+    }
+
     /// When the last ping was queued.
     #[must_use]
     pub fn pinged_at(&self) -> Now {

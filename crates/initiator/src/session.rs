@@ -16,10 +16,14 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use units::{Buf, BufMut, Now};
 
-/// Task management functions that end several tasks (RFC 7143 11.5.1 "Function").
-const ABORT_TASK: u8 = 1;
+/// Task management functions that do not end the tasks of one unit (RFC 7143 11.5.1 "Function").
+pub(crate) const ABORT_TASK: u8 = 1;
 const TARGET_WARM_RESET: u8 = 6;
 const TARGET_COLD_RESET: u8 = 7;
+
+/// "Function complete" and "Task does not exist" (RFC 7143 11.6.1 "Response").
+pub(crate) const COMPLETE: u8 = 0;
+pub(crate) const NO_SUCH_TASK: u8 = 1;
 
 /// Asynchronous event "target requests logout" (RFC 7143 11.9.1 "AsyncEvent").
 const ASYNC_LOGOUT: u8 = 1;
@@ -58,6 +62,7 @@ struct Waiting {
     /// Where the answer goes; `None`: nobody is told ([`Session::give_up`]).
     slot: Option<usize>,
     lun: Lun,
+    since: Now,
     /// It is a task management function, which ends these tasks.
     ends: Option<Ends>,
 }
@@ -186,6 +191,23 @@ impl Session {
                 }
             }
             left
+        })
+    }
+
+    /// Commands that have left, at `before` or earlier, and are not answered.
+    #[must_use]
+    pub fn overdue(&self, before: Now) -> Vec<(Itt, Lun)> {
+        self.state(|state| {
+            let mut late = Vec::new();
+            for itt in state.pending.tags() {
+                let found = state.pending.get_mut(itt).copied();
+                let task =
+                    found.filter(|it| it.ends.is_none() && it.slot.is_some() && it.since <= before);
+                if let Some(task) = task.filter(|_| !state.connection.is_unsent(itt)) {
+                    late.push((itt, task.lun));
+                }
+            }
+            late
         })
     }
 
@@ -355,6 +377,7 @@ impl State {
         let waiting = Waiting {
             slot: Some(slot),
             lun,
+            since: self.connection.recent(),
             ends,
         };
         self.pending.insert(itt, waiting);
@@ -462,7 +485,12 @@ impl State {
             Event::Response { itt, completion } => self.end(itt, Ok(Ended::Command(completion))),
             Event::TaskManagement { itt, response } => {
                 let function = self.pending.get_mut(itt).copied();
-                if let Some(function) = function.filter(|_| response == 0) {
+                let over = |function: &Waiting| match function.ends {
+                    // A task that is not there does nothing any more either.
+                    Some(Ends::One(_)) => matches!(response, COMPLETE | NO_SUCH_TASK),
+                    Some(Ends::OfUnit | Ends::All) | None => response == COMPLETE,
+                };
+                if let Some(function) = function.filter(over) {
                     self.function_complete(function, itt);
                 }
                 self.end(itt, Ok(Ended::Function(response)));

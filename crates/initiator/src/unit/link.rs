@@ -17,9 +17,9 @@
 
 use super::outcome::Outcome;
 use super::port::{LOGIN_MAX, PathConfig, TOO_LONG, open, within};
-use crate::session::Session;
+use crate::session::{ABORT_TASK, COMPLETE, NO_SUCH_TASK, Session};
 use env::{CoreHandle, StreamMeasures};
-use iscsi::{Isid, Lun, Tsih};
+use iscsi::{Isid, Itt, Lun, Tsih};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
@@ -28,15 +28,19 @@ use std::pin::pin;
 use std::rc::{Rc, Weak};
 use std::task::Poll;
 use std::time::Duration;
+use units::Now;
 
 /// ABORT TASK SET (RFC 7143 11.5.1 "Function").
 const ABORT_TASK_SET: u8 = 2;
-/// "Function complete" (RFC 7143 11.6.1 "Response").
-const COMPLETE: u8 = 0;
-/// An abort is answered within this time, or the session is destroyed. Our target takes two seconds at most.
+/// ABORT TASK SET is answered within this time, or the session is destroyed. Our target takes two seconds at most.
 const ABORT_MAX: Duration = Duration::from_secs(3);
+/// ABORT TASK is answered within this time, and a ping, or the session is destroyed.
+const ABORT_TASK_MAX: Duration = Duration::from_secs(2);
 /// A ping is unanswered for so long: the connection is as good as dead.
 const SILENCE: Duration = Duration::from_millis(700);
+/// Between looks at commands that are not answered: an eighth of their time, but not out of these.
+const LOOK_MIN: Duration = Duration::from_millis(100);
+const LOOK_MAX: Duration = Duration::from_secs(5);
 /// A logout takes no longer.
 const LOGOUT_MAX: Duration = Duration::from_millis(400);
 
@@ -105,6 +109,8 @@ pub(super) struct Link {
     leaving: RefCell<BTreeMap<Lun, Rc<Outcome<bool>>>>,
     /// TCP segments that sessions which are over had sent again.
     retransmitted: Cell<u64>,
+    /// Why we destroyed the last session, until the next login.
+    trouble: RefCell<Option<String>>,
 }
 
 /// A number that no other port of this core has.
@@ -146,6 +152,7 @@ impl Link {
             seats: RefCell::default(),
             leaving: RefCell::default(),
             retransmitted: Cell::new(0),
+            trouble: RefCell::default(),
         });
         all.insert(key, Rc::downgrade(&link));
         link
@@ -169,6 +176,11 @@ impl Link {
 
     pub(super) fn measured(&self) -> Option<StreamMeasures> {
         self.session()?.session.measured()
+    }
+
+    /// Why we destroyed the session before, if there is none since.
+    pub(super) fn trouble(&self) -> Option<String> {
+        self.trouble.borrow().clone()
     }
 
     /// TCP segments sent again since the link was made.
@@ -218,7 +230,7 @@ impl Link {
         attempt
     }
 
-    async fn log_in(&self, attempt: &Rc<Attempt>) {
+    async fn log_in(self: &Rc<Self>, attempt: &Rc<Attempt>) {
         let opened = within(&self.core, LOGIN_MAX, open(&self.core, &self.config));
         let mut opened = pin!(opened);
         // A login that was given up must not end later and reinstate the one after it: it is dropped here, with its socket.
@@ -241,8 +253,11 @@ impl Link {
         attempt.ended.set(ended);
     }
 
-    fn logged_in(&self, living: &Living) {
+    fn logged_in(self: &Rc<Self>, living: &Living) {
         self.note_retransmitted();
+        self.trouble.replace(None);
+        let watch = watch(Rc::downgrade(self), living.session.clone());
+        self.core.spawn(Box::pin(watch));
         let old = self.last.replace(Some(Rc::clone(&living.login)));
         if let Some(old) = old.filter(|it| it.group_tag == living.login.group_tag) {
             // It has reinstated the session before (RFC 7143 6.3.5): nothing of that one is carried out any more.
@@ -292,6 +307,68 @@ impl Link {
             session.abort();
         }));
     }
+}
+
+/// Looks after commands that are not answered, for as long as the session lives. A target whose store hangs answers pings, and that is
+/// no reason to give the path up: such commands are aborted, one by one, and whoever issued them sends them again wherever he
+/// likes. Only where the abort is not answered either is the session destroyed. Nothing is reset, because other hosts may use the unit.
+async fn watch(link: Weak<Link>, session: Session) {
+    loop {
+        let Some((core, limit)) = link
+            .upgrade()
+            .map(|it| (Rc::clone(&it.core), it.config.command_timeout))
+        else {
+            return;
+        };
+        let pause = (limit / 8).clamp(LOOK_MIN, LOOK_MAX);
+        core.sleep_until(core.now().after(pause)).await;
+        if session.is_over() {
+            return;
+        }
+        let before = core.now().since(Now::ZERO).checked_sub(limit);
+        let late = before.map_or_else(Vec::new, |it| session.overdue(Now::ZERO.after(it)));
+        if late.is_empty() {
+            continue;
+        }
+        // A path that does not answer at all is the health machine's.
+        let answered = within(&core, ABORT_TASK_MAX, session.ping()).await;
+        if !matches!(answered, Some(Ok(()))) {
+            continue;
+        }
+        let (seconds, count) = (limit.as_secs_f64(), late.len());
+        let aborted = within(&core, ABORT_TASK_MAX, abort(&session, late)).await;
+        if let (true, Some(link)) = (aborted != Some(true), link.upgrade()) {
+            let why =
+                format!("{count} commands were not answered in {seconds} s, nor was ABORT TASK");
+            link.destroy(&session);
+            link.trouble.replace(Some(why));
+        }
+    }
+}
+
+/// ABORT TASK for each; true when none of them is carried out any more.
+async fn abort(session: &Session, late: Vec<(Itt, Lun)>) -> bool {
+    let functions = late
+        .into_iter()
+        .map(|(itt, lun)| Box::pin(session.task_management(ABORT_TASK, lun, Some(itt))));
+    let mut functions: Vec<_> = functions.collect();
+    let mut all = true;
+    poll_fn(|cx| {
+        functions.retain_mut(|function| match function.as_mut().poll(cx) {
+            Poll::Ready(answer) => {
+                all &= matches!(answer, Ok(COMPLETE | NO_SUCH_TASK));
+                false
+            }
+            Poll::Pending => true,
+        });
+        if functions.is_empty() {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    })
+    .await;
+    all
 }
 
 /// A unit's place on a link. Dropping it gives the place up.

@@ -33,7 +33,7 @@ mod session;
 
 pub use facts::{Capacity, UnitFacts};
 pub use identity::{Designator, Difference, Identity};
-pub use port::{Counters, LinkStatus, PathConfig, UnitPort, ask_living, probe};
+pub use port::{COMMAND_TIMEOUT, Counters, LinkStatus, PathConfig, UnitPort, ask_living, probe};
 pub use session::UnitSession;
 
 use std::cell::{Cell, RefCell};

@@ -46,7 +46,12 @@ pub struct PathConfig {
     pub login: InitiatorConfig,
     /// The unit.
     pub lun: Lun,
+    /// A command that is not answered in this time is aborted ([`COMMAND_TIMEOUT`]).
+    pub command_timeout: Duration,
 }
+
+/// What is usual for [`PathConfig::command_timeout`].
+pub const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What a path has carried since it was made.
 #[derive(Debug, Default)]
@@ -144,7 +149,7 @@ impl UnitPort {
             written_bytes: counters.written_bytes.get(),
             retransmitted: self.0.link.retransmitted(),
             measured: self.0.link.measured().filter(|_| connected),
-            error: self.0.error.borrow().clone(),
+            error: self.0.error.borrow().clone().or(self.0.link.trouble()),
         }
     }
 }

@@ -21,3 +21,4 @@ mod sessions;
 mod stages;
 mod taken;
 mod tasks;
+mod unanswered;

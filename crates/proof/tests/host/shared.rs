@@ -5,7 +5,7 @@ use crate::own::{pause, status, through_relays, under_load, until};
 use crate::relay::Wire;
 use env::CoreHandle;
 use host::{Attached, Options, Url};
-use initiator::unit::{PathConfig, Unit, UnitPort, probe};
+use initiator::unit::{COMMAND_TIMEOUT, PathConfig, Unit, UnitPort, probe};
 use iscsi::initiator::InitiatorConfig;
 use iscsi::{Isid, Lun};
 use layers::multipath::{Config, Multipath, PathSpec};
@@ -230,6 +230,7 @@ async fn direct(core: &CoreHandle, san: &[std::net::SocketAddr], lun: u16) -> Mu
                 interface: None,
                 login,
                 lun: scsi::lun::encode(lun).map(Lun).unwrap(),
+                command_timeout: COMMAND_TIMEOUT,
             }
         })
         .collect();
