@@ -30,5 +30,5 @@ mod verify;
 pub use engine::{Job, Phase, Progress, Shared, Target, Watcher, fill, region, run};
 pub use meter::{Interval, Kind, Side};
 pub use options::{Mistake, Options};
-pub use result::{PathFigures, Processor, RunResult, Share, TargetFacts};
+pub use result::{PathFigures, Processor, RunResult, Share, TargetFacts, TcpSample};
 pub use verify::{Bad, Stamp, Tally, Wrong};

@@ -13,7 +13,14 @@ pub(crate) enum Payload {
     PartOf(Buf),
     /// Random bytes, made anew.
     Fresh,
+    /// Pieces made anew, so far zeroes and so often like others, of a hundred.
+    Like { compress: u8, dedupe: u8 },
 }
+
+/// What storage compresses and finds alike comes in pieces of this size, or in parts of one.
+const PIECE: usize = 4096;
+/// Pieces that come again and again, by the seeds that they are made from.
+const AGAIN: u64 = 8;
 
 /// Where parts of a source begin: on its multiples, so that no copy is needed below.
 const STEP: usize = 4096;
@@ -54,6 +61,10 @@ impl Payload {
             }
             Source::Zeroes => Ok(Self::Same(Buf::zeroes(block))),
             Source::RandomEach => Ok(Self::Fresh),
+            Source::Like { compress, dedupe } => Ok(Self::Like {
+                compress: *compress,
+                dedupe: *dedupe,
+            }),
             Source::Random { bytes } => {
                 let bytes = usize::try_from(*bytes).expect("a source fits into memory");
                 let mut source = BufMut::zeroed(bytes);
@@ -79,8 +90,28 @@ impl Payload {
                 bytes.pieces_mut().for_each(|piece| random.fill(piece));
                 bytes.freeze()
             }
+            Self::Like { compress, dedupe } => {
+                let mut bytes = memory(pool, block);
+                for piece in bytes.pieces_mut() {
+                    for piece in piece.chunks_mut(PIECE) {
+                        like(piece, *compress, *dedupe, random);
+                    }
+                }
+                bytes.freeze()
+            }
         }
     }
+}
+
+fn like(piece: &mut [u8], compress: u8, dedupe: u8, random: &mut Random) {
+    let zeroes = piece.len() * usize::from(compress) / 100;
+    let (told, rest) = piece.split_at_mut(piece.len() - zeroes);
+    if random.below(100) < u64::from(dedupe) {
+        Random::new(random.below(AGAIN)).fill(told);
+    } else {
+        random.fill(told);
+    }
+    rest.fill(0);
 }
 
 /// Memory for an operation: the pool's, or where that has none left some of its own.
@@ -124,6 +155,31 @@ mod test {
             .collect();
         assert!(all.iter().any(|other| *other != all[0]));
         assert!(all[1..].iter().any(|other| *other == all[0]));
+    }
+
+    #[test]
+    fn payload_is_as_compressible_and_as_alike_as_was_asked_for() {
+        for (compress, dedupe) in [(0, 0), (50, 0), (25, 40), (100, 0), (0, 100), (60, 75)] {
+            let (payload, mut random) = payload(Source::Like { compress, dedupe });
+            let pool = Pool::new(64 << 20);
+            let (mut seen, mut zeroes) = (std::collections::BTreeSet::new(), 0_usize);
+            let all = 4000;
+            for _ in 0..all / 2 {
+                for piece in payload.next(8192, &mut random, &pool).to_vec().chunks(4096) {
+                    // Random bytes are zeroes at times too, but not at the end of nearly every piece.
+                    zeroes += piece.iter().rev().take_while(|byte| **byte == 0).count();
+                    seen.insert(piece.to_vec());
+                }
+            }
+            let near = |is: usize, of: usize, percent: u8| {
+                let is = is as f64 / of as f64 * 100.0;
+                assert!((is - f64::from(percent)).abs() < 3.0, "{is} for {percent}");
+            };
+            near(zeroes, all * 4096, compress);
+            if compress < 100 {
+                near(all - seen.len(), all, dedupe);
+            }
+        }
     }
 
     #[test]

@@ -34,6 +34,21 @@ pub struct PathFigures {
     pub retransmits: u64,
 }
 
+/// What TCP said of one path at one moment of the measured time.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct TcpSample {
+    /// Since the measured time began.
+    pub at: Duration,
+    /// Host port and target port.
+    pub path: String,
+    /// Round-trip time in microseconds; `None` without a connection.
+    pub round_trip_us: Option<u32>,
+    /// Segments sent again since the measured time began.
+    pub retransmits: u64,
+    /// Bytes that were asked for or sent and not answered.
+    pub bytes_in_flight: u64,
+}
+
 /// What one thread did on one target.
 #[derive(Clone, Debug)]
 pub struct Share {
@@ -91,6 +106,8 @@ pub struct RunResult {
     pub processors: Vec<Processor>,
     /// Paths, where the targets have some.
     pub paths: Vec<PathFigures>,
+    /// What TCP said of them each second, where that was asked for.
+    pub tcp: Vec<TcpSample>,
     /// When it began, in nanoseconds since 1970.
     pub started: u64,
     /// Why the last pass of a verification could not read all.

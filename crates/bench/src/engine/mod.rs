@@ -385,6 +385,10 @@ pub async fn fill(core: &CoreHandle, options: &Options, target: &Target) -> Resu
     // Random bytes, unless zeroes were asked for: storage that compresses shall not win by it.
     let source = match &options.source {
         Source::Zeroes => Source::Zeroes,
+        Source::Like { compress, dedupe } => Source::Like {
+            compress: *compress,
+            dedupe: *dedupe,
+        },
         Source::Pattern | Source::RandomEach | Source::Random { .. } | Source::File { .. } => {
             Source::RandomEach
         }

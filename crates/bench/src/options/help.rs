@@ -34,6 +34,7 @@ How many, how long
 What is written
   -S[uwh]             -Sw: every write is stable before it counts (FUA); -Su: past the page cache, as always; -Sh: both
   -Z, -Zr, -Z<size>[,<file>]   zeroes; random bytes, new each time; parts of so many random bytes, or of a file
+  --compress <percent>, --dedupe <percent>   pieces of 4096 bytes, each so far zeroes; so many of them one of eight that come again
   -z[seed]            seed of all randomness [default: 0]; -z alone takes another one each time
   --verify            writes carry stamps, reads are checked, and at the end all that was written is read back
   --destroy           overwrite a file, device or LUN that is not a bench LUN, and mark it as one
@@ -43,6 +44,7 @@ What is written
 What is told
   -R<form>            text, xml, json, html, svg or csv [default: text]
   -D[ms]              the series of operations by intervals [default: 1000]; -L: latency (always measured)
+  --record-tcpinfo    with -Rjson and iscsi:// targets: round trip and retransmissions of each path, each second
   --output FILE       where the result goes [default: standard output]
   --quiet             no live progress
   --deadline SECONDS  how long after the end an operation may stay away before it counts as lost [default: 30]
@@ -58,7 +60,7 @@ Ready-made
   --compare A.json B.json     two results beside each other
 
 For iscsi:// targets
-  --from IP|NIC (repeatable), --policy NAME[:ARG], --no-plan, --no-discover, --facts FILE, --chap USER:FILE,
+  --from IP|NIC (repeatable), --policy NAME[:ARG], --plan (the default), --no-plan, --no-discover, --facts FILE, --chap USER:FILE,
   --mutual-chap USER:FILE, --initiator-name IQN, --digests WISH, --write-failover MODE, --sharing WHO,
   --no-path-timeout SECONDS, --initiator-state DIR: `causeway attach --help` says what each of them means
 

@@ -91,6 +91,13 @@ pub enum Source {
         /// How many.
         bytes: u64,
     },
+    /// `--compress`, `--dedupe`: pieces of 4096 bytes, made anew, of which parts are as compressible and as alike as real data.
+    Like {
+        /// So many of a hundred bytes of each piece are zeroes, the others random.
+        compress: u8,
+        /// So many of a hundred pieces are one of eight that come again and again.
+        dedupe: u8,
+    },
     /// `-Z<size>,<file>`: parts of so many bytes of a file.
     File {
         /// How many.
@@ -198,6 +205,8 @@ pub struct Options {
     pub verbose: bool,
     /// `--output FILE`: where the result goes.
     pub output: Option<PathBuf>,
+    /// `--record-tcpinfo`: what TCP says of each path each second.
+    pub record_tcp: bool,
     /// `--verify`.
     pub verify: bool,
     /// `--destroy`.
@@ -263,6 +272,7 @@ impl Default for Options {
             form: Form::Text,
             verbose: false,
             output: None,
+            record_tcp: false,
             verify: false,
             destroy: false,
             fill: false,

@@ -73,6 +73,7 @@ pub fn parse_over(defaults: Options, words: &[String]) -> Result<Options, Mistak
         access: None,
         random_percent: None,
         parallel: false,
+        like: (None, None),
         options,
     };
     let mut rest = words.iter();
@@ -105,6 +106,8 @@ fn is_path(word: &str) -> bool {
 
 struct Parser {
     options: Options,
+    /// `--compress` and `--dedupe`, where they were said.
+    like: (Option<u8>, Option<u8>),
     access: Option<Access>,
     random_percent: Option<u8>,
     parallel: bool,
@@ -263,8 +266,8 @@ impl Parser {
             }
             None if letter == "-X" => refuse(
                 word,
-                "profile files are not read here",
-                "write the options out, or use --profile",
+                "diskspd's XML profiles are not read here",
+                "write the options out, or use --profile anvil, mpio or jetstress-like",
             ),
             None => refuse(
                 word,
@@ -468,7 +471,13 @@ impl Parser {
                     "files are read and written past the page cache where that is possible",
                 ),
                 'r' => self.warn(word, "remote caches are Windows' own"),
-                'm' => return refuse(word, "mapped memory is not here", "-Su, -Sw or -Sh"),
+                'm' => {
+                    return refuse(
+                        word,
+                        "a volume is not mapped into memory",
+                        "-Su, -Sw or -Sh; for files behind the page cache there is fio --ioengine=mmap",
+                    );
+                }
                 _ => return refuse(word, "no such cache mode", "-Su, -Sw or -Sh"),
             }
         }
@@ -518,6 +527,18 @@ impl Parser {
         }
         match name {
             "verify" => options.verify = true,
+            // What happens anyway, said aloud.
+            "plan" | "per-path" => {}
+            "record-tcpinfo" => options.record_tcp = true,
+            "compress" => self.like.0 = Some(percent(word, &value()?)?),
+            "dedupe" => self.like.1 = Some(percent(word, &value()?)?),
+            "fault" => {
+                return refuse(
+                    word,
+                    "this program breaks nothing of the host that it runs on",
+                    "`causeway lab fault` cuts cables, cards and targets of a test bed under such a load",
+                );
+            }
             "destroy" => options.destroy = true,
             "fill" => options.fill = true,
             "quiet" => options.quiet = true,
@@ -543,6 +564,21 @@ impl Parser {
     }
 
     fn finish(mut self) -> Result<Options, Mistake> {
+        if let (compress, dedupe) = self.like
+            && (compress.is_some() || dedupe.is_some())
+        {
+            if self.options.source != Source::Pattern {
+                return refuse(
+                    "-Z",
+                    "-Z says what is written, and so do --compress and --dedupe",
+                    "leave one of them out",
+                );
+            }
+            self.options.source = Source::Like {
+                compress: compress.unwrap_or(0),
+                dedupe: dedupe.unwrap_or(0),
+            };
+        }
         let block = self.options.block;
         let default = Access::Sequential {
             stride: block,

@@ -195,7 +195,7 @@ fn what_is_windows_own_is_accepted_with_a_warning_and_what_is_unknown_is_refused
     assert!(refused("-q x").contains("no such option"));
     assert!(refused("--qd 4 x").contains("no such option"));
     assert!(refused("-Xprofile.xml x").contains("not read here"));
-    assert!(refused("-Sm x").contains("mapped memory"));
+    assert!(refused("-Sm x").contains("not mapped into memory"));
     assert!(refused("-Rp x").contains("not printed"));
 }
 

@@ -42,6 +42,17 @@ fn millis(nanos: u64) -> f64 {
     rounded(nanos / 1e6)
 }
 
+/// `--record-tcpinfo`.
+fn tcp(result: &RunResult) -> Vec<Value> {
+    let samples = result.tcp.iter().map(|at| {
+        json!({
+            "ms": u64::try_from(at.at.as_millis()).unwrap_or(u64::MAX), "path": at.path,
+            "round_trip_us": at.round_trip_us, "retransmits": at.retransmits, "bytes_in_flight": at.bytes_in_flight,
+        })
+    });
+    samples.collect()
+}
+
 /// The object.
 #[must_use]
 pub fn json(options: &Options, result: &RunResult) -> Value {
@@ -104,6 +115,7 @@ pub fn json(options: &Options, result: &RunResult) -> Value {
         "interval_ms": u64::try_from(interval).unwrap_or(u64::MAX),
         "series": if options.series { Value::from(series) } else { Value::Array(Vec::new()) },
         "paths": paths,
+        "tcp": tcp(result),
         "targets": targets,
     })
 }

@@ -169,6 +169,9 @@ fn source(options: &Options) -> String {
         Source::Pattern => "write buffers: the bytes 0 to 255".to_owned(),
         Source::Zeroes => "zeroing IO buffers".to_owned(),
         Source::RandomEach => "write buffers: random for every operation".to_owned(),
+        Source::Like { compress, dedupe } => {
+            format!("write buffers: {compress}% zeroes, {dedupe}% alike, by pieces of 4 KiB")
+        }
         Source::Random { bytes } => {
             format!(
                 "write buffers: parts of {} of random bytes",

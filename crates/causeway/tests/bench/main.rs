@@ -135,6 +135,12 @@ fn mistakes_are_told_with_what_to_write_instead() {
         (2, "-b1000", "no multiple"),
         (2, "-q", "no such option"),
         (2, "-w101", "0 to 100"),
+        (2, "-Xprofile.xml", "--profile"),
+        (2, "-Sm", "-Su"),
+        (2, "--fault cut", "causeway lab fault"),
+        (2, "--compress 101", "0 to 100"),
+        (2, "--dedupe 50 -Z", "leave one of them out"),
+        (2, "--dedupe 50 --verify", "stamps"),
     ] {
         let (_, told) = run(code, line, memory);
         assert!(told.contains(what), "{line}: {told}");
@@ -301,4 +307,57 @@ fn a_sweep_runs_every_combination_on_all_workers_and_goes_on_where_it_was() {
         "{err}"
     );
     assert_eq!(std::fs::read_dir(&other).unwrap().count(), 0);
+}
+
+/// An ssh that does what ssh does with words: joins them, and has a shell part them again, elsewhere.
+const SSH: &str = "#!/bin/sh\n\
+    [ \"$1\" = root@host-2 ] || exit 255\n\
+    shift\n\
+    cd / && PATH=\"$FAKE_REMOTE:$PATH\" exec sh -c \"$*\"\n";
+
+#[test]
+fn a_worker_behind_ssh_gets_its_words_whole_through_the_shell_there() {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    let place = Place::new("ssh");
+    let (bin, remote) = (place.file("bin"), place.file("remote"));
+    std::fs::create_dir_all(&bin).unwrap();
+    std::fs::create_dir_all(&remote).unwrap();
+    std::fs::write(bin.join("ssh"), SSH).unwrap();
+    std::fs::set_permissions(bin.join("ssh"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    symlink(env!("CARGO_BIN_EXE_causeway"), remote.join("causeway")).unwrap();
+    // A shell would make two words, a variable and a quotation of it.
+    let file = place.file("it's a $LUN");
+    let path = std::env::var("PATH").unwrap();
+    let sweep = |worker: &str, results: &Path| {
+        let output = Command::new(env!("CARGO_BIN_EXE_causeway"))
+            .args([
+                "bench", "sweep", "-b4", "-o2", "-d0.2", "-W0.1", "-C0", "-c4M", "-Rjson",
+            ])
+            .args(["--results", results.to_str().unwrap(), "--worker", worker])
+            .arg(&file)
+            .env("PATH", format!("{}:{path}", bin.display()))
+            .env("FAKE_REMOTE", &remote)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.code(), said)
+    };
+    let results = place.file("results");
+    let (code, said) = sweep("ssh root@host-2", &results);
+    assert_eq!(code, Some(0), "{said}");
+    let names = std::fs::read_dir(&results).unwrap();
+    let names: Vec<PathBuf> = names.map(|it| it.unwrap().path()).collect();
+    assert_eq!(names.len(), 1, "{names:?}");
+    let result = std::fs::read_to_string(&names[0]).unwrap();
+    let result: Value = serde_json::from_str(&result).unwrap();
+    assert!(result["total"]["ios"].as_u64().unwrap() > 0);
+    assert_eq!(result["targets"][0]["name"], file.to_str().unwrap());
+    assert!(file.exists(), "it ran on that very file");
+    // A host that cannot be reached ends the sweep, with its name.
+    let (code, said) = sweep("ssh root@elsewhere", &place.file("other"));
+    assert_eq!(code, Some(1), "{said}");
+    assert!(
+        said.contains("worker ssh root@elsewhere: it did not become ready"),
+        "{said}"
+    );
 }

@@ -3,7 +3,9 @@
 use super::machine::{Times, between, times};
 use super::targets;
 use bench::options::Source;
-use bench::{Job, Options, PathFigures, Phase, Progress, RunResult, Shared, Target, Watcher};
+use bench::{
+    Job, Options, PathFigures, Phase, Progress, RunResult, Shared, Target, TcpSample, Watcher,
+};
 use control::code::Code;
 use control::problem::Problem;
 use env::real::{Cores, Runtime, RuntimeConfig};
@@ -16,7 +18,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
-use units::Buf;
+use units::{Buf, Now};
 
 /// Payload memory that a core may have out.
 const POOL_BYTES: usize = 4 << 30;
@@ -228,6 +230,7 @@ async fn together(
             result.map(|mut result| {
                 result.processors = between(&watcher.before, &watcher.after);
                 result.paths = watcher.paths();
+                result.tcp = watcher.tcp;
                 result
             })
         }));
@@ -279,6 +282,10 @@ struct Live {
     attached: Vec<Located>,
     paths: (Vec<Status>, Vec<Status>),
     shown: bool,
+    record_tcp: bool,
+    tcp: Vec<TcpSample>,
+    /// When the measured time began.
+    began: Now,
     before: Vec<Times>,
     after: Vec<Times>,
 }
@@ -290,8 +297,30 @@ impl Live {
             attached,
             paths: (Vec::new(), Vec::new()),
             shown: first && !options.quiet && std::io::stderr().is_terminal(),
+            record_tcp: options.record_tcp,
+            tcp: Vec::new(),
+            began: core.now(),
             before: Vec::new(),
             after: Vec::new(),
+        }
+    }
+
+    /// Notes what TCP says of every path.
+    fn record(&mut self) {
+        let at = self.core.now().since(self.began);
+        for volume in self.all_paths() {
+            let earlier = self.paths.0.iter().find(|it| it.url == volume.url);
+            for path in &volume.paths {
+                let was = earlier.and_then(|it| it.paths.iter().find(|was| was.path == path.path));
+                let sent_again = was.map_or(0, |was| was.retransmits);
+                self.tcp.push(TcpSample {
+                    at,
+                    path: path.path.clone(),
+                    round_trip_us: path.round_trip_us,
+                    retransmits: path.retransmits.saturating_sub(sent_again),
+                    bytes_in_flight: path.bytes_in_flight,
+                });
+            }
         }
     }
 
@@ -337,6 +366,9 @@ impl Live {
 
 impl Watcher for Live {
     fn progress(&mut self, progress: &Progress) {
+        if self.record_tcp && progress.phase == Phase::Measuring {
+            self.record();
+        }
         if !self.shown {
             return;
         }
@@ -360,6 +392,7 @@ impl Watcher for Live {
 
     fn begins(&mut self) {
         self.before = times();
+        self.began = self.core.now();
         self.paths.0 = self.all_paths();
     }
 
