@@ -74,9 +74,13 @@ impl Client {
     }
 
     pub(crate) fn read(&mut self, at: u64, length: usize) -> Vec<u8> {
-        self.ask(0, false, at, length, &[]).expect("it can be read");
+        self.try_read(at, length).expect("it can be read")
+    }
+
+    pub(crate) fn try_read(&mut self, at: u64, length: usize) -> Result<Vec<u8>, Option<u32>> {
+        self.ask(0, false, at, length, &[])?;
         let mut data = vec![0; length];
-        self.stream.read_exact(&mut data).expect("all of it comes");
-        data
+        self.stream.read_exact(&mut data).map_err(|_| None)?;
+        Ok(data)
     }
 }

@@ -7,9 +7,11 @@ mod client;
 #[path = "../daemon/place.rs"]
 #[expect(dead_code, reason = "these tests need a part of it")]
 mod place;
+mod relay;
 
 use client::Client;
 use place::Place;
+use relay::Relay;
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::TcpListener;
@@ -30,11 +32,17 @@ struct Attached {
 impl Attached {
     /// Starts it and waits until its socket answers.
     fn start(volume: &str, socket: &Path, state: &Path) -> Self {
+        Self::with(volume, socket, state, &[])
+    }
+
+    /// The same with more options.
+    fn with(volume: &str, socket: &Path, state: &Path, options: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_causeway"))
             .args(["attach", volume, "--export"])
             .arg(format!("nbd+unix:{}", socket.display()))
             .arg("--initiator-state")
             .arg(state)
+            .args(options)
             .stderr(Stdio::piped())
             .spawn()
             .expect("the program can be started");
@@ -388,4 +396,109 @@ fn a_stop_does_not_hang_where_the_target_is_gone() {
         load.end().contains(&u64::MAX),
         "the one in flight was not acknowledged"
     );
+}
+
+/// fio on a part of the volume that nobody else uses, writing and verifying what it wrote, for some seconds.
+fn fio(socket: &Path) -> Child {
+    let uri = format!("--uri={}", uri(socket));
+    let words = "--name=x --ioengine=nbd --rw=randrw --bs=4k --iodepth=8 --offset=8M --size=8M --loops=5 --rate_iops=500,500 \
+                 --verify=crc32c --verify_fatal=1 --verify_state_save=0 --output-format=terse";
+    let fio = Command::new("fio")
+        .args(words.split_whitespace())
+        .arg(uri)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    fio.expect("scripts/install test installs fio")
+}
+
+fn ended_well(fio: Child) {
+    let output = fio.wait_with_output().unwrap();
+    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(
+        output.status.success(),
+        "fio: {}{}",
+        said(&output.stdout),
+        said(&output.stderr)
+    );
+}
+
+#[test]
+fn one_of_two_paths_is_cut_and_the_other_and_the_target_killed_and_no_program_notices() {
+    let (place, url) = node("attach-paths");
+    let portal: std::net::SocketAddr = url["iscsi://".len()..]
+        .split('/')
+        .next()
+        .unwrap()
+        .parse()
+        .unwrap();
+    let daemon = place.start();
+    place.run(0, "share create vm01 --size 16M --for *");
+    let relays = ["127.0.0.2", "127.0.0.3"].map(|ip| Relay::new(ip, portal));
+    let [one, other] = [0, 1].map(|at: usize| relays[at].portal);
+    let url = format!("iscsi://{one},{other}/iqn.2026-11.io.causeway:vm01/0");
+    let (socket, state) = socket_of(&place);
+    let from = ["--from", "127.0.0.1", "--from", "127.0.0.2"];
+    let attached = Attached::with(&url, &socket, &state, &from);
+    let load = Load::start(&socket, 512);
+    let mut fio = fio(&socket);
+    let mut under_load = |what: &dyn Fn()| {
+        load.wait(200);
+        assert!(fio.try_wait().unwrap().is_none(), "fio has ended too early");
+        what();
+        load.wait(200);
+    };
+    under_load(&|| relays[0].cut());
+    under_load(&|| relays[0].mend());
+    // The first may not be trusted again yet; then a program waits until it is.
+    under_load(&|| relays[1].cut());
+    under_load(&|| relays[1].mend());
+    let daemon = std::cell::Cell::new(Some(daemon));
+    under_load(&|| {
+        daemon.take().unwrap().kill();
+        daemon.set(Some(place.start()));
+    });
+    let acknowledged = load.end();
+    ended_well(fio);
+    let checked = check(&socket, &acknowledged);
+    assert!(checked > 400, "{checked}");
+    let (code, log) = attached.stop();
+    assert_eq!(code, Some(0), "{log}");
+    let lost = log
+        .lines()
+        .filter(|line| line.contains("state=\"down\"") || line.contains("down"));
+    assert!(lost.count() >= 2, "both paths were lost: {log}");
+    daemon.take().unwrap().stop();
+}
+
+/// A volume of 4096-byte blocks says so; clients that ask fit their requests to it, and a part of a block is refused: a server
+/// that read, changed and wrote a whole block for it would lose what another connection writes into the same block meanwhile.
+#[test]
+fn a_lun_of_4096_byte_blocks_serves_the_usual_clients_and_refuses_parts_of_blocks() {
+    let (place, url) = node("attach-4k");
+    let daemon = place.start();
+    place.run(0, "share create vm01 --size 64M --for * --block-size 4096");
+    let (socket, state) = socket_of(&place);
+    let attached = Attached::start(&url, &socket, &state);
+    let uri = uri(&socket);
+    let told = tool("nbdinfo", &["--json", &uri]);
+    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(told["exports"][0]["block_size_minimum"], 4096, "{told:#}");
+    copy_and_compare(&place, &uri);
+    let fio = format!("--uri={uri}");
+    let words = "--name=x --ioengine=nbd --rw=randrw --bs=4k --iodepth=16 --size=8M --verify=crc32c --verify_state_save=0";
+    let words: Vec<&str> = words.split(' ').chain([fio.as_str()]).collect();
+    tool("fio", &words);
+    // A client that never asked for sizes of blocks.
+    const EINVAL: u32 = 22;
+    let mut client = Client::connect(&socket);
+    let whole = vec![7; 4096];
+    client.write(4096, &whole, true).unwrap();
+    for (at, length) in [(4096, 512), (4608, 4096), (4097, 1), (0, 4095)] {
+        assert_eq!(client.write(at, &vec![9; length], false), Err(Some(EINVAL)));
+        assert_eq!(client.try_read(at, length), Err(Some(EINVAL)));
+    }
+    assert!(client.read(4096, 4096) == whole, "nothing of it was done");
+    assert_eq!(attached.stop().0, Some(0));
+    daemon.stop();
 }
