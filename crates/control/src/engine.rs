@@ -297,8 +297,11 @@ pub struct PoolFacts {
     pub path: String,
     /// All of it.
     pub total: u64,
-    /// What may still be used.
+    /// What may still be used; less than what is not used where the file system keeps some for root.
     pub available: u64,
+    /// What is used.
+    #[serde(default)]
+    pub used: u64,
     /// How old these figures are, where the pool does not answer now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub age_seconds: Option<u64>,

@@ -297,8 +297,11 @@ fn pools(out: &mut Text, pools: &[PoolFacts]) {
     let help = "Used space of the pool's file system";
     out.family("causeway_pool_used_bytes", "gauge", help);
     for pool in known() {
-        let used = pool.total.saturating_sub(pool.available);
-        out.series("causeway_pool_used_bytes", &[("pool", &pool.name)], used);
+        out.series(
+            "causeway_pool_used_bytes",
+            &[("pool", &pool.name)],
+            pool.used,
+        );
     }
 }
 

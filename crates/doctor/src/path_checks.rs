@@ -1,7 +1,7 @@
 //! Checks of paths: how many there are, what they share, and which way they go.
 
 use crate::{Finding, Scene, Verdict};
-use paths::{PathName, Subnet};
+use paths::{PathName, Subnet, TargetPort};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) fn all(scene: &Scene) -> Vec<Finding> {
@@ -13,6 +13,7 @@ pub(crate) fn all(scene: &Scene) -> Vec<Finding> {
     ];
     found.extend(target(scene));
     found.extend(cards(scene));
+    found.extend(controllers(scene));
     found.extend(mesh(scene));
     found
 }
@@ -208,6 +209,43 @@ fn cards(scene: &Scene) -> Vec<Finding> {
             .remedy("spread them evenly; `causeway path plan --what-if host-card:NAME URL` shows what is left")
     };
     vec![finding]
+}
+
+/// Active paths on different controllers of the target and cards of them, as far as anybody told.
+fn controllers(scene: &Scene) -> Option<Finding> {
+    let (facts, plan) = scene.plan.as_ref()?;
+    let active = plan.active();
+    let element = |port: &TargetPort| {
+        let controller = port.controller.clone();
+        let controller = controller.unwrap_or_else(|| format!("group {}", port.portal_group));
+        (controller, port.card.clone())
+    };
+    let of = |ports: &mut dyn Iterator<Item = &TargetPort>| {
+        let all: BTreeSet<(String, Option<String>)> = ports.map(element).collect();
+        let controllers: BTreeSet<String> = all.iter().map(|it| it.0.clone()).collect();
+        (controllers.len(), all.len())
+    };
+    let reached = |port: &&TargetPort| {
+        let mut paths = plan.paths.iter();
+        paths.any(|path| path.portal.is_some() && path.path.target == port.name)
+    };
+    let used = |port: &&TargetPort| active.iter().any(|path| path.target == port.name);
+    let (controllers, cards) = of(&mut facts.targets.iter().filter(reached));
+    let (on_controllers, on_cards) = of(&mut facts.targets.iter().filter(used));
+    if active.len() < 2 {
+        return None;
+    }
+    let what = format!(
+        "active paths end at {on_controllers} of {controllers} controllers and {on_cards} of {cards} cards that are known"
+    );
+    let more = on_controllers < controllers.min(active.len()) || on_cards < cards.min(active.len());
+    Some(if more {
+        Finding::new("controllers", &[], Verdict::Advice, what)
+            .because("a controller or card of the target takes all of its paths along when it fails")
+            .remedy("`causeway path plan URL` says why: speed and access state go first; a facts file can correct what was told")
+    } else {
+        Finding::good("controllers", &[], what)
+    })
 }
 
 fn active(scene: &Scene) -> Option<Vec<PathName>> {

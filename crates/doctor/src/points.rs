@@ -78,6 +78,12 @@ const POINTS: &[(&[u8], &str, &str, &str)] = &[
     ),
     (
         &[],
+        "free-core",
+        "the core that a session lands on",
+        "a free one: a target of ours places sessions by measured load (`causeway top`, `causeway session ls`); others need a look at their own cores",
+    ),
+    (
+        &[],
         "snapshots",
         "where backup tools expect snapshots",
         "at the LUN, where they find them",

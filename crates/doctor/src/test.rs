@@ -163,6 +163,94 @@ fn a_host_that_is_well_has_no_problem_and_every_point_is_spoken_of() {
     assert_eq!(checks.len(), report.findings.len(), "a check stands twice");
 }
 
+/// The list of best practice as the documents have it: number or letter, and the checks that speak of it.
+fn documented() -> Vec<(String, Vec<String>)> {
+    let text = include_str!("../../../docs/lab.md");
+    let rows = text.lines().filter_map(|line| {
+        let mut cells = line.strip_prefix("| ")?.split(" | ");
+        let (key, _point, checks) = (cells.next()?, cells.next()?, cells.next()?);
+        let checks: Vec<String> = checks
+            .split('`')
+            .skip(1)
+            .step_by(2)
+            .map(str::to_owned)
+            .collect();
+        (!checks.is_empty()).then(|| (key.to_owned(), checks))
+    });
+    rows.collect()
+}
+
+#[test]
+fn every_point_of_the_list_has_its_checks_and_no_check_is_about_another_point() {
+    let rows = documented();
+    let keys: Vec<String> = rows.iter().map(|row| row.0.clone()).collect();
+    let numbers = (1..=22).map(|number: u8| number.to_string());
+    let letters = ('a'..='j').map(String::from);
+    assert_eq!(keys, numbers.chain(letters).collect::<Vec<_>>());
+    // With a path to spare, so that there is something to say of it.
+    let mut scene = well();
+    refresh(
+        &mut scene,
+        &["10.0.0.100:3260", "10.0.1.100:3260", "10.0.0.101:3260"],
+    );
+    let report = examine(&scene);
+    let of = |check: &str| report.findings.iter().find(|it| it.check == check);
+    for (key, checks) in &rows {
+        for check in checks {
+            let finding = of(check).unwrap_or_else(|| panic!("{key}: no check {check}"));
+            let number: Option<u8> = key.parse().ok();
+            // Points without a number are told by their checks alone.
+            assert!(
+                number.is_none_or(|number| finding.points.contains(&number)),
+                "{key}: {check}"
+            );
+        }
+    }
+    for finding in &report.findings {
+        for point in &finding.points {
+            let row = &rows[usize::from(*point) - 1];
+            let named = row.1.iter().any(|check| check == finding.check);
+            assert!(
+                named,
+                "{} is about point {point}, whose row lacks it",
+                finding.check
+            );
+        }
+    }
+}
+
+#[test]
+fn what_is_said_of_space_is_what_df_says() {
+    let told = std::process::Command::new("df")
+        .args(["--output=pcent,target"])
+        .output()
+        .unwrap();
+    let told = String::from_utf8(told.stdout).unwrap();
+    let of_df = |place: &str| -> Option<u8> {
+        let mut lines = told.lines().filter_map(|line| line.trim().split_once('%'));
+        let line = lines.find(|(_, at)| at.trim() == place)?;
+        line.0.trim().parse().ok()
+    };
+    let runtime = env::real::Runtime::start(&env::real::RuntimeConfig::default()).unwrap();
+    let scene = runtime.run(env::CoreId(0), |core| {
+        Box::pin(async move { look(&core, &machine::Roots::default(), &[]).await.unwrap() })
+    });
+    let compared: Vec<(u8, u8)> = scene
+        .space
+        .iter()
+        .filter_map(|it| Some((it.used_percent, of_df(&it.name)?)))
+        .collect();
+    assert!(!compared.is_empty(), "{told}");
+    for (ours, dfs) in compared {
+        // Others write meanwhile.
+        assert!(
+            ours.abs_diff(dfs) <= 1,
+            "{ours} % and {dfs} %: {:?}\n{told}",
+            scene.space
+        );
+    }
+}
+
 /// Changes one thing of the host, and says which check must see it.
 fn host_case(check: &str, expected: Verdict, change: impl FnOnce(&mut Scene)) {
     let mut scene = well();

@@ -136,7 +136,7 @@ fn pools(cli: &Cli, scene: &mut Scene) {
     };
     scene.pools = Pools::Told;
     for pool in &status.pools {
-        let used = doctor::used(pool.total.saturating_sub(pool.available), pool.available);
+        let used = doctor::used(pool.used, pool.available);
         scene.space.extend(used.map(|used_percent| Space {
             name: format!("pool {}", pool.name),
             used_percent,

@@ -163,6 +163,7 @@ impl Engine for FakeEngine {
             path: "/pool".to_owned(),
             total: 100 << 30,
             available: 50 << 30,
+            used: 50 << 30,
             age_seconds: None,
             problem: None,
         }])

@@ -59,6 +59,7 @@ pub(super) async fn pools(node: &Inner) -> Vec<PoolFacts> {
             path: path.display().to_string(),
             total: told.space.map_or(0, |space| space.total),
             available: told.space.map_or(0, |space| space.available),
+            used: told.space.map_or(0, |space| space.used),
             age_seconds: told.age.map(|age| age.as_secs()),
             problem: told.problem,
         });
