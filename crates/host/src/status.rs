@@ -65,6 +65,10 @@ pub struct PathStatus {
     pub in_flight: u32,
     /// Their bytes.
     pub bytes_in_flight: u64,
+    /// Operations that have ended, however, and the microseconds that they took together: differences of two looks make a mean latency.
+    pub ended: u64,
+    /// As above.
+    pub ended_us: u64,
     /// TCP segments sent again since the start.
     pub retransmits: u64,
     /// Round-trip time that the system measures, in microseconds; absent without a connection.
@@ -135,6 +139,8 @@ pub(crate) fn path_status(
         written_bytes: link.written_bytes,
         in_flight: path.in_flight,
         bytes_in_flight: path.bytes_in_flight,
+        ended: path.ended.0,
+        ended_us: u64::try_from(path.ended.1.as_micros()).unwrap_or(u64::MAX),
         retransmits: link.retransmitted,
         round_trip_us: link.measured.map(|it| it.round_trip_us),
     }

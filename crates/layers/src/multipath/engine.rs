@@ -152,6 +152,7 @@ impl Engine {
             marginal: line.health.marginal(),
             in_flight: state.selector.in_flight(path),
             bytes_in_flight: state.selector.bytes_in_flight(path),
+            ended: state.selector.ended(path),
         });
         status.collect()
     }

@@ -172,6 +172,8 @@ pub struct PathStatus {
     pub in_flight: u32,
     /// Their bytes.
     pub bytes_in_flight: u64,
+    /// Operations that have ended on it, and the time that they took together.
+    pub ended: (u64, Duration),
 }
 
 /// The lane over several paths.

@@ -3,6 +3,7 @@
 use super::adaptive::{Estimate, Ports};
 use super::streams::Streams;
 use super::{Direction, Policy, Request, Settings, Turn, Use};
+use std::time::Duration;
 use units::Now;
 
 /// A command on its way. It goes back to [`Selector::done`], once.
@@ -55,6 +56,9 @@ pub enum Refused {
 pub(crate) struct Slot {
     pub(crate) settings: Settings,
     pub(crate) in_flight: u32,
+    /// Commands that have ended, however, and the time that they took together.
+    ended: u64,
+    took: Duration,
     pub(crate) bytes: u64,
     pub(crate) bytes_reading: u64,
     pub(crate) bytes_writing: u64,
@@ -105,6 +109,8 @@ impl Selector {
         self.slots.push(Slot {
             settings,
             in_flight: 0,
+            ended: 0,
+            took: Duration::ZERO,
             bytes: 0,
             bytes_reading: 0,
             bytes_writing: 0,
@@ -157,6 +163,14 @@ impl Selector {
         self.slots.get(path).map_or(0, |slot| slot.in_flight)
     }
 
+    /// Commands that have ended on a path, and the time that they took together: the difference of two looks, divided, is the mean
+    /// latency between them.
+    #[must_use]
+    pub fn ended(&self, path: usize) -> (u64, Duration) {
+        let slot = self.slots.get(path);
+        slot.map_or((0, Duration::ZERO), |slot| (slot.ended, slot.took))
+    }
+
     /// Bytes in flight on a path.
     #[must_use]
     pub fn bytes_in_flight(&self, path: usize) -> u64 {
@@ -206,6 +220,8 @@ impl Selector {
             return;
         };
         slot.in_flight = slot.in_flight.saturating_sub(1);
+        slot.ended += 1;
+        slot.took = slot.took.saturating_add(now.since(begun));
         slot.bytes = slot.bytes.saturating_sub(request.bytes);
         match request.direction {
             Direction::Read => {

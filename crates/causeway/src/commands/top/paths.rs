@@ -23,6 +23,8 @@ struct Counts {
     bytes: u64,
     retransmits: u64,
     in_flight: u64,
+    ended: u64,
+    ended_us: u64,
     round_trip_us: Option<u64>,
 }
 
@@ -53,8 +55,11 @@ struct Line {
     megabytes_per_second: f64,
     iops: f64,
     in_flight: f64,
-    /// Absent where nothing ended.
+    /// Mean of what ended within the interval; absent where nothing did.
     latency_ms: Option<f64>,
+    /// What ended, and how long it took together in microseconds.
+    #[serde(skip)]
+    ended: (u64, u64),
     retransmits_per_second: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     round_trip_us: Option<u64>,
@@ -85,10 +90,17 @@ pub(super) fn run(
         } else if shown > 0 && !output.is_json() {
             print("\n");
         }
-        output.show(&frame, text);
+        output.show(&frame, |frame| text(frame, columns()));
         (before, at, shown) = (after, now, shown + 1);
     }
     Ok(())
+}
+
+/// How wide the terminal is; what goes elsewhere is not cut.
+fn columns() -> usize {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout());
+    let known = size.ok().map(|size| usize::from(size.ws_col));
+    known.filter(|width| *width > 0).unwrap_or(usize::MAX)
 }
 
 fn look() -> Result<Look, Problem> {
@@ -110,6 +122,8 @@ fn read(volumes: &Value) -> Look {
                 bytes: number("bytes"),
                 retransmits: number("retransmits"),
                 in_flight: number("in_flight"),
+                ended: number("ended"),
+                ended_us: number("ended_us"),
                 round_trip_us: path["round_trip_us"].as_u64(),
             };
             found.insert((pid, unit.clone(), word("path")), counts);
@@ -136,6 +150,10 @@ fn between(before: &Look, after: &Look, seconds: f64) -> PathFrame {
             iops: rate(now.ios, old.ios),
             in_flight: (now.in_flight + old.in_flight) as f64 / 2.0,
             latency_ms: None,
+            ended: (
+                now.ended.saturating_sub(old.ended),
+                now.ended_us.saturating_sub(old.ended_us),
+            ),
             retransmits_per_second: rate(now.retransmits, old.retransmits),
             round_trip_us: now.round_trip_us,
         };
@@ -147,12 +165,15 @@ fn between(before: &Look, after: &Look, seconds: f64) -> PathFrame {
         sum.megabytes_per_second += line.megabytes_per_second;
         sum.iops += line.iops;
         sum.in_flight += line.in_flight;
+        sum.ended.0 += line.ended.0;
+        sum.ended.1 += line.ended.1;
         sum.retransmits_per_second += line.retransmits_per_second;
         paths.push(line);
     }
     let mut nics: Vec<Line> = nics.into_values().collect();
     for line in nics.iter_mut().chain(&mut paths) {
-        line.latency_ms = (line.iops > 0.0).then(|| line.in_flight / line.iops * 1e3);
+        let (ended, took_us) = line.ended;
+        line.latency_ms = (ended > 0).then(|| took_us as f64 / ended as f64 / 1e3);
     }
     paths.sort_by(|a, b| b.megabytes_per_second.total_cmp(&a.megabytes_per_second));
     PathFrame {
@@ -162,14 +183,14 @@ fn between(before: &Look, after: &Look, seconds: f64) -> PathFrame {
     }
 }
 
-fn text(frame: &PathFrame) -> String {
+fn text(frame: &PathFrame, width: usize) -> String {
     let figures = |line: &Line| {
         [
             format!("{:.1}", line.megabytes_per_second),
             format!("{:.0}", line.iops),
-            format!("{:.1}", line.in_flight),
             line.latency_ms
                 .map_or("-".to_owned(), |it| format!("{it:.2}")),
+            format!("{:.1}", line.in_flight),
             format!("{:.1}", line.retransmits_per_second),
         ]
     };
@@ -188,17 +209,41 @@ fn text(frame: &PathFrame) -> String {
         .map(|line| {
             let names = [line.name.clone(), line.state.clone()];
             let pid = line.pid.map_or(String::new(), |pid| pid.to_string());
-            let ends = [pid, line.unit.clone()];
+            let ends = [line.unit.clone(), pid];
             names.into_iter().chain(figures(line)).chain(ends).collect()
         })
         .collect();
-    let columns = ["MB/s", "IOPS", "IN FLIGHT", "LATENCY ms", "SENT AGAIN/s"];
+    let columns = ["MB/s", "IOPS", "LATENCY ms", "IN FLIGHT", "SENT AGAIN/s"];
     let head = |first: &[&'static str], last: &[&'static str]| [first, &columns, last].concat();
     format!(
         "{}\n{}",
-        table(&head(&["NIC"], &[]), &nics),
-        table(&head(&["PATH", "STATE"], &["PID", "UNIT"]), &paths)
+        fitting(width, head(&["NIC"], &[]), nics),
+        fitting(width, head(&["PATH", "STATE"], &["UNIT", "PID"]), paths)
     )
+}
+
+/// A table no wider than `width`: the unit's name is cut to its last part, then columns go, the last one first, as long as what
+/// matters most is left.
+fn fitting(width: usize, mut head: Vec<&'static str>, mut rows: Vec<Vec<String>>) -> String {
+    const LEAST: usize = 5;
+    let unit = head.iter().position(|it| *it == "UNIT");
+    let mut made = table(&head, &rows);
+    let fits = |made: &str| made.lines().all(|line| line.chars().count() <= width);
+    if let Some(unit) = unit.filter(|_| !fits(&made)) {
+        for row in &mut rows {
+            let short = row[unit].rsplit(':').next().unwrap_or("").to_owned();
+            row[unit] = short;
+        }
+        made = table(&head, &rows);
+    }
+    while !fits(&made) && head.len() > LEAST {
+        head.pop();
+        for row in &mut rows {
+            row.truncate(head.len());
+        }
+        made = table(&head, &rows);
+    }
+    made
 }
 
 #[cfg(test)]
@@ -207,7 +252,10 @@ mod test {
     use serde_json::json;
 
     fn volumes(ios: u64, bytes: u64) -> Value {
-        let path = |name: &str, ios: u64| json!({ "path": name, "state": "active", "ios": ios, "bytes": bytes, "retransmits": 3, "in_flight": 4 });
+        let path = |name: &str, ios: u64| {
+            json!({ "path": name, "state": "active", "ios": ios, "bytes": bytes, "retransmits": 3, "in_flight": 4,
+            "ended": ios, "ended_us": ios * 80_000 })
+        };
         json!([{ "pid": 7, "unit_path": "iqn/0", "paths": [
             path("eth0>10.0.0.1:3260", ios), path("eth0>10.0.0.2:3260", 0), path("eth1>10.0.0.2:3260", ios / 2),
         ] }])
@@ -225,7 +273,7 @@ mod test {
             (nic.name.as_str(), nic.iops, nic.megabytes_per_second),
             ("eth0", 100.0, 4.0)
         );
-        // 4 in flight on each of two paths, 100 of a second: 80 ms.
+        // What ended took 80 ms each, whatever was in flight at the moments of the looks.
         assert_eq!(nic.latency_ms, Some(80.0));
         assert_eq!(nic.retransmits_per_second, 0.0);
         assert_eq!(frame.nics[1].iops, 50.0);
@@ -234,11 +282,37 @@ mod test {
             .iter()
             .find(|line| line.name == "eth0>10.0.0.2:3260");
         assert_eq!(idle.unwrap().latency_ms, None);
-        let shown = text(&frame);
+        let shown = text(&frame, usize::MAX);
         assert!(
             shown.starts_with("NIC") && shown.contains("80.00") && shown.contains("iqn/0"),
             "{shown}"
         );
+    }
+
+    #[test]
+    fn on_a_narrow_terminal_no_line_wraps_and_what_matters_most_is_left() {
+        let mut volumes = [volumes(100, 1_000_000), volumes(300, 5_000_000)];
+        for volume in &mut volumes {
+            volume[0]["unit_path"] = "iqn.2026-11.io.causeway:a-rather-long-name/0".into();
+        }
+        let frame = between(&read(&volumes[0]), &read(&volumes[1]), 2.0);
+        for width in [60, 80, 100, 200] {
+            let shown = text(&frame, width);
+            assert!(
+                shown.lines().all(|line| line.chars().count() <= width),
+                "{width}\n{shown}"
+            );
+            assert!(
+                shown.contains("LATENCY ms") && shown.contains("80.00"),
+                "{width}\n{shown}"
+            );
+            assert_eq!(
+                shown.contains("iqn.2026-11.io.causeway:a"),
+                width == 200,
+                "{width}\n{shown}"
+            );
+            assert_eq!(shown.contains("PID"), width == 200, "{width}\n{shown}");
+        }
     }
 
     #[test]
