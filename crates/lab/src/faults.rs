@@ -10,9 +10,11 @@ use crate::figures::Figures;
 use crate::rate::Rate;
 use crate::rig::{Disk, Rig, Use, read_figures};
 use serde::Serialize;
+use std::cell::RefCell;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
@@ -23,8 +25,10 @@ pub struct Options {
     pub rate: Rate,
     /// Buffer of a port of the switch, in KiB.
     pub buffer_kib: u32,
-    /// Seconds before the fault; twice as many follow its end.
+    /// Seconds before the fault; at least twice as many follow its end.
     pub before: u32,
+    /// How often each fault is made, each time on a bed of its own.
+    pub rounds: u32,
     /// Of the faults, only these; empty: all.
     pub faults: Vec<String>,
     /// Words for the initiator and the bench.
@@ -37,6 +41,7 @@ impl Default for Options {
             rate: Rate::megabits(250),
             buffer_kib: 64,
             before: 2,
+            rounds: 1,
             faults: Vec::new(),
             words: Vec::new(),
         }
@@ -71,6 +76,14 @@ struct Fault {
 const TOLD: f64 = 200.0;
 const UNTOLD: f64 = 3000.0;
 const FLAPS: u32 = 4;
+
+/// Half of it writes, all of it is verified.
+const LOAD: &str = "-b64K -t1 -o8 -r -w50 -f128M -W0 -C0 -D100 -L --verify";
+
+/// How long a load goes on for paths to come back: a path is watched before it is trusted, longer where it has failed often.
+const FAILBACK_MAX: Duration = Duration::from_secs(40);
+/// Samples of [`LOOK`] that have to agree.
+const STEADY: usize = 5;
 
 const FAULTS: &[Fault] = &[
     Fault {
@@ -143,6 +156,8 @@ pub struct Report {
 pub struct Row {
     /// Its name.
     pub fault: &'static str,
+    /// Which time, from 1.
+    pub round: u32,
     /// What it is.
     pub title: &'static str,
     /// When it began, in seconds from the first bytes of the load.
@@ -155,6 +170,9 @@ pub struct Row {
     pub longest_ms: f64,
     /// What is well for that.
     pub bar_ms: f64,
+    /// From the end of the fault until every NIC that had carried a share carried it again, in seconds; `None`: not as long as
+    /// was waited for it.
+    pub failback_seconds: Option<f64>,
     /// Operations that failed.
     pub errors: u64,
     /// Blocks that were verified.
@@ -215,12 +233,20 @@ pub async fn run(
         if !options.faults.is_empty() && !options.faults.iter().any(|name| name == fault.name) {
             continue;
         }
-        let row = one(program, &options, &topology, fault).await?;
-        tell(&format!(
-            "{:<11} longest operation {:6.0} ms, {} errors, {} of {} blocks wrong   {}",
-            row.fault, row.longest_ms, row.errors, row.bad, row.checked, row.title
-        ));
-        rows.push(row);
+        for round in 1..=options.rounds.max(1) {
+            let row = one(program, &options, &topology, fault, FAILBACK_MAX).await?;
+            tell(&format!(
+                "{:<11} longest operation {:6.0} ms, {} errors, {} of {} blocks wrong, all as before after {}   {}",
+                row.fault,
+                row.longest_ms,
+                row.errors,
+                row.bad,
+                row.checked,
+                row.failback(),
+                row.title
+            ));
+            rows.push(Row { round, ..row });
+        }
     }
     Ok(Report {
         lab: "fault",
@@ -240,7 +266,8 @@ pub(crate) async fn one_of_two(
     topology.host = vec![topology.host[0].clone(), topology.host[2].clone()];
     topology.target = vec![topology.target[0].clone(), topology.target[2].clone()];
     let fault = FAULTS.iter().find(|fault| fault.name == name);
-    one(program, options, &topology, fault.expect("one of ours")).await
+    let fault = fault.expect("one of ours");
+    one(program, options, &topology, fault, Duration::ZERO).await
 }
 
 async fn one(
@@ -248,6 +275,7 @@ async fn one(
     options: &Options,
     topology: &Topology,
     fault: &Fault,
+    failback_max: Duration,
 ) -> Result<Row, LabError> {
     let disk = Disk {
         mebibytes: 256,
@@ -257,21 +285,29 @@ async fn one(
     };
     let mut rig = Rig::start(program, topology.clone(), &disk).await?;
     let before = Duration::from_secs(u64::from(options.before));
-    let all = before * 3 + fault.lasts;
-    let load = format!(
-        "-b64K -t1 -o8 -r -w50 -f128M -W0 -C0 -D100 -L --verify -d{}",
-        all.as_secs()
-    );
-    let load: Vec<&str> = load.split(' ').collect();
+    let all = before * 3 + fault.lasts + failback_max;
+    let length = format!("-d{}", all.as_secs());
+    let load: Vec<&str> = LOAD.split(' ').chain([length.as_str()]).collect();
     let child = rig.spawn_bench(&Use::all(&load).with(&options.words))?;
     let names = topology.host.iter().map(|port| port.name.clone()).collect();
-    let counters = Counters::of(&rig, child.id(), names);
+    let process = child.id();
+    let counters = Counters::of(&rig, process, names);
     let began = counters.began().await?;
-    let watching = tokio::task::spawn_local(counters.follow(began));
+    let seen: Samples = Rc::default();
+    let watching = tokio::task::spawn_local(counters.follow(began, Rc::clone(&seen)));
     sleep_until(began + before).await;
     let from = began.elapsed();
     break_it(&mut rig, fault).await?;
     let to = began.elapsed();
+    let (from, to) = (from.as_secs_f64(), to.as_secs_f64());
+    if !failback_max.is_zero() {
+        let until = Instant::now() + failback_max;
+        while failback(&seen.borrow(), from, to).is_none() && Instant::now() < until {
+            sleep(LOOK).await;
+        }
+        sleep(before * 2).await;
+        interrupt(process);
+    }
     let output = timeout(all + Duration::from_secs(90), child.wait_with_output()).await;
     let output = output.map_err(|_| {
         LabError::new(
@@ -280,7 +316,9 @@ async fn one(
         )
     })?;
     let output = output.map_err(|error| LabError::system("the bench", &error))?;
-    let nics = watching.await.unwrap_or_default();
+    // It ends with the process.
+    let _ended = watching.await;
+    let nics = seen.take();
     let figures = read_figures(&output.stdout, &output.stderr, output.status)?;
     let verified = figures.verify.clone().unwrap_or_default();
     let stall_ms = figures.stall_ms_max;
@@ -290,9 +328,11 @@ async fn one(
         .max(stall_ms);
     Ok(Row {
         fault: fault.name,
+        round: 1,
         title: fault.title,
-        from_seconds: from.as_secs_f64(),
-        to_seconds: to.as_secs_f64(),
+        from_seconds: from,
+        to_seconds: to,
+        failback_seconds: failback(&nics, from, to),
         stall_ms,
         longest_ms,
         bar_ms: fault.bar_ms,
@@ -306,6 +346,62 @@ async fn one(
         nics,
         figures,
     })
+}
+
+impl Row {
+    /// How long it took until all was as before, in words.
+    #[must_use]
+    pub fn failback(&self) -> String {
+        match self.failback_seconds {
+            Some(seconds) => format!("{seconds:.1} s"),
+            None => format!("more than {} s", FAILBACK_MAX.as_secs()),
+        }
+    }
+}
+
+/// Ends a load that has seen enough; what it measured is printed all the same.
+fn interrupt(process: Option<u32>) {
+    let process = process.and_then(|it| i32::try_from(it).ok());
+    if let Some(process) = process.and_then(rustix::process::Pid::from_raw) {
+        // One that has ended by itself needs no signal.
+        let _gone = rustix::process::kill_process(process, rustix::process::Signal::INT);
+    }
+}
+
+/// Seconds, and MB/s of every NIC.
+type Samples = Rc<RefCell<Vec<(f64, Vec<f64>)>>>;
+
+/// Seconds from `to` until, over [`STEADY`] samples, every NIC that carried its share before `from` carries at least half of that
+/// again, and all together four fifths.
+fn failback(samples: &[(f64, Vec<f64>)], from: f64, to: f64) -> Option<f64> {
+    let before = samples
+        .iter()
+        .filter(|it| (from - 1.0..from).contains(&it.0));
+    let before = mean(before.map(|it| it.1.as_slice()));
+    let most = before.iter().copied().fold(0.0, f64::max);
+    let whole: f64 = before.iter().sum();
+    let after: Vec<_> = samples.iter().filter(|it| it.0 > to).collect();
+    let as_before = |window: &&[&(f64, Vec<f64>)]| {
+        let now = mean(window.iter().map(|it| it.1.as_slice()));
+        let carries = |(now, before): (&f64, &f64)| *before < most / 5.0 || *now >= before / 2.0;
+        now.len() == before.len()
+            && now.iter().zip(&before).all(carries)
+            && now.iter().sum::<f64>() >= whole * 0.8
+    };
+    let first = after.windows(STEADY).find(as_before)?.first()?.0;
+    (whole > 0.0).then_some(first - to)
+}
+
+/// The mean of each column.
+fn mean<'a>(rows: impl Iterator<Item = &'a [f64]>) -> Vec<f64> {
+    let (mut sums, mut count) = (Vec::new(), 0_u32);
+    for row in rows {
+        sums.resize(row.len().max(sums.len()), 0.0);
+        sums.iter_mut().zip(row).for_each(|(sum, it)| *sum += it);
+        count += 1;
+    }
+    sums.iter_mut().for_each(|sum| *sum /= f64::from(count));
+    sums
 }
 
 /// Breaks it, waits as long as it lasts, and mends it.
@@ -389,13 +485,12 @@ impl Counters {
     }
 
     /// MB/s of every NIC over time, until the process ends.
-    async fn follow(self, began: Instant) -> Vec<(f64, Vec<f64>)> {
-        let mut found = Vec::new();
+    async fn follow(self, began: Instant, found: Samples) {
         let (mut last, mut last_at) = (self.read().unwrap_or_default(), began);
         loop {
             sleep(LOOK).await;
             let Some(now) = self.read() else {
-                return found;
+                return;
             };
             let at = Instant::now();
             let seconds = (at - last_at).as_secs_f64();
@@ -403,7 +498,8 @@ impl Counters {
                 .iter()
                 .zip(&last)
                 .map(|(now, last)| rate(now - last.min(now), seconds));
-            found.push(((at - began).as_secs_f64(), rates.collect()));
+            let rates: Vec<f64> = rates.collect();
+            found.borrow_mut().push(((at - began).as_secs_f64(), rates));
             (last, last_at) = (now, at);
         }
     }
@@ -435,6 +531,26 @@ fn carried(text: &str, names: &[String]) -> Vec<u64> {
 #[cfg(test)]
 mod test {
     use super::*;
+
+    #[test]
+    fn a_failback_is_when_every_nic_carries_its_share_again_and_not_before() {
+        let at = |tenths: u32| f64::from(tenths) / 10.0;
+        let rates = |tenths: u32| match tenths {
+            0..20 => vec![30.0, 31.0, 0.1],
+            20..50 => vec![0.0, 32.0, 0.0],
+            // Others carry all of it: that is no failback.
+            50..70 => vec![0.0, 60.0, 0.0],
+            // A moment is none either.
+            70..72 => vec![30.0, 30.0, 0.0],
+            72..90 => vec![1.0, 60.0, 0.0],
+            _ => vec![29.0, 30.0, 0.0],
+        };
+        let samples: Vec<_> = (0..120).map(|tenths| (at(tenths), rates(tenths))).collect();
+        let found = failback(&samples, 2.0, 5.0).unwrap();
+        assert!((3.8..=4.0).contains(&found), "{found}");
+        assert_eq!(failback(&samples[..90], 2.0, 5.0), None);
+        assert_eq!(failback(&[], 2.0, 5.0), None);
+    }
 
     #[test]
     fn bytes_of_both_directions_are_found_by_the_name_of_the_nic() {

@@ -10,7 +10,8 @@ impl Report {
     pub fn page(&self) -> String {
         let mut body = format!(
             "<p>A verified load of 64 KiB reads and writes at random, 8 at a time, over links of {}; the planner chooses the \
-             paths. The shaded time is the fault's. In a stall nothing came back at all; the bar is for the longest operation of all.</p>{}",
+             paths. The shaded time is the fault's. In a stall nothing came back at all; the bar is for the longest operation of all. After the fault the load goes on until \
+             every NIC carries its share again: a path that came back is watched before it is trusted.</p>{}",
             self.options.rate,
             svg::topology(&self.topology, &[])
         );
@@ -30,7 +31,7 @@ impl Report {
 
     fn table(&self) -> String {
         let mut out = String::from(
-            "<table><tr><th class=\"text\">fault</th><th class=\"text\"></th><th>longest stall</th><th>longest operation</th><th>bar</th><th>errors</th>\
+            "<table><tr><th class=\"text\">fault</th><th class=\"text\"></th><th>longest stall</th><th>longest operation</th><th>bar</th><th>all as before after</th><th>errors</th>\
              <th>blocks verified</th><th>wrong</th><th></th></tr>",
         );
         for row in &self.rows {
@@ -41,13 +42,14 @@ impl Report {
             };
             let _fits = write!(
                 out,
-                "<tr><td class=\"text\">{}</td><td class=\"text long\">{}</td><td>{:.0} ms</td><td>{:.0} ms</td><td>{:.0} ms</td><td>{}</td><td>{}</td>\
+                "<tr><td class=\"text\">{}</td><td class=\"text long\">{}</td><td>{:.0} ms</td><td>{:.0} ms</td><td>{:.0} ms</td><td>{}</td><td>{}</td><td>{}</td>\
                  <td>{}</td><td class=\"{class}\">{word}</td></tr>",
                 row.fault,
                 escape(row.title),
                 row.stall_ms,
                 row.longest_ms,
                 row.bar_ms,
+                row.failback(),
                 row.errors,
                 row.checked,
                 row.bad
@@ -96,17 +98,19 @@ impl Report {
     pub fn text(&self) -> String {
         let mut out = format!(
             "Verified 64 KiB reads and writes at random, 8 at a time; links {}\n\n\
-             fault         stall ms  longest ms       bar   errors    verified    wrong\n",
+             fault         stall ms  longest ms       bar    failback   errors    verified    wrong\n",
             self.options.rate
         );
         for row in &self.rows {
             let _fits = writeln!(
                 out,
-                "{:<12}{:>10.0}{:>12.0}{:>10.0}{:>9}{:>12}{:>9}  {:<8} {}",
+                "{:<12}{:>10.0}{:>12.0}{:>10.0}{:>12}{:>9}{:>12}{:>9}  {:<8} {}",
                 row.fault,
                 row.stall_ms,
                 row.longest_ms,
                 row.bar_ms,
+                row.failback_seconds
+                    .map_or_else(|| "-".to_owned(), |it| format!("{it:.1} s")),
                 row.errors,
                 row.checked,
                 row.bad,

@@ -57,6 +57,9 @@ pub(crate) enum LabVerb {
     Fault {
         #[command(flatten)]
         common: Common,
+        /// How often each fault is made
+        #[arg(long, value_name = "TIMES", value_parser = clap::value_parser!(u32).range(1..=99))]
+        rounds: Option<u32>,
         /// Only these: cable, black-hole, brown-out, card, controller, target, flapping
         #[arg(value_name = "FAULT")]
         faults: Vec<String>,
@@ -147,7 +150,11 @@ async fn choose(program: &Path, verb: &LabVerb, output: &Output) -> Result<(), P
         LabVerb::Mpio { common, tests } => mpio(program, common, tests, output).await,
         LabVerb::RoundRobin { common } => round_robin(program, common, output).await,
         LabVerb::SectorSize { common, file } => sectors(program, common, *file, output).await,
-        LabVerb::Fault { common, faults } => fault(program, common, faults, output).await,
+        LabVerb::Fault {
+            common,
+            rounds,
+            faults,
+        } => fault(program, common, *rounds, faults, output).await,
         LabVerb::Bars {
             common,
             rounds,
@@ -205,6 +212,7 @@ async fn sectors(
 async fn fault(
     program: &Path,
     common: &Common,
+    rounds: Option<u32>,
     faults: &[String],
     output: &Output,
 ) -> Result<(), Problem> {
@@ -215,6 +223,7 @@ async fn fault(
     set(&mut options.rate, common.rate);
     set(&mut options.buffer_kib, common.buffer);
     set(&mut options.before, common.seconds);
+    set(&mut options.rounds, rounds);
     let report = lab::faults::run(program, options, tell).await;
     let report = report.map_err(problem)?;
     show(output, common, &report, report.page(), report.text())
