@@ -117,9 +117,20 @@ impl Home {
                 WriteFailover::Fast => "fast (UNSAFE)",
             }
             .to_owned(),
-            notices: self.notices.borrow().clone(),
+            notices: self.notices(),
             paths: paths.collect(),
         }
+    }
+
+    fn notices(&self) -> Vec<String> {
+        let mut notices = self.notices.borrow().clone();
+        if self.unit.is_preempted() {
+            notices.push(
+                "another host has removed the reservation key of this one: nothing is written; open the volume anew to register again"
+                    .to_owned(),
+            );
+        }
+        notices
     }
 
     /// Why the path has its role, by the plan in force.

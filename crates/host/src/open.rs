@@ -208,7 +208,8 @@ pub async fn open(
     let lun = scsi::lun::encode(url.lun).map(Lun).unwrap_or_default();
     let timeout = options.command_timeout();
     let configs = configs(&prepared, &candidates, &isids, (lun, timeout)).await?;
-    let unit = Unit::new(identify(core, &configs, &isids).await?);
+    let facts = identify(core, &configs, &isids).await?;
+    let unit = Unit::with_key(facts, options.reservation_key.map(|it| it.0));
     let policy = match options.policy {
         Some(policy) => policy,
         None => prepared.store.policy(core, url).await.unwrap_or_default(),

@@ -71,6 +71,10 @@ pub struct Options {
     #[arg(long, default_value = "60", value_name = "SECONDS")]
     pub no_path_timeout: Seconds,
 
+    /// This host's persistent reservation key: every path registers it before it carries I/O
+    #[arg(long, value_name = "HEX")]
+    pub reservation_key: Option<ReservationKey>,
+
     /// Seconds after which a command that is not answered is aborted, and sent again
     #[arg(long, default_value = "30", value_name = "SECONDS")]
     pub command_timeout: CommandSeconds,
@@ -104,6 +108,28 @@ impl FromStr for Seconds {
         seconds
             .map(Self)
             .ok_or_else(|| format!("\"{text}\" is no number of seconds"))
+    }
+}
+
+/// A key of persistent reservations (SPC-4 5.13 "Persistent reservations"), not 0.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReservationKey(pub u64);
+
+impl FromStr for ReservationKey {
+    type Err = String;
+
+    /// `1f2e` or `0x1f2e`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let digits = text.strip_prefix("0x").unwrap_or(text);
+        let all = !digits.is_empty() && digits.bytes().all(|it| it.is_ascii_hexdigit());
+        let key = u64::from_str_radix(digits, 16).ok().filter(|_| all);
+        match key {
+            Some(0) => Err("the key 0 means none".to_owned()),
+            Some(key) => Ok(Self(key)),
+            None => Err(format!(
+                "\"{text}\" is no key of up to 16 hexadecimal digits"
+            )),
+        }
     }
 }
 

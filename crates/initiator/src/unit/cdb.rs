@@ -38,6 +38,23 @@ pub(super) fn inquiry(page: Option<u8>, bytes: u16) -> Cdb {
     cdb
 }
 
+/// PERSISTENT RESERVE IN: READ KEYS.
+pub(super) fn read_keys(bytes: u16) -> Cdb {
+    let mut cdb = [0; 16];
+    cdb[0] = 0x5e;
+    cdb[7..9].copy_from_slice(&bytes.to_be_bytes());
+    cdb
+}
+
+/// PERSISTENT RESERVE OUT with a parameter list of so many bytes.
+pub(super) fn persistent_reserve_out(action: u8, bytes: usize) -> Cdb {
+    let mut cdb = [0; 16];
+    (cdb[0], cdb[1]) = (0x5f, action);
+    let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+    cdb[5..9].copy_from_slice(&bytes.to_be_bytes());
+    cdb
+}
+
 /// READ CAPACITY (10).
 pub(super) fn read_capacity_10() -> Cdb {
     let mut cdb = [0; 16];

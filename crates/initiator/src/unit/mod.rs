@@ -17,6 +17,8 @@
 //! speaks of a change, while commands wait. A unit that shows another identity ends its session, and the next login says so.
 //! A size that the target announces (CAPACITY DATA HAS CHANGED) and that only grows is taken over.
 //!
+//! Where the host has a reservation key, a path registers it before it joins ([`reservation`]).
+//!
 //! A login with the path's ISID reinstates the session before (RFC 7143 6.3.5 "Session Reinstatement, Closure, and Timeout"), so it is
 //! the fence for what that session still had.
 
@@ -29,6 +31,7 @@ mod operation;
 mod outcome;
 mod port;
 mod probe;
+mod reservation;
 mod session;
 
 pub use facts::{Capacity, UnitFacts};
@@ -50,6 +53,8 @@ pub struct Unit {
     facts: RefCell<UnitFacts>,
     /// The announced size, where it grew.
     grown: Cell<bool>,
+    /// This host's reservation key.
+    reservation: Option<reservation::Reservation>,
     /// The sessions of our nexuses, for fences.
     logins: RefCell<BTreeMap<Nexus, Rc<Login>>>,
     /// Nexuses whose sessions we have left, and whether nothing of us is carried out there any more.
@@ -60,9 +65,16 @@ impl Unit {
     /// The unit that has shown these facts.
     #[must_use]
     pub fn new(facts: UnitFacts) -> Rc<Self> {
+        Self::with_key(facts, None)
+    }
+
+    /// The same, where every path is to register this reservation key before it carries I/O.
+    #[must_use]
+    pub fn with_key(facts: UnitFacts, key: Option<u64>) -> Rc<Self> {
         Rc::new(Self {
             facts: RefCell::new(facts),
             grown: Cell::new(false),
+            reservation: key.map(reservation::Reservation::new),
             logins: RefCell::default(),
             left: RefCell::default(),
         })
@@ -78,6 +90,14 @@ impl Unit {
     #[must_use]
     pub fn has_grown(&self) -> bool {
         self.grown.get()
+    }
+
+    /// Another host has taken this host's reservation key away: nothing is written any more.
+    #[must_use]
+    pub fn is_preempted(&self) -> bool {
+        self.reservation
+            .as_ref()
+            .is_some_and(|it| it.is_preempted())
     }
 
     /// A path has joined this session; what it had before is over.

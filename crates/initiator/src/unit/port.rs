@@ -179,7 +179,11 @@ impl Way {
             session: &living.session,
             lun,
         };
-        let (group, port_groups) = self.who(&asker).await?;
+        let (group, port_groups, stands_by) = self.who(&asker).await?;
+        if let Some(reservation) = self.unit.reservation.as_ref().filter(|_| !stands_by) {
+            let registered = reservation.join(&asker).await;
+            registered.map_err(ConnectError::Failed)?;
+        }
         self.unit.joined(nexus, &living.login);
         let facts = self.unit.facts.borrow();
         let block = facts.identity.block_size.bytes();
@@ -205,8 +209,8 @@ impl Way {
         }))
     }
 
-    /// Whether it is our unit: the port's group, and whether it reports groups.
-    async fn who(&self, asker: &Asker<'_>) -> Result<(Option<u16>, bool), ConnectError> {
+    /// Whether it is our unit: the port's group, whether it reports groups, and whether it stands by.
+    async fn who(&self, asker: &Asker<'_>) -> Result<(Option<u16>, bool, bool), ConnectError> {
         let inquiry = asker.inquiry().await.map_err(of_why)?;
         let refusal = asker.settle().await.map_err(|it| of_why(it.into()))?;
         let stands_by = refusal.is_some_and(|it| {
@@ -216,7 +220,7 @@ impl Way {
             Ok((identity, _, group)) => (identity, group),
             // A port that stands by need not tell the size.
             Err(Why::NoAnswer(NoAnswer::Refused(_))) if stands_by => {
-                return Ok((None, has_port_groups(&inquiry)));
+                return Ok((None, has_port_groups(&inquiry), true));
             }
             Err(why) => return Err(of_why(why)),
         };
@@ -225,7 +229,7 @@ impl Way {
             identity.block_count = self.unit.facts.borrow().identity.block_count;
         }
         match self.unit.check(&identity, false) {
-            Ok(()) => Ok((group, has_port_groups(&inquiry))),
+            Ok(()) => Ok((group, has_port_groups(&inquiry), stands_by)),
             Err(difference) => Err(ConnectError::OtherIdentity(difference.to_string())),
         }
     }

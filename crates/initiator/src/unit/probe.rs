@@ -111,11 +111,9 @@ pub(super) struct Asker<'a> {
 }
 
 impl Asker<'_> {
-    async fn once(&self, cdb: cdb::Cdb, bytes: usize) -> Result<Buf, NoAnswer> {
+    async fn once(&self, cdb: cdb::Cdb, out: Buf, bytes: usize) -> Result<Buf, NoAnswer> {
         let into = (bytes > 0).then(|| BufMut::zeroed(bytes));
-        let answer = self
-            .session
-            .command(command(self.lun, cdb), Buf::empty(), into);
+        let answer = self.session.command(command(self.lun, cdb), out, into);
         let completion = answer.await.map_err(NoAnswer::Lost)?;
         judge(&completion).map_err(NoAnswer::Refused)?;
         Ok(completion.data_in)
@@ -123,10 +121,19 @@ impl Asker<'_> {
 
     /// The answer to a command that only asks, after whatever unit attentions wait.
     pub(super) async fn ask(&self, cdb: cdb::Cdb, bytes: u16) -> Result<Vec<u8>, NoAnswer> {
+        self.exchange(cdb, &Buf::empty(), bytes).await
+    }
+
+    /// The same for a command that says something.
+    pub(super) async fn tell(&self, cdb: cdb::Cdb, out: Buf) -> Result<(), NoAnswer> {
+        self.exchange(cdb, &out, 0).await.map(|_nothing| ())
+    }
+
+    async fn exchange(&self, cdb: cdb::Cdb, out: &Buf, bytes: u16) -> Result<Vec<u8>, NoAnswer> {
         let mut tries = 0;
         loop {
             tries += 1;
-            match self.once(cdb, usize::from(bytes)).await {
+            match self.once(cdb, out.clone(), usize::from(bytes)).await {
                 Ok(data) => return Ok(data.to_vec()),
                 Err(NoAnswer::Refused(refusal))
                     if refusal.verdict.repeat == Repeat::Same

@@ -6,6 +6,7 @@ use super::operation::{self, Request, Stability};
 use super::outcome::Outcome;
 use super::port::{Counters, PathConfig};
 use super::probe::{Asker, Refusal, asks_for_identity, command, judge};
+use super::reservation::Found;
 use super::{Unit, cdb};
 use crate::lost::Lost;
 use crate::session::Session;
@@ -14,7 +15,7 @@ use iscsi::Lun;
 use layers::multipath::{self, Ended};
 use paths::health::AccessState;
 use paths::stale::Nexus;
-use paths::verdict::{self, PathSays, Repeat, Verdict};
+use paths::verdict::{self, Learn, PathSays, Repeat, Verdict};
 use scsi::Status;
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -132,7 +133,29 @@ impl Inner {
             }
         }
         let error = operation::error(op, refusal.status, refusal.sense.as_ref());
-        Ended::Again(refusal.verdict, error)
+        let mut verdict = refusal.verdict;
+        if matches!(verdict.learn, Learn::Reservations | Learn::Everything)
+            && self.look_at_key().await == Some(Found::Registered)
+            && verdict.path == PathSays::Conflict
+        {
+            // This nexus alone had lost the key, and has it again.
+            verdict.repeat = Repeat::Same;
+            verdict.path = PathSays::Fine;
+        }
+        Ended::Again(verdict, error)
+    }
+
+    /// What has become of this host's reservation key, where it has one; commands wait meanwhile.
+    async fn look_at_key(&self) -> Option<Found> {
+        let reservation = self.unit.reservation.as_ref()?;
+        let asker = Asker {
+            session: &self.session,
+            lun: self.lun,
+        };
+        self.gate.shut();
+        let found = reservation.look(&asker).await;
+        self.gate.unshut();
+        Some(found)
     }
 
     /// Gets up from the session; the unit's operations end now.
@@ -253,6 +276,9 @@ impl Inner {
 
     async fn carry_out(&self, mut op: Op) -> Step<Done> {
         self.gate.open().await;
+        if op.mutates() && self.unit.is_preempted() {
+            return Err(Ended::Done(Err(IoError::WriteProtected)));
+        }
         let (features, limits, block) = (self.features, self.limits, self.block);
         let into = match &mut op {
             Op::Read { into, .. } => into.take(),
@@ -378,7 +404,7 @@ fn of_lost(lost: &Lost) -> Ended {
             let ended = Verdict {
                 repeat: Repeat::Uncertain,
                 path: PathSays::Fine,
-                learn: verdict::Learn::Nothing,
+                learn: Learn::Nothing,
             };
             Ended::Again(ended, IoError::Aborted)
         }

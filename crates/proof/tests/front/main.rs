@@ -9,6 +9,7 @@ mod flow;
 mod host;
 mod hung;
 mod initiator_crate;
+mod keyed;
 mod limits;
 mod logins;
 mod placing;

@@ -39,13 +39,13 @@ async fn login(bench: &Bench, initiator: &str, target: &str) -> Host {
     host
 }
 
-async fn reserve_out(host: &Host, action: u8, kind: u8, list: &[u8]) -> u8 {
+pub(crate) async fn reserve_out(host: &Host, action: u8, kind: u8, list: &[u8]) -> u8 {
     let length = u8::try_from(list.len()).expect("short");
     let cdb = [0x5f, action, kind, 0, 0, 0, 0, 0, length, 0];
     host.command(0, &cdb, list, 0).await.status
 }
 
-fn keys(key: u64, service: u64, flags: u8) -> Vec<u8> {
+pub(crate) fn keys(key: u64, service: u64, flags: u8) -> Vec<u8> {
     let mut list = [key.to_be_bytes(), service.to_be_bytes()].concat();
     list.extend([0, 0, 0, 0, flags, 0, 0, 0]);
     list

@@ -47,18 +47,28 @@ fn config(portal: SocketAddr, last: u8) -> PathConfig {
 }
 
 /// The unit of LUN 0 over these portals, the first of which takes everything while it lives.
-async fn paths(bench: &Bench, portals: &[SocketAddr]) -> Rc<Multipath> {
+pub(crate) async fn paths(
+    bench: &Bench,
+    portals: &[SocketAddr],
+    key: Option<u64>,
+) -> (Rc<Multipath>, Rc<Unit>) {
     let core = &bench.host_core;
-    let unit = Unit::new(probe(core, &config(bench.portal, 9)).await.expect("facts"));
-    let specs = portals.iter().zip(0..).map(|(portal, port)| PathSpec {
-        port: Rc::new(UnitPort::new(core, config(*portal, port), &unit)),
+    let facts = probe(core, &config(bench.portal, 9)).await.expect("facts");
+    let unit = Unit::with_key(facts, key);
+    let ports: Vec<UnitPort> = portals
+        .iter()
+        .zip(0..)
+        .map(|(portal, number)| UnitPort::new(core, config(*portal, number), &unit))
+        .collect();
+    let specs = ports.iter().zip(0..).map(|(port, number)| PathSpec {
+        port: Rc::new(port.clone()),
         settings: Settings {
             usage: Use::No,
-            rank: port.into(),
+            rank: u32::from(number),
             share: 1,
             throughput: 1,
-            host_port: port.into(),
-            target_port: port.into(),
+            host_port: number,
+            target_port: number,
             speed: 1 << 27,
             host_speed: 1 << 27,
             target_speed: 1 << 27,
@@ -71,17 +81,24 @@ async fn paths(bench: &Bench, portals: &[SocketAddr]) -> Rc<Multipath> {
         ..Config::default()
     };
     let lane = Multipath::new(core, unit.facts().shape(), settings, specs.collect());
+    all_up(bench, &lane).await;
+    (Rc::new(lane), unit)
+}
+
+pub(crate) async fn all_up(bench: &Bench, lane: &Multipath) {
+    let latest = bench.host_core.now().after(Duration::from_secs(60));
     while lane.status().iter().any(|it| it.state != State::Up) {
+        let now = bench.host_core.now();
+        assert!(now < latest, "{:#?}", lane.status());
         bench.sleep(Duration::from_millis(10)).await;
     }
-    Rc::new(lane)
 }
 
 fn block() -> LbaRange {
     LbaRange::new(Lba(40), BlockCount(1)).expect("a small range")
 }
 
-fn write_of(byte: u8) -> Io {
+pub(crate) fn write_of(byte: u8) -> Io {
     let op = Op::Write {
         range: block(),
         data: Buf::copy_of(&[byte; BLOCK]),
@@ -124,7 +141,7 @@ fn since(bench: &Bench, begun: Now) -> Duration {
 #[test]
 fn a_read_that_the_store_has_lost_is_aborted_and_sent_again_on_the_same_sessions() {
     run(setup(), |bench| async move {
-        let lane = paths(&bench, &[bench.portal, bench.portal]).await;
+        let (lane, _unit) = paths(&bench, &[bench.portal, bench.portal], None).await;
         lane.submit(write_of(7)).await.expect("a path lives");
         let before = numbers(&bench).await;
         hang_once(&bench, OpKind::Read);
@@ -141,7 +158,7 @@ fn a_read_that_the_store_has_lost_is_aborted_and_sent_again_on_the_same_sessions
 #[test]
 fn a_store_that_stalls_for_45_s_makes_no_path_fail_and_loses_no_write() {
     run(setup(), |bench| async move {
-        let lane = paths(&bench, &[bench.portal, bench.portal]).await;
+        let (lane, _unit) = paths(&bench, &[bench.portal, bench.portal], None).await;
         let before = numbers(&bench).await;
         bench.hang(0, &[OpKind::Write]);
         let writer = Rc::clone(&lane);
@@ -226,7 +243,7 @@ fn deaf(bench: &Bench) -> SocketAddr {
 fn where_abort_task_is_not_answered_either_the_session_is_given_up_and_the_command_goes_elsewhere()
 {
     run(setup(), |bench| async move {
-        let lane = paths(&bench, &[deaf(&bench), bench.portal]).await;
+        let (lane, _unit) = paths(&bench, &[deaf(&bench), bench.portal], None).await;
         lane.submit(write_of(7)).await.expect("a path lives");
         let before = numbers(&bench).await;
         hang_once(&bench, OpKind::Read);

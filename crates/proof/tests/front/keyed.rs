@@ -1,0 +1,117 @@
+//! The initiator's reservation key: on every path before it carries I/O, and never again once another host has taken it away.
+
+use crate::bench::{BOB, Bench, Setup, run};
+use crate::host::Host;
+use crate::ports::{keys, reserve_out};
+use crate::unanswered::{all_up, paths, write_of};
+use layers::multipath::Multipath;
+use std::time::Duration;
+use volume::{IoError, Lane};
+
+const KEY: u64 = 0xa11ce;
+const OTHERS: u64 = 0xb0b;
+const REGISTER: u8 = 0;
+const RESERVE: u8 = 1;
+const PREEMPT_AND_ABORT: u8 = 5;
+/// Write Exclusive, Registrants Only (SPC-4 6.16.2 "PERSISTENT RESERVE OUT service actions").
+const FOR_REGISTRANTS: u8 = 5;
+
+fn setup() -> Setup {
+    Setup {
+        units: 1,
+        ..Setup::default()
+    }
+}
+
+/// Bob has reserved the unit for those who have registered.
+async fn reserved_by_bob(bench: &Bench) -> Host {
+    let bob = bench.login(BOB).await;
+    bob.settle(0).await;
+    assert_eq!(reserve_out(&bob, REGISTER, 0, &keys(0, OTHERS, 0)).await, 0);
+    let reserve = keys(OTHERS, 0, 0);
+    assert_eq!(
+        reserve_out(&bob, RESERVE, FOR_REGISTRANTS, &reserve).await,
+        0
+    );
+    bob
+}
+
+async fn registered(bob: &Host) -> usize {
+    let cdb = [0x5e, 0, 0, 0, 0, 0, 0, 4, 0, 0];
+    let data = bob.command(0, &cdb, &[], 1024).await.data_in.to_vec();
+    let all = data[8..].chunks_exact(8);
+    all.filter(|it| **it == KEY.to_be_bytes()).count()
+}
+
+async fn write(lane: &Multipath, byte: u8) -> Result<(), IoError> {
+    lane.submit(write_of(byte)).await.map(|_| ())
+}
+
+/// The target ends every session of the initiator under test.
+async fn drop_all(bench: &Bench) {
+    for session in bench.sessions().await {
+        if session.initiator != BOB {
+            let dropped = bench.server.drop_session(&bench.core, session.number);
+            assert!(dropped.await);
+        }
+    }
+}
+
+#[test]
+fn without_a_key_a_reservation_for_registrants_keeps_its_writes_out() {
+    run(setup(), |bench| async move {
+        let _bob = reserved_by_bob(&bench).await;
+        let (lane, _unit) = paths(&bench, &[bench.portal, bench.portal], None).await;
+        assert_eq!(write(&lane, 1).await, Err(IoError::WriteProtected));
+    });
+}
+
+#[test]
+fn every_path_that_joins_or_comes_back_has_registered_before_it_carries_a_write() {
+    run(setup(), |bench| async move {
+        let bob = reserved_by_bob(&bench).await;
+        let portals = [bench.portal, bench.portal, bench.portal];
+        let (lane, unit) = paths(&bench, &portals, Some(KEY)).await;
+        assert_eq!(registered(&bob).await, 3, "one for each path");
+        lane.set_policy("round-robin".parse().expect("a policy"));
+        for turn in 0..30 {
+            write(&lane, turn).await.expect("it is registered");
+        }
+        drop_all(&bench).await;
+        for turn in 0..30 {
+            write(&lane, turn).await.expect("it is registered again");
+            bench.sleep(Duration::from_millis(50)).await;
+        }
+        all_up(&bench, &lane).await;
+        for turn in 0..30 {
+            write(&lane, turn).await.expect("on every path");
+        }
+        assert_eq!(registered(&bob).await, 3, "names of paths are kept");
+        assert!(!unit.is_preempted());
+    });
+}
+
+#[test]
+fn a_host_that_was_preempted_writes_no_more_and_does_not_register_again() {
+    for with_sessions in [true, false] {
+        run(setup(), move |bench| async move {
+            let bob = reserved_by_bob(&bench).await;
+            let (lane, unit) = paths(&bench, &[bench.portal, bench.portal], Some(KEY)).await;
+            write(&lane, 1).await.expect("it is registered");
+            let preempt = keys(OTHERS, KEY, 0);
+            let preempted = reserve_out(&bob, PREEMPT_AND_ABORT, FOR_REGISTRANTS, &preempt).await;
+            assert_eq!(preempted, 0);
+            if with_sessions {
+                assert_eq!(write(&lane, 2).await, Err(IoError::WriteProtected));
+            }
+            drop_all(&bench).await;
+            bench.sleep(Duration::from_secs(1)).await;
+            all_up(&bench, &lane).await;
+            assert!(unit.is_preempted());
+            // The reservation is gone: only the host itself keeps its writes back.
+            assert_eq!(reserve_out(&bob, REGISTER, 0, &keys(OTHERS, 0, 0)).await, 0);
+            assert_eq!(write(&lane, 3).await, Err(IoError::WriteProtected));
+            assert_eq!(registered(&bob).await, 0);
+        });
+    }
+}
