@@ -1,0 +1,317 @@
+//! Changes of volumes that are written together, and become stable together.
+//!
+//! ```text
+//!   header: numbers, records, what the batch before changed | data of the records, each at a multiple of 512 bytes
+//! ```
+//!
+//! The header repeats what the batch before it changed. So when a header is damaged, the next one says whose blocks are
+//! lost; and it says which batches were stable when it was made, so that a torn end, which nobody was told of, is
+//! not taken for damage, nor damage for a torn end.
+
+use crate::coding::{Reader, Writer, crc32c};
+use crate::layout::{BLOCK, JournalId, Place, VERSION};
+use units::{BlockCount, BlockSize, Buf, Lba, LbaRange};
+
+/// Bytes of data in a batch at most.
+pub const DATA_BYTES_MAX: usize = 1 << 20;
+
+/// Records of a batch at most.
+pub const RECORDS_MAX: usize = 128;
+
+/// Blocks of a batch at most, with its header.
+pub const BATCH_BLOCKS_MAX: u64 =
+    (header_blocks(RECORDS_MAX, RECORDS_MAX) + DATA_BYTES_MAX / BLOCK) as u64;
+
+/// Data begins at multiples of so many bytes.
+pub const DATA_ALIGNMENT: usize = 512;
+
+const MAGIC: &[u8; 8] = b"CWJBATCH";
+const FIXED: usize = 96;
+const CHANGE: usize = 32;
+const RECORD: usize = CHANGE + 8;
+
+/// A volume's number, the same as long as it lives.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct VolumeId(pub u64);
+
+/// The place of a change among the changes of a volume in one shard: they are numbered without a gap.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Sequence(pub u64);
+
+/// What was done to the blocks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// They have the data of the record.
+    Write,
+    /// They are zeroes, and keep their room.
+    Zeroes,
+    /// They are zeroes, and give their room back.
+    Deallocate,
+    /// They are zeroes, and their room stays reserved.
+    Anchor,
+    /// They were written at home, past the log: what the log has of them is older.
+    Direct,
+}
+
+impl Kind {
+    const ALL: [Self; 5] = [
+        Self::Write,
+        Self::Zeroes,
+        Self::Deallocate,
+        Self::Anchor,
+        Self::Direct,
+    ];
+
+    const fn code(self) -> u8 {
+        match self {
+            Self::Write => 1,
+            Self::Zeroes => 2,
+            Self::Deallocate => 3,
+            Self::Anchor => 4,
+            Self::Direct => 5,
+        }
+    }
+
+    fn of_code(code: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.code() == code)
+    }
+}
+
+/// A change of a volume.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Change {
+    /// Whose.
+    pub volume: VolumeId,
+    /// Which of its changes.
+    pub sequence: Sequence,
+    /// Of which blocks.
+    pub range: LbaRange,
+    /// How large a block is.
+    pub block_size: BlockSize,
+    /// What was done.
+    pub kind: Kind,
+}
+
+impl Change {
+    /// Bytes of data that its record has; `None` where that is more than a batch holds.
+    #[must_use]
+    pub fn data_bytes(&self) -> Option<usize> {
+        if self.kind != Kind::Write {
+            return Some(0);
+        }
+        let bytes = self.range.len().bytes(self.block_size)?;
+        let bytes = usize::try_from(bytes.0).ok()?;
+        (bytes <= DATA_BYTES_MAX).then_some(bytes)
+    }
+
+    fn write(&self, fields: &mut Writer<'_>) {
+        let blocks = u32::try_from(self.range.len().0).expect("ranges of changes are checked");
+        fields
+            .u64(self.volume.0)
+            .u64(self.sequence.0)
+            .u64(self.range.start().0)
+            .u32(blocks)
+            .u8(self.kind.code())
+            .u8(if self.block_size == BlockSize::B512 {
+                9
+            } else {
+                12
+            })
+            .u16(0);
+    }
+
+    fn read(fields: &mut Reader<'_>) -> Option<Self> {
+        let (volume, sequence) = (VolumeId(fields.u64()?), Sequence(fields.u64()?));
+        let (start, blocks) = (Lba(fields.u64()?), BlockCount(fields.u32()?.into()));
+        let (kind, shift) = (Kind::of_code(fields.u8()?)?, fields.u8()?);
+        fields.u16()?;
+        let range = LbaRange::new(start, blocks)?;
+        Some(Self {
+            volume,
+            sequence,
+            range,
+            block_size: BlockSize::from_bytes(1_u64.checked_shl(shift.into())?)?,
+            kind,
+        })
+    }
+}
+
+/// A change as a batch holds it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Record {
+    /// What was changed.
+    pub change: Change,
+    /// Where its data begins, in bytes from the batch's first; for [`Kind::Write`] only.
+    pub data_at: u32,
+    /// CRC-32C of the data.
+    pub crc: u32,
+}
+
+/// A batch's header.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Header {
+    /// Which batch, and where it lies.
+    pub place: Place,
+    /// Which opening of the ring wrote it.
+    pub epoch: u64,
+    /// This batch and all before it were stable when this header was made.
+    pub stable: u64,
+    /// Blocks of the batch, with this header.
+    pub blocks: u32,
+    /// What it holds.
+    pub records: Vec<Record>,
+    /// What the batch before it changed.
+    pub before: Vec<Change>,
+}
+
+/// Blocks of a header.
+pub(crate) const fn header_blocks(records: usize, before: usize) -> usize {
+    (FIXED + records * RECORD + before * CHANGE).div_ceil(BLOCK)
+}
+
+impl Header {
+    /// A header over `changes` with their data, which begins right after it.
+    pub(crate) fn over(
+        place: Place,
+        epoch: u64,
+        stable: u64,
+        changes: &[(Change, Buf)],
+        before: Vec<Change>,
+    ) -> Self {
+        let mut at = header_blocks(changes.len(), before.len()) * BLOCK;
+        let mut records = Vec::with_capacity(changes.len());
+        for (change, data) in changes {
+            records.push(Record {
+                change: *change,
+                data_at: u32::try_from(at).expect("a batch is short"),
+                crc: crc32c(data.segments()),
+            });
+            at += data.len().next_multiple_of(DATA_ALIGNMENT);
+        }
+        Self {
+            place,
+            epoch,
+            stable,
+            blocks: u32::try_from(at.div_ceil(BLOCK)).expect("a batch is short"),
+            records,
+            before,
+        }
+    }
+
+    /// Its bytes: whole blocks.
+    pub(crate) fn write(&self, journal: JournalId, ring: u32) -> Vec<u8> {
+        let blocks = header_blocks(self.records.len(), self.before.len());
+        let mut bytes = vec![0; blocks * BLOCK];
+        let count = |of: usize| u16::try_from(of).expect("a batch has few records");
+        let mut fields = Writer::new(&mut bytes);
+        fields
+            .bytes(MAGIC)
+            .u32(0)
+            .u16(VERSION)
+            .u16(count(blocks))
+            .bytes(&journal.0)
+            .u32(ring)
+            .u32(self.blocks)
+            .u64(self.place.number)
+            .u64(self.place.position)
+            .u64(self.epoch)
+            .u64(self.stable)
+            .u16(count(self.records.len()))
+            .u16(count(self.before.len()))
+            .bytes(&[0; 20]);
+        for record in &self.records {
+            record.change.write(&mut fields);
+            fields.u32(record.data_at).u32(record.crc);
+        }
+        for change in &self.before {
+            change.write(&mut fields);
+        }
+        let crc = crc32c([&bytes[12..]]);
+        bytes[8..12].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    /// How many blocks a header has that begins here; `None` where none of this journal does.
+    #[must_use]
+    pub fn blocks_at(block: &[u8], journal: JournalId, ring: u32) -> Option<usize> {
+        let mut fields = Reader::new(block);
+        let magic = fields.bytes::<8>()?;
+        fields.u32()?;
+        let (version, blocks) = (fields.u16()?, usize::from(fields.u16()?));
+        let ours = JournalId(fields.bytes()?) == journal && fields.u32()? == ring;
+        let most = header_blocks(RECORDS_MAX, RECORDS_MAX);
+        (ours && magic == *MAGIC && version == VERSION && (1..=most).contains(&blocks))
+            .then_some(blocks)
+    }
+
+    /// Reads a whole header; `None` where it is not one of this journal, or damaged, or cannot be.
+    #[must_use]
+    pub fn read(bytes: &[u8], journal: JournalId, ring: u32) -> Option<Self> {
+        let own = Self::blocks_at(bytes, journal, ring)?;
+        let bytes = bytes.get(..own * BLOCK)?;
+        let mut fields = Reader::new(&bytes[8..]);
+        let crc = fields.u32()?;
+        if crc != crc32c([&bytes[12..]]) {
+            return None;
+        }
+        let mut fields = Reader::new(&bytes[12 + 4 + 16 + 4..]);
+        let blocks = fields.u32()?;
+        let place = Place {
+            number: fields.u64()?,
+            position: fields.u64()?,
+        };
+        let (epoch, stable) = (fields.u64()?, fields.u64()?);
+        let (records, before) = (fields.u16()?, fields.u16()?);
+        fields.bytes::<20>()?;
+        let records = (0..records).map(|_| {
+            let change = Change::read(&mut fields)?;
+            let (data_at, crc) = (fields.u32()?, fields.u32()?);
+            Some(Record {
+                change,
+                data_at,
+                crc,
+            })
+        });
+        let records = records.collect::<Option<Vec<Record>>>()?;
+        let before = (0..before).map(|_| Change::read(&mut fields));
+        let before = before.collect::<Option<Vec<Change>>>()?;
+        let found = Self {
+            place,
+            epoch,
+            stable,
+            blocks,
+            records,
+            before,
+        };
+        found.holds_together(own).then_some(found)
+    }
+
+    /// Its records lie inside of it, and it is no longer than a batch may be.
+    fn holds_together(&self, own: usize) -> bool {
+        let bytes = u64::from(self.blocks) * BLOCK as u64;
+        let inside = self.records.iter().all(|record| {
+            let from = u64::from(record.data_at);
+            let data = record.change.data_bytes();
+            data.is_some_and(|data| from >= (own * BLOCK) as u64 && from + data as u64 <= bytes)
+        });
+        inside
+            && own == header_blocks(self.records.len(), self.before.len())
+            && u64::from(self.blocks) >= own as u64
+            && u64::from(self.blocks) <= BATCH_BLOCKS_MAX
+            && self.records.len() <= RECORDS_MAX
+            && self.before.len() <= RECORDS_MAX
+    }
+
+    /// The records whose data is not what their checksums say. `batch` is the whole batch.
+    #[must_use]
+    pub fn damaged(&self, batch: &[u8]) -> Vec<Change> {
+        let damaged = self.records.iter().filter(|record| {
+            let from = record.data_at as usize;
+            let data = record.change.data_bytes().unwrap_or(0);
+            let data = batch.get(from..from + data);
+            record.change.kind == Kind::Write
+                && data.is_none_or(|data| crc32c([data]) != record.crc)
+        });
+        damaged.map(|record| record.change).collect()
+    }
+}

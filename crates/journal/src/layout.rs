@@ -1,0 +1,295 @@
+//! Where things lie in a journal, and the two blocks of each ring that say where its log begins.
+//!
+//! ```text
+//!   block 0, 1        the superblock, twice
+//!   for each ring:    checkpoint, checkpoint, blocks of the log ...
+//! ```
+//!
+//! The format is described in `docs/formats/journal.md`.
+
+use crate::coding::{Reader, Writer, crc32c};
+use std::fmt;
+
+/// Bytes of a block: everything in a journal begins at a multiple of it.
+pub const BLOCK: usize = 4096;
+
+/// The version of the format that is written, and the only one that is read.
+pub const VERSION: u16 = 1;
+
+/// Blocks of a ring at least: a few of the largest batches.
+pub const RING_BLOCKS_MIN: u64 = 2048;
+
+/// Rings of a journal at most.
+pub const RINGS_MAX: u32 = 256;
+
+const SUPERBLOCK_MAGIC: &[u8; 8] = b"CWJOURNL";
+const CHECKPOINT_MAGIC: &[u8; 8] = b"CWJCHECK";
+const SUPERBLOCKS: u64 = 2;
+const CHECKPOINTS: u64 = 2;
+
+/// A journal's own number, made at random with it: what another journal left on the device is not ours.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct JournalId(pub [u8; 16]);
+
+/// Why a block is not what it should be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Damage {
+    /// Something else, or nothing, was written there.
+    Foreign,
+    /// It was written by another version of the program.
+    Version(u16),
+    /// The checksum does not fit.
+    Checksum,
+    /// The checksum fits, but what it says cannot be.
+    Contradiction(&'static str),
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Foreign => write!(f, "this is not a journal of ours"),
+            Self::Version(version) => write!(
+                f,
+                "it has version {version} of the format, and this program reads version {VERSION}"
+            ),
+            Self::Checksum => write!(f, "its checksum does not fit"),
+            Self::Contradiction(what) => write!(f, "it contradicts itself: {what}"),
+        }
+    }
+}
+
+/// How a device is divided.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Layout {
+    /// How many rings there are: each is written by one core.
+    pub rings: u32,
+    /// Blocks of each ring's log.
+    pub ring_blocks: u64,
+}
+
+impl Layout {
+    /// Divides a device of `bytes`; `None` where it is too small for so many rings.
+    #[must_use]
+    pub fn of_device(bytes: u64, rings: u32) -> Option<Self> {
+        if !(1..=RINGS_MAX).contains(&rings) {
+            return None;
+        }
+        let blocks = (bytes / BLOCK as u64).checked_sub(SUPERBLOCKS)?;
+        let ring_blocks = (blocks / u64::from(rings)).checked_sub(CHECKPOINTS)?;
+        (ring_blocks >= RING_BLOCKS_MIN).then_some(Self { rings, ring_blocks })
+    }
+
+    /// The first byte of a ring's checkpoint in `slot`, 0 or 1.
+    #[must_use]
+    pub fn checkpoint_at(&self, ring: u32, slot: u8) -> u64 {
+        let before = u64::from(ring) * (CHECKPOINTS + self.ring_blocks);
+        (SUPERBLOCKS + before + u64::from(slot)) * BLOCK as u64
+    }
+
+    /// The first byte of a ring's log.
+    #[must_use]
+    pub fn ring_at(&self, ring: u32) -> u64 {
+        self.checkpoint_at(ring, 0) + CHECKPOINTS * BLOCK as u64
+    }
+}
+
+/// What is said of the whole journal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Superblock {
+    /// Its number.
+    pub journal: JournalId,
+    /// The pool that it belongs to.
+    pub pool: [u8; 16],
+    /// How it is divided.
+    pub layout: Layout,
+}
+
+/// Fills in the checksum of a block, which lies in its bytes 8 to 11 and covers all after it.
+fn sealed(mut block: Vec<u8>) -> Vec<u8> {
+    let crc = crc32c([&block[12..]]);
+    block[8..12].copy_from_slice(&crc.to_le_bytes());
+    block
+}
+
+/// What stands after magic, checksum and version of a whole block.
+fn opened<'a>(block: &'a [u8], magic: &[u8; 8]) -> Result<Reader<'a>, Damage> {
+    let mut fields = Reader::new(block);
+    let head = (fields.bytes::<8>(), fields.u32(), fields.u16());
+    let (Some(found), Some(crc), Some(version)) = head else {
+        return Err(Damage::Foreign);
+    };
+    if found != *magic {
+        return Err(Damage::Foreign);
+    }
+    if crc != crc32c([&block[12..]]) {
+        return Err(Damage::Checksum);
+    }
+    if version != VERSION {
+        return Err(Damage::Version(version));
+    }
+    Ok(fields)
+}
+
+impl Superblock {
+    /// The block that says it.
+    #[must_use]
+    pub fn write(&self) -> Vec<u8> {
+        let mut block = vec![0; BLOCK];
+        Writer::new(&mut block)
+            .bytes(SUPERBLOCK_MAGIC)
+            .u32(0)
+            .u16(VERSION)
+            .u16(0)
+            .bytes(&self.journal.0)
+            .bytes(&self.pool)
+            .u32(self.layout.rings)
+            .u64(self.layout.ring_blocks);
+        sealed(block)
+    }
+
+    /// Reads it from a device of `bytes`, of which `block` is one of the first two blocks.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn read(block: &[u8], bytes: u64) -> Result<Self, Damage> {
+        let mut fields = opened(block, SUPERBLOCK_MAGIC)?;
+        let read = (|| {
+            fields.u16()?;
+            let journal = JournalId(fields.bytes()?);
+            let pool = fields.bytes()?;
+            let (rings, ring_blocks) = (fields.u32()?, fields.u64()?);
+            let layout = Layout { rings, ring_blocks };
+            Some(Self {
+                journal,
+                pool,
+                layout,
+            })
+        })();
+        let found = read.ok_or(Damage::Foreign)?;
+        let whole = Layout::of_device(bytes, found.layout.rings);
+        if whole.is_none_or(|whole| whole.ring_blocks < found.layout.ring_blocks) {
+            return Err(Damage::Contradiction(
+                "the device is smaller than the journal",
+            ));
+        }
+        if found.layout.ring_blocks < RING_BLOCKS_MIN {
+            return Err(Damage::Contradiction("its rings are too small"));
+        }
+        Ok(found)
+    }
+}
+
+/// A batch's number and where it begins. Numbers rise by one; positions count blocks for ever, so that the place in
+/// the ring is the position modulo its size.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Place {
+    /// The batch's number, from 1.
+    pub number: u64,
+    /// Its first block.
+    pub position: u64,
+}
+
+impl Place {
+    /// Where a new ring begins.
+    pub const FIRST: Self = Self {
+        number: 1,
+        position: 0,
+    };
+}
+
+/// Where a ring's log begins, written whenever room in it is to be used again, and when it is opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Checkpoint {
+    /// Rises by one with each; slot 0 has the even ones.
+    pub count: u64,
+    /// Which opening of the ring wrote it.
+    pub epoch: u64,
+    /// The first batch of this opening. What lies there or after it of earlier openings was given up as torn.
+    pub begun: Place,
+    /// The oldest batch that is still needed.
+    pub tail: Place,
+}
+
+impl Checkpoint {
+    /// Of a ring that has never been opened.
+    pub const FIRST: Self = Self {
+        count: 0,
+        epoch: 0,
+        begun: Place::FIRST,
+        tail: Place::FIRST,
+    };
+
+    /// The slot that it is written to.
+    #[must_use]
+    pub const fn slot(&self) -> u8 {
+        if self.count.is_multiple_of(2) { 0 } else { 1 }
+    }
+
+    /// The block that says it.
+    #[must_use]
+    pub fn write(&self, journal: JournalId, ring: u32) -> Vec<u8> {
+        let mut block = vec![0; BLOCK];
+        Writer::new(&mut block)
+            .bytes(CHECKPOINT_MAGIC)
+            .u32(0)
+            .u16(VERSION)
+            .u16(0)
+            .bytes(&journal.0)
+            .u32(ring)
+            .u64(self.count)
+            .u64(self.epoch)
+            .u64(self.begun.number)
+            .u64(self.begun.position)
+            .u64(self.tail.number)
+            .u64(self.tail.position);
+        sealed(block)
+    }
+
+    /// Reads it.
+    ///
+    /// # Errors
+    /// What is wrong with it; also that it is another journal's, or another ring's.
+    pub fn read(block: &[u8], journal: JournalId, ring: u32) -> Result<Self, Damage> {
+        let mut fields = opened(block, CHECKPOINT_MAGIC)?;
+        let read = (|| {
+            fields.u16()?;
+            let ours = JournalId(fields.bytes()?) == journal && fields.u32()? == ring;
+            let (count, epoch) = (fields.u64()?, fields.u64()?);
+            let mut place = || {
+                let (number, position) = (fields.u64()?, fields.u64()?);
+                Some(Place { number, position })
+            };
+            let (begun, tail) = (place()?, place()?);
+            Some((
+                ours,
+                Self {
+                    count,
+                    epoch,
+                    begun,
+                    tail,
+                },
+            ))
+        })();
+        match read {
+            Some((true, found)) if found.tail.number == 0 || found.begun.number == 0 => {
+                Err(Damage::Contradiction("batches are numbered from one"))
+            }
+            Some((true, found)) => Ok(found),
+            Some((false, _)) | None => Err(Damage::Foreign),
+        }
+    }
+
+    /// The newer one of both slots.
+    ///
+    /// # Errors
+    /// What is wrong with the first slot, where neither can be read.
+    pub fn newest(slots: [&[u8]; 2], journal: JournalId, ring: u32) -> Result<Self, Damage> {
+        let [first, second] = slots.map(|block| Self::read(block, journal, ring));
+        match (first, second) {
+            (Ok(first), Ok(second)) if second.count > first.count => Ok(second),
+            (Ok(first), _) => Ok(first),
+            (Err(_), Ok(second)) => Ok(second),
+            (Err(error), Err(_)) => Err(error),
+        }
+    }
+}

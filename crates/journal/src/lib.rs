@@ -1,0 +1,35 @@
+//! The log behind cached writes, as pure machines.
+//!
+//! ```text
+//!   changes --> ring (one a core) --> batches, each one write --> the journal's device
+//!   the device after a crash --> replay --> the changes that are there, and those that are damaged
+//! ```
+//!
+//! A batch holds changes with their data, is written in one piece, and is stable as a whole. What the log promises:
+//!
+//! - What was told as stable is found again, in order, after any crash.
+//! - What was never told is found whole or not at all, and never after something that is not there.
+//! - Damage to what was told is named: which blocks of which volume, or, where even that is lost, that the log cannot
+//!   be trusted from there on. It is never taken for the end of the log.
+//!
+//! **Contract.** No clock, device or thread: bytes and outcomes go in, writes and decisions come out. The bytes are described in
+//! `docs/formats/journal.md`.
+
+mod batch;
+mod coding;
+mod layout;
+mod replay;
+mod ring;
+#[cfg(test)]
+mod test;
+
+pub use batch::{
+    BATCH_BLOCKS_MAX, Change, DATA_ALIGNMENT, DATA_BYTES_MAX, Header, Kind, RECORDS_MAX, Record,
+    Sequence, VolumeId,
+};
+pub use layout::{
+    BLOCK, Checkpoint, Damage, JournalId, Layout, Place, RING_BLOCKS_MIN, RINGS_MAX, Superblock,
+    VERSION,
+};
+pub use replay::{Found, Replay, Step, Stop};
+pub use ring::{CheckpointWrite, Refused, Ring, Write};

@@ -1,0 +1,327 @@
+//! The reading half of a ring: what is in its log after a crash.
+//!
+//! ```text
+//!   walk:  batch n where it must be --> n + 1 right after it, or where the ring begins anew --> ...
+//!   look:  nothing there: is there anything later that says that batch n was stable? then it is damage; else the end
+//! ```
+//!
+//! **Contract.** Batches come in order. One that is damaged comes with the changes whose data is lost, but only if it is sure that it
+//! was stable once: the opening of the ring took it in, or a later header says so. What is damaged and not
+//! sure is a torn end: nobody was told of it, and it is left out with all after it.
+//!
+//! **Failure.** Where a batch was stable, but not even its header or the next one's can be read, nobody knows whose blocks it
+//! changed: that is [`Stop::Lost`], and nothing of this ring may be served as if it were all there.
+
+use crate::batch::{Change, Header, Record};
+use crate::layout::{BLOCK, Checkpoint, JournalId, Place};
+use crate::ring::Ring;
+use std::collections::VecDeque;
+use std::fmt;
+
+/// Blocks that are read at once, where the ring has so many more: several of the largest batches.
+const WINDOW_BLOCKS: u64 = 1024;
+
+/// A batch that was stable.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Found {
+    /// Which, and where.
+    pub place: Place,
+    /// Its changes whose data is right.
+    pub records: Vec<Record>,
+    /// Its changes whose data, or whose place in the log, is lost.
+    pub damaged: Vec<Change>,
+}
+
+/// What to do next.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Read so many bytes from this byte of the ring's log on, and give them to [`Replay::fill`].
+    Read {
+        /// From the first byte of the log.
+        at: u64,
+        /// How many.
+        bytes: usize,
+    },
+    /// The next batch.
+    Found(Found),
+    /// That was all: [`Replay::into_ring`] goes on from here.
+    End,
+}
+
+/// Why a ring cannot be used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stop {
+    /// This batch was stable, and cannot be found any more.
+    Lost {
+        /// Its number.
+        number: u64,
+    },
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self::Lost { number } = self;
+        write!(
+            f,
+            "batch {number} was stable and is gone, with the record of what it changed"
+        )
+    }
+}
+
+/// A batch of the chain that is not told yet.
+struct Link {
+    found: Found,
+    /// Header and data are as they were written.
+    whole: bool,
+    /// All that it changed.
+    changes: Vec<Change>,
+    /// Where the next one may begin.
+    end: Place,
+}
+
+#[derive(Clone, Copy)]
+enum Mode {
+    /// The next batch is looked for where it must be.
+    Walk,
+    /// It is not there; later ones are looked for from this position on.
+    Look(u64),
+    Ended,
+}
+
+/// Reads a ring.
+pub struct Replay {
+    journal: JournalId,
+    ring: u32,
+    blocks: u64,
+    checkpoint: Checkpoint,
+    /// The first block of the window, and its bytes.
+    window: (u64, Vec<u8>),
+    mode: Mode,
+    /// The next batch of the chain.
+    next: Place,
+    /// The opening that wrote the last one.
+    epoch: u64,
+    /// All batches up to this one were stable.
+    sure: u64,
+    chain: VecDeque<Link>,
+    /// What has been told so far: its end, distances, and what the last one changed.
+    told: Place,
+    lengths: VecDeque<u32>,
+    before: Vec<Change>,
+}
+
+impl Replay {
+    /// Of a ring of `blocks` blocks whose newest checkpoint says this.
+    #[must_use]
+    pub fn new((journal, ring): (JournalId, u32), blocks: u64, checkpoint: Checkpoint) -> Self {
+        Self {
+            journal,
+            ring,
+            blocks,
+            checkpoint,
+            window: (0, Vec::new()),
+            mode: Mode::Walk,
+            next: checkpoint.tail,
+            epoch: 0,
+            sure: checkpoint.begun.number.saturating_sub(1),
+            chain: VecDeque::new(),
+            told: checkpoint.tail,
+            lengths: VecDeque::new(),
+            before: Vec::new(),
+        }
+    }
+
+    /// Bytes that were asked for.
+    pub fn fill(&mut self, at: u64, bytes: Vec<u8>) {
+        self.window = (at / BLOCK as u64, bytes);
+    }
+
+    /// Goes on until something is to be done.
+    pub fn step(&mut self) -> Step {
+        loop {
+            if let Some(found) = self.settled() {
+                return Step::Found(found);
+            }
+            let moved = match self.mode {
+                Mode::Walk => self.walk(),
+                Mode::Look(position) => self.look(position),
+                Mode::Ended => return Step::End,
+            };
+            if let Err(read) = moved {
+                return read;
+            }
+        }
+    }
+
+    /// The ring, open for writing after what was found. The device must have been flushed: what was read may still lie in
+    /// its cache.
+    ///
+    /// # Errors
+    /// [`Stop`], where something is gone that was there.
+    ///
+    /// # Panics
+    /// If [`Replay::step`] has not said [`Step::End`].
+    pub fn into_ring(self) -> Result<Ring, Stop> {
+        assert!(
+            matches!(self.mode, Mode::Ended),
+            "the log was read to its end"
+        );
+        if self.sure >= self.told.number {
+            let number = self.told.number;
+            return Err(Stop::Lost { number });
+        }
+        let of = (self.journal, self.ring);
+        Ok(Ring::open(
+            of,
+            self.blocks,
+            self.checkpoint,
+            self.lengths,
+            self.before,
+        ))
+    }
+
+    /// The oldest batch of the chain, if it is known what to make of it.
+    fn settled(&mut self) -> Option<Found> {
+        let first = self.chain.front()?;
+        if !first.whole && first.found.place.number > self.sure {
+            return None;
+        }
+        let link = self.chain.pop_front()?;
+        let length = link.end.position - self.told.position;
+        self.lengths
+            .push_back(u32::try_from(length).expect("a batch and a ring's end are short"));
+        (self.told, self.before) = (link.end, link.changes);
+        Some(link.found)
+    }
+
+    /// Blocks of the log, or what has to be read first.
+    fn blocks(&self, at: u64, count: u64) -> Result<&[u8], Step> {
+        let (first, bytes) = &self.window;
+        let have = bytes.len() as u64 / BLOCK as u64;
+        if at < *first || at + count > first + have {
+            let count = WINDOW_BLOCKS.max(count).min(self.blocks - at);
+            return Err(Step::Read {
+                at: at * BLOCK as u64,
+                bytes: usize::try_from(count).expect("a window is small") * BLOCK,
+            });
+        }
+        let from = usize::try_from(at - first).expect("inside of the window") * BLOCK;
+        let count = usize::try_from(count).expect("inside of the window");
+        Ok(&bytes[from..from + count * BLOCK])
+    }
+
+    /// The header at a position, if it says that it belongs there.
+    fn header(&self, position: u64) -> Result<Option<Header>, Step> {
+        let at = position % self.blocks;
+        let block = self.blocks(at, 1)?;
+        let Some(own) = Header::blocks_at(block, self.journal, self.ring) else {
+            return Ok(None);
+        };
+        let left = self.blocks - at;
+        if own as u64 > left {
+            return Ok(None);
+        }
+        let bytes = self.blocks(at, own as u64)?;
+        let found = Header::read(bytes, self.journal, self.ring);
+        Ok(found.filter(|it| {
+            let before = it.place.number < self.checkpoint.begun.number;
+            let opening = if before {
+                (self.epoch..self.checkpoint.epoch).contains(&it.epoch)
+            } else {
+                it.epoch == self.checkpoint.epoch
+            };
+            it.place.position == position && u64::from(it.blocks) <= left && opening
+        }))
+    }
+
+    /// Where the ring begins anew after this position.
+    fn turn(&self, position: u64) -> u64 {
+        position.next_multiple_of(self.blocks)
+    }
+
+    /// One past the last position that the log can have.
+    fn limit(&self) -> u64 {
+        self.checkpoint.tail.position + self.blocks
+    }
+
+    fn walk(&mut self) -> Result<(), Step> {
+        let Place { number, position } = self.next;
+        for at in [position, self.turn(position)] {
+            if at >= self.limit() {
+                continue;
+            }
+            let found = self.header(at)?;
+            if let Some(header) = found.filter(|it| it.place.number == number) {
+                return self.chain(header);
+            }
+        }
+        self.mode = Mode::Look(position);
+        Ok(())
+    }
+
+    /// The next batch is here: its data is looked at.
+    fn chain(&mut self, header: Header) -> Result<(), Step> {
+        let at = header.place.position % self.blocks;
+        let damaged = header.damaged(self.blocks(at, header.blocks.into())?);
+        self.sure = self.sure.max(header.stable);
+        self.epoch = header.epoch;
+        let end = Place {
+            number: header.place.number + 1,
+            position: header.place.position + u64::from(header.blocks),
+        };
+        let changes = header.records.iter().map(|it| it.change).collect();
+        let right = |it: &Record| !damaged.contains(&it.change);
+        let records = header.records.into_iter().filter(right).collect();
+        self.chain.push_back(Link {
+            whole: damaged.is_empty(),
+            found: Found {
+                place: header.place,
+                records,
+                damaged,
+            },
+            changes,
+            end,
+        });
+        self.next = end;
+        Ok(())
+    }
+
+    /// Looks at one block after the other for a later batch.
+    fn look(&mut self, position: u64) -> Result<(), Step> {
+        if position >= self.limit() {
+            self.mode = Mode::Ended;
+            return Ok(());
+        }
+        let later = self.header(position)?;
+        let later = later.filter(|it| it.place.number > self.next.number);
+        if let Some(header) = later {
+            self.sure = self.sure.max(header.stable);
+            if header.place.number == self.next.number + 1 {
+                self.lost(header);
+                return Ok(());
+            }
+        }
+        self.mode = Mode::Look(position + 1);
+        Ok(())
+    }
+
+    /// The header of the next batch is gone, and the one after it says what that changed.
+    fn lost(&mut self, after: Header) {
+        let end = Place {
+            number: self.next.number + 1,
+            position: after.place.position,
+        };
+        self.chain.push_back(Link {
+            whole: false,
+            found: Found {
+                place: self.next,
+                records: Vec::new(),
+                damaged: after.before.clone(),
+            },
+            changes: after.before,
+            end,
+        });
+        self.next = end;
+        self.mode = Mode::Walk;
+    }
+}

@@ -1,0 +1,321 @@
+//! The writing half of a ring: gives batches their places, says when they are stable, and uses room again.
+//!
+//! ```text
+//!     free    | tail .. released .. stable .. | in flight |    free
+//!             ^ in the checkpoint             ^ told      ^ head
+//! ```
+//!
+//! **Contract.** A batch is stable when its write, which must bypass every volatile cache, and all before it have
+//! succeeded: that is when its changes may be acknowledged. Room is written again only after a checkpoint that leaves it out is
+//! stable; so nothing is written twice within one flush window, and a crash finds either the old or the new beginning
+//! of the log with everything after it.
+//!
+//! **Failure.** After a write that failed nobody knows what the device holds: the ring takes nothing more, tells nothing
+//! as stable that was not yet, and must be opened again.
+
+use crate::batch::header_blocks;
+use crate::batch::{BATCH_BLOCKS_MAX, Change, DATA_ALIGNMENT, DATA_BYTES_MAX, Header, RECORDS_MAX};
+use crate::layout::{BLOCK, Checkpoint, JournalId, Place};
+use std::collections::VecDeque;
+use units::Buf;
+
+/// Why changes are not taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Refused {
+    /// There is no room until something is released and a checkpoint is stable.
+    Full,
+    /// A write has failed.
+    Failed,
+}
+
+/// A batch to write.
+#[derive(Debug)]
+pub struct Write {
+    /// Which, for [`Ring::written`].
+    pub number: u64,
+    /// Where, in bytes from the first one of the ring's log.
+    pub at: u64,
+    /// Whole blocks.
+    pub bytes: Buf,
+    /// Where the data of each change lies, in bytes from `at`; where it has none, where it would.
+    pub data_at: Vec<u32>,
+}
+
+/// A checkpoint to write.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CheckpointWrite {
+    /// The slot, 0 or 1.
+    pub slot: u8,
+    /// The block.
+    pub bytes: Vec<u8>,
+}
+
+struct InFlight {
+    number: u64,
+    written: bool,
+}
+
+/// A ring that is open for writing.
+pub struct Ring {
+    journal: JournalId,
+    ring: u32,
+    blocks: u64,
+    /// The last checkpoint that is stable.
+    checkpoint: Checkpoint,
+    /// The one that is being written.
+    writing: Option<Checkpoint>,
+    /// The first checkpoint of this opening is stable.
+    open: bool,
+    /// Where the next batch goes at the earliest.
+    head: Place,
+    /// From each batch's place to the next one's, from the checkpoint's tail on.
+    lengths: VecDeque<u32>,
+    in_flight: VecDeque<InFlight>,
+    /// All batches below are at home.
+    released: Place,
+    /// What the newest batch changed.
+    before: Vec<Change>,
+    failed: bool,
+}
+
+impl Ring {
+    /// Opens a ring of `blocks` blocks after what was found in it: its checkpoint, the distances from batch to batch from the
+    /// checkpoint's tail on, and what the last one changed. Nothing may be written before
+    /// [`Ring::checkpoint`] has been and is stable.
+    #[must_use]
+    pub fn open(
+        (journal, ring): (JournalId, u32),
+        blocks: u64,
+        found: Checkpoint,
+        lengths: VecDeque<u32>,
+        before: Vec<Change>,
+    ) -> Self {
+        let ahead: u64 = lengths.iter().map(|&blocks| u64::from(blocks)).sum();
+        let head = Place {
+            number: found.tail.number + lengths.len() as u64,
+            position: found.tail.position + ahead,
+        };
+        let opening = Checkpoint {
+            count: found.count + 1,
+            epoch: found.epoch + 1,
+            begun: head,
+            tail: found.tail,
+        };
+        Self {
+            journal,
+            ring,
+            blocks,
+            checkpoint: found,
+            writing: Some(opening),
+            open: false,
+            head,
+            lengths,
+            in_flight: VecDeque::new(),
+            released: found.tail,
+            before,
+            failed: false,
+        }
+    }
+
+    /// The checkpoint of the opening, to be written first, after a flush of the device: what was read may still lie in
+    /// its cache only.
+    #[must_use]
+    pub fn opening(&self) -> Option<CheckpointWrite> {
+        self.writing.map(|checkpoint| self.block_of(checkpoint))
+    }
+
+    fn block_of(&self, checkpoint: Checkpoint) -> CheckpointWrite {
+        CheckpointWrite {
+            slot: checkpoint.slot(),
+            bytes: checkpoint.write(self.journal, self.ring),
+        }
+    }
+
+    /// Blocks that are in use, from the checkpoint's tail to the head.
+    #[must_use]
+    pub fn used_blocks(&self) -> u64 {
+        self.head.position - self.checkpoint.tail.position
+    }
+
+    /// The first batch that has not been released.
+    #[must_use]
+    pub const fn released(&self) -> Place {
+        self.released
+    }
+
+    /// The number that the next batch gets.
+    #[must_use]
+    pub const fn next_number(&self) -> u64 {
+        self.head.number
+    }
+
+    /// The last batch that is stable with all before it.
+    #[must_use]
+    pub fn stable(&self) -> u64 {
+        let oldest = self.in_flight.front();
+        oldest.map_or(self.head.number, |it| it.number) - 1
+    }
+
+    /// A write has failed: it takes nothing more.
+    #[must_use]
+    pub const fn has_failed(&self) -> bool {
+        self.failed
+    }
+
+    /// The last batch is stable, and nothing in the log says so yet: an empty batch would, so that damage to it is
+    /// known for what it is. Also where damage was found when the ring was opened: the empty batch then says again what the last one
+    /// changed.
+    #[must_use]
+    pub fn wants_seal(&self) -> bool {
+        self.in_flight.is_empty() && !self.before.is_empty() && !self.failed
+    }
+
+    /// Puts `changes` with their data into a batch; with none of them it only says what is stable.
+    ///
+    /// # Errors
+    /// [`Refused`]; nothing has changed then.
+    ///
+    /// # Panics
+    /// If there are more than [`RECORDS_MAX`], more data than [`DATA_BYTES_MAX`], or data that is not as long as its
+    /// change says: whoever puts batches together cuts them.
+    pub fn append(&mut self, changes: &[(Change, Buf)]) -> Result<Write, Refused> {
+        if self.failed || !self.open {
+            return Err(Refused::Failed);
+        }
+        assert!(changes.len() <= RECORDS_MAX, "batches are cut to size");
+        let data: usize = changes
+            .iter()
+            .map(|(change, data)| {
+                assert_eq!(
+                    Some(data.len()),
+                    change.data_bytes(),
+                    "data fits its change"
+                );
+                data.len().next_multiple_of(DATA_ALIGNMENT)
+            })
+            .sum();
+        assert!(data <= DATA_BYTES_MAX, "batches are cut to size");
+        let own = header_blocks(changes.len(), self.before.len());
+        let blocks = (own + data.div_ceil(BLOCK)) as u64;
+        let place = self.place_for(blocks).ok_or(Refused::Full)?;
+        let before = std::mem::replace(
+            &mut self.before,
+            changes.iter().map(|(change, _)| *change).collect(),
+        );
+        let (epoch, stable) = (self.checkpoint.epoch, self.stable());
+        let header = Header::over(place, epoch, stable, changes, before);
+        debug_assert_eq!(u64::from(header.blocks), blocks);
+        let length = place.position + blocks - self.head.position;
+        self.lengths
+            .push_back(u32::try_from(length).expect("no more than a ring's end and a batch"));
+        self.head = Place {
+            number: place.number + 1,
+            position: place.position + blocks,
+        };
+        self.in_flight.push_back(InFlight {
+            number: place.number,
+            written: false,
+        });
+        Ok(self.write_of(&header, changes))
+    }
+
+    /// Where a batch of so many blocks goes: at the head, or where the ring begins anew.
+    fn place_for(&self, blocks: u64) -> Option<Place> {
+        debug_assert!(blocks <= BATCH_BLOCKS_MAX);
+        let Place { number, position } = self.head;
+        let left = self.blocks - position % self.blocks;
+        let position = if blocks <= left {
+            position
+        } else {
+            position + left
+        };
+        let used = position + blocks - self.checkpoint.tail.position;
+        (used <= self.blocks).then_some(Place { number, position })
+    }
+
+    fn write_of(&self, header: &Header, changes: &[(Change, Buf)]) -> Write {
+        let mut bytes = Buf::copy_of(&header.write(self.journal, self.ring));
+        let mut data_at = Vec::with_capacity(changes.len());
+        for (record, (_, data)) in header.records.iter().zip(changes) {
+            data_at.push(record.data_at);
+            bytes.append(data);
+            let pad = data.len().next_multiple_of(DATA_ALIGNMENT) - data.len();
+            bytes.append_owned(Buf::zeroes(pad));
+        }
+        let pad = header.blocks as usize * BLOCK - bytes.len();
+        bytes.append_owned(Buf::zeroes(pad));
+        Write {
+            number: header.place.number,
+            at: header.place.position % self.blocks * BLOCK as u64,
+            bytes,
+            data_at,
+        }
+    }
+
+    /// A batch's write has ended. What is stable then is told by [`Ring::stable`].
+    pub fn written(&mut self, number: u64, succeeded: bool) {
+        if !succeeded {
+            self.failed = true;
+            return;
+        }
+        if let Some(batch) = self.in_flight.iter_mut().find(|it| it.number == number) {
+            batch.written = true;
+        }
+        // What comes after a failure stays untold: the failed one is never taken out.
+        while self.in_flight.front().is_some_and(|it| it.written) {
+            self.in_flight.pop_front();
+        }
+    }
+
+    /// Everything that the batches before `number` changed is at home and stable there, or is superseded by batches that
+    /// are stable here.
+    pub fn release(&mut self, number: u64) {
+        let most = self.stable() + 1;
+        assert!(number <= most, "what is not stable here is not released");
+        let count = number.saturating_sub(self.checkpoint.tail.number);
+        let count = usize::try_from(count).expect("batches are in memory");
+        let ahead: u64 = self
+            .lengths
+            .iter()
+            .take(count)
+            .map(|&it| u64::from(it))
+            .sum();
+        if number > self.released.number {
+            self.released = Place {
+                number,
+                position: self.checkpoint.tail.position + ahead,
+            };
+        }
+    }
+
+    /// A checkpoint to write, where something was released since the last one and none is being written.
+    pub fn checkpoint(&mut self) -> Option<CheckpointWrite> {
+        if self.failed || self.writing.is_some() || self.released == self.checkpoint.tail {
+            return None;
+        }
+        let next = Checkpoint {
+            count: self.checkpoint.count + 1,
+            tail: self.released,
+            ..self.checkpoint
+        };
+        self.writing = Some(next);
+        Some(self.block_of(next))
+    }
+
+    /// The write of a checkpoint has ended. Its room is free now.
+    pub fn checkpoint_written(&mut self, succeeded: bool) {
+        let Some(written) = self.writing.take() else {
+            return;
+        };
+        if !succeeded {
+            self.failed = true;
+            return;
+        }
+        self.open = true;
+        let count = written.tail.number - self.checkpoint.tail.number;
+        for _ in 0..count {
+            self.lengths.pop_front();
+        }
+        self.checkpoint = written;
+    }
+}
