@@ -147,6 +147,13 @@ impl Topology {
         self.ports(side).iter().position(|port| port.name == name)
     }
 
+    /// The port of a side that has this address.
+    #[must_use]
+    pub fn find_address(&self, side: Side, address: &str) -> Option<usize> {
+        let mut all = 0..self.ports(side).len();
+        all.find(|number| self.address(side, *number).to_string() == address)
+    }
+
     fn networks(&self) -> Vec<u8> {
         let all = self.host.iter().chain(&self.target);
         let mut networks: Vec<u8> = all.map(|port| port.network).collect();

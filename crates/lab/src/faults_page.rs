@@ -1,7 +1,8 @@
 //! The page of `lab fault`: a chart over time for each fault.
 
+use crate::bed::Side;
 use crate::faults::{Report, Row};
-use crate::svg::{self, Line, escape};
+use crate::svg::{self, Line, Marks, escape};
 use std::fmt::Write as _;
 
 impl Report {
@@ -10,18 +11,19 @@ impl Report {
     pub fn page(&self) -> String {
         let mut body = format!(
             "<p>A verified load of 64 KiB reads and writes at random, 8 at a time, over links of {}; the planner chooses the \
-             paths. The shaded time is the fault's. In a stall nothing came back at all; the bar is for the longest operation of all. After the fault the load goes on until \
+             paths (drawn are those of the first fault). The shaded time is the fault's, the dashed line is where all was as before. In a stall nothing came back at all; the bar is for the longest operation of all. After the fault the load goes on until \
              every NIC carries its share again: a path that came back is watched before it is trusted.</p>{}",
             self.options.rate,
-            svg::topology(&self.topology, &[])
+            svg::topology(&self.topology, &self.lines())
         );
         body.push_str(&self.table());
         for row in &self.rows {
             let _fits = write!(
                 body,
-                "<h2>{}: {}</h2>{}{}",
+                "<h2>{}: {}{}</h2>{}{}",
                 row.fault,
                 escape(row.title),
+                if row.round > 1 { " (again)" } else { "" },
                 self.nics(row),
                 latency(row)
             );
@@ -58,6 +60,18 @@ impl Report {
         out + "</table>"
     }
 
+    /// The paths of the first load, as far as their ends have names.
+    fn lines(&self) -> Vec<(usize, usize, bool)> {
+        let paths = self.rows.first().map(|row| &row.figures.paths);
+        let lines = paths.into_iter().flatten().filter_map(|path| {
+            let portal = path.portal.rsplit_once(':').map(|it| it.0)?;
+            let host = self.topology.find_address(Side::Host, &path.from)?;
+            let target = self.topology.find_address(Side::Target, portal)?;
+            Some((host, target, path.state == "active"))
+        });
+        lines.collect()
+    }
+
     /// Throughput of every card, in both directions.
     fn nics(&self, row: &Row) -> String {
         let mut cards: Vec<&str> = self
@@ -89,8 +103,7 @@ impl Report {
                 points: rates(row, of),
             });
         }
-        let fault = (row.from_seconds, row.to_seconds);
-        svg::timeline(&lines, seconds(row), fault, "MB/s")
+        svg::timeline(&lines, seconds(row), marks(row), "MB/s")
     }
 
     /// The report as lines for a terminal.
@@ -134,25 +147,30 @@ fn seconds(row: &Row) -> f64 {
     row.figures.seconds.max(row.to_seconds).max(1.0)
 }
 
+fn marks(row: &Row) -> Marks {
+    Marks {
+        fault: (row.from_seconds, row.to_seconds),
+        healed: row.failback_seconds.map(|after| row.to_seconds + after),
+    }
+}
+
 /// The longest latency of each interval.
 fn latency(row: &Row) -> String {
     if row.figures.series.is_empty() {
         return String::new();
     }
+    // In the last interval, which is cut, often nothing ends.
+    let whole = row.figures.series.len().saturating_sub(1);
     let points = row
         .figures
         .series
         .iter()
+        .take(whole)
         .map(|it| (it.ms / 1e3, it.max_us / 1e3));
     let line = Line {
         class: "write",
         label: "longest latency",
         points: points.collect(),
     };
-    svg::timeline(
-        &[line],
-        seconds(row),
-        (row.from_seconds, row.to_seconds),
-        "ms",
-    )
+    svg::timeline(&[line], seconds(row), marks(row), "ms")
 }

@@ -69,6 +69,8 @@ pub struct Row {
     pub measured: SectorRow,
     /// 4096 against 512, in percent.
     pub difference_pct: f64,
+    /// How far the passes of one size lie apart, in percent of their median: a difference that is smaller says nothing.
+    pub spread_pct: f64,
     /// What was published.
     pub published: Option<SectorRow>,
     /// Its difference.
@@ -77,6 +79,17 @@ pub struct Row {
 
 fn difference(row: &SectorRow) -> f64 {
     (row.sector_4096 / row.sector_512.max(1e-9) - 1.0) * 100.0
+}
+
+fn median(mut passes: Vec<f64>) -> f64 {
+    passes.sort_by(f64::total_cmp);
+    passes.get(passes.len() / 2).copied().unwrap_or(0.0)
+}
+
+fn spread_pct(passes: &[f64]) -> f64 {
+    let most = passes.iter().copied().fold(0.0, f64::max);
+    let least = passes.iter().copied().fold(most, f64::min);
+    (most - least) / median(passes.to_vec()).max(1e-9) * 100.0
 }
 
 /// Runs it; `tell` hears what is done.
@@ -108,14 +121,16 @@ pub async fn run(
     for (io, words) in ROWS {
         let words: Vec<&str> = words.split(' ').collect();
         let time = format!("-d{}", options.seconds);
-        let how = Use::all(&words).with(&["-t1", "-f256M", "-W1", "-C0", &time]);
-        // There and back: what drifts meanwhile takes from both alike.
-        let mut iops = [0.0; 2];
-        for which in [0, 1, 1, 0] {
+        let how = Use::all(&words).with(&["-t1", "-f256M", "-W0.5", "-C0", &time]);
+        // There and back and there: what drifts meanwhile takes from both alike.
+        let mut passes = [Vec::new(), Vec::new()];
+        for which in [0, 1, 1, 0, 0, 1] {
             let rig = [&small, &large][which];
             let figures = rig.bench(&how, limit(options.seconds)).await?;
-            iops[which] += figures.total.map_or(0.0, |it| it.iops) / 2.0;
+            passes[which].push(figures.total.map_or(0.0, |it| it.iops));
         }
+        let spread = passes.each_ref().map(|passes| spread_pct(passes));
+        let iops = passes.map(median);
         let measured = SectorRow {
             io: io.to_owned(),
             sector_512: iops[0],
@@ -124,13 +139,14 @@ pub async fn run(
         let there = known.row.iter().find(|row| row.io == io).cloned();
         let row = Row {
             difference_pct: difference(&measured),
+            spread_pct: spread[0].max(spread[1]),
             measured,
             published_difference_pct: there.as_ref().map(difference),
             published: there,
         };
         tell(&format!(
-            "{io:<14} {:9.0} {:9.0} IOPS, {:+.1} %",
-            iops[0], iops[1], row.difference_pct
+            "{io:<14} {:9.0} {:9.0} IOPS, {:+.1} %, passes {:.0} % apart",
+            iops[0], iops[1], row.difference_pct, row.spread_pct
         ));
         rows.push(row);
     }
@@ -149,7 +165,7 @@ impl Report {
     pub fn text(&self) -> String {
         let mut out = format!(
             "IOPS on 512-byte and 4096-byte blocks, a LUN in {}, two links of {}\n\n\
-             I/O                  512      4096      diff   published 512      4096      diff\n",
+             I/O                  512      4096      diff   spread   published 512      4096      diff\n",
             if self.options.in_memory {
                 "memory"
             } else {
@@ -161,11 +177,12 @@ impl Report {
             let (one, there) = (&row.measured, row.published.as_ref());
             let _fits = writeln!(
                 out,
-                "{:<14}{:>10.0}{:>10.0}{:>8.1} %{:>16.0}{:>10.0}{:>8.1} %",
+                "{:<14}{:>10.0}{:>10.0}{:>8.1} %{:>7.0} %{:>16.0}{:>10.0}{:>8.1} %",
                 one.io,
                 one.sector_512,
                 one.sector_4096,
                 row.difference_pct,
+                row.spread_pct,
                 there.map_or(0.0, |it| it.sector_512),
                 there.map_or(0.0, |it| it.sector_4096),
                 row.published_difference_pct.unwrap_or(0.0)
@@ -203,5 +220,17 @@ impl Report {
             svg::escape(&self.text())
         );
         svg::page("Causeway lab: sector size", &body)
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn one_pass_that_was_disturbed_changes_the_spread_and_not_the_figure() {
+        assert_eq!(median(vec![100.0, 10.0, 102.0]), 100.0);
+        assert_eq!(spread_pct(&[100.0, 10.0, 102.0]), 92.0);
+        assert_eq!((median(Vec::new()), spread_pct(&[])), (0.0, 0.0));
     }
 }

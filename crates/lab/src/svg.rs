@@ -108,9 +108,11 @@ pub(crate) struct Group {
 
 /// Horizontal bars in groups, each with its value, on one scale.
 pub(crate) fn bars(groups: &[Group], unit: &str) -> String {
-    const LEFT: f64 = 70.0;
-    const WIDE: f64 = 520.0;
     const BAR: f64 = 13.0;
+    // Room for the longest label, and for a value behind the longest bar.
+    let longest = groups.iter().map(|group| group.label.chars().count());
+    let left = at(longest.max().unwrap_or(0), 6.6).max(54.0) + 16.0;
+    let wide = 590.0 - left;
     let values = groups
         .iter()
         .flat_map(|group| group.bars.iter().filter_map(|bar| bar.1));
@@ -123,18 +125,18 @@ pub(crate) fn bars(groups: &[Group], unit: &str) -> String {
         let _fits = write!(
             out,
             "<text class=\"label\" x=\"{}\" y=\"{}\">{}</text>",
-            LEFT - 8.0,
+            left - 8.0,
             y + at(group.bars.len(), BAR + 2.0) / 2.0 + 4.0,
             escape(&group.label)
         );
         for (class, value) in &group.bars {
             if let Some(value) = value {
-                let width = (value / most * WIDE).max(1.0);
+                let width = (value / most * wide).max(1.0);
                 let _fits = write!(
                     out,
-                    "<rect class=\"{class}\" x=\"{LEFT}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{BAR}\" rx=\"2\"/>\
+                    "<rect class=\"{class}\" x=\"{left}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{BAR}\" rx=\"2\"/>\
                      <text class=\"value\" x=\"{:.1}\" y=\"{:.1}\">{value:.1} {unit}</text>",
-                    LEFT + width + 5.0,
+                    left + width + 5.0,
                     y + 10.5
                 );
             }
@@ -154,8 +156,17 @@ pub(crate) struct Line<'a> {
     pub(crate) points: Vec<(f64, f64)>,
 }
 
-/// Lines over `seconds`, with the time from `fault.0` to `fault.1` marked.
-pub(crate) fn timeline(lines: &[Line<'_>], seconds: f64, fault: (f64, f64), unit: &str) -> String {
+/// What happened when, on a [`timeline`].
+#[derive(Clone, Copy)]
+pub(crate) struct Marks {
+    /// From when to when the fault was there.
+    pub(crate) fault: (f64, f64),
+    /// When all was as before again.
+    pub(crate) healed: Option<f64>,
+}
+
+/// Lines over `seconds`, with what happened marked.
+pub(crate) fn timeline(lines: &[Line<'_>], seconds: f64, marks: Marks, unit: &str) -> String {
     const LEFT: f64 = 52.0;
     const WIDE: f64 = 620.0;
     const HIGH: f64 = 110.0;
@@ -166,12 +177,20 @@ pub(crate) fn timeline(lines: &[Line<'_>], seconds: f64, fault: (f64, f64), unit
     let x = |second: f64| LEFT + (second / seconds).clamp(0.0, 1.0) * WIDE;
     let y = |value: f64| 8.0 + HIGH - (value / most).clamp(0.0, 1.0) * HIGH;
     let mut out = String::from("<svg viewBox=\"0 0 690 156\" role=\"img\" class=\"timeline\">");
+    let fault = marks.fault;
     let (from, to) = (x(fault.0), x(fault.1.max(fault.0 + seconds / 200.0)));
     let _fits = write!(
         out,
         "<rect class=\"fault\" x=\"{from:.1}\" y=\"8\" width=\"{:.1}\" height=\"{HIGH}\"/>",
         to - from
     );
+    if let Some(healed) = marks.healed.map(x) {
+        let _fits = write!(
+            out,
+            "<line class=\"healed\" x1=\"{healed:.1}\" x2=\"{healed:.1}\" y1=\"8\" y2=\"{0}\"><title>all as before</title></line>",
+            8.0 + HIGH
+        );
+    }
     for part in [0.0, 0.5, 1.0] {
         let value = most * part;
         let _fits = write!(
@@ -239,7 +258,7 @@ h1{font-size:24px;margin:0 0 8px}h2{font-size:17px;margin:34px 0 6px}p{max-width
 .soft,small{color:var(--soft)}
 table{border-collapse:collapse;margin:12px 0;font-variant-numeric:tabular-nums}
 th,td{padding:4px 10px;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}
-th{color:var(--soft);font-weight:600}td.text,th.text{text-align:left;white-space:normal;min-width:5em}td.long{min-width:22em}
+th{color:var(--soft);font-weight:600;white-space:normal;vertical-align:bottom}td.text,th.text{text-align:left;white-space:normal;min-width:5em}td.long{min-width:16em}
 td.good{color:var(--good);font-weight:600}td.bad{color:var(--bad);font-weight:600}tr.ours td{font-weight:600}
 pre{white-space:pre-wrap}
 svg{display:block;max-width:100%;height:auto;font:11px system-ui,sans-serif;fill:var(--ink)}
@@ -249,6 +268,7 @@ svg .small,svg .tick{fill:var(--soft);font-size:9px}svg .head{font-weight:600}
 rect.card{fill:var(--box);stroke:var(--line)}
 path{fill:none;stroke-width:1.2;stroke:var(--line)}path.active{stroke:var(--ours);stroke-width:2.2}path.idle{stroke-dasharray:4 3}
 rect.read{fill:var(--read)}rect.write{fill:var(--write)}rect.theirs{fill:var(--theirs)}rect.fault{fill:var(--fault)}
+line.healed{stroke:var(--good);stroke-width:1.4;stroke-dasharray:5 3}
 line.grid{stroke:var(--line);stroke-width:.7}
 polyline{fill:none;stroke-width:1.6}polyline.read{stroke:var(--read)}polyline.write{stroke:var(--write)}polyline.theirs{stroke:var(--theirs)}
 text.key.read{fill:var(--read)}text.key.write{fill:var(--write)}text.key.theirs{fill:var(--soft)}
@@ -292,13 +312,21 @@ mod test {
             bars: vec![("read", Some(1.0)), ("theirs", None)],
         }];
         let drawn = bars(&groups, "MB/s");
+        assert!(
+            drawn.contains("x=\"62\""),
+            "a short label has the usual room: {drawn}"
+        );
         assert!(is_balanced(&drawn) && drawn.matches("<rect").count() == 1);
         let lines = [Line {
             class: "read",
             label: "eth0",
             points: vec![(0.0, 0.0), (1.0, 5.0)],
         }];
-        assert!(is_balanced(&timeline(&lines, 10.0, (3.0, 3.0), "MB/s")));
+        let marks = Marks {
+            fault: (3.0, 3.0),
+            healed: Some(4.0),
+        };
+        assert!(is_balanced(&timeline(&lines, 10.0, marks, "MB/s")));
         assert!(page("t", "<p>x</p>").contains("<h1>t</h1>"));
     }
 }

@@ -105,15 +105,17 @@ fn row(out: &mut String, name: &str, side: &Side, seconds: f64) {
     if side.ios == 0 {
         return;
     }
-    let at = |percentile| side.percentile(percentile).unwrap_or(0.0);
+    // Milliseconds are too coarse for memory and for fast paths.
+    let us = |millis: Option<f64>| millis.unwrap_or(0.0) * 1000.0;
+    let at = |percentile| us(side.percentile(percentile));
     // Writing to a String cannot fail, here and below.
     let _ = writeln!(
         out,
-        "<tr><td>{name}</td><td>{}</td><td>{:.0}</td><td>{:.1}</td><td>{:.3}</td><td>{:.3}</td><td>{:.3}</td><td>{:.3}</td><td>{:.3}</td></tr>",
+        "<tr><td>{name}</td><td>{}</td><td>{:.0}</td><td>{:.1}</td><td>{:.1}</td><td>{:.1}</td><td>{:.1}</td><td>{:.1}</td><td>{:.1}</td></tr>",
         side.ios,
         per_second(side.ios, seconds),
         mebibytes_per_second(side, seconds),
-        side.mean().unwrap_or(0.0),
+        us(side.mean()),
         at(50.0),
         at(99.0),
         at(99.9),
@@ -130,7 +132,7 @@ pub fn html(options: &Options, result: &RunResult, machine: &Machine) -> String 
         escaped(&machine.name),
         escaped(&options.command_line)
     );
-    out.push_str("<table><tr><th></th><th>I/Os</th><th>IOPS</th><th>MiB/s</th><th>mean ms</th><th>50%</th><th>99%</th><th>99.9%</th><th>longest</th></tr>\n");
+    out.push_str("<table><tr><th></th><th>I/Os</th><th>IOPS</th><th>MiB/s</th><th>mean us</th><th>50% us</th><th>99% us</th><th>99.9% us</th><th>longest us</th></tr>\n");
     row(&mut out, "read", &result.read(), result.seconds);
     row(&mut out, "write", &result.write(), result.seconds);
     row(&mut out, "total", &result.total(), result.seconds);

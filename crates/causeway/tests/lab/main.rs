@@ -82,6 +82,10 @@ fn a_pulled_cable_costs_no_error_and_no_block() {
     // 200 ms is what `causeway lab bars` holds it to; a busy machine takes more.
     assert!(row["longest_ms"].as_f64().unwrap() < 2000.0, "{row}");
     assert!(row["nics"].as_array().unwrap().len() > 10);
+    assert!(
+        row["failback_seconds"].as_f64().is_some(),
+        "the path came back and carries: {row}"
+    );
 }
 
 #[test]
