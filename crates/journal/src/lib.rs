@@ -3,6 +3,7 @@
 //! ```text
 //!   changes --> ring (one a core) --> batches, each one write --> the journal's device
 //!   the device after a crash --> replay --> the changes that are there, and those that are damaged
+//!   changes --> index --> where the newest data of a block lies in the log, if it is not at home
 //! ```
 //!
 //! A batch holds changes with their data, is written in one piece, and is stable as a whole. What the log promises:
@@ -17,9 +18,11 @@
 
 mod batch;
 mod coding;
+mod index;
 mod layout;
 mod replay;
 mod ring;
+mod table;
 #[cfg(test)]
 mod test;
 
@@ -27,6 +30,7 @@ pub use batch::{
     BATCH_BLOCKS_MAX, Change, DATA_ALIGNMENT, DATA_BYTES_MAX, Header, Kind, RECORDS_MAX, Record,
     Sequence, VolumeId,
 };
+pub use index::{Index, Piece, SECTOR, Slot};
 pub use layout::{
     BLOCK, Checkpoint, Damage, JournalId, Layout, Place, RING_BLOCKS_MIN, RINGS_MAX, Superblock,
     VERSION,
