@@ -12,7 +12,7 @@ use crate::lost::Lost;
 use crate::session::Session;
 use env::{Answer, CoreHandle, LocalFuture};
 use iscsi::Lun;
-use layers::multipath::{self, Ended};
+use layers::multipath::{self, Ended, Segments};
 use paths::health::AccessState;
 use paths::stale::Nexus;
 use paths::verdict::{self, Learn, PathSays, Repeat, Verdict};
@@ -438,6 +438,14 @@ impl multipath::Session for UnitSession {
 
     fn received_at(&self) -> Now {
         self.0.session.received_at()
+    }
+
+    fn segments(&self) -> Option<Segments> {
+        let measured = self.0.session.measured()?;
+        Some(Segments {
+            sent: measured.segments_sent.into(),
+            again: measured.retransmitted.into(),
+        })
     }
 
     fn ended(&self) -> LocalFuture<()> {

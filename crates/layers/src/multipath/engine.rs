@@ -1,5 +1,6 @@
 //! Carries out what the machines of the paths crate decide.
 
+use super::marginal::{Gauge, compare};
 use super::pieces::{self, Cut};
 use super::planned::Planned;
 use super::wait::{Bell, Promise};
@@ -39,6 +40,7 @@ pub(super) struct Line {
     pub(super) health: Path,
     pub(super) settings: Settings,
     pub(super) session: Option<Rc<dyn Session>>,
+    pub(super) gauge: Gauge,
     pub(super) nexus: Nexus,
 }
 
@@ -94,6 +96,7 @@ impl Engine {
                 health: Path::new(config.timing, u32::from_be_bytes(seed)),
                 settings,
                 session: None,
+                gauge: Gauge::default(),
                 nexus: Nexus {
                     path: u32::try_from(number).unwrap_or(u32::MAX),
                     session: 0,
@@ -127,6 +130,7 @@ impl Engine {
             Rc::clone(core),
         );
         core.spawn(Box::pin(driver));
+        core.spawn(Box::pin(compare(Rc::downgrade(&engine))));
         engine
     }
 
@@ -303,6 +307,10 @@ impl Engine {
         // The session may answer at once, and then whoever asked is told: nothing may be borrowed.
         self.core.spawn(Box::pin(async move {
             let ended = session.submit(io).await;
+            let path = ticket.path();
+            if matches!(ended, Ended::Done(_)) {
+                engine.clocked(path, request.bytes, now);
+            }
             engine.ended(id, nexus, ticket, ended);
         }));
         if late {

@@ -95,6 +95,7 @@ impl Engine {
         let decisions = {
             let mut state = self.state.borrow_mut();
             state.lines[path].session = Some(Rc::clone(&session));
+            state.lines[path].gauge.begin();
             let older: Vec<Nexus> = state
                 .book
                 .unfenced()

@@ -20,17 +20,22 @@
 
 mod engine;
 mod line;
+mod marginal;
 mod pieces;
 mod planned;
 #[cfg(test)]
 mod test;
+#[cfg(test)]
+mod test_marginal;
 mod wait;
 #[cfg(test)]
 mod wires;
 
+pub use marginal::Segments;
+
 use engine::Engine;
 use env::{Answer, CoreHandle, LocalFuture};
-use paths::health::{AccessState, State, Timing, Wanted};
+use paths::health::{AccessState, Seen, State, Timing, Wanted};
 use paths::plan::Keeper;
 use paths::policy::{Policy, Settings, Use};
 use paths::stale::{Mode, Nexus, Sharing};
@@ -100,6 +105,11 @@ pub trait Session {
 
     /// When bytes came last.
     fn received_at(&self) -> Now;
+
+    /// What the system counts of its TCP segments; `None` where nobody counts.
+    fn segments(&self) -> Option<Segments> {
+        None
+    }
 
     /// Completes when the session is over.
     fn ended(&self) -> LocalFuture<()>;
@@ -245,6 +255,19 @@ impl Multipath {
     /// The host's own link of a path went down, or came up.
     pub fn link(&self, path: usize, up: bool) {
         self.0.link(path, up);
+    }
+
+    /// The administrator lets a path out of quarantine: it logs in, and is looked at like any other. False for one that is in none.
+    #[must_use]
+    pub fn release(&self, path: usize) -> bool {
+        let status = self.0.status();
+        let held = status
+            .get(path)
+            .is_some_and(|it| it.state == State::Quarantined);
+        if held {
+            self.0.see(path, Seen::Enable);
+        }
+        held
     }
 
     /// All paths as they are now.

@@ -89,7 +89,7 @@ impl Wrap for Troubled {
     }
 }
 
-fn simulate(seed: u64, test: impl FnOnce(CoreHandle) -> LocalFuture<()>) {
+pub(super) fn simulate(seed: u64, test: impl FnOnce(CoreHandle) -> LocalFuture<()>) {
     let world = World::new(seed, WorldConfig::default());
     let node = world.node("node");
     let test = test(node.core(0));
@@ -98,11 +98,11 @@ fn simulate(seed: u64, test: impl FnOnce(CoreHandle) -> LocalFuture<()>) {
         .unwrap();
 }
 
-fn range(start: u64, len: u64) -> LbaRange {
+pub(super) fn range(start: u64, len: u64) -> LbaRange {
     LbaRange::new(Lba(start), BlockCount(len)).unwrap()
 }
 
-fn write(at: u64, byte: u8) -> Io {
+pub(super) fn write(at: u64, byte: u8) -> Io {
     let op = Op::Write {
         range: range(at, 1),
         data: Buf::copy_of(&[byte; 512]),

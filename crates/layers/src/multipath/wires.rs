@@ -2,7 +2,7 @@
 //! it fences them.
 
 use super::wait::Promise;
-use super::{Config, ConnectError, Ended, Multipath, PathSpec, Port, Session};
+use super::{Config, ConnectError, Ended, Multipath, PathSpec, Port, Segments, Session};
 use crate::draw::Draw;
 use env::{Answer, CoreHandle, LocalFuture};
 use paths::health::{AccessState, Wanted};
@@ -41,6 +41,8 @@ pub(super) struct Target {
     pub(super) stable: bool,
     /// Bytes per second of each wire, where that matters, and until when it is busy.
     pub(super) rates: RefCell<Vec<(u64, Now)>>,
+    /// TCP segments of each path, where a test counts them.
+    pub(super) segments: RefCell<Vec<Segments>>,
 }
 
 /// The host's end of a session.
@@ -223,6 +225,11 @@ impl Session for LinkHandle {
         self.0.received.get()
     }
 
+    fn segments(&self) -> Option<Segments> {
+        let all = self.0.target.segments.borrow();
+        all.get(self.0.nexus.path as usize).copied()
+    }
+
     fn ended(&self) -> LocalFuture<()> {
         let promise = Promise::new();
         if self.0.over.get() {
@@ -291,6 +298,7 @@ pub(super) fn target(
         ghosts: Cell::new(0),
         stable,
         rates: RefCell::default(),
+        segments: RefCell::default(),
     })
 }
 
