@@ -22,12 +22,14 @@ pub(crate) struct AwayLane {
     home: CoreId,
     volume: u64,
     out: Rc<RefCell<Vec<(u64, Io)>>>,
-    next: Cell<u64>,
 }
 
-/// Answers that this core waits for, by volume and number.
+/// Answers that this core waits for, by volume and number. All lanes of the core count together: an answer names no lane.
 #[derive(Default)]
-struct Waiting(RefCell<BTreeMap<(u64, u64), oneshot::Sender<IoResult>>>);
+struct Waiting {
+    answers: RefCell<BTreeMap<(u64, u64), oneshot::Sender<IoResult>>>,
+    next: Cell<u64>,
+}
 
 /// Answers that wait at home for the end of the turn, by core and volume.
 #[derive(Default)]
@@ -43,7 +45,6 @@ impl AwayLane {
             home,
             volume,
             out: Rc::default(),
-            next: Cell::new(0),
         }
     }
 
@@ -64,11 +65,12 @@ impl AwayLane {
 
 impl Lane for AwayLane {
     fn submit(&self, io: Io) -> IoFuture {
-        let number = self.next.get();
-        self.next.set(number + 1);
         let (answer, answered) = oneshot::channel();
         let waiting = self.core.locals().get::<Waiting>();
-        waiting.0.borrow_mut().insert((self.volume, number), answer);
+        let number = waiting.next.get();
+        waiting.next.set(number + 1);
+        let key = (self.volume, number);
+        waiting.answers.borrow_mut().insert(key, answer);
         let first = {
             let mut out = self.out.borrow_mut();
             out.push((number, io));
@@ -128,7 +130,7 @@ fn give_back(core: &CoreHandle, to: CoreId, volume: u64, number: u64, result: Io
             Box::new(move |there| {
                 let waiting = there.locals().get::<Waiting>();
                 for (number, result) in batch {
-                    let answer = waiting.0.borrow_mut().remove(&(volume, number));
+                    let answer = waiting.answers.borrow_mut().remove(&(volume, number));
                     if let Some(answer) = answer {
                         // Nobody may be waiting any more.
                         drop(answer.send(result));
