@@ -20,6 +20,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
+use volume::{Volume, VolumeEvent};
 
 /// Cores that connections are spread over.
 const CORES_MAX: usize = 4;
@@ -97,6 +98,11 @@ async fn begin(core: CoreHandle, flags: Begin) -> Result<String, Problem> {
     core.spawn(Box::pin(
         async move { accepting.run(there, listener).await },
     ));
+    core.spawn(Box::pin(log_growth(
+        Rc::clone(&core),
+        Arc::clone(&opened.volume),
+        shape.byte_count().0,
+    )));
     if let Some(located) = located {
         core.spawn(Box::pin(log_paths(Rc::clone(&core), located)));
     }
@@ -115,6 +121,21 @@ struct Begin {
     socket: PathBuf,
     read_only: bool,
     paths: host::Options,
+}
+
+/// NBD clients are told a size once, when they connect to the export: a larger one is for the next attach.
+async fn log_growth(core: CoreHandle, volume: Arc<dyn Volume>, exported: u64) {
+    let events = Arc::clone(&volume).events(&core);
+    loop {
+        if let VolumeEvent::Reshaped(_) = events.next().await {
+            let bytes = volume.shape().byte_count().0;
+            tracing::warn!(
+                bytes,
+                exported,
+                "the LUN has another size; the export keeps its own until it is attached again"
+            );
+        }
+    }
 }
 
 /// Tells of every path whose state has changed.

@@ -26,6 +26,11 @@ const ANSWER_MAX: Duration = Duration::from_millis(80);
 enum Ask {
     Status(oneshot::Sender<Value>),
     Plan(oneshot::Sender<Value>),
+    Release {
+        path: String,
+        unit: Option<String>,
+        done: oneshot::Sender<bool>,
+    },
     Policy {
         unit: String,
         policy: paths::Policy,
@@ -98,6 +103,11 @@ async fn answer(core: CoreHandle, located: Located, mut asked: mpsc::UnboundedRe
                 let plan = located.plan(&core);
                 drop(to.send(json!({ "volume": status, "plan": plan })));
             }
+            Ask::Release { path, unit, done } => {
+                let ours = unit.is_none_or(|unit| status.unit_path == unit);
+                // Nobody may be waiting any more.
+                let _nobody = done.send(ours && located.release(&core, &path));
+            }
             Ask::Policy { unit, policy, done } => {
                 let ours = status.unit_path == unit;
                 let set = match ours {
@@ -152,11 +162,27 @@ async fn reply(asked: Asked) -> Result<Value, Problem> {
             "pid": std::process::id(), "volumes": all(Ask::Plan).await,
         })),
         ("/v1/policy", Some(document)) => policy(&document).await,
+        ("/v1/release", Some(document)) => release(&document).await,
         (path, _) => {
             let detail = format!("nothing is served at {path}");
             Err(Problem::new(Code::NoSuchPath, detail))
         }
     }
+}
+
+async fn release(document: &Value) -> Result<Value, Problem> {
+    let text = |key: &str| document.get(key).and_then(Value::as_str);
+    let Some(path) = text("path") else {
+        let detail = "the document has \"path\", and may have \"unit\"";
+        return Err(Problem::new(Code::BadRequest, detail));
+    };
+    let released = all(|done| Ask::Release {
+        path: path.to_owned(),
+        unit: text("unit").map(str::to_owned),
+        done,
+    });
+    let count = released.await.into_iter().filter(|it| *it).count();
+    Ok(json!({ "released": count }))
 }
 
 async fn policy(document: &Value) -> Result<Value, Problem> {

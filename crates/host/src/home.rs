@@ -1,6 +1,7 @@
 //! A volume's home: the one core where its paths live, and what other cores hold of it.
 
 use crate::error::HostError;
+use crate::growth::Facts;
 use crate::isids::Isids;
 use crate::lane::AwayLane;
 use crate::options::WriteFailover;
@@ -19,7 +20,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use volume::{Io, IoError, IoFuture, Lane, OpenError, Shape, Volume, VolumeEvent, VolumeEvents};
+use volume::{Io, IoError, IoFuture, Lane, OpenError, Shape, Volume, VolumeEvents};
 
 /// How long a stop waits for what is in flight, and then for logouts.
 const STOP_WAIT: Duration = Duration::from_secs(5);
@@ -143,6 +144,12 @@ impl Home {
         self.layer()?.plan()
     }
 
+    fn release(&self, path: &str) -> bool {
+        let number = self.ways.iter().position(|way| way.ends.path == path);
+        let layer = self.layer();
+        number.is_some_and(|at| layer.is_some_and(|layer| layer.release(at)))
+    }
+
     async fn set_policy(&self, core: &CoreHandle, policy: Policy) -> Result<(), HostError> {
         if let Some(layer) = self.layer() {
             layer.set_policy(policy);
@@ -213,6 +220,13 @@ impl Located {
         core.locals().get::<Homes>().find(self.volume)?.reason(path)
     }
 
+    /// Lets this path out of quarantine, if it is in it; call it on the home core.
+    #[must_use]
+    pub fn release(self, core: &CoreHandle, path: &str) -> bool {
+        let home = core.locals().get::<Homes>().find(self.volume);
+        home.is_some_and(|home| home.release(path))
+    }
+
     /// Another policy from the next operation on, kept over restarts; on any core.
     ///
     /// # Errors
@@ -244,19 +258,22 @@ pub fn all_status(core: &CoreHandle) -> Vec<Status> {
 #[derive(Debug)]
 pub struct Attached {
     pub(crate) located: Located,
-    pub(crate) shape: Shape,
+    pub(crate) facts: Arc<Facts>,
 }
 
 impl Attached {
     pub(crate) fn new(core: &CoreHandle, volume: u64, home: Rc<Home>) -> Arc<Self> {
-        let shape = home.unit.facts().shape();
+        let facts = Facts::new(home.unit.facts().shape());
+        let told = Arc::clone(&facts);
+        home.unit
+            .on_growth(move |now| told.grow(now.shape().block_count));
         core.locals().get::<Homes>().add(volume, home);
         Arc::new(Self {
             located: Located {
                 core: core.id(),
                 volume,
             },
-            shape,
+            facts,
         })
     }
 
@@ -297,7 +314,7 @@ impl Attached {
 
 impl Volume for Attached {
     fn shape(&self) -> Shape {
-        self.shape
+        self.facts.shape()
     }
 
     fn open(self: Arc<Self>, core: &CoreHandle) -> LocalFuture<Result<Rc<dyn Lane>, OpenError>> {
@@ -319,15 +336,6 @@ impl Volume for Attached {
     }
 
     fn events(self: Arc<Self>, _core: &CoreHandle) -> Rc<dyn VolumeEvents> {
-        Rc::new(NoEvents)
-    }
-}
-
-/// A volume over paths keeps its facts while it is open: a larger size is for the next one who opens it.
-struct NoEvents;
-
-impl VolumeEvents for NoEvents {
-    fn next(&self) -> LocalFuture<VolumeEvent> {
-        Box::pin(std::future::pending())
+        self.facts.watch()
     }
 }

@@ -25,6 +25,7 @@
 
 mod discover;
 mod error;
+mod growth;
 mod home;
 mod isids;
 mod lane;

@@ -39,7 +39,7 @@ pub use identity::{Designator, Difference, Identity};
 pub use port::{COMMAND_TIMEOUT, Counters, LinkStatus, PathConfig, UnitPort, ask_living, probe};
 pub use session::UnitSession;
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -47,12 +47,14 @@ use link::Login;
 use outcome::Outcome;
 use paths::stale::Nexus;
 
+/// Hears of new facts.
+type Tell = Box<dyn Fn(&UnitFacts)>;
+
 /// What all paths to a unit know of it.
-#[derive(Debug)]
 pub struct Unit {
     facts: RefCell<UnitFacts>,
-    /// The announced size, where it grew.
-    grown: Cell<bool>,
+    /// Whoever wants to know that it has grown.
+    growth: RefCell<Option<Tell>>,
     /// This host's reservation key.
     reservation: Option<reservation::Reservation>,
     /// The sessions of our nexuses, for fences.
@@ -73,7 +75,7 @@ impl Unit {
     pub fn with_key(facts: UnitFacts, key: Option<u64>) -> Rc<Self> {
         Rc::new(Self {
             facts: RefCell::new(facts),
-            grown: Cell::new(false),
+            growth: RefCell::default(),
             reservation: key.map(reservation::Reservation::new),
             logins: RefCell::default(),
             left: RefCell::default(),
@@ -86,10 +88,9 @@ impl Unit {
         self.facts.borrow().clone()
     }
 
-    /// It has grown since it was made.
-    #[must_use]
-    pub fn has_grown(&self) -> bool {
-        self.grown.get()
+    /// From now on `tell` hears of every larger size that the target announces.
+    pub fn on_growth(&self, tell: impl Fn(&UnitFacts) + 'static) {
+        self.growth.replace(Some(Box::new(tell)));
     }
 
     /// Another host has taken this host's reservation key away: nothing is written any more.
@@ -117,7 +118,9 @@ impl Unit {
             Some(Difference::Size { here, known }) if announced && here > known => {
                 facts.identity.block_count = here;
                 facts.capacity.block_count = here;
-                self.grown.set(true);
+                if let Some(tell) = &*self.growth.borrow() {
+                    tell(&facts);
+                }
                 Ok(())
             }
             Some(difference) => Err(difference),

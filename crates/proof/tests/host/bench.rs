@@ -40,11 +40,15 @@ pub(crate) fn on<T: Send + 'static, F: Future<Output = T> + 'static>(
 }
 
 /// A unit in memory behind faults that a test can switch on.
-async fn unit(core: &CoreHandle, number: u16, blocks: u64) -> (Arc<LogicalUnit>, Faults) {
+async fn unit(
+    core: &CoreHandle,
+    number: u16,
+    blocks: u64,
+) -> (Arc<LogicalUnit>, Faults, Arc<backends::MemoryVolume>) {
     let fences = LogicalUnit::fences_for();
     let faults = Faults::new();
-    let memory: Arc<dyn Volume> =
-        backends::MemoryVolume::new(BlockSize::B512, BlockCount(blocks), 3, fences.clone());
+    let store = backends::MemoryVolume::new(BlockSize::B512, BlockCount(blocks), 3, fences.clone());
+    let memory: Arc<dyn Volume> = Arc::clone(&store) as Arc<dyn Volume>;
     let mut naa = [0x60; 16];
     naa[14..].copy_from_slice(&number.to_be_bytes());
     let unit = LogicalUnit::new(UnitConfig {
@@ -64,7 +68,7 @@ async fn unit(core: &CoreHandle, number: u16, blocks: u64) -> (Arc<LogicalUnit>,
     });
     let up = unit.start(core, Ok(over(faults.clone(), memory))).await;
     up.expect("a unit in memory comes up");
-    (unit, faults)
+    (unit, faults, store)
 }
 
 #[allow(
@@ -75,6 +79,7 @@ pub(crate) struct San {
     pub(crate) runtime: Runtime,
     pub(crate) portals: Vec<SocketAddr>,
     pub(crate) faults: Vec<Faults>,
+    pub(crate) units: Vec<(Arc<LogicalUnit>, Arc<backends::MemoryVolume>)>,
     pub(crate) server: Server,
 }
 
@@ -94,7 +99,7 @@ impl San {
     pub(crate) fn start(wish: Wish) -> Self {
         let runtime = runtime(1);
         let portals = wish.portals;
-        let (server, faults, portals) = on(&runtime, move |core| async move {
+        let (server, faults, units, portals) = on(&runtime, move |core| async move {
             let host = Arc::new(HostObject {
                 name: "everyone".to_owned(),
                 initiators: vec!["*".to_owned()],
@@ -103,20 +108,21 @@ impl San {
             });
             let mut faults = Vec::new();
             let mut grants = Vec::new();
+            let mut units = Vec::new();
             for number in 0..wish.units {
                 let blocks = if wish.blocks == 0 {
                     BLOCKS
                 } else {
                     wish.blocks
                 };
-                let (unit, fault) = unit(&core, wish.first + number, blocks).await;
+                let (unit, fault, store) = unit(&core, wish.first + number, blocks).await;
                 grants.push(Grant {
                     host: Arc::clone(&host),
                     lun: number,
                     unit: unit.id(),
                     read_only: false,
                 });
-                std::mem::forget(unit);
+                units.push((unit, store));
                 faults.push(fault);
             }
             let listens = (1..=portals)
@@ -152,12 +158,13 @@ impl San {
                     .await;
             };
             let portals: Vec<SocketAddr> = all.iter().map(|it| it.address).collect();
-            (server, faults, portals)
+            (server, faults, units, portals)
         });
         Self {
             runtime,
             portals,
             faults,
+            units,
             server,
         }
     }

@@ -1,15 +1,16 @@
 //! Our own target over several portals.
 
-use crate::bench::{San, TARGET, Wish, lane, on, options, read, runtime, write};
+use crate::bench::{BLOCKS, San, TARGET, Wish, lane, on, options, read, runtime, write};
 use crate::relay::{Relay, Wire};
-use env::CoreHandle;
+use env::{CoreHandle, CoreId};
 use host::{Attached, Options, Status, Url};
 use layers::{Action, FaultRule, OpKind};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use volume::Lane;
+use units::BlockCount;
+use volume::{IoError, Lane, Volume, VolumeEvent};
 
 pub(crate) fn two_portals() -> Wish {
     Wish {
@@ -348,4 +349,194 @@ fn another_unit_under_the_same_number_is_quarantined() {
         ..one_portal()
     };
     quarantined("number", liar, "another unit answers");
+}
+
+/// Two relays to one portal each, the second to another target's, and a volume over both.
+#[test]
+fn a_path_in_quarantine_comes_back_only_when_it_is_released_and_shows_the_unit_again() {
+    let (san, liar) = (
+        San::start(one_portal()),
+        San::start(Wish {
+            first: 7,
+            ..one_portal()
+        }),
+    );
+    let truth = san.portals[0];
+    let relay = Relay::new(2, liar.portals[0]);
+    let runtime = runtime(1);
+    on(&runtime, move |core| async move {
+        let options = Options {
+            no_plan: true,
+            ..options("release", 1)
+        };
+        let url = format!("iscsi://{truth},{}/{TARGET}/0", relay.portal);
+        let volume = host::open(&core, &url.parse().unwrap(), &options).await;
+        let volume = volume.unwrap();
+        // The plan's order depends on names.
+        let both = |it: &Status| {
+            let liar = it.paths.iter().position(|it| it.portal == relay.portal);
+            let liar = liar.expect("its path");
+            let (path, other) = (it.paths[liar].clone(), it.paths[1 - liar].clone());
+            (path, other)
+        };
+        let held = |it: &Status| {
+            let (path, other) = both(it);
+            (path.state, other.state) == ("quarantined", "active")
+        };
+        let (path, other) = both(&until(&core, &volume, held).await);
+        let release = |it: &host::PathStatus| volume.located().release(&core, &it.path);
+        // Released while it still shows another unit, it is looked at once more.
+        assert!(release(&path));
+        assert!(!release(&path), "it is out already");
+        until(&core, &volume, held).await;
+        relay.lead_to(truth);
+        pause(&core, Duration::from_secs(1)).await;
+        assert!(held(&status(&core, &volume).await), "nobody has said so");
+        assert!(release(&path));
+        assert!(!release(&other));
+        until(&core, &volume, |it| states(it) == ["active", "active"]).await;
+        let lane = lane(&core, &volume).await;
+        for turn in 0..50_u64 {
+            write(&*lane, turn * 8, &[9; 4096]).await.unwrap();
+        }
+        assert!(both(&status(&core, &volume).await).0.ios > 0);
+        volume.stop(&core).await;
+    });
+}
+
+/// What a volume told.
+#[derive(Default)]
+struct Told(RefCell<Option<VolumeEvent>>);
+
+#[test]
+fn a_unit_that_grows_is_told_to_whoever_asks_and_its_new_blocks_can_be_used() {
+    let san = San::start(two_portals());
+    let url = san.url(0);
+    let runtime = runtime(2);
+    let volume = on(&runtime, move |core| async move {
+        let volume = host::open(&core, &url, &options("growth", 2)).await;
+        let volume = volume.unwrap();
+        // Only living sessions are told of a new size; elsewhere another size is another unit.
+        until(&core, &volume, |it| {
+            it.paths
+                .iter()
+                .all(|path| matches!(path.state, "active" | "standby"))
+        })
+        .await;
+        let events = Arc::clone(&volume).events(&core);
+        let told = core.locals().get::<Told>();
+        core.spawn(Box::pin(async move {
+            let event = events.next().await;
+            told.0.replace(Some(event));
+        }));
+        volume
+    });
+    let (unit, store) = san.units[0].clone();
+    on(&san.runtime, move |core| async move {
+        store.resize(BlockCount(BLOCKS * 2));
+        unit.reshape(&core).await.unwrap();
+    });
+    on(&runtime, move |core| async move {
+        let before = volume.shape();
+        let lane = lane(&core, &volume).await;
+        // The target announces it with the next commands.
+        let until = core.now().after(Duration::from_secs(10));
+        while volume.shape() == before && core.now() < until {
+            write(&*lane, 0, &[1; 512]).await.unwrap();
+            pause(&core, Duration::from_millis(10)).await;
+        }
+        let after = volume.shape();
+        assert_eq!(after.block_count, BlockCount(BLOCKS * 2));
+        assert!(after.epoch > before.epoch);
+        pause(&core, Duration::from_millis(50)).await;
+        let told = core.locals().get::<Told>().0.take();
+        assert_eq!(told, Some(VolumeEvent::Reshaped(after.epoch)));
+        write(&*lane, BLOCKS * 2 - 1, &[3; 512]).await.unwrap();
+        assert_eq!(read(&*lane, BLOCKS * 2 - 1, 1).await.unwrap(), [3; 512]);
+        let now = status(&core, &volume).await;
+        assert!(
+            now.paths.iter().all(|it| it.state != "quarantined"),
+            "{now:#?}"
+        );
+        volume.stop(&core).await;
+    });
+}
+
+#[test]
+fn a_wire_that_delays_everything_makes_its_path_marginal_and_the_other_carries_on() {
+    let san = San::start(two_portals());
+    let (relays, url) = through_relays(&san, 0);
+    let runtime = runtime(1);
+    on(&runtime, move |core| async move {
+        let options = Options {
+            no_plan: true,
+            policy: Some("round-robin".parse().unwrap()),
+            ..options("slow", 1)
+        };
+        let volume = host::open(&core, &url, &options).await.unwrap();
+        until(&core, &volume, |it| states(it) == ["active", "active"]).await;
+        under_load(&core, &volume, || async {
+            relays[0].set(Wire::Slow);
+            // The plan's order is not the relays'.
+            let slow = |it: &Status| {
+                let path = it.paths.iter().find(|it| it.portal == relays[0].portal);
+                let path = path.expect("its path");
+                (path.state, path.ios)
+            };
+            let (_, before) = slow(&until(&core, &volume, |it| slow(it).0 == "marginal").await);
+            pause(&core, Duration::from_secs(1)).await;
+            let now = status(&core, &volume).await;
+            assert!(slow(&now).1 < before + 10, "it is spared: {now:#?}");
+            assert!(states(&now).contains(&"active"), "{now:#?}");
+        })
+        .await;
+        volume.stop(&core).await;
+    });
+}
+
+/// The second core's lane sends its operations home.
+#[test]
+fn lanes_of_other_cores_keep_the_data_and_hear_of_the_end() {
+    let san = San::start(two_portals());
+    let (relays, url) = through_relays(&san, 0);
+    let runtime = runtime(2);
+    let volume = on(&runtime, move |core| async move {
+        host::open(&core, &url, &options("away", 2)).await.unwrap()
+    });
+    let away = Arc::clone(&volume);
+    let (begun, busy) = std::sync::mpsc::channel();
+    runtime.spawn_on(CoreId(1), move |core| {
+        Box::pin(async move {
+            under_load(&core, &away, || async {
+                begun.send(()).expect("the test waits");
+                pause(&core, Duration::from_secs(2)).await;
+            })
+            .await;
+            begun.send(()).expect("the test waits");
+        })
+    });
+    busy.recv().unwrap();
+    relays[0].set(Wire::Cut);
+    busy.recv()
+        .expect("the load has seen no error and no wrong data");
+    relays[0].set(Wire::Good);
+    on(&runtime, move |core| async move {
+        volume.stop(&core).await;
+        assert!(volume.status(&core).await.is_none());
+        let lane = call_lane(&core, &volume).await;
+        assert_eq!(lane, Err(IoError::Unavailable), "a lane of a closed volume");
+    });
+}
+
+/// What a new lane of another core says of a write.
+async fn call_lane(core: &CoreHandle, volume: &Arc<Attached>) -> Result<(), IoError> {
+    let volume = Arc::clone(volume);
+    let asked = env::call(core, CoreId(1), move |there| {
+        let there = Rc::clone(there);
+        Box::pin(async move {
+            let lane = lane(&there, &volume).await;
+            write(&*lane, 0, &[1; 512]).await
+        })
+    });
+    asked.await.expect("the core lives")
 }

@@ -8,7 +8,7 @@ use std::io::IoSlice;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -22,6 +22,8 @@ pub(crate) enum Wire {
     Silent,
     /// Connections end, and new ones end at once.
     Cut,
+    /// Everything takes 100 ms more.
+    Slow,
 }
 
 /// A relay from a portal of its own to the target's.
@@ -29,10 +31,13 @@ pub(crate) struct Relay {
     pub(crate) portal: SocketAddr,
     wire: Arc<AtomicU8>,
     forth: Arc<AtomicU64>,
+    target: Arc<Mutex<SocketAddr>>,
     poster: Poster,
     _runtime: Runtime,
 }
 
+/// What a slow wire adds.
+const DELAY: Duration = Duration::from_millis(100);
 const LOOK: Duration = Duration::from_millis(2);
 
 impl Relay {
@@ -41,7 +46,9 @@ impl Relay {
         let runtime = runtime(1);
         let wire = Arc::new(AtomicU8::new(0));
         let forth = Arc::new(AtomicU64::new(0));
+        let target = Arc::new(Mutex::new(target));
         let shared = Shared {
+            target: Arc::clone(&target),
             wire: Arc::clone(&wire),
             forth: Arc::clone(&forth),
         };
@@ -53,13 +60,14 @@ impl Relay {
             Box::new(move |core| {
                 let listener = core.net().listen(at).expect("a free port");
                 told.send(listener.local()).expect("the test waits");
-                core.spawn(Box::pin(accept(Rc::clone(core), listener, target, shared)));
+                core.spawn(Box::pin(accept(Rc::clone(core), listener, shared)));
             }),
         );
         Self {
             portal: portal.recv().expect("the relay listens"),
             wire,
             forth,
+            target,
             poster,
             _runtime: runtime,
         }
@@ -68,6 +76,11 @@ impl Relay {
     /// Bytes that have come from the host.
     pub(crate) fn forth(&self) -> u64 {
         self.forth.load(Ordering::SeqCst)
+    }
+
+    /// Leads connections that begin from now on to another portal.
+    pub(crate) fn lead_to(&self, target: SocketAddr) {
+        *self.target.lock().expect("nobody panicked") = target;
     }
 
     pub(crate) fn set(&self, wire: Wire) {
@@ -80,22 +93,24 @@ impl Relay {
 /// What all connections of a relay share.
 #[derive(Clone)]
 struct Shared {
+    target: Arc<Mutex<SocketAddr>>,
     wire: Arc<AtomicU8>,
     forth: Arc<AtomicU64>,
 }
 
-async fn accept(core: CoreHandle, listener: Rc<dyn Listener>, target: SocketAddr, shared: Shared) {
+async fn accept(core: CoreHandle, listener: Rc<dyn Listener>, shared: Shared) {
     loop {
         let Ok(stream) = poll_fn(|cx| listener.poll_accept(cx)).await else {
             continue;
         };
         let stream = core.net().adopt(stream).expect("a stream");
-        let there = connection(Rc::clone(&core), stream, target, shared.clone());
+        let there = connection(Rc::clone(&core), stream, shared.clone());
         core.spawn(Box::pin(there));
     }
 }
 
-async fn connection(core: CoreHandle, host: Rc<dyn Stream>, to: SocketAddr, shared: Shared) {
+async fn connection(core: CoreHandle, host: Rc<dyn Stream>, shared: Shared) {
+    let to = *shared.target.lock().expect("nobody panicked");
     if shared.wire.load(Ordering::SeqCst) == Wire::Cut as u8 {
         return host.abort();
     }
@@ -122,6 +137,9 @@ async fn copy(
     let mut buffer = vec![0; 64 << 10];
     while let Some(got) = receive(&core, &*from, &mut buffer, &wire).await {
         count.fetch_add(got as u64, Ordering::SeqCst);
+        if wire.load(Ordering::SeqCst) == Wire::Slow as u8 {
+            core.sleep_until(core.now().after(DELAY)).await;
+        }
         let mut sent = 0;
         while sent < got {
             let piece = [IoSlice::new(&buffer[sent..got])];
@@ -151,7 +169,7 @@ async fn receive(
             if now == Wire::Cut as u8 {
                 return Poll::Ready(Some(0));
             }
-            let good = now == Wire::Good as u8;
+            let good = now == Wire::Good as u8 || now == Wire::Slow as u8;
             if let (true, Poll::Ready(got)) = (good, poll_if(good, || from.poll_recv(cx, buffer))) {
                 return Poll::Ready(Some(got.unwrap_or(0)));
             }

@@ -44,6 +44,15 @@ pub(crate) enum PathVerb {
         #[command(flatten)]
         options: Box<Options>,
     },
+    /// Let a path out of quarantine: it logs in again, and joins if it shows the unit that the other paths show
+    Release {
+        /// Such as 'eth0>10.0.0.1:3260', as `path ls` shows it
+        #[arg(value_name = "PATH")]
+        path: PathName,
+        /// Only for this LUN
+        #[arg(value_name = "URL")]
+        url: Option<Url>,
+    },
     /// Choose how commands are spread over the paths of a LUN: at once in running programs, and kept for later ones
     Policy {
         /// The LUN
@@ -87,6 +96,7 @@ pub(crate) fn run(verb: &PathVerb, output: &Output) -> Result<(), Problem> {
             Ok(())
         }
         PathVerb::Explain { path, url, options } => explain(path, url.as_ref(), options, output),
+        PathVerb::Release { path, url } => release(path, url.as_ref(), output),
         PathVerb::Policy {
             url,
             policy,
@@ -222,6 +232,20 @@ fn no_path(path: &PathName, all: &Value) -> Problem {
     });
     Problem::new(Code::NotFound, format!("there is no path {path}"))
         .hint(format!("there are {}", names.join(", ")))
+}
+
+fn release(path: &PathName, url: Option<&Url>, output: &Output) -> Result<(), Problem> {
+    let released = running::release(path, url)?;
+    if released == 0 {
+        let detail = format!("no running program has a path {path} in quarantine");
+        return Err(Problem::new(Code::NotFound, detail)
+            .hint("`causeway path ls` shows paths and their states"));
+    }
+    let document = json!({ "path": path.to_string(), "released": released });
+    output.show(&document, |_| {
+        format!("{path} logs in again for {released} open volumes; `causeway path ls` shows what becomes of it\n")
+    });
+    Ok(())
 }
 
 fn set_policy(

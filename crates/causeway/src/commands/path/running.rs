@@ -88,6 +88,16 @@ pub(super) fn explained(path: &PathName, url: Option<&Url>) -> Result<Option<Val
     Ok(None)
 }
 
+/// Lets a path out of quarantine in every program; answers in how many volumes.
+pub(super) fn release(path: &PathName, url: Option<&Url>) -> Result<u64, Problem> {
+    let document = json!({ "path": path.to_string(), "unit": url.map(Url::unit) });
+    let answers = ask(&Method::POST, "/v1/release", &document)?;
+    Ok(answers
+        .iter()
+        .filter_map(|it| it["released"].as_u64())
+        .sum())
+}
+
 /// Sets a policy in every program that has the LUN open; answers in how many volumes.
 pub(super) fn set_policy(url: &Url, policy: Policy) -> Result<u64, Problem> {
     let document = json!({ "unit": url.unit(), "policy": policy });
