@@ -57,14 +57,15 @@ pub(crate) struct Way {
 pub(crate) struct Home {
     pub(crate) url: Url,
     pub(crate) multipath: RefCell<Option<Rc<Multipath>>>,
-    pub(crate) ways: Vec<Way>,
+    /// In the order of the layer's paths.
+    pub(crate) ways: RefCell<Vec<Way>>,
     pub(crate) unit: Rc<Unit>,
     pub(crate) notices: RefCell<Vec<String>>,
     pub(crate) planned: bool,
     pub(crate) write_failover: WriteFailover,
     pub(crate) store: Store,
     /// Held for as long as the ISIDs are in use.
-    pub(crate) isids: RefCell<Option<Isids>>,
+    pub(crate) isids: RefCell<Option<Rc<Isids>>>,
     pub(crate) stopped: Cell<bool>,
 }
 
@@ -85,7 +86,7 @@ impl Home {
         HomeLane(Rc::clone(self))
     }
 
-    fn layer(&self) -> Option<Rc<Multipath>> {
+    pub(crate) fn layer(&self) -> Option<Rc<Multipath>> {
         self.multipath.borrow().clone()
     }
 
@@ -97,7 +98,8 @@ impl Home {
             layer.as_ref().map_or_else(Vec::new, |it| it.status());
         let plan = layer.as_ref().and_then(|it| it.plan());
         let reason = |name: &PathName| Some(plan.as_ref()?.path(name)?.reason.to_string());
-        let paths = self.ways.iter().zip(&of_layer).map(|(way, path)| {
+        let ways = self.ways.borrow();
+        let paths = ways.iter().zip(&of_layer).map(|(way, path)| {
             let reason = reason(&way.name);
             path_status(&way.ends, path, &way.port.status(), reason.as_deref())
         });
@@ -145,7 +147,11 @@ impl Home {
     }
 
     fn release(&self, path: &str) -> bool {
-        let number = self.ways.iter().position(|way| way.ends.path == path);
+        let number = self
+            .ways
+            .borrow()
+            .iter()
+            .position(|way| way.ends.path == path);
         let layer = self.layer();
         number.is_some_and(|at| layer.is_some_and(|layer| layer.release(at)))
     }
@@ -173,7 +179,11 @@ impl Home {
         drop(layer);
         // The layer's last handle is gone: its sessions log out, those that can.
         let until = core.now().after(LOGOUT_WAIT);
-        while self.ways.iter().any(|way| way.port.is_connected()) && core.now() < until {
+        let connected = || {
+            let ways = self.ways.borrow();
+            ways.iter().any(|way| way.port.is_connected())
+        };
+        while connected() && core.now() < until {
             core.sleep_until(core.now().after(STOP_LOOK)).await;
         }
         let isids = self.isids.replace(None);

@@ -130,7 +130,7 @@ impl Isids {
     }
 
     /// The volume has ended, and nothing of it can be carried out any more.
-    pub(crate) async fn ended_well(self) {
+    pub(crate) async fn ended_well(&self) {
         let mut kept = self.family.kept.lock().await;
         kept.luns.remove(&self.lun);
         // A name that stays only takes the unit back to these ISIDs.

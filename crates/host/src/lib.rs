@@ -25,6 +25,7 @@
 
 mod discover;
 mod error;
+mod follow;
 mod growth;
 mod home;
 mod isids;

@@ -2,6 +2,7 @@
 
 use crate::discover::{Ask, Found, portals};
 use crate::error::HostError;
+use crate::follow::{Following, follow};
 use crate::home::{Attached, Home, Homes, Way};
 use crate::isids::Isids;
 use crate::options::Options;
@@ -15,16 +16,16 @@ use iscsi::Lun;
 use iscsi::initiator::InitiatorConfig;
 use layers::Multipath;
 use layers::multipath::{Config, PathSpec};
-use machine::{Change, Follower, Roots};
+use machine::{Follower, Roots};
 use paths::health::Wanted;
 use paths::overrides::Overrides;
 use paths::plan::{Keeper, PlannedPath, Reason, Timing};
 use paths::policy::{Settings, Use};
-use paths::{Facts, PathName, Plan, Role, Speed};
+use paths::{Facts, PathName, Plan, Speed};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::net::{IpAddr, SocketAddr};
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
@@ -52,10 +53,10 @@ pub struct Prepared {
     pub planner: paths::Options,
     /// What the operator should know.
     pub notices: Vec<String>,
-    follower: Follower,
-    portals: Vec<crate::discover::Portal>,
-    overrides: Overrides,
-    login: InitiatorConfig,
+    pub(crate) follower: Follower,
+    pub(crate) portals: Vec<crate::discover::Portal>,
+    pub(crate) overrides: Overrides,
+    pub(crate) login: InitiatorConfig,
     store: Store,
 }
 
@@ -168,16 +169,15 @@ impl Prepared {
 }
 
 /// A pair of ports that can be logged in.
-struct Candidate {
-    name: PathName,
-    from: IpAddr,
+pub(crate) struct Candidate {
+    pub(crate) name: PathName,
+    pub(crate) from: IpAddr,
     portal: SocketAddr,
-    role: Role,
     speed: Speed,
 }
 
 impl Candidate {
-    fn of(planned: &PlannedPath) -> Option<Self> {
+    pub(crate) fn of(planned: &PlannedPath) -> Option<Self> {
         // What is barred for good has no addresses.
         if matches!(planned.reason, Reason::Barred(_)) && planned.source.is_none() {
             return None;
@@ -186,7 +186,6 @@ impl Candidate {
             name: planned.path.clone(),
             from: planned.source?,
             portal: planned.portal?,
-            role: planned.role,
             speed: planned.stream.map_or(NOMINAL, |it| it.speed),
         })
     }
@@ -222,7 +221,9 @@ pub async fn open(
         piece: ByteCount(256 << 10),
         ..Config::default()
     };
-    let (ways, specs) = ways(core, &prepared, &candidates, configs, &unit);
+    let mut places = Places::default();
+    let joining = candidates.iter().zip(configs);
+    let (ways, specs) = ways(core, &prepared.facts, &mut places, joining, &unit);
     let shape = unit.facts().shape();
     let multipath = if options.no_plan {
         let specs = specs.into_iter().map(|(_, spec)| spec).collect();
@@ -235,16 +236,23 @@ pub async fn open(
     let home = Rc::new(Home {
         url: url.clone(),
         multipath: RefCell::new(Some(Rc::new(multipath))),
-        ways,
+        ways: RefCell::new(ways),
         unit,
         notices: RefCell::new(prepared.notices.clone()),
         planned: !options.no_plan,
         write_failover: options.write_failover,
         store: prepared.store.clone(),
-        isids: RefCell::new(Some(isids)),
+        isids: RefCell::new(Some(Rc::new(isids))),
         stopped: Cell::new(false),
     });
-    follow(core, &home, prepared, options.from.clone());
+    let following = Following {
+        prepared,
+        places,
+        from: options.from.clone(),
+        target: (lun, timeout),
+        rediscover: options.rediscover(url),
+    };
+    follow(core, &home, following);
     let volume = VOLUMES.fetch_add(1, Ordering::Relaxed);
     let _known = core.locals().get::<Homes>();
     Ok(Attached::new(core, volume, home))
@@ -276,7 +284,7 @@ pub async fn keep_policy(
     store.set_policy(core, url, policy).await
 }
 
-async fn configs(
+pub(crate) async fn configs(
     prepared: &Prepared,
     candidates: &[Candidate],
     isids: &Isids,
@@ -354,18 +362,31 @@ async fn identify(
     })
 }
 
+/// Numbers of ports for the policies: whatever becomes of the list of ports, a port keeps its own.
+#[derive(Default)]
+pub(crate) struct Places {
+    hosts: Vec<String>,
+    targets: Vec<String>,
+}
+
+fn place(names: &mut Vec<String>, name: &str) -> u16 {
+    let at = names.iter().position(|it| it == name).unwrap_or_else(|| {
+        names.push(name.to_owned());
+        names.len() - 1
+    });
+    u16::try_from(at).unwrap_or(u16::MAX)
+}
+
 /// The paths for the layer, and for whoever looks at them.
-fn ways(
+pub(crate) fn ways<'a>(
     core: &CoreHandle,
-    prepared: &Prepared,
-    candidates: &[Candidate],
-    configs: Vec<PathConfig>,
+    facts: &Facts,
+    places: &mut Places,
+    joining: impl Iterator<Item = (&'a Candidate, PathConfig)>,
     unit: &Rc<Unit>,
 ) -> (Vec<Way>, Vec<(PathName, PathSpec)>) {
-    let facts = &prepared.facts;
-    let place = |at: Option<usize>| u16::try_from(at.unwrap_or(0)).unwrap_or(u16::MAX);
     let (mut ways, mut specs) = (Vec::new(), Vec::new());
-    for (rank, (it, config)) in candidates.iter().zip(configs).enumerate() {
+    for (rank, (it, config)) in joining.enumerate() {
         let host = facts
             .hosts
             .iter()
@@ -382,8 +403,8 @@ fn ways(
             rank: u32::try_from(rank).unwrap_or(u32::MAX),
             share: 1,
             throughput: 1,
-            host_port: place(host),
-            target_port: place(target),
+            host_port: place(&mut places.hosts, &it.name.host),
+            target_port: place(&mut places.targets, &it.name.target),
             speed: bytes(None).max(1),
             host_speed: bytes(host_speed).max(1),
             target_speed: bytes(target_speed).max(1),
@@ -405,56 +426,7 @@ fn ways(
                 portal: it.portal,
             },
         });
-        let _planned_role = it.role;
         specs.push((it.name.clone(), spec));
     }
     (ways, specs)
-}
-
-/// Tells the layer what becomes of this host's ports, for as long as the volume lives.
-fn follow(core: &CoreHandle, home: &Rc<Home>, prepared: Prepared, from: Vec<String>) {
-    let home: Weak<Home> = Rc::downgrade(home);
-    core.spawn(Box::pin(async move {
-        let mut prepared = prepared;
-        while let Ok(changes) = prepared.follower.changed().await {
-            let Some(home) = home.upgrade().filter(|it| !it.stopped.get()) else {
-                return;
-            };
-            changed(&home, &mut prepared, &changes, &from);
-        }
-    }));
-}
-
-fn changed(home: &Home, prepared: &mut Prepared, changes: &[Change], from: &[String]) {
-    let Some(layer) = home.multipath.borrow().clone() else {
-        return;
-    };
-    for change in changes {
-        let (port, up) = match change {
-            Change::LinkLost(port) => (port, false),
-            Change::LinkBack(port) | Change::Addresses(port) => (port, true),
-            Change::Facts(_) => continue,
-        };
-        for (number, way) in home.ways.iter().enumerate() {
-            if way.name.host == *port {
-                layer.link(number, up);
-            }
-        }
-    }
-    // What `--from` named may be gone for the moment: then the facts stay, and the paths are down.
-    let hosts = host_ports(prepared.follower.machine(), from);
-    let known = hosts.and_then(|hosts| {
-        facts(
-            &prepared.initiator,
-            hosts,
-            &prepared.portals,
-            &prepared.overrides,
-        )
-    });
-    if let Ok(facts) = known {
-        prepared.facts = facts.clone();
-        if home.planned {
-            layer.set_facts(facts);
-        }
-    }
 }

@@ -1,6 +1,7 @@
 //! The options that every command of the initiator has: one place for attach, bench and path.
 
 use crate::error::HostError;
+use crate::url::Url;
 use clap::{Args, ValueEnum};
 use initiator::unit::COMMAND_TIMEOUT;
 use iscsi::chap::{ChapAlgorithm, Secret};
@@ -38,6 +39,10 @@ pub struct Options {
     /// Use only the portals of the URL; do not ask the target for others
     #[arg(long)]
     pub no_discover: bool,
+
+    /// Ask the target so often for portals that it has got meanwhile; 0: never
+    #[arg(long, default_value = "300", value_name = "SECONDS")]
+    pub rediscover: RediscoverSeconds,
 
     /// Facts about ports that the system or the target does not tell, and the planner's options (TOML)
     #[arg(long, value_name = "FILE")]
@@ -130,6 +135,24 @@ impl FromStr for ReservationKey {
                 "\"{text}\" is no key of up to 16 hexadecimal digits"
             )),
         }
+    }
+}
+
+/// A pause between discoveries, in whole seconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RediscoverSeconds(pub u64);
+
+impl Default for RediscoverSeconds {
+    fn default() -> Self {
+        Self(300)
+    }
+}
+
+impl FromStr for RediscoverSeconds {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.parse::<Seconds>().map(|it| Self(it.0))
     }
 }
 
@@ -326,6 +349,13 @@ impl Options {
     /// How long operations wait for a path.
     pub(crate) fn patience(&self) -> Duration {
         Duration::from_secs(self.no_path_timeout.0)
+    }
+
+    /// How often an open volume looks for new portals; `None`: the URL's portals are all.
+    pub(crate) fn rediscover(&self, url: &Url) -> Option<Duration> {
+        let seconds = self.rediscover.0;
+        let asks = !self.no_discover && url.hosts.len() == 1 && seconds > 0;
+        asks.then(|| Duration::from_secs(seconds))
     }
 
     pub(crate) fn command_timeout(&self) -> Duration {

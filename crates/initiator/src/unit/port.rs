@@ -99,9 +99,9 @@ pub struct UnitPort(Rc<Way>);
 
 struct Way {
     core: CoreHandle,
-    config: PathConfig,
+    config: RefCell<PathConfig>,
     unit: Rc<Unit>,
-    link: Rc<Link>,
+    link: RefCell<Rc<Link>>,
     number: u64,
     counters: Rc<Counters>,
     current: RefCell<Weak<Inner>>,
@@ -114,9 +114,9 @@ impl UnitPort {
     pub fn new(core: &CoreHandle, config: PathConfig, unit: &Rc<Unit>) -> Self {
         Self(Rc::new(Way {
             core: Rc::clone(core),
-            link: Link::of(core, &config),
+            link: RefCell::new(Link::of(core, &config)),
             number: port_number(core),
-            config,
+            config: RefCell::new(config),
             unit: Rc::clone(unit),
             counters: Rc::default(),
             current: RefCell::default(),
@@ -124,10 +124,12 @@ impl UnitPort {
         }))
     }
 
-    /// The path.
-    #[must_use]
-    pub fn config(&self) -> &PathConfig {
-        &self.0.config
+    /// The host's end of the path has another address: its next login comes from there, with the ISID that it has, and so ends what the
+    /// session before had left.
+    pub fn move_to(&self, from: IpAddr, interface: Option<String>) {
+        let mut config = self.0.config.borrow_mut();
+        (config.from, config.interface) = (Some(from), interface);
+        self.0.link.replace(Link::of(&self.0.core, &config));
     }
 
     /// It has a session.
@@ -147,9 +149,14 @@ impl UnitPort {
             writes: counters.writes.get(),
             read_bytes: counters.read_bytes.get(),
             written_bytes: counters.written_bytes.get(),
-            retransmitted: self.0.link.retransmitted(),
-            measured: self.0.link.measured().filter(|_| connected),
-            error: self.0.error.borrow().clone().or(self.0.link.trouble()),
+            retransmitted: self.0.link.borrow().retransmitted(),
+            measured: self.0.link.borrow().measured().filter(|_| connected),
+            error: self
+                .0
+                .error
+                .borrow()
+                .clone()
+                .or(self.0.link.borrow().trouble()),
         }
     }
 }
@@ -171,8 +178,9 @@ impl Way {
     }
 
     async fn look(&self, nexus: Nexus) -> Result<Rc<Inner>, ConnectError> {
-        let lun = self.config.lun;
-        let seat = self.link.seat(self.number, lun).await;
+        let path = self.config.borrow().clone();
+        let (lun, link) = (path.lun, Rc::clone(&self.link.borrow()));
+        let seat = link.seat(self.number, lun).await;
         let seat = seat.map_err(ConnectError::Failed)?;
         let living = seat.join().await.map_err(ConnectError::Failed)?;
         let asker = Asker {
@@ -195,7 +203,7 @@ impl Way {
             seat: RefCell::new(Some(seat)),
             left: Cell::new(false),
             over: Outcome::default(),
-            through: self.link.number(),
+            through: link.number(),
             lun,
             unit: Rc::clone(&self.unit),
             group,
@@ -205,7 +213,7 @@ impl Way {
             block: usize::try_from(block).expect("512 or 4096"),
             counters: Rc::clone(&self.counters),
             gate: Gate::default(),
-            path: self.config.clone(),
+            path,
         }))
     }
 

@@ -6,6 +6,7 @@ use super::planned::Planned;
 use super::wait::{Bell, Promise};
 use super::{Config, Ended, PathSpec, PathStatus, Port, Session};
 use env::{Answer, CoreHandle};
+use paths::PathName;
 use paths::health::{AccessState, HOPE, Path, Seen, State, Wanted};
 use paths::policy::{self, Direction, Policy, Request, Selector, Settings, Ticket, Use};
 use paths::stale::{self, Book, CommandId, Decide, Evidence, Kind, Nexus, Outcome};
@@ -42,6 +43,30 @@ pub(super) struct Line {
     pub(super) session: Option<Rc<dyn Session>>,
     pub(super) gauge: Gauge,
     pub(super) nexus: Nexus,
+}
+
+impl Line {
+    /// A path that has not been tried; its number is the selector's.
+    fn new(core: &CoreHandle, config: &Config, selector: &mut Selector, spec: PathSpec) -> Self {
+        let mut seed = [0; 4];
+        core.fill_random(&mut seed);
+        let settings = Settings {
+            usage: Use::No,
+            ..spec.settings
+        };
+        let number = selector.add(settings);
+        Self {
+            port: spec.port,
+            health: Path::new(config.timing, u32::from_be_bytes(seed)),
+            settings,
+            session: None,
+            gauge: Gauge::default(),
+            nexus: Nexus {
+                path: u32::try_from(number).unwrap_or(u32::MAX),
+                session: 0,
+            },
+        }
+    }
 }
 
 /// What changes.
@@ -82,26 +107,9 @@ impl Engine {
         let mut selector = Selector::new(config.policy);
         let mut lines = Vec::new();
         let mut wanted = Vec::new();
-        for (number, spec) in paths.into_iter().enumerate() {
-            let mut seed = [0; 4];
-            core.fill_random(&mut seed);
-            let settings = Settings {
-                usage: Use::No,
-                ..spec.settings
-            };
-            selector.add(settings);
+        for spec in paths {
             wanted.push(spec.wanted);
-            lines.push(Line {
-                port: spec.port,
-                health: Path::new(config.timing, u32::from_be_bytes(seed)),
-                settings,
-                session: None,
-                gauge: Gauge::default(),
-                nexus: Nexus {
-                    path: u32::try_from(number).unwrap_or(u32::MAX),
-                    session: 0,
-                },
-            });
+            lines.push(Line::new(core, &config, &mut selector, spec));
         }
         let engine = Rc::new(Self {
             core: Rc::clone(core),
@@ -132,6 +140,22 @@ impl Engine {
         core.spawn(Box::pin(driver));
         core.spawn(Box::pin(compare(Rc::downgrade(&engine))));
         engine
+    }
+
+    pub(super) fn add(self: &Rc<Self>, name: PathName, spec: PathSpec) {
+        let mut wanted = spec.wanted;
+        let path = {
+            let mut state = self.state.borrow_mut();
+            let state = &mut *state;
+            let line = Line::new(&self.core, &self.config, &mut state.selector, spec);
+            state.lines.push(line);
+            state.lines.len() - 1
+        };
+        if let Some(planned) = self.planned.borrow_mut().as_mut() {
+            planned.names.push(name);
+            wanted = planned.wanted(path);
+        }
+        self.see(path, Seen::Want(wanted));
     }
 
     pub(super) fn set_policy(&self, policy: Policy) {

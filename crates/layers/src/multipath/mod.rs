@@ -257,6 +257,11 @@ impl Multipath {
         self.0.link(path, up);
     }
 
+    /// A path more; its place is the next number. With a planner it stays cold until [`Multipath::set_facts`] tells of its ports.
+    pub fn add(&self, name: PathName, spec: PathSpec) {
+        self.0.add(name, spec);
+    }
+
     /// The administrator lets a path out of quarantine: it logs in, and is looked at like any other. False for one that is in none.
     #[must_use]
     pub fn release(&self, path: usize) -> bool {

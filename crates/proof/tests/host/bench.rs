@@ -71,6 +71,14 @@ async fn unit(
     (unit, faults, store)
 }
 
+fn listen(last: u8, six: bool) -> Listen {
+    Listen::Address(if six {
+        SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, 0))
+    } else {
+        SocketAddr::from(([127, 0, 0, last], 0))
+    })
+}
+
 #[allow(
     dead_code,
     reason = "tests look at what they need; the target lives as long as this"
@@ -93,6 +101,8 @@ pub(crate) struct Wish {
     pub(crate) blocks: u64,
     /// The unit of LUN 0; the others follow.
     pub(crate) first: u16,
+    /// It listens at `::1` alone.
+    pub(crate) six: bool,
 }
 
 impl San {
@@ -125,9 +135,7 @@ impl San {
                 units.push((unit, store));
                 faults.push(fault);
             }
-            let listens = (1..=portals)
-                .map(|last| Listen::Address(SocketAddr::from(([127, 0, 0, last], 0))))
-                .collect();
+            let listens = (1..=portals).map(|last| listen(last, wish.six)).collect();
             let export = Export {
                 generation: 1,
                 targets: vec![Arc::new(ExportedTarget {
@@ -167,6 +175,28 @@ impl San {
             units,
             server,
         }
+    }
+
+    /// The target listens at one portal more; answers which.
+    pub(crate) fn add_portal(&self, last: u8) -> SocketAddr {
+        let server = self.server.clone();
+        on(&self.runtime, move |core| async move {
+            let known: Vec<SocketAddr> = server.portals().iter().map(|it| it.address).collect();
+            let mut export = Export::clone(&server.export());
+            export.generation += 1;
+            export.portal_groups[0].listens.push(listen(last, false));
+            server.publish(&core, export).await;
+            loop {
+                let now = server.portals();
+                let new = now.iter().map(|it| it.address);
+                let new = new.into_iter().find(|it| !known.contains(it));
+                if let Some(new) = new.filter(|it| it.port() > 0) {
+                    return new;
+                }
+                core.sleep_until(core.now().after(Duration::from_millis(1)))
+                    .await;
+            }
+        })
     }
 
     pub(crate) fn url(&self, lun: u16) -> Url {

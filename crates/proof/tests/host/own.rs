@@ -540,3 +540,72 @@ async fn call_lane(core: &CoreHandle, volume: &Arc<Attached>) -> Result<(), IoEr
     });
     asked.await.expect("the core lives")
 }
+
+#[test]
+fn an_ipv6_url_is_discovered_used_and_shown_as_it_was_written() {
+    let san = San::start(Wish {
+        six: true,
+        ..one_portal()
+    });
+    let portal = san.portals[0];
+    assert!(portal.is_ipv6());
+    let runtime = runtime(1);
+    on(&runtime, move |core| async move {
+        let options = Options {
+            from: vec!["::1".to_owned()],
+            no_discover: false,
+            ..options("six", 1)
+        };
+        let text = format!("iscsi://[::1]:{}/{TARGET}/0", portal.port());
+        let url: Url = text.parse().unwrap();
+        let volume = host::open(&core, &url, &options).await.unwrap();
+        let now = until(&core, &volume, |it| states(it) == ["active"]).await;
+        assert_eq!(now.url, text);
+        assert_eq!(now.paths[0].path, format!("::1>{portal}"));
+        let lane = lane(&core, &volume).await;
+        write(&*lane, 8, &[6; 4096]).await.unwrap();
+        assert_eq!(read(&*lane, 8, 8).await.unwrap(), [6; 4096]);
+        volume.stop(&core).await;
+    });
+}
+
+#[test]
+fn a_portal_that_the_target_gets_while_a_volume_is_open_becomes_a_path_of_it() {
+    let san = San::start(one_portal());
+    let first = san.portals[0];
+    let runtime = runtime(1);
+    let volume = on(&runtime, move |core| async move {
+        let options = Options {
+            no_discover: false,
+            rediscover: "1".parse().unwrap(),
+            ..options("portal", 2)
+        };
+        let url: Url = format!("iscsi://{first}/{TARGET}/0").parse().unwrap();
+        let volume = host::open(&core, &url, &options).await.unwrap();
+        let now = until(&core, &volume, |it| states(it).contains(&"active")).await;
+        assert_eq!(now.paths.len(), 2, "{now:#?}");
+        volume
+    });
+    let second = san.add_portal(2);
+    on(&runtime, move |core| async move {
+        under_load(&core, &volume, || async {
+            until(&core, &volume, |it| it.paths.len() == 4).await;
+            // One path for each port of both sides, once the plan has settled.
+            let now = until(&core, &volume, |it| {
+                let active = it.paths.iter().filter(|it| it.state == "active");
+                let mut portals: Vec<_> = active.map(|it| it.portal).collect();
+                portals.sort_unstable();
+                portals.dedup();
+                portals.len() == 2
+            })
+            .await;
+            assert!(now.paths.iter().any(|it| it.portal == second), "{now:#?}");
+            pause(&core, Duration::from_millis(500)).await;
+            let now = status(&core, &volume).await;
+            let new = now.paths.iter().filter(|it| it.portal == second);
+            assert!(new.map(|it| it.ios).sum::<u64>() > 0, "{now:#?}");
+        })
+        .await;
+        volume.stop(&core).await;
+    });
+}
