@@ -3,7 +3,7 @@
 use crate::bench::{
     ALICE, BLOCK, BOB, Bench, Setup, TARGET, TEST_UNIT_READY, read_10, run, write_10,
 };
-use crate::raw::{Moves, Raw};
+use crate::raw::{Moves, Raw, ping};
 use env::sim::{Fault, FaultPlan};
 use iscsi::StatSn;
 use iscsi::bhs::Opcode;
@@ -225,21 +225,12 @@ fn pings_that_nobody_reads_do_not_pile_up() {
     setup.settings.ping_after = Duration::from_secs(1000);
     run(setup, |bench| async move {
         let mut raw = Raw::login(&bench.host_core, bench.portal, ALICE, TARGET, "").await;
-        let ping = iscsi::bhs::NopOut {
-            immediate: true,
-            data_segment_length: 0,
-            lun: iscsi::Lun::default(),
-            itt: Some(crate::raw::itt(1)),
-            ttt: None,
-            cmd_sn: iscsi::CmdSn(1),
-            exp_stat_sn: StatSn(0),
-        };
         let payload = vec![7; 8192];
         let sent = std::rc::Rc::new(std::cell::Cell::new(0_usize));
         let count = std::rc::Rc::clone(&sent);
         bench.spawn(async move {
             loop {
-                raw.send(ping.write(), &payload).await;
+                raw.send(ping(), &payload).await;
                 count.set(count.get() + payload.len());
             }
         });

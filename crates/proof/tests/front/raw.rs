@@ -2,7 +2,7 @@
 
 use env::{CoreHandle, Stream};
 use iscsi::bhs::{
-    Attribute, Bhs, DataOut, LoginRequest, LoginResponse, Opcode, ScsiCommand, StageBits,
+    Attribute, Bhs, DataOut, LoginRequest, LoginResponse, NopOut, Opcode, ScsiCommand, StageBits,
     TaskManagementRequest,
 };
 use iscsi::{Cid, CmdSn, DataSn, Isid, Itt, Lun, StatSn, Tsih, Ttt};
@@ -62,6 +62,20 @@ impl Pdu {
 
 pub(crate) fn itt(number: u32) -> Itt {
     Itt::from_wire(number).expect("a tag")
+}
+
+/// A ping that wants an answer, outside of the order of commands.
+pub(crate) fn ping() -> Bhs {
+    let ping = NopOut {
+        immediate: true,
+        data_segment_length: 0,
+        lun: Lun::default(),
+        itt: Some(itt(1)),
+        ttt: None,
+        cmd_sn: CmdSn(1),
+        exp_stat_sn: StatSn(0),
+    };
+    ping.write()
 }
 
 impl Raw {

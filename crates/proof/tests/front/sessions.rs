@@ -4,7 +4,7 @@ use crate::bench::{
     ALICE, BOB, Bench, Setup, TARGET, TEST_UNIT_READY, read_10, run, sense, write_10,
 };
 use crate::host::{Host, config};
-use crate::raw::Raw;
+use crate::raw::{Raw, ping};
 use iscsi::Isid;
 use layers::OpKind;
 use std::time::Duration;
@@ -384,20 +384,11 @@ fn a_new_session_gets_the_unit_attention_of_power_on_and_no_other_session_does()
 #[test]
 fn what_does_not_match_its_digest_is_counted_by_what_was_damaged() {
     run(Setup::default(), |bench| async move {
-        let ping = iscsi::bhs::NopOut {
-            immediate: true,
-            data_segment_length: 0,
-            lun: iscsi::Lun::default(),
-            itt: Some(crate::raw::itt(1)),
-            ttt: None,
-            cmd_sn: iscsi::CmdSn(1),
-            exp_stat_sn: iscsi::StatSn(0),
-        };
         let with =
             |keys: &'static str| Raw::login(&bench.host_core, bench.portal, ALICE, TARGET, keys);
         // 24 bytes of data, and four that are not their digest.
         let mut one = with("DataDigest=CRC32C\0").await;
-        one.send(ping.write(), b"causeway, not its digest").await;
+        one.send(ping(), b"causeway, not its digest").await;
         one.send_bytes(&[0; 4]).await;
         let told = one.receive().await.expect("an answer");
         assert_eq!(told.opcode(), iscsi::bhs::Opcode::Reject);
@@ -405,7 +396,7 @@ fn what_does_not_match_its_digest_is_counted_by_what_was_damaged() {
         assert_eq!(bench.server.digest_errors(), (0, 1));
 
         let mut other = with("HeaderDigest=CRC32C\0").await;
-        other.send(ping.write(), &[]).await;
+        other.send(ping(), &[]).await;
         other.send_bytes(&[0; 4]).await;
         assert!(other.is_closed().await);
         assert_eq!(bench.server.digest_errors(), (1, 1));
