@@ -1,7 +1,7 @@
 //! The log behind cached writes, as pure machines.
 //!
 //! ```text
-//!   changes --> ring (one a core) --> batches, each one write --> the journal's device
+//!   changes --> log (one a core) --> ring --> batches, each one write --> the journal's device
 //!   the device after a crash --> replay --> the changes that are there, and those that are damaged
 //!   changes --> index --> where the newest data of a block lies in the log, if it is not at home
 //! ```
@@ -20,6 +20,7 @@ mod batch;
 mod coding;
 mod index;
 mod layout;
+mod log;
 mod replay;
 mod ring;
 mod table;
@@ -35,5 +36,6 @@ pub use layout::{
     BLOCK, Checkpoint, Damage, JournalId, Layout, Place, RING_BLOCKS_MIN, RINGS_MAX, Superblock,
     VERSION,
 };
+pub use log::{Log, Next, Stable, Token, Wanted, data_at, sequences};
 pub use replay::{Found, Replay, Step, Stop};
 pub use ring::{CheckpointWrite, Refused, Ring, Write};

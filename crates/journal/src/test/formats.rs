@@ -1,0 +1,112 @@
+//! Blocks of the journal: what they say, and what is none.
+
+use super::world::{OF, World};
+use crate::*;
+use units::Buf;
+
+#[test]
+fn a_journal_says_what_it_is_or_why_it_is_not() {
+    let layout = Layout::of_device(64 << 20, 2).unwrap();
+    assert_eq!(layout.ring_blocks, (16384 - 2) / 2 - 2);
+    let superblock = Superblock {
+        journal: OF.0,
+        pool: [9; 16],
+        layout,
+    };
+    let block = superblock.write();
+    assert_eq!(Superblock::read(&block, 64 << 20), Ok(superblock));
+    let refused = |change: &dyn Fn(&mut Vec<u8>), bytes| {
+        let mut block = block.clone();
+        change(&mut block);
+        Superblock::read(&block, bytes).err()
+    };
+    assert_eq!(
+        refused(&|block| block[0] ^= 1, 64 << 20),
+        Some(Damage::Foreign)
+    );
+    for at in 12..BLOCK {
+        assert_eq!(
+            refused(&|block| block[at] ^= 1, 64 << 20),
+            Some(Damage::Checksum)
+        );
+    }
+    let small = Damage::Contradiction("the device is smaller than the journal");
+    assert_eq!(refused(&|_| {}, 32 << 20), Some(small));
+    assert_eq!(Layout::of_device(1 << 20, 2), None);
+    // Everything has a place of its own.
+    let mut places: Vec<(u64, u64)> = vec![(0, 2 * BLOCK as u64)];
+    for ring in 0..layout.rings {
+        places.push((layout.checkpoint_at(ring, 0), BLOCK as u64));
+        places.push((layout.checkpoint_at(ring, 1), BLOCK as u64));
+        places.push((layout.ring_at(ring), layout.ring_blocks * BLOCK as u64));
+    }
+    assert!(places.windows(2).all(|two| two[0].0 + two[0].1 == two[1].0));
+    let (at, bytes) = places.last().unwrap();
+    assert!(at + bytes <= 64 << 20);
+}
+
+#[test]
+fn the_newer_checkpoint_counts_and_a_torn_one_does_not() {
+    let older = Checkpoint {
+        count: 4,
+        ..Checkpoint::FIRST
+    };
+    let newer = Checkpoint {
+        count: 5,
+        epoch: 2,
+        begun: Place {
+            number: 9,
+            position: 77,
+        },
+        tail: Place {
+            number: 3,
+            position: 20,
+        },
+    };
+    assert_eq!((older.slot(), newer.slot()), (0, 1));
+    let (old, new) = (older.write(OF.0, OF.1), newer.write(OF.0, OF.1));
+    let newest = |slots: [&Vec<u8>; 2]| Checkpoint::newest(slots.map(Vec::as_slice), OF.0, OF.1);
+    assert_eq!(newest([&old, &new]), Ok(newer));
+    for bytes in 0..BLOCK / 512 {
+        let mut torn = new.clone();
+        torn[bytes * 512..].fill(0);
+        let found = newest([&old, &torn]).unwrap();
+        // Zeroes at its end are what it has there anyway.
+        assert_eq!(found, if bytes == 0 { older } else { newer });
+    }
+    let mut flipped = new.clone();
+    flipped[60] ^= 1;
+    assert_eq!(newest([&old, &flipped]), Ok(older));
+    assert_eq!(newest([&flipped, &flipped]), Err(Damage::Checksum));
+    let other = newer.write(OF.0, OF.1 + 1);
+    assert_eq!(newest([&old, &other]), Ok(older), "of another ring");
+}
+
+#[test]
+fn headers_say_what_was_put_into_them_and_nothing_else_is_a_header() {
+    let mut world = World::new(77, 400);
+    for _ in 0..300 {
+        let contents: Vec<(Change, Buf)> = world
+            .changes(20)
+            .into_iter()
+            .map(|(change, data)| (change, Buf::copy_of(&data)))
+            .collect();
+        let before = world
+            .changes(128)
+            .into_iter()
+            .map(|(change, _)| change)
+            .collect();
+        let place = Place {
+            number: 5,
+            position: 600,
+        };
+        let header = Header::over(place, 2, 4, &contents, before);
+        let mut bytes = header.write(OF.0, OF.1);
+        assert_eq!(Header::read(&bytes, OF.0, OF.1).as_ref(), Some(&header));
+        assert_eq!(Header::read(&bytes, OF.0, OF.1 + 1), None);
+        assert_eq!(Header::read(&bytes, JournalId([8; 16]), OF.1), None);
+        let at = usize::try_from(world.random.below(bytes.len() as u64)).unwrap();
+        bytes[at] ^= 1 << world.random.below(8);
+        assert_eq!(Header::read(&bytes, OF.0, OF.1), None, "bit of byte {at}");
+    }
+}

@@ -1,0 +1,6 @@
+//! The journal's machines on a disk of their own.
+
+mod formats;
+mod logs;
+mod rings;
+mod world;

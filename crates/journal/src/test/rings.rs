@@ -1,0 +1,262 @@
+//! Rings after crashes, flipped bits and failures.
+
+use super::world::{OF, Pending, Target, World};
+use crate::*;
+use std::collections::VecDeque;
+use units::{BlockCount, BlockSize, Buf, Lba, LbaRange};
+
+#[test]
+fn what_was_told_as_stable_survives_every_crash_and_nothing_else_is_invented() {
+    let (mut crashes, mut full, mut turns, mut torn) = (0, 0, 0, 0);
+    for seed in 1..=1500 {
+        let mut world = World::new(seed, 40 + seed % 60);
+        for _ in 0..6 {
+            let mut ring = world.open();
+            let steps = world.random.below(120);
+            for _ in 0..steps {
+                match world.random.below(8) {
+                    0..=2 => match world.append(&mut ring, 4) {
+                        Err(Refused::Full) => full += 1,
+                        Err(Refused::Failed) => {
+                            assert!(ring.opening().is_some(), "only before it is open");
+                        }
+                        Ok(()) => {}
+                    },
+                    3 => world.release(&mut ring),
+                    _ => world.complete(&mut ring),
+                }
+            }
+            turns += ring.next_number();
+            let issued = ring.next_number() - 1;
+            world.crash();
+            crashes += 1;
+            torn += u64::from(world.replay().0.last().map_or(0, |it| it.place.number) < issued);
+        }
+    }
+    // The cases that matter have all come up.
+    assert!(crashes == 9000 && full > 500 && turns > 10_000 && torn > 500);
+}
+
+/// A ring at rest, with nothing on its way.
+fn at_rest(seed: u64, sealed: bool) -> (World, Ring) {
+    let mut world = World::new(seed, 200);
+    let mut ring = world.open();
+    world.settle(&mut ring);
+    let batches = 3 + world.random.below(12);
+    for _ in 0..batches {
+        world.append(&mut ring, 6).unwrap();
+        world.settle(&mut ring);
+    }
+    if sealed && ring.wants_seal() {
+        let write = ring.append(&[]).unwrap();
+        world.issued.insert(write.number, Vec::new());
+        world.pending.push(Pending {
+            target: Target::Log(write.at),
+            bytes: write.bytes.to_vec(),
+            number: Some(write.number),
+        });
+        world.settle(&mut ring);
+    }
+    (world, ring)
+}
+
+/// Where a batch lies: bytes from the first to one past the last, and where its data begins.
+fn lies(world: &World, number: u64) -> (usize, usize, usize) {
+    let (found, _) = world.replay();
+    let batch = found.iter().find(|it| it.place.number == number).unwrap();
+    let from = usize::try_from(batch.place.position).unwrap() * BLOCK;
+    let header = Header::read(&world.log[from..], OF.0, OF.1).unwrap();
+    let data = header.records.iter().map(|it| it.data_at as usize).min();
+    let end = from + header.blocks as usize * BLOCK;
+    (
+        from,
+        end,
+        from + data.unwrap_or(header.blocks as usize * BLOCK),
+    )
+}
+
+#[test]
+fn a_flipped_bit_is_named_by_exactly_its_blocks_and_never_read_as_data() {
+    let mut named = [0; 3];
+    for seed in 1..=800 {
+        let (mut world, ring) = at_rest(seed, true);
+        let last = ring.next_number() - 1;
+        let number = 1 + world.random.below(last);
+        let (from, end, data) = lies(&world, number);
+        let at = from + usize::try_from(world.random.below((end - from) as u64)).unwrap();
+        world.log[at] ^= 1 << world.random.below(8);
+        let (found, ring) = world.replay();
+        let issued = &world.issued[&number];
+        let hit = found.iter().find(|it| it.place.number == number);
+        // What any other batch says is still right.
+        for batch in found.iter().filter(|it| it.place.number != number) {
+            world.holds(batch);
+        }
+        let Some(hit) = hit else {
+            // Nothing says that the very last batch, which is empty, ever was stable.
+            assert!(number == last && issued.is_empty() && at < data);
+            named[0] += 1;
+            continue;
+        };
+        assert!(ring.is_ok());
+        let all: Vec<Change> = issued.iter().map(|(change, _)| *change).collect();
+        if at < data {
+            assert_eq!(
+                (&hit.damaged, hit.records.len()),
+                (&all, 0),
+                "the whole batch"
+            );
+            named[1] += 1;
+            continue;
+        }
+        for record in &hit.records {
+            let wanted = issued.iter().find(|(change, _)| *change == record.change);
+            assert_eq!(world.data(hit.place, record), wanted.unwrap().1);
+        }
+        assert!(
+            hit.damaged.len() <= 1,
+            "one bit is in one record, or between them"
+        );
+        assert_eq!(hit.damaged.len() + hit.records.len(), all.len());
+        named[2] += hit.damaged.len();
+    }
+    assert!(named[1] > 50 && named[2] > 200, "{named:?}");
+}
+
+#[test]
+fn damage_that_takes_the_record_of_what_changed_stops_the_ring_by_name() {
+    let (mut stopped, mut other) = (0, 0);
+    for seed in 1..=300 {
+        let (mut world, ring) = at_rest(seed, true);
+        let last = ring.next_number() - 1;
+        let number = 1 + world.random.below(last - 2);
+        // This header, and the next one that could tell of it.
+        for number in [number, number + 1] {
+            let (from, _, _) = lies(&world, number);
+            world.log[from] ^= 1;
+            if number == last {
+                break;
+            }
+        }
+        let (found, ring) = world.replay();
+        assert!(found.iter().all(|it| it.place.number < number));
+        for batch in &found {
+            world.holds(batch);
+        }
+        match ring {
+            Err(Stop::Lost { number: lost }) => {
+                assert_eq!(lost, number);
+                stopped += 1;
+            }
+            Ok(_) => other += 1,
+        }
+    }
+    assert_eq!((stopped, other), (300, 0));
+}
+
+#[test]
+fn without_a_seal_the_last_batch_is_the_only_one_that_damage_can_take_unnoticed() {
+    for seed in 1..=200 {
+        let (mut world, ring) = at_rest(seed, false);
+        let last = ring.next_number() - 1;
+        let (from, _, _) = lies(&world, last);
+        world.log[from + 9] ^= 4;
+        let (found, ring) = world.replay();
+        assert_eq!(found.len() as u64, last - 1);
+        assert_eq!(ring.ok().map(|it| it.next_number()), Some(last));
+    }
+}
+
+#[test]
+fn what_an_earlier_opening_gave_up_never_comes_back() {
+    // Two batches on their way; the second one is whole on the disk, the first one is not there at all.
+    let mut world = World::new(5, 200);
+    let mut ring = world.open();
+    world.settle(&mut ring);
+    let contents = |stamp: u8| {
+        let change = Change {
+            volume: VolumeId(1),
+            sequence: Sequence(stamp.into()),
+            range: LbaRange::new(Lba(8), BlockCount(8)).unwrap(),
+            block_size: BlockSize::B512,
+            kind: Kind::Write,
+        };
+        vec![(change, vec![stamp; 4096])]
+    };
+    let append = |ring: &mut Ring, stamp| {
+        let one = contents(stamp);
+        ring.append(&[(one[0].0, Buf::copy_of(&one[0].1))]).unwrap()
+    };
+    append(&mut ring, 1);
+    let second = append(&mut ring, 2);
+    let at = usize::try_from(second.at).unwrap();
+    world.log[at..at + second.bytes.len()].copy_from_slice(&second.bytes.to_vec());
+    // The next opening finds nothing, and writes one batch of the same size.
+    let mut ring = world.open();
+    assert_eq!(ring.next_number(), 1);
+    world.settle(&mut ring);
+    let third = append(&mut ring, 3);
+    let from = usize::try_from(third.at).unwrap();
+    world.log[from..from + third.bytes.len()].copy_from_slice(&third.bytes.to_vec());
+    assert_eq!(
+        from + third.bytes.len(),
+        at,
+        "the old one lies right behind it"
+    );
+    world.issued.insert(1, contents(3));
+    let (found, _) = world.replay();
+    assert_eq!(found.len(), 1);
+    world.holds(&found[0]);
+}
+
+#[test]
+fn after_a_failed_write_nothing_is_taken_or_told() {
+    let mut world = World::new(9, 200);
+    let mut ring = world.open();
+    assert_eq!(
+        ring.append(&[]).err(),
+        Some(Refused::Failed),
+        "not open yet"
+    );
+    world.settle(&mut ring);
+    for _ in 0..3 {
+        world.append(&mut ring, 2).unwrap();
+    }
+    let numbers: Vec<u64> = world.pending.iter().filter_map(|it| it.number).collect();
+    ring.written(numbers[1], false);
+    ring.written(numbers[2], true);
+    ring.written(numbers[0], true);
+    assert_eq!(
+        ring.stable(),
+        numbers[0],
+        "the failed one, and all after it, are not"
+    );
+    assert_eq!(ring.append(&[]).err(), Some(Refused::Failed));
+    assert!(ring.checkpoint().is_none() && !ring.wants_seal());
+}
+
+#[test]
+fn lengths_are_kept_in_order_over_many_turns_of_the_ring() {
+    let mut world = World::new(21, 64);
+    let mut ring = world.open();
+    world.settle(&mut ring);
+    let mut places = VecDeque::new();
+    for _ in 0..2000 {
+        let most = world.random.below(4);
+        if world.append(&mut ring, most) == Err(Refused::Full) {
+            ring.release(ring.stable());
+            let write = ring.checkpoint().expect("something was released");
+            world.put(&Target::Slot(write.slot.into()), &write.bytes, |_| true);
+            ring.checkpoint_written(true);
+            world.released = ring.released().number;
+            continue;
+        }
+        places.push_back(ring.next_number());
+        world.settle(&mut ring);
+        assert!(ring.used_blocks() <= 64);
+    }
+    assert!(places.len() > 1000);
+    let next = ring.next_number();
+    let again = world.open();
+    assert_eq!(again.next_number(), next);
+}
