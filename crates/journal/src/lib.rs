@@ -18,6 +18,7 @@
 
 mod batch;
 mod coding;
+mod destage;
 mod index;
 mod layout;
 mod log;
@@ -31,6 +32,7 @@ pub use batch::{
     BATCH_BLOCKS_MAX, Change, DATA_ALIGNMENT, DATA_BYTES_MAX, Header, Kind, RECORDS_MAX, Record,
     Sequence, VolumeId,
 };
+pub use destage::{Lying, Run, runs};
 pub use index::{Index, Piece, SECTOR, Slot};
 pub use layout::{
     BLOCK, Checkpoint, Damage, JournalId, Layout, Place, RING_BLOCKS_MIN, RINGS_MAX, Superblock,

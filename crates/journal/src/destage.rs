@@ -1,0 +1,266 @@
+//! What to carry home from the oldest batches, in the order of addresses.
+//!
+//! ```text
+//!   oldest batches:  A 8-16 at 100 | B 0-8 at 140 | A 16-24 at 160 | A 8-12 at 190
+//!   the index says:  A 8-12 lies elsewhere by now
+//!   carried:         A 12-24 (from 104 and 160), B 0-8 (from 140)
+//! ```
+//!
+//! **Contract.** Only what still is the newest is carried. When all of it is at home and flushed there, [`Index::settle`] each
+//! part, then release the batches: what was written meanwhile stays in the index, and what is at home is never older than
+//! what a replay would find. Between two rounds lies a flush, so that no place at home is written twice within one flush window.
+
+use crate::index::{Index, Slot};
+use std::ops::Range;
+
+/// Sectors of a volume as a batch holds them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Lying {
+    /// Whose.
+    pub slot: Slot,
+    /// Which sectors.
+    pub sectors: Range<u64>,
+    /// The sector of the ring's log where the first one lies.
+    pub at: u32,
+}
+
+/// Sectors that lie together at home, to be written there in one piece.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Run {
+    /// Whose.
+    pub slot: Slot,
+    /// Which sectors.
+    pub sectors: Range<u64>,
+    /// Where their data lies in the log, in the order of sectors, without a gap.
+    pub parts: Vec<Lying>,
+}
+
+/// The runs that carry home what is the newest of `oldest`, by volume and address, none longer than `sectors_max`.
+///
+/// # Panics
+/// If `sectors_max` is 0.
+#[must_use]
+pub fn runs(index: &Index, oldest: &[Lying], sectors_max: u64) -> Vec<Run> {
+    assert!(sectors_max > 0, "a run has a sector at least");
+    let mut live: Vec<Lying> = oldest.iter().flat_map(|it| newest(index, it)).collect();
+    live.sort_by_key(|it| (it.slot, it.sectors.start));
+    let mut runs: Vec<Run> = Vec::new();
+    for mut part in live {
+        while !part.sectors.is_empty() {
+            let room = room_after(runs.last(), &part, sectors_max);
+            let rest = if room == 0 {
+                let rest = cut(&mut part, sectors_max);
+                runs.push(Run {
+                    slot: part.slot,
+                    sectors: part.sectors.clone(),
+                    parts: vec![part],
+                });
+                rest
+            } else {
+                let rest = cut(&mut part, room);
+                let last = runs.last_mut().expect("it has room");
+                last.sectors.end = part.sectors.end;
+                last.parts.push(part);
+                rest
+            };
+            part = rest;
+        }
+    }
+    runs
+}
+
+/// How many sectors of `part` the run takes, if it goes on right there.
+fn room_after(run: Option<&Run>, part: &Lying, sectors_max: u64) -> u64 {
+    let fits = run.filter(|it| it.slot == part.slot && it.sectors.end == part.sectors.start);
+    fits.map_or(0, |it| sectors_max - (it.sectors.end - it.sectors.start))
+}
+
+/// Keeps the first sectors, and gives the rest.
+fn cut(part: &mut Lying, sectors: u64) -> Lying {
+    let keep = sectors.min(part.sectors.end - part.sectors.start);
+    let middle = part.sectors.start + keep;
+    let rest = Lying {
+        slot: part.slot,
+        sectors: middle..part.sectors.end,
+        at: part.at + u32::try_from(keep).expect("a record is short"),
+    };
+    part.sectors.end = middle;
+    rest
+}
+
+/// The parts of what lies there that are the newest.
+fn newest(index: &Index, lying: &Lying) -> Vec<Lying> {
+    let found = index.find(lying.slot, lying.sectors.clone());
+    let same = found.into_iter().filter_map(|piece| {
+        let by = piece.sectors.start - lying.sectors.start;
+        let here = u64::from(lying.at) + by;
+        (piece.at.map(u64::from) == Some(here)).then_some(Lying {
+            slot: lying.slot,
+            sectors: piece.sectors,
+            at: piece.at?,
+        })
+    });
+    same.collect()
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    /// What a sector of a volume holds: the number of the write that it came with.
+    type Contents = BTreeMap<(u16, u64), u64>;
+
+    struct World {
+        random: u64,
+        index: Index,
+        /// What lies at each sector of the log.
+        log: BTreeMap<u32, u64>,
+        /// What was written and is not released, oldest first.
+        written: Vec<Lying>,
+        home: Contents,
+        newest: Contents,
+        head: u32,
+        stamp: u64,
+    }
+
+    impl World {
+        fn below(&mut self, limit: u64) -> u64 {
+            self.random ^= self.random << 13;
+            self.random ^= self.random >> 7;
+            self.random ^= self.random << 17;
+            (self.random >> 20) % limit
+        }
+
+        fn write(&mut self) {
+            let slot = u16::try_from(self.below(2)).unwrap();
+            let from = self.below(300);
+            let sectors = from..from + 1 + self.below(30);
+            self.stamp += 1;
+            for (by, sector) in (0..).zip(sectors.clone()) {
+                self.log.insert(self.head + by, self.stamp);
+                self.newest.insert((slot, sector), self.stamp);
+            }
+            let (slot, at) = (Slot(slot), self.head);
+            self.head += u32::try_from(sectors.end - sectors.start).unwrap();
+            self.index.put(slot, sectors.clone(), at);
+            self.written.push(Lying { slot, sectors, at });
+        }
+
+        /// Every sector is read from the log or from home as it was written last.
+        fn check(&self) {
+            for slot in 0..2 {
+                for piece in self.index.find(Slot(slot), 0..340) {
+                    for (by, sector) in (0..).zip(piece.sectors) {
+                        let home = self.home.get(&(slot, sector)).copied();
+                        let read = piece
+                            .at
+                            .map_or(home, |at| self.log.get(&(at + by)).copied());
+                        assert_eq!(read, self.newest.get(&(slot, sector)).copied());
+                    }
+                }
+            }
+        }
+
+        /// Carries the oldest home, with writes in between, and forgets them.
+        fn destage(&mut self) {
+            let count = usize::try_from(self.below(20))
+                .unwrap()
+                .min(self.written.len());
+            let longest = 1 + self.below(40);
+            let runs = runs(&self.index, &self.written[..count], longest);
+            let order = |it: &Run| (it.slot, it.sectors.start);
+            assert!(runs.is_sorted_by_key(order));
+            for run in &runs {
+                assert!(run.sectors.end - run.sectors.start <= longest);
+                let mut next = run.sectors.start;
+                for part in &run.parts {
+                    assert_eq!((part.slot, part.sectors.start), (run.slot, next));
+                    next = part.sectors.end;
+                    for (by, sector) in (0..).zip(part.sectors.clone()) {
+                        let data = self.log[&(part.at + by)];
+                        let before = self.home.insert((part.slot.0, sector), data);
+                        assert!(before < Some(data), "home never goes back");
+                    }
+                }
+                assert_eq!(next, run.sectors.end);
+            }
+            // Runs that could be one are one, unless that would be too long.
+            for two in runs.windows(2) {
+                let joined =
+                    two[0].slot == two[1].slot && two[0].sectors.end == two[1].sectors.start;
+                let length = two[0].sectors.end - two[0].sectors.start;
+                assert!(!joined || length == longest);
+            }
+            for _ in 0..self.below(4) {
+                self.write();
+            }
+            self.check();
+            for part in runs.into_iter().flat_map(|it| it.parts) {
+                self.index.settle(part.slot, part.sectors, part.at);
+            }
+            for gone in self.written.drain(..count) {
+                for at in gone.at..gone.at + u32::try_from(gone.sectors.count()).unwrap() {
+                    self.log.remove(&at);
+                }
+            }
+            self.check();
+        }
+    }
+
+    #[test]
+    fn what_is_carried_home_is_the_newest_and_nothing_needs_the_log_after_it() {
+        for seed in 1..=60 {
+            let mut world = World {
+                random: seed,
+                index: Index::default(),
+                log: BTreeMap::new(),
+                written: Vec::new(),
+                home: Contents::new(),
+                newest: Contents::new(),
+                head: 8,
+                stamp: 0,
+            };
+            for _ in 0..150 {
+                match world.below(3) {
+                    0 => world.destage(),
+                    _ => world.write(),
+                }
+            }
+            assert!(world.stamp > 60, "something was written");
+            world.check();
+        }
+    }
+
+    #[test]
+    fn runs_go_by_address_and_leave_out_what_is_newer_elsewhere() {
+        let mut index = Index::default();
+        let (a, b) = (Slot(1), Slot(2));
+        let lying = |slot, sectors, at| Lying { slot, sectors, at };
+        let oldest = [
+            lying(a, 8..16, 100),
+            lying(b, 0..8, 140),
+            lying(a, 16..24, 160),
+        ];
+        for it in &oldest {
+            index.put(it.slot, it.sectors.clone(), it.at);
+        }
+        index.put(a, 8..12, 190);
+        let found = runs(&index, &oldest, 2048);
+        assert_eq!(
+            found,
+            [
+                Run {
+                    slot: a,
+                    sectors: 12..24,
+                    parts: vec![lying(a, 12..16, 104), lying(a, 16..24, 160)],
+                },
+                Run {
+                    slot: b,
+                    sectors: 0..8,
+                    parts: vec![lying(b, 0..8, 140)],
+                },
+            ]
+        );
+    }
+}
