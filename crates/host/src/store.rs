@@ -88,11 +88,19 @@ impl Store {
         let dir = self.dir.join("policy");
         let path = dir.join(file_name(url));
         let text = format!("{policy}\n");
-        let kept = async {
+        let keep = async || {
             make_dir(&*files, &dir).await?;
             replace_file(&*files, &path, text.as_bytes()).await
         };
-        kept.await.map_err(|error| failed(&path, &error))
+        let mut kept = keep().await;
+        // A program that runs and a command may keep a policy at the same moment: one renames the other's new file.
+        if kept
+            .as_ref()
+            .is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+        {
+            kept = keep().await;
+        }
+        kept.map_err(|error| failed(&path, &error))
     }
 }
 
