@@ -150,15 +150,25 @@ mod test {
         /// Every sector is read from the log or from home as it was written last.
         fn check(&self) {
             for slot in 0..2 {
-                for piece in self.index.find(Slot(slot), 0..340) {
-                    for (by, sector) in (0..).zip(piece.sectors) {
-                        let home = self.home.get(&(slot, sector)).copied();
-                        let read = piece
-                            .at
-                            .map_or(home, |at| self.log.get(&(at + by)).copied());
-                        assert_eq!(read, self.newest.get(&(slot, sector)).copied());
-                    }
+                let pieces = self.index.find(Slot(slot), 0..340);
+                let sectors = pieces.into_iter().flat_map(|piece| {
+                    let places = (0..).map(move |by| piece.at.map(|at| at + by));
+                    piece.sectors.zip(places)
+                });
+                for (sector, at) in sectors {
+                    let home = self.home.get(&(slot, sector)).copied();
+                    let read = at.map_or(home, |at| self.log.get(&at).copied());
+                    assert_eq!(read, self.newest.get(&(slot, sector)).copied());
                 }
+            }
+        }
+
+        /// Writes a part at home.
+        fn carry(&mut self, part: &Lying) {
+            for (at, sector) in (part.at..).zip(part.sectors.clone()) {
+                let data = self.log[&at];
+                let before = self.home.insert((part.slot.0, sector), data);
+                assert!(before < Some(data), "home never goes back");
             }
         }
 
@@ -177,11 +187,7 @@ mod test {
                 for part in &run.parts {
                     assert_eq!((part.slot, part.sectors.start), (run.slot, next));
                     next = part.sectors.end;
-                    for (by, sector) in (0..).zip(part.sectors.clone()) {
-                        let data = self.log[&(part.at + by)];
-                        let before = self.home.insert((part.slot.0, sector), data);
-                        assert!(before < Some(data), "home never goes back");
-                    }
+                    self.carry(part);
                 }
                 assert_eq!(next, run.sectors.end);
             }
