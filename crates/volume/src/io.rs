@@ -359,3 +359,32 @@ pub enum IoError {
     /// Memory or queue places ran out: answer BUSY or TASK SET FULL, the host will repeat.
     Busy,
 }
+
+impl IoError {
+    /// It promises that nothing was done.
+    #[must_use]
+    pub const fn leaves_nothing_done(self) -> bool {
+        match self {
+            Self::Miscompare { .. } | Self::WriteProtected | Self::Fenced | Self::Transition => {
+                true
+            }
+            Self::MediumError { .. }
+            | Self::Integrity { .. }
+            | Self::SpaceExhausted
+            | Self::Unavailable
+            | Self::TimedOut
+            | Self::Aborted
+            | Self::Busy => false,
+        }
+    }
+
+    /// What is to be told of an operation with this error of which something may have been done before, or elsewhere.
+    #[must_use]
+    pub const fn of_a_part(self) -> Self {
+        if self.leaves_nothing_done() {
+            Self::Unavailable
+        } else {
+            self
+        }
+    }
+}

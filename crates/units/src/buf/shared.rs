@@ -13,10 +13,22 @@ use std::sync::OnceLock;
 const ZERO_SLAB_BYTES: usize = 1 << 20;
 
 /// Immutable, reference-counted scatter-gather payload. Cloning and slicing never copy bytes.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub struct Buf {
     segments: SmallVec<[Segment; 1]>,
     len: usize,
+}
+
+impl Clone for Buf {
+    fn clone(&self) -> Self {
+        // Most have one segment, and need none of what the general case does.
+        let segments = match &self.segments[..] {
+            [one] => SmallVec::from_buf([one.clone()]),
+            several => several.iter().cloned().collect(),
+        };
+        let len = self.len;
+        Self { segments, len }
+    }
 }
 
 #[derive(Clone)]
