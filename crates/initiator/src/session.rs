@@ -564,7 +564,9 @@ impl Answer {
         let mut state = self.shared.0.borrow_mut();
         let slot = &mut state.slots[self.slot];
         if let Slot::Waiting(waker) = slot {
-            *waker = Some(cx.waker().clone());
+            if waker.as_ref().is_none_or(|it| !it.will_wake(cx.waker())) {
+                *waker = Some(cx.waker().clone());
+            }
             return Poll::Pending;
         }
         match std::mem::replace(slot, Slot::Free) {

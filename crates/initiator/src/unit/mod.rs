@@ -31,6 +31,7 @@ mod operation;
 mod outcome;
 mod port;
 mod probe;
+mod quick;
 mod reservation;
 mod session;
 

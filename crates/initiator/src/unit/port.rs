@@ -213,6 +213,7 @@ impl Way {
             block: usize::try_from(block).expect("512 or 4096"),
             counters: Rc::clone(&self.counters),
             gate: Gate::default(),
+            quicks: RefCell::default(),
             path,
         }))
     }

@@ -6,13 +6,14 @@ use super::operation::{self, Request, Stability};
 use super::outcome::Outcome;
 use super::port::{Counters, PathConfig};
 use super::probe::{Asker, Refusal, asks_for_identity, command, judge};
+use super::quick::{Alone, Quicks};
 use super::reservation::Found;
 use super::{Unit, cdb};
 use crate::lost::Lost;
 use crate::session::Session;
 use env::{Answer, CoreHandle, LocalFuture};
 use iscsi::Lun;
-use layers::multipath::{self, Ended, Segments};
+use layers::multipath::{self, Begun, Ended, Segments};
 use paths::health::AccessState;
 use paths::stale::Nexus;
 use paths::verdict::{self, Learn, PathSays, Repeat, Verdict};
@@ -21,7 +22,7 @@ use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;
-use std::task::{Poll, Waker};
+use std::task::{Context, Poll, Waker};
 use units::{Buf, BufMut, LbaRange, Now};
 use volume::{Done, Io, IoError, Op};
 
@@ -55,6 +56,7 @@ pub(super) struct Inner {
     pub(super) block: usize,
     pub(super) counters: Rc<Counters>,
     pub(super) gate: Gate,
+    pub(super) quicks: RefCell<Quicks>,
     pub(super) path: PathConfig,
 }
 
@@ -80,6 +82,10 @@ impl Gate {
         .await;
     }
 
+    pub(super) fn is_open(&self) -> bool {
+        self.looking.get() == 0
+    }
+
     fn shut(&self) {
         self.looking.set(self.looking.get() + 1);
     }
@@ -96,7 +102,7 @@ impl Gate {
 type Step<T> = Result<T, Ended>;
 
 impl Inner {
-    fn bytes_in(&self, range: LbaRange) -> usize {
+    pub(super) fn bytes_in(&self, range: LbaRange) -> usize {
         usize::try_from(range.len().0)
             .unwrap_or(usize::MAX)
             .saturating_mul(self.block)
@@ -122,7 +128,7 @@ impl Inner {
         Ok(completion.data_in)
     }
 
-    async fn refused(&self, op: &Op, refusal: Refusal) -> Ended {
+    pub(super) async fn refused(&self, op: &Op, refusal: Refusal) -> Ended {
         if asks_for_identity(&refusal) {
             self.gate.shut();
             let same = self.look_again().await;
@@ -222,7 +228,7 @@ impl Inner {
 
     /// Memory for what is read. Payload of a pool that is used up comes from elsewhere: a read that waits for memory would
     /// look like a path that hangs.
-    fn memory(&self, bytes: usize) -> BufMut {
+    pub(super) fn memory(&self, bytes: usize) -> BufMut {
         let pooled = self.core.pool().alloc(bytes);
         pooled.unwrap_or_else(|_| BufMut::zeroed(bytes))
     }
@@ -234,12 +240,20 @@ impl Inner {
         requests: impl Iterator<Item = Request>,
         flush: bool,
     ) -> Step<Done> {
+        let mut before = false;
+        // Of an operation in parts, the first may have been done.
+        let of_whole = |ended, before| match ended {
+            Ended::Again(verdict, error) if before => Ended::Again(verdict, error.of_a_part()),
+            ended @ (Ended::Done(_) | Ended::Again(..) | Ended::Lost { .. }) => ended,
+        };
         for request in requests {
-            self.command(op, request, None).await?;
+            let done = self.command(op, request, None).await;
+            done.map_err(|ended| of_whole(ended, before))?;
+            before = true;
         }
         if flush {
-            self.command(op, operation::flush(self.features), None)
-                .await?;
+            let flushed = self.command(op, operation::flush(self.features), None);
+            flushed.await.map_err(|ended| of_whole(ended, before))?;
         }
         Ok(Done::Nothing)
     }
@@ -392,12 +406,12 @@ fn state(code: u8) -> AccessState {
     }
 }
 
-fn path_error() -> Verdict {
+pub(super) fn path_error() -> Verdict {
     // CHECK CONDITION without sense data has a row of its own: an error without a reason.
     verdict::of(Status::CheckCondition.code(), None).0
 }
 
-fn of_lost(lost: &Lost) -> Ended {
+pub(super) fn of_lost(lost: &Lost) -> Ended {
     match lost {
         Lost::Unsent => Ended::Lost { sent: false },
         Lost::Aborted => {
@@ -418,7 +432,22 @@ fn of_lost(lost: &Lost) -> Ended {
 
 impl multipath::Session for UnitSession {
     fn submit(&self, io: Io) -> Answer<Ended> {
-        Answer::wait(Rc::clone(&self.0).submit(io))
+        let inner = Rc::clone(&self.0);
+        match inner.quick(io) {
+            Ok(quick) => Answer::wait(Alone { inner, quick }),
+            Err(io) => Answer::wait(inner.submit(io)),
+        }
+    }
+
+    fn begin(&self, io: Io) -> Begun {
+        match self.0.quick(io) {
+            Ok(quick) => Begun::Numbered(self.0.quicks.borrow_mut().insert(quick)),
+            Err(io) => Begun::Waiting(Box::pin(Rc::clone(&self.0).submit(io))),
+        }
+    }
+
+    fn poll_numbered(&self, number: usize, cx: &mut Context<'_>) -> Poll<Ended> {
+        self.0.quicks.borrow_mut().poll(&self.0, number, cx)
     }
 
     fn ping(&self) -> LocalFuture<bool> {

@@ -1,15 +1,60 @@
 //! The paths' half of the engine: their machines hear of everything, and what they ask for is done.
 
-use super::engine::{Engine, lost};
-use super::{ConnectError, Session};
-use paths::health::{AccessState, Do, Seen, State};
-use paths::policy::Use;
+use super::engine::Engine;
+use super::fence::lost;
+use super::marginal::Gauge;
+use super::{Config, ConnectError, PathSpec, Port, Session};
+use env::CoreHandle;
+use paths::health::{AccessState, Do, Path, Seen, State};
+use paths::policy::{Selector, Settings, Use};
 use paths::stale::{Evidence, Nexus};
 use std::rc::Rc;
 use std::time::Duration;
 
 /// Between looks at the access state of a port that does not serve the unit.
 const LOOK: Duration = Duration::from_secs(1);
+
+/// One path.
+pub(super) struct Line {
+    pub(super) port: Rc<dyn Port>,
+    pub(super) health: Path,
+    pub(super) settings: Settings,
+    pub(super) session: Option<Rc<dyn Session>>,
+    pub(super) nexus: Nexus,
+    pub(super) gauge: Gauge,
+    /// Operations on this session that have not ended.
+    pub(super) open: u32,
+}
+
+impl Line {
+    /// A path that has not been tried; its number is the selector's.
+    pub(super) fn new(
+        core: &CoreHandle,
+        config: &Config,
+        selector: &mut Selector,
+        spec: PathSpec,
+    ) -> Self {
+        let mut seed = [0; 4];
+        core.fill_random(&mut seed);
+        let settings = Settings {
+            usage: Use::No,
+            ..spec.settings
+        };
+        let number = selector.add(settings);
+        Self {
+            port: spec.port,
+            health: Path::new(config.timing, u32::from_be_bytes(seed)),
+            settings,
+            session: None,
+            open: 0,
+            gauge: Gauge::default(),
+            nexus: Nexus {
+                path: u32::try_from(number).unwrap_or(u32::MAX),
+                session: 0,
+            },
+        }
+    }
+}
 
 impl Engine {
     /// A path's machine hears of something, and what it asks for is done.
@@ -168,24 +213,23 @@ impl Engine {
     /// The session is over. Its operations end with it; when the last has, the book decides about them.
     fn drop_session(self: &Rc<Self>, path: usize, end: fn(&dyn Session)) {
         let now = self.core.now();
-        let (session, decisions) = {
+        let (session, nexus, decisions) = {
             let mut state = self.state.borrow_mut();
             let state = &mut *state;
             let Some(session) = state.lines[path].session.take() else {
                 return;
             };
-            let nexus = state.lines[path].nexus;
-            let open = state.open.get(&nexus).is_some_and(|count| *count > 0);
-            if open {
-                state.ending.insert(nexus);
-            }
-            let decisions = if open {
+            let line = &mut state.lines[path];
+            let (nexus, open) = (line.nexus, std::mem::take(&mut line.open));
+            let decisions = if open > 0 {
+                state.ending.insert(nexus, open);
                 Vec::new()
             } else {
                 lost(state, nexus, now)
             };
-            (session, decisions)
+            (session, nexus, decisions)
         };
+        self.follow(|flight| flight.is_on(nexus));
         self.usage_changed(path);
         end(&*session);
         self.act(decisions);

@@ -6,7 +6,8 @@
 //!   least. Small and large commands are compared by themselves.
 //! - A path *retransmits* if more than 1 % of its TCP segments of a second were sent again.
 
-use super::engine::{Engine, Line};
+use super::engine::Engine;
+use super::line::Line;
 use paths::health::{Seen, State};
 use std::rc::{Rc, Weak};
 use std::time::Duration;

@@ -18,7 +18,11 @@
 //! A [`Port`] logs in with the path's own ISID, which reinstates the session before, and returns only when the target has ended that
 //! session's tasks; it checks identity and size before it returns.
 
+mod command;
+mod driver;
 mod engine;
+mod fence;
+mod flight;
 mod line;
 mod marginal;
 mod pieces;
@@ -44,6 +48,7 @@ use paths::{Facts, PathName, Plan};
 use planned::Planned;
 use std::fmt;
 use std::rc::Rc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 use units::{ByteCount, Now};
 use volume::{Io, IoError, IoFuture, IoResult, Lane, Shape};
@@ -60,6 +65,16 @@ pub enum Ended {
         /// Any byte of it may have left this host.
         sent: bool,
     },
+}
+
+/// An operation that a session was given.
+pub enum Begun {
+    /// It has ended.
+    Ended(Ended),
+    /// It is under way, by this number.
+    Numbered(usize),
+    /// It goes on when it is polled.
+    Waiting(LocalFuture<Ended>),
 }
 
 /// Why a path cannot be had.
@@ -92,6 +107,21 @@ pub trait Port {
 pub trait Session {
     /// Starts an operation. It always ends: by an answer, or with the session.
     fn submit(&self, io: Io) -> Answer<Ended>;
+
+    /// The same without a future where it can do without: then the operation has begun, and [`Session::poll_numbered`] asks for its end.
+    fn begin(&self, io: Io) -> Begun {
+        match self.submit(io).now() {
+            Ok(ended) => Begun::Ended(ended),
+            Err(future) => Begun::Waiting(future),
+        }
+    }
+
+    /// How an operation ended that [`Session::begin`] has numbered. It is asked until it is ready, and never again; the session does
+    /// not call back meanwhile.
+    fn poll_numbered(&self, number: usize, cx: &mut Context<'_>) -> Poll<Ended> {
+        let _ = (number, cx);
+        Poll::Pending
+    }
 
     /// Sends a NOP-Out; completes when it is answered, true, or with the session, false.
     fn ping(&self) -> LocalFuture<bool>;
@@ -182,7 +212,7 @@ pub struct PathStatus {
     pub in_flight: u32,
     /// Their bytes.
     pub bytes_in_flight: u64,
-    /// Operations that have ended on it, and the time that they took together.
+    /// Operations that have ended on it, of those whose time was taken (of a volume's only path one in sixteen), and the time that they took together.
     pub ended: (u64, Duration),
 }
 

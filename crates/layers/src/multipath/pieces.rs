@@ -5,7 +5,7 @@
 
 use env::Answer;
 use units::{BlockCount, Buf, BufMut, ByteCount, Lba, LbaRange};
-use volume::{Done, Io, IoFuture, Op, Shape};
+use volume::{Done, Io, IoError, IoFuture, Op, Shape};
 
 /// An operation as it is sent.
 pub(super) enum Cut {
@@ -18,6 +18,14 @@ pub(super) enum Cut {
         /// Where a read is to go.
         into: Option<BufMut>,
     },
+}
+
+/// What has no more blocks is certainly not cut.
+pub(super) fn whole_blocks(shape: &Shape, piece: ByteCount) -> u64 {
+    match piece.blocks_floor(shape.block_size).0 {
+        0 => u64::MAX,
+        blocks => blocks.saturating_mul(2).saturating_sub(1),
+    }
 }
 
 /// Cuts reads and writes of two pieces or more. `piece` 0: never.
@@ -87,23 +95,28 @@ fn ranges(range: LbaRange, blocks: BlockCount) -> impl Iterator<Item = LbaRange>
     })
 }
 
-/// The answer of the whole: data in order, or the first error by address, after every piece has ended.
+/// The answer of the whole: data in order, or the first error by address, after every piece has ended. One that promises that
+/// nothing was done is told only if that is so of every piece.
 pub(super) fn join(answers: Vec<IoFuture>, into: Option<BufMut>) -> IoFuture {
     Answer::wait(async move {
         let mut data = Buf::empty();
-        let mut error = None;
-        let mut read = false;
+        let mut error: Option<IoError> = None;
+        let (mut read, mut changed) = (false, false);
         for answer in answers {
             match answer.await {
                 Ok(Done::Data(part)) => {
                     read = true;
                     data.append_owned(part);
                 }
-                Ok(Done::Nothing | Done::Extents(_)) => {}
-                Err(it) => error = error.or(Some(it)),
+                Ok(Done::Nothing | Done::Extents(_)) => changed = true,
+                Err(it) => {
+                    changed |= !it.leaves_nothing_done();
+                    error = error.or(Some(it));
+                }
             }
         }
         match (error, into) {
+            (Some(error), _) if changed => Err(error.of_a_part()),
             (Some(error), _) => Err(error),
             (None, Some(into)) => Ok(Done::Data(fill(into, &data))),
             (None, None) if read => Ok(Done::Data(data)),
@@ -125,6 +138,33 @@ pub(super) fn fill(mut into: BufMut, data: &Buf) -> Buf {
 #[cfg(test)]
 mod test {
     use super::*;
+
+    #[test]
+    fn that_nothing_was_done_is_told_only_if_it_is_so_of_every_piece() {
+        let joined = |answers: Vec<volume::IoResult>| {
+            let answers = answers.into_iter().map(IoFuture::ready).collect();
+            let mut answer = join(answers, None);
+            let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+            match std::pin::Pin::new(&mut answer).poll(&mut cx) {
+                std::task::Poll::Ready(result) => result.map(|_| ()),
+                std::task::Poll::Pending => panic!("every piece has ended"),
+            }
+        };
+        let refused = || Err(IoError::WriteProtected);
+        assert_eq!(
+            joined(vec![refused(), refused()]),
+            Err(IoError::WriteProtected)
+        );
+        let part = [
+            vec![refused(), Ok(Done::Nothing)],
+            vec![Ok(Done::Nothing), refused()],
+        ];
+        for part in part {
+            assert_eq!(joined(part), Err(IoError::Unavailable));
+        }
+        let busy = vec![Err(IoError::Busy), refused()];
+        assert_eq!(joined(busy), Err(IoError::Busy));
+    }
 
     #[test]
     fn pieces_end_at_multiples_and_cover_the_range() {

@@ -81,6 +81,14 @@ impl Engine {
         });
     }
 
+    /// Paths drain.
+    pub(super) fn keeper_drains(&self) -> bool {
+        let planned = self.planned.borrow();
+        planned
+            .as_ref()
+            .is_some_and(|it| !it.keeper.draining().is_empty())
+    }
+
     /// Draining paths with nothing in flight are done.
     pub(super) fn keeper_drained(self: &Rc<Self>) {
         self.keep(|planned| {

@@ -337,6 +337,36 @@ fn an_answer_that_blames_the_path_is_tried_elsewhere_and_one_that_blames_the_med
     });
 }
 
+#[test]
+fn a_write_that_a_lost_path_may_have_carried_out_is_never_told_to_have_left_all_as_it_was() {
+    simulate(6, |core| {
+        Box::pin(async move {
+            let below = small();
+            let shape = below.shape();
+            let lane = below.open(&core).await.unwrap();
+            let target = target(&core, lane, 2, 6, true);
+            let lane = multipath(&core, shape, Config::default(), &target);
+            lane.submit(write(1, 5)).await.unwrap();
+            // WRITE PROTECTED, and nothing else has happened.
+            target.answers.borrow_mut().push((0x07, 0x27, 0x00));
+            let refused = lane.submit(write(1, 6)).await.map(|_| ());
+            assert_eq!(refused, Err(IoError::WriteProtected));
+            assert_eq!(read(&lane, 1).await, Ok(5));
+            // Carried out, its answer lost, and then the unit takes no writes any more.
+            pause_both(&target, Duration::from_millis(5));
+            let answer = lane.submit(write(1, 7));
+            core.sleep_until(core.now().after(Duration::from_millis(1)))
+                .await;
+            silence_the_busy(&lane, &target);
+            core.sleep_until(core.now().after(Duration::from_millis(20)))
+                .await;
+            target.answers.borrow_mut().push((0x07, 0x27, 0x00));
+            assert_eq!(answer.await.map(|_| ()), Err(IoError::Unavailable));
+            assert_eq!(read(&lane, 1).await, Ok(7));
+        })
+    });
+}
+
 /// Time for 32 sequential writes and reads of 4 MiB, one after the other, over wires of these speeds.
 fn sequential(rates: &[u64]) -> Duration {
     let rates = rates.to_vec();

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::rc::Rc;
-use std::task::{Poll, Waker};
+use std::task::{Context, Poll, Waker};
 
 /// A value that comes once.
 pub(super) struct Promise<T>(Rc<RefCell<(Option<T>, Option<Waker>)>>);
@@ -31,18 +31,19 @@ impl<T> Promise<T> {
         }
     }
 
-    pub(super) async fn kept(self) -> T {
-        poll_fn(|cx| {
-            let mut inner = self.0.borrow_mut();
-            match inner.0.take() {
-                Some(value) => Poll::Ready(value),
-                None => {
-                    inner.1 = Some(cx.waker().clone());
-                    Poll::Pending
-                }
+    pub(super) fn poll_kept(&self, cx: &Context<'_>) -> Poll<T> {
+        let mut inner = self.0.borrow_mut();
+        match inner.0.take() {
+            Some(value) => Poll::Ready(value),
+            None => {
+                inner.1 = Some(cx.waker().clone());
+                Poll::Pending
             }
-        })
-        .await
+        }
+    }
+
+    pub(super) async fn kept(self) -> T {
+        poll_fn(|cx| self.poll_kept(cx)).await
     }
 }
 

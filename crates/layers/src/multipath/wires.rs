@@ -140,7 +140,11 @@ impl Link {
             Some((key, asc, ascq)) => {
                 let code = scsi_code(asc, ascq);
                 let sense = scsi_sense(key, code);
-                Ended::Again(verdict::of(0x02, Some(&sense)).0, IoError::Unavailable)
+                let error = match key {
+                    0x07 => IoError::WriteProtected,
+                    _ => IoError::Unavailable,
+                };
+                Ended::Again(verdict::of(0x02, Some(&sense)).0, error)
             }
             None => {
                 let mutates = io.op().mutates();

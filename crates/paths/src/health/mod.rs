@@ -181,6 +181,12 @@ impl Path {
         }
     }
 
+    /// Something is in flight on it: what is sent now changes nothing ([`Seen::Sent`]).
+    #[must_use]
+    pub fn expects(&self) -> bool {
+        self.expected
+    }
+
     /// When to call [`Path::tick`] next.
     #[must_use]
     pub fn deadline(&self) -> Option<Now> {

@@ -152,7 +152,11 @@ impl Estimate {
     }
 }
 
+/// 1 - e^(-span / constant), not below 0.02 and not above 0.3: most spans are far outside of that.
 fn gain(span: f64, constant: f64) -> f64 {
+    if span < 0.02 * constant {
+        return 0.02;
+    }
     (1.0 - (-span / constant).exp()).clamp(0.02, 0.3)
 }
 

@@ -14,7 +14,7 @@ mod streams;
 #[cfg(test)]
 mod test;
 
-pub use selector::{Ended, Refused, Selector, Ticket};
+pub use selector::{Ended, Refused, Selector, Ticket, UNTIMED};
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -6,6 +6,9 @@ use super::{Direction, Policy, Request, Settings, Turn, Use};
 use std::time::Duration;
 use units::Now;
 
+/// For commands whose time does not count.
+pub const UNTIMED: Now = Now(u64::MAX);
+
 /// A command on its way. It goes back to [`Selector::done`], once.
 #[derive(Debug)]
 #[must_use = "a path stays booked until the ticket comes back"]
@@ -18,10 +21,22 @@ pub struct Ticket {
 }
 
 impl Ticket {
+    /// Its time counts: [`Selector::done`] has to be told when it ended.
+    #[must_use]
+    pub fn is_timed(&self) -> bool {
+        self.begun != UNTIMED
+    }
+
     /// The path's number.
     #[must_use]
     pub fn path(&self) -> usize {
         self.path
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.request.bytes
     }
 
     /// When it was booked.
@@ -56,7 +71,7 @@ pub enum Refused {
 pub(crate) struct Slot {
     pub(crate) settings: Settings,
     pub(crate) in_flight: u32,
-    /// Commands that have ended, however, and the time that they took together.
+    /// Commands whose time was taken that have ended, however, and the time that they took together.
     ended: u64,
     took: Duration,
     pub(crate) bytes: u64,
@@ -71,6 +86,16 @@ pub(crate) struct Slot {
     credit: i64,
     /// Additive increase, multiplicative decrease: commands in flight, in thousandths.
     window: u64,
+}
+
+impl Slot {
+    fn is_full(&self) -> bool {
+        (u64::from(self.in_flight) + 1) * 1000 > self.window
+    }
+
+    fn most(&self) -> u64 {
+        u64::from(self.settings.window.max(1)) * 1000
+    }
 }
 
 /// Chooses paths for one volume on one core.
@@ -163,7 +188,7 @@ impl Selector {
         self.slots.get(path).map_or(0, |slot| slot.in_flight)
     }
 
-    /// Commands that have ended on a path, and the time that they took together: the difference of two looks, divided, is the mean
+    /// Commands that have ended on a path of all whose time was taken, and the time that they took together: the difference of two looks, divided, is the mean
     /// latency between them.
     #[must_use]
     pub fn ended(&self, path: usize) -> (u64, Duration) {
@@ -177,11 +202,25 @@ impl Selector {
         self.slots.get(path).map_or(0, |slot| slot.bytes)
     }
 
+    /// Whether the next command's time counts: with several paths always, with one of all in sixteen. For the others [`Selector::take`]
+    /// may be told [`UNTIMED`].
+    #[must_use]
+    pub fn wants_time(&self) -> bool {
+        self.slots.len() > 1 || self.count.is_multiple_of(16)
+    }
+
     /// The path for `request`, booked.
     ///
     /// # Errors
     /// [`Refused`] says whether to wait for a path or for a command to end.
     pub fn take(&mut self, request: Request, now: Now) -> Result<Ticket, Refused> {
+        if let [only] = &self.slots[..] {
+            return match only.settings.usage {
+                Use::No => Err(Refused::NoPath),
+                Use::Active | Use::Standby if only.is_full() => Err(Refused::WindowsFull),
+                Use::Active | Use::Standby => Ok(self.book(0, request, now)),
+            };
+        }
         let usage = self.candidates()?;
         let chosen = match self.policy {
             Policy::Failover => self.best(usage, |slot| slot.settings.rank),
@@ -216,12 +255,15 @@ impl Selector {
             begun,
             depth,
         } = ticket;
+        let timed = begun != UNTIMED;
         let Some(slot) = self.slots.get_mut(path) else {
             return;
         };
         slot.in_flight = slot.in_flight.saturating_sub(1);
-        slot.ended += 1;
-        slot.took = slot.took.saturating_add(now.since(begun));
+        if timed {
+            slot.ended += 1;
+            slot.took = slot.took.saturating_add(now.since(begun));
+        }
         slot.bytes = slot.bytes.saturating_sub(request.bytes);
         match request.direction {
             Direction::Read => {
@@ -233,9 +275,13 @@ impl Selector {
         }
         match ended {
             Ended::Carried => {
-                slot.estimate.learn(&request, (begun, now), depth);
-                let most = u64::from(slot.settings.window.max(1)) * 1000;
-                slot.window = (slot.window + 1_000_000 / slot.window.max(1)).min(most);
+                if timed {
+                    slot.estimate.learn(&request, (begun, now), depth);
+                }
+                let most = slot.most();
+                if slot.window < most {
+                    slot.window = (slot.window + 1_000_000 / slot.window.max(1)).min(most);
+                }
             }
             Ended::Congested => slot.window = (slot.window / 2).max(1000),
             Ended::Lost => {}
@@ -256,7 +302,7 @@ impl Selector {
 
     fn takes(&self, path: usize, usage: Use) -> bool {
         let slot = &self.slots[path];
-        slot.settings.usage == usage && u64::from(slot.in_flight) < slot.window / 1000
+        slot.settings.usage == usage && !slot.is_full()
     }
 
     /// The path with the least key; the lowest number among equals.

@@ -21,9 +21,12 @@
 //! **Contract.** The caller carries out every [`Decide`] in order, and reports what happens to each copy. A command is decided
 //! [`Decide::Complete`] exactly once. A nexus is one session: a path that logs in again is a new one.
 
+mod held;
+
+use held::{Held, Hold};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
-use units::{Lba, LbaRange, Now};
+use units::{LbaRange, Now};
 
 /// One session of one path.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -170,10 +173,22 @@ enum Stage {
     Told,
 }
 
-#[derive(Clone, Debug)]
+/// A command on its way of which the book knows no more than its blocks: it is on one session that is not lost, and nothing that
+/// overlaps it is in flight. It goes back to [`Book::over`] or, where its end is not the answer to its issuer, to [`Book::enter`].
+#[derive(Debug)]
+#[must_use = "its blocks stay held until it comes back"]
+pub struct Light {
+    id: CommandId,
+    kind: Kind,
+    /// The blocks that it changes, and how they are held.
+    held: Option<(LbaRange, Hold)>,
+}
+
+#[derive(Debug)]
 struct Entry {
     kind: Kind,
     range: Option<LbaRange>,
+    hold: Option<Hold>,
     copies: Vec<(Nexus, Copy)>,
     stage: Stage,
 }
@@ -184,22 +199,15 @@ impl Entry {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Blocks {
-    end: Lba,
-    owner: CommandId,
-}
-
 /// All commands of one volume, and their copies. One book for all cores, or each core has blocks of its own.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Book {
     mode: Mode,
     sharing: Sharing,
     quiesce: Duration,
     next: u64,
     entries: BTreeMap<CommandId, Entry>,
-    /// Blocks of commands in flight that change something, by their start. They never overlap.
-    held: BTreeMap<Lba, Blocks>,
+    held: Held,
     waiting: VecDeque<CommandId>,
     /// Lost and not fenced: when the target has come to rest by itself.
     lost: BTreeMap<Nexus, Now>,
@@ -215,7 +223,7 @@ impl Book {
             quiesce,
             next: 0,
             entries: BTreeMap::new(),
-            held: BTreeMap::new(),
+            held: Held::new(),
             waiting: VecDeque::new(),
             lost: BTreeMap::new(),
         }
@@ -229,17 +237,57 @@ impl Book {
         let entry = Entry {
             kind,
             range,
+            hold: None,
             copies: Vec::new(),
             stage: Stage::Waiting,
         };
         self.entries.insert(id, entry);
         let mut out = Vec::new();
-        if self.may_go(id, self.waiting.len()) {
-            self.go(id, &mut out);
-        } else {
+        if !self.go(id, self.waiting.len(), &mut out) {
             self.waiting.push_back(id);
         }
         (id, out)
+    }
+
+    /// A new command that is sent at once, on a session that is not lost; costs next to nothing. `None` where something that it
+    /// overlaps is in flight or waits: then it has to [`Book::begin`].
+    pub fn light(&mut self, kind: Kind, range: Option<LbaRange>) -> Option<Light> {
+        let held = match range.filter(|range| kind != Kind::Harmless && !range.is_empty()) {
+            Some(range) if self.nobody_waits(range, self.waiting.len()) => {
+                Some((range, self.held.hold(range)?))
+            }
+            Some(_) => return None,
+            None => None,
+        };
+        let id = CommandId(self.next);
+        self.next += 1;
+        Some(Light { id, kind, held })
+    }
+
+    /// A light command has ended with an answer for its issuer, or was not sent at all.
+    #[must_use = "others may have waited for its blocks"]
+    pub fn over(&mut self, light: Light) -> Vec<Decide> {
+        let mut out = Vec::new();
+        if let Some((range, hold)) = light.held {
+            self.held.release(hold, range);
+            self.let_go(&mut out);
+        }
+        out
+    }
+
+    /// The book takes a light command on, as one that began before and was placed on `nexus`.
+    pub fn enter(&mut self, light: Light, nexus: Nexus) -> CommandId {
+        let Light { id, kind, held } = light;
+        let (range, hold) = held.unzip();
+        let entry = Entry {
+            kind,
+            range,
+            hold,
+            copies: vec![(nexus, Copy::Unsent)],
+            stage: Stage::Going,
+        };
+        self.entries.insert(id, entry);
+        id
     }
 
     /// The command was handed to a session, of which no byte has left yet. False: that nexus is lost, choose another.
@@ -438,15 +486,8 @@ impl Book {
             .map(|(_, copy)| copy)
     }
 
-    /// Whether nothing in flight and none of the first `ahead` that wait overlap it.
-    fn may_go(&self, id: CommandId, ahead: usize) -> bool {
-        let Some(range) = self.entries.get(&id).and_then(|entry| entry.range) else {
-            return true;
-        };
-        let before_end = self.held.range(..range.end()).next_back();
-        if before_end.is_some_and(|(_, blocks)| blocks.end > range.start() && blocks.owner != id) {
-            return false;
-        }
+    /// Whether none of the first `ahead` that wait overlaps it.
+    fn nobody_waits(&self, range: LbaRange, ahead: usize) -> bool {
         let mut ahead = self
             .waiting
             .iter()
@@ -455,19 +496,23 @@ impl Book {
         !ahead.any(|other| other.start() < range.end() && range.start() < other.end())
     }
 
-    fn go(&mut self, id: CommandId, out: &mut Vec<Decide>) {
-        let Some(entry) = self.entries.get_mut(&id) else {
-            return;
+    /// Goes on its way, if nothing in flight and none of the first `ahead` that wait overlaps it.
+    fn go(&mut self, id: CommandId, ahead: usize, out: &mut Vec<Decide>) -> bool {
+        let range = self.entries.get(&id).and_then(|entry| entry.range);
+        let hold = match range {
+            None => None,
+            Some(range) if !self.nobody_waits(range, ahead) => return false,
+            Some(range) => match self.held.hold(range) {
+                None => return false,
+                hold => hold,
+            },
         };
-        entry.stage = Stage::Going;
-        if let Some(range) = entry.range {
-            let blocks = Blocks {
-                end: range.end(),
-                owner: id,
-            };
-            self.held.insert(range.start(), blocks);
+        if let Some(entry) = self.entries.get_mut(&id) {
+            entry.stage = Stage::Going;
+            entry.hold = hold;
         }
         out.push(Decide::Send(id));
+        true
     }
 
     fn tell(&mut self, id: CommandId, outcome: Outcome, out: &mut Vec<Decide>) {
@@ -515,18 +560,18 @@ impl Book {
             return;
         };
         let Some(range) = entry.range else { return };
-        if self
-            .held
-            .get(&range.start())
-            .is_some_and(|blocks| blocks.owner == id)
-        {
-            self.held.remove(&range.start());
+        if let Some(hold) = entry.hold {
+            self.held.release(hold, range);
         }
+        self.let_go(out);
+    }
+
+    /// Blocks are free again: who waited for them may go.
+    fn let_go(&mut self, out: &mut Vec<Decide>) {
         let mut at = 0;
         while let Some(next) = self.waiting.get(at).copied() {
-            if self.may_go(next, at) {
+            if self.go(next, at, out) {
                 self.waiting.remove(at);
-                self.go(next, out);
             } else {
                 at += 1;
             }

@@ -2,8 +2,8 @@
 #![expect(clippy::cast_possible_truncation, reason = "small numbers of a test")]
 
 use super::{
-    Answer, Book, CommandId, Decide, Evidence, Kind, Mode, Nexus, Outcome, Resolution, Sharing,
-    resolve_compare_and_write,
+    Answer, Book, CommandId, Decide, Evidence, Kind, Light, Mode, Nexus, Outcome, Resolution,
+    Sharing, resolve_compare_and_write,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -45,6 +45,8 @@ struct World {
     sharing: Sharing,
     medium: Vec<u64>,
     issued: BTreeMap<CommandId, Issued>,
+    /// Commands that the book does not know yet.
+    lights: BTreeMap<CommandId, (Light, Nexus)>,
     sessions: Vec<u32>,
     down: Vec<bool>,
     at_target: Vec<Ghost>,
@@ -64,6 +66,7 @@ impl World {
             sharing,
             medium: vec![0; BLOCKS as usize],
             issued: BTreeMap::new(),
+            lights: BTreeMap::new(),
             sessions: vec![0; PATHS as usize],
             down: vec![false; PATHS as usize],
             at_target: Vec::new(),
@@ -126,6 +129,41 @@ impl World {
         self.carry(decisions);
     }
 
+    /// Sends a command as light as can be, or begins it as all others.
+    fn fly(&mut self, kind: Kind, range: LbaRange, path: u32) {
+        let light = (!self.down[path as usize])
+            .then(|| self.book.light(kind, Some(range)))
+            .flatten();
+        let Some(light) = light else {
+            return self.begin(kind, range);
+        };
+        self.value += 1;
+        let (id, nexus) = (light.id, nexus(path, self.sessions[path as usize]));
+        let issued = Issued {
+            kind,
+            range,
+            value: self.value,
+            sends: 1,
+            executed: 0,
+            outcome: None,
+        };
+        self.issued.insert(id, issued);
+        self.lights.insert(id, (light, nexus));
+        if kind != Kind::Harmless {
+            self.promised[Self::blocks(range)].fill(None);
+        }
+        let live = true;
+        self.at_target.push(Ghost { nexus, id, live });
+    }
+
+    /// The book takes a light command on.
+    fn enter(&mut self, id: CommandId) {
+        if let Some((light, nexus)) = self.lights.remove(&id) {
+            assert_eq!(self.book.enter(light, nexus), id);
+            self.book.sent(id, nexus);
+        }
+    }
+
     /// Sends what is to be sent, on the first path that is up.
     fn send(&mut self, at: usize, whole: bool) {
         if self.to_send.is_empty() {
@@ -170,6 +208,19 @@ impl World {
         }
         self.check();
         if ghost.live {
+            if let Some((light, _)) = (answer != Answer::NotDone)
+                .then(|| self.lights.remove(&ghost.id))
+                .flatten()
+            {
+                let decisions = self.book.over(light);
+                let outcome = match answer {
+                    Answer::Success => Outcome::Success,
+                    Answer::Failure | Answer::NotDone | Answer::Ended => Outcome::Failure,
+                };
+                self.complete(ghost.id, outcome);
+                return self.carry(decisions);
+            }
+            self.enter(ghost.id);
             let decisions = self.book.answered(ghost.id, ghost.nexus, answer);
             self.carry(decisions);
         }
@@ -183,6 +234,10 @@ impl World {
         self.sessions[path as usize] += 1;
         for ghost in &mut self.at_target {
             ghost.live &= ghost.nexus != nexus;
+        }
+        let lights = self.lights.iter().filter(|(_, (_, on))| *on == nexus);
+        for id in lights.map(|(id, _)| *id).collect::<Vec<_>>() {
+            self.enter(id);
         }
         let decisions = self.book.lost(nexus, now);
         self.carry(decisions);
@@ -259,6 +314,8 @@ impl World {
 #[derive(Clone, Debug)]
 enum Step {
     Begin(u8, u64, u64),
+    /// The same as a light command, on this path.
+    Fly(u8, u64, u64, u32),
     Send(usize, bool),
     Execute(usize, u8),
     Lose(u32),
@@ -271,6 +328,9 @@ fn any_step(patient: bool) -> impl Strategy<Value = Step> {
     let most = if patient { 0_u32 } else { 1 };
     prop_oneof![
         4 => (0..10_u8, 0..BLOCKS, 1..4_u64).prop_map(|(kind, start, len)| Step::Begin(kind, start, len.min(BLOCKS - start))),
+        4 => (0..10_u8, 0..BLOCKS, 1..4_u64, 0..PATHS).prop_map(|(kind, start, len, path)| {
+            Step::Fly(kind, start, len.min(BLOCKS - start), path)
+        }),
         5 => (any::<prop::sample::Index>(), prop::bool::weighted(0.85)).prop_map(|(at, whole)| Step::Send(at.index(64), whole)),
         5 => (0..64_usize, 0..12_u8).prop_map(|(at, answer)| Step::Execute(at, answer)),
         2 => (0..PATHS).prop_map(Step::Lose),
@@ -284,17 +344,21 @@ fn any_steps(patient: bool) -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(any_step(patient), 1..120)
 }
 
+fn kind_of(number: u8) -> Kind {
+    match number {
+        0 => Kind::Harmless,
+        1 => Kind::Once,
+        _ => Kind::Write,
+    }
+}
+
 fn play(mode: Mode, sharing: Sharing, steps: &[Step]) -> World {
     let mut world = World::new(mode, sharing);
     for step in steps {
         match step {
-            Step::Begin(kind, start, len) => {
-                let kind = match kind {
-                    0 => Kind::Harmless,
-                    1 => Kind::Once,
-                    _ => Kind::Write,
-                };
-                world.begin(kind, range(*start, *len));
+            Step::Begin(kind, start, len) => world.begin(kind_of(*kind), range(*start, *len)),
+            Step::Fly(kind, start, len, path) => {
+                world.fly(kind_of(*kind), range(*start, *len), *path);
             }
             Step::Send(at, whole) => world.send(*at, *whole),
             Step::Execute(at, answer) => world.execute(
@@ -306,6 +370,7 @@ fn play(mode: Mode, sharing: Sharing, steps: &[Step]) -> World {
                 },
             ),
             Step::Lose(path) => {
+                // What was light is in nobody's list before.
                 let early = world.to_send.clone();
                 world.lose(*path, Now::ZERO);
                 if world.sharing == Sharing::Shared && mode != Mode::Fast {

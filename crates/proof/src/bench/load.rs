@@ -177,7 +177,7 @@ impl Client {
     }
 }
 
-fn lun(unit: &Unit) -> Lun {
+pub(super) fn lun(unit: &Unit) -> Lun {
     Lun([0, unit.lun, 0, 0, 0, 0, 0, 0])
 }
 
@@ -484,7 +484,7 @@ async fn measure(
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts of a run are small")]
-fn figures(times: &Histogram, seconds: f64, used: &usage::Usage) -> Figures {
+pub(super) fn figures(times: &Histogram, seconds: f64, used: &usage::Usage) -> Figures {
     let commands = (times.total() as f64).max(1.0);
     Figures {
         commands,

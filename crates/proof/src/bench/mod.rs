@@ -13,6 +13,7 @@ pub mod cgroup;
 pub mod chart;
 pub mod disk;
 pub mod histogram;
+pub mod layer;
 pub mod load;
 pub mod machine;
 pub mod many;

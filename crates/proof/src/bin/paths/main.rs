@@ -5,6 +5,7 @@
 
 mod dispatch;
 mod hop;
+mod multipath;
 mod protocol;
 
 use std::fs;
@@ -22,12 +23,14 @@ const GAIN: f64 = 0.10;
 type Run = fn(u64);
 
 /// Every path, by the name that the bounds use.
-const PATHS: [(&str, Run); 7] = [
+const PATHS: [(&str, Run); 9] = [
     ("protocol_read", protocol::read),
     ("protocol_write", protocol::write),
     ("protocol_write_at_hand", protocol::write_at_hand),
     ("hop_ready", hop::ready),
     ("hop_waits", hop::waits),
+    ("multipath_read", multipath::read),
+    ("multipath_write", multipath::write),
     ("dispatch_read", dispatch::read),
     ("dispatch_write", dispatch::write),
 ];

@@ -1,0 +1,188 @@
+//! A read or a write that is one command, as most are: it is sent at once, and its end is the command's.
+
+use super::cdb;
+use super::operation::{self, Request, Stability};
+use super::probe::{command, judge};
+use super::session::{Inner, of_lost, path_error};
+use crate::session::Answer;
+use env::LocalFuture;
+use layers::multipath::Ended;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use units::{Buf, LbaRange};
+use volume::{Done, Durability, Io, IoError, Op};
+
+/// One of them, on its way.
+pub(super) enum Quick {
+    /// The target has it.
+    Asked {
+        answer: Answer,
+        range: LbaRange,
+        bytes: usize,
+        writes: bool,
+    },
+    /// The target has refused it: what that means is found out.
+    Refused(LocalFuture<Ended>),
+}
+
+/// Those that are known by a number.
+#[derive(Default)]
+pub(super) struct Quicks {
+    places: Vec<Option<Quick>>,
+    free: Vec<usize>,
+}
+
+impl Quicks {
+    pub(super) fn insert(&mut self, quick: Quick) -> usize {
+        match self.free.pop() {
+            Some(number) => {
+                self.places[number] = Some(quick);
+                number
+            }
+            None => {
+                self.places.push(Some(quick));
+                self.places.len() - 1
+            }
+        }
+    }
+
+    pub(super) fn poll(
+        &mut self,
+        inner: &Rc<Inner>,
+        number: usize,
+        cx: &mut Context<'_>,
+    ) -> Poll<Ended> {
+        let Some(place) = self.places.get_mut(number) else {
+            return Poll::Pending;
+        };
+        let Some(quick) = place else {
+            return Poll::Pending;
+        };
+        let ended = quick.poll(inner, cx);
+        if ended.is_ready() {
+            *place = None;
+            self.free.push(number);
+        }
+        ended
+    }
+}
+
+impl Inner {
+    /// Sends an operation that is one command; gives it back where it is not, or has to wait.
+    pub(super) fn quick(&self, io: Io) -> Result<Quick, Io> {
+        let range = match io.op() {
+            Op::Read { range, .. } => *range,
+            Op::Write {
+                range, durability, ..
+            } if !operation::stability(*durability, self.features, true).flush => *range,
+            Op::Write { .. }
+            | Op::WriteZeroes { .. }
+            | Op::Discard { .. }
+            | Op::CompareAndWrite { .. }
+            | Op::Extents { .. }
+            | Op::Flush => return Err(io),
+        };
+        let waits = self.left.get() || !self.gate.is_open();
+        let shut_out = io.op().mutates() && self.unit.is_preempted();
+        if waits || shut_out || range.len().0 > u64::from(self.limits.transfer) {
+            return Err(io);
+        }
+        let bytes = self.bytes_in(range);
+        let (op, _) = io.into_parts();
+        let writes = op.mutates();
+        let (request, into) = match op {
+            Op::Write {
+                data, durability, ..
+            } => {
+                let Stability { fua, .. } = operation::stability(durability, self.features, true);
+                (operation::write(range, data, fua), None)
+            }
+            Op::Read { into, .. } => {
+                let cdb = cdb::read_16(range);
+                let data_out = Buf::empty();
+                let into = into.unwrap_or_else(|| self.memory(bytes));
+                (Request { cdb, data_out }, Some(into))
+            }
+            Op::WriteZeroes { .. }
+            | Op::Discard { .. }
+            | Op::CompareAndWrite { .. }
+            | Op::Extents { .. }
+            | Op::Flush => unreachable!("given back above"),
+        };
+        let sent = command(self.lun, request.cdb);
+        Ok(Quick::Asked {
+            answer: self.session.command(sent, request.data_out, into),
+            range,
+            bytes,
+            writes,
+        })
+    }
+}
+
+impl Quick {
+    pub(super) fn poll(&mut self, inner: &Rc<Inner>, cx: &mut Context<'_>) -> Poll<Ended> {
+        let (answer, range, bytes, writes) = match self {
+            Self::Asked {
+                answer,
+                range,
+                bytes,
+                writes,
+            } => (answer, *range, *bytes, *writes),
+            Self::Refused(ended) => return ended.as_mut().poll(cx),
+        };
+        let completion = match Pin::new(answer).poll(cx) {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(Err(lost)) => return Poll::Ready(of_lost(&lost)),
+            Poll::Ready(Ok(completion)) => completion,
+        };
+        let refusal = match judge(&completion) {
+            Ok(()) if !writes && completion.data_in.len() != bytes => {
+                // GOOD for less than was asked for: a path that does so is not to be trusted.
+                return Poll::Ready(Ended::Again(path_error(), IoError::Unavailable));
+            }
+            Ok(()) => {
+                inner.counters.carried(bytes, writes);
+                let done = if writes {
+                    Done::Nothing
+                } else {
+                    Done::Data(completion.data_in)
+                };
+                return Poll::Ready(Ended::Done(Ok(done)));
+            }
+            Err(refusal) => refusal,
+        };
+        // What the error says hangs on the range and on whether it writes.
+        let op = if writes {
+            Op::Write {
+                range,
+                data: Buf::empty(),
+                durability: Durability::Cached,
+            }
+        } else {
+            Op::Read { range, into: None }
+        };
+        let inner = Rc::clone(inner);
+        let mut ended: LocalFuture<Ended> =
+            Box::pin(async move { inner.refused(&op, refusal).await });
+        let first = ended.as_mut().poll(cx);
+        *self = Self::Refused(ended);
+        first
+    }
+}
+
+/// One as a future.
+pub(super) struct Alone {
+    pub(super) inner: Rc<Inner>,
+    pub(super) quick: Quick,
+}
+
+impl Future for Alone {
+    type Output = Ended;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Ended> {
+        let Self { inner, quick } = &mut *self;
+        quick.poll(inner, cx)
+    }
+}

@@ -1,0 +1,443 @@
+//! An operation on the slow way: in the book, sent by a task of its own, and again where its answer asks for that.
+
+use super::Ended;
+use super::engine::{Engine, Inside};
+use super::fence::lost;
+use super::line::Line;
+use super::pieces;
+use super::wait::Promise;
+use env::Answer;
+use paths::health::{AccessState, Seen};
+use paths::policy::{self, Direction, Request, Selector, Settings, Ticket, Use};
+use paths::stale::{self, CommandId, Decide, Kind, Nexus, Outcome};
+use paths::verdict::{PathSays, Step, Tries, Verdict};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+use units::{BufMut, Now};
+use volume::{Done, Io, IoError, IoFuture, IoResult, Op};
+
+/// Between tries of what waits for a transition.
+const PARKED: Duration = Duration::from_millis(500);
+
+/// An operation whose issuer waits.
+pub(super) struct Pending {
+    io: Io,
+    into: Option<BufMut>,
+    promise: Promise<IoResult>,
+    tries: Tries,
+    result: Option<IoResult>,
+    prefer: Option<usize>,
+    avoid: Option<usize>,
+    not_before: Now,
+    /// A session was lost that may have carried it out.
+    haunted: bool,
+    /// It has no path since then.
+    pub(super) stuck: Option<Now>,
+}
+
+impl Engine {
+    /// Begins an operation on the slow way.
+    pub(super) fn command(self: &Rc<Self>, mut io: Io) -> IoFuture {
+        let kind = match io.op() {
+            Op::Read { .. } | Op::Extents { .. } | Op::Flush => Kind::Harmless,
+            Op::Write { .. } | Op::WriteZeroes { .. } | Op::Discard { .. } => Kind::Write,
+            Op::CompareAndWrite { .. } => Kind::Once,
+        };
+        let into = match io.op_mut() {
+            Op::Read { into, .. } => into.take(),
+            Op::Write { .. }
+            | Op::WriteZeroes { .. }
+            | Op::Discard { .. }
+            | Op::CompareAndWrite { .. }
+            | Op::Extents { .. }
+            | Op::Flush => None,
+        };
+        let promise = Promise::new();
+        let pending = Pending::new(io, into, promise.clone());
+        let decisions = {
+            let mut state = self.state.borrow_mut();
+            let (id, decisions) = state.book.begin(kind, pending.io.op().range());
+            state.pending.insert(id, pending);
+            decisions
+        };
+        if decisions.is_empty() {
+            // It waits for others, whose issuers may not look.
+            self.follow(|flight| flight.writes());
+        }
+        self.act(decisions);
+        Answer::wait(promise.kept())
+    }
+
+    pub(super) fn act(self: &Rc<Self>, decisions: Vec<Decide>) {
+        for decision in decisions {
+            match decision {
+                Decide::Send(id) => self.dispatch(id),
+                Decide::Fence(nexus) => self.fence(nexus),
+                Decide::Resolve(id) => self.resolve(id),
+                Decide::Complete(id, outcome) => self.complete(id, outcome),
+            }
+        }
+    }
+
+    pub(super) fn request(&self, op: &Op) -> Request {
+        let block = u64::from(self.shape.block_size.bytes());
+        let (start, bytes) = op.range().map_or((0, 0), |range| {
+            let bytes = |blocks: u64| blocks.saturating_mul(block);
+            (bytes(range.start().0), bytes(range.len().0))
+        });
+        let (direction, bytes) = match op {
+            Op::Read { .. } => (Direction::Read, bytes),
+            Op::Write { .. } | Op::CompareAndWrite { .. } => (Direction::Write, bytes),
+            Op::WriteZeroes { .. } | Op::Discard { .. } | Op::Extents { .. } | Op::Flush => {
+                (Direction::Write, 0)
+            }
+        };
+        Request {
+            direction,
+            start,
+            bytes,
+        }
+    }
+
+    /// Sends an operation, or lets it wait for a path.
+    fn dispatch(self: &Rc<Self>, id: CommandId) {
+        let now = self.core.now();
+        let mut inside = self.state.borrow_mut();
+        let state = &mut *inside;
+        let Some(pending) = state.pending.get_mut(&id) else {
+            return;
+        };
+        if pending.not_before > now {
+            let (engine, at) = (Rc::clone(self), pending.not_before);
+            let later = async move {
+                engine.core.sleep_until(at).await;
+                engine.dispatch(id);
+            };
+            self.core.spawn(Box::pin(later));
+            return;
+        }
+        let request = self.request(pending.io.op());
+        let taken = take(&mut state.selector, pending, request, now);
+        let usable = taken.map(|ticket| (state.lines[ticket.path()].session.clone(), ticket));
+        let Some((Some(session), ticket)) = usable else {
+            pending.stuck.get_or_insert(now);
+            state.ready.push_back(id);
+            drop(inside);
+            self.follow(|_| true);
+            self.bell.ring();
+            return;
+        };
+        pending.stuck = None;
+        let line = &mut state.lines[ticket.path()];
+        let nexus = line.nexus;
+        let placed = state.book.placed(id, nexus);
+        debug_assert!(placed, "a path with a session is not a lost one");
+        let late = self.sent_on(line, || now);
+        let io = pending.io.fork();
+        let engine = Rc::clone(self);
+        // The session may answer at once, and then whoever asked is told: nothing may be borrowed.
+        self.core.spawn(Box::pin(async move {
+            let ended = session.submit(io).await;
+            let path = ticket.path();
+            if matches!(ended, Ended::Done(_)) {
+                engine.clocked(path, request.bytes, now);
+            }
+            engine.ended(id, nexus, ticket, ended);
+        }));
+        if late {
+            self.bell.ring();
+        }
+    }
+
+    pub(super) fn ended(
+        self: &Rc<Self>,
+        id: CommandId,
+        nexus: Nexus,
+        ticket: Ticket,
+        ended: Ended,
+    ) {
+        let now = self.core.now();
+        let path = ticket.path();
+        let mut effects = Vec::new();
+        let mut decisions = {
+            let mut state = self.state.borrow_mut();
+            let state = &mut *state;
+            if state.closed {
+                return;
+            }
+            let carried = match &ended {
+                Ended::Done(_) => policy::Ended::Carried,
+                Ended::Again(verdict, _) if verdict.path == PathSays::Congested => {
+                    policy::Ended::Congested
+                }
+                Ended::Again(..) => policy::Ended::Carried,
+                Ended::Lost { .. } => policy::Ended::Lost,
+            };
+            state.selector.done(ticket, carried, now);
+            let line = &mut state.lines[path];
+            if state.selector.in_flight(path) == 0 {
+                line.health.seen(Seen::NothingExpected, now);
+            }
+            match ended {
+                Ended::Done(result) => {
+                    let answer = if result.is_ok() {
+                        stale::Answer::Success
+                    } else {
+                        stale::Answer::Failure
+                    };
+                    if let Some(pending) = state.pending.get_mut(&id) {
+                        pending.result = Some(result);
+                    }
+                    state.book.answered(id, nexus, answer)
+                }
+                Ended::Again(verdict, error) => {
+                    let mut random = [0];
+                    self.core.fill_random(&mut random);
+                    let answer = again(state, id, path, (verdict, error), (now, random[0]));
+                    effects = says(verdict.path);
+                    state.book.answered(id, nexus, answer)
+                }
+                Ended::Lost { sent } => {
+                    if sent {
+                        state.book.sent(id, nexus);
+                        haunt(&mut state.pending, id);
+                    }
+                    if line.nexus == nexus && line.session.is_some() {
+                        effects.push(Seen::Closed);
+                    }
+                    Vec::new()
+                }
+            }
+        };
+        decisions.extend(self.one_less(nexus, now));
+        self.act(decisions);
+        for seen in effects {
+            self.see(path, seen);
+            if matches!(seen, Seen::Access(_)) {
+                self.look(path, nexus);
+            }
+        }
+        self.keeper_drained();
+        self.pump();
+    }
+
+    /// One more operation is on the session of `line`. Whether the driver has to be woken: mostly it wakes early enough by itself.
+    pub(super) fn sent_on(&self, line: &mut Line, now: impl FnOnce() -> Now) -> bool {
+        line.open += 1;
+        if line.health.expects() {
+            return false;
+        }
+        line.health.seen(Seen::Sent, now());
+        let due = line.health.deadline();
+        due.is_some_and(|due| self.armed.get().is_none_or(|armed| due < armed))
+    }
+
+    /// An operation on `nexus` has ended; with the last one of a session that is over, the book hears of it.
+    fn one_less(&self, nexus: Nexus, now: Now) -> Vec<Decide> {
+        let mut state = self.state.borrow_mut();
+        match state.one_less(nexus) {
+            true => lost(&mut state, nexus, now),
+            false => Vec::new(),
+        }
+    }
+
+    fn complete(&self, id: CommandId, outcome: Outcome) {
+        let Some(pending) = self.state.borrow_mut().pending.remove(&id) else {
+            return;
+        };
+        let result = match outcome {
+            Outcome::Success => pending.result.unwrap_or(Ok(Done::Nothing)),
+            Outcome::Failure => pending.result.unwrap_or(Err(IoError::Unavailable)),
+            Outcome::Unknown => Err(IoError::Unavailable),
+        };
+        // What an earlier copy has done, the last one's answer does not know.
+        let result = if pending.haunted {
+            result.map_err(IoError::of_a_part)
+        } else {
+            result
+        };
+        let result = match (result, pending.into) {
+            (Ok(Done::Data(data)), Some(into)) => Ok(Done::Data(pieces::fill(into, &data))),
+            (other, _) => other,
+        };
+        pending.promise.keep(result);
+    }
+
+    /// What waits for a path is tried again.
+    pub(super) fn pump(self: &Rc<Self>) {
+        let ready = std::mem::take(&mut self.state.borrow_mut().ready);
+        for id in ready {
+            self.dispatch(id);
+        }
+    }
+
+    /// Looks what a compare-and-write has done.
+    fn resolve(self: &Rc<Self>, id: CommandId) {
+        let (read, expected, data) = {
+            let state = self.state.borrow();
+            let Some(pending) = state.pending.get(&id) else {
+                return;
+            };
+            let Op::CompareAndWrite {
+                range,
+                expected,
+                data,
+                ..
+            } = pending.io.op()
+            else {
+                return;
+            };
+            let read = Op::Read {
+                range: *range,
+                into: None,
+            };
+            (
+                Io::new(read, pending.io.origin()),
+                expected.to_vec(),
+                data.to_vec(),
+            )
+        };
+        let engine = Rc::clone(self);
+        self.core.spawn(Box::pin(async move {
+            let found = engine.submit(read).await;
+            let resolution = match found {
+                Ok(Done::Data(found)) => stale::resolve_compare_and_write(
+                    &expected,
+                    &data,
+                    &found.to_vec(),
+                    engine.config.sharing,
+                ),
+                Ok(Done::Nothing | Done::Extents(_)) | Err(_) => stale::Resolution::Unknown,
+            };
+            let decisions = engine.state.borrow_mut().book.resolved(id, resolution);
+            engine.act(decisions);
+        }));
+    }
+}
+
+impl Inside {
+    /// An operation on `nexus` has ended. Whether it was the last one of a session that is over.
+    pub(super) fn one_less(&mut self, nexus: Nexus) -> bool {
+        if let Some(left) = self.ending.get_mut(&nexus) {
+            *left -= 1;
+            let last = *left == 0;
+            if last {
+                self.ending.remove(&nexus);
+            }
+            return last;
+        }
+        if let Some(line) = self.lines.get_mut(nexus.path as usize) {
+            debug_assert_eq!(
+                line.nexus, nexus,
+                "older sessions are ending, or have ended"
+            );
+            line.open = line.open.saturating_sub(1);
+        }
+        false
+    }
+}
+
+impl Pending {
+    pub(super) fn new(io: Io, into: Option<BufMut>, promise: Promise<IoResult>) -> Self {
+        Self {
+            io,
+            into,
+            promise,
+            tries: Tries::default(),
+            result: None,
+            prefer: None,
+            avoid: None,
+            not_before: Now::ZERO,
+            haunted: false,
+            stuck: None,
+        }
+    }
+}
+
+/// A copy of an operation is over, and it may have been carried out. COMPARE AND WRITE is looked at before it is sent again.
+fn haunt(pending: &mut BTreeMap<CommandId, Pending>, id: CommandId) {
+    let Some(pending) = pending.get_mut(&id) else {
+        return;
+    };
+    let op = pending.io.op();
+    pending.haunted |= op.mutates() && !matches!(op, Op::CompareAndWrite { .. });
+}
+
+/// What an answer says about the path, for its machine.
+fn says(path: PathSays) -> Vec<Seen> {
+    match path {
+        PathSays::Fine | PathSays::Congested | PathSays::Conflict => Vec::new(),
+        PathSays::Error => vec![Seen::Error],
+        PathSays::NotServing => vec![Seen::Access(AccessState::Standby)],
+        PathSays::Transition => vec![Seen::Access(AccessState::Transitioning)],
+        PathSays::UnitGone => vec![Seen::UnitGone],
+    }
+}
+
+/// How the book is to take an answer that asks for a repetition.
+fn again(
+    state: &mut Inside,
+    id: CommandId,
+    path: usize,
+    (verdict, error): (Verdict, IoError),
+    (now, random): (Now, u8),
+) -> stale::Answer {
+    let others = (0..state.lines.len())
+        .any(|other| other != path && state.lines[other].settings.usage != Use::No);
+    let Some(pending) = state.pending.get_mut(&id) else {
+        return stale::Answer::Failure;
+    };
+    pending.result = Some(Err(error));
+    (pending.prefer, pending.avoid) = (None, None);
+    match pending.tries.next(verdict, random) {
+        Step::Done => {
+            pending.result = Some(Ok(Done::Nothing));
+            return stale::Answer::Success;
+        }
+        Step::Fail => return stale::Answer::Failure,
+        Step::Uncertain => {
+            haunt(&mut state.pending, id);
+            return stale::Answer::Ended;
+        }
+        Step::Same(wait) => {
+            pending.prefer = Some(path);
+            pending.not_before = now.after(wait);
+        }
+        Step::Other(wait) => {
+            pending.avoid = Some(path);
+            pending.not_before = now.after(wait);
+        }
+        Step::OtherController if !others => return stale::Answer::Failure,
+        Step::OtherController => pending.avoid = Some(path),
+        Step::Park => pending.not_before = now.after(PARKED),
+    }
+    stale::Answer::NotDone
+}
+
+/// The path for an operation: the one it has to go back to, else the policy's choice, but not the one to avoid if there is another.
+fn take(selector: &mut Selector, pending: &Pending, request: Request, now: Now) -> Option<Ticket> {
+    let usage =
+        |selector: &Selector, path: usize| selector.settings(path).map_or(Use::No, |it| it.usage);
+    if let Some(path) = pending
+        .prefer
+        .filter(|path| usage(selector, *path) != Use::No)
+    {
+        return selector.take_on(path, request, now);
+    }
+    let Some(avoid) = pending.avoid else {
+        return selector.take(request, now).ok();
+    };
+    let settings = selector.settings(avoid).copied()?;
+    let out = Settings {
+        usage: Use::No,
+        ..settings
+    };
+    selector.set(avoid, out);
+    let taken = selector.take(request, now);
+    selector.set(avoid, settings);
+    match taken {
+        Ok(ticket) => Some(ticket),
+        Err(_) => selector.take(request, now).ok(),
+    }
+}

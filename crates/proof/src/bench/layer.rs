@@ -1,0 +1,246 @@
+//! What the multipath layer costs: the same client over a bare session and over the layer with that session as its one path.
+//!
+//! The client is what a program over the layer is: so many tasks, each with one operation in flight and a look at the clock
+//! after each. What both ways share (session, socket, the client itself) is the base of the ratio.
+
+use super::bar::{Bar, Limit};
+use super::case::{Case, READ_4K, WRITE_4K};
+use super::histogram::Histogram;
+use super::load::{self, Client, Figures, Unit, figures};
+use super::rounds::take_turns;
+use super::run::Plan;
+use super::servers::{self, Causeway};
+use super::special::Found;
+use super::usage;
+use crate::random::Random;
+use env::CoreHandle;
+use initiator::unit::{COMMAND_TIMEOUT, PathConfig, UnitFacts, UnitPort, probe};
+use iscsi::initiator::InitiatorConfig;
+use iscsi::{DigestChoice, Isid, Offer};
+use layers::Multipath;
+use layers::multipath::{Config, Ended, PathSpec, Port, Session};
+use paths::health::Wanted;
+use paths::policy::{Settings, Use};
+use paths::stale::Nexus;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+use units::{BlockCount, Buf, Lba, LbaRange};
+use volume::{Done, Durability, Io, IoError, IoResult, Lane, Op, Origin};
+
+/// Bytes per second of the loopback interface, roughly: with one path nothing hangs on it.
+const SPEED: u64 = 1_250_000_000;
+
+/// What the client drives.
+#[derive(Clone)]
+enum Way {
+    Session(Rc<dyn Session>),
+    Layer(Rc<Multipath>),
+}
+
+impl Way {
+    async fn carry(&self, io: Io) -> IoResult {
+        match self {
+            Self::Session(session) => match session.submit(io).await {
+                Ended::Done(result) => result,
+                Ended::Again(_, error) => Err(error),
+                Ended::Lost { .. } => Err(IoError::Unavailable),
+            },
+            Self::Layer(layer) => match layer.submit(io).now() {
+                Ok(result) => result,
+                Err(answer) => answer.await,
+            },
+        }
+    }
+}
+
+/// The layer over one path beside the session alone, reads and writes of 4 KiB.
+///
+/// # Errors
+/// What failed, for people.
+pub fn one_path(plan: &Plan, client: &Client) -> Result<Found, String> {
+    let server = servers::causeway(&plan.place, &Causeway::usual(plan.bytes))?;
+    client.fill(&server.unit)?;
+    let mut found = Found::default();
+    for case in [READ_4K, WRITE_4K] {
+        let names = ["session", "layer"].map(str::to_owned).to_vec();
+        let mut run = |at: usize, warm_up| {
+            let (unit, time) = (server.unit.clone(), plan.effort.time);
+            client
+                .on_core(move |core| Box::pin(measure(core, unit, case, at == 1, (warm_up, time))))
+        };
+        let row = take_turns(case, names, plan.effort, &mut run)?;
+        let cost = |at| row.of(at, |f| f.client);
+        found.bars.push(Bar {
+            what: format!(
+                "multipath over one path : bare session, {}, client's processor time",
+                case.name
+            ),
+            value: row.ratio(1, 0, |f| f.client),
+            limit: Limit::AtMost(1.05),
+            detail: format!("session {:.3} us, layer {:.3} us", cost(0), cost(1)),
+        });
+        found.rows.push(row);
+    }
+    Ok(found)
+}
+
+fn path(unit: &Unit) -> PathConfig {
+    let name = "iqn.2026-11.io.causeway:bench-client";
+    let isid = Isid([0x80, 0, 0, 0, 0, 1]);
+    let mut login = InitiatorConfig::new(name, Some(&unit.target), isid);
+    login.offer = Offer {
+        header_digest: DigestChoice::Never,
+        data_digest: DigestChoice::Never,
+        ..Offer::default()
+    };
+    login.ping_after = None;
+    PathConfig {
+        portal: unit.portal,
+        from: None,
+        interface: None,
+        login,
+        lun: load::lun(unit),
+        command_timeout: COMMAND_TIMEOUT,
+    }
+}
+
+async fn way(
+    core: &CoreHandle,
+    config: PathConfig,
+    facts: UnitFacts,
+    layered: bool,
+) -> Result<Way, String> {
+    let shape = facts.shape();
+    let port = UnitPort::new(core, config, &initiator::unit::Unit::new(facts));
+    if !layered {
+        let nexus = Nexus {
+            path: 0,
+            session: 1,
+        };
+        let session = port.connect(nexus).await.map_err(|it| it.to_string())?;
+        return Ok(Way::Session(session));
+    }
+    let path = PathSpec {
+        port: Rc::new(port),
+        settings: Settings {
+            usage: Use::No,
+            rank: 0,
+            share: 1,
+            throughput: 1,
+            host_port: 0,
+            target_port: 0,
+            speed: SPEED,
+            host_speed: SPEED,
+            target_speed: SPEED,
+            window: 1024,
+        },
+        wanted: Wanted::Active,
+    };
+    let layer = Multipath::new(core, shape, Config::default(), vec![path]);
+    Ok(Way::Layer(Rc::new(layer)))
+}
+
+/// What the tasks of a run share.
+#[derive(Default)]
+struct Run {
+    running: Cell<usize>,
+    stop: Cell<bool>,
+    times: RefCell<Histogram>,
+    failed: RefCell<Option<String>>,
+}
+
+fn next(case: &Case, block: u64, places: u64, random: &mut Random, payload: &Buf) -> Io {
+    let blocks = case.bytes as u64 / block;
+    let start = Lba(random.next() % places * blocks);
+    let range = LbaRange::new(start, BlockCount(blocks)).expect("inside the unit");
+    let op = if case.reads_only() {
+        Op::Read { range, into: None }
+    } else {
+        Op::Write {
+            range,
+            data: payload.clone(),
+            durability: Durability::Cached,
+        }
+    };
+    Io::new(op, Origin::default())
+}
+
+async fn one_at_a_time(
+    core: CoreHandle,
+    way: Way,
+    unit: Unit,
+    (case, seed): (Case, u64),
+    run: Rc<Run>,
+) {
+    let mut random = Random::new(seed);
+    let (block, places) = (unit.block as u64, unit.bytes / case.bytes as u64);
+    let payload = Buf::copy_of(&vec![0xA5; case.bytes]);
+    let mut begun = core.now();
+    while !run.stop.get() {
+        let answer = way
+            .carry(next(&case, block, places, &mut random, &payload))
+            .await;
+        let now = core.now();
+        run.times.borrow_mut().add(now.0.saturating_sub(begun.0));
+        begun = now;
+        let good = match answer {
+            Ok(Done::Data(data)) => data.len() == case.bytes,
+            Ok(Done::Nothing) => !case.reads_only(),
+            Ok(Done::Extents(_)) | Err(_) => false,
+        };
+        if !good {
+            run.failed
+                .replace(Some(format!("an operation failed: {}", case.name)));
+            break;
+        }
+    }
+    run.running.set(run.running.get() - 1);
+}
+
+async fn measure(
+    core: CoreHandle,
+    unit: Unit,
+    case: Case,
+    layered: bool,
+    (warm_up, time): (Duration, Duration),
+) -> Result<Figures, String> {
+    let config = path(&unit);
+    let facts = probe(&core, &config).await?;
+    let way = way(&core, config, facts, layered).await?;
+    let run = Rc::new(Run::default());
+    for number in 0..case.depth {
+        run.running.set(run.running.get() + 1);
+        core.spawn(Box::pin(one_at_a_time(
+            Rc::clone(&core),
+            way.clone(),
+            unit.clone(),
+            (case, number as u64 + 7),
+            Rc::clone(&run),
+        )));
+    }
+    core.sleep_until(core.now().after(warm_up)).await;
+    run.times.borrow_mut().clear();
+    let before = usage::sample(&unit.processes)?;
+    let begin = core.now();
+    core.sleep_until(begin.after(time)).await;
+    let seconds = core.now().since(begin).as_secs_f64();
+    let used = usage::sample(&unit.processes)?.since(&before);
+    let measured = figures(&run.times.borrow(), seconds, &used);
+    run.stop.set(true);
+    for _ in 0..5000 {
+        if run.running.get() == 0 {
+            break;
+        }
+        core.sleep_until(core.now().after(Duration::from_millis(1)))
+            .await;
+    }
+    if let Way::Session(session) = way {
+        session.close();
+    }
+    match run.failed.take() {
+        Some(error) => Err(error),
+        None if run.running.get() > 0 => Err("operations hang".to_owned()),
+        None => Ok(measured),
+    }
+}
