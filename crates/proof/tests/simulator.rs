@@ -3,6 +3,7 @@
 use env::sim::Hits;
 use proof::sim::copy::Copy;
 use proof::sim::disk::Disk;
+use proof::sim::multipath::Paths;
 use proof::sim::node::WholeNode;
 use proof::sim::order::Order;
 use proof::sim::raw::{Bug, Raw};
@@ -38,6 +39,7 @@ const ONCE_FAILED: &[(&str, u64)] = &[
     ("node", 406),
     ("node", 1265),
     ("order", 5116),
+    ("paths", 130),
     ("reservations", 7675),
 ];
 
@@ -72,6 +74,17 @@ fn told(story: &dyn Story, seeds: std::ops::Range<u64>) {
 #[test]
 fn ordered_tasks_of_many_hosts_keep_their_places() {
     told(&Order, 0..1000);
+}
+
+#[test]
+fn no_write_of_a_lost_path_ever_comes_back_over_a_newer_one() {
+    told(&Paths::default(), 0..500);
+}
+
+#[test]
+fn a_layer_that_waits_for_no_fence_is_caught() {
+    let found = (0..2000).find_map(|seed| tell(&Paths::without_fences(), seed, 0).err());
+    println!("{}", found.expect("no ghost was seen in 2000 seeds"));
 }
 
 #[test]

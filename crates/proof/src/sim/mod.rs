@@ -16,6 +16,7 @@ pub mod copy;
 pub mod disk;
 pub mod initiator;
 mod lab;
+pub mod multipath;
 pub mod node;
 mod oracle;
 pub mod order;

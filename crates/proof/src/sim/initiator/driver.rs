@@ -1,7 +1,7 @@
 //! The task that keeps a host's session alive.
 
 use super::session::{Job, Outcome, Request, Seen, Wire};
-use super::{Complaints, SessionConfig};
+use super::{Complaints, SessionConfig, offer};
 use env::{CoreHandle, LocalFuture, Stream};
 use iscsi::initiator::{Command, Event, InitiatorConfig, InitiatorConnection};
 use iscsi::{Isid, Itt, LoginStatus, Lun, Want};
@@ -112,17 +112,7 @@ impl Driver {
         let isid = Isid([0x80, 0, 0, 0, 0, 1]);
         let mut config = InitiatorConfig::new(&self.config.name, Some(&self.config.target), isid);
         let salt = self.config.salt;
-        config.offer.initial_r2t = salt & 1 == 0;
-        config.offer.immediate_data = salt & 2 == 0;
-        if salt & 4 == 0 {
-            config.offer.max_recv_data_segment_length = 512;
-            config.offer.first_burst_length = 1024;
-            config.offer.max_burst_length = 2048;
-        }
-        config.offer.data_digest = match salt & 8 {
-            0 => iscsi::DigestChoice::Required,
-            _ => iscsi::DigestChoice::Allowed,
-        };
+        config.offer = offer(salt);
         Link {
             stream,
             machine: InitiatorConnection::new(self.core.now(), &config),

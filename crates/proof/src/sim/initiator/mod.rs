@@ -11,9 +11,9 @@ mod session;
 
 use command::{Verdict, build, judge};
 use env::{Answer, CoreHandle};
-use iscsi::Lun;
 use iscsi::bhs::Attribute;
 use iscsi::initiator::Completion;
+use iscsi::{DigestChoice, Lun, Offer};
 use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -59,6 +59,25 @@ pub struct HostConfig {
     pub reconnects: bool,
     /// As [`SessionConfig::salt`].
     pub salt: u64,
+}
+
+/// What a host offers in its login.
+pub(super) fn offer(salt: u64) -> Offer {
+    let mut offer = Offer {
+        initial_r2t: salt & 1 == 0,
+        immediate_data: salt & 2 == 0,
+        data_digest: match salt & 8 {
+            0 => DigestChoice::Required,
+            _ => DigestChoice::Allowed,
+        },
+        ..Offer::default()
+    };
+    if salt & 4 == 0 {
+        offer.max_recv_data_segment_length = 512;
+        offer.first_burst_length = 1024;
+        offer.max_burst_length = 2048;
+    }
+    offer
 }
 
 /// What hosts found that no host should see.
