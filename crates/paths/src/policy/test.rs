@@ -115,13 +115,22 @@ impl Known {
         best
     }
 
+    /// The turn is over.
+    fn spent(&self, turn: Turn) -> bool {
+        match turn {
+            Turn::Commands(limit) => self.sent.0 >= u64::from(limit),
+            Turn::Bytes(limit) => self.sent.1 >= limit,
+        }
+    }
+
     fn round_robin(&mut self, turn: Turn) -> Option<usize> {
         let mut usable = self.usable();
         usable.sort_unstable();
-        let spent = match turn {
-            Turn::Commands(limit) => self.sent.0 >= u64::from(limit),
-            Turn::Bytes(limit) => self.sent.1 >= limit,
-        };
+        if usable.is_empty() {
+            // The turn waits for a path.
+            return None;
+        }
+        let spent = self.spent(turn);
         let stays = self.current.filter(|path| !spent && usable.contains(path));
         let next = stays.or_else(|| {
             let after = usable
@@ -246,9 +255,10 @@ impl Known {
     }
 
     fn sent(&mut self, policy: Policy, path: usize, bytes: u64) {
-        if matches!(policy, Policy::RoundRobin(_) | Policy::RoundRobinSubset(_)) {
-            // A standby that round robin falls back to is no turn of its own kind, but it is the last one.
-            if self.current != Some(path) {
+        if let Policy::RoundRobin(turn) | Policy::RoundRobinSubset(turn) = policy {
+            // A standby that round robin falls back to is not chosen by turns, but its commands count as turns all the same: a path
+            // that is active again while its turn lasts goes on with it.
+            if self.current != Some(path) || self.spent(turn) {
                 self.sent = (0, 0);
             }
             self.current = Some(path);
