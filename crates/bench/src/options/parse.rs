@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Long options of the initiator that have a value, for targets that are URLs.
-pub const INITIATOR_VALUES: [&str; 11] = [
+pub const INITIATOR_VALUES: [&str; 14] = [
     "--from",
     "--policy",
     "--facts",
@@ -18,6 +18,9 @@ pub const INITIATOR_VALUES: [&str; 11] = [
     "--sharing",
     "--no-path-timeout",
     "--initiator-state",
+    "--command-timeout",
+    "--rediscover",
+    "--reservation-key",
 ];
 
 /// And those that have none.
