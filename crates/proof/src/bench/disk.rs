@@ -83,8 +83,9 @@ fn empty_pool(plan: &Plan, name: &str) -> Result<PathBuf, String> {
     let pool = plan.out.join(name);
     // What an earlier run left.
     let _none = fs::remove_dir_all(&pool);
-    fs::create_dir_all(&pool).map_err(|error| format!("{}: {error}", pool.display()))?;
-    Ok(pool)
+    // The daemon reads a relative path from where its configuration stands.
+    let made = fs::create_dir_all(&pool).and_then(|()| pool.canonicalize());
+    made.map_err(|error| format!("{}: {error}", pool.display()))
 }
 
 /// Random reads, and writes with FUA; as it is served usually, and with busy polling.
