@@ -193,6 +193,25 @@ pub struct Settings {
     pub window: u32,
 }
 
+impl Settings {
+    /// Of a path that shares no port with another, of so many bytes per second from end to end, and that takes nothing yet.
+    #[must_use]
+    pub const fn alone(speed: u64) -> Self {
+        Self {
+            usage: Use::No,
+            rank: 0,
+            share: 1,
+            throughput: 1,
+            host_port: 0,
+            target_port: 0,
+            speed,
+            host_speed: speed,
+            target_speed: speed,
+            window: 1024,
+        }
+    }
+}
+
 /// Which way the data goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Direction {

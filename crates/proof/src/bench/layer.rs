@@ -5,13 +5,11 @@
 
 use super::bar::{Bar, Limit};
 use super::case::{Case, READ_4K, WRITE_4K};
-use super::histogram::Histogram;
-use super::load::{self, Client, Figures, Unit, figures};
+use super::load::{self, Client, Figures, Run, Unit};
 use super::rounds::take_turns;
 use super::run::Plan;
 use super::servers::{self, Causeway};
 use super::special::Found;
-use super::usage;
 use crate::random::Random;
 use env::CoreHandle;
 use initiator::unit::{COMMAND_TIMEOUT, PathConfig, UnitFacts, UnitPort, probe};
@@ -20,9 +18,8 @@ use iscsi::{DigestChoice, Isid, Offer};
 use layers::Multipath;
 use layers::multipath::{Config, Ended, PathSpec, Port, Session};
 use paths::health::Wanted;
-use paths::policy::{Settings, Use};
+use paths::policy::Settings;
 use paths::stale::Nexus;
-use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
 use units::{BlockCount, Buf, Lba, LbaRange};
@@ -123,31 +120,11 @@ async fn way(
     }
     let path = PathSpec {
         port: Rc::new(port),
-        settings: Settings {
-            usage: Use::No,
-            rank: 0,
-            share: 1,
-            throughput: 1,
-            host_port: 0,
-            target_port: 0,
-            speed: SPEED,
-            host_speed: SPEED,
-            target_speed: SPEED,
-            window: 1024,
-        },
+        settings: Settings::alone(SPEED),
         wanted: Wanted::Active,
     };
     let layer = Multipath::new(core, shape, Config::default(), vec![path]);
     Ok(Way::Layer(Rc::new(layer)))
-}
-
-/// What the tasks of a run share.
-#[derive(Default)]
-struct Run {
-    running: Cell<usize>,
-    stop: Cell<bool>,
-    times: RefCell<Histogram>,
-    failed: RefCell<Option<String>>,
 }
 
 fn next(case: &Case, block: u64, places: u64, random: &mut Random, payload: &Buf) -> Io {
@@ -190,8 +167,7 @@ async fn one_at_a_time(
             Ok(Done::Extents(_)) | Err(_) => false,
         };
         if !good {
-            run.failed
-                .replace(Some(format!("an operation failed: {}", case.name)));
+            run.fail(format!("an operation failed: {}", case.name));
             break;
         }
     }
@@ -219,28 +195,9 @@ async fn measure(
             Rc::clone(&run),
         )));
     }
-    core.sleep_until(core.now().after(warm_up)).await;
-    run.times.borrow_mut().clear();
-    let before = usage::sample(&unit.processes)?;
-    let begin = core.now();
-    core.sleep_until(begin.after(time)).await;
-    let seconds = core.now().since(begin).as_secs_f64();
-    let used = usage::sample(&unit.processes)?.since(&before);
-    let measured = figures(&run.times.borrow(), seconds, &used);
-    run.stop.set(true);
-    for _ in 0..5000 {
-        if run.running.get() == 0 {
-            break;
-        }
-        core.sleep_until(core.now().after(Duration::from_millis(1)))
-            .await;
-    }
+    let measured = run.measured(&core, &unit, (warm_up, time)).await;
     if let Way::Session(session) = way {
         session.close();
     }
-    match run.failed.take() {
-        Some(error) => Err(error),
-        None if run.running.get() > 0 => Err("operations hang".to_owned()),
-        None => Ok(measured),
-    }
+    measured
 }

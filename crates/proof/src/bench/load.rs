@@ -67,19 +67,52 @@ impl Figures {
     }
 }
 
-/// What the sessions of a run share.
+/// What the tasks of a run share.
 #[derive(Default)]
-struct Run {
-    running: Cell<usize>,
-    stop: Cell<bool>,
-    times: RefCell<Histogram>,
+pub(super) struct Run {
+    /// How many work.
+    pub(super) running: Cell<usize>,
+    /// They are to end.
+    pub(super) stop: Cell<bool>,
+    /// How long each command took.
+    pub(super) times: RefCell<Histogram>,
     failed: RefCell<Option<String>>,
 }
 
 impl Run {
-    fn fail(&self, what: String) {
+    pub(super) fn fail(&self, what: String) {
         self.failed.borrow_mut().get_or_insert(what);
         self.stop.set(true);
+    }
+
+    /// What the tasks do in `time`, after they had a while to get going; they have ended then.
+    pub(super) async fn measured(
+        &self,
+        core: &CoreHandle,
+        unit: &Unit,
+        (warm_up, time): (Duration, Duration),
+    ) -> Result<Figures, String> {
+        core.sleep_until(core.now().after(warm_up)).await;
+        self.times.borrow_mut().clear();
+        let before = usage::sample(&unit.processes)?;
+        let begin = core.now();
+        core.sleep_until(begin.after(time)).await;
+        let seconds = core.now().since(begin).as_secs_f64();
+        let used = usage::sample(&unit.processes)?.since(&before);
+        let figures = figures(&self.times.borrow(), seconds, &used);
+        self.stop.set(true);
+        for _ in 0..5000 {
+            if self.running.get() == 0 {
+                break;
+            }
+            core.sleep_until(core.now().after(Duration::from_millis(1)))
+                .await;
+        }
+        match self.failed.take() {
+            Some(error) => Err(error),
+            None if self.running.get() > 0 => Err("commands hang".to_owned()),
+            None => Ok(figures),
+        }
     }
 }
 
@@ -460,31 +493,11 @@ async fn measure(
         // As above.
         let _failed = then.send(());
     }
-    core.sleep_until(core.now().after(warm_up)).await;
-    run.times.borrow_mut().clear();
-    let before = usage::sample(&unit.processes)?;
-    let begin = core.now();
-    core.sleep_until(begin.after(time)).await;
-    let seconds = core.now().since(begin).as_secs_f64();
-    let used = usage::sample(&unit.processes)?.since(&before);
-    let figures = figures(&run.times.borrow(), seconds, &used);
-    run.stop.set(true);
-    for _ in 0..5000 {
-        if run.running.get() == 0 {
-            break;
-        }
-        core.sleep_until(core.now().after(Duration::from_millis(1)))
-            .await;
-    }
-    match run.failed.take() {
-        Some(error) => Err(error),
-        None if run.running.get() > 0 => Err("commands hang".to_owned()),
-        None => Ok(figures),
-    }
+    run.measured(&core, &unit, (warm_up, time)).await
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts of a run are small")]
-pub(super) fn figures(times: &Histogram, seconds: f64, used: &usage::Usage) -> Figures {
+fn figures(times: &Histogram, seconds: f64, used: &usage::Usage) -> Figures {
     let commands = (times.total() as f64).max(1.0);
     Figures {
         commands,

@@ -6,7 +6,7 @@ use env::{Answer, CoreHandle, LocalFuture};
 use layers::Multipath;
 use layers::multipath::{Begun, Config, ConnectError, Ended, PathSpec, Port, Session};
 use paths::health::{AccessState, Wanted};
-use paths::policy::{Settings, Use};
+use paths::policy::Settings;
 use paths::stale::Nexus;
 use std::cell::RefCell;
 use std::future::{Future, pending, poll_fn};
@@ -121,18 +121,7 @@ async fn operations(core: CoreHandle, write: Option<Buf>, count: u64) {
     );
     let path = PathSpec {
         port: Rc::new(Way(Rc::clone(&core))),
-        settings: Settings {
-            usage: Use::No,
-            rank: 0,
-            share: 1,
-            throughput: 1,
-            host_port: 0,
-            target_port: 0,
-            speed: SPEED,
-            host_speed: SPEED,
-            target_speed: SPEED,
-            window: 1024,
-        },
+        settings: Settings::alone(SPEED),
         wanted: Wanted::Active,
     };
     let layer = Multipath::new(&core, memory.shape(), Config::default(), vec![path]);
