@@ -75,6 +75,13 @@ pub const TARGETS: &[Target] = &[
     ),
     target("node_file", Form::Text, 50_000, control::fuzz::node_file),
     target("state_file", Form::Text, 80_000, control::fuzz::state_file),
+    target("map_page", Form::Bytes, 30_000, sums::fuzz::map_page),
+    target(
+        "map_superblock",
+        Form::Bytes,
+        30_000,
+        sums::fuzz::map_superblock,
+    ),
 ];
 
 const fn target(name: &'static str, form: Form, short_run: u64, run: fn(&[u8])) -> Target {

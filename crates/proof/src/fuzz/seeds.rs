@@ -21,13 +21,15 @@ pub fn seeds_of(target: &Target) -> Vec<Vec<u8>> {
     };
     let named = iscsi::fuzz::seeds()
         .into_iter()
-        .chain(control::fuzz::seeds());
+        .chain(control::fuzz::seeds())
+        .chain(sums::fuzz::seeds());
     let named = named.filter(|(name, _)| wanted(name));
     out.extend(named.map(|(_, bytes)| match target.form {
         Form::Split => [vec![7; 8], bytes].concat(),
         Form::Bytes | Form::Text | Form::Pdus => bytes,
     }));
-    if out.is_empty() || target.form == Form::Bytes {
+    let is_map = target.name.starts_with("map_");
+    if out.is_empty() || (target.form == Form::Bytes && !is_map) {
         out.extend(scsi::fuzz::seeds().into_iter().map(|(_, bytes)| bytes));
     }
     out

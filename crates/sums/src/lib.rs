@@ -1,0 +1,32 @@
+//! The checksums of a volume's blocks, kept apart from them, as pure machines.
+//!
+//! ```text
+//!   superblock --> 64 regions --> 1008 groups each --> 1008 pages each --> 1008 sums of 4 KiB each
+//!      each says which generation of the next is the newest one that is stable
+//! ```
+//!
+//! What the map promises, if whoever writes it keeps the rules of [`Tree`]:
+//!
+//! - A block whose bytes are not those that were written there last does not fit its sum: flipped, misdirected, or lost.
+//! - A page of the map that was lost, or is older than it should be, is known as such by the page above it.
+//! - A crash leaves the page before or the page after: each has two places, and takes them in turn.
+//!
+//! **Contract.** No clock, device or thread: bytes and outcomes go in, writes and decisions come out. The bytes are described in
+//! `docs/formats/integrity.md`, the reasons in `docs/adr/0009-integrity.md`.
+
+mod damage;
+pub mod fuzz;
+mod page;
+mod place;
+mod sum;
+mod superblock;
+#[cfg(test)]
+mod test;
+mod tree;
+
+pub use damage::{Damage, VERSION};
+pub use page::{FAN, Generation, Level, PAGE, Page};
+pub use place::{BLOCKS_MAX, Place, REGIONS_MAX, SUPERBLOCKS_AT};
+pub use sum::{BLOCK, MapId, Salt, Sum};
+pub use superblock::{Blank, Superblock};
+pub use tree::{Found, NodeWrite, Recorded, Tree, Unfit, judge};

@@ -1,0 +1,160 @@
+//! What is said of a whole map, and which generation of each region is the newest.
+
+use crate::damage::{Damage, VERSION, check_head, seal};
+use crate::page::PAGE;
+use crate::place::{BLOCKS_MAX, REGIONS_MAX};
+use crate::sum::{BLOCK, MapId};
+use units::BlockSize;
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+pub(crate) const MAGIC: &[u8; 8] = b"CWSUMMAP";
+
+/// What a block without a sum holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Blank {
+    /// Zeroes, and anything else is damage: the volume was made with its map.
+    Zeroes,
+    /// Anything: the map was made for a volume with contents. The next one who reads it takes the sum.
+    Anything,
+}
+
+/// What is said of a map.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Superblock {
+    /// Its number.
+    pub map: MapId,
+    /// The volume that it belongs to, in whatever way its owner numbers volumes.
+    pub volume: [u8; 16],
+    /// Bytes in a logical block of the volume.
+    pub block_size: BlockSize,
+    /// Logical blocks of the volume.
+    pub blocks: u64,
+    /// What a block without a sum holds.
+    pub blank: Blank,
+    /// The generations are the newest ones, not only the newest ones that were known: nothing was written since.
+    pub clean: bool,
+    /// Rises by one with each superblock; slot 0 has the even ones.
+    pub count: u64,
+    /// Of each region's page the generation (lower 32 bits), 0 for none.
+    pub regions: Box<[u32; REGIONS_MAX]>,
+}
+
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct RawSuperblock {
+    magic: [u8; 8],
+    checksum: U32,
+    version: U16,
+    block_exponent: u8,
+    flags: u8,
+    map: [u8; 16],
+    volume: [u8; 16],
+    blocks: U64,
+    count: U64,
+    regions: [U32; REGIONS_MAX],
+    rest: [u8; PAGE - 64 - 4 * REGIONS_MAX],
+}
+
+const _: () = assert!(size_of::<RawSuperblock>() == PAGE);
+const _: () = assert!(std::mem::offset_of!(RawSuperblock, map) == 16);
+const _: () = assert!(std::mem::offset_of!(RawSuperblock, regions) == 64);
+
+const CLEAN: u8 = 1;
+const ANYTHING: u8 = 2;
+
+impl Superblock {
+    /// The slot that it is written to.
+    #[must_use]
+    pub const fn slot(&self) -> usize {
+        if self.count.is_multiple_of(2) { 0 } else { 1 }
+    }
+
+    /// Blocks of 4 KiB; the last one may be shorter.
+    #[must_use]
+    pub const fn sums(&self) -> u64 {
+        self.blocks
+            .div_ceil(BLOCK as u64 / self.block_size.bytes() as u64)
+    }
+
+    /// The block that says it.
+    #[must_use]
+    pub fn write(&self) -> Vec<u8> {
+        let clean = if self.clean { CLEAN } else { 0 };
+        let anything = match self.blank {
+            Blank::Zeroes => 0,
+            Blank::Anything => ANYTHING,
+        };
+        let raw = RawSuperblock {
+            magic: *MAGIC,
+            checksum: U32::ZERO,
+            version: U16::new(VERSION),
+            block_exponent: match self.block_size {
+                BlockSize::B512 => 9,
+                BlockSize::B4096 => 12,
+            },
+            flags: clean | anything,
+            map: self.map.0,
+            volume: self.volume,
+            blocks: U64::new(self.blocks),
+            count: U64::new(self.count),
+            regions: self.regions.map(U32::new),
+            rest: [0; PAGE - 64 - 4 * REGIONS_MAX],
+        };
+        let mut block = raw.as_bytes().to_vec();
+        seal(&mut block);
+        block
+    }
+
+    /// Reads it.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn read(block: &[u8]) -> Result<Self, Damage> {
+        check_head(block, MAGIC)?;
+        let raw = RawSuperblock::ref_from_bytes(block).map_err(|_| Damage::Foreign)?;
+        let block_size = match raw.block_exponent {
+            9 => BlockSize::B512,
+            12 => BlockSize::B4096,
+            _ => return Err(Damage::Contradiction("no such block size")),
+        };
+        if raw.flags & !(CLEAN | ANYTHING) != 0 || raw.rest.iter().any(|&byte| byte != 0) {
+            return Err(Damage::Contradiction("what must be zero is not"));
+        }
+        let found = Self {
+            map: MapId(raw.map),
+            volume: raw.volume,
+            block_size,
+            blocks: raw.blocks.get(),
+            blank: if raw.flags & ANYTHING == 0 {
+                Blank::Zeroes
+            } else {
+                Blank::Anything
+            },
+            clean: raw.flags & CLEAN != 0,
+            count: raw.count.get(),
+            regions: Box::new(raw.regions.map(U32::get)),
+        };
+        if !(1..=BLOCKS_MAX).contains(&found.sums()) {
+            return Err(Damage::Contradiction("no volume has that size"));
+        }
+        Ok(found)
+    }
+
+    /// The newer one of both slots.
+    ///
+    /// # Errors
+    /// What is wrong with the first slot, where neither can be read; a version that is not ours in either is told first.
+    pub fn newest(slots: [&[u8]; 2]) -> Result<Self, Damage> {
+        let [first, second] = slots.map(Self::read);
+        match (first, second) {
+            (Err(Damage::Version(version)), _) | (_, Err(Damage::Version(version))) => {
+                Err(Damage::Version(version))
+            }
+            (Ok(first), Ok(second)) if second.count > first.count => Ok(second),
+            (Ok(first), _) => Ok(first),
+            (Err(_), Ok(second)) => Ok(second),
+            (Err(error), Err(_)) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! The map against what devices do to it.
+
+mod crashes;
+mod formats;
