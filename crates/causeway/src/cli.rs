@@ -5,6 +5,7 @@ use crate::commands::{DoctorFlags, LabVerb, SortKey};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use control::code::Code;
 use control::name::did_you_mean;
+use control::objects::CacheMode;
 use control::problem::Problem;
 use control::size::Size;
 use std::io;
@@ -315,6 +316,25 @@ pub(crate) struct LunFields {
     /// The most bytes that commands may hold at a time, over all sessions [default: no limit]
     #[arg(long, value_name = "SIZE")]
     pub(crate) bytes_in_flight_max: Option<Size>,
+    /// What acknowledged writes have behind them: write-through, write-back (needs a journal), or volatile
+    /// [default: write-back in a pool with a journal, else volatile, where hosts flush what they need]
+    #[arg(long, value_name = "MODE")]
+    pub(crate) cache: Option<CacheMode>,
+    /// Check blocks when they are read; needs a journal [default: false]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    pub(crate) integrity: Option<bool>,
+    /// Memory for blocks that may be read again [default: none]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) read_cache: Option<Size>,
+    /// The most operations a second [default: no limit]
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) limit_iops: Option<u64>,
+    /// The most bytes a second [default: no limit]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) limit_bytes_per_second: Option<Size>,
+    /// So many seconds' worth of what was not used may be used at once [default: a moment's worth]
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) limit_burst_seconds: Option<u32>,
 }
 
 #[derive(Subcommand, Debug)]
@@ -339,8 +359,10 @@ pub(crate) enum LunVerb {
     },
     /// Show all of a LUN
     Show(Named),
-    /// Change properties: size=20G, name=NEW, bytes_in_flight_max=64M|none; what a LUN has for ever
-    /// is refused with the reason
+    /// Change properties: size=20G, name=NEW, bytes_in_flight_max=64M|none, cache=MODE,
+    /// integrity=true|false, read_cache=256M|none, limit.iops=5000|none,
+    /// limit.bytes_per_second=200M|none, limit.burst_seconds=5|none, limit=none; what a LUN has for
+    /// ever is refused with the reason
     Set(Assigned),
     /// Change the size; shrinking cuts off the end
     Resize {

@@ -69,11 +69,11 @@ fn read(file: &Path) -> Result<Config, Problem> {
 /// A pool is a directory, which is made where it is missing.
 fn check_pools(config: &Config) -> Result<(), Problem> {
     for (index, pool) in config.pools.iter().enumerate() {
-        let Ok(found) = std::fs::metadata(&pool.path) else {
+        let Ok(found) = std::fs::metadata(pool.path()) else {
             continue;
         };
         let place = config.place(&format!("pool[{index}].path"));
-        let path = std::path::absolute(&pool.path).unwrap_or_else(|_| pool.path.clone());
+        let path = std::path::absolute(pool.path()).unwrap_or_else(|_| pool.path().to_owned());
         let shown = path.display();
         if found.file_type().is_block_device() {
             let detail = format!(

@@ -138,6 +138,9 @@ catalogue! {
     WouldLoseData = 3008, 409, Refused, "Refused: it would lose data",
         "An applied file makes a LUN smaller, which cuts off its end; a smaller number in a file is more often a slip than a wish.",
         "Make sure that nothing needs the data, then repeat with --yes.";
+    WouldRiskData = 3009, 409, Refused, "Refused: acknowledged writes would no longer be safe",
+        "The change gives up the promise that what a host was told is written survives a power cut: cache = \"volatile\" keeps writes in memory until the host flushes.",
+        "Choose write-through or write-back, or repeat with --yes where the hosts flush what they need.";
 
     StateDamaged = 4001, 503, Failed, "The stored objects cannot be loaded",
         "The newest generation in the state directory is unreadable. Causeway exports nothing and saves nothing until this is resolved, because guessing would expose or lose LUNs.",

@@ -5,6 +5,8 @@
 
 use crate::code::Code;
 use crate::name::check_object_name;
+use crate::objects::{Feature, available};
+use crate::size::Size;
 use crate::toml_table::{Mistake, Placed, Source, Table};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -101,9 +103,55 @@ impl fmt::Display for Listen {
 pub struct Pool {
     /// Its name.
     pub name: String,
-    /// A directory.
-    pub path: PathBuf,
+    /// What holds them.
+    pub place: Place,
+    /// A file or block device for what is acknowledged before it is at its place; without, the pool has no write-back.
+    pub journal: Option<PathBuf>,
+    /// How large the journal's file is made; a device is used whole.
+    pub journal_size: Size,
 }
+
+/// What holds a pool's LUNs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// A directory: a file for each LUN.
+    Path(PathBuf),
+    /// Files or block devices, of each of which a LUN has a part.
+    Members {
+        /// All of them, in the order of the file, which says nothing.
+        members: Vec<PathBuf>,
+        /// How LUNs lie on them.
+        layout: Layout,
+    },
+}
+
+/// How LUNs lie on a pool's members.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Layout {
+    /// One after the other.
+    Span,
+    /// In stripes over all of them.
+    Stripe,
+}
+
+impl Pool {
+    /// The path that stands for it in messages, and that no other pool may have.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        match &self.place {
+            Place::Path(path) => path,
+            Place::Members { members, .. } => {
+                members.first().map_or(Path::new(""), PathBuf::as_path)
+            }
+        }
+    }
+}
+
+/// The size of a journal's file where none is written.
+const JOURNAL_SIZE: u64 = 1 << 30;
+
+/// The smallest journal.
+const JOURNAL_SIZE_MIN: u64 = 16 << 20;
 
 /// Where the API is.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -194,7 +242,12 @@ fn read(file: &Path, top: &Table<'_, '_>) -> Option<Config> {
             note(format!("{section}.{key}"), line);
         }
     }
-    for (section, key) in [("portal_group", "listen"), ("pool", "path")] {
+    for (section, key) in [
+        ("portal_group", "listen"),
+        ("pool", "path"),
+        ("pool", "journal"),
+        ("pool", "members"),
+    ] {
         let found =
             (0..).map_while(|index| Some((index, top.line_inside(section, Some(index), key)?)));
         for (index, line) in found {
@@ -361,29 +414,119 @@ fn read_name(table: &Table<'_, '_>, example: &str) -> Option<String> {
 
 fn read_pools(top: &Table<'_, '_>, base: &Path) -> Vec<Pool> {
     let mut pools: Vec<Pool> = Vec::new();
+    let mut taken: BTreeMap<PathBuf, String> = BTreeMap::new();
     for table in top.tables("pool") {
         let name = read_name(&table, "name = \"default\"");
-        let later = ["members", "layout", "journal", "journal_size"];
-        let for_later = table.keys().any(|key| later.contains(&key));
-        let path = if for_later {
-            table.text("path")
-        } else {
-            table.required_text("path", "path = \"data/pool\"")
-        };
-        table.finish(&later);
-        let (Some(name), Some(path)) = (name, path) else {
+        let place = read_place(&table, base);
+        let (journal, journal_size) = read_journal(&table, base);
+        table.finish(&[]);
+        let (Some(name), Some(place)) = (name, place) else {
             continue;
         };
-        let path = base.join(path.value);
         if pools.iter().any(|pool| pool.name == name) {
             table.wrong("name", format!("a second pool \"{name}\""));
         }
-        if let Some(other) = pools.iter().find(|pool| pool.path == path) {
-            table.wrong("path", format!("it is pool \"{}\"'s path", other.name));
+        let (key, paths) = match &place {
+            Place::Path(path) => ("path", vec![path]),
+            Place::Members { members, .. } => ("members", members.iter().collect()),
+        };
+        let journal_of = journal.iter().map(|path| ("journal", path));
+        for (key, path) in paths.into_iter().map(|path| (key, path)).chain(journal_of) {
+            if let Some(other) = taken.insert(path.clone(), name.clone()) {
+                let rule = if *key == *"path" {
+                    format!("it is pool \"{other}\"'s path")
+                } else {
+                    format!("{} stands already in pool \"{other}\"", path.display())
+                };
+                table.wrong(key, rule);
+            }
         }
-        pools.push(Pool { name, path });
+        pools.push(Pool {
+            name,
+            place,
+            journal,
+            journal_size,
+        });
     }
     pools
+}
+
+/// `path`, or `members` with `layout`.
+fn read_place(table: &Table<'_, '_>, base: &Path) -> Option<Place> {
+    const LAYOUTS: &str = "write \"span\" or \"stripe\"";
+    let has = |wanted: &str| table.keys().any(|key| key == wanted);
+    let layout = match table
+        .text("layout")
+        .as_ref()
+        .map(|text| text.value.as_str())
+    {
+        None | Some("span") => Layout::Span,
+        Some("stripe") => Layout::Stripe,
+        Some(other) => {
+            table.wrong("layout", format!("\"{other}\": {LAYOUTS}"));
+            Layout::Span
+        }
+    };
+    if !available(Feature::Members) {
+        for key in ["members", "layout"] {
+            table.not_yet(key);
+        }
+    }
+    if !has("members") {
+        if has("layout") && available(Feature::Members) {
+            table.wrong(
+                "layout",
+                "it is how LUNs lie on members, and there are none",
+            );
+        }
+        let path = table.required_text("path", "path = \"data/pool\"")?;
+        return Some(Place::Path(base.join(path.value)));
+    }
+    if table.text("path").is_some() {
+        table.wrong("members", "write either path or members");
+        return None;
+    }
+    let members = table.texts("members")?;
+    if members.is_empty() {
+        table.wrong("members", "an empty list; name files or block devices");
+        return None;
+    }
+    if members.len() > 1 && !has("layout") {
+        table.missing("layout", "layout = \"span\", or \"stripe\"");
+    }
+    let members = members.iter().map(|member| base.join(&member.value));
+    Some(Place::Members {
+        members: members.collect(),
+        layout,
+    })
+}
+
+fn read_journal(table: &Table<'_, '_>, base: &Path) -> (Option<PathBuf>, Size) {
+    let journal = table.text("journal");
+    if journal.as_ref().is_some_and(|path| path.value.is_empty()) {
+        table.wrong("journal", "an empty path");
+    }
+    let size = table.size("journal_size");
+    if !available(Feature::Journal) {
+        for key in ["journal", "journal_size"] {
+            table.not_yet(key);
+        }
+    } else if size.is_some() && journal.is_none() {
+        table.wrong(
+            "journal_size",
+            "it is the size of a journal, and there is none",
+        );
+    } else if size
+        .as_ref()
+        .is_some_and(|size| size.value.bytes() < JOURNAL_SIZE_MIN)
+    {
+        table.wrong("journal_size", "a journal has 16MiB at least");
+    }
+    let default = Size::from_bytes(JOURNAL_SIZE).expect("a GiB is a size");
+    (
+        journal.map(|path| base.join(path.value)),
+        size.map_or(default, |size| size.value),
+    )
 }
 
 fn read_api(top: &Table<'_, '_>, base: &Path) -> Vec<ApiAddress> {

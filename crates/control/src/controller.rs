@@ -266,6 +266,13 @@ impl Controller {
                 .iter()
                 .map(|pool| pool.name.clone())
                 .collect(),
+            journals: self
+                .config
+                .pools
+                .iter()
+                .filter(|pool| pool.journal.is_some())
+                .map(|pool| pool.name.clone())
+                .collect(),
             portal_groups: self
                 .config
                 .portal_groups

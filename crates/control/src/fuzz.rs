@@ -1,6 +1,6 @@
 //! Entry points for fuzzers: arbitrary bytes in, and a panic if an oracle is broken.
 
-use crate::config;
+use crate::config::{self, Pool};
 use crate::objects::{
     ChapSpec, ObjectSet, Objects, SecretSpec, check_each, parse as parse_objects, to_toml,
 };
@@ -8,7 +8,7 @@ use crate::state::document;
 use crate::toml_table::Mistake;
 use std::fmt::Debug;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Two secrets are there, and no other.
 fn read_secret(path: &Path) -> io::Result<Vec<u8>> {
@@ -75,8 +75,8 @@ pub fn node_file(bytes: &[u8]) {
     let read_node = |text: &str| config::parse(Path::new("/base/node.toml"), text);
     let read = read_node(text);
     if let Ok(config) = &read {
-        let pools = config.pools.iter().map(|pool| &pool.path);
-        let paths: Vec<&PathBuf> = pools.chain([&config.state_dir]).collect();
+        let pools = config.pools.iter().map(Pool::path);
+        let paths: Vec<&Path> = pools.chain([config.state_dir.as_path()]).collect();
         assert!(paths.iter().all(|path| path.is_absolute()), "{paths:?}");
         let groups = &config.portal_groups;
         for (at, group) in groups.iter().enumerate() {

@@ -45,7 +45,7 @@ pub(crate) fn text(sample: &Sample<'_>) -> String {
         "Generation of the stored objects",
     );
     out.series("causeway_config_generation", &[], sample.generation);
-    luns(&mut out, &sample.luns);
+    luns(&mut out, &sample.luns, sample.objects);
     statuses(&mut out, &sample.luns);
     sessions(&mut out, sample);
     cores(&mut out, sample.cores);
@@ -78,7 +78,7 @@ pub(crate) fn text(sample: &Sample<'_>) -> String {
     out.text
 }
 
-fn luns(out: &mut Text, luns: &BTreeMap<&str, &LunFacts>) {
+fn luns(out: &mut Text, luns: &BTreeMap<&str, &LunFacts>, objects: &Objects) {
     out.family("causeway_lun_online", "gauge", "1 where the LUN serves");
     for (name, facts) in luns {
         let online = u8::from(facts.state == LunState::Online);
@@ -94,6 +94,19 @@ fn luns(out: &mut Text, luns: &BTreeMap<&str, &LunFacts>) {
             out.series("causeway_lun_allocated_bytes", &[("lun", name)], bytes);
         }
     }
+    let help = "1 under the mode of the cache that was chosen for the LUN";
+    out.family("causeway_lun_cache", "gauge", help);
+    for name in luns.keys() {
+        let lun = objects.luns.get(*name);
+        if let Some(mode) = lun.and_then(|lun| lun.storage.cache) {
+            let labels = [("lun", *name), ("mode", mode.name())];
+            out.series("causeway_lun_cache", &labels, 1);
+        }
+    }
+    let help = "LUNs that lose what hosts have not flushed when power fails";
+    out.family("causeway_luns_volatile", "gauge", help);
+    let volatile = objects.luns.values().filter(|lun| lun.is_volatile());
+    out.series("causeway_luns_volatile", &[], volatile.count());
     out.family("causeway_lun_inflight", "gauge", "Commands in flight");
     for (name, facts) in luns {
         out.series("causeway_lun_inflight", &[("lun", name)], facts.in_flight);

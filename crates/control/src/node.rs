@@ -17,7 +17,7 @@ mod unit;
 mod usage;
 
 use crate::code::Code;
-use crate::config::{Config, Listen};
+use crate::config::{Config, Listen, Place};
 use crate::engine::{
     CoreFacts, DigestFacts, Engine, LoginFacts, LunFacts, MoveFacts, PoolFacts, PortalFacts,
     RefusalFacts, SessionFacts,
@@ -87,10 +87,13 @@ impl Node {
 impl Inner {
     async fn start(&self, objects: Rc<Objects>) -> Result<(), Problem> {
         for (index, pool) in self.config.pools.iter().enumerate() {
-            let made = make_dir(&*self.core.files(), &pool.path).await;
+            let Place::Path(path) = &pool.place else {
+                continue;
+            };
+            let made = make_dir(&*self.core.files(), path).await;
             made.map_err(|error| {
                 let place = self.config.place(&format!("pool[{index}].path"));
-                let detail = format!("{place}: {}: {error}", pool.path.display());
+                let detail = format!("{place}: {}: {error}", path.display());
                 Problem::new(Code::ConfigEnvironment, detail).hint(
                     "a pool is a directory that this user may write; a block device is named in the LUN: \
                      backend = { block = \"/dev/...\" }",
@@ -237,6 +240,9 @@ impl Inner {
             if let Some(unit) = self.unit(&lun.naa) {
                 unit.rename(name);
                 unit.limit(lun.bytes_in_flight_max);
+                if let Err(error) = unit.adopt(&self.core, &lun.storage).await {
+                    failed.push(format!("LUN {name}: {error}"));
+                }
             }
         }
         let export = self.export(&objects);

@@ -6,6 +6,7 @@
 
 use crate::code::Code;
 use crate::name::did_you_mean;
+use crate::objects::NOT_YET;
 use crate::size::Size;
 use std::cell::RefCell;
 use std::fmt;
@@ -182,6 +183,15 @@ impl<'s, 'a> Table<'s, 'a> {
             .report(Code::ConfigValue, at, &path, message.into());
     }
 
+    /// Notes that this version has nothing that `key` could mean, where the key is written.
+    pub fn not_yet(&self, key: &str) {
+        if let Some((at, _)) = self.entry(key) {
+            let path = self.path_of(key);
+            self.source
+                .report(Code::ConfigNotYet, at.start, &path, NOT_YET.to_owned());
+        }
+    }
+
     /// Notes that a required key is absent.
     pub fn missing(&self, key: &str, example: &str) {
         let message = format!("missing; write for example: {example}");
@@ -344,8 +354,8 @@ impl<'s, 'a> Table<'s, 'a> {
             }
             let (at, path) = (key.span().start, self.path_of(name));
             if later.contains(&name) {
-                let message = "not in this version yet; remove it".to_owned();
-                self.source.report(Code::ConfigNotYet, at, &path, message);
+                self.source
+                    .report(Code::ConfigNotYet, at, &path, NOT_YET.to_owned());
                 continue;
             }
             let asked = self.asked.borrow();

@@ -1,7 +1,7 @@
 //! The documents of the API, as daemon and command line share them. Sizes are bytes, times RFC 3339.
 
 use crate::engine::{LunState, OpFacts, PoolFacts, PortalFacts};
-use crate::objects::{BackendSpec, ChapSpec, Redirect, SecretSpec, TargetSpec};
+use crate::objects::{BackendSpec, CacheMode, ChapSpec, Limit, Redirect, SecretSpec, TargetSpec};
 use crate::plan::Action;
 use crate::size::Size;
 use serde::{Deserialize, Serialize};
@@ -42,6 +42,9 @@ pub struct StatusView {
     pub api: Vec<String>,
     /// The pools.
     pub pools: Vec<PoolFacts>,
+    /// What is as it was asked for and still worth knowing, one sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// How many objects there are.
     pub counts: Counts,
 }
@@ -112,6 +115,17 @@ pub struct LunView {
     /// The most bytes that its commands may hold at a time, where there is a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_in_flight_max: Option<Size>,
+    /// What acknowledged writes have behind them.
+    pub cache: CacheMode,
+    /// Blocks are checked when they are read.
+    #[serde(default)]
+    pub integrity: bool,
+    /// Memory for blocks that may be read again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_cache: Option<Size>,
+    /// What it may use of a second.
+    #[serde(default, skip_serializing_if = "Limit::is_none")]
+    pub limit: Limit,
     /// Commands in flight.
     pub in_flight: u64,
     /// Bytes that commands hold now.

@@ -3,7 +3,7 @@
 //! ```text
 //!      logical unit
 //!           |
-//!   [Checked] [Meter] [StableWrite] [Emulate] [Faults]     each a Wrap over the one below
+//!   [Checked] [Meter] [WriteThrough] [StableWrite] [Emulate] [Faults]     each a Wrap over the one below
 //!           |
 //!         leaf (memory, file, block device)
 //!
@@ -23,6 +23,7 @@ pub mod model;
 pub mod multipath;
 pub mod stable_write;
 pub mod wrap;
+pub mod write_through;
 
 pub use checked::Checked;
 pub use emulate::Emulate;
@@ -31,6 +32,7 @@ pub use meter::{Counters, Meter};
 pub use multipath::Multipath;
 pub use stable_write::StableWrite;
 pub use wrap::{Wrap, over};
+pub use write_through::WriteThrough;
 
 #[cfg(test)]
 mod plain;

@@ -85,7 +85,7 @@ async fn bytes(lane: &Rc<dyn Lane>, at: LbaRange) -> Vec<u8> {
 #[test]
 fn every_layer_conforms_over_rich_and_poor_volumes_of_both_block_sizes() {
     type Build = fn(BlockSize) -> Arc<dyn Volume>;
-    let table: [(&str, Build); 9] = [
+    let table: [(&str, Build); 12] = [
         ("checked", |size| over(Checked, memory(size))),
         ("meter", |size| over(Meter::new(), memory(size))),
         ("faults, none", |size| over(Faults::new(), memory(size))),
@@ -97,6 +97,15 @@ fn every_layer_conforms_over_rich_and_poor_volumes_of_both_block_sizes() {
             over(Meter::new(), over(Emulate, over(StableWrite, poor(size))))
         }),
         ("poor", poor),
+        ("write through", |size| {
+            over(WriteThrough::new(true), memory(size))
+        }),
+        ("write through, poor", |size| {
+            over(WriteThrough::new(true), over(StableWrite, poor(size)))
+        }),
+        ("write through, off", |size| {
+            over(WriteThrough::new(false), memory(size))
+        }),
     ];
     for (name, build) in table {
         for block_size in [BlockSize::B512, BlockSize::B4096] {
@@ -122,6 +131,65 @@ async fn conforms_slowly(core: CoreHandle, volume: Arc<dyn Volume>, seed: u64) {
     let tally = conforms(&core, volume, Plan::new(seed)).await;
     tally.assert_covers(&shape);
     assert!(faults.hits() > 0);
+}
+
+/// Notes the durability of every mutation that passes.
+#[derive(Clone, Default)]
+struct Durabilities(Arc<std::sync::Mutex<Vec<Durability>>>);
+
+struct DurabilitiesLane(Durabilities, Rc<dyn Lane>);
+
+impl Wrap for Durabilities {
+    fn lane(&self, _: &CoreHandle, below: Rc<dyn Lane>, _: Shape) -> Rc<dyn Lane> {
+        Rc::new(DurabilitiesLane(self.clone(), below))
+    }
+}
+
+impl Lane for DurabilitiesLane {
+    fn submit(&self, mut io: Io) -> IoFuture {
+        let asked = io.op_mut().durability_mut().map(|asked| *asked);
+        self.0.0.lock().unwrap().extend(asked);
+        self.1.submit(io)
+    }
+}
+
+#[test]
+fn through_write_through_every_change_is_stable_and_there_is_no_volatile_cache() {
+    simulate(1, |core| {
+        Box::pin(async move {
+            let (seen, mode) = (Durabilities::default(), WriteThrough::new(true));
+            let volume = over(mode.clone(), over(seen.clone(), memory(BlockSize::B512)));
+            assert!(!volume.shape().caps.volatile_cache);
+            let stable = Arc::clone(&volume).open(&core).await.unwrap();
+            stable
+                .submit(write(range(0, 1), 1, Durability::Cached))
+                .await
+                .unwrap();
+            for op in [
+                Op::WriteZeroes {
+                    range: range(1, 1),
+                    zeroing: Zeroing::MayUnmap,
+                    durability: Durability::Cached,
+                },
+                Op::Discard {
+                    range: range(2, 1),
+                    to: volume::Provision::Deallocated,
+                    durability: Durability::Cached,
+                },
+            ] {
+                stable.submit(Io::new(op, Origin::default())).await.unwrap();
+            }
+            assert_eq!(*seen.0.lock().unwrap(), [Durability::Stable; 3]);
+            mode.set(false);
+            assert!(volume.shape().caps.volatile_cache);
+            let cached = Arc::clone(&volume).open(&core).await.unwrap();
+            cached
+                .submit(write(range(0, 1), 1, Durability::Cached))
+                .await
+                .unwrap();
+            assert_eq!(seen.0.lock().unwrap().pop(), Some(Durability::Cached));
+        })
+    });
 }
 
 #[test]

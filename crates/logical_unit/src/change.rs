@@ -30,7 +30,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 use tokio::sync::oneshot;
-use volume::OpenError;
+use volume::{Io, Op, OpenError, Origin};
 
 /// What follows from a change.
 #[derive(Default)]
@@ -320,6 +320,54 @@ impl LogicalUnit {
         } else {
             self.open_lanes(core).await
         }
+    }
+
+    /// Adopts whether the volume has a volatile cache, after that has changed, and tells every nexus (SPC-4 5.14
+    /// "Unit attention": MODE PARAMETERS CHANGED). WCE becomes what is so, whatever a host had set or saved.
+    ///
+    /// Everything is held meanwhile. What was acknowledged under a volatile cache is flushed before hosts are told that
+    /// there is none.
+    ///
+    /// # Errors
+    /// A lane could not be opened, and the unit is offline; or the flush failed, and hosts still see the volatile cache.
+    pub async fn adopt_cache(self: &Arc<Self>, core: &CoreHandle) -> Result<(), OpenError> {
+        let Some(shape) = self.current_volume().map(|volume| volume.shape()) else {
+            return Ok(());
+        };
+        let Some(unit) = find(core, self.id()) else {
+            return Ok(());
+        };
+        let _held = unit.hold_for_change(HoldKind::All, None).await;
+        self.open_lanes(core).await?;
+        if !shape.caps.volatile_cache
+            && let Some(lane) = unit.lane()
+        {
+            let flushed = lane.submit(Io::new(Op::Flush, Origin::default())).await;
+            flushed.map_err(|error| OpenError {
+                cause: format!("what was acknowledged could not be flushed: {error:?}"),
+                next_step: "look at the disk; then set the mode again".to_owned(),
+            })?;
+        }
+        let identity = self.identity().clone();
+        let edited = change(core, self, move |state| {
+            let before = state.modes;
+            state.description = describe(&identity, Some(shape));
+            state.shape = Some(shape);
+            state.modes.set_write_cache(shape.caps.volatile_cache);
+            let mut effects = Effects::default();
+            if state.modes.current != before.current {
+                effects.attention_for_others = Some((None, UnitAttention::ModeParametersChanged));
+            }
+            if state.modes.saved != before.saved {
+                let saved = state.modes.saved.to_bytes().to_vec();
+                effects.store.push((Entry::ModePages, saved));
+            }
+            Ok(effects)
+        });
+        edited.await.map_err(|_| OpenError {
+            cause: "the mode pages could not be stored".to_owned(),
+            next_step: "look at the state directory; then set the mode again".to_owned(),
+        })
     }
 
     /// LOGICAL UNIT RESET (SAM-5 6.3.3 "Logical unit reset"): aborts every task of every nexus, ends a

@@ -76,12 +76,15 @@ impl UnitState {
         stored: Stored,
         offline: Option<&OpenError>,
     ) -> Self {
+        let mut modes = stored.modes.unwrap_or(default_modes(shape));
+        // A host may have saved it while there was a cache.
+        modes.write_cache_enabled &= shape.is_none_or(|shape| shape.caps.volatile_cache);
         Self {
             version: 0,
             description: describe(identity, shape),
             shape,
             offline: offline.cloned(),
-            modes: ModePages::from_saved(stored.modes.unwrap_or(default_modes(shape))),
+            modes: ModePages::from_saved(modes),
             access_state: AccessState::ActiveOptimized,
             reservations: stored.reservations,
         }

@@ -155,6 +155,53 @@ fn top_shows_what_a_host_does_now() {
     daemon.stop();
 }
 
+/// WCE of the caching page, by MODE SENSE (6).
+fn write_cache(client: &mut Client) -> bool {
+    client.good(&[0x1a, 8, 8, 0, 64, 0], &[], 64)[6] & 4 != 0
+}
+
+#[test]
+fn the_mode_of_the_cache_changes_live_and_hosts_see_it() {
+    let (daemon, mut client) = start("cache");
+    let show = |of: &str| json(&daemon, &["lun", "show", "busy"])[of].clone();
+    assert_eq!(show("cache"), "volatile");
+    assert!(write_cache(&mut client));
+    let set = |words: &[&str]| {
+        let said = daemon.causeway(&[&["lun", "set", "busy"], words].concat());
+        (said.code.unwrap(), said.text)
+    };
+    assert_eq!(set(&["cache=write-through"]).0, 0);
+    let told = client.command(&[0; 6], &[], 0).sense.to_vec();
+    // Fixed format behind the two bytes of the data segment: UNIT ATTENTION, MODE PARAMETERS CHANGED.
+    assert_eq!(
+        (told[2] & 15, told[12], told[13]),
+        (6, 0x2a, 1),
+        "{told:02x?}"
+    );
+    assert!(!write_cache(&mut client));
+    client.write(0, &[7; 512], 512);
+    let (code, told) = set(&["cache=volatile"]);
+    assert_eq!(code, 5, "{told}");
+    assert!(
+        told.contains("has not flushed is lost when power"),
+        "{told}"
+    );
+    assert!(!write_cache(&mut client), "nothing was changed");
+    let metric = "causeway_lun_cache{lun=\"busy\",mode=\"write-through\"}";
+    assert_eq!(metrics(&daemon).get(metric), Some(&1.0));
+    assert!(
+        daemon
+            .causeway(&["export"])
+            .text
+            .contains("cache = \"write-through\"")
+    );
+    assert_eq!(set(&["cache=volatile", "--yes"]).0, 0);
+    client.settle();
+    assert!(write_cache(&mut client));
+    assert_eq!(client.read(0, 1, 512), [7; 512]);
+    daemon.stop();
+}
+
 #[test]
 fn limits_of_bytes_in_flight_are_objects_properties_that_change_live() {
     let (daemon, mut client) = start("limits");

@@ -1,17 +1,17 @@
 //! `causeway lun ...`.
 
 use super::{Context, Step, Tolerate, object_path};
-use crate::assign::{Keys, assignments, boolean, limit, number, usage};
+use crate::assign::{Keys, assignments, boolean, limit as bytes_or_none, number, usage};
 use crate::cli::{Assigned, LunFields, LunVerb, Named};
 use crate::output::{in_flight, most};
 use crate::output::{properties, table};
 use control::code::Code;
-use control::objects::{BackendSpec, LunSpec};
+use control::objects::{BackendSpec, CacheMode, Limit, LunSpec, VOLATILE_RISK};
 use control::problem::Problem;
 use control::size::Size;
 use control::view::LunView;
 use hyper::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 
 const NOUN: &str = "lun";
 
@@ -28,6 +28,13 @@ const KEYS: Keys = Keys {
         "pool",
         "backend",
         "bytes_in_flight_max",
+        "cache",
+        "integrity",
+        "read_cache",
+        "limit",
+        "limit.iops",
+        "limit.bytes_per_second",
+        "limit.burst_seconds",
     ],
     fixed: &[
         ("naa", IDENTITY),
@@ -46,14 +53,7 @@ const KEYS: Keys = Keys {
             "it is a grant's: causeway grant set HOST:TARGET:LUN read_only=true",
         ),
     ],
-    later: &[
-        "cache",
-        "integrity",
-        "read_cache",
-        "limit",
-        "mirror",
-        "format",
-    ],
+    later: &["mirror", "format"],
 };
 
 pub(super) fn run(context: &Context<'_>, verb: &LunVerb) -> Result<(), Problem> {
@@ -101,6 +101,11 @@ pub(super) fn run(context: &Context<'_>, verb: &LunVerb) -> Result<(), Problem> 
 
 /// The wanted LUN that the options describe.
 pub(super) fn spec(name: &str, fields: &LunFields) -> Result<LunSpec, Problem> {
+    let limit = Limit {
+        iops: fields.limit_iops,
+        bytes_per_second: fields.limit_bytes_per_second,
+        burst_seconds: fields.limit_burst_seconds,
+    };
     let backend = fields.backend.as_deref();
     let backend = backend.map(|text| backend_of("--backend ", text));
     Ok(LunSpec {
@@ -112,6 +117,10 @@ pub(super) fn spec(name: &str, fields: &LunFields) -> Result<LunSpec, Problem> {
         pool: fields.pool.clone(),
         backend: backend.transpose()?,
         bytes_in_flight_max: fields.bytes_in_flight_max,
+        cache: fields.cache,
+        integrity: fields.integrity,
+        read_cache: fields.read_cache,
+        limit: Some(limit).filter(|limit| *limit != Limit::default()),
     })
 }
 
@@ -138,10 +147,16 @@ fn set(context: &Context<'_>, assigned: &Assigned) -> Result<(), Problem> {
                 continue;
             }
             "size" => json!(value.parse::<Size>().map_err(usage)?),
-            "bytes_in_flight_max" => json!(limit(value)?),
+            "bytes_in_flight_max" => json!(bytes_or_none(value)?),
             "pool" => json!(value),
             "backend" => json!(backend_of("backend=", value)?),
-            "thin" => json!(boolean(key, value)?),
+            "thin" | "integrity" => json!(boolean(key, value)?),
+            "cache" => json!(value.parse::<CacheMode>().map_err(usage)?),
+            "read_cache" => json!(bytes_or_none(value)?),
+            "limit" | "limit.iops" | "limit.bytes_per_second" | "limit.burst_seconds" => {
+                assign_limit(&mut patch, key, value)?;
+                continue;
+            }
             _ => json!(number(key, value, u16::MAX)?),
         };
         patch.insert(key.to_owned(), value);
@@ -150,6 +165,52 @@ fn set(context: &Context<'_>, assigned: &Assigned) -> Result<(), Problem> {
     let patched =
         (!patch.is_empty()).then(|| Step::new(Method::PATCH, object_path(NOUN, name), &patch));
     context.set(NOUN, name, patched, new_name)
+}
+
+/// One part of the limit, or `none`; the parts that are not named stay.
+fn assign_limit(
+    patch: &mut serde_json::Map<String, Value>,
+    key: &str,
+    value: &str,
+) -> Result<(), Problem> {
+    let part = key.strip_prefix("limit.");
+    let Some(part) = part else {
+        if value != "none" || patch.contains_key("limit") {
+            let rule = "write limit=none alone, or its parts: limit.iops=N, limit.bytes_per_second=SIZE, \
+                        limit.burst_seconds=N";
+            return Err(usage(rule));
+        }
+        patch.insert(key.to_owned(), Value::Null);
+        return Ok(());
+    };
+    let value = match (part, value) {
+        (_, "none") => Value::Null,
+        ("bytes_per_second", value) => json!(value.parse::<Size>().map_err(usage)?),
+        (_, value) => {
+            let number = value.parse::<u64>();
+            json!(number.map_err(|_| usage(format!("{key}={value}: write a number, or none")))?)
+        }
+    };
+    let limit = patch
+        .entry("limit")
+        .or_insert_with(|| Value::Object(serde_json::Map::new()));
+    let Value::Object(parts) = limit else {
+        return Err(usage("limit=none stands beside a part of it"));
+    };
+    parts.insert(part.to_owned(), value);
+    Ok(())
+}
+
+/// The mode with what it means where that is a risk.
+fn cache(lun: &LunView) -> String {
+    match lun.cache {
+        CacheMode::Volatile if lun.backend != Some(BackendSpec::Memory) => {
+            format!("{}: {VOLATILE_RISK}", lun.cache)
+        }
+        CacheMode::Volatile | CacheMode::WriteThrough | CacheMode::WriteBack => {
+            lun.cache.to_string()
+        }
+    }
 }
 
 fn list(luns: &[LunView]) -> String {
@@ -203,6 +264,10 @@ fn op_name(op: &str) -> &str {
     }
 }
 
+fn yes(is: bool) -> String {
+    if is { "yes" } else { "no" }.to_owned()
+}
+
 fn page(lun: &LunView) -> String {
     let ops: Vec<String> = lun
         .ops
@@ -221,8 +286,16 @@ fn page(lun: &LunView) -> String {
         ("size", size),
         ("allocated", lun.allocated.map(rounded).unwrap_or_default()),
         ("blocks", blocks),
-        ("thin", if lun.thin { "yes" } else { "no" }.to_owned()),
+        ("thin", yes(lun.thin)),
         ("backing", lun.backing.clone()),
+        ("cache", cache(lun)),
+        ("integrity", yes(lun.integrity)),
+        (
+            "read cache",
+            lun.read_cache
+                .map_or_else(|| "none".to_owned(), Size::rounded),
+        ),
+        ("limit", lun.limit.to_string()),
     ]);
     if !lun.notices.is_empty() {
         lines.push(("notices", lun.notices.join("\n")));

@@ -62,6 +62,12 @@ fn page(status: &StatusView) -> String {
             out.push_str(&format!("  {}\n", problem.replace('\n', "\n    ")));
         }
     }
+    if !status.notes.is_empty() {
+        out.push_str("\nas asked for, and worth knowing:\n");
+        for note in &status.notes {
+            out.push_str(&format!("  {note}\n"));
+        }
+    }
     out.push_str(&portals(status));
     out.push_str(&pools(status));
     out

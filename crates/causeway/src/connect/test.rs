@@ -1,4 +1,5 @@
 use super::*;
+use control::objects::{CacheMode, Limit};
 use control::size::Size;
 use control::view::ChapView;
 use std::collections::BTreeMap;
@@ -25,6 +26,10 @@ fn page_of(portals: &[&str], chap: bool, lun_id: u16) -> String {
         notices: Vec::new(),
         grants: Vec::new(),
         bytes_in_flight_max: None,
+        cache: CacheMode::Volatile,
+        integrity: false,
+        read_cache: None,
+        limit: Limit::default(),
         in_flight: 0,
         bytes_in_flight: 0,
         ops: BTreeMap::new(),

@@ -187,8 +187,28 @@ const NOT_SET: &[(i32, &str, &str)] = &[
     ),
     (
         2,
-        "lun set a cache=write-through",
-        "error[CWY1004]: cache=write-through: not in this version yet",
+        "lun set a mirror=b",
+        "error[CWY1004]: mirror=b: not in this version yet",
+    ),
+    (
+        2,
+        "lun set a cache=writeback",
+        "\"writeback\" is none of \"write-through\", \"write-back\", \"volatile\"",
+    ),
+    (
+        2,
+        "lun set a limit=5",
+        "write limit=none alone, or its parts",
+    ),
+    (
+        2,
+        "lun set a limit.iops=0",
+        "0 would stop the LUN; leave it out for no limit",
+    ),
+    (
+        2,
+        "lun set a limit.burst_seconds=5",
+        "write iops or bytes_per_second beside it",
     ),
     (2, "lun set a thin=perhaps", "write true or false"),
     (2, "lun set a size=1M size=2M", "size is assigned twice"),

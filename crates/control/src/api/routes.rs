@@ -4,7 +4,9 @@ use super::answer::{Answer, Switches, problem_response, read};
 use super::auth::{self, Transport};
 use crate::code::Code;
 use crate::controller::{Handle, How};
-use crate::objects::{BackendSpec, GrantSpec, HostSpec, LunSpec, ObjectSet, TargetSpec};
+use crate::objects::{
+    BackendSpec, CacheMode, GrantSpec, HostSpec, Limit, LunSpec, ObjectSet, TargetSpec,
+};
 use crate::plan::{Edit, Section, Subject};
 use crate::problem::Problem;
 use crate::size::Size;
@@ -15,7 +17,7 @@ use axum::http::{StatusCode, header};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 /// All paths, for requests that come through `transport`.
 pub fn router(handle: Handle, transport: Transport) -> Router {
@@ -237,6 +239,45 @@ struct LunPatch {
     pool: Option<String>,
     backend: Option<BackendSpec>,
     bytes_in_flight_max: Option<Size>,
+    cache: Option<CacheMode>,
+    integrity: Option<bool>,
+    read_cache: Option<Size>,
+    #[serde(default, deserialize_with = "present")]
+    limit: Option<Option<LimitPatch>>,
+}
+
+/// What of a limit shall change: absent stays, `null` lifts.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LimitPatch {
+    #[serde(default, deserialize_with = "present")]
+    iops: Option<Option<u64>>,
+    #[serde(default, deserialize_with = "present")]
+    bytes_per_second: Option<Option<Size>>,
+    #[serde(default, deserialize_with = "present")]
+    burst_seconds: Option<Option<u32>>,
+}
+
+/// A field that is there, `null` or not.
+fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    from: D,
+) -> Result<Option<Option<T>>, D::Error> {
+    Option::deserialize(from).map(Some)
+}
+
+impl LimitPatch {
+    fn over(self, known: Limit) -> Limit {
+        let mut limit = Limit {
+            iops: self.iops.unwrap_or(known.iops),
+            bytes_per_second: self.bytes_per_second.unwrap_or(known.bytes_per_second),
+            burst_seconds: self.burst_seconds.unwrap_or(known.burst_seconds),
+        };
+        if limit.is_none() && self.burst_seconds.is_none() {
+            // What was lifted takes its bursts along.
+            limit.burst_seconds = None;
+        }
+        limit
+    }
 }
 
 async fn set_lun(
@@ -248,19 +289,25 @@ async fn set_lun(
     let run = async {
         let patch: LunPatch = read(body).await?;
         let known = name.clone();
-        let size = match patch.size {
-            Some(size) => size,
-            None => ask!(handle, |controller| controller.lun(&known).await)??.size,
+        let lun = ask!(handle, |controller| controller.lun(&known).await)??;
+        let limit = match patch.limit {
+            None => None,
+            Some(None) => Some(Limit::default()),
+            Some(Some(limit)) => Some(limit.over(lun.limit)),
         };
         let lun = LunSpec {
             name,
-            size,
+            size: patch.size.unwrap_or(lun.size),
             block_size: patch.block_size,
             physical_block_size: patch.physical_block_size,
             thin: patch.thin,
             pool: patch.pool,
             backend: patch.backend,
             bytes_in_flight_max: patch.bytes_in_flight_max,
+            cache: patch.cache,
+            integrity: patch.integrity,
+            read_cache: patch.read_cache,
+            limit,
         };
         Ok(Edit::Set(ObjectSet {
             lun: vec![lun],

@@ -38,7 +38,7 @@ fn the_promised_example_is_read_and_paths_resolve_against_the_file() {
     let config = parse(Path::new("/etc/causeway/node.toml"), GOOD).unwrap();
     assert_eq!(config.node_name, "san-a");
     assert_eq!(config.state_dir, Path::new("/etc/causeway/data"));
-    assert_eq!(config.pools[0].path, Path::new("/etc/causeway/data/pool"));
+    assert_eq!(config.pools[0].path(), Path::new("/etc/causeway/data/pool"));
     let shown: Vec<String> = config.api.iter().map(ToString::to_string).collect();
     assert_eq!(
         shown,

@@ -5,6 +5,7 @@ use crate::engine::{LunFacts, LunState, OpFacts, PortalFacts, SessionFacts};
 use crate::metrics;
 use crate::objects::{
     GrantKey, Lun, Objects, SECTION_GRANT, SECTION_HOST, SECTION_LUN, SECTION_TARGET, Target,
+    VOLATILE_RISK,
 };
 use crate::plan::leads_back;
 use crate::problem::Problem;
@@ -70,6 +71,7 @@ impl Controller {
             portals,
             api: self.api.borrow().clone(),
             pools,
+            notes: volatile(&objects).into_iter().collect(),
             counts: Counts {
                 luns: objects.luns.len(),
                 luns_offline: offline,
@@ -287,6 +289,26 @@ impl Controller {
     }
 }
 
+/// The LUNs that are volatile, with what they risk. Memory is lost in any mode.
+fn volatile(objects: &Objects) -> Option<String> {
+    const NAMED_MAX: usize = 5;
+    let mut names = objects.luns.iter().filter(|(_, lun)| lun.is_volatile());
+    let first: Vec<&str> = (names.by_ref().take(NAMED_MAX))
+        .map(|(name, _)| name.as_str())
+        .collect();
+    if first.is_empty() {
+        return None;
+    }
+    let more = match names.count() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let names = first.join(", ");
+    Some(format!(
+        "cache = \"volatile\" in LUN {names}{more}: {VOLATILE_RISK}"
+    ))
+}
+
 /// Operations as a list of LUNs shows them: the buckets are many, and `top` has them.
 fn summaries(ops: &BTreeMap<String, OpFacts>) -> BTreeMap<String, OpFacts> {
     let summary = |(op, facts): (&String, &OpFacts)| {
@@ -336,6 +358,10 @@ fn lun_view(
             .map(ToString::to_string)
             .collect(),
         bytes_in_flight_max: lun.bytes_in_flight_max,
+        cache: lun.storage.cache_mode(),
+        integrity: lun.storage.integrity,
+        read_cache: lun.storage.read_cache,
+        limit: lun.storage.limit,
         in_flight: facts.map_or(0, |facts| facts.in_flight),
         bytes_in_flight: facts.map_or(0, |facts| facts.bytes_in_flight),
         ops: facts.map(|facts| summaries(&facts.ops)).unwrap_or_default(),

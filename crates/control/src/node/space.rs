@@ -51,9 +51,9 @@ pub(super) async fn pools(node: &Inner) -> Vec<PoolFacts> {
             }
             all.get(index).cloned().unwrap_or_default()
         };
-        let ask = || node.core.files().space(&pool.path);
+        let ask = || node.core.files().space(pool.path());
         let told = ask_in_time(&node.core, &known, ask).await;
-        let path = std::path::absolute(&pool.path).unwrap_or_else(|_| pool.path.clone());
+        let path = std::path::absolute(pool.path()).unwrap_or_else(|_| pool.path().to_owned());
         out.push(PoolFacts {
             name: pool.name.clone(),
             path: path.display().to_string(),

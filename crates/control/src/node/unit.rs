@@ -1,7 +1,7 @@
 //! One LUN in service: leaf, layers, logical unit.
 //!
 //! ```text
-//!   LogicalUnit -> Checked -> Meter -> StableWrite -> Emulate -> Clip -> leaf
+//!   LogicalUnit -> Checked -> Meter -> WriteThrough -> StableWrite -> Emulate -> Clip -> leaf
 //! ```
 //!
 //! The clip gives the LUN its stored size where its file or device is larger: a device never fits exactly,
@@ -10,12 +10,12 @@
 use super::backing_failed;
 use crate::code::Code;
 use crate::config::Config;
-use crate::objects::{Backing, Lun};
+use crate::objects::{Backing, CacheMode, Lun, Storage};
 use crate::problem::Problem;
 use crate::size::Size;
 use backends::{DiskVolume, FileSpec, MemoryVolume, Provisioning};
 use env::{CoreHandle, CoreId, durable};
-use layers::{Checked, Emulate, Meter, StableWrite, Wrap, over};
+use layers::{Checked, Emulate, Meter, StableWrite, Wrap, WriteThrough, over};
 use logical_unit::{DirectoryStore, Ending, Identity, LogicalUnit, UnitConfig, UnitId, UnitStore};
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -34,7 +34,7 @@ pub(super) fn file_of(config: &Config, lun: &Lun) -> Option<PathBuf> {
         return None;
     };
     let pool = config.pools.iter().find(|known| known.name == *pool)?;
-    Some(pool.path.join(format!("{}.lun", lun.naa)))
+    Some(pool.path().join(format!("{}.lun", lun.naa)))
 }
 
 fn store(config: &Config) -> DirectoryStore {
@@ -89,6 +89,7 @@ pub(super) struct Unit {
     leaf: Option<Leaf>,
     volume: Option<Arc<dyn Volume>>,
     blocks: Arc<AtomicU64>,
+    write_through: WriteThrough,
     fences: Fences,
     in_pool: bool,
     offline: Option<String>,
@@ -110,6 +111,7 @@ impl Unit {
             .as_ref()
             .map_or_else(LogicalUnit::fences_for, |kept| kept.fences.clone());
         let blocks = Arc::new(AtomicU64::new(blocks(lun.size, block_size)));
+        let write_through = WriteThrough::new(lun.storage.cache_mode() != CacheMode::Volatile);
         let opened = match kept {
             Some(kept) => Ok(kept.leaf),
             None => open_leaf(core, config, lun, fences.clone()).await,
@@ -117,7 +119,8 @@ impl Unit {
         let volume = opened.as_ref().map(|leaf| {
             let clipped = over(Clip(Arc::clone(&blocks)), leaf.volume());
             let stable = over(StableWrite, over(Emulate, clipped));
-            over(Checked, over(meter, stable))
+            let cached = over(write_through.clone(), stable);
+            over(Checked, over(meter, cached))
         });
         let unit = LogicalUnit::new(UnitConfig {
             id,
@@ -144,6 +147,7 @@ impl Unit {
             volume: volume.ok(),
             leaf: opened.ok(),
             blocks,
+            write_through,
             fences,
             in_pool: matches!(lun.backing, Backing::Pool(_)),
             offline,
@@ -184,6 +188,23 @@ impl Unit {
     /// Sets or lifts the most bytes that its commands may hold.
     pub(super) fn limit(&self, most: Option<Size>) {
         self.unit.set_bytes_in_flight_max(most.map(Size::bytes));
+    }
+
+    /// Brings storage fields into force that differ from those that are.
+    ///
+    /// # Errors
+    /// What could not be done.
+    pub(super) async fn adopt(&self, core: &CoreHandle, storage: &Storage) -> Result<(), String> {
+        let stable = storage.cache_mode() != CacheMode::Volatile;
+        if stable == self.write_through.is_on() {
+            return Ok(());
+        }
+        self.write_through.set(stable);
+        if self.offline.is_some() {
+            return Ok(());
+        }
+        let adopted = self.unit.adopt_cache(core).await;
+        adopted.map_err(|error| error.to_string())
     }
 
     /// What its administrator should know.

@@ -64,7 +64,12 @@ async fn look(node: Rc<Inner>) {
     let mut found = BTreeMap::new();
     for pool in &node.config.pools {
         // A pool that cannot be listed is told of by the status.
-        let entries = node.core.files().list(&pool.path).await.unwrap_or_default();
+        let entries = node
+            .core
+            .files()
+            .list(pool.path())
+            .await
+            .unwrap_or_default();
         for entry in entries {
             let naa = entry
                 .name

@@ -117,6 +117,7 @@ fn check_lun(lun: &LunSpec, faults: &mut Vec<Fault>) {
             format!("\"{shown}\" is no absolute path of a block device"),
         );
     }
+    lun.storage().check(&lun.name, faults);
 }
 
 /// A size that hosts can see is a whole number of logical blocks; one that is not is named with its

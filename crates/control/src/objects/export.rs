@@ -4,6 +4,7 @@ use super::model::{MAINTENANCE_GRACE_SECONDS, Objects};
 use super::spec::{
     BackendSpec, ChapSpec, GrantSpec, HostSpec, LunSpec, ObjectSet, SecretSpec, TargetSpec,
 };
+use super::storage::StorageSpec;
 use crate::size::Size;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -17,15 +18,15 @@ pub fn export(objects: &Objects) -> ObjectSet {
     let lun = objects.luns.iter().map(|(name, lun)| {
         let (pool, backend) = lun.backing.to_spec();
         LunSpec {
-            name: name.clone(),
-            size: lun.size,
             block_size: Some(lun.block_size),
             physical_block_size: Some(lun.physical_block_size),
             thin: Some(lun.thin),
             pool,
             backend,
             bytes_in_flight_max: lun.bytes_in_flight_max,
+            ..LunSpec::new(name, lun.size)
         }
+        .with_storage(&StorageSpec::of(&lun.storage))
     });
     let target = objects.targets.iter().map(|(name, target)| TargetSpec {
         name: name.clone(),
@@ -132,6 +133,28 @@ fn write_lun(out: &mut String, lun: &LunSpec) {
         }
     }
     write_in_flight(out, lun.bytes_in_flight_max);
+    write_storage(out, &lun.storage());
+}
+
+fn write_storage(out: &mut String, storage: &StorageSpec) {
+    if let Some(mode) = storage.cache {
+        let _ = writeln!(out, "cache = \"{mode}\"");
+    }
+    if let Some(is) = storage.integrity {
+        let _ = writeln!(out, "integrity = {is}");
+    }
+    if let Some(bytes) = storage.read_cache {
+        let _ = writeln!(out, "read_cache = \"{bytes}\"");
+    }
+    if let Some(limit) = &storage.limit {
+        let mut keys = Vec::new();
+        keys.extend(limit.iops.map(|iops| format!("iops = {iops}")));
+        let bytes = limit.bytes_per_second;
+        keys.extend(bytes.map(|bytes| format!("bytes_per_second = \"{bytes}\"")));
+        let burst = limit.burst_seconds;
+        keys.extend(burst.map(|seconds| format!("burst_seconds = {seconds}")));
+        let _ = writeln!(out, "limit = {{ {} }}", keys.join(", "));
+    }
 }
 
 fn write_in_flight(out: &mut String, most: Option<Size>) {

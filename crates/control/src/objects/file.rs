@@ -6,6 +6,7 @@ use super::model::{Redirect, SECTION_GRANT, SECTION_HOST, SECTION_LUN, SECTION_T
 use super::spec::{
     BackendSpec, ChapSpec, GrantSpec, HostSpec, LunSpec, ObjectSet, SecretSpec, TargetSpec,
 };
+use super::storage::{BURST_SECONDS_MAX, CacheMode, Limit, NOT_YET, StorageSpec};
 use crate::code::Code;
 use crate::problem::Fault;
 use crate::secret::Secret;
@@ -90,7 +91,11 @@ fn mistake(objects: &FileObjects, fault: &Fault) -> Mistake {
         line,
         key: format!("{} \"{}\", {}", fault.section, fault.object, fault.key),
         message: fault.message.clone(),
-        code: Code::ConfigValue,
+        code: if fault.message == NOT_YET {
+            Code::ConfigNotYet
+        } else {
+            Code::ConfigValue
+        },
     }
 }
 
@@ -152,23 +157,18 @@ impl Reader<'_> {
         let pool = table.text("pool").map(|pool| pool.value);
         let backend = self.read_backend(table);
         let most = table.size("bytes_in_flight_max");
-        table.finish(&[
-            "cache",
-            "integrity",
-            "read_cache",
-            "limit",
-            "mirror",
-            "format",
-        ]);
+        let storage = read_storage(table);
+        table.finish(&["mirror", "format"]);
+        let storage = storage?;
+        let spec = LunSpec::new(&name?.value, size?.value);
         Some(LunSpec {
-            name: name?.value,
-            size: size?.value,
             block_size,
             physical_block_size,
             thin,
             pool,
             backend,
             bytes_in_flight_max: most.map(|most| most.value),
+            ..spec.with_storage(&storage)
         })
     }
 
@@ -258,6 +258,33 @@ impl Reader<'_> {
             }
         }
     }
+}
+
+/// The storage fields; `None` where one of them cannot be read: never the same LUN without it.
+fn read_storage(table: &Table<'_, '_>) -> Option<StorageSpec> {
+    let cache = table.text("cache").map(|text| {
+        let mode = text.value.parse::<CacheMode>();
+        mode.map_err(|rule| table.wrong("cache", rule)).ok()
+    });
+    let has_limit = table.keys().any(|key| key == "limit");
+    let limit = table.table("limit").map(|inside| {
+        let limit = Limit {
+            iops: inside.integer("iops", 0, u64::MAX).map(|iops| iops.value),
+            bytes_per_second: inside.size("bytes_per_second").map(|bytes| bytes.value),
+            burst_seconds: inside
+                .integer("burst_seconds", 0, u64::from(BURST_SECONDS_MAX))
+                .map(|burst| u32::try_from(burst.value).expect("read with a small limit")),
+        };
+        inside.finish(&[]);
+        limit
+    });
+    let spec = StorageSpec {
+        cache: cache.flatten(),
+        integrity: table.boolean("integrity"),
+        read_cache: table.size("read_cache").map(|bytes| bytes.value),
+        limit,
+    };
+    (!has_limit || spec.limit.is_some()).then_some(spec)
 }
 
 fn note(out: &mut FileObjects, section: &'static str, name: String, table: &Table<'_, '_>) {

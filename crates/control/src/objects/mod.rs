@@ -13,6 +13,7 @@ mod export;
 mod file;
 mod model;
 mod spec;
+mod storage;
 
 pub use check::{
     BLOCK_SIZES, CHAP_BYTES_MAX, LUN_ID_MAX, MAINTENANCE_GRACE_SECONDS_MAX, SECRET_BYTES_MIN,
@@ -27,6 +28,12 @@ pub use model::{
 };
 pub use spec::{
     BackendSpec, ChapSpec, GrantSpec, HostSpec, LunSpec, ObjectSet, SecretSpec, TargetSpec,
+};
+
+pub(crate) use storage::check_place;
+pub use storage::{
+    BURST_SECONDS_MAX, CacheMode, Feature, LIMIT_IOPS_MAX, Limit, NOT_YET, Storage, StorageSpec,
+    VOLATILE_RISK, available,
 };
 
 #[cfg(test)]

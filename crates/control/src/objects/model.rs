@@ -1,6 +1,7 @@
 //! What is stored: every property of every object.
 
 use super::spec::BackendSpec;
+use super::storage::{CacheMode, Storage};
 use crate::secret::Secret;
 use crate::size::Size;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -103,6 +104,18 @@ pub struct Lun {
     /// The most bytes that its commands may hold at a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_in_flight_max: Option<Size>,
+    /// How its writes are kept and its blocks checked, and what it may use.
+    #[serde(default, skip_serializing_if = "Storage::is_default")]
+    pub storage: Storage,
+}
+
+impl Lun {
+    /// What a host was told is written and has not flushed is lost when power fails. Memory is lost in any mode, and
+    /// not meant.
+    #[must_use]
+    pub fn is_volatile(&self) -> bool {
+        self.backing != Backing::Memory && self.storage.cache_mode() == CacheMode::Volatile
+    }
 }
 
 /// What holds a LUN's blocks.

@@ -1,6 +1,7 @@
 //! What is wanted: the form of `objects.toml` and of the API's requests.
 
 use super::model::Redirect;
+use super::storage::{CacheMode, Limit, StorageSpec};
 use crate::secret::Secret;
 use crate::size::Size;
 use serde::{Deserialize, Serialize, Serializer};
@@ -51,6 +52,18 @@ pub struct LunSpec {
     /// The most bytes that its commands may hold at a time, over all sessions; 0 lifts it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_in_flight_max: Option<Size>,
+    /// What acknowledged writes have behind them: the journal where its pool has one, else a flush by the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheMode>,
+    /// Blocks are checked when they are read; needs a journal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub integrity: Option<bool>,
+    /// Memory for blocks that may be read again; 0 is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_cache: Option<Size>,
+    /// What it may use of a second; an empty one lifts it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Limit>,
 }
 
 impl LunSpec {
@@ -66,7 +79,32 @@ impl LunSpec {
             pool: None,
             backend: None,
             bytes_in_flight_max: None,
+            cache: None,
+            integrity: None,
+            read_cache: None,
+            limit: None,
         }
+    }
+
+    /// Its storage fields.
+    #[must_use]
+    pub fn storage(&self) -> StorageSpec {
+        StorageSpec {
+            cache: self.cache,
+            integrity: self.integrity,
+            read_cache: self.read_cache,
+            limit: self.limit,
+        }
+    }
+
+    /// The same with these storage fields.
+    #[must_use]
+    pub fn with_storage(mut self, storage: &StorageSpec) -> Self {
+        self.cache = storage.cache;
+        self.integrity = storage.integrity;
+        self.read_cache = storage.read_cache;
+        self.limit = storage.limit;
+        self
     }
 }
 

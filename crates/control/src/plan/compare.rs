@@ -3,8 +3,8 @@
 use super::{Action, Class, Section, SessionBrief, Verb, same_disk};
 use crate::name::did_you_mean;
 use crate::objects::{
-    Backing, Grant, GrantKey, Host, Lun, ONE_HOST_ANY, Objects, SECTION_GRANT, SECTION_HOST,
-    SECTION_LUN, SECTION_TARGET, Target,
+    Backing, CacheMode, Grant, GrantKey, Host, Lun, ONE_HOST_ANY, Objects, SECTION_GRANT,
+    SECTION_HOST, SECTION_LUN, SECTION_TARGET, Storage, Target, VOLATILE_RISK,
 };
 use crate::problem::Fault;
 use crate::size::Size;
@@ -183,11 +183,16 @@ impl Steps<'_> {
                         was.bytes_in_flight_max,
                         lun.bytes_in_flight_max,
                     );
+                    self.storage(name, &was.storage, &lun.storage);
                 }
                 (None, Some(was)) if was.size != lun.size => {
                     self.lun_size(name, was, lun, Verb::Restore);
+                    self.storage(name, &was.storage, &lun.storage);
                 }
-                (None, Some(_)) => self.push(Verb::Restore, Section::Lun, name, detail),
+                (None, Some(was)) => {
+                    self.push(Verb::Restore, Section::Lun, name, detail);
+                    self.storage(name, &was.storage, &lun.storage);
+                }
                 (None, None) => self.push(Verb::Create, Section::Lun, name, detail),
             }
         }
@@ -217,6 +222,41 @@ impl Steps<'_> {
                 |most| format!("at most {most} in flight"),
             );
             self.made.push(live(Verb::Change, section, name, detail));
+        }
+    }
+
+    fn storage(&mut self, name: &str, was: &Storage, is: &Storage) {
+        let (from, to) = (was.cache_mode(), is.cache_mode());
+        if from != to {
+            let mut detail = format!("cache from {from} to {to}");
+            let volatile = to == CacheMode::Volatile;
+            if volatile {
+                detail.push_str(&format!(": {VOLATILE_RISK}"));
+            }
+            let mut action = live(Verb::Change, Section::Lun, name, detail);
+            action.risks_data = volatile;
+            self.made.push(action);
+        } else if was.cache != is.cache {
+            self.push(
+                Verb::Change,
+                Section::Lun,
+                name,
+                format!("cache stays {to}"),
+            );
+        }
+        let mut change = |detail: String| self.push(Verb::Change, Section::Lun, name, detail);
+        if was.integrity != is.integrity {
+            let word = if is.integrity { "is" } else { "is no longer" };
+            change(format!("what is read {word} checked"));
+        }
+        if was.read_cache != is.read_cache {
+            change(match is.read_cache {
+                Some(bytes) => format!("read cache of {bytes}"),
+                None => "no read cache".to_owned(),
+            });
+        }
+        if was.limit != is.limit {
+            change(format!("limit {}", is.limit));
         }
     }
 
@@ -421,6 +461,7 @@ fn live(verb: Verb, section: Section, name: &str, detail: String) -> Action {
         class: Class::Live,
         hits: Vec::new(),
         loses_data: false,
+        risks_data: false,
     }
 }
 

@@ -98,6 +98,8 @@ impl fmt::Display for Section {
 pub struct Surroundings {
     /// The names of the node's pools.
     pub pools: Vec<String>,
+    /// Those of them that have a journal.
+    pub journals: Vec<String>,
     /// The names of the node's portal groups.
     pub portal_groups: Vec<String>,
     /// The node's own addresses, each with its portal group.
@@ -206,6 +208,9 @@ pub struct Action {
     /// It destroys data that may still be wanted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub loses_data: bool,
+    /// It gives up a promise that writes are safe; the detail names the risk.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub risks_data: bool,
 }
 
 impl fmt::Display for Action {
@@ -244,17 +249,21 @@ impl Plan {
     #[must_use]
     pub fn refusal(&self) -> Option<Problem> {
         let refused = |action: &&Action| {
-            action.loses_data || (action.class == Class::Disruptive && !action.hits.is_empty())
+            action.loses_data
+                || action.risks_data
+                || (action.class == Class::Disruptive && !action.hits.is_empty())
         };
         let refused: Vec<&Action> = self.actions.iter().filter(refused).collect();
         let first = refused.first()?;
         let mut hits: Vec<&SessionBrief> = refused.iter().flat_map(|action| &action.hits).collect();
         hits.sort();
         hits.dedup();
-        let code = if hits.is_empty() {
+        let code = if !hits.is_empty() {
+            Code::InUse
+        } else if refused.iter().any(|action| action.loses_data) {
             Code::WouldLoseData
         } else {
-            Code::InUse
+            Code::WouldRiskData
         };
         let more = match refused.len() {
             1 => String::new(),
@@ -296,6 +305,7 @@ pub fn plan(
             class: Class::Live,
             hits: Vec::new(),
             loses_data: false,
+            risks_data: false,
         }];
     }
     if let Edit::Apply { .. } = edit {

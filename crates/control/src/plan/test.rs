@@ -1,10 +1,11 @@
 use super::*;
 use crate::objects::{
-    BackendSpec, Backing, ChapSpec, GrantKey, GrantSpec, HostSpec, LunSpec, Redirect, SecretSpec,
-    TargetSpec, export,
+    BackendSpec, Backing, CacheMode, ChapSpec, GrantKey, GrantSpec, HostSpec, LunSpec, Redirect,
+    SecretSpec, TargetSpec, VOLATILE_RISK, export,
 };
 use crate::secret::Secret;
 use crate::size::Size;
+use std::collections::BTreeMap;
 
 fn gib(n: u64) -> Size {
     Size::from_bytes(n << 30).unwrap()
@@ -25,6 +26,7 @@ fn counting() -> impl FnMut(&mut [u8]) {
 fn around() -> Surroundings {
     Surroundings {
         pools: vec!["default".to_owned()],
+        journals: Vec::new(),
         portal_groups: vec!["default".to_owned()],
         portals: vec![("default".to_owned(), "192.0.2.1:3260".parse().unwrap())],
         sessions: Vec::new(),
@@ -52,6 +54,87 @@ fn grant(host: &str, lun: &str) -> GrantSpec {
         lun_id: None,
         read_only: false,
     }
+}
+
+fn change(current: &Objects, spec: LunSpec, around: &Surroundings) -> Result<Plan, Problem> {
+    let edit = Edit::Set(ObjectSet {
+        lun: vec![spec],
+        ..ObjectSet::default()
+    });
+    plan(current, &edit, around, &mut counting())
+}
+
+#[test]
+fn a_lun_becomes_volatile_only_when_it_is_forced_and_the_risk_is_named() {
+    let edit = Edit::Apply {
+        set: lab(),
+        prune: false,
+    };
+    let made = plan(&Objects::default(), &edit, &around(), &mut counting()).unwrap();
+    assert_eq!(
+        made.after.luns["vm01"].storage.cache, None,
+        "as it always was"
+    );
+    let with = |cache| LunSpec {
+        cache: Some(cache),
+        ..LunSpec::new("vm01", gib(1))
+    };
+    let safe = change(&made.after, with(CacheMode::WriteThrough), &around()).unwrap();
+    assert_eq!(safe.refusal(), None);
+    assert_eq!(
+        safe.actions[0].to_string(),
+        "change lun vm01: cache from volatile to write-through"
+    );
+    let risky = change(&safe.after, with(CacheMode::Volatile), &around()).unwrap();
+    let refusal = risky.refusal().unwrap();
+    assert_eq!(refusal.code, Code::WouldRiskData);
+    assert!(refusal.detail.contains(VOLATILE_RISK), "{refusal}");
+    let same = change(&risky.after, with(CacheMode::Volatile), &around()).unwrap();
+    assert_eq!((same.actions, same.after), (Vec::new(), risky.after));
+}
+
+#[test]
+fn storage_fields_go_into_an_export_and_back_and_what_is_left_out_stays() {
+    let mut luns = BTreeMap::new();
+    let edit = Edit::Apply {
+        set: lab(),
+        prune: false,
+    };
+    let mut objects = plan(&Objects::default(), &edit, &around(), &mut counting())
+        .unwrap()
+        .after;
+    std::mem::swap(&mut luns, &mut objects.luns);
+    for lun in luns.values_mut() {
+        lun.storage.cache = Some(CacheMode::WriteThrough);
+    }
+    objects.luns = luns;
+    let export = Edit::Apply {
+        set: export(&objects),
+        prune: true,
+    };
+    let again = plan(&objects, &export, &around(), &mut counting()).unwrap();
+    assert_eq!(again.actions, []);
+    let kept = change(&objects, LunSpec::new("vm01", gib(1)), &around()).unwrap();
+    assert_eq!(kept.after, objects);
+}
+
+#[test]
+fn in_a_pool_with_a_journal_new_luns_are_write_back_and_those_without_stay_as_they_are() {
+    let mut with_journal = around();
+    with_journal.journals = with_journal.pools.clone();
+    let edit = Edit::Apply {
+        set: lab(),
+        prune: false,
+    };
+    let made = plan(&Objects::default(), &edit, &with_journal, &mut counting()).unwrap();
+    let mode = |objects: &Objects| objects.luns["vm01"].storage.cache;
+    assert_eq!(mode(&made.after), Some(CacheMode::WriteBack));
+    let lost = change(&made.after, LunSpec::new("vm01", gib(2)), &around());
+    let told = lost.unwrap_err().to_string();
+    assert!(told.contains("has no journal"), "{told}");
+    let old = plan(&Objects::default(), &edit, &around(), &mut counting()).unwrap();
+    let kept = change(&old.after, LunSpec::new("vm01", gib(1)), &with_journal).unwrap();
+    assert_eq!(mode(&kept.after), None);
 }
 
 fn lab() -> ObjectSet {

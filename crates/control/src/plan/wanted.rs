@@ -4,10 +4,10 @@ use super::{Edit, Random, Surroundings, leads_back, new_identity, single};
 use crate::code::Code;
 use crate::name::{derived_iqn, did_you_mean, normal_iscsi_name};
 use crate::objects::{
-    BackendSpec, Backing, Chap, ChapSpec, Grant, GrantKey, GrantSpec, Host, HostSpec, LUN_ID_MAX,
-    Lun, LunSpec, MAINTENANCE_GRACE_SECONDS, MutualChap, ObjectSet, Objects, SAME_SECRET,
-    SECTION_GRANT, SECTION_HOST, SECTION_LUN, SECTION_TARGET, SecretSpec, Target, TargetSpec,
-    check_each, check_whole_blocks,
+    BackendSpec, Backing, CacheMode, Chap, ChapSpec, Grant, GrantKey, GrantSpec, Host, HostSpec,
+    LUN_ID_MAX, Lun, LunSpec, MAINTENANCE_GRACE_SECONDS, MutualChap, NOT_YET, ObjectSet, Objects,
+    SAME_SECRET, SECTION_GRANT, SECTION_HOST, SECTION_LUN, SECTION_TARGET, SecretSpec, Storage,
+    Target, TargetSpec, check_each, check_place, check_whole_blocks,
 };
 use crate::problem::{Fault, Problem};
 use crate::secret::Secret;
@@ -201,6 +201,13 @@ impl<'a> Wanted<'a> {
             let Some(backing) = self.backing(spec) else {
                 return Ok(());
             };
+            let mut storage = spec.storage().over(Storage::default());
+            if let Backing::Pool(pool) = &backing
+                && self.around.journals.contains(pool)
+            {
+                // Written down, so that the LUN is not served without its journal should the pool lose it.
+                storage.cache.get_or_insert(CacheMode::WriteBack);
+            }
             let (naa, serial) = new_identity(random);
             let block_size = spec.block_size.unwrap_or(512);
             Lun {
@@ -212,11 +219,19 @@ impl<'a> Wanted<'a> {
                 thin: spec.thin.unwrap_or(true),
                 backing,
                 bytes_in_flight_max: limit(spec.bytes_in_flight_max),
+                storage,
             }
         };
         if lun.physical_block_size < lun.block_size {
             let rule = "it is less than the logical block";
             self.fault(SECTION_LUN, &spec.name, "physical_block_size", rule);
+        }
+        let pool = match &lun.backing {
+            Backing::Pool(pool) => Some((pool.as_str(), self.around.journals.contains(pool))),
+            Backing::Memory | Backing::Block(_) => None,
+        };
+        for (key, rule) in check_place(&lun.storage, pool) {
+            self.fault(SECTION_LUN, &spec.name, key, rule);
         }
         if let Err(rule) = check_whole_blocks(lun.size, lun.block_size) {
             self.fault(SECTION_LUN, &spec.name, "size", rule);
@@ -510,6 +525,7 @@ fn changed_lun(known: &Lun, spec: &LunSpec) -> Result<Lun, Problem> {
             Some(most) => limit(Some(most)),
             None => known.bytes_in_flight_max,
         },
+        storage: spec.storage().over(known.storage),
         ..known.clone()
     })
 }
@@ -537,9 +553,11 @@ fn invalid(faults: Vec<Fault>) -> Problem {
     } else {
         format!("{} rules are", faults.len())
     };
-    Problem::new(
-        Code::InvalidObjects,
-        format!("{many} broken; nothing was changed"),
-    )
-    .faults(faults)
+    // What all faults are for want of is not the caller's mistake.
+    let code = if faults.iter().all(|fault| fault.message == NOT_YET) {
+        Code::ConfigNotYet
+    } else {
+        Code::InvalidObjects
+    };
+    Problem::new(code, format!("{many} broken; nothing was changed")).faults(faults)
 }

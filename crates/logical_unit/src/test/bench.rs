@@ -34,6 +34,8 @@ struct Inner {
     waiting: Vec<Waker>,
     fences: Fences,
     block_count: u64,
+    volatile: bool,
+    flushes: u64,
     /// Operations that the backend was given.
     given: u64,
 }
@@ -56,6 +58,15 @@ impl Medium {
         self.0.lock().unwrap().block_count = block_count;
     }
 
+    /// Whether it has a volatile cache.
+    pub(super) fn set_volatile(&self, volatile: bool) {
+        self.0.lock().unwrap().volatile = volatile;
+    }
+
+    pub(super) fn flushes(&self) -> u64 {
+        self.0.lock().unwrap().flushes
+    }
+
     pub(super) fn given(&self) -> u64 {
         self.0.lock().unwrap().given
     }
@@ -72,8 +83,12 @@ impl Medium {
 
 impl Volume for Medium {
     fn shape(&self) -> Shape {
-        let block_count = BlockCount(self.0.lock().unwrap().block_count);
+        let (block_count, volatile) = {
+            let inner = self.0.lock().unwrap();
+            (BlockCount(inner.block_count), inner.volatile)
+        };
         let mut shape = Shape::of_memory(BlockSize::B512, block_count);
+        shape.caps.volatile_cache = volatile;
         shape.physical_block_exponent = 3;
         shape.limits.transfer_blocks_max = BlockCount(BLOCKS);
         shape.limits.discard_blocks_max = BlockCount(BLOCKS);
@@ -145,6 +160,7 @@ impl Lane for MediumLane {
 impl Inner {
     fn apply(&mut self, op: &Op) -> IoResult {
         let Some(range) = op.range() else {
+            self.flushes += 1;
             return Ok(Done::Nothing);
         };
         let blocks = range.start().0..range.end().0;
@@ -206,6 +222,8 @@ impl Bench {
             waiting: Vec::new(),
             fences: fences.clone(),
             given: 0,
+            volatile: true,
+            flushes: 0,
             block_count: BLOCKS,
         })));
         Self::bring_up(world, node, medium, store)

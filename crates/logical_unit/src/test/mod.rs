@@ -256,6 +256,58 @@ fn a_resize_is_adopted_by_every_core_and_every_host_is_told() {
     assert_eq!(out_of_range.map(|(_, count)| *count), Some(1));
 }
 
+/// MODE SENSE (6) of the caching page: its WCE.
+fn write_cache(bench: &Bench, nexus: &Rc<crate::Nexus>, tag: u32) -> bool {
+    let sense = bench.start(nexus, &[0x1a, 8, 8, 0, 64, 0], Attribute::Simple, tag, &[]);
+    bench.settle(SOON);
+    // The header has four bytes, and WCE is bit 2 of the page's third.
+    sense.response().data_in.to_vec()[6] & 4 != 0
+}
+
+#[test]
+fn a_change_of_the_cache_is_flushed_adopted_by_every_core_and_told_to_every_host() {
+    let store: Arc<dyn crate::UnitStore> =
+        Arc::new(crate::DirectoryStore::new("/state/units".into()));
+    let bench = Bench::with_store(11, Arc::clone(&store));
+    let nexuses: Vec<_> = (0..4u16)
+        .map(|core| bench.nexus(core, &format!("host{core}")))
+        .collect();
+    for nexus in &nexuses {
+        assert!(write_cache(&bench, nexus, 1));
+    }
+    for (round, volatile) in [false, true, false].into_iter().enumerate() {
+        bench.medium.set_volatile(volatile);
+        let before = bench.medium.flushes();
+        let (unit, core) = (Arc::clone(&bench.unit), bench.node.core(3));
+        bench
+            .run(async move { unit.adopt_cache(&core).await })
+            .unwrap();
+        let flushed = bench.medium.flushes() > before;
+        assert_eq!(
+            flushed, !volatile,
+            "what was acknowledged before is made safe"
+        );
+        let tag = 2 + 4 * u32::try_from(round).unwrap();
+        for nexus in &nexuses {
+            let told = bench.start(nexus, &[0; 6], Attribute::Simple, tag, &[]);
+            bench.settle(SOON);
+            let sense = Sense::parse(&told.response().sense.unwrap().to_vec()).unwrap();
+            assert_eq!(sense.code, scsi::AdditionalSense::MODE_PARAMETERS_CHANGED);
+            assert_eq!(write_cache(&bench, nexus, tag + 1), volatile);
+        }
+    }
+    let Bench {
+        world,
+        node,
+        medium,
+        ..
+    } = bench;
+    node.crash();
+    node.restart();
+    let again = Bench::bring_up(world, node, medium, store);
+    assert!(!write_cache(&again, &again.nexus(1, "a"), 1));
+}
+
 #[test]
 fn a_reservation_shuts_out_writers_on_every_core_and_survives_a_restart() {
     let store: Arc<dyn crate::UnitStore> =

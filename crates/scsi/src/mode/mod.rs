@@ -94,6 +94,12 @@ impl ModePages {
         }
     }
 
+    /// WCE as the medium has it now, current and saved.
+    pub const fn set_write_cache(&mut self, enabled: bool) {
+        self.current.write_cache_enabled = enabled;
+        self.saved.write_cache_enabled = enabled;
+    }
+
     /// MODE SENSE parameter data, before it is cut to the allocation length.
     ///
     /// # Errors
