@@ -10,6 +10,7 @@
 
 use crate::coding::{Reader, Writer, crc32c};
 use crate::layout::{BLOCK, JournalId, Place, VERSION};
+use std::ops::Range;
 use units::{BlockCount, BlockSize, Buf, Lba, LbaRange};
 
 /// Bytes of data in a batch at most.
@@ -302,15 +303,13 @@ impl Header {
             && self.before.len() <= RECORDS_MAX
     }
 
-    /// The records whose data is not what their checksums say. `batch` is the whole batch.
+    /// The records whose data is not what their checksums say. `sum` gives the checksum of these bytes of the batch, if it has them.
     #[must_use]
-    pub fn damaged(&self, batch: &[u8]) -> Vec<Change> {
+    pub(crate) fn damaged(&self, sum: impl Fn(Range<usize>) -> Option<u32>) -> Vec<Change> {
         let damaged = self.records.iter().filter(|record| {
             let from = record.data_at as usize;
-            let data = record.change.data_bytes().unwrap_or(0);
-            let data = batch.get(from..from + data);
-            record.change.kind == Kind::Write
-                && data.is_none_or(|data| crc32c([data]) != record.crc)
+            let data = from..from + record.change.data_bytes().unwrap_or(0);
+            record.change.kind == Kind::Write && sum(data) != Some(record.crc)
         });
         damaged.map(|record| record.change).collect()
     }

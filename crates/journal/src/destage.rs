@@ -94,10 +94,10 @@ fn newest(index: &Index, lying: &Lying) -> Vec<Lying> {
     let same = found.into_iter().filter_map(|piece| {
         let by = piece.sectors.start - lying.sectors.start;
         let here = u64::from(lying.at) + by;
-        (piece.at.map(u64::from) == Some(here)).then_some(Lying {
+        (piece.log_at().map(u64::from) == Some(here)).then_some(Lying {
             slot: lying.slot,
+            at: piece.log_at()?,
             sectors: piece.sectors,
-            at: piece.at?,
         })
     });
     same.collect()
@@ -152,7 +152,8 @@ mod test {
             for slot in 0..2 {
                 let pieces = self.index.find(Slot(slot), 0..340);
                 let sectors = pieces.into_iter().flat_map(|piece| {
-                    let places = (0..).map(move |by| piece.at.map(|at| at + by));
+                    let at = piece.log_at();
+                    let places = (0..).map(move |by| at.map(|at| at + by));
                     piece.sectors.zip(places)
                 });
                 for (sector, at) in sectors {

@@ -5,12 +5,15 @@
 //!   written in pieces:     the newest one in the table, what is left of older ones beside it
 //! ```
 //!
+//! Sectors that were made zeroes by a change without data are kept beside the table, as ranges.
+//!
 //! **Contract.** Of sectors that were put in more than once, the last place is told. What is settled is forgotten only where
 //! it still is the newest.
 //!
 //! **Cost.** A page takes 16 bytes in a table that is between seven sixteenths and seven eighths full: less than a hundredth of the page.
 //! Pages that are written in pieces smaller than a page take more; [`Index::fragments`] counts them, so that whoever writes can bound them.
 
+use crate::batch::{Kind, Sequence};
 use crate::table::{Entry, Tables};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -28,13 +31,45 @@ const PAGE_BITS: u32 = 48;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Slot(pub u16);
 
+/// Where sectors are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Source {
+    /// The log has nothing of them.
+    Home,
+    /// From this sector of the ring's log on.
+    Log(u32),
+    /// They are zeroes by a change of this kind that is not at home yet.
+    Zeroes(Kind),
+    /// They were in the log, and are damaged there.
+    Lost,
+}
+
 /// Sectors of a volume that lie together.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Piece {
     /// Which sectors.
     pub sectors: Range<u64>,
-    /// The sector of the ring's log where the first one lies; `None`: they are not in the log, but at home.
-    pub at: Option<u32>,
+    /// Where they are.
+    pub source: Source,
+}
+
+impl Piece {
+    /// The sector of the ring's log where the first one lies, if they are there.
+    #[must_use]
+    pub const fn log_at(&self) -> Option<u32> {
+        match self.source {
+            Source::Log(at) => Some(at),
+            Source::Home | Source::Zeroes(_) | Source::Lost => None,
+        }
+    }
+}
+
+/// Sectors of which a change without data says what they are, from a key of slot and first sector on.
+#[derive(Clone, Copy)]
+struct Bare {
+    end: u64,
+    by: Sequence,
+    source: Source,
 }
 
 /// What is left of an older piece of a page.
@@ -48,6 +83,8 @@ struct Older {
 pub struct Index {
     newest: Tables,
     older: BTreeMap<u64, Vec<Older>>,
+    /// Ranges do not overlap each other, nor anything in the tables.
+    bare: BTreeMap<(Slot, u64), Bare>,
 }
 
 impl Default for Index {
@@ -55,6 +92,7 @@ impl Default for Index {
         Self {
             newest: Tables::new(),
             older: BTreeMap::new(),
+            bare: BTreeMap::new(),
         }
     }
 }
@@ -116,6 +154,7 @@ impl Index {
 
     /// The newest data of these sectors lies at sector `at` of the log, and on.
     pub fn put(&mut self, slot: Slot, sectors: Range<u64>, at: u32) {
+        self.cut_bare(slot, &sectors);
         let from = sectors.start;
         for part in parts(slot, sectors) {
             let entry = Entry {
@@ -131,6 +170,73 @@ impl Index {
                 continue;
             }
             self.keep_older(before, &entry);
+        }
+    }
+
+    /// The change `by`, of this kind, made these sectors zeroes.
+    pub fn zero(&mut self, slot: Slot, sectors: Range<u64>, by: Sequence, kind: Kind) {
+        self.put_bare(slot, sectors, by, Source::Zeroes(kind));
+    }
+
+    /// What the change `by` wrote to these sectors is damaged in the log.
+    pub fn lose(&mut self, slot: Slot, sectors: Range<u64>, by: Sequence) {
+        self.put_bare(slot, sectors, by, Source::Lost);
+    }
+
+    fn put_bare(&mut self, slot: Slot, sectors: Range<u64>, by: Sequence, source: Source) {
+        self.remove(slot, sectors.clone());
+        let end = sectors.end;
+        let bare = Bare { end, by, source };
+        self.bare.insert((slot, sectors.start), bare);
+    }
+
+    /// The sectors that still are zeroes, or lost, by the change `by`.
+    #[must_use]
+    pub fn bare(&self, slot: Slot, sectors: Range<u64>, by: Sequence) -> Vec<Range<u64>> {
+        let ranges = self.bare_in(slot, &sectors);
+        let same = ranges.filter(|(_, bare)| bare.by == by);
+        same.map(|(range, _)| range.start.max(sectors.start)..range.end.min(sectors.end))
+            .collect()
+    }
+
+    /// These sectors are at home as the change `by` made them: what is newer stays.
+    pub fn settle_bare(&mut self, slot: Slot, sectors: Range<u64>, by: Sequence) {
+        for range in self.bare(slot, sectors, by) {
+            self.cut_bare(slot, &range);
+        }
+    }
+
+    /// Ranges without data that touch these sectors.
+    fn bare_in(
+        &self,
+        slot: Slot,
+        sectors: &Range<u64>,
+    ) -> impl Iterator<Item = (Range<u64>, Bare)> {
+        let before = self.bare.range(..(slot, sectors.start)).next_back();
+        let from = before.filter(|((of, _), bare)| *of == slot && bare.end > sectors.start);
+        let from = from.map_or((slot, sectors.start), |(key, _)| *key);
+        let ranges = self.bare.range(from..(slot, sectors.end));
+        ranges.map(|(&(_, start), bare)| (start..bare.end, *bare))
+    }
+
+    /// Something newer is known of these sectors.
+    fn cut_bare(&mut self, slot: Slot, sectors: &Range<u64>) {
+        if self.bare.is_empty() {
+            return;
+        }
+        let touched: Vec<(Range<u64>, Bare)> = self.bare_in(slot, sectors).collect();
+        for (range, bare) in touched {
+            self.bare.remove(&(slot, range.start));
+            if range.start < sectors.start {
+                let left = Bare {
+                    end: sectors.start,
+                    ..bare
+                };
+                self.bare.insert((slot, range.start), left);
+            }
+            if range.end > sectors.end {
+                self.bare.insert((slot, sectors.end), bare);
+            }
         }
     }
 
@@ -153,6 +259,10 @@ impl Index {
 
     /// The log has nothing of these sectors any more.
     pub fn remove(&mut self, slot: Slot, sectors: Range<u64>) {
+        self.cut_bare(slot, &sectors);
+        if self.newest.len() == 0 {
+            return;
+        }
         for part in parts(slot, sectors) {
             self.clear(part.key, |_, mask| mask & !part.mask);
         }
@@ -207,9 +317,61 @@ impl Index {
         }
     }
 
+    /// The log has nothing of these sectors: they are as they are at home.
+    #[must_use]
+    pub fn is_clear(&self, slot: Slot, sectors: Range<u64>) -> bool {
+        let clear = self.newest.len() == 0
+            || parts(slot, sectors.clone()).all(|part| {
+                let entry = self.newest.get(part.key);
+                entry.is_none_or(|entry| {
+                    let mut older = self.older.get(&part.key).into_iter().flatten();
+                    entry.mask & part.mask == 0 && older.all(|it| it.mask & part.mask == 0)
+                })
+            });
+        clear && (self.bare.is_empty() || self.bare_in(slot, &sectors).next().is_none())
+    }
+
     /// Where these sectors lie, in order, in as few pieces as there are.
     #[must_use]
     pub fn find(&self, slot: Slot, sectors: Range<u64>) -> Vec<Piece> {
+        let found = self.find_data(slot, sectors);
+        if self.bare.is_empty() {
+            return found;
+        }
+        let told = found.into_iter().flat_map(|piece| {
+            if piece.source == Source::Home {
+                self.with_bare(slot, piece.sectors)
+            } else {
+                vec![piece]
+            }
+        });
+        told.collect()
+    }
+
+    /// Sectors that have no data in the log: which of them are zeroes or lost, and which at home.
+    fn with_bare(&self, slot: Slot, sectors: Range<u64>) -> Vec<Piece> {
+        let mut told: Vec<Piece> = Vec::new();
+        let mut at = sectors.start;
+        let mut tell = |sectors: Range<u64>, source| {
+            if sectors.is_empty() {
+                return;
+            }
+            match told.last_mut() {
+                Some(last) if last.source == source => last.sectors.end = sectors.end,
+                _ => told.push(Piece { sectors, source }),
+            }
+        };
+        for (range, bare) in self.bare_in(slot, &sectors) {
+            let without = range.start.max(sectors.start)..range.end.min(sectors.end);
+            tell(at..without.start, Source::Home);
+            at = without.end;
+            tell(without, bare.source);
+        }
+        tell(at..sectors.end, Source::Home);
+        told
+    }
+
+    fn find_data(&self, slot: Slot, sectors: Range<u64>) -> Vec<Piece> {
         let mut found: Vec<Piece> = Vec::new();
         for part in parts(slot, sectors) {
             match self.newest.get(part.key) {
@@ -250,14 +412,15 @@ fn add(found: &mut Vec<Piece>, part: &Part, mask: u8, page_at: Option<u32>) {
         && last.sectors.end == sectors.start
     {
         let next = last
-            .at
+            .log_at()
             .map(|at| u64::from(at) + (last.sectors.end - last.sectors.start));
         if next == at.map(u64::from) {
             last.sectors.end = sectors.end;
             return;
         }
     }
-    found.push(Piece { sectors, at });
+    let source = at.map_or(Source::Home, Source::Log);
+    found.push(Piece { sectors, source });
 }
 
 #[cfg(test)]
@@ -265,9 +428,21 @@ mod test {
     use super::*;
 
     /// Where each sector of two volumes lies.
-    type Model = BTreeMap<(u16, u64), u32>;
+    type Model = BTreeMap<(u16, u64), Source>;
 
-    fn told(index: &Index, slot: u16, sectors: Range<u64>) -> Vec<(u64, Option<u32>)> {
+    /// Where the sector so many after the first one is.
+    fn behind(source: Source, offset: u32) -> Source {
+        match source {
+            Source::Log(at) => Source::Log(at + offset),
+            Source::Home | Source::Zeroes(_) | Source::Lost => source,
+        }
+    }
+
+    fn is_bare(source: &Source) -> bool {
+        matches!(source, Source::Zeroes(_) | Source::Lost)
+    }
+
+    fn told(index: &Index, slot: u16, sectors: Range<u64>) -> Vec<(u64, Source)> {
         let mut all = Vec::new();
         let found = index.find(Slot(slot), sectors.clone());
         assert!(
@@ -278,7 +453,7 @@ mod test {
         );
         for piece in found {
             for (offset, sector) in (0..).zip(piece.sectors) {
-                all.push((sector, piece.at.map(|at| at + offset)));
+                all.push((sector, behind(piece.source, offset)));
             }
         }
         assert!(all.iter().map(|(sector, _)| *sector).eq(sectors));
@@ -288,66 +463,148 @@ mod test {
     /// What [`Index::settle`] does.
     fn forget(model: &mut Model, slot: u16, sectors: Range<u64>, at: u32) {
         for (offset, sector) in (0..).zip(sectors) {
-            if model.get(&(slot, sector)) == Some(&(at + offset)) {
+            if model.get(&(slot, sector)) == Some(&Source::Log(at + offset)) {
                 model.remove(&(slot, sector));
             }
+        }
+    }
+
+    struct World {
+        random: u64,
+        index: Index,
+        model: Model,
+        /// Where the next data lies.
+        log: u32,
+        puts: Vec<(u16, Range<u64>, u32)>,
+        /// Changes without data, and which of them a sector is by.
+        bare: Vec<(u16, Range<u64>, Sequence)>,
+        makers: BTreeMap<(u16, u64), Sequence>,
+    }
+
+    impl World {
+        fn new(seed: u64) -> Self {
+            Self {
+                random: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15),
+                index: Index::default(),
+                model: Model::new(),
+                log: 8,
+                puts: Vec::new(),
+                bare: Vec::new(),
+                makers: BTreeMap::new(),
+            }
+        }
+
+        fn below(&mut self, limit: u64) -> u64 {
+            self.random ^= self.random << 13;
+            self.random ^= self.random >> 7;
+            self.random ^= self.random << 17;
+            (self.random >> 20) % limit
+        }
+
+        fn one_of(&mut self, count: usize) -> usize {
+            usize::try_from(self.below(count as u64)).unwrap()
+        }
+
+        fn step(&mut self) {
+            let slot = u16::try_from(self.below(2)).unwrap();
+            // Whole pages, or any sectors, of a small volume.
+            let whole = self.below(2) == 0;
+            let unit = if whole { 8 } else { 1 };
+            let from = self.below(400 / unit) * unit;
+            let range = from..from + (1 + self.below(40 / unit)) * unit;
+            match self.below(8) {
+                0 => {
+                    self.index.remove(Slot(slot), range.clone());
+                    self.model
+                        .retain(|(of, sector), _| *of != slot || !range.contains(sector));
+                }
+                1 if !self.puts.is_empty() => self.settle(),
+                2 => self.make_bare(slot, range),
+                3 if !self.bare.is_empty() => self.settle_bare(),
+                _ => self.put(slot, range),
+            }
+        }
+
+        fn put(&mut self, slot: u16, range: Range<u64>) {
+            self.index.put(Slot(slot), range.clone(), self.log);
+            for (at, sector) in (self.log..).zip(range.clone()) {
+                self.model.insert((slot, sector), Source::Log(at));
+            }
+            self.puts.push((slot, range.clone(), self.log));
+            self.log += u32::try_from(range.end - range.start).unwrap() + 8;
+        }
+
+        fn settle(&mut self) {
+            let which = self.one_of(self.puts.len());
+            let (slot, range, at) = self.puts.swap_remove(which);
+            self.index.settle(Slot(slot), range.clone(), at);
+            forget(&mut self.model, slot, range, at);
+        }
+
+        fn make_bare(&mut self, slot: u16, range: Range<u64>) {
+            let by = Sequence(self.bare.len() as u64);
+            let source = if self.below(4) == 0 {
+                self.index.lose(Slot(slot), range.clone(), by);
+                Source::Lost
+            } else {
+                self.index.zero(Slot(slot), range.clone(), by, Kind::Anchor);
+                Source::Zeroes(Kind::Anchor)
+            };
+            for sector in range.clone() {
+                self.model.insert((slot, sector), source);
+                self.makers.insert((slot, sector), by);
+            }
+            self.bare.push((slot, range, by));
+        }
+
+        fn settle_bare(&mut self) {
+            let which = self.one_of(self.bare.len());
+            let (slot, range, by) = self.bare[which].clone();
+            let still = |sector: &u64| {
+                let of = (slot, *sector);
+                self.model.get(&of).is_some_and(is_bare) && self.makers[&of] == by
+            };
+            let wanted: Vec<u64> = range.clone().filter(still).collect();
+            let left = self.index.bare(Slot(slot), range.clone(), by);
+            assert!(left.into_iter().flatten().eq(wanted.iter().copied()));
+            self.index.settle_bare(Slot(slot), range, by);
+            self.model
+                .retain(|(of, sector), _| *of != slot || !wanted.contains(sector));
+        }
+
+        fn check(&mut self) {
+            let slot = u16::try_from(self.below(2)).unwrap();
+            let from = self.below(420);
+            let asked = from..from + 1 + self.below(60);
+            let found = told(&self.index, slot, asked.clone());
+            for (sector, source) in &found {
+                let wanted = self.model.get(&(slot, *sector)).copied();
+                assert_eq!(*source, wanted.unwrap_or(Source::Home), "{sector}");
+            }
+            let clear = found.iter().all(|(_, source)| *source == Source::Home);
+            assert_eq!(self.index.is_clear(Slot(slot), asked), clear);
         }
     }
 
     #[test]
     fn every_sector_is_found_where_it_was_put_last() {
         for seed in 1..=40_u64 {
-            let (mut index, mut model) = (Index::default(), Model::new());
-            let mut random = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-            let mut below = |limit: u64| {
-                random ^= random << 13;
-                random ^= random >> 7;
-                random ^= random << 17;
-                (random >> 20) % limit
-            };
-            let mut log = 8_u32;
-            let mut puts: Vec<(u16, Range<u64>, u32)> = Vec::new();
+            let mut world = World::new(seed);
             for _ in 0..1500 {
-                let slot = u16::try_from(below(2)).unwrap();
-                // Whole pages, or any sectors, of a small volume.
-                let whole = below(2) == 0;
-                let unit = if whole { 8 } else { 1 };
-                let from = below(400 / unit) * unit;
-                let range = from..from + (1 + below(40 / unit)) * unit;
-                match below(6) {
-                    0 => {
-                        index.remove(Slot(slot), range.clone());
-                        model.retain(|(of, sector), _| *of != slot || !range.contains(sector));
-                    }
-                    1 if !puts.is_empty() => {
-                        let which = usize::try_from(below(puts.len() as u64)).unwrap();
-                        let (slot, range, at) = puts.swap_remove(which);
-                        index.settle(Slot(slot), range.clone(), at);
-                        forget(&mut model, slot, range, at);
-                    }
-                    _ => {
-                        index.put(Slot(slot), range.clone(), log);
-                        let places = (0..).zip(range.clone());
-                        model.extend(places.map(|(by, sector)| ((slot, sector), log + by)));
-                        puts.push((slot, range.clone(), log));
-                        log += u32::try_from(range.end - range.start).unwrap() + 8;
-                    }
-                }
-                let asked = below(2);
-                let from = below(420);
-                let asked_slot = u16::try_from(asked).unwrap();
-                for (sector, at) in told(&index, asked_slot, from..from + 1 + below(60)) {
-                    assert_eq!(at, model.get(&(asked_slot, sector)).copied(), "{sector}");
-                }
+                world.step();
+                world.check();
             }
-            let pages: std::collections::BTreeSet<(u16, u64)> = model
-                .keys()
-                .map(|(slot, sector)| (*slot, sector / 8))
+            let data = world.model.iter();
+            let data = data.filter(|(_, source)| !is_bare(source));
+            let pages: std::collections::BTreeSet<(u16, u64)> = data
+                .map(|((slot, sector), _)| (*slot, sector / 8))
                 .collect();
+            let mut index = world.index;
             assert_eq!(index.pages(), pages.len());
             index.remove(Slot(0), 0..500);
             index.remove(Slot(1), 0..500);
             assert_eq!((index.pages(), index.fragments()), (0, 0));
+            assert!(index.is_clear(Slot(0), 0..500) && index.is_clear(Slot(1), 0..500));
         }
     }
 
@@ -361,27 +618,29 @@ mod test {
             [
                 Piece {
                     sectors: 0..16,
-                    at: None
+                    source: Source::Home
                 },
                 Piece {
                     sectors: 16..528,
-                    at: Some(1000)
+                    source: Source::Log(1000)
                 },
                 Piece {
                     sectors: 528..600,
-                    at: None
+                    source: Source::Home
                 },
             ]
         );
         index.put(slot, 100..101, 3000);
         let found = index.find(slot, 16..528);
-        let places: Vec<(u64, Option<u32>)> =
-            found.iter().map(|it| (it.sectors.start, it.at)).collect();
+        let places: Vec<(u64, Option<u32>)> = found
+            .iter()
+            .map(|it| (it.sectors.start, it.log_at()))
+            .collect();
         assert_eq!(
             places,
             [(16, Some(1000)), (100, Some(3000)), (101, Some(1085))]
         );
         assert_eq!(index.fragments(), 1);
-        assert_eq!(index.find(Slot(6), 16..24)[0].at, None, "another volume's");
+        assert!(index.is_clear(Slot(6), 16..24), "another volume's");
     }
 }

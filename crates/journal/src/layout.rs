@@ -17,7 +17,7 @@ pub const BLOCK: usize = 4096;
 pub const VERSION: u16 = 1;
 
 /// Blocks of a ring at least: a few of the largest batches.
-pub const RING_BLOCKS_MIN: u64 = 2048;
+pub const RING_BLOCKS_MIN: u64 = 1024;
 
 /// Rings of a journal at most.
 pub const RINGS_MAX: u32 = 256;
@@ -79,6 +79,12 @@ impl Layout {
         (ring_blocks >= RING_BLOCKS_MIN).then_some(Self { rings, ring_blocks })
     }
 
+    /// Bytes of the smallest device for so many rings.
+    #[must_use]
+    pub const fn bytes_min(rings: u32) -> u64 {
+        (SUPERBLOCKS + rings as u64 * (CHECKPOINTS + RING_BLOCKS_MIN)) * BLOCK as u64
+    }
+
     /// The first byte of a ring's checkpoint in `slot`, 0 or 1.
     #[must_use]
     pub fn checkpoint_at(&self, ring: u32, slot: u8) -> u64 {
@@ -102,6 +108,8 @@ pub struct Superblock {
     pub pool: [u8; 16],
     /// How it is divided.
     pub layout: Layout,
+    /// Neighbouring bytes of a volume that belong to one ring: a power of two, 4096 at least.
+    pub shard_bytes: u64,
 }
 
 /// Fills in the checksum of a block, which lies in its bytes 8 to 11 and covers all after it.
@@ -143,7 +151,8 @@ impl Superblock {
             .bytes(&self.journal.0)
             .bytes(&self.pool)
             .u32(self.layout.rings)
-            .u64(self.layout.ring_blocks);
+            .u64(self.layout.ring_blocks)
+            .u64(self.shard_bytes);
         sealed(block)
     }
 
@@ -159,10 +168,12 @@ impl Superblock {
             let pool = fields.bytes()?;
             let (rings, ring_blocks) = (fields.u32()?, fields.u64()?);
             let layout = Layout { rings, ring_blocks };
+            let shard_bytes = fields.u64()?;
             Some(Self {
                 journal,
                 pool,
                 layout,
+                shard_bytes,
             })
         })();
         let found = read.ok_or(Damage::Foreign)?;
@@ -174,6 +185,9 @@ impl Superblock {
         }
         if found.layout.ring_blocks < RING_BLOCKS_MIN {
             return Err(Damage::Contradiction("its rings are too small"));
+        }
+        if !found.shard_bytes.is_power_of_two() || found.shard_bytes < BLOCK as u64 {
+            return Err(Damage::Contradiction("its shards have no size"));
         }
         Ok(found)
     }

@@ -24,6 +24,7 @@ mod layout;
 mod log;
 mod replay;
 mod ring;
+mod stretch;
 mod table;
 #[cfg(test)]
 mod test;
@@ -33,7 +34,7 @@ pub use batch::{
     Sequence, VolumeId,
 };
 pub use destage::{Lying, Run, runs};
-pub use index::{Index, Piece, SECTOR, Slot};
+pub use index::{Index, Piece, SECTOR, Slot, Source};
 pub use layout::{
     BLOCK, Checkpoint, Damage, JournalId, Layout, Place, RING_BLOCKS_MIN, RINGS_MAX, Superblock,
     VERSION,
@@ -41,3 +42,4 @@ pub use layout::{
 pub use log::{Log, Next, Stable, Token, Wanted, data_at, sequences};
 pub use replay::{Found, Replay, Step, Stop};
 pub use ring::{CheckpointWrite, Refused, Ring, Write};
+pub use stretch::Stretch;

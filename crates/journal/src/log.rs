@@ -136,6 +136,24 @@ impl Log {
         Ok(())
     }
 
+    /// Takes those back that wait for a batch and must not get into one any more.
+    pub fn withdraw(&mut self, mut gone: impl FnMut(Token) -> bool) -> Vec<Token> {
+        let mut withdrawn = Vec::new();
+        self.waiting.retain(|(token, _)| {
+            let gone = gone(*token);
+            if gone {
+                withdrawn.push(*token);
+            }
+            !gone
+        });
+        withdrawn
+    }
+
+    /// What lies there can no more be trusted: as after a write that failed.
+    pub fn fail(&mut self) {
+        self.ring.fail();
+    }
+
     /// What is to be done now; call it until it says `None` or [`Next::Full`].
     pub fn next_step(&mut self) -> Option<Next> {
         if let Some(write) = self.ring.checkpoint() {

@@ -13,6 +13,7 @@
 //! changed: that is [`Stop::Lost`], and nothing of this ring may be served as if it were all there.
 
 use crate::batch::{Change, Header, Record};
+use crate::coding::crc32c;
 use crate::layout::{BLOCK, Checkpoint, JournalId, Place};
 use crate::ring::Ring;
 use std::collections::VecDeque;
@@ -262,7 +263,8 @@ impl Replay {
     /// The next batch is here: its data is looked at.
     fn chain(&mut self, header: Header) -> Result<(), Step> {
         let at = header.place.position % self.blocks;
-        let damaged = header.damaged(self.blocks(at, header.blocks.into())?);
+        let batch = self.blocks(at, header.blocks.into())?;
+        let damaged = header.damaged(|range| batch.get(range).map(|it| crc32c([it])));
         self.sure = self.sure.max(header.stable);
         self.epoch = header.epoch;
         let end = Place {

@@ -16,6 +16,7 @@
 use crate::batch::header_blocks;
 use crate::batch::{BATCH_BLOCKS_MAX, Change, DATA_ALIGNMENT, DATA_BYTES_MAX, Header, RECORDS_MAX};
 use crate::layout::{BLOCK, Checkpoint, JournalId, Place};
+use crate::stretch::Stretch;
 use std::collections::VecDeque;
 use units::Buf;
 
@@ -143,6 +144,38 @@ impl Ring {
         self.released
     }
 
+    /// The oldest batches that are stable and not released, as many as fit into `blocks_max` blocks, but one at least.
+    #[must_use]
+    pub fn oldest(&self, blocks_max: u64) -> Option<Stretch> {
+        let before = self.released.number - self.checkpoint.tail.number;
+        let stable = (self.stable() + 1).saturating_sub(self.released.number);
+        let before = usize::try_from(before).expect("batches are in memory");
+        let stable = usize::try_from(stable).expect("batches are in memory");
+        let mut end = self.released;
+        for &length in self.lengths.iter().skip(before).take(stable) {
+            let next = end.position + u64::from(length);
+            if end.number > self.released.number && next - self.released.position > blocks_max {
+                break;
+            }
+            end = Place {
+                number: end.number + 1,
+                position: next,
+            };
+        }
+        (end.number > self.released.number).then_some(Stretch {
+            of: (self.journal, self.ring),
+            blocks: self.blocks,
+            from: self.released,
+            end,
+        })
+    }
+
+    /// Blocks of the log.
+    #[must_use]
+    pub const fn blocks(&self) -> u64 {
+        self.blocks
+    }
+
     /// The number that the next batch gets.
     #[must_use]
     pub const fn next_number(&self) -> u64 {
@@ -160,6 +193,11 @@ impl Ring {
     #[must_use]
     pub const fn has_failed(&self) -> bool {
         self.failed
+    }
+
+    /// Damage was found: it takes nothing more.
+    pub(crate) fn fail(&mut self) {
+        self.failed = true;
     }
 
     /// The last batch is stable, and nothing in the log says so yet: an empty batch would, so that damage to it is

@@ -7,6 +7,7 @@
 //!           |
 //!         leaf (memory, file, block device)
 //!
+//!        [WriteBack]            over a volume and a journal: the journal crate decides, it acts
 //!        [Multipath]            over several sessions with one unit: the paths crate decides, it acts
 //! ```
 //!
@@ -23,6 +24,7 @@ pub mod model;
 pub mod multipath;
 pub mod stable_write;
 pub mod wrap;
+pub mod write_back;
 pub mod write_through;
 
 pub use checked::Checked;
@@ -32,6 +34,7 @@ pub use meter::{Counters, Meter};
 pub use multipath::Multipath;
 pub use stable_write::StableWrite;
 pub use wrap::{Wrap, over};
+pub use write_back::WriteBack;
 pub use write_through::WriteThrough;
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ fn a_journal_says_what_it_is_or_why_it_is_not() {
         journal: OF.0,
         pool: [9; 16],
         layout,
+        shard_bytes: 1 << 30,
     };
     let block = superblock.write();
     assert_eq!(Superblock::read(&block, 64 << 20), Ok(superblock));
@@ -33,6 +34,20 @@ fn a_journal_says_what_it_is_or_why_it_is_not() {
     let small = Damage::Contradiction("the device is smaller than the journal");
     assert_eq!(refused(&|_| {}, 32 << 20), Some(small));
     assert_eq!(Layout::of_device(1 << 20, 2), None);
+    let least = Layout::bytes_min(2);
+    assert_eq!(
+        Layout::of_device(least, 2).unwrap().ring_blocks,
+        RING_BLOCKS_MIN
+    );
+    assert_eq!(Layout::of_device(least - 1, 2), None);
+    for shard_bytes in [0, 2048, 6000] {
+        let odd = Superblock {
+            shard_bytes,
+            ..superblock
+        };
+        let wrong = Damage::Contradiction("its shards have no size");
+        assert_eq!(Superblock::read(&odd.write(), 64 << 20), Err(wrong));
+    }
     // Everything has a place of its own.
     let mut places: Vec<(u64, u64)> = vec![(0, 2 * BLOCK as u64)];
     for ring in 0..layout.rings {

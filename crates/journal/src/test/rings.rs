@@ -260,3 +260,84 @@ fn lengths_are_kept_in_order_over_many_turns_of_the_ring() {
     let again = world.open();
     assert_eq!(again.next_number(), next);
 }
+
+/// What lies there.
+fn bytes_of(world: &World, stretch: &Stretch) -> Vec<u8> {
+    let reads = stretch.reads().into_iter();
+    let bytes = reads.flat_map(|(at, len)| &world.log[usize::try_from(at).unwrap()..][..len]);
+    bytes.copied().collect()
+}
+
+#[test]
+fn the_oldest_batches_are_read_again_over_many_turns_of_the_ring() {
+    let mut world = World::new(33, 600);
+    let mut ring = world.open();
+    world.settle(&mut ring);
+    let (mut batches, mut split) = (0, 0);
+    for _ in 0..3000 {
+        let most = 1 + world.random.below(6);
+        // Where it is full it goes on after the next release.
+        if world.append(&mut ring, most) != Err(Refused::Failed) && world.random.one_in(2) {
+            world.complete(&mut ring);
+            world.complete(&mut ring);
+        }
+        if !world.random.one_in(6) {
+            continue;
+        }
+        let most = 1 + world.random.below(300);
+        let Some(stretch) = ring.oldest(most) else {
+            assert!(ring.released().number > ring.stable());
+            continue;
+        };
+        assert_eq!(stretch.first(), ring.released().number);
+        assert!(stretch.end() <= ring.stable() + 1);
+        split += stretch.reads().len() - 1;
+        let bytes = bytes_of(&world, &stretch);
+        let found = stretch.batches(&Buf::copy_of(&bytes)).unwrap();
+        assert!((stretch.first()..stretch.end()).eq(found.iter().map(|it| it.place.number)));
+        assert!(found.len() == 1 || stretch.bytes() as u64 <= most * BLOCK as u64);
+        for batch in &found {
+            world.holds(batch);
+            for record in &batch.records {
+                let from = stretch.data_at(batch.place, record);
+                let data = world.data(batch.place, record);
+                assert_eq!(&bytes[from..from + data.len()], data);
+            }
+        }
+        batches += found.len();
+        ring.release(stretch.end());
+        if let Some(write) = ring.checkpoint() {
+            world.put(&Target::Slot(write.slot.into()), &write.bytes, |_| true);
+            ring.checkpoint_written(true);
+            world.released = ring.released().number;
+        }
+    }
+    assert!(
+        batches > 1000 && split > 10,
+        "{batches} batches, {split} split"
+    );
+}
+
+#[test]
+fn a_header_that_is_damaged_meanwhile_is_told_by_its_number() {
+    let mut world = World::new(34, 600);
+    let mut ring = world.open();
+    world.settle(&mut ring);
+    world.append(&mut ring, 4).unwrap();
+    world.append(&mut ring, 3).unwrap();
+    world.settle(&mut ring);
+    let stretch = ring.oldest(u64::MAX).unwrap();
+    let mut bytes = bytes_of(&world, &stretch);
+    let last = stretch
+        .batches(&Buf::copy_of(&bytes))
+        .unwrap()
+        .pop()
+        .unwrap();
+    let header = bytes.windows(8).rposition(|it| it == b"CWJBATCH");
+    bytes[header.unwrap() + 50] ^= 1;
+    let number = last.place.number;
+    assert_eq!(
+        stretch.batches(&Buf::copy_of(&bytes)),
+        Err(Stop::Lost { number })
+    );
+}

@@ -260,6 +260,15 @@ impl Run {
         }
     }
 
+    /// What the model expects of it: without a volatile cache, what is acknowledged is stable.
+    fn kept(&self, asked: Durability) -> Durability {
+        if self.shape.caps.volatile_cache {
+            asked
+        } else {
+            Durability::Stable
+        }
+    }
+
     /// A random operation that the shape allows; `None` where the drawn kind is not.
     fn operation(&mut self) -> Option<(Op, Begun)> {
         let (caps, limits) = (self.shape.caps, self.shape.limits);
@@ -283,7 +292,7 @@ impl Run {
                     durability,
                 };
                 caps.writable
-                    .then_some((op, Begun::Write(range, tag, durability)))
+                    .then_some((op, Begun::Write(range, tag, self.kept(durability))))
             }
             10 | 11 => {
                 (caps.write_zeroes != Support::Absent).then_some(())?;
@@ -299,7 +308,7 @@ impl Run {
                     zeroing,
                     durability,
                 };
-                Some((op, Begun::Write(range, TAG_ZERO, durability)))
+                Some((op, Begun::Write(range, TAG_ZERO, self.kept(durability))))
             }
             12 => {
                 // What a discard leaves is not the model's business where it is not zeroes.
@@ -316,7 +325,7 @@ impl Run {
                     to,
                     durability,
                 };
-                Some((op, Begun::Discard(range, durability)))
+                Some((op, Begun::Discard(range, self.kept(durability))))
             }
             13 | 14 => {
                 (caps.extents != Support::Absent).then_some(())?;

@@ -1,0 +1,45 @@
+//! Waiting until all is at home.
+
+use super::shard::Shard;
+use std::rc::Rc;
+
+/// Somebody waits until all is at home.
+struct Hurry(Rc<Shard>);
+
+impl Hurry {
+    fn new(shard: &Rc<Shard>) -> Self {
+        shard.hurry.set(shard.hurry.get() + 1);
+        Self(Rc::clone(shard))
+    }
+}
+
+impl Drop for Hurry {
+    fn drop(&mut self) {
+        self.0.hurry.set(self.0.hurry.get() - 1);
+    }
+}
+
+/// Waits until everything that was there is at home, or cannot get there.
+pub(super) async fn drained(shard: Rc<Shard>) {
+    let _hurry = Hurry::new(&shard);
+    // One round may be under way, and know less than was there when this was asked for.
+    let enough = shard.rounds.get() + 2;
+    loop {
+        let moved = shard.moved.notified();
+        if shard.is_home(enough) {
+            return;
+        }
+        shard.carry.notify_one();
+        moved.await;
+    }
+}
+
+impl Shard {
+    /// All is at home, or what is not has been tried, until so many rounds have ended.
+    fn is_home(&self, rounds: u64) -> bool {
+        let state = self.state.borrow();
+        let stuck = state.homes.iter().any(|it| it.stuck.is_some()) && self.rounds.get() >= rounds;
+        let empty = state.log.waiting() == 0 && state.log.ring().oldest(1).is_none();
+        empty || stuck || state.log.ring().has_failed()
+    }
+}

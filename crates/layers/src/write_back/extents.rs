@@ -1,0 +1,92 @@
+//! Allocation, where a part of the volume is still in the log.
+
+use super::parts::{blocks, chunks, sectors};
+use super::shard::Shard;
+use env::Answer;
+use journal::{Kind, Slot, Source};
+use std::rc::Rc;
+use units::LbaRange;
+use volume::{Done, Extent, ExtentKind, ExtentList, Io, IoFuture, Op, Origin, Shape, Support};
+
+/// What one answer covers at most: that many pages are looked up in the index in well under a millisecond.
+const COVERED_BYTES: u64 = 64 << 20;
+
+impl Shard {
+    pub(super) fn extents(
+        self: &Rc<Self>,
+        slot: Slot,
+        range: LbaRange,
+        origin: Origin,
+    ) -> IoFuture {
+        let home = self.home_of(slot);
+        let most = COVERED_BYTES / u64::from(home.shape.block_size.bytes());
+        let range = chunks(range, most).next().expect("a request has blocks");
+        let shape = home.shape;
+        // Looked up first: what goes home meanwhile is mapped in what is told here.
+        let pieces = self
+            .state
+            .borrow()
+            .index
+            .find(slot, sectors(range, shape.block_size));
+        let op = Op::Extents { range, since: None };
+        let below = home.lane.submit(Io::new(op, origin));
+        Answer::wait(async move {
+            let Done::Extents(below) = below.await? else {
+                unreachable!("extents answer extents")
+            };
+            let mut told = ExtentList::new();
+            for piece in pieces {
+                let range = blocks(&piece.sectors, shape.block_size);
+                let kind = match piece.source {
+                    Source::Log(_) | Source::Lost => Some(ExtentKind::Mapped),
+                    Source::Zeroes(kind) => Some(kind_of(kind, &shape)),
+                    Source::Home => None,
+                };
+                match kind {
+                    Some(kind) => push(&mut told, range, kind),
+                    None if push_below(&mut told, range, &below) => {}
+                    None => break,
+                }
+            }
+            Ok(Done::Extents(told))
+        })
+    }
+}
+
+/// What blocks are that are zeroes by a change of this kind.
+fn kind_of(kind: Kind, below: &Shape) -> ExtentKind {
+    let discards = below.caps.discard != Support::Absent && below.caps.discard_reads_zero;
+    match kind {
+        Kind::Deallocate if discards => ExtentKind::Deallocated,
+        Kind::Anchor if discards => ExtentKind::Anchored,
+        Kind::Write | Kind::Zeroes | Kind::Deallocate | Kind::Anchor | Kind::Direct => {
+            ExtentKind::Mapped
+        }
+    }
+}
+
+/// Adds what the volume below says of these blocks; `false` where it does not say it of all.
+fn push_below(told: &mut ExtentList, range: LbaRange, below: &ExtentList) -> bool {
+    let mut at = range.start();
+    for extent in below {
+        let from = extent.range.start().max(at);
+        let to = extent.range.end().min(range.end());
+        if from < to && from == at {
+            let part = LbaRange::between(from, to).expect("in order");
+            push(told, part, extent.kind);
+            at = to;
+        }
+    }
+    at == range.end()
+}
+
+fn push(told: &mut ExtentList, range: LbaRange, kind: ExtentKind) {
+    if let Some(last) = told.last_mut()
+        && last.kind == kind
+        && last.range.end() == range.start()
+    {
+        last.range = LbaRange::between(last.range.start(), range.end()).expect("in order");
+        return;
+    }
+    told.push(Extent { range, kind });
+}

@@ -1,0 +1,390 @@
+//! The journal of a pool: a file or device that is made once, and opened on all cores.
+
+use super::drain::drained;
+use super::replay::{open_ring, read};
+use super::shard::{OnCore, Shard};
+use super::status::ShardStatus;
+use env::{
+    Access, CoreHandle, CoreId, Create, Durable, File, FileDone, FileKind, FileOp, LocalFuture,
+    OpenHow, call,
+};
+use journal::{BLOCK, Checkpoint, Damage, JournalId, Layout, Superblock};
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use units::Buf;
+use volume::OpenError;
+
+/// Bytes that are written at once when a journal is made.
+const FILL_BYTES: u64 = 1 << 20;
+
+/// Neighbouring bytes of a volume that share a ring: so many that a stream stays on one core for long.
+pub const SHARD_BYTES: u64 = 1 << 30;
+
+/// Names an open journal among all of this process.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct JournalKey(u64);
+
+/// A journal to make.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct JournalSpec {
+    /// The file or device.
+    pub path: PathBuf,
+    /// Bytes of a file; a device is used whole.
+    pub bytes: u64,
+    /// How many rings: one for each core that shall write.
+    pub rings: u32,
+    /// The pool that it belongs to.
+    pub pool: [u8; 16],
+    /// Neighbouring bytes of a volume that belong to one ring, a power of two: [`SHARD_BYTES`], if there is no reason for another.
+    pub shard_bytes: u64,
+}
+
+/// Why a journal was not made.
+#[derive(Debug)]
+pub enum CreateError {
+    /// It is too small for so many rings.
+    TooSmall {
+        /// What it has, in bytes.
+        bytes: u64,
+        /// What it needs.
+        needs: u64,
+    },
+    /// What the system said.
+    System(io::Error),
+}
+
+impl fmt::Display for CreateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooSmall { bytes, needs } => {
+                write!(
+                    f,
+                    "{bytes} bytes are too few for a journal: it needs {needs}"
+                )
+            }
+            Self::System(error) => error.fmt(f),
+        }
+    }
+}
+
+impl From<io::Error> for CreateError {
+    fn from(error: io::Error) -> Self {
+        Self::System(error)
+    }
+}
+
+/// Bytes of the smallest journal with so many rings.
+#[must_use]
+pub const fn bytes_min(rings: u32) -> u64 {
+    Layout::bytes_min(rings)
+}
+
+/// A journal that is open on all cores.
+pub struct Journal {
+    key: JournalKey,
+    path: PathBuf,
+    superblock: Superblock,
+    cores: u16,
+    /// Batches that were found when it was opened.
+    replayed: u64,
+    /// Changes that were acknowledged, and whose data is damaged.
+    damaged: Vec<journal::Change>,
+}
+
+fn how(create: Create, lock: bool) -> OpenHow {
+    OpenHow {
+        access: Access::ReadWrite,
+        create,
+        direct: true,
+        lock,
+    }
+}
+
+impl Journal {
+    /// Makes a journal and fills it with zeroes, so that its blocks are there when they are written. What was in the file or on the device is gone.
+    ///
+    /// # Errors
+    /// [`CreateError`].
+    pub async fn create(core: &CoreHandle, spec: &JournalSpec) -> Result<(), CreateError> {
+        let create = if is_there(core, &spec.path).await {
+            Create::No
+        } else {
+            Create::IfAbsent
+        };
+        let file = core.files().open(&spec.path, how(create, true)).await?;
+        let bytes = match file.facts().kind {
+            FileKind::Regular => {
+                file.submit(FileOp::SetLen { len: spec.bytes }).await?;
+                spec.bytes
+            }
+            FileKind::Block => length(&file).await?,
+        };
+        let layout = Layout::of_device(bytes, spec.rings).ok_or(CreateError::TooSmall {
+            bytes,
+            needs: Layout::bytes_min(spec.rings),
+        })?;
+        fill(&file, bytes).await?;
+        let mut number = [0; 16];
+        core.fill_random(&mut number);
+        let superblock = Superblock {
+            journal: JournalId(number),
+            pool: spec.pool,
+            layout,
+            shard_bytes: spec.shard_bytes,
+        };
+        for ring in 0..layout.rings {
+            let first = Checkpoint::FIRST.write(superblock.journal, ring);
+            write(&file, layout.checkpoint_at(ring, 0), first).await?;
+        }
+        // The superblock comes last: what is there is whole.
+        file.submit(FileOp::Sync).await?;
+        for at in [0, BLOCK as u64] {
+            write(&file, at, superblock.write()).await?;
+        }
+        file.submit(FileOp::Sync).await?;
+        if let Some(directory) = spec.path.parent().filter(|it| *it != Path::new("")) {
+            core.files().sync_dir(directory).await?;
+        }
+        Ok(())
+    }
+
+    /// Opens a journal on all cores, and reads what is in it.
+    ///
+    /// # Errors
+    /// What the operator must mend: it is missing, another pool's, of another version, or damaged where nobody knows what is lost.
+    pub async fn open(
+        core: &CoreHandle,
+        path: &Path,
+        pool: [u8; 16],
+    ) -> Result<Arc<Self>, OpenError> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let key = JournalKey(NEXT.fetch_add(1, Ordering::Relaxed));
+        let superblock = superblock_of(core, path, pool).await?;
+        let cores = core.core_count();
+        let (mut replayed, mut damaged) = (0, Vec::new());
+        for ring in 0..superblock.layout.rings {
+            let place = path.to_owned();
+            let opened = call(core, owner(ring, cores), move |core| {
+                let core = Rc::clone(core);
+                Box::pin(async move {
+                    // The first ring's file keeps the lock for as long as the journal is open.
+                    let opened = core.files().open(&place, how(Create::No, ring == 0)).await;
+                    let file = opened.map_err(|error| cannot_open(&place, &error))?;
+                    open_ring(&core, file, (key, superblock), ring).await
+                })
+            });
+            let opened = opened.await.ok_or_else(stopping)?;
+            let found = opened.map_err(|error| OpenError {
+                cause: format!("{}: {}", path.display(), error.cause),
+                ..error
+            })?;
+            replayed += found.batches;
+            damaged.extend(found.damaged);
+        }
+        Ok(Arc::new(Self {
+            key,
+            path: path.to_owned(),
+            superblock,
+            cores,
+            replayed,
+            damaged,
+        }))
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its rings.
+    #[must_use]
+    pub fn rings(&self) -> u32 {
+        self.superblock.layout.rings
+    }
+
+    /// How addresses belong to rings: bytes of a shard, and rings.
+    pub(super) fn sharding(&self) -> (u64, u32) {
+        (self.superblock.shard_bytes, self.rings())
+    }
+
+    /// Batches that it held when it was opened.
+    #[must_use]
+    pub fn replayed(&self) -> u64 {
+        self.replayed
+    }
+
+    /// Changes that were acknowledged and are damaged in it: reads of their blocks fail until they are written again.
+    #[must_use]
+    pub fn damaged(&self) -> &[journal::Change] {
+        &self.damaged
+    }
+
+    pub(super) fn key(&self) -> JournalKey {
+        self.key
+    }
+
+    /// The core that a ring lives on.
+    pub(super) fn owner(&self, ring: u32) -> CoreId {
+        owner(ring, self.cores)
+    }
+
+    /// Does something with each ring on its core.
+    async fn on_rings<T: Send + 'static>(
+        &self,
+        core: &CoreHandle,
+        work: fn(u32, Rc<Shard>) -> LocalFuture<T>,
+    ) -> Vec<T> {
+        let mut all = Vec::new();
+        for ring in 0..self.rings() {
+            let key = (self.key, ring);
+            let done = call(core, self.owner(ring), move |core| {
+                let shard = shard_of(core, key);
+                Box::pin(async move { Some(work(ring, shard?).await) })
+            });
+            all.extend(done.await.flatten());
+        }
+        all
+    }
+
+    /// How its rings are.
+    pub async fn status(&self, core: &CoreHandle) -> Vec<ShardStatus> {
+        self.on_rings(core, |ring, shard| {
+            Box::pin(async move { shard.status(ring) })
+        })
+        .await
+    }
+
+    /// Waits until all that was written is at home, or cannot get there now.
+    pub async fn drain(&self, core: &CoreHandle) {
+        self.on_rings(core, |_, shard| Box::pin(drained(shard)))
+            .await;
+    }
+
+    /// Stops what works for it. Nobody uses its volumes any more.
+    pub async fn close(&self, core: &CoreHandle) {
+        self.on_rings(core, |_, shard| Box::pin(async move { shard.close() }))
+            .await;
+        for ring in 0..self.rings() {
+            let key = (self.key, ring);
+            call(core, self.owner(ring), move |core| {
+                let gone = core.locals().get::<OnCore>().0.borrow_mut().remove(&key);
+                Box::pin(async move { drop(gone) })
+            })
+            .await;
+        }
+    }
+}
+
+/// A ring of this core.
+pub(super) fn shard_of(core: &CoreHandle, key: (JournalKey, u32)) -> Option<Rc<Shard>> {
+    core.locals().get::<OnCore>().0.borrow().get(&key).cloned()
+}
+
+fn owner(ring: u32, cores: u16) -> CoreId {
+    let core = ring % u32::from(cores);
+    CoreId(u16::try_from(core).expect("less than the cores"))
+}
+
+pub(super) fn stopping() -> OpenError {
+    OpenError {
+        cause: "the program is stopping".to_owned(),
+        next_step: "start it again".to_owned(),
+    }
+}
+
+async fn is_there(core: &CoreHandle, path: &Path) -> bool {
+    let reading = OpenHow {
+        access: Access::Read,
+        create: Create::No,
+        direct: false,
+        lock: false,
+    };
+    core.files().open(path, reading).await.is_ok()
+}
+
+async fn length(file: &Rc<dyn File>) -> io::Result<u64> {
+    let FileDone::Len(len) = file.submit(FileOp::Len).await? else {
+        unreachable!("a length answers a length")
+    };
+    Ok(len)
+}
+
+async fn write(file: &Rc<dyn File>, offset: u64, block: Vec<u8>) -> io::Result<()> {
+    let op = FileOp::Write {
+        offset,
+        data: Buf::from(block),
+        durable: Durable::No,
+    };
+    file.submit(op).await.map(|_| ())
+}
+
+async fn fill(file: &Rc<dyn File>, bytes: u64) -> io::Result<()> {
+    let mut at = 0;
+    while at < bytes {
+        let len = FILL_BYTES.min(bytes - at) / BLOCK as u64 * BLOCK as u64;
+        if len == 0 {
+            break;
+        }
+        let op = FileOp::Write {
+            offset: at,
+            data: Buf::zeroes(usize::try_from(len).expect("a piece is small")),
+            durable: Durable::No,
+        };
+        file.submit(op).await?;
+        at += len;
+    }
+    Ok(())
+}
+
+fn cannot_open(path: &Path, error: &io::Error) -> OpenError {
+    let missing = error.kind() == io::ErrorKind::NotFound;
+    let held = error.kind() == io::ErrorKind::WouldBlock;
+    let next_step = if missing {
+        "bring it back: it may hold writes that were acknowledged and are nowhere else"
+    } else if held {
+        "stop what uses it, another causeway included"
+    } else {
+        "check the device and its permissions"
+    };
+    OpenError {
+        cause: format!("the journal {} cannot be opened: {error}", path.display()),
+        next_step: next_step.to_owned(),
+    }
+}
+
+async fn superblock_of(
+    core: &CoreHandle,
+    path: &Path,
+    pool: [u8; 16],
+) -> Result<Superblock, OpenError> {
+    let failed = |error: &io::Error| cannot_open(path, error);
+    let opened = core.files().open(path, how(Create::No, false)).await;
+    let file = opened.map_err(|error| failed(&error))?;
+    let bytes = length(&file).await.map_err(|error| failed(&error))?;
+    let mut first: Option<Damage> = None;
+    for at in [0, BLOCK as u64] {
+        let block = read(&file, at, BLOCK).await;
+        let block = block.map_err(|error| failed(&error))?;
+        match Superblock::read(&block, bytes) {
+            Ok(found) if found.pool == pool => return Ok(found),
+            Ok(_) => {
+                return Err(OpenError {
+                    cause: format!("{} is the journal of another pool", path.display()),
+                    next_step: "name this pool's own journal in node.toml".to_owned(),
+                });
+            }
+            Err(damage) => first = first.or(Some(damage)),
+        }
+    }
+    let damage = first.expect("both superblocks were looked at");
+    Err(OpenError {
+        cause: format!("{} cannot be used as a journal: {damage}", path.display()),
+        next_step: "bring the right file or device back; it may hold writes that are nowhere else"
+            .to_owned(),
+    })
+}

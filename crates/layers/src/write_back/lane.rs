@@ -1,0 +1,250 @@
+//! A volume behind a journal, and one core's handle on it.
+
+use super::journal_file::{Journal, shard_of, stopping};
+use super::parts::{Part, next_piece, parts};
+use super::read::filled;
+use super::shard::{OpenHome, Shard};
+use env::{Answer, CoreHandle, LocalFuture, call};
+use journal::{Slot, VolumeId};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use units::{BlockCount, Buf};
+use volume::{
+    Done, Fences, Io, IoError, IoFuture, IoResult, Lane, Op, OpenError, Origin, Shape, Support,
+    Volume, VolumeEvents,
+};
+
+/// A volume whose writes are acknowledged from a journal.
+pub struct WriteBack {
+    journal: Arc<Journal>,
+    id: VolumeId,
+    home: Arc<dyn Volume>,
+    fences: Fences,
+    past_bytes: Arc<AtomicUsize>,
+}
+
+/// From so many bytes on a write may go home past the log: its transfer takes longer than a second flush.
+const PAST_BYTES: usize = 256 << 10;
+
+impl WriteBack {
+    /// The volume `home`, which has the number `id` in the journal for as long as it lives, and whose writers' rights are in `fences`.
+    #[must_use]
+    pub fn new(
+        journal: Arc<Journal>,
+        id: VolumeId,
+        home: Arc<dyn Volume>,
+        fences: Fences,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            journal,
+            id,
+            home,
+            fences,
+            past_bytes: Arc::new(AtomicUsize::new(PAST_BYTES)),
+        })
+    }
+
+    /// From so many bytes on writes go home past the log, where the log has nothing of their blocks.
+    pub fn go_past_from(&self, bytes: usize) {
+        self.past_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Has every ring know where the volume is: what the log holds of it can then be carried home.
+    async fn serve(&self, core: &CoreHandle) -> Result<(), OpenError> {
+        for ring in 0..self.journal.rings() {
+            let (key, id) = ((self.journal.key(), ring), self.id);
+            let (home, fences) = (Arc::clone(&self.home), self.fences.clone());
+            let past_bytes = Arc::clone(&self.past_bytes);
+            let served = call(core, self.journal.owner(ring), move |core| {
+                let core = Rc::clone(core);
+                Box::pin(async move {
+                    let shard = shard_of(&core, key).ok_or_else(stopping)?;
+                    let shape = home.shape();
+                    let lane = Arc::clone(&home).open(&core).await?;
+                    let open = OpenHome {
+                        lane,
+                        volume: home,
+                        shape,
+                        fences,
+                        past_bytes,
+                    };
+                    let served = shard.serve(id, open);
+                    served.map(|_| ()).map_err(|_| OpenError {
+                        cause: "a journal serves 65,535 volumes at most".to_owned(),
+                        next_step: "put the volume into another pool".to_owned(),
+                    })
+                })
+            });
+            served.await.ok_or_else(stopping)??;
+        }
+        Ok(())
+    }
+}
+
+impl Volume for WriteBack {
+    fn shape(&self) -> Shape {
+        let mut shape = self.home.shape();
+        shape.caps.volatile_cache = false;
+        shape.caps.stable_write = Support::Native;
+        shape.caps.compare_and_write = Support::Absent;
+        shape.limits.compare_and_write_blocks_max = BlockCount(0);
+        shape.caps.changed_blocks = Support::Absent;
+        // What is written by the log is whole block by block only.
+        shape.limits.atomic_blocks_max = BlockCount(0);
+        if shape.caps.write_zeroes == Support::Absent {
+            shape.caps.discard = Support::Absent;
+            shape.caps.anchor = Support::Absent;
+            shape.limits.discard_blocks_max = BlockCount(0);
+        }
+        shape.caps.discard_reads_zero = shape.caps.discard != Support::Absent;
+        shape
+    }
+
+    fn open(self: Arc<Self>, core: &CoreHandle) -> LocalFuture<Result<Rc<dyn Lane>, OpenError>> {
+        let core = Rc::clone(core);
+        Box::pin(async move {
+            self.serve(&core).await?;
+            let shape = self.home.shape();
+            let mut here = Vec::new();
+            for ring in 0..self.journal.rings() {
+                let shard = shard_of(&core, (self.journal.key(), ring));
+                let slot = shard.as_ref().and_then(|it| it.slot(self.id));
+                here.push(shard.zip(slot));
+            }
+            Ok(Rc::new(WriteBackLane {
+                core,
+                shape,
+                here,
+                volume: self,
+            }) as Rc<dyn Lane>)
+        })
+    }
+
+    fn events(self: Arc<Self>, core: &CoreHandle) -> Rc<dyn VolumeEvents> {
+        Arc::clone(&self.home).events(core)
+    }
+}
+
+/// A ring of this core, and the volume's place in it.
+type Here = (Rc<Shard>, Slot);
+
+struct WriteBackLane {
+    core: CoreHandle,
+    volume: Arc<WriteBack>,
+    shape: Shape,
+    /// The rings of this core, by number.
+    here: Vec<Option<Here>>,
+}
+
+impl Lane for WriteBackLane {
+    fn submit(&self, io: Io) -> IoFuture {
+        let Some(range) = io.op().range() else {
+            return self.flush(io.origin());
+        };
+        let sharding = self.volume.journal.sharding();
+        let mut parts = parts(self.volume.id, range, self.shape.block_size, sharding);
+        let (op, origin) = io.into_parts();
+        let first = parts.remove(0);
+        // Allocation is told for the first part only.
+        if parts.is_empty() || matches!(op, Op::Extents { .. }) {
+            return self.one(first.ring, of_part(op, first), origin);
+        }
+        parts.insert(0, first);
+        self.many(&parts, op, origin)
+    }
+}
+
+/// The operation on its first part.
+fn of_part(mut op: Op, part: Part) -> Op {
+    if let Some(range) = op.range_mut() {
+        *range = part.range;
+    }
+    op
+}
+
+impl WriteBackLane {
+    /// Asks one ring.
+    fn one(&self, ring: u32, op: Op, origin: Origin) -> IoFuture {
+        let place = usize::try_from(ring).expect("few rings");
+        if let Some((shard, slot)) = &self.here[place] {
+            return shard.submit(*slot, op, origin);
+        }
+        let (key, id) = ((self.volume.journal.key(), ring), self.volume.id);
+        let (core, owner) = (Rc::clone(&self.core), self.volume.journal.owner(ring));
+        let asked = async move {
+            let answer = call(&core, owner, move |there| {
+                let shard = shard_of(there, key);
+                let slot = shard.as_ref().and_then(|it| it.slot(id));
+                let answer = match shard.zip(slot) {
+                    Some((shard, slot)) => shard.submit(slot, op, origin),
+                    None => Answer::ready(Err(IoError::Unavailable)),
+                };
+                Box::pin(answer)
+            });
+            answer.await.unwrap_or(Err(IoError::Unavailable))
+        };
+        // It goes on when nobody waits for it any more.
+        env::detach(&self.core, asked)
+    }
+
+    fn flush(&self, origin: Origin) -> IoFuture {
+        let answers: Vec<IoFuture> = (0..self.volume.journal.rings())
+            .map(|ring| self.one(ring, Op::Flush, origin))
+            .collect();
+        Answer::wait(async move {
+            let mut result = Ok(Done::Nothing);
+            for answer in answers {
+                if let Err(error) = answer.await {
+                    result = Err(error);
+                }
+            }
+            result
+        })
+    }
+
+    /// Asks several rings, each for its part.
+    fn many(&self, parts: &[Part], op: Op, origin: Origin) -> IoFuture {
+        let block = u64::from(self.shape.block_size.bytes());
+        let mut op = op;
+        let answers: Vec<IoFuture> = parts
+            .iter()
+            .map(|part| {
+                let bytes = usize::try_from(part.range.len().0 * block).expect("a payload");
+                let piece = next_piece(&mut op, part.range, bytes);
+                self.one(part.ring, piece, origin)
+            })
+            .collect();
+        let into = match op {
+            Op::Read { into, .. } => into,
+            Op::Write { .. }
+            | Op::WriteZeroes { .. }
+            | Op::Discard { .. }
+            | Op::CompareAndWrite { .. }
+            | Op::Extents { .. }
+            | Op::Flush => None,
+        };
+        Answer::wait(async move {
+            let mut data = Buf::empty();
+            let mut result: IoResult = Ok(Done::Nothing);
+            let mut reads = false;
+            for answer in answers {
+                match answer.await {
+                    Ok(Done::Data(part)) => {
+                        reads = true;
+                        data.append_owned(part);
+                    }
+                    Ok(_) => {}
+                    Err(error) if result.is_ok() => result = Err(error.of_a_part()),
+                    Err(_) => {}
+                }
+            }
+            result?;
+            Ok(match (reads, into) {
+                (false, _) => Done::Nothing,
+                (true, None) => Done::Data(data),
+                (true, Some(into)) => Done::Data(filled(into, &data)),
+            })
+        })
+    }
+}

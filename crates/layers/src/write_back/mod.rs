@@ -1,0 +1,38 @@
+//! Writes that are acknowledged from a journal, and carried home later.
+//!
+//! ```text
+//!   write --> shard of its address (one core) --> log: stable --> index --> acknowledged
+//!                                                   |
+//!   read  --> shard --> index: in the log? zeroes? at home? --> device of the log, or the volume below
+//!                                                   |
+//!             destage: oldest batches, by address --> the volume below --> flush --> forgotten in the log
+//! ```
+//!
+//! A journal serves the volumes of a pool. It is cut into rings, each of which belongs to one core; an address of a volume
+//! belongs to one ring for ever, so that all changes of it have one order.
+//!
+//! **Contract.** What is acknowledged is stable: there is no volatile cache above this layer, whatever lies below. Reads find what was
+//! acknowledged last. Every change has a number of its volume in its shard, without a gap.
+//!
+//! **Failure.** After a write to the journal that failed, changes are refused until it is opened anew; what was acknowledged can
+//! still be read. What cannot be carried home stays in the log, and is tried again. Damage in the log is told for exactly its blocks,
+//! until they are written again.
+
+mod carry;
+mod drain;
+mod extents;
+mod grace;
+mod journal_file;
+mod lane;
+mod pace;
+mod parts;
+mod pump;
+mod read;
+mod replay;
+mod shard;
+mod status;
+
+pub use journal::VolumeId;
+pub use journal_file::{CreateError, Journal, JournalSpec, SHARD_BYTES, bytes_min};
+pub use lane::WriteBack;
+pub use status::ShardStatus;

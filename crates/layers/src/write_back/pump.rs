@@ -1,0 +1,83 @@
+//! Writes batches and checkpoints as the log hands them out.
+
+use super::shard::Shard;
+use env::{Durable, FileOp};
+use journal::{CheckpointWrite, Next, Write};
+use std::rc::Rc;
+use units::Buf;
+
+/// Runs as long as the shard is open.
+pub(super) async fn pump(shard: Rc<Shard>) {
+    while !shard.closing.get() {
+        let step = {
+            let mut state = shard.state.borrow_mut();
+            // In the same poll as what follows: whoever has lost the right gets nothing into a batch.
+            state.withdraw_fenced();
+            let step = state.log.next_step();
+            state.full = matches!(step, Some(Next::Full));
+            step
+        };
+        match step {
+            Some(Next::Write(write)) => start(&shard, write),
+            Some(Next::Checkpoint(write)) => start_checkpoint(&shard, write),
+            Some(Next::Full) => {
+                shard.carry.notify_one();
+                shard.pump.notified().await;
+            }
+            None => shard.pump.notified().await,
+        }
+    }
+}
+
+/// Hands a batch to the device.
+pub(super) fn start(shard: &Rc<Shard>, write: Write) {
+    {
+        let mut counts = shard.counts.borrow_mut();
+        counts.batches += 1;
+        counts.records += write.data_at.len() as u64;
+        counts.written_bytes += write.bytes.len() as u64;
+    }
+    let answer = shard.file.submit(FileOp::Write {
+        offset: shard.log_at + write.at,
+        data: write.bytes,
+        durable: Durable::Yes,
+    });
+    let (shard, number) = (Rc::clone(shard), write.number);
+    let core = Rc::clone(&shard.core);
+    core.spawn(Box::pin(async move {
+        let succeeded = answer.await.is_ok();
+        {
+            let mut state = shard.state.borrow_mut();
+            for stable in state.log.written(number, succeeded) {
+                state.adopt(stable.token, &stable.change, stable.data_at);
+            }
+        }
+        after(&shard, succeeded);
+    }));
+}
+
+fn start_checkpoint(shard: &Rc<Shard>, write: CheckpointWrite) {
+    let answer = shard.file.submit(FileOp::Write {
+        offset: shard.checkpoints_at[usize::from(write.slot)],
+        data: Buf::from(write.bytes),
+        durable: Durable::Yes,
+    });
+    let shard = Rc::clone(shard);
+    let core = Rc::clone(&shard.core);
+    core.spawn(Box::pin(async move {
+        let succeeded = answer.await.is_ok();
+        shard.state.borrow_mut().log.checkpoint_written(succeeded);
+        after(&shard, succeeded);
+    }));
+}
+
+fn after(shard: &Rc<Shard>, succeeded: bool) {
+    if !succeeded {
+        shard.state.borrow_mut().give_up();
+        shard.moved.notify_waiters();
+    }
+    shard.pump.notify_one();
+    if shard.carrier_rests.get() {
+        shard.carry.notify_one();
+    }
+}

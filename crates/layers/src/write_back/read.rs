@@ -1,0 +1,142 @@
+//! Reads, from wherever the newest data is.
+
+use super::parts::{blocks, sectors};
+use super::shard::Shard;
+use env::{Answer, FileDone, FileOp};
+use journal::{Piece, SECTOR, Slot, Source};
+use std::io;
+use std::ops::Range;
+use std::rc::Rc;
+use units::{Buf, BufMut, Lba, LbaRange};
+use volume::{Done, Io, IoError, IoFuture, IoResult, Op, Origin};
+
+/// A piece that is on its way.
+enum Coming {
+    Here(Buf),
+    FromHome(IoFuture),
+    FromLog {
+        answer: env::FileFuture,
+        /// Of what is read: what was asked for.
+        part: Range<usize>,
+        first: Lba,
+    },
+}
+
+impl Shard {
+    pub(super) fn read(
+        self: &Rc<Self>,
+        slot: Slot,
+        range: LbaRange,
+        into: Option<BufMut>,
+        origin: Origin,
+    ) -> IoFuture {
+        let home = self.home_of(slot);
+        let sectors = sectors(range, home.shape.block_size);
+        let pieces = {
+            let state = self.state.borrow();
+            if state.index.is_clear(slot, sectors.clone()) {
+                drop(state);
+                return home.lane.submit(Io::new(Op::Read { range, into }, origin));
+            }
+            state.index.find(slot, sectors)
+        };
+        // All are asked for in this poll: what is at home now is at least as new as what the index says.
+        let coming: Result<Vec<Coming>, IoError> = pieces
+            .iter()
+            .map(|piece| self.ask(slot, piece, origin))
+            .collect();
+        let reader = self.grace.enter();
+        let coming = match coming {
+            Ok(coming) => coming,
+            Err(error) => return Answer::ready(Err(error)),
+        };
+        Answer::wait(async move {
+            let mut data = Buf::empty();
+            for piece in coming {
+                data.append_owned(piece.bytes().await?);
+            }
+            drop(reader);
+            Ok(Done::Data(match into {
+                None => data,
+                Some(into) => filled(into, &data),
+            }))
+        })
+    }
+
+    fn ask(&self, slot: Slot, piece: &Piece, origin: Origin) -> Result<Coming, IoError> {
+        let home = self.home_of(slot);
+        let range = blocks(&piece.sectors, home.shape.block_size);
+        match piece.source {
+            Source::Home => {
+                let op = Op::Read { range, into: None };
+                Ok(Coming::FromHome(home.lane.submit(Io::new(op, origin))))
+            }
+            Source::Zeroes(_) => Ok(Coming::Here(Buf::zeroes(home.shape.bytes_in(range)))),
+            Source::Lost => Err(IoError::Integrity { lba: range.start() }),
+            Source::Log(at) => {
+                let len = home.shape.bytes_in(range);
+                let offset = self.device_byte(at);
+                let whole = u64::from(self.file.facts().alignment).max(SECTOR);
+                let from = offset - offset % whole;
+                let to = (offset + len as u64).next_multiple_of(whole);
+                let bytes = usize::try_from(to - from).expect("a piece is in memory");
+                let into = self.core.pool().alloc(bytes);
+                let into = into.map_err(|units::Exhausted| IoError::Busy)?;
+                let ahead = usize::try_from(offset - from).expect("less than a block");
+                Ok(Coming::FromLog {
+                    answer: self.file.submit(FileOp::Read { offset: from, into }),
+                    part: ahead..ahead + len,
+                    first: range.start(),
+                })
+            }
+        }
+    }
+}
+
+impl Coming {
+    async fn bytes(self) -> Result<Buf, IoError> {
+        match self {
+            Self::Here(data) => Ok(data),
+            Self::FromHome(answer) => data_of(answer.await),
+            Self::FromLog {
+                answer,
+                part,
+                first,
+            } => match answer.await {
+                Ok(FileDone::Read(data)) => Ok(data.freeze().slice(part)),
+                Ok(other) => unreachable!("{other:?} is no data"),
+                Err(error) => Err(log_error(&error, first)),
+            },
+        }
+    }
+}
+
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "std's list of kinds grows; what is not named is treated alike"
+)]
+fn log_error(error: &io::Error, first: Lba) -> IoError {
+    match error.kind() {
+        io::ErrorKind::OutOfMemory | io::ErrorKind::WouldBlock => IoError::Busy,
+        io::ErrorKind::TimedOut => IoError::TimedOut,
+        _ => IoError::MediumError { lba: first },
+    }
+}
+
+/// The data of a read that has ended.
+pub(super) fn data_of(result: IoResult) -> Result<Buf, IoError> {
+    let Done::Data(data) = result? else {
+        unreachable!("a read answers data")
+    };
+    Ok(data)
+}
+
+/// Memory of the asker's choice, with the data in it.
+pub(super) fn filled(mut into: BufMut, data: &Buf) -> Buf {
+    let mut at = 0;
+    for segment in data.segments() {
+        into.copy_at(at, segment);
+        at += segment.len();
+    }
+    into.freeze()
+}

@@ -1,0 +1,174 @@
+//! Opens a ring on its core: what the log holds goes into the index.
+
+use super::carry::carry;
+use super::grace::Grace;
+use super::journal_file::JournalKey;
+use super::parts::sectors;
+use super::pump::pump;
+use super::shard::{OnCore, Shard, State};
+use super::status::Counts;
+use env::{CoreHandle, Durable, File, FileDone, FileOp};
+use journal::{
+    BLOCK, Change, Checkpoint, Index, Kind, Log, Replay, Sequence, Slot, Step, Superblock,
+    VolumeId, data_at,
+};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::io;
+use std::rc::Rc;
+use tokio::sync::Notify;
+use units::{Buf, BufMut};
+use volume::OpenError;
+
+/// What was found in a ring.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(super) struct Replayed {
+    pub(super) batches: u64,
+    pub(super) damaged: Vec<Change>,
+}
+
+/// Reads the ring and starts what serves it.
+pub(super) async fn open_ring(
+    core: &CoreHandle,
+    file: Rc<dyn File>,
+    (key, superblock): (JournalKey, Superblock),
+    ring: u32,
+) -> Result<Replayed, OpenError> {
+    let layout = superblock.layout;
+    let checkpoints_at = [layout.checkpoint_at(ring, 0), layout.checkpoint_at(ring, 1)];
+    let failed = |error: &io::Error| cannot_read(ring, error);
+    let mut slots: Vec<Vec<u8>> = Vec::new();
+    for at in checkpoints_at {
+        let block = read(&file, at, BLOCK).await;
+        slots.push(block.map_err(|error| failed(&error))?);
+    }
+    let checkpoint = Checkpoint::newest([&slots[0], &slots[1]], superblock.journal, ring);
+    let checkpoint = checkpoint.map_err(|damage| OpenError {
+        cause: format!("ring {ring} of the journal has no checkpoint that can be read: {damage}"),
+        next_step: DAMAGED.to_owned(),
+    })?;
+    let of = (superblock.journal, ring);
+    let mut replay = Replay::new(of, layout.ring_blocks, checkpoint);
+    let mut found = Found::default();
+    loop {
+        match replay.step() {
+            Step::Read { at, bytes } => {
+                let block = read(&file, layout.ring_at(ring) + at, bytes).await;
+                replay.fill(at, block.map_err(|error| failed(&error))?);
+            }
+            Step::Found(batch) => found.take(&batch, layout.ring_blocks)?,
+            Step::End => break,
+        }
+    }
+    let mut opened = replay.into_ring().map_err(|stop| OpenError {
+        cause: format!("ring {ring} of the journal is damaged: {stop}"),
+        next_step: DAMAGED.to_owned(),
+    })?;
+    // What was read may lie in the device's cache only, and the checkpoint says that it is there.
+    let synced = file.submit(FileOp::Sync).await;
+    synced.map_err(|error| failed(&error))?;
+    let opening = opened.opening().expect("a ring that was just opened");
+    let written = file.submit(FileOp::Write {
+        offset: checkpoints_at[usize::from(opening.slot)],
+        data: Buf::from(opening.bytes),
+        durable: Durable::Yes,
+    });
+    written.await.map_err(|error| failed(&error))?;
+    opened.checkpoint_written(true);
+    let mut log = Log::new(opened);
+    for (volume, next) in &found.next {
+        log.serve(*volume, *next);
+    }
+    let shard = Rc::new(Shard {
+        core: Rc::clone(core),
+        file,
+        log_at: layout.ring_at(ring),
+        checkpoints_at,
+        state: RefCell::new(State::new(log, found.index, found.slots, core.now())),
+        grace: Rc::new(Grace::default()),
+        pump: Notify::new(),
+        carry: Notify::new(),
+        moved: Notify::new(),
+        closing: Cell::new(false),
+        carrier_rests: Cell::new(false),
+        hurry: Cell::new(0),
+        rounds: Cell::new(0),
+        counts: RefCell::new(Counts::default()),
+    });
+    let shards = core.locals().get::<OnCore>();
+    shards.0.borrow_mut().insert((key, ring), Rc::clone(&shard));
+    core.spawn(Box::pin(pump(Rc::clone(&shard))));
+    core.spawn(Box::pin(carry(shard)));
+    Ok(found.replayed)
+}
+
+const DAMAGED: &str = "look for errors of the device in the kernel's log; writes that were acknowledged and not yet at \
+     home may be lost; `causeway pool check` shows what is there";
+
+fn cannot_read(ring: u32, error: &io::Error) -> OpenError {
+    OpenError {
+        cause: format!("ring {ring} of the journal cannot be read or written: {error}"),
+        next_step: "check the journal's device and the kernel's log".to_owned(),
+    }
+}
+
+/// Bytes of the device.
+pub(super) async fn read(file: &Rc<dyn File>, offset: u64, bytes: usize) -> io::Result<Vec<u8>> {
+    let into = BufMut::zeroed(bytes);
+    let FileDone::Read(data) = file.submit(FileOp::Read { offset, into }).await? else {
+        unreachable!("a read answers data")
+    };
+    Ok(data.freeze().to_vec())
+}
+
+#[derive(Default)]
+struct Found {
+    index: Index,
+    slots: BTreeMap<VolumeId, Slot>,
+    next: BTreeMap<VolumeId, Sequence>,
+    replayed: Replayed,
+}
+
+impl Found {
+    /// What a batch changed, in its order.
+    fn take(&mut self, batch: &journal::Found, ring_blocks: u64) -> Result<(), OpenError> {
+        self.replayed.batches += 1;
+        for record in &batch.records {
+            let change = record.change;
+            let slot = self.slot(change.volume)?;
+            let sectors = sectors(change.range, change.block_size);
+            match change.kind {
+                Kind::Write => {
+                    let byte = data_at(batch.place, record, ring_blocks);
+                    let at = u32::try_from(byte / journal::SECTOR);
+                    self.index
+                        .put(slot, sectors, at.expect("a ring has 2 TiB at most"));
+                }
+                Kind::Zeroes | Kind::Deallocate | Kind::Anchor => {
+                    self.index.zero(slot, sectors, change.sequence, change.kind);
+                }
+                Kind::Direct => self.index.remove(slot, sectors),
+            }
+        }
+        for change in &batch.damaged {
+            let slot = self.slot(change.volume)?;
+            let sectors = sectors(change.range, change.block_size);
+            self.index.lose(slot, sectors, change.sequence);
+            self.replayed.damaged.push(*change);
+        }
+        journal::sequences([batch], &mut self.next);
+        Ok(())
+    }
+
+    fn slot(&mut self, volume: VolumeId) -> Result<Slot, OpenError> {
+        if let Some(slot) = self.slots.get(&volume) {
+            return Ok(*slot);
+        }
+        let slot = u16::try_from(self.slots.len()).map_err(|_| OpenError {
+            cause: "the journal holds changes of more than 65,535 volumes".to_owned(),
+            next_step: "it was not written by this program".to_owned(),
+        })?;
+        self.slots.insert(volume, Slot(slot));
+        Ok(Slot(slot))
+    }
+}

@@ -1,0 +1,481 @@
+//! What one core does for one ring: its log, its index, the volumes whose addresses belong to it.
+
+use super::grace::Grace;
+use super::journal_file::JournalKey;
+use super::parts::{chunks, sectors};
+use super::status::Counts;
+use env::{Answer, CoreHandle, File};
+use journal::{Change, DATA_BYTES_MAX, Index, Kind, Log, Sequence, Slot, Token, VolumeId, Wanted};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio::sync::{Notify, oneshot};
+use units::{BlockSize, Buf, LbaRange, Now};
+use volume::{
+    Done, Durability, Fence, Fences, Io, IoError, IoFuture, IoResult, Lane, Op, Origin, Provision,
+    Shape, Volume,
+};
+
+/// Blocks of zeroes in one record: looking them up in the index takes well under a millisecond.
+const ZEROES_BYTES_MAX: u64 = 64 << 20;
+
+/// The volumes that a core has shards of, by journal and ring.
+#[derive(Default)]
+pub(super) struct OnCore(pub(super) RefCell<BTreeMap<(JournalKey, u32), Rc<Shard>>>);
+
+/// A volume that a ring has changes of.
+pub(super) struct Home {
+    pub(super) id: VolumeId,
+    /// `None` until somebody has opened it.
+    pub(super) open: Option<OpenHome>,
+    /// Why nothing can be carried home now.
+    pub(super) stuck: Option<String>,
+}
+
+/// A volume that is open.
+#[derive(Clone)]
+pub(super) struct OpenHome {
+    pub(super) lane: Rc<dyn Lane>,
+    pub(super) volume: Arc<dyn Volume>,
+    pub(super) shape: Shape,
+    pub(super) fences: Fences,
+    /// From so many bytes on writes go home past the log.
+    pub(super) past_bytes: Arc<AtomicUsize>,
+}
+
+/// Who waits for a change to be stable.
+struct Waiter {
+    slot: Slot,
+    sectors: Range<u64>,
+    fence: Fence,
+    answer: oneshot::Sender<Result<(), IoError>>,
+}
+
+/// A write that goes home past the log.
+struct Direct {
+    id: u64,
+    slot: Slot,
+    sectors: Range<u64>,
+}
+
+pub(super) struct State {
+    pub(super) log: Log,
+    pub(super) index: Index,
+    pub(super) slots: BTreeMap<VolumeId, Slot>,
+    pub(super) homes: Vec<Home>,
+    /// By token, from `first_token` on; `None` once told.
+    waiters: VecDeque<Option<Waiter>>,
+    first_token: u64,
+    directs: Vec<Direct>,
+    next_direct: u64,
+    /// When the last change came.
+    pub(super) changed_at: Now,
+    /// Changes wait for room.
+    pub(super) full: bool,
+}
+
+/// One ring on its core.
+pub(super) struct Shard {
+    pub(super) core: CoreHandle,
+    pub(super) file: Rc<dyn File>,
+    /// The first byte of the ring's log on the device.
+    pub(super) log_at: u64,
+    /// The first bytes of both checkpoints.
+    pub(super) checkpoints_at: [u64; 2],
+    pub(super) state: RefCell<State>,
+    pub(super) grace: Rc<Grace>,
+    /// Something is to be written to the log.
+    pub(super) pump: Notify,
+    /// Something may be carried home.
+    pub(super) carry: Notify,
+    /// A direct write has ended, a round is over, or the log has failed.
+    pub(super) moved: Notify,
+    pub(super) closing: Cell<bool>,
+    /// Whoever carries home waits for the first thing to carry.
+    pub(super) carrier_rests: Cell<bool>,
+    /// Those who wait until all is at home.
+    pub(super) hurry: Cell<u32>,
+    /// Rounds that have ended, well or not.
+    pub(super) rounds: Cell<u64>,
+    pub(super) counts: RefCell<Counts>,
+}
+
+impl State {
+    pub(super) fn new(log: Log, index: Index, slots: BTreeMap<VolumeId, Slot>, now: Now) -> Self {
+        let mut homes: Vec<(Slot, VolumeId)> =
+            slots.iter().map(|(id, slot)| (*slot, *id)).collect();
+        homes.sort_unstable();
+        let homes = homes.into_iter().map(|(_, id)| Home {
+            id,
+            open: None,
+            stuck: None,
+        });
+        Self {
+            log,
+            index,
+            slots,
+            homes: homes.collect(),
+            waiters: VecDeque::new(),
+            first_token: 0,
+            directs: Vec::new(),
+            next_direct: 0,
+            changed_at: now,
+            full: false,
+        }
+    }
+
+    pub(super) fn home(&self, slot: Slot) -> &Home {
+        &self.homes[usize::from(slot.0)]
+    }
+
+    pub(super) fn home_mut(&mut self, slot: Slot) -> &mut Home {
+        &mut self.homes[usize::from(slot.0)]
+    }
+
+    /// The volume's slot; its first number is 0 where the log knows nothing of it.
+    fn slot_of(&mut self, id: VolumeId) -> Result<Slot, TooManyVolumes> {
+        if let Some(slot) = self.slots.get(&id) {
+            return Ok(*slot);
+        }
+        let slot = Slot(u16::try_from(self.homes.len()).map_err(|_| TooManyVolumes)?);
+        self.slots.insert(id, slot);
+        self.homes.push(Home {
+            id,
+            open: None,
+            stuck: None,
+        });
+        self.log.serve(id, Sequence(0));
+        Ok(slot)
+    }
+
+    fn take_waiter(&mut self, token: Token) -> Option<Waiter> {
+        let place = usize::try_from(token.0.checked_sub(self.first_token)?).ok()?;
+        let waiter = self.waiters.get_mut(place)?.take();
+        while matches!(self.waiters.front(), Some(None)) {
+            self.waiters.pop_front();
+            self.first_token += 1;
+        }
+        waiter
+    }
+
+    /// A change waits to be written that touches these sectors.
+    fn is_pending(&self, slot: Slot, sectors: &Range<u64>) -> bool {
+        let mut waiters = self.waiters.iter().flatten();
+        waiters.any(|it| it.slot == slot && overlap(&it.sectors, sectors))
+    }
+
+    fn is_direct(&self, slot: Slot, sectors: &Range<u64>) -> bool {
+        let mut directs = self.directs.iter();
+        directs.any(|it| it.slot == slot && overlap(&it.sectors, sectors))
+    }
+
+    /// Changes that wait for a batch whose writer has lost its right: they get into none.
+    pub(super) fn withdraw_fenced(&mut self) {
+        let (waiters, first, homes) = (&self.waiters, self.first_token, &self.homes);
+        let fenced = |token: Token| {
+            let place = usize::try_from(token.0 - first).unwrap_or(usize::MAX);
+            let waiter = waiters.get(place).and_then(Option::as_ref);
+            waiter.is_some_and(|it| {
+                let open = homes[usize::from(it.slot.0)].open.as_ref();
+                open.is_none_or(|home| !home.fences.holds(it.fence))
+            })
+        };
+        for token in self.log.withdraw(fenced) {
+            if let Some(waiter) = self.take_waiter(token) {
+                // Who asked may have gone.
+                let _ = waiter.answer.send(Err(IoError::Fenced));
+            }
+        }
+    }
+
+    /// A change is stable: from now on it is what is read.
+    pub(super) fn adopt(&mut self, token: Token, change: &Change, data_at: u64) {
+        let Some(waiter) = self.take_waiter(token) else {
+            return;
+        };
+        match change.kind {
+            Kind::Write => {
+                let at =
+                    u32::try_from(data_at / journal::SECTOR).expect("a ring has 2 TiB at most");
+                self.index.put(waiter.slot, waiter.sectors, at);
+            }
+            Kind::Zeroes | Kind::Deallocate | Kind::Anchor => {
+                self.index
+                    .zero(waiter.slot, waiter.sectors, change.sequence, change.kind);
+            }
+            // Only where the log had nothing of it; what came after it stays.
+            Kind::Direct => {}
+        }
+        let _ = waiter.answer.send(Ok(()));
+    }
+
+    /// The log has failed: whoever waits is told that nobody knows.
+    pub(super) fn give_up(&mut self) {
+        for token in self.log.given_up() {
+            if let Some(waiter) = self.take_waiter(token) {
+                let home = self.home(waiter.slot).open.as_ref();
+                let block = home.map_or(BlockSize::B512, |it| it.shape.block_size);
+                let by = u64::from(block.bytes()) / journal::SECTOR;
+                let lba = units::Lba(waiter.sectors.start / by);
+                let _ = waiter.answer.send(Err(IoError::MediumError { lba }));
+            }
+        }
+    }
+
+    /// The newest direct write that has begun.
+    pub(super) fn newest_direct(&self) -> Option<u64> {
+        self.directs.iter().map(|it| it.id).max()
+    }
+
+    /// A direct write up to this one has not ended.
+    pub(super) fn has_direct_until(&self, newest: u64) -> bool {
+        self.directs.iter().any(|it| it.id <= newest)
+    }
+}
+
+/// A ring serves no more than 65,535 volumes.
+#[derive(Debug)]
+pub(super) struct TooManyVolumes;
+
+fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
+    one.start < other.end && other.start < one.end
+}
+
+impl Shard {
+    /// Takes a volume in, or in again with another lane.
+    pub(super) fn serve(&self, id: VolumeId, open: OpenHome) -> Result<Slot, TooManyVolumes> {
+        let mut state = self.state.borrow_mut();
+        let slot = state.slot_of(id)?;
+        let home = state.home_mut(slot);
+        home.open = Some(open);
+        home.stuck = None;
+        drop(state);
+        self.carry.notify_one();
+        Ok(slot)
+    }
+
+    /// The volume's place here, once it was taken in.
+    pub(super) fn slot(&self, id: VolumeId) -> Option<Slot> {
+        self.state.borrow().slots.get(&id).copied()
+    }
+
+    /// What a request for blocks of this ring does.
+    pub(super) fn submit(self: &Rc<Self>, slot: Slot, op: Op, origin: Origin) -> IoFuture {
+        match op {
+            Op::Read { range, into } => self.read(slot, range, into, origin),
+            Op::Write { range, data, .. } => self.write(slot, range, data, origin),
+            Op::WriteZeroes { range, zeroing, .. } => {
+                let kind = match zeroing {
+                    volume::Zeroing::MayUnmap => Kind::Deallocate,
+                    volume::Zeroing::KeepAllocated => Kind::Zeroes,
+                };
+                self.zero(slot, range, kind, origin)
+            }
+            Op::Discard { range, to, .. } => {
+                let kind = match to {
+                    Provision::Deallocated => Kind::Deallocate,
+                    Provision::Anchored => Kind::Anchor,
+                };
+                self.zero(slot, range, kind, origin)
+            }
+            Op::Extents { range, .. } => self.extents(slot, range, origin),
+            Op::CompareAndWrite { .. } => unreachable!("announced as absent"),
+            Op::Flush => Answer::ready(self.flush()),
+        }
+    }
+
+    /// Nothing that was acknowledged is in a volatile cache.
+    pub(super) fn flush(&self) -> IoResult {
+        if self.state.borrow().log.ring().has_failed() {
+            return Err(IoError::MediumError { lba: units::Lba(0) });
+        }
+        Ok(Done::Nothing)
+    }
+
+    fn block_size(&self, slot: Slot) -> BlockSize {
+        self.home_of(slot).shape.block_size
+    }
+
+    /// The volume of a slot that requests come for.
+    pub(super) fn home_of(&self, slot: Slot) -> OpenHome {
+        let state = self.state.borrow();
+        let open = state.home(slot).open.clone();
+        open.expect("requests come through a lane, which was opened with its volume")
+    }
+
+    fn write(self: &Rc<Self>, slot: Slot, range: LbaRange, data: Buf, origin: Origin) -> IoFuture {
+        let (block_size, past_bytes) = {
+            let state = self.state.borrow();
+            let open = state.home(slot).open.as_ref();
+            let open = open.expect("requests come through a lane");
+            let past_bytes = open.past_bytes.load(Ordering::Relaxed);
+            (open.shape.block_size, past_bytes)
+        };
+        let sectors = sectors(range, block_size);
+        if data.len() >= past_bytes && self.may_go_past(slot, &sectors) {
+            return self.write_past(slot, range, data, origin);
+        }
+        if data.len() <= DATA_BYTES_MAX {
+            return self.change(slot, range, Kind::Write, data, origin);
+        }
+        let blocks = DATA_BYTES_MAX as u64 / u64::from(block_size.bytes());
+        let mut data = data;
+        let answers: Vec<IoFuture> = chunks(range, blocks)
+            .map(|chunk| {
+                let bytes = chunk.len().0 * u64::from(block_size.bytes());
+                let data = data.split_front(usize::try_from(bytes).expect("a chunk is small"));
+                self.change(slot, chunk, Kind::Write, data, origin)
+            })
+            .collect();
+        Answer::wait(all(answers))
+    }
+
+    fn zero(self: &Rc<Self>, slot: Slot, range: LbaRange, kind: Kind, origin: Origin) -> IoFuture {
+        let blocks = ZEROES_BYTES_MAX / u64::from(self.block_size(slot).bytes());
+        if range.len().0 <= blocks {
+            return self.change(slot, range, kind, Buf::empty(), origin);
+        }
+        let answers: Vec<IoFuture> = chunks(range, blocks)
+            .map(|chunk| self.change(slot, chunk, kind, Buf::empty(), origin))
+            .collect();
+        Answer::wait(all(answers))
+    }
+
+    /// The log has nothing of these sectors, nor will it get anything that came before, nor is any of them on its way home.
+    fn may_go_past(&self, slot: Slot, sectors: &Range<u64>) -> bool {
+        let state = self.state.borrow();
+        state.index.is_clear(slot, sectors.clone())
+            && !state.is_pending(slot, sectors)
+            && !state.is_direct(slot, sectors)
+    }
+
+    /// Puts a change into the log; answers when it is stable.
+    pub(super) fn change(
+        &self,
+        slot: Slot,
+        range: LbaRange,
+        kind: Kind,
+        data: Buf,
+        origin: Origin,
+    ) -> IoFuture {
+        let mut state = self.state.borrow_mut();
+        let home = state.home(slot);
+        let open = home.open.as_ref().expect("requests come through a lane");
+        if !open.fences.holds(origin.fence) {
+            return Answer::ready(Err(IoError::Fenced));
+        }
+        let wanted = Wanted {
+            volume: home.id,
+            range,
+            block_size: open.shape.block_size,
+            kind,
+            data,
+        };
+        let sectors = sectors(range, wanted.block_size);
+        let token = Token(state.first_token + state.waiters.len() as u64);
+        if state.log.submit(token, wanted).is_err() {
+            return Answer::ready(Err(IoError::WriteProtected));
+        }
+        let (answer, answered) = oneshot::channel();
+        state.waiters.push_back(Some(Waiter {
+            slot,
+            sectors,
+            fence: origin.fence,
+            answer,
+        }));
+        state.changed_at = self.core.recent();
+        drop(state);
+        self.pump.notify_one();
+        Answer::wait(async move {
+            match answered.await {
+                Ok(result) => result.map(|()| Done::Nothing),
+                // The shard is gone with its core: nobody is told anything any more.
+                Err(_) => std::future::pending().await,
+            }
+        })
+    }
+
+    /// A large write: first the log is told that it will be written, then it goes home, and is stable there.
+    fn write_past(
+        self: &Rc<Self>,
+        slot: Slot,
+        range: LbaRange,
+        data: Buf,
+        origin: Origin,
+    ) -> IoFuture {
+        let id = {
+            let mut state = self.state.borrow_mut();
+            let id = state.next_direct;
+            state.next_direct += 1;
+            let open = state.home(slot).open.as_ref();
+            let block_size = open.expect("requests come through a lane").shape.block_size;
+            let sectors = sectors(range, block_size);
+            state.directs.push(Direct { id, slot, sectors });
+            id
+        };
+        let told = self.change(slot, range, Kind::Direct, Buf::empty(), origin);
+        let shard = Rc::clone(self);
+        env::detach(&self.core, async move {
+            let mut result = told.await;
+            if result.is_ok() {
+                shard.counts.borrow_mut().direct_bytes += data.len() as u64;
+                let durability = Durability::Stable;
+                let op = Op::Write {
+                    range,
+                    data,
+                    durability,
+                };
+                let lane = shard.home_of(slot).lane;
+                result = lane.submit(Io::new(op, origin)).await;
+            }
+            shard.state.borrow_mut().directs.retain(|it| it.id != id);
+            shard.moved.notify_waiters();
+            result
+        })
+    }
+
+    /// The part of the log that is in use.
+    pub(super) fn fill(&self) -> f64 {
+        let state = self.state.borrow();
+        let ring = state.log.ring();
+        #[expect(clippy::cast_precision_loss, reason = "a share, not a count")]
+        let fill = ring.used_blocks() as f64 / ring.blocks() as f64;
+        fill
+    }
+
+    /// Ends what works for it, as soon as it has nothing in hand.
+    pub(super) fn close(&self) {
+        self.closing.set(true);
+        self.pump.notify_one();
+        self.carry.notify_one();
+    }
+
+    /// Bytes of the device where a sector of the log lies.
+    pub(super) fn device_byte(&self, sector: u32) -> u64 {
+        self.log_at + u64::from(sector) * journal::SECTOR
+    }
+
+    /// Says in the log that its last batch was stable, where nothing does and nothing else is on its way.
+    pub(super) fn seal(self: &Rc<Self>) {
+        let sealed = self.state.borrow_mut().log.seal();
+        if let Some(write) = sealed {
+            super::pump::start(self, write);
+        }
+    }
+}
+
+/// Waits for all parts; the first error is the answer, as one that may leave a part done.
+async fn all(answers: Vec<IoFuture>) -> IoResult {
+    let mut result = Ok(Done::Nothing);
+    for answer in answers {
+        if let Err(error) = answer.await
+            && result.is_ok()
+        {
+            result = Err(error.of_a_part());
+        }
+    }
+    result
+}

@@ -1,0 +1,67 @@
+//! How a shard is, and what it has done.
+
+use super::shard::Shard;
+use journal::VolumeId;
+
+/// What a shard has done.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct Counts {
+    pub(super) batches: u64,
+    pub(super) records: u64,
+    pub(super) written_bytes: u64,
+    pub(super) carried_bytes: u64,
+    pub(super) direct_bytes: u64,
+    pub(super) rounds: u64,
+}
+
+/// How a shard is.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct ShardStatus {
+    /// The ring.
+    pub ring: u32,
+    /// Blocks of its log, of 4096 bytes.
+    pub blocks: u64,
+    /// Blocks in use.
+    pub used_blocks: u64,
+    /// Pages of 4096 bytes whose newest data is in the log.
+    pub pages: u64,
+    /// Memory of the index, in bytes.
+    pub index_bytes: u64,
+    /// Batches that were written to the log since it was opened.
+    pub batches: u64,
+    /// Changes in them.
+    pub records: u64,
+    /// Bytes in them, with their headers.
+    pub written_bytes: u64,
+    /// Bytes that were carried home.
+    pub carried_bytes: u64,
+    /// Bytes that went home past the log.
+    pub direct_bytes: u64,
+    /// A write to the log has failed: it takes nothing more until the journal is opened anew.
+    pub failed: bool,
+    /// Volumes whose changes cannot be carried home now, and why.
+    pub stuck: Vec<(VolumeId, String)>,
+}
+
+impl Shard {
+    /// How it is.
+    pub(super) fn status(&self, ring: u32) -> ShardStatus {
+        let (state, counts) = (self.state.borrow(), *self.counts.borrow());
+        let stuck = state.homes.iter();
+        let stuck = stuck.filter_map(|it| Some((it.id, it.stuck.clone()?)));
+        ShardStatus {
+            ring,
+            blocks: state.log.ring().blocks(),
+            used_blocks: state.log.ring().used_blocks(),
+            pages: state.index.pages() as u64,
+            index_bytes: state.index.bytes() as u64,
+            batches: counts.batches,
+            records: counts.records,
+            written_bytes: counts.written_bytes,
+            carried_bytes: counts.carried_bytes,
+            direct_bytes: counts.direct_bytes,
+            failed: state.log.ring().has_failed(),
+            stuck: stuck.collect(),
+        }
+    }
+}

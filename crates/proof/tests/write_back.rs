@@ -1,0 +1,229 @@
+//! Volumes behind a journal against the model disk: power cut at any point, over files of a simulated machine.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests; clippy knows only test functions"
+)]
+
+use backends::{FileSpec, Provisioning, create_file, open_file};
+use env::CoreHandle;
+use env::sim::{FaultPlan, Node, World, WorldConfig};
+use layers::WriteBack;
+use layers::model::{Model, Plan, conforms, goes_on, verify};
+use layers::write_back::{Journal, JournalSpec, VolumeId};
+use std::cell::{Cell, RefCell};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use units::{BlockCount, BlockSize, ByteCount};
+use volume::{Fences, Volume};
+
+const DAY: Duration = Duration::from_secs(86_400);
+const SIZES: [BlockSize; 2] = [BlockSize::B512, BlockSize::B4096];
+const JOURNAL: &str = "/pool/journal";
+const SEEDS: u64 = 6;
+const POOL: [u8; 16] = [9; 16];
+
+/// A pool with a journal and two volumes.
+#[derive(Clone, Copy, Debug)]
+struct Scene {
+    block_size: BlockSize,
+    provisioning: Provisioning,
+    rings: u32,
+    shard_bytes: u64,
+    /// From so many bytes on writes go past the log.
+    past_bytes: usize,
+}
+
+impl Scene {
+    fn path(volume: u64) -> PathBuf {
+        format!("/pool/volume-{volume}").into()
+    }
+
+    /// What is kept whole: a block in the log, and a sector at home.
+    fn whole_bytes(self) -> u32 {
+        let past = self.past_bytes < 1 << 20;
+        if past { 512 } else { self.block_size.bytes() }
+    }
+
+    async fn make(self, core: CoreHandle) {
+        core.files().create_dir(Path::new("/pool")).await.unwrap();
+        core.files().sync_dir(Path::new("/")).await.unwrap();
+        let spec = JournalSpec {
+            path: JOURNAL.into(),
+            bytes: layers::write_back::bytes_min(self.rings),
+            rings: self.rings,
+            pool: POOL,
+            shard_bytes: self.shard_bytes,
+        };
+        Journal::create(&core, &spec).await.unwrap();
+        for volume in 0..2 {
+            let size = ByteCount(4 << 20);
+            let path = Self::path(volume);
+            create_file(&core, &path, size, self.provisioning)
+                .await
+                .unwrap();
+        }
+    }
+
+    async fn open(self, core: &CoreHandle) -> (Arc<Journal>, [Arc<dyn Volume>; 2]) {
+        let journal = Journal::open(core, Path::new(JOURNAL), POOL).await.unwrap();
+        assert_eq!(journal.damaged(), []);
+        let mut volumes = Vec::new();
+        for volume in 0..2 {
+            let spec = FileSpec {
+                path: Self::path(volume),
+                block_size: self.block_size,
+                physical_block_exponent: 0,
+                provisioning: self.provisioning,
+            };
+            let fences = Fences::new(1);
+            let home = open_file(core, spec, fences.clone()).await.unwrap();
+            let id = VolumeId(100 + volume);
+            let volume = WriteBack::new(Arc::clone(&journal), id, home, fences);
+            volume.go_past_from(self.past_bytes);
+            volumes.push(volume as Arc<dyn Volume>);
+        }
+        let volumes = volumes.try_into().map_err(|_| ()).expect("there are two");
+        (journal, volumes)
+    }
+}
+
+fn scenes() -> Vec<Scene> {
+    let mut scenes = Vec::new();
+    for block_size in SIZES {
+        for provisioning in [Provisioning::Thin, Provisioning::Thick] {
+            for (rings, shard_bytes, past_bytes) in [
+                (1, 1 << 30, 1 << 20),
+                (2, 16 << 10, 1 << 20),
+                (2, 16 << 10, 6 << 10),
+            ] {
+                scenes.push(Scene {
+                    block_size,
+                    provisioning,
+                    rings,
+                    shard_bytes,
+                    past_bytes,
+                });
+            }
+        }
+    }
+    scenes
+}
+
+fn world(seed: u64) -> World {
+    let config = WorldConfig {
+        faults: FaultPlan::benign(),
+        ..WorldConfig::default()
+    };
+    World::new(seed, config)
+}
+
+fn made(world: &World, scene: Scene) -> Node {
+    let node = world.node("node");
+    let make = scene.make(node.core(0));
+    world.block_on(&node, DAY, make).unwrap();
+    node
+}
+
+#[test]
+fn a_volume_behind_a_journal_conforms() {
+    for (seed, scene) in (0..).zip(scenes()) {
+        println!("{scene:?}");
+        let world = world(seed);
+        let node = made(&world, scene);
+        let core = node.core(0);
+        let run = async move {
+            let (journal, [volume, _]) = scene.open(&core).await;
+            let shape = volume.shape();
+            let plan = Plan {
+                whole_bytes: scene.whole_bytes(),
+                ..Plan::new(seed)
+            };
+            let tally = conforms(&core, volume, plan).await;
+            tally.assert_covers(&shape);
+            journal.drain(&core).await;
+            let status = journal.status(&core).await;
+            assert!(status.iter().all(|it| it.pages == 0 && it.stuck.is_empty()));
+            assert!(status.iter().any(|it| it.batches > 0));
+        };
+        world.block_on(&node, DAY, run).unwrap();
+    }
+}
+
+#[test]
+fn what_was_acknowledged_survives_power_cuts_at_any_point() {
+    let (mut cuts, mut replays) = (0, 0);
+    for seed in 0..SEEDS {
+        for scene in scenes() {
+            let (cut, replayed) = with_cuts(scene, seed);
+            (cuts, replays) = (cuts + cut, replays + replayed);
+        }
+    }
+    println!("{cuts} lives cut, {replays} with something to replay");
+    assert!(cuts > 50 && replays > 40, "{cuts} cut, {replays} replayed");
+}
+
+/// Lives of one pool, each cut after another time; how many were cut before their end, and how many found something in the
+/// journal.
+fn with_cuts(scene: Scene, seed: u64) -> (u32, u32) {
+    println!("seed {seed}: {scene:?}");
+    let world = world(seed);
+    let node = made(&world, scene);
+    let models: [Rc<RefCell<Model>>; 2] = [0, 1].map(|_| {
+        let model = Model::new(scene.block_size, BlockCount(64)).keeping_whole(scene.whole_bytes());
+        Rc::new(RefCell::new(model))
+    });
+    let (mut cuts, replays) = (0, Rc::new(Cell::new(0)));
+    for life in 0..4_u64 {
+        let ended = Rc::new(Cell::new(false));
+        let (core, told) = (node.core(0), Rc::clone(&ended));
+        let (models_here, replays) = (models.clone(), Rc::clone(&replays));
+        node.core(0).spawn(Box::pin(async move {
+            let (journal, volumes) = scene.open(&core).await;
+            replays.set(replays.get() + u32::from(journal.replayed() > 0));
+            let seed = seed * 4 + life;
+            let [one, other] = [0, 1].map(|at: usize| {
+                let volume = Arc::clone(&volumes[at]);
+                let (core, model) = (Rc::clone(&core), Rc::clone(&models_here[at]));
+                let plan = Plan::new(seed * 2 + at as u64);
+                async move { goes_on(&core, volume, plan, model).await }
+            });
+            let second = env::detach(&core, other);
+            one.await;
+            second.await;
+            told.set(true);
+        }));
+        world.run_for(Duration::from_millis(4 + 7 * (seed % 5) + 23 * life));
+        cuts += u32::from(!ended.get());
+        node.crash();
+        for model in &models {
+            model.borrow_mut().cut();
+        }
+        node.restart();
+    }
+    let core = node.core(0);
+    let last = async move {
+        let (journal, volumes) = scene.open(&core).await;
+        for (volume, model) in volumes.iter().zip(&models) {
+            let (shape, lane) = (
+                volume.shape(),
+                Arc::clone(volume).open(&core).await.unwrap(),
+            );
+            verify(&lane, &shape, model).await;
+        }
+        journal.drain(&core).await;
+        let status = journal.status(&core).await;
+        assert!(status.iter().all(|it| it.pages == 0), "{status:?}");
+        for (volume, model) in volumes.iter().zip(&models) {
+            let (shape, lane) = (
+                volume.shape(),
+                Arc::clone(volume).open(&core).await.unwrap(),
+            );
+            verify(&lane, &shape, model).await;
+        }
+    };
+    world.block_on(&node, DAY, last).unwrap();
+    (cuts, replays.get())
+}
