@@ -4,8 +4,10 @@
 //! [`Keeper::deadline`], and reports when a draining path has nothing in flight ([`Keeper::drained`]). A path that
 //! drains gets no new I/O and is not failed: no fence is needed for one that ended by itself.
 //!
-//! What was lost is acted on at once, by look-up. What came back waits until it has been quiet for `settle`, then paths
-//! move one at a time, `step` apart. A healthy path moves for diversity alone at most once in `rebalance`.
+//! What was lost is acted on at once, by look-up. What came back has passed its hold-down: if the best plan only adds it to
+//! what carries I/O, that is done `window` later, all of it at a time. Where healthy paths have to move for it, it waits until
+//! it has been quiet for `settle`, and they move one at a time, `step` apart. A healthy path moves for diversity alone at most
+//! once in `rebalance`.
 
 use super::{Options, Plan, Role, Solver, choose, plan_mesh};
 use crate::facts::{Element, Facts, PathName};
@@ -17,7 +19,7 @@ use units::Now;
 /// The keeper's times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Timing {
-    /// Paths that fail within this time of each other are looked at together.
+    /// Paths that fail, or recover, within this time of each other are looked at together.
     pub window: Duration,
     /// How long facts must be quiet before paths are moved for the better.
     pub settle: Duration,
@@ -77,6 +79,8 @@ pub struct Keeper {
     goal: Vec<PathName>,
     /// The table was made for another active set.
     stale: bool,
+    /// When to look whether what came back can simply be added.
+    gain_at: Option<Now>,
     replan_at: Option<Now>,
     step_at: Option<Now>,
     rebalanced: Option<Now>,
@@ -99,6 +103,7 @@ impl Keeper {
             failed: BTreeMap::new(),
             lost: Vec::new(),
             stale: false,
+            gain_at: None,
             replan_at: None,
             step_at: None,
             rebalanced: None,
@@ -133,7 +138,7 @@ impl Keeper {
     #[must_use]
     pub fn deadline(&self) -> Option<Now> {
         let soon = self.stale.then_some(Now::ZERO);
-        [soon, self.replan_at, self.step_at]
+        [soon, self.gain_at, self.replan_at, self.step_at]
             .into_iter()
             .flatten()
             .min()
@@ -158,6 +163,7 @@ impl Keeper {
                     self.lost
                         .retain(|element| !mesh.stands_on(&mesh.paths[index], element));
                 }
+                self.gain_at.get_or_insert(now.after(self.timing.window));
                 self.replan_at = Some(now.after(self.timing.settle));
                 self.step_at = None;
                 Vec::new()
@@ -206,6 +212,10 @@ impl Keeper {
     pub fn tick(&mut self, now: Now) -> Vec<Change> {
         if std::mem::take(&mut self.stale) {
             self.refresh();
+        }
+        if self.gain_at.is_some_and(|at| at <= now) {
+            self.gain_at = None;
+            return self.gain(now);
         }
         if self.replan_at.is_some_and(|at| at <= now) {
             self.replan_at = None;
@@ -356,29 +366,51 @@ impl Keeper {
         changes
     }
 
-    /// What the facts ask for: moves for bandwidth always, moves for diversity alone once in a while.
-    fn set_goal(&mut self, now: Now) {
+    /// The best set of all, and the best one that leaves what is well where it is.
+    fn wishes(&self) -> (Vec<PathName>, Vec<PathName>) {
         let mesh = self.mesh();
         let sticky = plan_mesh(&mesh, &self.options, &self.active, true);
         let fresh = choose(&mesh, &self.options, &self.active, false, Solver::Best);
-        let mut goal: Vec<PathName> = fresh
-            .active
-            .iter()
-            .map(|at| mesh.paths[*at].name.clone())
-            .collect();
-        let mut kept = sticky.active();
+        let names = fresh.active.iter().map(|at| mesh.paths[*at].name.clone());
+        let (mut goal, mut kept) = (names.collect::<Vec<_>>(), sticky.active());
         goal.sort();
         kept.sort();
-        if goal != kept {
-            let next = self.rebalanced.map(|at| at.after(self.timing.rebalance));
-            if next.is_none_or(|at| at <= now) {
-                self.rebalanced = Some(now);
-                self.goal = goal;
-                return;
-            }
-            self.replan_at = next;
+        (goal, kept)
+    }
+
+    /// When moves for diversity alone are allowed next, if not now.
+    fn rebalances_at(&self, now: Now) -> Option<Now> {
+        let next = self.rebalanced.map(|at| at.after(self.timing.rebalance));
+        next.filter(|at| *at > now)
+    }
+
+    /// What the facts ask for: moves for bandwidth always, moves for diversity alone once in a while.
+    fn set_goal(&mut self, now: Now) {
+        let (goal, kept) = self.wishes();
+        self.goal = if goal == kept {
+            kept
+        } else if let Some(next) = self.rebalances_at(now) {
+            self.replan_at = Some(next);
+            kept
+        } else {
+            self.rebalanced = Some(now);
+            goal
+        };
+    }
+
+    /// What came back joins what carries I/O, if that is the best plan and nothing that is well has to move for it.
+    fn gain(&mut self, now: Now) -> Vec<Change> {
+        let (goal, kept) = self.wishes();
+        let wanted = match self.rebalances_at(now) {
+            Some(_) => kept,
+            None => goal,
+        };
+        if !self.active.iter().all(|path| wanted.contains(path)) {
+            return Vec::new();
         }
-        self.goal = kept;
+        let new = |path: &&PathName| !self.active.contains(path);
+        let promote: Vec<PathName> = wanted.iter().filter(new).cloned().collect();
+        self.apply(&promote, &[])
     }
 
     /// One move towards the goal.
@@ -397,8 +429,8 @@ impl Keeper {
             .filter(|path| !self.goal.contains(path))
             .cloned()
             .collect();
-        // With nothing active there is nothing to be careful about.
-        let batch = if self.active.is_empty() {
+        // With nothing to be moved there is nothing to be careful about.
+        let batch = if surplus.is_empty() {
             missing.len()
         } else {
             1

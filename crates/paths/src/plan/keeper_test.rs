@@ -107,8 +107,16 @@ fn a_card_is_failed_as_soon_as_two_of_its_paths_are_even_if_the_third_has_not_no
     assert_eq!(told, warm);
 }
 
+/// When each path was promoted.
+fn promotions(done: &[(Now, Change)]) -> Vec<Now> {
+    let promoted = done
+        .iter()
+        .filter(|(_, it)| matches!(it, Change::Promote(_)));
+    promoted.map(|(at, _)| *at).collect()
+}
+
 #[test]
-fn what_came_back_waits_until_it_is_quiet_and_then_moves_one_path_at_a_time() {
+fn what_came_back_joins_at_once_where_nothing_has_to_move_for_it() {
     let mut keeper = keeper(mesh(4, 4));
     let before: Vec<PathName> = keeper.active().to_vec();
     keeper.trouble(Trouble::Lost(Element::Controller("A".to_owned())), at(0));
@@ -125,14 +133,39 @@ fn what_came_back_waits_until_it_is_quiet_and_then_moves_one_path_at_a_time() {
     );
     assert!(keeper.lost().is_empty());
     let done = run(&mut keeper, at(100_000), at(300_000));
-    let promoted: Vec<Now> = done
-        .iter()
-        .filter(|(_, it)| matches!(it, Change::Promote(_)))
-        .map(|(at, _)| *at)
-        .collect();
-    assert_eq!(promoted, [at(105_000), at(115_000)]);
+    assert_eq!(promotions(&done), [at(100_500), at(100_500)]);
+    assert_eq!(done.len(), 2, "nothing drains: {done:?}");
     let now: BTreeSet<&PathName> = keeper.active().iter().collect();
     assert_eq!(now, before.iter().collect());
+}
+
+#[test]
+fn where_healthy_paths_move_for_what_came_back_it_waits_until_it_is_quiet_and_they_move_one_at_a_time()
+ {
+    let mut keeper = keeper(mesh(8, 4));
+    let on = |keeper: &Keeper, cards: &str| {
+        let active = keeper.active().iter();
+        let on = active.filter(|path| cards.contains(&path.host[3..]));
+        on.cloned().collect::<Vec<_>>()
+    };
+    // One NIC of each of four cards; then two cards are gone, and the other two carry it all.
+    assert_eq!(keeper.active().len(), 4);
+    assert_eq!(on(&keeper, "0123").len(), 2);
+    for card in ["card0", "card1"] {
+        keeper.trouble(Trouble::Lost(Element::HostCard(card.to_owned())), at(0));
+    }
+    run(&mut keeper, at(0), at(100_000));
+    assert_eq!(on(&keeper, "4567").len(), 4);
+    for host in ["eth0", "eth2"] {
+        let plan = keeper.plan().paths.iter();
+        let back = plan.map(|it| &it.path).find(|path| path.host == host);
+        let back = back.unwrap().clone();
+        keeper.trouble(Trouble::Recovered(back), at(100_000));
+    }
+    let done = run(&mut keeper, at(100_000), at(300_000));
+    assert_eq!(promotions(&done), [at(105_000), at(115_000)], "{done:?}");
+    assert_eq!(on(&keeper, "0123").len(), 2);
+    assert_eq!(keeper.active().len(), 4);
 }
 
 #[test]
