@@ -90,7 +90,7 @@ impl Home {
         self.multipath.borrow().clone()
     }
 
-    pub(crate) fn status(&self) -> Status {
+    pub(crate) fn status(&self, core: CoreId) -> Status {
         let facts = self.unit.facts();
         let shape = facts.shape();
         let layer = self.layer();
@@ -101,7 +101,7 @@ impl Home {
         let ways = self.ways.borrow();
         let paths = ways.iter().zip(&of_layer).map(|(way, path)| {
             let reason = reason(&way.name);
-            path_status(&way.ends, path, &way.port.status(), reason.as_deref())
+            path_status(core, &way.ends, path, &way.port.status(), reason.as_deref())
         });
         Status {
             url: self.url.to_string(),
@@ -215,7 +215,7 @@ impl Located {
     #[must_use]
     pub fn status(self, core: &CoreHandle) -> Option<Status> {
         let home = core.locals().get::<Homes>().find(self.volume)?;
-        Some(home.status())
+        Some(home.status(core.id()))
     }
 
     /// The plan in force; call it on the home core.
@@ -261,7 +261,7 @@ impl Located {
 #[must_use]
 pub fn all_status(core: &CoreHandle) -> Vec<Status> {
     let homes = core.locals().get::<Homes>().all();
-    homes.iter().map(|home| home.status()).collect()
+    homes.iter().map(|home| home.status(core.id())).collect()
 }
 
 /// An open multipath volume. [`Volume::open`] gives a lane on any core.

@@ -1,5 +1,6 @@
 //! What is told of a volume and its paths.
 
+use env::CoreId;
 use initiator::unit::LinkStatus;
 use layers::multipath;
 use paths::health::{Cause, State, Wanted};
@@ -65,11 +66,14 @@ pub struct PathStatus {
     pub in_flight: u32,
     /// Their bytes.
     pub bytes_in_flight: u64,
-    /// Operations that have ended, however, and the microseconds that they took together: differences of two looks make a mean latency.
-    pub ended: u64,
+    /// Operations whose time was taken (all of them; of a volume's only path one in sixteen), and the microseconds that they took together:
+    /// differences of two looks make a mean latency.
+    pub timed: u64,
     /// As above.
-    pub ended_us: u64,
-    /// TCP segments sent again since the start.
+    pub timed_us: u64,
+    /// Which session it uses: paths of this program's volumes with the same name here share one, and show the same retransmissions.
+    pub session: String,
+    /// TCP segments that the session and those before it have sent again.
     pub retransmits: u64,
     /// Round-trip time that the system measures, in microseconds; absent without a connection.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -119,6 +123,7 @@ pub(crate) struct Ends {
 }
 
 pub(crate) fn path_status(
+    core: CoreId,
     ends: &Ends,
     path: &multipath::PathStatus,
     link: &LinkStatus,
@@ -139,8 +144,9 @@ pub(crate) fn path_status(
         written_bytes: link.written_bytes,
         in_flight: path.in_flight,
         bytes_in_flight: path.bytes_in_flight,
-        ended: path.ended.0,
-        ended_us: u64::try_from(path.ended.1.as_micros()).unwrap_or(u64::MAX),
+        timed: path.ended.0,
+        timed_us: u64::try_from(path.ended.1.as_micros()).unwrap_or(u64::MAX),
+        session: format!("{}-{}", core.0, link.link),
         retransmits: link.retransmitted,
         round_trip_us: link.measured.map(|it| it.round_trip_us),
     }

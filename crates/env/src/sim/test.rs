@@ -5,7 +5,7 @@ use crate::{Access, Create, Durable, File, FileDone, FileOp, Files, OpenHow, Str
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io::{self, ErrorKind, IoSlice};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
@@ -345,6 +345,48 @@ fn a_cut_link_delays_and_loses_nothing() {
     world.mend_link(&a, &b);
     world.run_for(Duration::from_secs(5));
     assert_eq!(*answer.borrow(), b"over the gap");
+}
+
+#[test]
+fn a_cut_port_holds_up_its_own_connections_and_no_others() {
+    let world = World::new(4, quiet());
+    let (a, b) = (world.node("a"), world.node("b"));
+    let second: IpAddr = "10.9.0.1".parse().unwrap();
+    a.add_address("eth1", second, 16);
+    let at = serve_echo(&b);
+    let core = a.core(0);
+    let first = a.ip();
+    let streams = world.block_on(&a, LIMIT, async move {
+        let net = core.net();
+        let through = [first, second].map(|from| net.connect(at, Some(from)));
+        let [one, other] = through;
+        (one.await.unwrap(), other.await.unwrap())
+    });
+    let (one, other) = streams.unwrap();
+    world.cut_port(second);
+    let answers = [one, other].map(|stream| {
+        let answer = Rc::new(RefCell::new(Vec::new()));
+        let got = Rc::clone(&answer);
+        a.core(0).spawn(Box::pin(async move {
+            send_all(&*stream, b"hear me").await.unwrap();
+            let mut piece = [0; 100];
+            while got.borrow().len() < 7 {
+                let n = poll_fn(|cx| stream.poll_recv(cx, &mut piece)).await.unwrap();
+                got.borrow_mut().extend_from_slice(&piece[..n]);
+            }
+        }));
+        answer
+    });
+    world.run_for(Duration::from_secs(5));
+    assert_eq!(*answers[0].borrow(), b"hear me");
+    assert!(answers[1].borrow().is_empty());
+    let core = a.core(0);
+    let connecting = async move { core.net().connect(at, Some(second)).await.map(|_| ()) };
+    let refused = world.block_on(&a, LIMIT, connecting).unwrap();
+    assert_eq!(refused.unwrap_err().kind(), ErrorKind::HostUnreachable);
+    world.mend_port(second);
+    world.run_for(Duration::from_secs(5));
+    assert_eq!(*answers[1].borrow(), b"hear me");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use super::trace::{Line, Trace};
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::future::Future;
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
 use units::{Now, Reserves};
@@ -202,6 +203,16 @@ impl World {
     /// Mends a link that was cut.
     pub fn mend_link(&self, a: &Node, b: &Node) {
         self.0.net.borrow_mut().set_cut(a.index(), b.index(), false);
+    }
+
+    /// Cuts the port of a node that has this address: what is on the way to and from it waits, and its other addresses go on.
+    pub fn cut_port(&self, address: IpAddr) {
+        self.0.net.borrow_mut().set_port_cut(address, true);
+    }
+
+    /// Mends a port that was cut.
+    pub fn mend_port(&self, address: IpAddr) {
+        self.0.net.borrow_mut().set_port_cut(address, false);
     }
 
     /// Does the next thing: a task, a job or a timer. `false` where there is none.

@@ -379,6 +379,11 @@ pub(super) struct Seat {
 }
 
 impl Seat {
+    /// The link's number.
+    pub(super) fn number(&self) -> u64 {
+        self.link.number
+    }
+
     /// The session, after a login if there is none.
     pub(super) async fn join(&self) -> Result<Living, String> {
         if let Some(living) = self.link.session() {

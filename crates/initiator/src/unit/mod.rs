@@ -15,7 +15,8 @@
 //! **Contract.** A port's login is answered only when the unit behind it has shown the same name, serial number, size and block
 //! size as on every other path (R8 of the rules against stale writes); so it is again after every unit attention that
 //! speaks of a change, while commands wait. A unit that shows another identity ends its session, and the next login says so.
-//! A size that the target announces (CAPACITY DATA HAS CHANGED) and that only grows is taken over.
+//! A size that the target announces (CAPACITY DATA HAS CHANGED) and that only grows is taken over, and so is one that a login shows,
+//! once every other path that answers shows it too ([`growth`]).
 //!
 //! Where the host has a reservation key, a path registers it before it joins ([`reservation`]).
 //!
@@ -25,6 +26,7 @@
 mod cdb;
 mod facts;
 mod fence;
+mod growth;
 mod identity;
 mod link;
 mod operation;
@@ -42,11 +44,12 @@ pub use session::UnitSession;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 use link::Login;
 use outcome::Outcome;
 use paths::stale::Nexus;
+use session::Inner;
 
 /// Hears of new facts.
 type Tell = Box<dyn Fn(&UnitFacts)>;
@@ -62,6 +65,10 @@ pub struct Unit {
     logins: RefCell<BTreeMap<Nexus, Rc<Login>>>,
     /// Nexuses whose sessions we have left, and whether nothing of us is carried out there any more.
     left: RefCell<BTreeMap<Nexus, Rc<Outcome<bool>>>>,
+    /// Sessions that paths have joined.
+    living: RefCell<Vec<Weak<Inner>>>,
+    /// Larger sizes that logins have shown while none lives.
+    claims: RefCell<growth::Claims>,
 }
 
 impl Unit {
@@ -80,6 +87,8 @@ impl Unit {
             reservation: key.map(reservation::Reservation::new),
             logins: RefCell::default(),
             left: RefCell::default(),
+            living: RefCell::default(),
+            claims: RefCell::default(),
         })
     }
 
@@ -111,7 +120,22 @@ impl Unit {
         left.retain(|it, _| it.path != nexus.path);
     }
 
-    /// Compares; where a living session has announced a larger size, that is the size from now on.
+    /// A path has joined by this session.
+    fn lives(&self, session: &Rc<Inner>) {
+        self.claims.take();
+        let mut living = self.living.borrow_mut();
+        living.retain(|it| it.strong_count() > 0);
+        living.push(Rc::downgrade(session));
+    }
+
+    /// The sessions by which it can be asked now.
+    fn living(&self) -> Vec<Rc<Inner>> {
+        let living = self.living.borrow();
+        let all = living.iter().filter_map(Weak::upgrade);
+        all.filter(|it| it.is_living()).collect()
+    }
+
+    /// Compares; where a larger size was announced, or agreed on by all, that is the size from now on.
     fn check(&self, here: &Identity, announced: bool) -> Result<(), Difference> {
         let mut facts = self.facts.borrow_mut();
         match here.difference(&facts.identity) {

@@ -3,7 +3,9 @@
 use super::Unit;
 use super::facts::{UnitFacts, has_port_groups};
 use super::fence::Fencing;
-use super::link::{Link, Login, port_number};
+use super::growth::{self, Growth};
+use super::identity::{Difference, Identity};
+use super::link::{Link, Living, Login, Seat, port_number};
 use super::outcome::Outcome;
 use super::probe::{Asker, NoAnswer, Why};
 use super::session::{Gate, Inner, UnitSession};
@@ -85,6 +87,8 @@ pub struct LinkStatus {
     pub read_bytes: u64,
     /// Bytes written.
     pub written_bytes: u64,
+    /// Which session it uses: units of this core that show the same number share one.
+    pub link: u64,
     /// TCP segments that its sessions have sent again, for all units that share them.
     pub retransmitted: u64,
     /// What the system measures of the connection, if there is one.
@@ -149,6 +153,7 @@ impl UnitPort {
             writes: counters.writes.get(),
             read_bytes: counters.read_bytes.get(),
             written_bytes: counters.written_bytes.get(),
+            link: self.0.link.borrow().number(),
             retransmitted: self.0.link.borrow().retransmitted(),
             measured: self.0.link.borrow().measured().filter(|_| connected),
             error: self
@@ -193,18 +198,31 @@ impl Way {
             registered.map_err(ConnectError::Failed)?;
         }
         self.unit.joined(nexus, &living.login);
+        let inner = self.inner(nexus, seat, living, (group, port_groups), path);
+        self.unit.lives(&inner);
+        Ok(inner)
+    }
+
+    fn inner(
+        &self,
+        nexus: Nexus,
+        seat: Seat,
+        living: Living,
+        (group, port_groups): (Option<u16>, bool),
+        path: PathConfig,
+    ) -> Rc<Inner> {
         let facts = self.unit.facts.borrow();
         let block = facts.identity.block_size.bytes();
-        Ok(Rc::new(Inner {
+        Rc::new(Inner {
             core: Rc::clone(&self.core),
             session: living.session,
             login: living.login,
             nexus,
-            seat: RefCell::new(Some(seat)),
             left: Cell::new(false),
             over: Outcome::default(),
-            through: link.number(),
-            lun,
+            through: seat.number(),
+            seat: RefCell::new(Some(seat)),
+            lun: path.lun,
             unit: Rc::clone(&self.unit),
             group,
             port_groups,
@@ -215,7 +233,7 @@ impl Way {
             gate: Gate::default(),
             quicks: RefCell::default(),
             path,
-        }))
+        })
     }
 
     /// Whether it is our unit: the port's group, whether it reports groups, and whether it stands by.
@@ -237,9 +255,31 @@ impl Way {
             // Nor need it tell the right one.
             identity.block_count = self.unit.facts.borrow().identity.block_count;
         }
-        match self.unit.check(&identity, false) {
-            Ok(()) => Ok((group, has_port_groups(&inquiry), stands_by)),
-            Err(difference) => Err(ConnectError::OtherIdentity(difference.to_string())),
+        self.compare(&identity).await?;
+        Ok((group, has_port_groups(&inquiry), stands_by))
+    }
+
+    /// Whether this is our unit, which may have grown.
+    async fn compare(&self, here: &Identity) -> Result<(), ConnectError> {
+        let Err(difference) = self.unit.check(here, false) else {
+            return Ok(());
+        };
+        let grown = match &difference {
+            Difference::Size { here, known } if here > known => {
+                growth::judge(&self.core, &self.unit, self.number, *here).await
+            }
+            Difference::Size { .. } | Difference::Unit(_) => Growth::Denied,
+        };
+        match grown {
+            // Another path may have told of it meanwhile, or of more.
+            Growth::Agreed => self
+                .unit
+                .check(here, true)
+                .map_err(|it| ConnectError::OtherIdentity(it.to_string())),
+            Growth::Open => Err(ConnectError::Failed(format!(
+                "{difference}: nothing is sent there until the other paths have shown whether the unit has grown"
+            ))),
+            Growth::Denied => Err(ConnectError::OtherIdentity(difference.to_string())),
         }
     }
 }

@@ -23,7 +23,7 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
-use units::{Buf, BufMut, LbaRange, Now};
+use units::{BlockCount, Buf, BufMut, LbaRange, Now};
 use volume::{Done, Io, IoError, Op};
 
 /// Room for the answer to REPORT TARGET PORT GROUPS and GET LBA STATUS, in bytes.
@@ -149,6 +149,21 @@ impl Inner {
             verdict.path = PathSays::Fine;
         }
         Ended::Again(verdict, error)
+    }
+
+    /// It can be asked.
+    pub(super) fn is_living(&self) -> bool {
+        !self.left.get() && !self.session.is_over()
+    }
+
+    /// How large the unit is, as this path shows it; `None` where it does not answer.
+    pub(super) async fn size(&self) -> Option<BlockCount> {
+        let asker = Asker {
+            session: &self.session,
+            lun: self.lun,
+        };
+        let (identity, _, _) = asker.identity().await.ok()?;
+        Some(identity.block_count)
     }
 
     /// What has become of this host's reservation key, where it has one; commands wait meanwhile.

@@ -290,11 +290,7 @@ fn life(stage: &mut Stage, lab: &Lab, hangs: bool) -> Result<(), String> {
     }
     if hangs || stage.rng.below(3) == 0 {
         shift.over.set(true);
-        let quiet = stage
-            .world
-            .run_until(Duration::from_secs(3600), || shift.working.get() == 0);
-        quiet.map_err(|stuck| format!("workers do not come to an end: {stuck}"))?;
-        stage.marks.borrow_mut().count("quiet");
+        stage.quiet(&shift.working)?;
     }
     Ok(())
 }

@@ -155,6 +155,25 @@ impl Lab {
         Ok(Host::new(session, &config, lun(unit), facts, complaints))
     }
 
+    /// One to three lives of unit 0, and a look at what is there in the end.
+    pub(super) fn lives(
+        &self,
+        stage: &mut Stage,
+        life: impl Fn(&mut Stage) -> Result<(), String>,
+    ) -> Result<(), String> {
+        for _ in 0..stage.rng.between(1, 3) {
+            self.start(stage)?;
+            life(stage)?;
+            self.end_of_life(stage);
+            if stage.is_lost() {
+                return Ok(());
+            }
+        }
+        self.start(stage)?;
+        self.units[0].oracle.close_history();
+        Ok(())
+    }
+
     /// The power of the node is cut, or its process killed; the hosts are gone with it.
     pub(super) fn end_of_life(&self, stage: &mut Stage) -> bool {
         let power_cut = stage.rng.below(2) == 0;

@@ -1,6 +1,6 @@
-//! A story of paths: one host with several sessions under the multipath layer, and many operations at once. Connections
-//! are reset or fall silent while the target's disk still has their writes; then they are sent again by another path, and
-//! overwritten, and what was held up comes back.
+//! A story of paths: one host with a port for each of several sessions under the multipath layer, and many operations at once.
+//! Connections are reset or fall silent, single ports of the host are cut, while the target's disk still has their writes; then they
+//! are sent again by another path, and overwritten, and what was held up comes back.
 //!
 //! **Oracle.** The history: whatever was acknowledged stands until something newer was sent. A layer that waits for no fence
 //! ([`Paths::without_fences`]) must not pass.
@@ -24,6 +24,7 @@ use paths::policy::{Policy, Settings, Use};
 use paths::stale::{Mode, Sharing};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
 use units::ByteCount;
@@ -32,6 +33,7 @@ use volume::{Lane, Shape};
 const UNIT: &str = "ghosts";
 /// Few, because operations are to meet.
 const BLOCKS: u64 = 16;
+const PATHS_MAX: u8 = 4;
 /// Bytes per second of a path, as far as the policies hear.
 const SPEED: u64 = 125_000_000;
 
@@ -76,7 +78,7 @@ impl Wish {
             ..Config::default()
         };
         Self {
-            paths: u8::try_from(rng.between(2, 4)).expect("few"),
+            paths: u8::try_from(rng.between(2, PATHS_MAX.into())).expect("few"),
             config,
             window: *rng.pick(&[2, 32]),
             salt: rng.draw(),
@@ -103,6 +105,14 @@ impl Wish {
     }
 }
 
+/// The address of a port of the host; the first one is the node's own.
+fn port(lab: &Lab, number: u8) -> IpAddr {
+    match number {
+        0 => lab.hosts[0].ip(),
+        more => IpAddr::from([10, 200, more, 1]),
+    }
+}
+
 fn path(lab: &Lab, wish: &Wish, number: u8) -> PathConfig {
     let session = lab.config(0);
     // The paths differ by their ISIDs; the last one is for questions.
@@ -113,7 +123,7 @@ fn path(lab: &Lab, wish: &Wish, number: u8) -> PathConfig {
     login.login_timeout = Duration::from_secs(5);
     PathConfig {
         portal: session.portal,
-        from: None,
+        from: (number < wish.paths).then(|| port(lab, number)),
         interface: None,
         login,
         lun: lun(0),
@@ -188,7 +198,7 @@ impl Story for Paths {
     }
 
     fn classes(&self) -> &'static [&'static str] {
-        &["down", "back", "quiet"]
+        &["down", "back", "quiet", "port_cut"]
     }
 
     fn faults(&self) -> Vec<Fault> {
@@ -197,17 +207,10 @@ impl Story for Paths {
 
     fn tell(&self, stage: &mut Stage) -> Result<(), String> {
         let lab = Lab::new(stage, 1, &[(UNIT, BLOCKS)]);
-        for _ in 0..stage.rng.between(1, 3) {
-            lab.start(stage)?;
-            life(stage, &lab, self.fenced)?;
-            lab.end_of_life(stage);
-            if stage.is_lost() {
-                return Ok(());
-            }
+        for number in 1..PATHS_MAX {
+            lab.hosts[0].add_address(&format!("eth{number}"), port(&lab, number), 24);
         }
-        lab.start(stage)?;
-        lab.units[0].oracle.close_history();
-        Ok(())
+        lab.lives(stage, |stage| life(stage, &lab, self.fenced))
     }
 }
 
@@ -246,7 +249,7 @@ fn life(stage: &mut Stage, lab: &Lab, fenced: bool) -> Result<(), String> {
     core.spawn(Box::pin(watching));
     let plan = plan(stage);
     stage.world.set_faults(plan);
-    run(stage, lab, &stop, &working)?;
+    run(stage, lab, wish.paths, (&stop, &working))?;
     stop.set(true);
     Ok(())
 }
@@ -255,33 +258,45 @@ fn life(stage: &mut Stage, lab: &Lab, fenced: bool) -> Result<(), String> {
 fn run(
     stage: &mut Stage,
     lab: &Lab,
-    stop: &Rc<Cell<bool>>,
-    working: &Rc<Cell<u32>>,
+    paths: u8,
+    (stop, working): (&Rc<Cell<bool>>, &Rc<Cell<u32>>),
 ) -> Result<(), String> {
     let most = match stage.rng.below(4) {
         0 => 60_000_000,
         1 => 5_000_000,
         _ => 100_000,
     };
-    stage
-        .world
-        .run_for(Duration::from_micros(stage.rng.between(100, most)));
+    pause(stage, 100, most);
+    // No path for a while.
     if stage.rng.below(3) == 0 {
-        // No path for a while.
         stage.world.cut_link(&lab.san, &lab.hosts[0]);
-        let dark = Duration::from_millis(stage.rng.between(1, 8_000));
-        stage.world.run_for(dark);
+        pause(stage, 1_000, 8_000_000);
         stage.world.mend_link(&lab.san, &lab.hosts[0]);
-        stage
-            .world
-            .run_for(Duration::from_millis(stage.rng.between(1, 5_000)));
+        pause(stage, 1_000, 5_000_000);
     }
+    // One port after the other, each for a while; the cuts may overlap.
+    let mut cut: Vec<IpAddr> = Vec::new();
+    for _ in 0..stage.rng.below(4) {
+        let number = stage.rng.below(paths.into());
+        let address = port(lab, u8::try_from(number).expect("few"));
+        stage.world.cut_port(address);
+        cut.push(address);
+        stage.marks.borrow_mut().count("port_cut");
+        pause(stage, 1_000, 8_000_000);
+        if stage.rng.below(2) == 0 {
+            cut.drain(..).for_each(|it| stage.world.mend_port(it));
+        }
+    }
+    cut.into_iter().for_each(|it| stage.world.mend_port(it));
     if stage.rng.below(2) == 0 {
         stop.set(true);
-        let limit = Duration::from_secs(3600);
-        let quiet = stage.world.run_until(limit, || working.get() == 0);
-        quiet.map_err(|stuck| format!("clients do not come to an end: {stuck}"))?;
-        stage.marks.borrow_mut().count("quiet");
+        stage.quiet(working)?;
     }
     Ok(())
+}
+
+/// So many microseconds.
+fn pause(stage: &mut Stage, least: u64, most: u64) {
+    let span = Duration::from_micros(stage.rng.between(least, most));
+    stage.world.run_for(span);
 }

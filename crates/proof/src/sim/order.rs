@@ -135,17 +135,7 @@ impl Story for Order {
     fn tell(&self, stage: &mut Stage) -> Result<(), String> {
         let lab = Lab::new(stage, 2, &[(UNIT, BLOCKS)]);
         let disturbed = stage.rng.below(3) == 0;
-        for _ in 0..stage.rng.between(1, 3) {
-            lab.start(stage)?;
-            life(stage, &lab, disturbed)?;
-            lab.end_of_life(stage);
-            if stage.is_lost() {
-                return Ok(());
-            }
-        }
-        lab.start(stage)?;
-        lab.units[0].oracle.close_history();
-        Ok(())
+        lab.lives(stage, |stage| life(stage, &lab, disturbed))
     }
 }
 
@@ -196,11 +186,7 @@ fn life(stage: &mut Stage, lab: &Lab, disturbed: bool) -> Result<(), String> {
     stage.world.run_for(span);
     if stage.rng.below(3) == 0 {
         shift.over.set(true);
-        let quiet = stage
-            .world
-            .run_until(Duration::from_secs(3600), || shift.working.get() == 0);
-        quiet.map_err(|stuck| format!("workers do not come to an end: {stuck}"))?;
-        stage.marks.borrow_mut().count("quiet");
+        stage.quiet(&shift.working)?;
     }
     Ok(())
 }

@@ -7,9 +7,10 @@ use super::initiator::Complaints;
 use super::oracle::{Counts, Oracle};
 use super::run::{Failure, Report, caught};
 use env::sim::{Fault, FaultPlan, Rng, World, WorldConfig};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::time::Duration;
 
 /// How often each class of events of a story took place.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -70,6 +71,15 @@ impl Stage {
     pub(super) fn is_lost(&self) -> bool {
         let of_oracles = self.oracles.iter().any(|it| !it.violations().is_empty());
         of_oracles || !self.complaints.borrow().is_empty()
+    }
+
+    /// Waits until nobody works any more: everything that was asked is answered or given up.
+    pub(super) fn quiet(&self, working: &Cell<u32>) -> Result<(), String> {
+        let limit = Duration::from_secs(3600);
+        let quiet = self.world.run_until(limit, || working.get() == 0);
+        quiet.map_err(|stuck| format!("the work does not come to an end: {stuck}"))?;
+        self.marks.borrow_mut().count("quiet");
+        Ok(())
     }
 
     /// Something went wrong.

@@ -1,10 +1,11 @@
 //! The initiator's reservation key: on every path before it carries I/O, and never again once another host has taken it away.
 
-use crate::bench::{BOB, Bench, Setup, run};
+use crate::bench::{ALICE, BOB, Bench, Setup, run};
 use crate::host::Host;
-use crate::ports::{keys, reserve_out};
+use crate::ports::{initiator_port, keys, reserve_out};
 use crate::unanswered::{all_up, paths, write_of};
 use layers::multipath::Multipath;
+use paths::health::State;
 use std::time::Duration;
 use volume::{IoError, Lane};
 
@@ -12,7 +13,11 @@ const KEY: u64 = 0xa11ce;
 const OTHERS: u64 = 0xb0b;
 const REGISTER: u8 = 0;
 const RESERVE: u8 = 1;
+const PREEMPT: u8 = 4;
 const PREEMPT_AND_ABORT: u8 = 5;
+const REGISTER_AND_MOVE: u8 = 7;
+/// A key that one path has alone.
+const ALONE: u64 = 0xa10e;
 /// Write Exclusive, Registrants Only (SPC-4 6.16.2 "PERSISTENT RESERVE OUT service actions").
 const FOR_REGISTRANTS: u8 = 5;
 
@@ -88,6 +93,44 @@ fn every_path_that_joins_or_comes_back_has_registered_before_it_carries_a_write(
         }
         assert_eq!(registered(&bob).await, 3, "names of paths are kept");
         assert!(!unit.is_preempted());
+    });
+}
+
+/// REGISTER AND MOVE of Bob's reservation to the port of a path, under another key.
+fn moving_to_path(bench: &Bench, path: u8) -> Vec<u8> {
+    let mut list = [OTHERS.to_be_bytes(), ALONE.to_be_bytes()].concat();
+    let relative_port = bench.server.export().targets[0].relative_port;
+    list.extend([0, 0]);
+    list.extend(relative_port.to_be_bytes());
+    let transport = initiator_port(ALICE, &format!("8001020300{path:02x}"));
+    list.extend(u32::try_from(transport.len()).expect("short").to_be_bytes());
+    list.extend(transport);
+    list
+}
+
+/// Only one path loses its registration: by way of a reservation that is moved to it and preempted there.
+#[test]
+fn a_path_that_loses_its_key_alone_registers_again_and_goes_on() {
+    run(setup(), |bench| async move {
+        let bob = reserved_by_bob(&bench).await;
+        let (lane, unit) = paths(&bench, &[bench.portal, bench.portal], Some(KEY)).await;
+        write(&lane, 1).await.expect("it is registered");
+        let before = bench.sessions().await.len();
+        let moving = moving_to_path(&bench, 0);
+        assert_eq!(reserve_out(&bob, REGISTER_AND_MOVE, 0, &moving).await, 0);
+        assert_eq!(registered(&bob).await, 1, "path 0 has another key now");
+        let preempt = keys(OTHERS, ALONE, 0);
+        assert_eq!(reserve_out(&bob, PREEMPT, FOR_REGISTRANTS, &preempt).await, 0);
+        assert_eq!(registered(&bob).await, 1);
+        // Path 0 takes everything; it meets the conflict, and the write is not refused.
+        for turn in 0..5 {
+            write(&lane, turn).await.expect("the other path has the key");
+        }
+        assert_eq!(registered(&bob).await, 2);
+        assert!(!unit.is_preempted());
+        assert_eq!(bench.sessions().await.len(), before, "no path has failed");
+        let first = lane.status()[0];
+        assert_eq!((first.state, first.in_flight), (State::Up, 0));
     });
 }
 

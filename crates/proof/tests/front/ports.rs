@@ -133,17 +133,23 @@ fn all_target_ports_registers_at_every_port_and_one_port_at_one() {
     });
 }
 
-/// REGISTER AND MOVE to Bob's port, through the target port `to`.
-fn moving(to: u16) -> Vec<u8> {
-    let mut list = [KEY.to_be_bytes(), KEY.to_be_bytes()].concat();
-    list.extend([0, 0]);
-    list.extend(to.to_be_bytes());
-    let name = format!("{BOB},i,0x000000000000");
+/// The TransportID of an initiator port (SPC-4 7.6.4.6 "TransportIDs for initiator ports using SCSI over iSCSI").
+pub(crate) fn initiator_port(name: &str, isid: &str) -> Vec<u8> {
+    let name = format!("{name},i,0x{isid}");
     let padded = (name.len() + 1).next_multiple_of(4);
     let mut id = vec![0x45, 0];
     id.extend(u16::try_from(padded).expect("short").to_be_bytes());
     id.extend(name.as_bytes());
     id.resize(4 + padded, 0);
+    id
+}
+
+/// REGISTER AND MOVE to Bob's port, through the target port `to`.
+fn moving(to: u16) -> Vec<u8> {
+    let mut list = [KEY.to_be_bytes(), KEY.to_be_bytes()].concat();
+    list.extend([0, 0]);
+    list.extend(to.to_be_bytes());
+    let id = initiator_port(BOB, "000000000000");
     list.extend(u32::try_from(id.len()).expect("short").to_be_bytes());
     list.extend(id);
     list

@@ -335,11 +335,13 @@ fn one_portal() -> Wish {
 
 #[test]
 fn the_same_identity_with_another_size_is_quarantined() {
-    let liar = Wish {
-        blocks: 4096,
-        ..one_portal()
-    };
-    quarantined("size", liar, "another size");
+    for (name, blocks) in [("smaller", 4096), ("larger", BLOCKS * 2)] {
+        let liar = Wish {
+            blocks,
+            ..one_portal()
+        };
+        quarantined(name, liar, "another size");
+    }
 }
 
 #[test]
@@ -416,7 +418,7 @@ fn a_unit_that_grows_is_told_to_whoever_asks_and_its_new_blocks_can_be_used() {
     let volume = on(&runtime, move |core| async move {
         let volume = host::open(&core, &url, &options("growth", 2)).await;
         let volume = volume.unwrap();
-        // Only living sessions are told of a new size; elsewhere another size is another unit.
+        // Sessions that live are told of a new size.
         until(&core, &volume, |it| {
             it.paths
                 .iter()
@@ -460,6 +462,64 @@ fn a_unit_that_grows_is_told_to_whoever_asks_and_its_new_blocks_can_be_used() {
         );
         volume.stop(&core).await;
     });
+}
+
+/// All paths are up, the volume has twice the blocks, and nobody is in quarantine.
+async fn is_twice_as_large(core: &CoreHandle, volume: &Arc<Attached>) {
+    let now = until(core, volume, |it| {
+        let liar = it.paths.iter().find(|path| path.state == "quarantined");
+        assert_eq!(liar, None, "{it:#?}");
+        let joined = |state| matches!(state, "active" | "standby");
+        it.bytes == BLOCKS * 2 * 512 && it.paths.iter().all(|path| joined(path.state))
+    })
+    .await;
+    assert_eq!(volume.shape().block_count, BlockCount(BLOCKS * 2), "{now:#?}");
+    let lane = lane(core, volume).await;
+    write(&*lane, BLOCKS * 2 - 1, &[3; 512]).await.unwrap();
+    assert_eq!(read(&*lane, BLOCKS * 2 - 1, 1).await.unwrap(), [3; 512]);
+}
+
+/// The unit grows while these relays are cut; then they are mended.
+fn grows_behind(name: &'static str, cut: &'static [usize]) {
+    let san = San::start(two_portals());
+    let (relays, url) = through_relays(&san, 0);
+    let relays = Arc::new(relays);
+    let runtime = runtime(1);
+    let wires = Arc::clone(&relays);
+    let volume = on(&runtime, move |core| async move {
+        let volume = host::open(&core, &url, &options(name, 2)).await.unwrap();
+        let up = |it: &Status| states(it).iter().all(|it| ["active", "standby"].contains(it));
+        until(&core, &volume, up).await;
+        let gone: Vec<_> = cut.iter().map(|it| wires[*it].portal).collect();
+        cut.iter().for_each(|it| wires[*it].set(Wire::Cut));
+        let down = |it: &Status| {
+            let mut cut = it.paths.iter().filter(|path| gone.contains(&path.portal));
+            cut.all(|path| path.state == "down")
+        };
+        until(&core, &volume, down).await;
+        volume
+    });
+    let (unit, store) = san.units[0].clone();
+    on(&san.runtime, move |core| async move {
+        store.resize(BlockCount(BLOCKS * 2));
+        unit.reshape(&core).await.unwrap();
+    });
+    on(&runtime, move |core| async move {
+        cut.iter().for_each(|it| relays[*it].set(Wire::Good));
+        is_twice_as_large(&core, &volume).await;
+        volume.stop(&core).await;
+    });
+}
+
+#[test]
+fn a_unit_that_grows_while_no_path_lives_has_grown_and_does_not_lie() {
+    grows_behind("growth-dark", &[0, 1]);
+}
+
+/// The idle path that lives has not been told of it yet when the other one sees it.
+#[test]
+fn a_path_that_comes_back_to_a_larger_unit_believes_it_when_the_living_one_shows_it_too() {
+    grows_behind("growth-half", &[0]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! `causeway top --paths`: what paths and NICs of this host carry now, as the programs that have volumes open tell.
 //!
-//! A program counts operations and bytes of each path, and what is in flight. Latency is what is in flight, on average of
-//! two looks, over operations per second (Little's law): good where both hold still within an interval.
+//! A program counts operations and bytes of each path, and what is in flight. Latency is the mean of the operations whose time was
+//! taken within the interval. Retransmissions are a session's: volumes that share one show the same, and a NIC counts them once.
 
 use crate::client::Client;
 use crate::commands::path::running_volumes;
@@ -10,7 +10,7 @@ use control::code::Code;
 use control::problem::Problem;
 use serde::Serialize;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal as _;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -23,8 +23,9 @@ struct Counts {
     bytes: u64,
     retransmits: u64,
     in_flight: u64,
-    ended: u64,
-    ended_us: u64,
+    timed: u64,
+    timed_us: u64,
+    session: String,
     round_trip_us: Option<u64>,
 }
 
@@ -57,9 +58,9 @@ struct Line {
     in_flight: f64,
     /// Mean of what ended within the interval; absent where nothing did.
     latency_ms: Option<f64>,
-    /// What ended, and how long it took together in microseconds.
+    /// What was timed, and how long it took together in microseconds.
     #[serde(skip)]
-    ended: (u64, u64),
+    timed: (u64, u64),
     retransmits_per_second: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     round_trip_us: Option<u64>,
@@ -122,8 +123,9 @@ fn read(volumes: &Value) -> Look {
                 bytes: number("bytes"),
                 retransmits: number("retransmits"),
                 in_flight: number("in_flight"),
-                ended: number("ended"),
-                ended_us: number("ended_us"),
+                timed: number("timed"),
+                timed_us: number("timed_us"),
+                session: word("session"),
                 round_trip_us: path["round_trip_us"].as_u64(),
             };
             found.insert((pid, unit.clone(), word("path")), counts);
@@ -136,6 +138,7 @@ fn read(volumes: &Value) -> Look {
 fn between(before: &Look, after: &Look, seconds: f64) -> PathFrame {
     let seconds = seconds.max(1e-3);
     let (mut nics, mut paths) = (BTreeMap::<String, Line>::new(), Vec::new());
+    let mut sessions = BTreeSet::new();
     for (key, now) in after {
         // A path that was not there before began at 0; one whose counters fell is another's.
         let old = before.get(key).filter(|old| old.ios <= now.ios);
@@ -150,9 +153,9 @@ fn between(before: &Look, after: &Look, seconds: f64) -> PathFrame {
             iops: rate(now.ios, old.ios),
             in_flight: (now.in_flight + old.in_flight) as f64 / 2.0,
             latency_ms: None,
-            ended: (
-                now.ended.saturating_sub(old.ended),
-                now.ended_us.saturating_sub(old.ended_us),
+            timed: (
+                now.timed.saturating_sub(old.timed),
+                now.timed_us.saturating_sub(old.timed_us),
             ),
             retransmits_per_second: rate(now.retransmits, old.retransmits),
             round_trip_us: now.round_trip_us,
@@ -165,15 +168,17 @@ fn between(before: &Look, after: &Look, seconds: f64) -> PathFrame {
         sum.megabytes_per_second += line.megabytes_per_second;
         sum.iops += line.iops;
         sum.in_flight += line.in_flight;
-        sum.ended.0 += line.ended.0;
-        sum.ended.1 += line.ended.1;
-        sum.retransmits_per_second += line.retransmits_per_second;
+        sum.timed.0 += line.timed.0;
+        sum.timed.1 += line.timed.1;
+        if now.session.is_empty() || sessions.insert((key.0, &now.session)) {
+            sum.retransmits_per_second += line.retransmits_per_second;
+        }
         paths.push(line);
     }
     let mut nics: Vec<Line> = nics.into_values().collect();
     for line in nics.iter_mut().chain(&mut paths) {
-        let (ended, took_us) = line.ended;
-        line.latency_ms = (ended > 0).then(|| took_us as f64 / ended as f64 / 1e3);
+        let (timed, took_us) = line.timed;
+        line.latency_ms = (timed > 0).then(|| took_us as f64 / timed as f64 / 1e3);
     }
     paths.sort_by(|a, b| b.megabytes_per_second.total_cmp(&a.megabytes_per_second));
     PathFrame {
@@ -254,7 +259,7 @@ mod test {
     fn volumes(ios: u64, bytes: u64) -> Value {
         let path = |name: &str, ios: u64| {
             json!({ "path": name, "state": "active", "ios": ios, "bytes": bytes, "retransmits": 3, "in_flight": 4,
-            "ended": ios, "ended_us": ios * 80_000 })
+            "timed": ios, "timed_us": ios * 80_000 })
         };
         json!([{ "pid": 7, "unit_path": "iqn/0", "paths": [
             path("eth0>10.0.0.1:3260", ios), path("eth0>10.0.0.2:3260", 0), path("eth1>10.0.0.2:3260", ios / 2),
@@ -287,6 +292,26 @@ mod test {
             shown.starts_with("NIC") && shown.contains("80.00") && shown.contains("iqn/0"),
             "{shown}"
         );
+    }
+
+    #[test]
+    fn what_a_session_sent_again_counts_once_for_its_nic_however_many_units_share_it() {
+        let volumes = |again: u64| {
+            let path = |ios: u64, session: &str| {
+                json!({ "path": "eth0>10.0.0.1:3260", "ios": ios, "retransmits": again, "session": session })
+            };
+            json!([
+                { "pid": 7, "unit_path": "iqn/0", "paths": [path(again, "0-3")] },
+                { "pid": 7, "unit_path": "iqn/1", "paths": [path(again, "0-3")] },
+                { "pid": 7, "unit_path": "iqn/2", "paths": [path(again, "1-3")] },
+                { "pid": 8, "unit_path": "iqn/3", "paths": [path(again, "0-3")] },
+            ])
+        };
+        let frame = between(&read(&volumes(10)), &read(&volumes(30)), 2.0);
+        assert_eq!(frame.nics[0].retransmits_per_second, 30.0, "three sessions");
+        assert_eq!(frame.nics[0].iops, 40.0);
+        let each = frame.paths.iter().map(|it| it.retransmits_per_second);
+        assert_eq!(each.collect::<Vec<_>>(), [10.0; 4]);
     }
 
     #[test]

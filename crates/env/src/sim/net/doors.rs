@@ -122,7 +122,8 @@ impl SimNet {
         let (low, high) = (self.inner.config.latency_min, self.inner.config.latency_max);
         let round_trip = 2 * self.inner.between(nanos(low), nanos(high));
         Sleep::new(&self.inner, self.inner.now() + round_trip).await;
-        let Some(node) = self.owner(to.ip()) else {
+        let cut = self.inner.net.borrow().is_port_cut(source.ip(), to.ip());
+        let Some(node) = self.owner(to.ip()).filter(|_| !cut) else {
             // What Linux does when nobody answers ARP.
             Sleep::new(&self.inner, self.inner.now() + 3_000_000_000).await;
             return Err(ErrorKind::HostUnreachable.into());

@@ -86,6 +86,8 @@ pub(in super::super) struct NetState {
     pub(super) listeners: BTreeMap<u64, ListenerState>,
     next_number: u64,
     cut: BTreeSet<(u16, u16)>,
+    /// Addresses whose port is cut.
+    cut_ports: BTreeSet<IpAddr>,
     pub(super) orphans: Orphans,
 }
 
@@ -101,6 +103,19 @@ impl NetState {
 
     pub(super) fn is_cut(&self, a: u16, b: u16) -> bool {
         self.cut.contains(&(a.min(b), a.max(b)))
+    }
+
+    pub(in super::super) fn set_port_cut(&mut self, port: IpAddr, cut: bool) {
+        if cut {
+            self.cut_ports.insert(port);
+        } else {
+            self.cut_ports.remove(&port);
+        }
+    }
+
+    /// One of the two ends of a wire is a port that is cut.
+    pub(super) fn is_port_cut(&self, a: IpAddr, b: IpAddr) -> bool {
+        self.cut_ports.contains(&a) || self.cut_ports.contains(&b)
     }
 
     pub(super) fn number(&mut self) -> u64 {
@@ -207,7 +222,9 @@ impl Inner {
                 Some(end) => end.life.node,
                 None => return,
             };
-            if net.is_cut(life.node, sender) || !self.reachable(life.node, local.ip(), sender, peer)
+            if net.is_cut(life.node, sender)
+                || net.is_port_cut(local.ip(), peer.ip())
+                || !self.reachable(life.node, local.ip(), sender, peer)
             {
                 drop(net);
                 self.after(RETRY_NANOS, move |inner| inner.net_arrive(to));
