@@ -371,7 +371,9 @@ fn a_cut_port_holds_up_its_own_connections_and_no_others() {
             send_all(&*stream, b"hear me").await.unwrap();
             let mut piece = [0; 100];
             while got.borrow().len() < 7 {
-                let n = poll_fn(|cx| stream.poll_recv(cx, &mut piece)).await.unwrap();
+                let n = poll_fn(|cx| stream.poll_recv(cx, &mut piece))
+                    .await
+                    .unwrap();
                 got.borrow_mut().extend_from_slice(&piece[..n]);
             }
         }));

@@ -65,12 +65,7 @@ impl Claims {
 }
 
 /// What the unit's other paths make of a size that this port's login has shown.
-pub(super) async fn judge(
-    core: &CoreHandle,
-    unit: &Unit,
-    port: u64,
-    size: BlockCount,
-) -> Growth {
+pub(super) async fn judge(core: &CoreHandle, unit: &Unit, port: u64, size: BlockCount) -> Growth {
     let mut agreed = false;
     for session in unit.living() {
         match within(core, ASK_MAX, session.size()).await.flatten() {

@@ -430,11 +430,7 @@ impl Keeper {
             .cloned()
             .collect();
         // With nothing to be moved there is nothing to be careful about.
-        let batch = if surplus.is_empty() {
-            missing.len()
-        } else {
-            1
-        };
+        let batch = if surplus.is_empty() { missing.len() } else { 1 };
         let promote: Vec<PathName> = missing.iter().take(batch).cloned().collect();
         let drain: Vec<PathName> = if missing.len() <= batch {
             surplus

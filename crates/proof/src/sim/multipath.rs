@@ -276,13 +276,13 @@ fn run(
     }
     // One port after the other, each for a while; the cuts may overlap.
     let mut cut: Vec<IpAddr> = Vec::new();
-    for _ in 0..stage.rng.below(4) {
+    for _ in 0..stage.rng.below(3) {
         let number = stage.rng.below(paths.into());
         let address = port(lab, u8::try_from(number).expect("few"));
         stage.world.cut_port(address);
         cut.push(address);
         stage.marks.borrow_mut().count("port_cut");
-        pause(stage, 1_000, 8_000_000);
+        pause(stage, 1_000, 4_000_000);
         if stage.rng.below(2) == 0 {
             cut.drain(..).for_each(|it| stage.world.mend_port(it));
         }

@@ -120,11 +120,16 @@ fn a_path_that_loses_its_key_alone_registers_again_and_goes_on() {
         assert_eq!(reserve_out(&bob, REGISTER_AND_MOVE, 0, &moving).await, 0);
         assert_eq!(registered(&bob).await, 1, "path 0 has another key now");
         let preempt = keys(OTHERS, ALONE, 0);
-        assert_eq!(reserve_out(&bob, PREEMPT, FOR_REGISTRANTS, &preempt).await, 0);
+        assert_eq!(
+            reserve_out(&bob, PREEMPT, FOR_REGISTRANTS, &preempt).await,
+            0
+        );
         assert_eq!(registered(&bob).await, 1);
         // Path 0 takes everything; it meets the conflict, and the write is not refused.
         for turn in 0..5 {
-            write(&lane, turn).await.expect("the other path has the key");
+            write(&lane, turn)
+                .await
+                .expect("the other path has the key");
         }
         assert_eq!(registered(&bob).await, 2);
         assert!(!unit.is_preempted());

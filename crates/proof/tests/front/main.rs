@@ -12,6 +12,7 @@ mod initiator_crate;
 mod keyed;
 mod limits;
 mod logins;
+mod parts;
 mod placing;
 mod portals;
 mod ports;

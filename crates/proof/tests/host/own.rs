@@ -473,7 +473,11 @@ async fn is_twice_as_large(core: &CoreHandle, volume: &Arc<Attached>) {
         it.bytes == BLOCKS * 2 * 512 && it.paths.iter().all(|path| joined(path.state))
     })
     .await;
-    assert_eq!(volume.shape().block_count, BlockCount(BLOCKS * 2), "{now:#?}");
+    assert_eq!(
+        volume.shape().block_count,
+        BlockCount(BLOCKS * 2),
+        "{now:#?}"
+    );
     let lane = lane(core, volume).await;
     write(&*lane, BLOCKS * 2 - 1, &[3; 512]).await.unwrap();
     assert_eq!(read(&*lane, BLOCKS * 2 - 1, 1).await.unwrap(), [3; 512]);
@@ -488,7 +492,11 @@ fn grows_behind(name: &'static str, cut: &'static [usize]) {
     let wires = Arc::clone(&relays);
     let volume = on(&runtime, move |core| async move {
         let volume = host::open(&core, &url, &options(name, 2)).await.unwrap();
-        let up = |it: &Status| states(it).iter().all(|it| ["active", "standby"].contains(it));
+        let up = |it: &Status| {
+            states(it)
+                .iter()
+                .all(|it| ["active", "standby"].contains(it))
+        };
         until(&core, &volume, up).await;
         let gone: Vec<_> = cut.iter().map(|it| wires[*it].portal).collect();
         cut.iter().for_each(|it| wires[*it].set(Wire::Cut));

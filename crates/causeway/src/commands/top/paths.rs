@@ -297,9 +297,7 @@ mod test {
     #[test]
     fn what_a_session_sent_again_counts_once_for_its_nic_however_many_units_share_it() {
         let volumes = |again: u64| {
-            let path = |ios: u64, session: &str| {
-                json!({ "path": "eth0>10.0.0.1:3260", "ios": ios, "retransmits": again, "session": session })
-            };
+            let path = |ios: u64, session: &str| json!({ "path": "eth0>10.0.0.1:3260", "ios": ios, "retransmits": again, "session": session });
             json!([
                 { "pid": 7, "unit_path": "iqn/0", "paths": [path(again, "0-3")] },
                 { "pid": 7, "unit_path": "iqn/1", "paths": [path(again, "0-3")] },
