@@ -163,7 +163,7 @@ impl Following {
             let mut all = ways.iter_mut().enumerate();
             let way = all.find(|(_, way)| way.name == it.name && way.ends.from != it.from);
             let Some((number, way)) = way else { return };
-            let interface = interface(&self.prepared.facts, &it.name.host, it.from);
+            let interface = interface(self.prepared.follower.machine(), it.from);
             way.port.move_to(it.from, interface);
             way.ends.from = it.from;
             number

@@ -303,7 +303,7 @@ pub(crate) async fn configs(
         found.push(PathConfig {
             portal: it.portal,
             from: Some(it.from),
-            interface: interface(&prepared.facts, &it.name.host, it.from),
+            interface: interface(prepared.follower.machine(), it.from),
             login,
             lun,
             command_timeout,

@@ -2,7 +2,7 @@
 
 use crate::discover::Portal;
 use crate::error::HostError;
-use machine::Machine;
+use machine::{Machine, Nic};
 use paths::health::AccessState;
 use paths::overrides::Overrides;
 use paths::{Facts, HostAddress, HostPort, Speed, TargetPort};
@@ -126,19 +126,69 @@ fn target_port(portal: &Portal) -> TargetPort {
     }
 }
 
-/// The interface to bind to: only where the routes alone would not choose the port, because another port is in the same network.
-pub(crate) fn interface(facts: &Facts, name: &str, source: IpAddr) -> Option<String> {
+/// The interface to bind to: only where the routes alone would not choose it, because another one of this host, used for paths or not,
+/// is in the same network.
+pub(crate) fn interface(machine: &Machine, source: IpAddr) -> Option<String> {
     if source.is_loopback() {
         return None;
     }
-    let network = |port: &HostPort| {
-        let at = port.addresses.iter().find(|at| at.ip == source)?;
-        Some(paths::Subnet::of(at.ip, at.prefix))
-    };
-    let port = facts.hosts.iter().find(|port| port.name == name)?;
-    let network = network(port)?;
-    let shared = facts.hosts.iter().any(|other| {
-        other.name != name && other.addresses.iter().any(|at| network.contains(at.ip))
-    });
-    shared.then(|| name.to_owned())
+    let own = |nic: &&Nic| nic.addresses.iter().any(|at| at.ip == source);
+    let nic = machine.nics.iter().find(own)?;
+    let at = nic.addresses.iter().find(|at| at.ip == source)?;
+    let network = paths::Subnet::of(at.ip, at.prefix);
+    let mut others = machine.nics.iter().filter(|other| other.name != nic.name);
+    let shared = others.any(|other| other.addresses.iter().any(|at| network.contains(at.ip)));
+    shared.then(|| nic.name.clone())
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use machine::Kind;
+
+    fn nic(name: &str, lower: &[&str], addresses: &[(&str, u8)]) -> Nic {
+        Nic {
+            name: name.to_owned(),
+            kind: if lower.is_empty() {
+                Kind::Physical
+            } else {
+                Kind::Vlan
+            },
+            lower: lower.iter().map(|it| (*it).to_owned()).collect(),
+            addresses: addresses
+                .iter()
+                .map(|(ip, prefix)| HostAddress {
+                    ip: ip.parse().unwrap(),
+                    prefix: *prefix,
+                })
+                .collect(),
+            ..Nic::default()
+        }
+    }
+
+    #[test]
+    fn a_session_is_bound_where_another_interface_is_in_the_same_network_and_to_what_has_the_address()
+     {
+        let machine = Machine {
+            nics: vec![
+                nic("eth0", &[], &[("10.0.0.1", 24)]),
+                nic("eth1", &[], &[("10.0.0.2", 24), ("10.1.0.2", 24)]),
+                nic("eth2", &[], &[]),
+                nic("eth2.7", &["eth2"], &[("10.0.0.3", 24), ("10.2.0.3", 24)]),
+            ],
+            ..Machine::default()
+        };
+        for (source, expected) in [
+            ("10.0.0.1", Some("eth0")),
+            ("10.0.0.2", Some("eth1")),
+            ("10.1.0.2", None),
+            ("10.0.0.3", Some("eth2.7")),
+            ("10.2.0.3", None),
+            ("127.0.0.1", None),
+            ("10.9.0.1", None),
+        ] {
+            let found = interface(&machine, source.parse().unwrap());
+            assert_eq!(found.as_deref(), expected, "{source}");
+        }
+    }
 }

@@ -2,6 +2,10 @@
 //!
 //! Needs root and network namespaces; where they are not to be had, the tests say so and pass.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod ports;
+
 use serde_json::Value;
 use std::process::{Command, Output};
 use std::sync::{Mutex, PoisonError};
