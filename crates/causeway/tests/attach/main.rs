@@ -344,6 +344,29 @@ fn a_target_that_is_killed_and_comes_back_is_not_noticed_and_nothing_is_lost() {
     daemon.stop();
 }
 
+/// The store forgets what was not synced, as at a power loss. A host whose key were gone after it would take itself for shut out.
+#[test]
+fn a_reservation_key_outlives_a_power_loss_of_the_target_and_the_host_writes_on() {
+    let (place, url) = node("attach-key");
+    let config = std::fs::read_to_string(place.path("node.toml")).unwrap();
+    let forgets = "[testing]\nfiles = \"forget-unsynced\"\n";
+    place.write("node.toml", &format!("{config}{forgets}"));
+    let daemon = place.start();
+    place.run(0, "share create vm01 --size 16M --for *");
+    let (socket, state) = socket_of(&place);
+    let key = ["--reservation-key", "a11ce"];
+    let attached = Attached::with(&url, &socket, &state, &key);
+    let load = Load::start(&socket, 512);
+    load.wait(100);
+    daemon.kill();
+    let daemon = place.start();
+    load.wait(300);
+    load.end();
+    let (code, log) = attached.stop();
+    assert_eq!(code, Some(0), "{log}");
+    daemon.stop();
+}
+
 #[test]
 fn a_signal_under_load_loses_nothing_that_was_acknowledged() {
     let (place, url) = node("attach-signal");
