@@ -8,6 +8,7 @@
 //!         leaf (memory, file, block device)
 //!
 //!        [WriteBack]            over a volume and a journal: the journal crate decides, it acts
+//!        [Integrity]            below it, over the volume and a map of checksums: the sums crate decides, it acts
 //!        [Multipath]            over several sessions with one unit: the paths crate decides, it acts
 //! ```
 //!
@@ -19,6 +20,7 @@ pub mod checked;
 pub mod draw;
 pub mod emulate;
 pub mod fault;
+pub mod integrity;
 pub mod meter;
 pub mod model;
 pub mod multipath;
@@ -30,6 +32,7 @@ pub mod write_through;
 pub use checked::Checked;
 pub use emulate::Emulate;
 pub use fault::{Action, FaultRule, Faults, Odds, OpKind};
+pub use integrity::Integrity;
 pub use meter::{Counters, Meter};
 pub use multipath::Multipath;
 pub use stable_write::StableWrite;

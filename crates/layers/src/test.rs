@@ -44,11 +44,11 @@ impl Wrap for Poor {
 }
 
 /// Below: memory that can do little, with the contract asserted.
-fn poor(block_size: BlockSize) -> Arc<dyn Volume> {
+pub(crate) fn poor(block_size: BlockSize) -> Arc<dyn Volume> {
     over(Checked, over(Poor, memory(block_size)))
 }
 
-fn simulate(seed: u64, test: impl FnOnce(CoreHandle) -> LocalFuture<()>) {
+pub(crate) fn simulate(seed: u64, test: impl FnOnce(CoreHandle) -> LocalFuture<()>) {
     let world = World::new(seed, WorldConfig::default());
     let node = world.node("node");
     let test = test(node.core(0));

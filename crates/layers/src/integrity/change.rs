@@ -1,0 +1,207 @@
+//! What changes blocks: each change holds them, writes whole ones, and sets their sums.
+
+use super::lane::{Held, Inside, pieces};
+use super::map::Tally;
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+use sums::{Blank, FAN, Sum};
+use units::{Buf, LbaRange};
+use volume::{Durability, Io, IoError, Op, Origin, Zeroing};
+
+/// Blocks of 4 KiB that are held and zeroed together: 16 pages' worth, 63 MiB.
+const ZEROED_TOGETHER: u64 = 16 * FAN as u64;
+
+/// Blocks that are adopted together: 1 MiB.
+const ADOPTED_TOGETHER: u64 = 256;
+
+impl Inside {
+    pub(super) async fn write(
+        self: &Rc<Self>,
+        range: LbaRange,
+        data: Buf,
+        durability: Durability,
+        origin: Origin,
+    ) -> Result<(), IoError> {
+        let blocks = self.blocks_of(range);
+        let whole = self.range_of(&blocks);
+        let held = self.hold(blocks.clone()).await?;
+        let data = if whole == range {
+            data
+        } else {
+            self.completed(range, data, &held, origin).await?
+        };
+        let sums = self.map.sums_of(blocks.start, &data);
+        let mut at = 0;
+        for piece in pieces(whole, self.below_shape.limits.transfer_blocks_max) {
+            let bytes = self.shape.bytes_in(piece);
+            let op = Op::Write {
+                range: piece,
+                data: data.slice(at..at + bytes),
+                durability,
+            };
+            let done = self.below.submit(Io::new(op, origin)).await;
+            self.settle(&held, done.map(drop), at > 0)?;
+            at += bytes;
+        }
+        held.set(self, blocks.start, &sums);
+        self.map.is_good(blocks);
+        Ok(())
+    }
+
+    /// What a failure leaves of held blocks: nobody knows, unless it says that nothing was done.
+    fn settle(&self, held: &Held, done: Result<(), IoError>, begun: bool) -> Result<(), IoError> {
+        let Err(error) = done else { return Ok(()) };
+        if begun || !error.leaves_nothing_done() {
+            let count = usize::try_from(held.blocks.end - held.blocks.start).expect("in memory");
+            held.set(self, held.blocks.start, &vec![Sum::OPEN; count]);
+        }
+        Err(if begun { error.of_a_part() } else { error })
+    }
+
+    /// The payload with the rest of the blocks that it begins and ends in.
+    async fn completed(
+        self: &Rc<Self>,
+        range: LbaRange,
+        data: Buf,
+        held: &Held,
+        origin: Origin,
+    ) -> Result<Buf, IoError> {
+        let whole = self.range_of(&held.blocks);
+        let mut all = Buf::empty();
+        if whole.start() < range.start() {
+            let before = LbaRange::between(whole.start(), range.start()).expect("in order");
+            let first = self.verified(held, held.blocks.start, origin).await?;
+            all.append_owned(first.slice(0..self.shape.bytes_in(before)));
+        }
+        all.append_owned(data);
+        if range.end() < whole.end() {
+            let after = LbaRange::between(range.end(), whole.end()).expect("in order");
+            let last = self.verified(held, held.blocks.end - 1, origin).await?;
+            all.append_owned(last.slice(last.len() - self.shape.bytes_in(after)..last.len()));
+        }
+        Ok(all)
+    }
+
+    /// A held block as it must be.
+    async fn verified(
+        self: &Rc<Self>,
+        held: &Held,
+        block: u64,
+        origin: Origin,
+    ) -> Result<Buf, IoError> {
+        if self.map.replaying.load(Ordering::Acquire) {
+            // The crash may have left any of its parts old or new; the journal writes those that it knows of.
+            let data = self
+                .read_below(self.range_of(&(block..block + 1)), origin)
+                .await?;
+            let sums = held.sums(block..block + 1);
+            if !self.map.all_fit(&sums, block, &data) {
+                Tally::add(&self.map.tally.taken, 1);
+            }
+            return Ok(data);
+        }
+        self.read_held(held, block..block + 1, origin).await
+    }
+
+    pub(super) async fn zeroes(
+        self: &Rc<Self>,
+        range: LbaRange,
+        zeroing: Zeroing,
+        durability: Durability,
+        origin: Origin,
+    ) -> Result<(), IoError> {
+        let (start, end) = (range.start().0, range.end().0);
+        let last = end == self.shape.block_count.0;
+        let blocks = start.div_ceil(self.per_sum)..if last {
+            end.div_ceil(self.per_sum)
+        } else {
+            end / self.per_sum
+        };
+        if blocks.is_empty() {
+            let data = Buf::zeroes(self.shape.bytes_in(range));
+            return self.write(range, data, durability, origin).await;
+        }
+        let middle = self.range_of(&blocks);
+        for edge in [
+            LbaRange::between(range.start(), middle.start()),
+            LbaRange::between(middle.end(), range.end()),
+        ] {
+            let edge = edge.expect("the middle is inside");
+            if !edge.is_empty() {
+                let data = Buf::zeroes(self.shape.bytes_in(edge));
+                self.write(edge, data, durability, origin).await?;
+            }
+        }
+        let mut at = blocks.start;
+        while at < blocks.end {
+            let to = blocks
+                .end
+                .min((at / FAN as u64 * FAN as u64) + ZEROED_TOGETHER);
+            self.zero_blocks(at..to, zeroing, durability, origin)
+                .await?;
+            at = to;
+        }
+        Ok(())
+    }
+
+    async fn zero_blocks(
+        self: &Rc<Self>,
+        blocks: Range<u64>,
+        zeroing: Zeroing,
+        durability: Durability,
+        origin: Origin,
+    ) -> Result<(), IoError> {
+        let whole = self.range_of(&blocks);
+        let held = self.hold(blocks.clone()).await?;
+        let mut begun = false;
+        for range in pieces(whole, self.below_shape.limits.write_zeroes_blocks_max) {
+            let op = Op::WriteZeroes {
+                range,
+                zeroing,
+                durability,
+            };
+            let done = self.below.submit(Io::new(op, origin)).await;
+            self.settle(&held, done.map(drop), begun)?;
+            begun = true;
+        }
+        held.set(self, blocks.start, &self.zero_sums(&blocks));
+        self.map.is_good(blocks);
+        Ok(())
+    }
+
+    fn zero_sums(&self, blocks: &Range<u64>) -> Vec<Sum> {
+        if self.map.blank == Blank::Zeroes {
+            let count = usize::try_from(blocks.end - blocks.start).expect("in memory");
+            return vec![Sum::BLANK; count];
+        }
+        let sum = |block: u64| {
+            let bytes = self.shape.bytes_in(self.range_of(&(block..block + 1)));
+            self.map.sum_of(block, &Buf::zeroes(bytes))
+        };
+        blocks.clone().map(sum).collect()
+    }
+
+    pub(super) async fn adopt(self: &Rc<Self>, range: LbaRange) -> Result<(), IoError> {
+        let blocks = self.blocks_of(range);
+        let mut at = blocks.start;
+        while at < blocks.end {
+            let to = blocks.end.min(at + ADOPTED_TOGETHER);
+            let held = self.hold(at..to).await?;
+            let data = self
+                .read_below(self.range_of(&(at..to)), Origin::default())
+                .await?;
+            let count = usize::try_from(to - at).expect("a small number");
+            let sum = |place: usize| {
+                let bytes = super::look::bytes_of(place, data.len());
+                self.map.sum_of(at + place as u64, &data.slice(bytes))
+            };
+            let sums: Vec<Sum> = (0..count).map(sum).collect();
+            held.set(self, at, &sums);
+            self.map.is_good(at..to);
+            Tally::add(&self.map.tally.taken, count as u64);
+            at = to;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,454 @@
+//! One core's handle: reads, and what else only passes through.
+
+use super::Finding;
+use super::look::{Verdict, bytes_of};
+use super::map::{Known, Map, Part, Tally, parts};
+use super::page::{Hold, Resident, Sums};
+use super::rounds::From;
+use env::{Answer, CoreHandle, File, detach};
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use sums::Sum;
+use units::{BlockCount, Buf, Lba, LbaRange};
+use volume::{
+    Done, Durability, Io, IoError, IoFuture, IoResult, Lane, Op, Origin, Provision, Shape, Zeroing,
+};
+
+/// A lane of a volume with checksums.
+pub struct IntegrityLane(pub(super) Rc<Inside>);
+
+/// What tasks of a lane share.
+pub(super) struct Inside {
+    pub(super) below: Rc<dyn Lane>,
+    pub(super) map: Arc<Map>,
+    pub(super) from: From,
+    pub(super) shape: Shape,
+    pub(super) below_shape: Shape,
+    /// Logical blocks that one sum covers.
+    pub(super) per_sum: u64,
+}
+
+/// Held blocks, with everything that is needed to judge what is read of them.
+pub(super) struct Held {
+    pub(super) holds: Vec<Hold>,
+    pub(super) blocks: Range<u64>,
+}
+
+impl IntegrityLane {
+    pub(super) fn new(
+        core: &CoreHandle,
+        below: Rc<dyn Lane>,
+        file: Rc<dyn File>,
+        map: Arc<Map>,
+        [below_shape, shape]: [Shape; 2],
+    ) -> Self {
+        let core = Rc::clone(core);
+        Self(Rc::new(Inside {
+            below,
+            map,
+            from: From { core, file },
+            shape,
+            below_shape,
+            per_sum: sums::BLOCK as u64 / u64::from(shape.block_size.bytes()),
+        }))
+    }
+
+    /// Takes the sums of a range from what is there, whatever they were: after a crash, of what was written past the journal; or
+    /// when somebody decides to live with what is left.
+    ///
+    /// # Errors
+    /// The range cannot be read, or its sums not be kept. Sums are stable after the next flush.
+    ///
+    /// # Panics
+    /// If the range is not inside the volume.
+    pub async fn adopt(&self, range: LbaRange) -> Result<(), IoError> {
+        assert!(
+            self.0.shape.whole().contains(range),
+            "a range of the volume"
+        );
+        let inside = Rc::clone(&self.0);
+        detach(&self.0.from.core, async move { inside.adopt(range).await }).await
+    }
+
+    /// Compares what the map's file holds of the pages of a range with what it must: for scrubs. A page that is in memory and damaged in
+    /// the file is written anew. Answers how many were damaged.
+    ///
+    /// # Errors
+    /// The map cannot be read or written.
+    pub async fn check_map(&self, range: LbaRange) -> Result<u64, IoError> {
+        let mut damaged = 0;
+        for part in parts(self.0.blocks_of(range)) {
+            damaged += u64::from(self.0.check_page(part.page).await?);
+        }
+        Ok(damaged)
+    }
+}
+
+impl Lane for IntegrityLane {
+    fn submit(&self, io: Io) -> IoFuture {
+        let origin = io.origin();
+        match io.op() {
+            Op::Read { range, into: None } => {
+                let range = *range;
+                self.read(io, range)
+            }
+            Op::Extents { .. } => self.0.below.submit(io),
+            Op::Read { .. }
+            | Op::Write { .. }
+            | Op::WriteZeroes { .. }
+            | Op::Discard { .. }
+            | Op::CompareAndWrite { .. }
+            | Op::Flush => {
+                let inside = Rc::clone(&self.0);
+                let (op, _) = io.into_parts();
+                detach(&self.0.from.core, inside.run(op, origin))
+            }
+        }
+    }
+}
+
+impl IntegrityLane {
+    /// Reads whole blocks whose sums are in memory without a task; everything else with one.
+    fn read(&self, io: Io, range: LbaRange) -> IoFuture {
+        let inside = Rc::clone(&self.0);
+        let origin = io.origin();
+        let blocks = inside.blocks_of(range);
+        let fast = inside.range_of(&blocks) == range
+            && range.len() <= inside.below_shape.limits.transfer_blocks_max
+            && matches!(inside.map.peek(blocks.clone()), Known::Sums(_));
+        if !fast {
+            return Answer::wait(async move { inside.read(range, origin).await.map(Done::Data) });
+        }
+        match inside.below.submit(io).now() {
+            Ok(Ok(Done::Data(data))) if inside.fits(&blocks, &data) => {
+                Answer::ready(Ok(Done::Data(data)))
+            }
+            Ok(Ok(_)) => {
+                Answer::wait(
+                    async move { inside.second_look(blocks, origin).await.map(Done::Data) },
+                )
+            }
+            Ok(Err(error)) => Answer::ready(Err(error)),
+            Err(waiting) => Answer::wait(async move {
+                match waiting.await? {
+                    Done::Data(data) if inside.fits(&blocks, &data) => Ok(Done::Data(data)),
+                    Done::Data(_) | Done::Nothing | Done::Extents(_) => {
+                        inside.second_look(blocks, origin).await.map(Done::Data)
+                    }
+                }
+            }),
+        }
+    }
+}
+
+impl Inside {
+    async fn run(self: Rc<Self>, op: Op, origin: Origin) -> IoResult {
+        if op.mutates() && self.map.is_broken() {
+            return Err(IoError::WriteProtected);
+        }
+        match op {
+            Op::Read { range, into } => {
+                let data = self.read(range, origin).await?;
+                let Some(mut into) = into else {
+                    return Ok(Done::Data(data));
+                };
+                let mut at = 0;
+                for piece in data.segments() {
+                    into.copy_at(at, piece);
+                    at += piece.len();
+                }
+                Ok(Done::Data(into.freeze()))
+            }
+            Op::Write {
+                range,
+                data,
+                durability,
+            } => {
+                self.write(range, data, durability, origin).await?;
+                self.after(durability, range.start()).await
+            }
+            Op::WriteZeroes {
+                range,
+                zeroing,
+                durability,
+            } => {
+                self.zeroes(range, zeroing, durability, origin).await?;
+                self.after(durability, range.start()).await
+            }
+            Op::Discard {
+                range,
+                to,
+                durability,
+            } => {
+                let zeroing = match to {
+                    Provision::Deallocated => Zeroing::MayUnmap,
+                    Provision::Anchored => Zeroing::KeepAllocated,
+                };
+                let unit = self.per_sum;
+                let end = range.end().0;
+                let end = if end == self.shape.block_count.0 {
+                    end
+                } else {
+                    end - end % unit
+                };
+                let start = range.start().0.next_multiple_of(unit);
+                if start < end {
+                    let whole = LbaRange::between(Lba(start), Lba(end))
+                        .expect("the start is before the end");
+                    self.zeroes(whole, zeroing, durability, origin).await?;
+                }
+                self.after(durability, range.start()).await
+            }
+            Op::Flush => {
+                let data = self.below.submit(Io::new(Op::Flush, origin));
+                let sums = self.map.stable(&self.from).await;
+                let done = data.await?;
+                sums?;
+                Ok(done)
+            }
+            Op::CompareAndWrite { .. } => unreachable!("announced as absent"),
+            Op::Extents { .. } => unreachable!("passed through"),
+        }
+    }
+
+    /// What a mutation waits for before it is answered.
+    async fn after(&self, durability: Durability, lba: Lba) -> IoResult {
+        // Where many pages have changed they are written anyway, so that memory stays bounded.
+        let full = || self.map.dirty_pages() >= self.map.cache.pages_max();
+        if durability == Durability::Stable || full() {
+            self.map
+                .stable(&self.from)
+                .await
+                .map_err(|_| IoError::MediumError { lba })?;
+        }
+        Ok(Done::Nothing)
+    }
+
+    /// The blocks of sums that a range touches.
+    pub(super) const fn blocks_of(&self, range: LbaRange) -> Range<u64> {
+        range.start().0 / self.per_sum..range.end().0.div_ceil(self.per_sum)
+    }
+
+    /// The range of such blocks; the volume's last one may be shorter.
+    pub(super) fn range_of(&self, blocks: &Range<u64>) -> LbaRange {
+        let end = (blocks.end * self.per_sum).min(self.shape.block_count.0);
+        LbaRange::between(Lba(blocks.start * self.per_sum), Lba(end)).expect("in order")
+    }
+
+    fn fits(&self, blocks: &Range<u64>, data: &Buf) -> bool {
+        match self.map.peek(blocks.clone()) {
+            Known::Sums(sums) => self.map.all_fit(&sums, blocks.start, data),
+            Known::NotHere => false,
+        }
+    }
+
+    async fn read(self: &Rc<Self>, range: LbaRange, origin: Origin) -> Result<Buf, IoError> {
+        let blocks = self.blocks_of(range);
+        for part in parts(blocks.clone()) {
+            self.map
+                .page(&self.from.core, &self.from.file, part.page, false)
+                .await?;
+        }
+        let whole = self.range_of(&blocks);
+        let data = self.read_below(whole, origin).await?;
+        let data = if self.fits(&blocks, &data) {
+            data
+        } else {
+            self.second_look(blocks, origin).await?
+        };
+        if range == whole {
+            return Ok(data);
+        }
+        let before = self
+            .shape
+            .bytes_in(LbaRange::between(whole.start(), range.start()).expect("in order"));
+        Ok(data.slice(before..before + self.shape.bytes_in(range)))
+    }
+
+    /// Reads while nobody can write: what does not fit now, is wrong.
+    async fn second_look(
+        self: &Rc<Self>,
+        blocks: Range<u64>,
+        origin: Origin,
+    ) -> Result<Buf, IoError> {
+        Tally::add(&self.map.tally.second_looks, 1);
+        let inside = Rc::clone(self);
+        // A task of its own: what it repairs or takes must not stop half-way.
+        detach(&self.from.core, async move {
+            let held = inside.hold(blocks).await?;
+            inside.read_held(&held, held.blocks.clone(), origin).await
+        })
+        .await
+    }
+
+    /// Holds blocks, in the order of addresses.
+    pub(super) async fn hold(&self, blocks: Range<u64>) -> Result<Held, IoError> {
+        let mut holds = Vec::new();
+        for part in parts(blocks.clone()) {
+            let page = self
+                .map
+                .page(&self.from.core, &self.from.file, part.page, true)
+                .await?;
+            let page = page.expect("wanted anyway");
+            holds.push(Hold::take(page, part.entries).await);
+        }
+        Ok(Held { holds, blocks })
+    }
+
+    /// Reads held blocks, and mends or takes what can be.
+    pub(super) async fn read_held(
+        &self,
+        held: &Held,
+        blocks: Range<u64>,
+        origin: Origin,
+    ) -> Result<Buf, IoError> {
+        let data = self.read_below(self.range_of(&blocks), origin).await?;
+        let sums = held.sums(blocks.clone());
+        if self.map.all_fit(&sums, blocks.start, &data) {
+            return Ok(data);
+        }
+        let mut mended = Buf::empty();
+        let mut wrong = None;
+        for (place, (block, sum)) in blocks.zip(sums).enumerate() {
+            let found = data.slice(bytes_of(place, data.len()));
+            match self.map.judge(sum, block, &found) {
+                Verdict::Fits => mended.append_owned(found),
+                Verdict::Take => {
+                    held.set(self, block, &[self.map.sum_of(block, &found)]);
+                    Tally::add(&self.map.tally.taken, 1);
+                    mended.append_owned(found);
+                }
+                Verdict::Differs => match self.repaired(block, sum, origin).await {
+                    Some(copy) => mended.append_owned(copy),
+                    None => {
+                        wrong = wrong.or(Some(block));
+                        mended.append_owned(found);
+                    }
+                },
+            }
+        }
+        match wrong {
+            None => Ok(mended),
+            Some(block) => Err(IoError::Integrity {
+                lba: self.range_of(&(block..block + 1)).start(),
+            }),
+        }
+    }
+
+    /// A block does not fit: says so, and writes another copy of it where there is one.
+    async fn repaired(&self, block: u64, sum: Sum, origin: Origin) -> Option<Buf> {
+        let range = self.range_of(&(block..block + 1));
+        if self.map.is_bad(block) {
+            self.map.tell(&Finding::Mismatch(range));
+        }
+        let repair = Arc::clone(self.map.repair.as_ref()?);
+        let copy = repair.copy_of(&self.from.core, range).await?;
+        let fits = copy.len() == self.shape.bytes_in(range)
+            && self.map.judge(sum, block, &copy) == Verdict::Fits;
+        if !fits {
+            return None;
+        }
+        let op = Op::Write {
+            range,
+            data: copy.clone(),
+            durability: Durability::Stable,
+        };
+        self.below.submit(Io::new(op, origin)).await.ok()?;
+        self.map.is_good(block..block + 1);
+        Tally::add(&self.map.tally.repaired, 1);
+        self.map.tell(&Finding::Repaired(range));
+        Some(copy)
+    }
+
+    /// Reads any range, in as many pieces as the volume below wants.
+    pub(super) async fn read_below(&self, range: LbaRange, origin: Origin) -> Result<Buf, IoError> {
+        let mut all = Buf::empty();
+        for range in pieces(range, self.below_shape.limits.transfer_blocks_max) {
+            let op = Op::Read { range, into: None };
+            match self.below.submit(Io::new(op, origin)).await? {
+                Done::Data(data) => all.append_owned(data),
+                Done::Nothing | Done::Extents(_) => unreachable!("a read answers data"),
+            }
+        }
+        Ok(all)
+    }
+
+    async fn check_page(&self, index: u64) -> Result<bool, IoError> {
+        let map = &self.map;
+        for last in [false, true] {
+            let before = super::page::lock(&map.tree).recorded(super::map::place(index));
+            let page = map.cache.peek(index);
+            if before.is_absent() {
+                return Ok(false);
+            }
+            let Some(page) = page else {
+                // Reading it is the check.
+                let lost = map.tally.pages_lost.load(Ordering::Relaxed);
+                map.page(&self.from.core, &self.from.file, index, false)
+                    .await?;
+                return Ok(map.tally.pages_lost.load(Ordering::Relaxed) != lost);
+            };
+            let slots = map
+                .read_pair(&self.from.core, &self.from.file, index)
+                .await?;
+            let both = [&slots[..sums::PAGE], &slots[sums::PAGE..]];
+            if sums::judge(before, super::map::place(index), map.id, both).is_ok() {
+                return Ok(false);
+            }
+            if last && page.taint() {
+                map.dirtied(page);
+            }
+            // It may have been written meanwhile; and what is damaged is written anew.
+            map.stable(&self.from).await?;
+        }
+        map.tell(&Finding::MapDamaged {
+            blocks: map.blocks_of(index),
+            why: "it was damaged in the file, and has been written anew from memory".to_owned(),
+        });
+        Ok(true)
+    }
+}
+
+impl Held {
+    fn page(&self, index: u64) -> &Arc<Resident> {
+        let hold = self.holds.iter().find(|hold| hold.page.index() == index);
+        &hold.expect("it is held").page
+    }
+
+    /// The sums of some of the held blocks.
+    pub(super) fn sums(&self, blocks: Range<u64>) -> Sums {
+        let mut sums = Sums::new();
+        for part in parts(blocks) {
+            self.page(part.page).copy(part.entries, &mut sums);
+        }
+        sums
+    }
+
+    /// Sets the sums of held blocks from `first` on.
+    pub(super) fn set(&self, inside: &Inside, first: u64, sums: &[Sum]) {
+        let mut left = sums;
+        for Part { page, entries, .. } in parts(first..first + sums.len() as u64) {
+            let (here, rest) = left.split_at(entries.len());
+            left = rest;
+            let page = self.page(page);
+            if page.set(entries.start, here) {
+                inside.map.dirtied(Arc::clone(page));
+            }
+        }
+    }
+}
+
+/// A range in pieces of at most `max`.
+pub(super) fn pieces(range: LbaRange, max: BlockCount) -> impl Iterator<Item = LbaRange> {
+    let mut at = range.start();
+    std::iter::from_fn(move || {
+        (at < range.end()).then(|| {
+            let end = Lba(range.end().0.min(at.0.saturating_add(max.0)));
+            let piece = LbaRange::between(at, end).expect("in order");
+            at = end;
+            piece
+        })
+    })
+}

@@ -1,0 +1,297 @@
+//! The map of one volume, shared by its lanes on all cores: which pages are in memory, what is to be written, and what was seen.
+
+use super::cache::{Cache, Look, Make};
+use super::page::{Resident, Sums, lock};
+use super::rounds::Rounds;
+use super::{Counts, Finding, Options, Told};
+use env::{CoreHandle, File, FileDone, FileOp};
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use sums::{Blank, FAN, Found, Level, MapId, PAGE, Place, Salt, Sum, Superblock, Tree, judge};
+use units::{Buf, BufMut, Lba};
+use volume::IoError;
+
+/// Bad blocks whose numbers are kept; more are only counted.
+const BAD_MAX: usize = 1024;
+
+/// What happened, counted since the map was opened.
+#[derive(Default)]
+pub(super) struct Tally {
+    pub(super) mismatches: AtomicU64,
+    pub(super) repaired: AtomicU64,
+    pub(super) taken: AtomicU64,
+    pub(super) second_looks: AtomicU64,
+    pub(super) page_reads: AtomicU64,
+    pub(super) page_writes: AtomicU64,
+    pub(super) pages_lost: AtomicU64,
+    pub(super) rounds: AtomicU64,
+}
+
+impl Tally {
+    pub(super) fn add(counter: &AtomicU64, many: u64) {
+        counter.fetch_add(many, Ordering::Relaxed);
+    }
+}
+
+/// The map of one volume.
+pub(super) struct Map {
+    pub(super) id: MapId,
+    pub(super) salt: Salt,
+    pub(super) blank: Blank,
+    pub(super) cache: Cache,
+    pub(super) tree: Mutex<Tree>,
+    pub(super) superblock: Mutex<Superblock>,
+    pub(super) rounds: Mutex<Rounds>,
+    /// A write or sync of the map failed, or it was closed: nothing may be written any more.
+    pub(super) broken: AtomicBool,
+    /// Writes of parts of blocks that do not fit their sums are taken: the journal's replay is not over.
+    pub(super) replaying: AtomicBool,
+    pub(super) tally: Tally,
+    pub(super) told: Told,
+    pub(super) repair: Option<Arc<dyn super::Repair>>,
+    bad: Mutex<BTreeSet<u64>>,
+}
+
+/// Blocks of one page.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Part {
+    pub(super) page: u64,
+    pub(super) entries: Range<usize>,
+    /// The first block.
+    pub(super) block: u64,
+}
+
+/// The pages of blocks, in order.
+pub(super) fn parts(blocks: Range<u64>) -> impl Iterator<Item = Part> {
+    let mut at = blocks.start;
+    std::iter::from_fn(move || {
+        (at < blocks.end).then(|| {
+            let (place, entry) = Place::of_block(at);
+            let here = usize::try_from(blocks.end - at)
+                .unwrap_or(FAN)
+                .min(FAN - entry);
+            let part = Part {
+                page: place.index,
+                entries: entry..entry + here,
+                block: at,
+            };
+            at += here as u64;
+            part
+        })
+    })
+}
+
+/// What one look at the map says of blocks, without waiting.
+pub(super) enum Known {
+    /// Their sums, in order.
+    Sums(Sums),
+    /// A page must be read first.
+    NotHere,
+}
+
+impl Map {
+    pub(super) fn new(superblock: Superblock, tree: Tree, options: Options) -> Arc<Self> {
+        let clean = superblock.clean;
+        Arc::new(Self {
+            id: superblock.map,
+            salt: Salt::of(superblock.map),
+            blank: superblock.blank,
+            cache: Cache::new(options.resident_bytes / PAGE),
+            tree: Mutex::new(tree),
+            superblock: Mutex::new(superblock),
+            rounds: Mutex::default(),
+            broken: AtomicBool::new(false),
+            replaying: AtomicBool::new(!clean),
+            tally: Tally::default(),
+            told: options.told,
+            repair: options.repair,
+            bad: Mutex::default(),
+        })
+    }
+
+    /// The sums of blocks as far as they are in memory, or known to be blank.
+    pub(super) fn peek(&self, blocks: Range<u64>) -> Known {
+        let mut sums = Sums::new();
+        for part in parts(blocks) {
+            if let Some(page) = self.cache.peek(part.page) {
+                page.copy(part.entries, &mut sums);
+            } else if lock(&self.tree).recorded(place(part.page)).is_absent() {
+                sums.resize(sums.len() + part.entries.len(), Sum::BLANK);
+            } else {
+                return Known::NotHere;
+            }
+        }
+        Known::Sums(sums)
+    }
+
+    /// A page, read if need be; `None` where it was never written, unless it is wanted anyway.
+    ///
+    /// # Errors
+    /// The map's file cannot be read: nobody knows what the blocks of the page must be.
+    pub(super) async fn page(
+        &self,
+        core: &CoreHandle,
+        file: &Rc<dyn File>,
+        index: u64,
+        anyway: bool,
+    ) -> Result<Option<Arc<Resident>>, IoError> {
+        loop {
+            let make = || {
+                let absent = lock(&self.tree).recorded(place(index)).is_absent();
+                match (absent, anyway) {
+                    (false, _) => Make::Load,
+                    (true, true) => Make::At(blank_page(index)),
+                    (true, false) => Make::None,
+                }
+            };
+            match self.cache.look(index, make) {
+                (Look::Here(page), _) => return Ok(Some(page)),
+                (Look::Missing, None) => return Ok(None),
+                // Whoever loads it may fail, or give up: the next look tells.
+                (Look::Loading(woken), _) => drop(woken.await),
+                (Look::Missing, Some(mut loading)) => {
+                    let slots = self.read_pair(core, file, index).await?;
+                    loading.page = Some(self.judged(index, &slots));
+                }
+            }
+        }
+    }
+
+    /// Both places of a page of sums.
+    pub(super) async fn read_pair(
+        &self,
+        core: &CoreHandle,
+        file: &Rc<dyn File>,
+        index: u64,
+    ) -> Result<Vec<u8>, IoError> {
+        Tally::add(&self.tally.page_reads, 1);
+        let lost = IoError::MediumError {
+            lba: self.first_of(index),
+        };
+        read_pair(core, file, place(index)).await.map_err(|_| lost)
+    }
+
+    fn judged(&self, index: u64, slots: &[u8]) -> Arc<Resident> {
+        let both = [&slots[..PAGE], &slots[PAGE..]];
+        let mut tree = lock(&self.tree);
+        match judge(tree.recorded(place(index)), place(index), self.id, both) {
+            Ok(Found::Page(page)) => {
+                tree.stable(index, page.generation);
+                Resident::new(index, page.entries, page.generation)
+            }
+            Ok(Found::Absent) => {
+                tree.stable(index, sums::Generation(0));
+                blank_page(index)
+            }
+            Err(unfit) => {
+                drop(tree);
+                Tally::add(&self.tally.pages_lost, 1);
+                self.tell(&Finding::MapDamaged {
+                    blocks: self.blocks_of(index),
+                    why: unfit.why.to_string(),
+                });
+                let lost = Box::new([Sum::LOST.raw(); FAN]);
+                Resident::new(index, lost, unfit.generation)
+            }
+        }
+    }
+
+    /// The logical blocks that a page of sums covers.
+    pub(super) fn blocks_of(&self, index: u64) -> Range<Lba> {
+        self.first_of(index)..self.first_of(index + 1)
+    }
+
+    fn first_of(&self, index: u64) -> Lba {
+        let per_sum = sums::BLOCK as u64 / u64::from(lock(&self.superblock).block_size.bytes());
+        Lba(index * FAN as u64 * per_sum)
+    }
+
+    pub(super) fn tell(&self, finding: &Finding) {
+        (self.told)(finding);
+    }
+
+    /// A block does not fit its sum; `true` when that is news.
+    pub(super) fn is_bad(&self, block: u64) -> bool {
+        Tally::add(&self.tally.mismatches, 1);
+        let mut bad = lock(&self.bad);
+        bad.len() < BAD_MAX && bad.insert(block)
+    }
+
+    /// Blocks have new sums.
+    pub(super) fn is_good(&self, blocks: Range<u64>) {
+        let mut bad = lock(&self.bad);
+        if !bad.is_empty() {
+            bad.retain(|block| !blocks.contains(block));
+        }
+    }
+
+    pub(super) fn is_broken(&self) -> bool {
+        self.broken.load(Ordering::Acquire)
+    }
+
+    pub(super) fn counts(&self) -> Counts {
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let tally = &self.tally;
+        Counts {
+            mismatches: get(&tally.mismatches),
+            repaired: get(&tally.repaired),
+            taken: get(&tally.taken),
+            second_looks: get(&tally.second_looks),
+            page_reads: get(&tally.page_reads),
+            page_writes: get(&tally.page_writes),
+            pages_lost: get(&tally.pages_lost),
+            rounds: get(&tally.rounds),
+            resident_bytes: (self.cache.pages() * PAGE + lock(&self.tree).resident_bytes()) as u64,
+            bad_blocks: lock(&self.bad).len() as u64,
+        }
+    }
+}
+
+pub(super) const fn place(index: u64) -> Place {
+    let level = Level::Sums;
+    Place { level, index }
+}
+
+fn blank_page(index: u64) -> Arc<Resident> {
+    let entries = Box::new([Sum::BLANK.raw(); FAN]);
+    Resident::new(index, entries, sums::Generation(0))
+}
+
+/// Both places of any page.
+pub(super) async fn read_pair(
+    core: &CoreHandle,
+    file: &Rc<dyn File>,
+    place: Place,
+) -> std::io::Result<Vec<u8>> {
+    let offset = place.pair_at();
+    read_at(core, file, offset, 2 * PAGE).await
+}
+
+pub(super) async fn read_at(
+    core: &CoreHandle,
+    file: &Rc<dyn File>,
+    offset: u64,
+    bytes: usize,
+) -> std::io::Result<Vec<u8>> {
+    let into = core
+        .pool()
+        .alloc(bytes)
+        .unwrap_or_else(|_| BufMut::zeroed(bytes));
+    match file.submit(FileOp::Read { offset, into }).await? {
+        FileDone::Read(data) => Ok(data.freeze().to_vec()),
+        FileDone::Nothing | FileDone::Extents(_) | FileDone::Len(_) => {
+            unreachable!("a read answers data")
+        }
+    }
+}
+
+/// Bytes in memory of the core's pool, if there is some.
+pub(super) fn payload(core: &CoreHandle, bytes: &[u8]) -> Buf {
+    let memory = core.pool().alloc(bytes.len());
+    let mut memory = memory.unwrap_or_else(|_| BufMut::zeroed(bytes.len()));
+    memory.copy_at(0, bytes);
+    memory.freeze()
+}

@@ -1,0 +1,220 @@
+//! Checksums of every 4 KiB of a volume, kept apart from it, verified on every read.
+//!
+//! ```text
+//!   write-back, or hosts --> [Integrity] --> data: file or device
+//!                                 \--------> NAME.sums: the map (crate `sums`)
+//! ```
+//!
+//! **Contract.** What is read is what was written there last, or [`IoError::Integrity`] with the first block that is not: flipped
+//! bits, misdirected and lost writes, of the data as of the map. A stable write, and a flush, answer when data and sums are stable.
+//! Overlapping writes are put in order; parts of 4 KiB are read, verified, and written whole.
+//!
+//! **What it relies on.** Data and sums are not written as one. So whatever was not covered by a flush when the power failed must be
+//! written again through this layer before it is read ([`Integrity::replayed`] ends that time), or [adopted](IntegrityLane::adopt).
+//!
+//! **Failure model.** A write that fails leaves blocks whose sums are taken anew by the next read. A page of the map that is damaged
+//! or lost costs its blocks: they cannot be read until they are written or adopted. A write or sync of the map that fails: no
+//! mutation is done any more until the volume is opened anew.
+//!
+//! The format is in `docs/formats/integrity.md`, the reasons in `docs/adr/0009-integrity.md`.
+
+mod cache;
+mod change;
+mod lane;
+mod look;
+mod map;
+mod open;
+mod page;
+mod rounds;
+#[cfg(test)]
+mod test;
+
+pub use lane::IntegrityLane;
+pub use open::{MapSpec, create};
+pub use sums::Blank;
+
+use env::{CoreHandle, LocalFuture};
+use map::Map;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use units::{BlockCount, Buf, Lba, LbaRange};
+use volume::{Lane, OpenError, Shape, Support, Volume, VolumeEvents};
+
+#[cfg(doc)]
+use volume::IoError;
+
+/// Bytes of pages of sums that are kept in memory for a volume, unless told otherwise: enough for 16 GiB.
+pub const RESIDENT_BYTES: usize = 16 << 20;
+
+/// What the layer has found out by itself.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Finding {
+    /// These blocks (one sum's) are not what was written; told once until they are written.
+    Mismatch(LbaRange),
+    /// They were not, and another copy is there again.
+    Repaired(LbaRange),
+    /// A page of the map cannot be used: these blocks cannot be vouched for until they are written.
+    MapDamaged {
+        /// Which blocks; some may lie past the volume's end.
+        blocks: Range<Lba>,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A page that says which pages are the newest cannot be used: lost writes of the map from before go unnoticed.
+    MapWeakened {
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The map cannot be written: nothing is written any more until the volume is opened anew.
+    MapBroken {
+        /// What the system said.
+        why: String,
+    },
+}
+
+/// Who is told of findings, on whatever core they are made.
+pub type Told = Arc<dyn Fn(&Finding) + Send + Sync>;
+
+/// Another copy of the data, which a mirror has.
+pub trait Repair: Send + Sync {
+    /// What the other copy holds of these blocks. It is taken only if it fits the sum.
+    fn copy_of(self: Arc<Self>, core: &CoreHandle, range: LbaRange) -> LocalFuture<Option<Buf>>;
+}
+
+/// How a volume is opened with its map.
+#[derive(Clone)]
+pub struct Options {
+    /// The map's file.
+    pub path: PathBuf,
+    /// The volume's number, which the map must have.
+    pub volume: [u8; 16],
+    /// Bytes of pages of sums to keep in memory.
+    pub resident_bytes: usize,
+    /// Who is told of findings.
+    pub told: Told,
+    /// Where another copy is, if anywhere.
+    pub repair: Option<Arc<dyn Repair>>,
+}
+
+impl Options {
+    /// With [`RESIDENT_BYTES`] of memory, nobody to tell, and no other copy.
+    #[must_use]
+    pub fn new(path: PathBuf, volume: [u8; 16]) -> Self {
+        Self {
+            path,
+            volume,
+            resident_bytes: RESIDENT_BYTES,
+            told: Arc::new(|_| {}),
+            repair: None,
+        }
+    }
+}
+
+/// What happened since the volume was opened.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Counts {
+    /// Reads of blocks that did not fit their sum.
+    pub mismatches: u64,
+    /// Blocks written anew from another copy.
+    pub repaired: u64,
+    /// Sums taken from what was there: adopted, after failed writes, and on a replay.
+    pub taken: u64,
+    /// Reads that looked again, because a write was under way or because of a mismatch.
+    pub second_looks: u64,
+    /// Reads of the map, of one page each (8 KiB).
+    pub page_reads: u64,
+    /// Writes of the map, of one page each (4 KiB).
+    pub page_writes: u64,
+    /// Pages of the map that could not be used.
+    pub pages_lost: u64,
+    /// Syncs of the map.
+    pub rounds: u64,
+    /// Memory that the map takes now.
+    pub resident_bytes: u64,
+    /// Blocks that are known not to fit their sums now; counted up to 1024.
+    pub bad_blocks: u64,
+}
+
+/// A volume with checksums. Made by [`Integrity::open`].
+pub struct Integrity {
+    below: Arc<dyn Volume>,
+    map: Arc<Map>,
+    path: PathBuf,
+}
+
+impl Integrity {
+    /// The journal's replay is over: from now on, a write of a part of a block that does not fit its sum is refused. Until then,
+    /// which only a volume that was not closed cleanly begins with, it is taken.
+    pub fn replayed(&self) {
+        self.map.replaying.store(false, Ordering::Release);
+    }
+
+    /// It was not closed cleanly, and [`Integrity::replayed`] was not called yet.
+    #[must_use]
+    pub fn is_replaying(&self) -> bool {
+        self.map.replaying.load(Ordering::Acquire)
+    }
+
+    /// What happened so far.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.map.counts()
+    }
+
+    /// A lane with everything that the layer can do.
+    ///
+    /// # Errors
+    /// What the operator must mend.
+    pub async fn lane(self: &Arc<Self>, core: &CoreHandle) -> Result<Rc<IntegrityLane>, OpenError> {
+        let (below_shape, shape) = (self.below.shape(), self.shape());
+        let below = Arc::clone(&self.below).open(core).await?;
+        let file = open::map_file(core, &self.path).await?;
+        let map = Arc::clone(&self.map);
+        Ok(Rc::new(IntegrityLane::new(
+            core,
+            below,
+            file,
+            map,
+            [below_shape, shape],
+        )))
+    }
+}
+
+/// The facts above, given those below.
+fn shape_over(below: Shape) -> Shape {
+    let mut shape = below;
+    let (limits, caps) = (&mut shape.limits, &mut shape.caps);
+    let unit = sums::BLOCK as u64 / u64::from(shape.block_size.bytes());
+    if caps.compare_and_write != Support::Absent {
+        caps.compare_and_write = Support::Absent;
+        limits.compare_and_write_blocks_max = BlockCount(0);
+    }
+    // Discards are done as zeroes: what they leave is then known.
+    if caps.write_zeroes == Support::Absent {
+        caps.discard = Support::Absent;
+        caps.anchor = Support::Absent;
+        limits.discard_blocks_max = BlockCount(0);
+    }
+    if caps.discard != Support::Absent {
+        limits.discard_granularity = limits.discard_granularity.max(BlockCount(unit));
+    }
+    shape
+}
+
+impl Volume for Integrity {
+    fn shape(&self) -> Shape {
+        shape_over(self.below.shape())
+    }
+
+    fn open(self: Arc<Self>, core: &CoreHandle) -> LocalFuture<Result<Rc<dyn Lane>, OpenError>> {
+        let core = Rc::clone(core);
+        Box::pin(async move { Ok(self.lane(&core).await? as Rc<dyn Lane>) })
+    }
+
+    fn events(self: Arc<Self>, core: &CoreHandle) -> Rc<dyn VolumeEvents> {
+        Arc::clone(&self.below).events(core)
+    }
+}

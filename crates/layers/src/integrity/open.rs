@@ -1,0 +1,297 @@
+//! Making, opening, growing and closing a volume's map.
+
+use super::map::{Map, place, read_at, read_pair};
+use super::page::lock;
+use super::rounds::From;
+use super::{Finding, Integrity, Options};
+use env::{Access, CoreHandle, Create, File, FileOp, OpenHow};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use sums::{Blank, Damage, FAN, MapId, PAGE, REGIONS_MAX, SUPERBLOCKS_AT, Sum, Superblock, Tree};
+use units::{BlockCount, BlockSize, Buf};
+use volume::{IoError, OpenError, Volume};
+
+/// What a map is made for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MapSpec {
+    /// Where its file is to be.
+    pub path: PathBuf,
+    /// The volume's number.
+    pub volume: [u8; 16],
+    /// The volume's logical blocks: their size ...
+    pub block_size: BlockSize,
+    /// ... and how many.
+    pub block_count: BlockCount,
+    /// What the volume holds now.
+    pub blank: Blank,
+}
+
+const fn how(create: Create, direct: bool) -> OpenHow {
+    OpenHow {
+        access: Access::ReadWrite,
+        create,
+        direct,
+        lock: true,
+    }
+}
+
+/// Makes an empty map that survives a power cut. On an error nothing is left.
+///
+/// # Errors
+/// `AlreadyExists`, `StorageFull` and whatever else the file system says.
+pub async fn create(core: &CoreHandle, spec: &MapSpec) -> io::Result<()> {
+    let file = core
+        .files()
+        .open(&spec.path, how(Create::New, false))
+        .await?;
+    let mut id = [0; 16];
+    core.fill_random(&mut id);
+    let superblock = Superblock {
+        map: MapId(id),
+        volume: spec.volume,
+        block_size: spec.block_size,
+        blocks: spec.block_count.0,
+        blank: spec.blank,
+        clean: true,
+        count: 0,
+        regions: Box::new([0; REGIONS_MAX]),
+    };
+    let filled = async {
+        let write = FileOp::Write {
+            offset: SUPERBLOCKS_AT[0],
+            data: Buf::copy_of(&superblock.write()),
+            durable: env::Durable::No,
+        };
+        file.submit(write).await?;
+        file.submit(FileOp::Sync).await?;
+        let directory = spec.path.parent().unwrap_or_else(|| Path::new("."));
+        core.files().sync_dir(directory).await
+    };
+    let result = filled.await;
+    if result.is_err() {
+        // The first error is the one to tell; what could not be removed is an unused file.
+        drop(core.files().remove(&spec.path).await);
+    }
+    result
+}
+
+/// The map's file, past the page cache where its alignment allows that.
+pub(super) async fn map_file(core: &CoreHandle, path: &Path) -> Result<Rc<dyn File>, OpenError> {
+    let fail = |error: io::Error| cannot(path, &error);
+    let file = core
+        .files()
+        .open(path, how(Create::No, true))
+        .await
+        .map_err(fail)?;
+    if file.facts().alignment as usize <= PAGE {
+        return Ok(file);
+    }
+    drop(file);
+    core.files()
+        .open(path, how(Create::No, false))
+        .await
+        .map_err(fail)
+}
+
+fn cannot(path: &Path, error: &io::Error) -> OpenError {
+    let path = path.display();
+    OpenError {
+        cause: format!("the checksums in {path} cannot be used: {error}"),
+        next_step: "bring the file back, or give the checksums up by setting integrity to false"
+            .to_owned(),
+    }
+}
+
+fn refused(path: &Path, why: &dyn std::fmt::Display) -> OpenError {
+    OpenError {
+        cause: format!("the checksums in {} cannot be used: {why}", path.display()),
+        next_step: "restore the file, or give the checksums up by setting integrity to false"
+            .to_owned(),
+    }
+}
+
+fn refused_version(path: &Path, version: Damage) -> OpenError {
+    OpenError {
+        cause: format!(
+            "the checksums in {} cannot be used: {version}",
+            path.display()
+        ),
+        next_step: "run the version of causeway that wrote them".to_owned(),
+    }
+}
+
+impl Integrity {
+    /// The volume `below` with the map in a file.
+    ///
+    /// # Errors
+    /// What the operator must mend: the map is missing, damaged as a whole, of a later version, or another volume's.
+    pub async fn open(
+        core: &CoreHandle,
+        below: Arc<dyn Volume>,
+        options: Options,
+    ) -> Result<Arc<Self>, OpenError> {
+        let path = options.path.clone();
+        let fail = |error: io::Error| cannot(&path, &error);
+        let file = map_file(core, &path).await?;
+        // What a killed process left must be stable before it counts.
+        file.submit(FileOp::Sync).await.map_err(fail)?;
+        let slots = read_at(core, &file, 0, 2 * PAGE).await.map_err(fail)?;
+        let superblock = match Superblock::newest([&slots[..PAGE], &slots[PAGE..]]) {
+            Ok(superblock) => superblock,
+            Err(version @ Damage::Version(_)) => return Err(refused_version(&path, version)),
+            Err(damage) => return Err(refused(&path, &damage)),
+        };
+        let shape = below.shape();
+        if superblock.volume != options.volume {
+            return Err(refused(&path, &"they are another volume's"));
+        }
+        if superblock.block_size != shape.block_size {
+            return Err(refused(&path, &"they were made for blocks of another size"));
+        }
+        let mut tree = Tree::new(&superblock);
+        let mut weak = Vec::new();
+        for node in tree.nodes() {
+            if tree.recorded(node).is_absent() {
+                continue;
+            }
+            let pair = read_pair(core, &file, node).await.map_err(fail)?;
+            weak.extend(tree.load(node, [&pair[..PAGE], &pair[PAGE..]]).err());
+        }
+        if let Some(unfit) = weak
+            .iter()
+            .find(|unfit| matches!(unfit.why, Damage::Version(_)))
+        {
+            return Err(refused_version(&path, unfit.why));
+        }
+        let map = Map::new(superblock, tree, options);
+        for unfit in weak {
+            map.tell(&Finding::MapWeakened {
+                why: unfit.why.to_string(),
+            });
+        }
+        let integrity = Arc::new(Self {
+            below,
+            map,
+            path: path.clone(),
+        });
+        let from = From {
+            core: Rc::clone(core),
+            file,
+        };
+        integrity.begin(&from).await.map_err(fail)?;
+        integrity
+            .reshape_from(&from)
+            .await
+            .map_err(|error| refused(&path, &format!("{error:?}")))?;
+        Ok(integrity)
+    }
+
+    /// From now on, generations in the file may be older than the newest ones.
+    async fn begin(&self, from: &From) -> io::Result<()> {
+        let (at, bytes) = {
+            let mut superblock = lock(&self.map.superblock);
+            superblock.count += 1;
+            superblock.clean = false;
+            (SUPERBLOCKS_AT[superblock.slot()], superblock.write())
+        };
+        from.write(at, &bytes).await?;
+        from.file.submit(FileOp::Sync).await?;
+        Ok(())
+    }
+
+    /// The volume below has another size now: to be called before anything is written beyond the old end, and after it was cut off.
+    ///
+    /// # Errors
+    /// What kept the map from following.
+    pub async fn reshape(&self, core: &CoreHandle) -> Result<(), OpenError> {
+        let file = map_file(core, &self.path).await?;
+        let from = From {
+            core: Rc::clone(core),
+            file,
+        };
+        let result = self.reshape_from(&from).await;
+        result.map_err(|error| refused(&self.path, &format!("{error:?}")))
+    }
+
+    async fn reshape_from(&self, from: &From) -> Result<(), IoError> {
+        let map = &self.map;
+        let blocks = self.below.shape().block_count.0;
+        let (old, new) = {
+            let mut superblock = lock(&map.superblock);
+            let old = superblock.clone();
+            superblock.blocks = blocks;
+            (old, superblock.clone())
+        };
+        if old.blocks == new.blocks {
+            return Ok(());
+        }
+        lock(&map.tree).grow(new.sums().div_ceil(FAN as u64));
+        // A block that is cut, or was, has a sum over other bytes than before.
+        let per_sum = sums::BLOCK as u64 / u64::from(new.block_size.bytes());
+        let cut = if old.blocks < new.blocks {
+            old.blocks
+        } else {
+            new.blocks
+        };
+        if !cut.is_multiple_of(per_sum) {
+            self.forget(from, cut / per_sum..cut / per_sum + 1, Sum::OPEN)
+                .await?;
+        }
+        if new.sums() < old.sums() {
+            self.forget(from, new.sums()..old.sums(), Sum::BLANK)
+                .await?;
+        }
+        map.stable(from).await?;
+        let written = async { self.begin(from).await };
+        written
+            .await
+            .map_err(|_| IoError::MediumError { lba: units::Lba(0) })
+    }
+
+    async fn forget(
+        &self,
+        from: &From,
+        blocks: std::ops::Range<u64>,
+        to: Sum,
+    ) -> Result<(), IoError> {
+        for part in super::map::parts(blocks) {
+            if lock(&self.map.tree).recorded(place(part.page)).is_absent() {
+                continue;
+            }
+            let page = self
+                .map
+                .page(&from.core, &from.file, part.page, false)
+                .await?;
+            let Some(page) = page else { continue };
+            let sums = vec![to; part.entries.len()];
+            if page.set(part.entries.start, &sums) {
+                self.map.dirtied(page);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes everything, and that it is everything. Nothing can be written through the volume afterwards; no lane may be busy.
+    ///
+    /// # Errors
+    /// What kept it from being written: the map is then as after a crash.
+    pub async fn close(&self, core: &CoreHandle) -> Result<(), OpenError> {
+        let file = map_file(core, &self.path).await?;
+        let from = From {
+            core: Rc::clone(core),
+            file,
+        };
+        let fail = |why: &dyn std::fmt::Display| refused(&self.path, why);
+        while !(self.map.settle(&from).await).map_err(|error| fail(&format!("{error:?}")))? {}
+        self.map.broken.store(true, Ordering::Release);
+        let closed = async {
+            self.map.write_superblock(&from, true).await?;
+            from.file.submit(FileOp::Sync).await?;
+            Ok(())
+        };
+        closed.await.map_err(|error: io::Error| fail(&error))
+    }
+}

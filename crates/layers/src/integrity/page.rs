@@ -1,0 +1,140 @@
+//! A page of sums in memory, and who writes what of its blocks.
+
+use smallvec::SmallVec;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use sums::{FAN, Generation, Level, Page, Sum};
+use tokio::sync::oneshot;
+
+/// Sums of some blocks.
+pub(super) type Sums = SmallVec<[Sum; 8]>;
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A page of sums in memory, shared by all cores.
+pub(super) struct Resident {
+    index: u64,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    entries: Box<[u32; FAN]>,
+    generation: Generation,
+    /// It differs from what was handed to the device last.
+    dirty: bool,
+    /// Somebody asked for it since the hand of the cache passed.
+    used: bool,
+    held: SmallVec<[Range<usize>; 4]>,
+    waiting: Vec<oneshot::Sender<()>>,
+}
+
+impl Resident {
+    pub(super) fn new(index: u64, entries: Box<[u32; FAN]>, generation: Generation) -> Arc<Self> {
+        let inner = Mutex::new(Inner {
+            entries,
+            generation,
+            dirty: false,
+            used: true,
+            held: SmallVec::new(),
+            waiting: Vec::new(),
+        });
+        Arc::new(Self { index, inner })
+    }
+
+    pub(super) const fn index(&self) -> u64 {
+        self.index
+    }
+
+    /// The sums of some of its blocks, added at the end of `to`.
+    pub(super) fn copy(&self, entries: Range<usize>, to: &mut Sums) {
+        let mut inner = lock(&self.inner);
+        inner.used = true;
+        to.extend(inner.entries[entries].iter().map(|&raw| Sum::from_raw(raw)));
+    }
+
+    /// Changes sums; `true` where the page was clean before and is not any more.
+    pub(super) fn set(&self, first: usize, sums: &[Sum]) -> bool {
+        let mut inner = lock(&self.inner);
+        let mut changed = false;
+        for (entry, sum) in inner.entries[first..first + sums.len()]
+            .iter_mut()
+            .zip(sums)
+        {
+            changed |= *entry != sum.raw();
+            *entry = sum.raw();
+        }
+        changed && !std::mem::replace(&mut inner.dirty, true)
+    }
+
+    /// It is to be written once more although nothing changed; answers as [`Resident::set`].
+    pub(super) fn taint(&self) -> bool {
+        !std::mem::replace(&mut lock(&self.inner).dirty, true)
+    }
+
+    /// What is to be written now: the next version.
+    pub(super) fn next(&self) -> Page {
+        let mut inner = lock(&self.inner);
+        inner.dirty = false;
+        inner.generation = inner.generation.next();
+        Page {
+            level: Level::Sums,
+            index: self.index,
+            generation: inner.generation,
+            entries: inner.entries.clone(),
+        }
+    }
+
+    /// Nobody asked for it since this was asked last.
+    pub(super) fn is_idle(&self) -> bool {
+        let mut inner = lock(&self.inner);
+        !std::mem::take(&mut inner.used) && !inner.dirty
+    }
+
+    fn try_hold(&self, entries: &Range<usize>) -> Option<oneshot::Receiver<()>> {
+        let mut inner = lock(&self.inner);
+        let meets = |held: &Range<usize>| held.start < entries.end && entries.start < held.end;
+        if inner.held.iter().any(meets) {
+            let (wake, woken) = oneshot::channel();
+            inner.waiting.push(wake);
+            return Some(woken);
+        }
+        inner.held.push(entries.clone());
+        None
+    }
+}
+
+/// Some blocks of a page are this task's to write, and their sums its to set.
+pub(super) struct Hold {
+    pub(super) page: Arc<Resident>,
+    pub(super) entries: Range<usize>,
+}
+
+impl Hold {
+    /// Waits until nobody else holds one of them. Whoever takes several takes them in the order of addresses.
+    pub(super) async fn take(page: Arc<Resident>, entries: Range<usize>) -> Self {
+        while let Some(woken) = page.try_hold(&entries) {
+            // A sender that is dropped wakes as well.
+            drop(woken.await);
+        }
+        Self { page, entries }
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let waiting = {
+            let mut inner = lock(&self.page.inner);
+            let place = inner.held.iter().position(|held| *held == self.entries);
+            inner
+                .held
+                .swap_remove(place.expect("what is held is listed"));
+            std::mem::take(&mut inner.waiting)
+        };
+        for wake in waiting {
+            // Whoever gave up waiting needs no wake.
+            let _ = wake.send(());
+        }
+    }
+}

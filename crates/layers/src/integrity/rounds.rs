@@ -1,0 +1,270 @@
+//! Writing the map: rounds of all pages that changed, one sync each, shared by all who wait for it.
+//!
+//! **Contract.** One round at a time, whatever the core. What was set before [`Map::stable`] was called is stable when it answers. A
+//! write or sync that fails ends all writing until the map is opened anew.
+
+use super::Finding;
+use super::map::{Map, Tally, payload, place};
+use super::page::{Resident, lock};
+use env::{CoreHandle, Durable, File, FileOp};
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use sums::{Generation, NodeWrite, Place, SUPERBLOCKS_AT};
+use tokio::sync::oneshot;
+use units::{Lba, Now};
+use volume::IoError;
+
+/// Pages above sums are written in every so many rounds ...
+const ABOVE_EVERY: u32 = 64;
+/// ... and after this long.
+const ABOVE_AFTER: Duration = Duration::from_secs(1);
+
+/// Pages of a round that are on their way at once.
+const IN_FLIGHT: usize = 64;
+
+/// Where the rounds are.
+#[derive(Default)]
+pub(super) struct Rounds {
+    running: bool,
+    started: u64,
+    done: u64,
+    dirty: Vec<Arc<Resident>>,
+    waiting: Vec<oneshot::Sender<()>>,
+    /// Rounds since pages above sums were written, and when that was.
+    since_above: u32,
+    above_at: Option<Now>,
+    /// A task waits to write the pages above.
+    settling: bool,
+}
+
+/// Where the map is written from.
+#[derive(Clone)]
+pub(super) struct From {
+    pub(super) core: CoreHandle,
+    pub(super) file: Rc<dyn File>,
+}
+
+/// What one round writes.
+struct Round {
+    pages: Vec<Arc<Resident>>,
+    above: bool,
+}
+
+impl Map {
+    /// A page has changed.
+    pub(super) fn dirtied(&self, page: Arc<Resident>) {
+        lock(&self.rounds).dirty.push(page);
+    }
+
+    /// Pages that are to be written.
+    pub(super) fn dirty_pages(&self) -> usize {
+        lock(&self.rounds).dirty.len()
+    }
+
+    /// Waits until everything that was set is stable.
+    ///
+    /// # Errors
+    /// The map cannot be written any more.
+    pub(super) async fn stable(self: &Arc<Self>, from: &From) -> Result<(), IoError> {
+        let wanted = {
+            let rounds = lock(&self.rounds);
+            match (rounds.dirty.is_empty(), rounds.running) {
+                (true, false) => rounds.done,
+                (true, true) => rounds.started,
+                (false, _) => rounds.started + 1,
+            }
+        };
+        self.done(from, wanted, false).await
+    }
+
+    /// One more round, with the pages above; `true` once nothing is left to write.
+    pub(super) async fn settle(self: &Arc<Self>, from: &From) -> Result<bool, IoError> {
+        let wanted = lock(&self.rounds).started + 1;
+        self.done(from, wanted, true).await?;
+        let rounds = lock(&self.rounds);
+        let idle = rounds.dirty.is_empty() && !rounds.running;
+        Ok(idle && lock(&self.tree).is_settled())
+    }
+
+    async fn done(self: &Arc<Self>, from: &From, wanted: u64, above: bool) -> Result<(), IoError> {
+        loop {
+            let turn = {
+                let mut rounds = lock(&self.rounds);
+                if self.is_broken() {
+                    return Err(IoError::MediumError { lba: Lba(0) });
+                }
+                if rounds.done >= wanted {
+                    return Ok(());
+                }
+                if rounds.running {
+                    let (wake, woken) = oneshot::channel();
+                    rounds.waiting.push(wake);
+                    Err(woken)
+                } else {
+                    Ok(rounds.begin(from.core.now(), above))
+                }
+            };
+            match turn {
+                // A sender that is dropped wakes as well.
+                Err(woken) => drop(woken.await),
+                Ok(round) => {
+                    let written = self.write(from, round).await;
+                    self.end(from, written);
+                }
+            }
+        }
+    }
+
+    fn end(self: &Arc<Self>, from: &From, written: io::Result<()>) {
+        if let Err(error) = written
+            && !self.broken.swap(true, Ordering::AcqRel)
+        {
+            self.tell(&Finding::MapBroken {
+                why: error.to_string(),
+            });
+        }
+        let mut rounds = lock(&self.rounds);
+        rounds.running = false;
+        rounds.done = rounds.started;
+        let settle = !rounds.settling && !self.is_broken() && !lock(&self.tree).is_settled();
+        rounds.settling |= settle;
+        let waiting = std::mem::take(&mut rounds.waiting);
+        drop(rounds);
+        for wake in waiting {
+            // Whoever gave up waiting needs no wake.
+            let _ = wake.send(());
+        }
+        if settle {
+            self.settle_later(from);
+        }
+    }
+
+    /// Pages above are written although no flush asks any more.
+    fn settle_later(self: &Arc<Self>, from: &From) {
+        let (map, from) = (Arc::clone(self), from.clone());
+        let core = Rc::clone(&from.core);
+        core.spawn(Box::pin(async move {
+            from.core
+                .sleep_until(from.core.now().after(ABOVE_AFTER))
+                .await;
+            lock(&map.rounds).settling = false;
+            // What fails has been told, and is over.
+            let _ = map.settle(&from).await;
+        }));
+    }
+
+    async fn write(&self, from: &From, round: Round) -> io::Result<()> {
+        let pages: Vec<(u64, Generation)> = self.write_pages(from, &round.pages).await?;
+        let nodes = if round.above {
+            lock(&self.tree).to_write()
+        } else {
+            Vec::new()
+        };
+        let nodes = self.write_nodes(from, nodes).await?;
+        if round.above {
+            self.write_superblock(from, false).await?;
+        }
+        from.file.submit(FileOp::Sync).await?;
+        let mut tree = lock(&self.tree);
+        for (index, generation) in pages {
+            tree.stable(index, generation);
+        }
+        for (place, generation) in nodes {
+            tree.node_stable(place, generation);
+        }
+        Tally::add(&self.tally.rounds, 1);
+        Ok(())
+    }
+
+    async fn write_pages(
+        &self,
+        from: &From,
+        pages: &[Arc<Resident>],
+    ) -> io::Result<Vec<(u64, Generation)>> {
+        let mut written = Vec::with_capacity(pages.len());
+        for some in pages.chunks(IN_FLIGHT) {
+            let mut answers = Vec::with_capacity(some.len());
+            for page in some {
+                let next = page.next();
+                let at = place(next.index).at(next.generation);
+                answers.push(from.write(at, &next.write(self.id)));
+                written.push((next.index, next.generation));
+            }
+            for answer in answers {
+                answer.await?;
+            }
+        }
+        Tally::add(&self.tally.page_writes, pages.len() as u64);
+        Ok(written)
+    }
+
+    async fn write_nodes(
+        &self,
+        from: &From,
+        nodes: Vec<NodeWrite>,
+    ) -> io::Result<Vec<(Place, Generation)>> {
+        let mut answers = Vec::with_capacity(nodes.len());
+        for node in &nodes {
+            answers.push(from.write(node.at, &node.bytes));
+        }
+        for answer in answers {
+            answer.await?;
+        }
+        Tally::add(&self.tally.page_writes, nodes.len() as u64);
+        Ok(nodes
+            .iter()
+            .map(|node| (node.place, node.generation))
+            .collect())
+    }
+
+    /// Writes the superblock where the regions have changed; always, where the map is closed by it.
+    pub(super) async fn write_superblock(&self, from: &From, close: bool) -> io::Result<()> {
+        let roots = lock(&self.tree).roots_to_write();
+        if roots.is_none() && !close {
+            return Ok(());
+        }
+        let (at, bytes) = {
+            let mut superblock = lock(&self.superblock);
+            superblock.count += 1;
+            // Closed before the journal was replayed, it is as after the crash.
+            superblock.clean = close && !self.replaying.load(Ordering::Acquire);
+            superblock.regions = lock(&self.tree).roots();
+            (SUPERBLOCKS_AT[superblock.slot()], superblock.write())
+        };
+        from.write(at, &bytes).await?;
+        Ok(())
+    }
+}
+
+impl From {
+    pub(super) fn write(&self, offset: u64, bytes: &[u8]) -> env::FileFuture {
+        let data = payload(&self.core, bytes);
+        let durable = Durable::No;
+        self.file.submit(FileOp::Write {
+            offset,
+            data,
+            durable,
+        })
+    }
+}
+
+impl Rounds {
+    fn begin(&mut self, now: Now, above: bool) -> Round {
+        self.running = true;
+        self.started += 1;
+        self.since_above += 1;
+        let late = self.above_at.is_none_or(|at| now >= at.after(ABOVE_AFTER));
+        let above = above || late || self.since_above >= ABOVE_EVERY;
+        if above {
+            self.since_above = 0;
+            self.above_at = Some(now);
+        }
+        Round {
+            pages: std::mem::take(&mut self.dirty),
+            above,
+        }
+    }
+}

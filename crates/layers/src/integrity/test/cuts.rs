@@ -1,0 +1,202 @@
+//! Power cuts at any moment, with a log above that writes again what no flush had covered.
+
+use super::disk::{make, on_file, open};
+use crate::integrity::Blank;
+use crate::model::{Model, Plan, goes_on, verify};
+use crate::{Wrap, over};
+use env::sim::{Fault, Hits, World, WorldConfig};
+use env::{CoreHandle, detach};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use units::{BlockCount, BlockSize};
+use volume::{Durability, Io, IoFuture, Lane, Op, Origin, Shape, Volume};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+struct Entry {
+    op: Op,
+    /// It was answered.
+    done: bool,
+    /// It was answered, and was to be stable then.
+    stable: bool,
+}
+
+/// What a journal above would hold.
+#[derive(Clone, Default)]
+struct Log(Rc<RefCell<Vec<Rc<RefCell<Entry>>>>>);
+
+/// Keeps a log of what is asked, which it finds on its core.
+struct Logged;
+
+impl Wrap for Logged {
+    fn lane(&self, core: &CoreHandle, below: Rc<dyn Lane>, _shape: Shape) -> Rc<dyn Lane> {
+        let log = core.locals().get::<RefCell<Log>>().borrow().clone();
+        let core = Rc::clone(core);
+        Rc::new(LoggedLane { core, below, log })
+    }
+}
+
+struct LoggedLane {
+    core: CoreHandle,
+    below: Rc<dyn Lane>,
+    log: Log,
+}
+
+impl Lane for LoggedLane {
+    fn submit(&self, mut io: Io) -> IoFuture {
+        let log = Rc::clone(&self.log.0);
+        if matches!(io.op(), Op::Flush) {
+            let covered: Vec<_> = log
+                .borrow()
+                .iter()
+                .filter(|entry| entry.borrow().done)
+                .cloned()
+                .collect();
+            let answer = self.below.submit(io);
+            return detach(&self.core, async move {
+                let done = answer.await?;
+                log.borrow_mut()
+                    .retain(|entry| !covered.iter().any(|it| Rc::ptr_eq(it, entry)));
+                Ok(done)
+            });
+        }
+        if !io.op().mutates() {
+            return self.below.submit(io);
+        }
+        let op = io.op().again();
+        let stable = io
+            .op_mut()
+            .durability_mut()
+            .is_some_and(|it| *it == Durability::Stable);
+        let entry = Rc::new(RefCell::new(Entry {
+            op,
+            done: false,
+            stable: false,
+        }));
+        log.borrow_mut().push(Rc::clone(&entry));
+        let answer = self.below.submit(io);
+        detach(&self.core, async move {
+            let done = answer.await?;
+            let mut entry = entry.borrow_mut();
+            entry.done = true;
+            entry.stable = stable;
+            Ok(done)
+        })
+    }
+}
+
+/// Stable writes that nothing else in the log touches need no replay; everything else is written again, in order.
+async fn redo(lane: &Rc<dyn Lane>, log: &Log, unit: u64) -> (u64, u64) {
+    let entries = log.0.borrow().clone();
+    let sums = |op: &Op| {
+        let range = op.range().unwrap();
+        range.start().0 / unit..range.end().0.div_ceil(unit)
+    };
+    let meets = |a: &Op, b: &Op| {
+        let (a, b) = (sums(a), sums(b));
+        a.start < b.end && b.start < a.end
+    };
+    let (mut written, mut left) = (0, 0);
+    for entry in &entries {
+        let alone = entries
+            .iter()
+            .filter(|other| !Rc::ptr_eq(other, entry))
+            .all(|other| !meets(&other.borrow().op, &entry.borrow().op));
+        if entry.borrow().stable && alone {
+            left += 1;
+            continue;
+        }
+        let op = entry.borrow().op.again();
+        lane.submit(Io::new(op, Origin::default())).await.unwrap();
+        written += 1;
+    }
+    lane.submit(Io::new(Op::Flush, Origin::default()))
+        .await
+        .unwrap();
+    log.0.borrow_mut().clear();
+    (written, left)
+}
+
+/// What was seen.
+#[derive(Default, Debug)]
+struct Seen {
+    cuts: u64,
+    before_serving: u64,
+    redone: u64,
+    not_needed: u64,
+    hits: Hits,
+}
+
+/// One life after the other, each ended by a power cut.
+fn lives(seed: u64, size: BlockSize, seen: &mut Seen) {
+    let world = World::new(seed, WorldConfig::default());
+    let node = world.node("node");
+    let below = on_file(size, 128);
+    let unit = 4096 / u64::from(size.bytes());
+    let (core, made) = (node.core(0), Arc::clone(&below));
+    let first = async move { make(&core, &made, Blank::Zeroes).await };
+    world.block_on(&node, HOUR, first).unwrap();
+    let model = Model::new(size, BlockCount(100)).keeping_whole(512);
+    let model = Rc::new(RefCell::new(model));
+    let log = Log::default();
+    let mut draw = crate::draw::Draw::new(seed);
+    for life in 0..8 {
+        let core = node.core(0);
+        core.locals().get::<RefCell<Log>>().replace(log.clone());
+        let (below, judge, log) = (Arc::clone(&below), Rc::clone(&model), log.clone());
+        let redone = Rc::new(Cell::new(None));
+        let counted = Rc::clone(&redone);
+        let life = async move {
+            let (volume, findings) = open(&core, &below).await;
+            let lane: Rc<dyn Lane> = volume.lane(&core).await.unwrap();
+            counted.set(Some(redo(&lane, &log, unit).await));
+            volume.replayed();
+            verify(&lane, &volume.shape(), &judge).await;
+            assert_eq!(*findings.lock().unwrap(), [], "nothing was damaged");
+            let plan = Plan {
+                steps: 1_000_000,
+                whole_bytes: 512,
+                ..Plan::new(seed * 31 + life)
+            };
+            goes_on(&core, over(Logged, volume as Arc<dyn Volume>), plan, judge).await;
+        };
+        node.core(0).spawn(Box::pin(life));
+        world.run_for(Duration::from_micros(draw.below(40_000)));
+        node.crash();
+        model.borrow_mut().cut();
+        node.restart();
+        seen.cuts += 1;
+        match redone.get() {
+            None => seen.before_serving += 1,
+            Some((written, left)) => {
+                seen.redone += written;
+                seen.not_needed += left;
+            }
+        }
+    }
+    seen.hits.add(&world.hits());
+}
+
+#[test]
+fn after_a_power_cut_at_any_moment_and_a_replay_every_block_fits_and_is_allowed() {
+    let mut seen = Seen::default();
+    for size in [BlockSize::B512, BlockSize::B4096] {
+        for seed in 0..100 {
+            lives(seed, size, &mut seen);
+        }
+    }
+    let cut = [
+        Fault::CutKept,
+        Fault::CutDropped,
+        Fault::CutTorn,
+        Fault::CutReplaced,
+    ];
+    assert_eq!(seen.hits.missing(&cut), []);
+    assert!(seen.before_serving > 20 && seen.not_needed > 20, "{seen:?}");
+    println!(
+        "{} power cuts, {} of them before serving; {} writes redone, {} stable ones found as they were",
+        seen.cuts, seen.before_serving, seen.redone, seen.not_needed
+    );
+}

@@ -1,0 +1,6 @@
+//! The layer over disks that flip, misdirect, lose, tear and forget.
+
+mod conforms;
+mod cuts;
+mod damage;
+mod disk;
