@@ -138,6 +138,47 @@ impl Op {
         }
     }
 
+    /// The blocks whose contents go one way or the other; none where no payload moves.
+    #[must_use]
+    pub fn carries(&self) -> Option<LbaRange> {
+        match self {
+            Self::Read { range, .. }
+            | Self::Write { range, .. }
+            | Self::CompareAndWrite { range, .. } => Some(*range),
+            Self::WriteZeroes { .. }
+            | Self::Discard { .. }
+            | Self::Extents { .. }
+            | Self::Flush => None,
+        }
+    }
+
+    /// What a write writes.
+    #[must_use]
+    pub fn payload(&self) -> Option<&Buf> {
+        match self {
+            Self::Write { data, .. } => Some(data),
+            Self::Read { .. }
+            | Self::WriteZeroes { .. }
+            | Self::Discard { .. }
+            | Self::CompareAndWrite { .. }
+            | Self::Extents { .. }
+            | Self::Flush => None,
+        }
+    }
+
+    /// Takes out the memory that a read was to fill.
+    pub fn take_into(&mut self) -> Option<BufMut> {
+        match self {
+            Self::Read { into, .. } => into.take(),
+            Self::Write { .. }
+            | Self::WriteZeroes { .. }
+            | Self::Discard { .. }
+            | Self::CompareAndWrite { .. }
+            | Self::Extents { .. }
+            | Self::Flush => None,
+        }
+    }
+
     /// The durability that it asks for; `None` where the question does not arise.
     pub fn durability_mut(&mut self) -> Option<&mut Durability> {
         match self {
@@ -299,8 +340,8 @@ pub enum Done {
     Extents(ExtentList),
 }
 
-/// Extents in order of address.
-pub type ExtentList = SmallVec<[Extent; 4]>;
+/// Extents in order of address. One has its place in here: every answer is as large as this, whatever it says.
+pub type ExtentList = SmallVec<[Extent; 1]>;
 
 /// A run of blocks of one kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -11,8 +11,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use units::{Buf, LbaRange};
-use volume::{Done, Durability, Io, IoError, Op};
+use units::{Buf, BufMut, LbaRange};
+use volume::{Done, Durability, IoError, Op};
 
 /// One of them, on its way.
 pub(super) enum Quick {
@@ -54,70 +54,78 @@ impl Quicks {
         number: usize,
         cx: &mut Context<'_>,
     ) -> Poll<Ended> {
-        let Some(place) = self.places.get_mut(number) else {
-            return Poll::Pending;
+        // One variable for every way out: an answer is written where its taker wants it.
+        let ended = match self.places.get_mut(number) {
+            Some(Some(quick)) => quick.poll(inner, cx),
+            Some(None) | None => Poll::Pending,
         };
-        let Some(quick) = place else {
-            return Poll::Pending;
-        };
-        let ended = quick.poll(inner, cx);
         if ended.is_ready() {
-            *place = None;
+            self.places[number] = None;
             self.free.push(number);
         }
         ended
     }
 }
 
+/// One command that an operation is.
+#[derive(Clone, Copy)]
+pub(super) struct Single {
+    range: LbaRange,
+    /// FUA of a write; `None`: it reads.
+    write: Option<bool>,
+}
+
 impl Inner {
-    /// Sends an operation that is one command; gives it back where it is not, or has to wait.
-    pub(super) fn quick(&self, io: Io) -> Result<Quick, Io> {
-        let range = match io.op() {
-            Op::Read { range, .. } => *range,
+    /// The one command that an operation is; `None` where it is not, or has to wait.
+    pub(super) fn single(&self, op: &Op) -> Option<Single> {
+        let (range, write) = match op {
+            Op::Read { range, .. } => (*range, None),
             Op::Write {
                 range, durability, ..
-            } if !operation::stability(*durability, self.features, true).flush => *range,
-            Op::Write { .. }
-            | Op::WriteZeroes { .. }
-            | Op::Discard { .. }
-            | Op::CompareAndWrite { .. }
-            | Op::Extents { .. }
-            | Op::Flush => return Err(io),
-        };
-        let waits = self.left.get() || !self.gate.is_open();
-        let shut_out = io.op().mutates() && self.unit.is_preempted();
-        if waits || shut_out || range.len().0 > u64::from(self.limits.transfer) {
-            return Err(io);
-        }
-        let bytes = self.bytes_in(range);
-        let (op, _) = io.into_parts();
-        let writes = op.mutates();
-        let (request, into) = match op {
-            Op::Write {
-                data, durability, ..
             } => {
-                let Stability { fua, .. } = operation::stability(durability, self.features, true);
-                (operation::write(range, data, fua), None)
-            }
-            Op::Read { into, .. } => {
-                let cdb = cdb::read_16(range);
-                let data_out = Buf::empty();
-                let into = into.unwrap_or_else(|| self.memory(bytes));
-                (Request { cdb, data_out }, Some(into))
+                let Stability { fua, flush } =
+                    operation::stability(*durability, self.features, true);
+                if flush || self.unit.is_preempted() {
+                    return None;
+                }
+                (*range, Some(fua))
             }
             Op::WriteZeroes { .. }
             | Op::Discard { .. }
             | Op::CompareAndWrite { .. }
             | Op::Extents { .. }
-            | Op::Flush => unreachable!("given back above"),
+            | Op::Flush => return None,
+        };
+        let waits = self.left.get() || !self.gate.is_open();
+        let fits = range.len().0 <= u64::from(self.limits.transfer);
+        (fits && !waits).then_some(Single { range, write })
+    }
+
+    /// Sends it: `data` is what a write writes, `into` where a read reads to, if that is somewhere in particular.
+    pub(super) fn quick(&self, single: Single, data: Buf, into: Option<BufMut>) -> Quick {
+        let Single { range, write } = single;
+        let bytes = self.bytes_in(range);
+        let (request, into) = match write {
+            Some(fua) => (operation::write(range, data, fua), None),
+            None => {
+                let cdb = cdb::read_16(range);
+                let into = into.unwrap_or_else(|| self.memory(bytes));
+                (
+                    Request {
+                        cdb,
+                        data_out: data,
+                    },
+                    Some(into),
+                )
+            }
         };
         let sent = command(self.lun, request.cdb);
-        Ok(Quick::Asked {
+        Quick::Asked {
             answer: self.session.command(sent, request.data_out, into),
             range,
             bytes,
-            writes,
-        })
+            writes: write.is_some(),
+        }
     }
 }
 

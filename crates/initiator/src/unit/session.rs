@@ -309,15 +309,7 @@ impl Inner {
             return Err(Ended::Done(Err(IoError::WriteProtected)));
         }
         let (features, limits, block) = (self.features, self.limits, self.block);
-        let into = match &mut op {
-            Op::Read { into, .. } => into.take(),
-            Op::Write { .. }
-            | Op::WriteZeroes { .. }
-            | Op::Discard { .. }
-            | Op::CompareAndWrite { .. }
-            | Op::Extents { .. }
-            | Op::Flush => None,
-        };
+        let into = op.take_into();
         match &op {
             Op::Read { range, .. } => self.read(&op, *range, into).await,
             Op::Write {
@@ -370,14 +362,8 @@ impl Inner {
 
     async fn submit(self: Rc<Self>, io: Io) -> Ended {
         let (op, _) = io.into_parts();
-        let (bytes, writes) = match &op {
-            Op::Read { range, .. } => (self.bytes_in(*range), false),
-            Op::Write { range, .. } | Op::CompareAndWrite { range, .. } => {
-                (self.bytes_in(*range), true)
-            }
-            Op::WriteZeroes { .. } | Op::Discard { .. } => (0, true),
-            Op::Extents { .. } | Op::Flush => (0, false),
-        };
+        let bytes = op.carries().map_or(0, |range| self.bytes_in(range));
+        let writes = op.mutates();
         match self.carry_out(op).await {
             Ok(done) => {
                 self.counters.carried(bytes, writes);
@@ -448,17 +434,27 @@ pub(super) fn of_lost(lost: &Lost) -> Ended {
 impl multipath::Session for UnitSession {
     fn submit(&self, io: Io) -> Answer<Ended> {
         let inner = Rc::clone(&self.0);
-        match inner.quick(io) {
-            Ok(quick) => Answer::wait(Alone { inner, quick }),
-            Err(io) => Answer::wait(inner.submit(io)),
-        }
+        let Some(single) = inner.single(io.op()) else {
+            return Answer::wait(inner.submit(io));
+        };
+        let (mut op, _) = io.into_parts();
+        let into = op.take_into();
+        let data = if let Op::Write { data, .. } = op {
+            data
+        } else {
+            Buf::empty()
+        };
+        let quick = inner.quick(single, data, into);
+        Answer::wait(Alone { inner, quick })
     }
 
-    fn begin(&self, io: Io) -> Begun {
-        match self.0.quick(io) {
-            Ok(quick) => Begun::Numbered(self.0.quicks.borrow_mut().insert(quick)),
-            Err(io) => Begun::Waiting(Box::pin(Rc::clone(&self.0).submit(io))),
-        }
+    fn begin(&self, io: &Io) -> Begun {
+        let Some(single) = self.0.single(io.op()) else {
+            return Begun::Waiting(Box::pin(Rc::clone(&self.0).submit(io.fork())));
+        };
+        let data = io.op().payload().cloned().unwrap_or_default();
+        let quick = self.0.quick(single, data, None);
+        Begun::Numbered(self.0.quicks.borrow_mut().insert(quick))
     }
 
     fn poll_numbered(&self, number: usize, cx: &mut Context<'_>) -> Poll<Ended> {

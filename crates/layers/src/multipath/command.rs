@@ -44,15 +44,7 @@ impl Engine {
             Op::Write { .. } | Op::WriteZeroes { .. } | Op::Discard { .. } => Kind::Write,
             Op::CompareAndWrite { .. } => Kind::Once,
         };
-        let into = match io.op_mut() {
-            Op::Read { into, .. } => into.take(),
-            Op::Write { .. }
-            | Op::WriteZeroes { .. }
-            | Op::Discard { .. }
-            | Op::CompareAndWrite { .. }
-            | Op::Extents { .. }
-            | Op::Flush => None,
-        };
+        let into = io.op_mut().take_into();
         let promise = Promise::new();
         let pending = Pending::new(io, into, promise.clone());
         let decisions = {
@@ -82,21 +74,16 @@ impl Engine {
 
     pub(super) fn request(&self, op: &Op) -> Request {
         let block = u64::from(self.shape.block_size.bytes());
-        let (start, bytes) = op.range().map_or((0, 0), |range| {
-            let bytes = |blocks: u64| blocks.saturating_mul(block);
-            (bytes(range.start().0), bytes(range.len().0))
-        });
-        let (direction, bytes) = match op {
-            Op::Read { .. } => (Direction::Read, bytes),
-            Op::Write { .. } | Op::CompareAndWrite { .. } => (Direction::Write, bytes),
-            Op::WriteZeroes { .. } | Op::Discard { .. } | Op::Extents { .. } | Op::Flush => {
-                (Direction::Write, 0)
-            }
+        let bytes = |blocks: u64| blocks.saturating_mul(block);
+        let direction = if matches!(op, Op::Read { .. }) {
+            Direction::Read
+        } else {
+            Direction::Write
         };
         Request {
             direction,
-            start,
-            bytes,
+            start: op.range().map_or(0, |range| bytes(range.start().0)),
+            bytes: op.carries().map_or(0, |range| bytes(range.len().0)),
         }
     }
 

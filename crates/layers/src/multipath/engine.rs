@@ -2,10 +2,10 @@
 
 use super::command::Pending;
 use super::driver::drive;
-use super::flight::Flights;
 use super::line::Line;
 use super::marginal::compare;
 use super::pieces::{self, Cut};
+use super::places::Flights;
 use super::planned::Planned;
 use super::wait::Bell;
 use super::{Config, PathSpec, PathStatus, Session};

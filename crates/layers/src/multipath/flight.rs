@@ -10,176 +10,41 @@
 //!   Turned -- the session has lost it, or its answer asks for something else: the book takes it on (the slow way)
 //! ```
 //!
-//! **Invariants.** A place belongs to one issuer's [`Straight`] until that is dropped and the operation has ended. Nothing is borrowed
-//! while a session is asked. Nothing here is allocated but the issuer's handle, once there are enough places.
+//! **Invariants.** The operation stays with the layer until it has ended, so that it can be sent again. Nothing is borrowed while a
+//! session's future is asked. Of memory, an operation takes the issuer's handle and no more.
 
 use super::command::Pending;
 use super::engine::{Engine, Inside};
+use super::places::{Flight, Hand, Journey, Leg};
+use super::straight::{Seat, Straight};
 use super::wait::Promise;
-use super::{Begun, Ended, Session};
-use env::{Answer, LocalFuture};
+use super::{Begun, Ended};
+use env::Answer;
 use paths::health::Seen;
-use paths::policy::{self, Ticket};
-use paths::stale::{Kind, Light, Nexus};
+use paths::policy;
+use paths::stale::{Kind, Light};
 use std::cell::RefMut;
-use std::future::{Future, poll_fn};
-use std::pin::Pin;
+use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
-use units::{Buf, LbaRange, Now};
-use volume::{Durability, Io, IoFuture, IoResult, Op, Origin};
+use units::{LbaRange, Now};
+use volume::{Io, IoFuture, IoResult, Op};
 
-/// Where an operation is.
-enum Leg {
-    /// The place is free.
-    Free,
-    /// With a session.
-    Flying(Ride),
-    /// The same, and its issuer polls just now.
-    Polled,
-    /// The same, and a task polls.
-    Followed,
-    /// It has ended, and its issuer has not looked yet.
-    Landed(Option<Box<IoResult>>),
+/// What became of an operation that a session has ended.
+pub(super) enum Landed {
+    /// That was all.
+    Answered(IoResult),
     /// The slow way has it.
     Turned(Promise<IoResult>),
     /// The layer is closed: nobody is answered any more.
     Closed,
 }
 
-/// An operation at a session.
-struct Ride {
-    session: Rc<dyn Session>,
-    hand: Hand,
-}
-
-/// How the session is asked for its end.
-enum Hand {
-    Number(usize),
-    Future(LocalFuture<Ended>),
-}
-
-impl Ride {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Ended> {
-        match &mut self.hand {
-            Hand::Number(number) => self.session.poll_numbered(*number, cx),
-            Hand::Future(future) => future.as_mut().poll(cx),
-        }
-    }
-}
-
-/// What is needed to send it again.
-enum Cargo {
-    Read,
-    Write(Buf, Durability),
-}
-
-/// An operation under way.
-struct Journey {
-    nexus: Nexus,
-    ticket: Ticket,
-    light: Light,
-    range: LbaRange,
-    cargo: Cargo,
-    origin: Origin,
-}
-
-/// A place for an operation.
-pub(super) struct Flight {
-    leg: Leg,
-    journey: Option<Journey>,
-    /// Whoever polled at this place last, of this operation or the one before: mostly the next one to do so.
-    waker: Waker,
-    /// Its issuer has gone.
-    abandoned: bool,
-    /// When it was polled last, in ticks.
-    seen: u32,
-}
-
-impl Flight {
-    pub(super) fn writes(&self) -> bool {
-        let journey = self.journey.as_ref();
-        journey.is_some_and(|it| matches!(it.cargo, Cargo::Write(..)))
-    }
-
-    pub(super) fn is_on(&self, nexus: Nexus) -> bool {
-        self.journey.as_ref().is_some_and(|it| it.nexus == nexus)
-    }
-
-    /// Its issuer looks.
-    fn looked(&mut self, ticks: u32, cx: &Context<'_>) {
-        self.seen = ticks;
-        if !self.waker.will_wake(cx.waker()) {
-            self.waker = cx.waker().clone();
-        }
-    }
-
-    /// Ticks since the issuer polled.
-    pub(super) fn unseen_since(&self, ticks: u32) -> u32 {
-        ticks.wrapping_sub(self.seen)
-    }
-}
-
-/// All places.
-#[derive(Default)]
-pub(super) struct Flights {
-    places: Vec<Flight>,
-    free: Vec<usize>,
-    ticks: u32,
-    /// Whether any may be flying with nobody but its issuer to poll.
-    alone: usize,
-}
-
-impl Flights {
-    fn take(&mut self) -> usize {
-        self.free.pop().unwrap_or_else(|| {
-            self.places.push(Flight {
-                leg: Leg::Free,
-                journey: None,
-                waker: Waker::noop().clone(),
-                abandoned: false,
-                seen: 0,
-            });
-            self.places.len() - 1
-        })
-    }
-
-    fn release(&mut self, at: usize) {
-        self.places[at].leg = Leg::Free;
-        self.free.push(at);
-    }
-
-    /// Time has passed; how many ticks have.
-    pub(super) fn tick(&mut self) -> u32 {
-        self.ticks = self.ticks.wrapping_add(1);
-        self.ticks
-    }
-
-    /// Nobody is answered any more: what is flying is dropped, and wakers with it.
-    pub(super) fn close(&mut self) -> Vec<impl Sized + use<>> {
-        self.alone = 0;
-        let mut dropped = Vec::new();
-        for place in &mut self.places {
-            place.waker = Waker::noop().clone();
-            place.journey = None;
-            if matches!(place.leg, Leg::Flying(_)) {
-                dropped.push(std::mem::replace(&mut place.leg, Leg::Closed));
-            }
-        }
-        dropped
-    }
-}
-
-/// The operation as it would be sent again, and what it is to the book.
-fn cargo(op: &Op) -> Option<(Kind, LbaRange, Cargo)> {
+/// What the operation is to the book; `None` for those that are rare, or have an end of their own.
+fn concerns(op: &Op) -> Option<(Kind, LbaRange)> {
     match op {
-        Op::Read { range, into: None } => Some((Kind::Harmless, *range, Cargo::Read)),
-        Op::Write {
-            range,
-            data,
-            durability,
-        } => Some((Kind::Write, *range, Cargo::Write(data.clone(), *durability))),
-        // Rare, or with an end of their own.
+        Op::Read { range, into: None } => Some((Kind::Harmless, *range)),
+        Op::Write { range, .. } => Some((Kind::Write, *range)),
         Op::Read { into: Some(_), .. }
         | Op::WriteZeroes { .. }
         | Op::Discard { .. }
@@ -189,25 +54,14 @@ fn cargo(op: &Op) -> Option<(Kind, LbaRange, Cargo)> {
     }
 }
 
-fn again(range: LbaRange, cargo: Cargo) -> Op {
-    match cargo {
-        Cargo::Read => Op::Read { range, into: None },
-        Cargo::Write(data, durability) => Op::Write {
-            range,
-            data,
-            durability,
-        },
-    }
-}
-
 impl Engine {
     /// Sends an operation on the straight way; gives it back where that is not open to it.
     pub(super) fn fly(self: &Rc<Self>, io: Io) -> Result<IoFuture, Io> {
-        let mut inside = self.state.borrow_mut();
-        let state = &mut *inside;
-        let Some((kind, range, cargo)) = cargo(io.op()) else {
+        let Some((kind, range)) = concerns(io.op()) else {
             return Err(io);
         };
+        let mut inside = self.state.borrow_mut();
+        let state = &mut *inside;
         let now = if state.selector.wants_time() {
             self.core.now()
         } else {
@@ -226,41 +80,55 @@ impl Engine {
         };
         let (session, nexus) = (Rc::clone(session), line.nexus);
         let late = self.sent_on(line, || self.core.now());
-        let at = state.flights.take();
-        let flight = &mut state.flights.places[at];
-        flight.journey = Some(Journey {
-            nexus,
-            ticket,
-            light,
-            range,
-            cargo,
-            origin: io.origin(),
-        });
-        flight.leg = Leg::Polled;
-        flight.abandoned = false;
         drop(inside);
         if late {
             self.bell.ring();
         }
         // A session may answer at once: nothing is borrowed.
-        let hand = match session.begin(io) {
-            Begun::Ended(ended) => Err(ended),
-            Begun::Numbered(number) => Ok(Hand::Number(number)),
-            // It may begin only when it is polled.
-            Begun::Waiting(mut future) => {
-                match future
-                    .as_mut()
-                    .poll(&mut Context::from_waker(Waker::noop()))
-                {
-                    Poll::Ready(ended) => Err(ended),
-                    Poll::Pending => Ok(Hand::Future(future)),
-                }
-            }
+        let begun = session.begin(&io);
+        let journey = Journey {
+            session,
+            io,
+            nexus,
+            ticket,
+            light,
         };
-        Ok(match hand {
-            Ok(hand) => self.begun(at, Ride { session, hand }),
-            Err(ended) => self.ended_at_once(at, ended),
-        })
+        match begun {
+            Begun::Numbered(number) => Ok(self.flies(journey, Hand::Number(number))),
+            Begun::Ended(ended) => Ok(self.landed_at_once(journey, ended)),
+            Begun::Waiting(mut future) => {
+                // It may begin only when it is polled.
+                let first = future
+                    .as_mut()
+                    .poll(&mut Context::from_waker(Waker::noop()));
+                Ok(match first {
+                    Poll::Ready(ended) => self.landed_at_once(journey, ended),
+                    Poll::Pending => self.flies(journey, Hand::Future(future)),
+                })
+            }
+        }
+    }
+
+    fn flies(self: &Rc<Self>, journey: Journey, hand: Hand) -> IoFuture {
+        // Written where it stays: to be built elsewhere and moved costs more than all else that is done with it.
+        let handle = Box::new_uninit();
+        let at = self.state.borrow_mut().flights.take(journey, hand);
+        let handle = Box::write(
+            handle,
+            Straight {
+                engine: Rc::clone(self),
+                seat: Seat::Place(at),
+            },
+        );
+        Answer::Waiting(Box::into_pin(handle))
+    }
+
+    fn landed_at_once(self: &Rc<Self>, journey: Journey, ended: Ended) -> IoFuture {
+        match self.landed(self.state.borrow_mut(), Some(journey), ended) {
+            Landed::Answered(result) => Answer::ready(result),
+            Landed::Turned(promise) => Answer::wait(promise.kept()),
+            Landed::Closed => Answer::wait(std::future::pending()),
+        }
     }
 
     /// No path takes it now.
@@ -271,62 +139,32 @@ impl Engine {
         io
     }
 
-    fn begun(self: &Rc<Self>, at: usize, ride: Ride) -> IoFuture {
-        let mut state = self.state.borrow_mut();
-        let ticks = state.flights.ticks;
-        state.flights.alone += 1;
-        let flight = &mut state.flights.places[at];
-        flight.leg = Leg::Flying(ride);
-        flight.seen = ticks;
-        drop(state);
-        self.handle(at)
-    }
-
-    fn ended_at_once(self: &Rc<Self>, at: usize, ended: Ended) -> IoFuture {
-        match self.landed(self.state.borrow_mut(), at, ended) {
-            Some(result) => {
-                self.state.borrow_mut().flights.release(at);
-                Answer::ready(result)
-            }
-            None => self.handle(at),
-        }
-    }
-
-    fn handle(self: &Rc<Self>, at: usize) -> IoFuture {
-        Answer::wait(Straight {
-            engine: Rc::clone(self),
-            at,
-            over: false,
-        })
-    }
-
-    /// A session has ended an operation. The answer for its issuer, or `None`: then its place says what comes next.
-    fn landed(
+    /// A session has ended an operation, which is `None` where the layer was closed meanwhile.
+    pub(super) fn landed(
         self: &Rc<Self>,
         mut inside: RefMut<'_, Inside>,
-        at: usize,
+        journey: Option<Journey>,
         ended: Ended,
-    ) -> Option<IoResult> {
+    ) -> Landed {
         let state = &mut *inside;
-        let journey = state.flights.places[at].journey.take();
-        let journey = journey.expect("an operation ends once");
-        if state.closed {
-            state.flights.places[at].leg = Leg::Closed;
-            return None;
-        }
+        let journey = match journey {
+            Some(journey) if !state.closed => journey,
+            Some(_) | None => return Landed::Closed,
+        };
         let result = match ended {
             Ended::Done(result) => result,
             Ended::Again(..) | Ended::Lost { .. } => {
                 drop(inside);
-                self.turn(at, journey, ended);
-                return None;
+                return Landed::Turned(self.turn(journey, ended));
             }
         };
+        // The session and the operation are dropped at the end, when nothing is borrowed.
         let Journey {
             nexus,
             ticket,
             light,
-            ..
+            session: _session,
+            io: _io,
         } = journey;
         let path = ticket.path();
         let siblings = state.lines.len() > 1 && ticket.is_timed();
@@ -361,30 +199,28 @@ impl Engine {
         if waits {
             self.pump();
         }
-        Some(result)
+        Landed::Answered(result)
     }
 
     /// The book takes an operation on, and hears how it ended.
-    fn turn(self: &Rc<Self>, at: usize, journey: Journey, ended: Ended) {
+    fn turn(self: &Rc<Self>, journey: Journey, ended: Ended) -> Promise<IoResult> {
         let Journey {
+            session: _session,
+            io,
             nexus,
             ticket,
             light,
-            range,
-            cargo,
-            origin,
         } = journey;
         let promise = Promise::new();
-        let io = Io::new(again(range, cargo), origin);
         let id = {
             let mut state = self.state.borrow_mut();
             let id = state.book.enter(light, nexus);
             let pending = Pending::new(io, None, promise.clone());
             state.pending.insert(id, pending);
-            state.flights.places[at].leg = Leg::Turned(promise);
             id
         };
         self.ended(id, nexus, ticket, ended);
+        promise
     }
 
     /// Tasks poll what flies and is `which`, whether its issuer does or not.
@@ -401,154 +237,41 @@ impl Engine {
                 continue;
             }
             flights.alone -= 1;
-            if let Leg::Flying(ride) = std::mem::replace(&mut flight.leg, Leg::Followed) {
-                followed.push((at, ride));
+            let session = flight.journey.as_ref().map(|it| Rc::clone(&it.session));
+            let leg = std::mem::replace(&mut flight.leg, Leg::Followed);
+            if let (Leg::Flying(hand), Some(session)) = (leg, session) {
+                followed.push((at, session, hand));
             }
         }
         drop(state);
-        for (at, mut ride) in followed {
+        for (at, session, mut hand) in followed {
             let engine = Rc::clone(self);
             self.core.spawn(Box::pin(async move {
-                let ended = poll_fn(|cx| ride.poll(cx)).await;
+                let ended = poll_fn(|cx| match &mut hand {
+                    Hand::Number(number) => session.poll_numbered(*number, cx),
+                    Hand::Future(future) => future.as_mut().poll(cx),
+                });
+                let ended = ended.await;
                 engine.landed_followed(at, ended);
             }));
         }
     }
 
     fn landed_followed(self: &Rc<Self>, at: usize, ended: Ended) {
-        let result = self.landed(self.state.borrow_mut(), at, ended);
+        let mut inside = self.state.borrow_mut();
+        let journey = inside.flights.places[at].journey.take();
+        let landed = self.landed(inside, journey, ended);
         let mut state = self.state.borrow_mut();
         let flight = &mut state.flights.places[at];
         if flight.abandoned {
             state.flights.release(at);
             return;
         }
-        if let Some(result) = result {
-            flight.leg = Leg::Landed(Some(Box::new(result)));
-        }
-        flight.waker.wake_by_ref();
-    }
-}
-
-/// The issuer's handle. Dropping it abandons the answer, never the work.
-struct Straight {
-    engine: Rc<Engine>,
-    at: usize,
-    over: bool,
-}
-
-impl Straight {
-    /// Asks a session's future, which nobody else does. Nothing is borrowed.
-    fn fly_on(&self, mut ride: Ride, cx: &mut Context<'_>) -> Poll<IoResult> {
-        match ride.poll(cx) {
-            Poll::Pending => {
-                let mut state = self.engine.state.borrow_mut();
-                let flight = &mut state.flights.places[self.at];
-                if matches!(flight.leg, Leg::Polled) {
-                    flight.leg = Leg::Flying(ride);
-                }
-                Poll::Pending
-            }
-            Poll::Ready(ended) => {
-                let mut state = self.engine.state.borrow_mut();
-                state.flights.alone -= 1;
-                self.land(state, ended, cx)
-            }
-        }
-    }
-
-    fn land(
-        &self,
-        state: RefMut<'_, Inside>,
-        ended: Ended,
-        cx: &mut Context<'_>,
-    ) -> Poll<IoResult> {
-        match self.engine.landed(state, self.at, ended) {
-            Some(result) => Poll::Ready(result),
-            None => self.turned(cx),
-        }
-    }
-
-    /// The slow way's answer.
-    fn turned(&self, cx: &mut Context<'_>) -> Poll<IoResult> {
-        let mut state = self.engine.state.borrow_mut();
-        match &mut state.flights.places[self.at].leg {
-            Leg::Turned(promise) => promise.poll_kept(cx),
-            Leg::Free
-            | Leg::Flying(_)
-            | Leg::Polled
-            | Leg::Followed
-            | Leg::Landed(_)
-            | Leg::Closed => Poll::Pending,
-        }
-    }
-
-    fn look(&self, cx: &mut Context<'_>) -> Poll<IoResult> {
-        let mut inside = self.engine.state.borrow_mut();
-        let flights = &mut inside.flights;
-        let flight = &mut flights.places[self.at];
-        if let Leg::Flying(ride) = &mut flight.leg
-            && let Hand::Number(number) = ride.hand
-        {
-            // Mostly; the session does not call back.
-            return match ride.session.poll_numbered(number, cx) {
-                Poll::Pending => {
-                    flight.looked(flights.ticks, cx);
-                    Poll::Pending
-                }
-                Poll::Ready(ended) => {
-                    flight.leg = Leg::Polled;
-                    flights.alone -= 1;
-                    self.land(inside, ended, cx)
-                }
-            };
-        }
-        flight.looked(flights.ticks, cx);
-        match &mut flight.leg {
-            Leg::Flying(_) => {
-                let Leg::Flying(ride) = std::mem::replace(&mut flight.leg, Leg::Polled) else {
-                    return Poll::Pending;
-                };
-                drop(inside);
-                self.fly_on(ride, cx)
-            }
-            Leg::Landed(result) => result.take().map_or(Poll::Pending, |it| Poll::Ready(*it)),
-            Leg::Turned(promise) => promise.poll_kept(cx),
-            Leg::Followed | Leg::Polled | Leg::Free | Leg::Closed => Poll::Pending,
-        }
-    }
-}
-
-impl Future for Straight {
-    type Output = IoResult;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<IoResult> {
-        let answer = self.look(cx);
-        if answer.is_ready() {
-            self.over = true;
-            self.engine.state.borrow_mut().flights.release(self.at);
-        }
-        answer
-    }
-}
-
-impl Drop for Straight {
-    fn drop(&mut self) {
-        if self.over {
-            return;
-        }
-        let mut state = self.engine.state.borrow_mut();
-        let flight = &mut state.flights.places[self.at];
-        match &flight.leg {
-            Leg::Flying(_) => {
-                flight.abandoned = true;
-                drop(state);
-                self.engine.follow(|flight| flight.abandoned);
-            }
-            Leg::Followed | Leg::Polled => flight.abandoned = true,
-            Leg::Landed(_) | Leg::Turned(_) | Leg::Closed | Leg::Free => {
-                state.flights.release(self.at);
-            }
-        }
+        flight.leg = match landed {
+            Landed::Answered(result) => Leg::Landed(Box::new(result)),
+            Landed::Turned(promise) => Leg::Turned(promise),
+            Landed::Closed => Leg::Closed,
+        };
+        flight.wake();
     }
 }

@@ -26,9 +26,13 @@ mod flight;
 mod line;
 mod marginal;
 mod pieces;
+mod places;
 mod planned;
+mod straight;
 #[cfg(test)]
 mod test;
+#[cfg(test)]
+mod test_flight;
 #[cfg(test)]
 mod test_marginal;
 mod wait;
@@ -109,8 +113,9 @@ pub trait Session {
     fn submit(&self, io: Io) -> Answer<Ended>;
 
     /// The same without a future where it can do without: then the operation has begun, and [`Session::poll_numbered`] asks for its end.
-    fn begin(&self, io: Io) -> Begun {
-        match self.submit(io).now() {
+    /// The operation stays with whoever asks, who may have to send it again; a read has no memory of its own to be filled (`into`).
+    fn begin(&self, io: &Io) -> Begun {
+        match self.submit(io.fork()).now() {
             Ok(ended) => Begun::Ended(ended),
             Err(future) => Begun::Waiting(future),
         }

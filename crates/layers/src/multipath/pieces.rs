@@ -72,15 +72,7 @@ pub(super) fn cut(mut io: Io, shape: &Shape, piece: ByteCount) -> Cut {
         Io::new(op, origin)
     });
     let parts = parts.collect();
-    let into = match io.op_mut() {
-        Op::Read { into, .. } => into.take(),
-        Op::Write { .. }
-        | Op::WriteZeroes { .. }
-        | Op::Discard { .. }
-        | Op::CompareAndWrite { .. }
-        | Op::Extents { .. }
-        | Op::Flush => None,
-    };
+    let into = io.op_mut().take_into();
     Cut::Pieces { parts, into }
 }
 

@@ -83,13 +83,13 @@ impl Estimate {
     }
 
     /// A command ended that was booked at `begun` as the `depth`th in flight.
-    pub(crate) fn learn(&mut self, request: &Request, (begun, now): (Now, Now), depth: u32) {
+    pub(crate) fn learn(&mut self, bytes: u64, (begun, now): (Now, Now), depth: u32) {
         // What was in flight together was served one after the other.
         let before = std::mem::replace(&mut self.last_done, now);
         let served = seconds(now, begun.max(before));
         let took = seconds(now, begun);
-        let expected = if request.bytes >= LARGE {
-            self.latency + float(request.bytes) * self.strict()
+        let expected = if bytes >= LARGE {
+            self.latency + float(bytes) * self.strict()
         } else {
             self.latency + self.interval
         };
@@ -99,9 +99,9 @@ impl Estimate {
             return;
         }
         self.loosened = None;
-        if request.bytes >= LARGE {
+        if bytes >= LARGE {
             let old = self.strict_per_byte;
-            let sample = (served / float(request.bytes)).clamp(old / 4.0, old * 4.0);
+            let sample = (served / float(bytes)).clamp(old / 4.0, old * 4.0);
             self.strict_per_byte = old + gain(served, 0.020) * (sample - old);
         } else {
             let near = |sample: f64, old: f64| {

@@ -13,11 +13,12 @@ pub const UNTIMED: Now = Now(u64::MAX);
 #[derive(Debug)]
 #[must_use = "a path stays booked until the ticket comes back"]
 pub struct Ticket {
-    path: usize,
-    request: Request,
+    bytes: u64,
     begun: Now,
+    path: u32,
     /// Commands in flight on the path, this one included, when it was booked.
     depth: u32,
+    direction: Direction,
 }
 
 impl Ticket {
@@ -30,13 +31,13 @@ impl Ticket {
     /// The path's number.
     #[must_use]
     pub fn path(&self) -> usize {
-        self.path
+        self.path as usize
     }
 
     /// Its bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.request.bytes
+        self.bytes
     }
 
     /// When it was booked.
@@ -250,13 +251,14 @@ impl Selector {
     )]
     pub fn done(&mut self, ticket: Ticket, ended: Ended, now: Now) {
         let Ticket {
-            path,
-            request,
+            bytes,
             begun,
+            path,
             depth,
+            direction,
         } = ticket;
         let timed = begun != UNTIMED;
-        let Some(slot) = self.slots.get_mut(path) else {
+        let Some(slot) = self.slots.get_mut(path as usize) else {
             return;
         };
         slot.in_flight = slot.in_flight.saturating_sub(1);
@@ -264,19 +266,15 @@ impl Selector {
             slot.ended += 1;
             slot.took = slot.took.saturating_add(now.since(begun));
         }
-        slot.bytes = slot.bytes.saturating_sub(request.bytes);
-        match request.direction {
-            Direction::Read => {
-                slot.bytes_reading = slot.bytes_reading.saturating_sub(request.bytes);
-            }
-            Direction::Write => {
-                slot.bytes_writing = slot.bytes_writing.saturating_sub(request.bytes);
-            }
+        slot.bytes = slot.bytes.saturating_sub(bytes);
+        match direction {
+            Direction::Read => slot.bytes_reading = slot.bytes_reading.saturating_sub(bytes),
+            Direction::Write => slot.bytes_writing = slot.bytes_writing.saturating_sub(bytes),
         }
         match ended {
             Ended::Carried => {
                 if timed {
-                    slot.estimate.learn(&request, (begun, now), depth);
+                    slot.estimate.learn(bytes, (begun, now), depth);
                 }
                 let most = slot.most();
                 if slot.window < most {
@@ -445,10 +443,11 @@ impl Selector {
             }
         }
         Ticket {
-            path,
-            request,
+            bytes: request.bytes,
             begun: now,
+            path: u32::try_from(path).expect("paths of a volume fit 32 bits"),
             depth: slot.in_flight,
+            direction: request.direction,
         }
     }
 }

@@ -4,7 +4,7 @@
 //! count themselves at their places in a small table, and where nothing is counted nothing is held. Else all are looked at.
 
 use std::ops::RangeInclusive;
-use units::LbaRange;
+use units::{Lba, LbaRange};
 
 /// Blocks that share a place of the table.
 const PLACE_BLOCKS: u64 = 8;
@@ -105,16 +105,24 @@ impl Held {
         Some(Hold(at.expect("commands in flight fit 32 bits")))
     }
 
-    /// `range`: the same again.
+    /// What is held.
+    pub(super) fn range(&self, hold: &Hold) -> Option<LbaRange> {
+        let Blocks { start, end } = self.blocks[hold.0 as usize];
+        LbaRange::between(Lba(start), Lba(end))
+    }
+
+    /// Lets go what was held.
     #[expect(
         clippy::needless_pass_by_value,
         reason = "a hold ends once: it is used up"
     )]
-    pub(super) fn release(&mut self, hold: Hold, range: LbaRange) {
-        let Hold(at) = hold;
-        self.blocks[at as usize] = FREE;
-        self.free.push(at);
-        self.uncount(range);
+    pub(super) fn release(&mut self, hold: Hold) {
+        let range = self.range(&hold);
+        self.blocks[hold.0 as usize] = FREE;
+        self.free.push(hold.0);
+        if let Some(range) = range {
+            self.uncount(range);
+        }
     }
 
     fn uncount(&mut self, range: LbaRange) {
@@ -129,7 +137,7 @@ impl Held {
 mod test {
     use super::*;
     use proptest::prelude::*;
-    use units::{BlockCount, Lba};
+    use units::BlockCount;
 
     fn any_range() -> impl Strategy<Value = LbaRange> {
         let start = prop_oneof![0..64_u64, (0..64_u64).prop_map(|at| at << 13)];
@@ -152,15 +160,16 @@ mod test {
                 let expected = list.iter().any(overlaps);
                 if ends && !list.is_empty() {
                     let (range, hold) = list.swap_remove(usize::from(which) % list.len());
-                    held.release(hold, range);
+                    prop_assert_eq!(held.range(&hold), Some(range));
+                    held.release(hold);
                 } else {
                     let hold = held.hold(range);
                     prop_assert_eq!(hold.is_none(), expected);
                     list.extend(hold.map(|hold| (range, hold)));
                 }
             }
-            for (range, hold) in list {
-                held.release(hold, range);
+            for (_, hold) in list {
+                held.release(hold);
             }
             prop_assert!(held.long == 0 && held.counts.iter().all(|it| *it == 0));
         }

@@ -180,8 +180,8 @@ enum Stage {
 pub struct Light {
     id: CommandId,
     kind: Kind,
-    /// The blocks that it changes, and how they are held.
-    held: Option<(LbaRange, Hold)>,
+    /// The blocks that it changes.
+    hold: Option<Hold>,
 }
 
 #[derive(Debug)]
@@ -252,33 +252,36 @@ impl Book {
     /// A new command that is sent at once, on a session that is not lost; costs next to nothing. `None` where something that it
     /// overlaps is in flight or waits: then it has to [`Book::begin`].
     pub fn light(&mut self, kind: Kind, range: Option<LbaRange>) -> Option<Light> {
-        let held = match range.filter(|range| kind != Kind::Harmless && !range.is_empty()) {
+        let hold = match range.filter(|range| kind != Kind::Harmless && !range.is_empty()) {
             Some(range) if self.nobody_waits(range, self.waiting.len()) => {
-                Some((range, self.held.hold(range)?))
+                Some(self.held.hold(range)?)
             }
             Some(_) => return None,
             None => None,
         };
         let id = CommandId(self.next);
         self.next += 1;
-        Some(Light { id, kind, held })
+        Some(Light { id, kind, hold })
     }
 
     /// A light command has ended with an answer for its issuer, or was not sent at all.
+    #[inline]
     #[must_use = "others may have waited for its blocks"]
     pub fn over(&mut self, light: Light) -> Vec<Decide> {
         let mut out = Vec::new();
-        if let Some((range, hold)) = light.held {
-            self.held.release(hold, range);
-            self.let_go(&mut out);
+        if let Some(hold) = light.hold {
+            self.held.release(hold);
+            if !self.waiting.is_empty() {
+                self.let_go(&mut out);
+            }
         }
         out
     }
 
     /// The book takes a light command on, as one that began before and was placed on `nexus`.
     pub fn enter(&mut self, light: Light, nexus: Nexus) -> CommandId {
-        let Light { id, kind, held } = light;
-        let (range, hold) = held.unzip();
+        let Light { id, kind, hold } = light;
+        let range = hold.as_ref().and_then(|hold| self.held.range(hold));
         let entry = Entry {
             kind,
             range,
@@ -559,9 +562,11 @@ impl Book {
         let Some(entry) = self.entries.remove(&id) else {
             return;
         };
-        let Some(range) = entry.range else { return };
+        if entry.range.is_none() {
+            return;
+        }
         if let Some(hold) = entry.hold {
-            self.held.release(hold, range);
+            self.held.release(hold);
         }
         self.let_go(out);
     }

@@ -35,7 +35,7 @@ impl Session for Memory {
         Answer::ready(Ended::Done(Ok(Done::Data(self.data.clone()))))
     }
 
-    fn begin(&self, io: Io) -> Begun {
+    fn begin(&self, io: &Io) -> Begun {
         if io
             .op()
             .range()
