@@ -119,6 +119,34 @@ pub struct LunFacts {
     pub statuses: BTreeMap<String, u64>,
     /// Bytes that its storage takes, where that is known.
     pub allocated: Option<u64>,
+    /// What its limit did, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limited: Option<LimitFacts>,
+    /// What its read cache did, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached: Option<ReadCacheFacts>,
+}
+
+/// What a limit did since the LUN came into service.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+pub struct LimitFacts {
+    /// Operations that had to wait.
+    pub deferred: u64,
+    /// How long those of them that went on had waited, together, in microseconds.
+    pub waited_us: u64,
+    /// Operations that wait now.
+    pub waiting: u64,
+}
+
+/// What a read cache did since it got its size.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+pub struct ReadCacheFacts {
+    /// Reads that it answered.
+    pub hits: u64,
+    /// Reads that it did not.
+    pub misses: u64,
+    /// Bytes that it holds.
+    pub bytes: u64,
 }
 
 /// A core of the runtime.

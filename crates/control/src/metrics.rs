@@ -103,6 +103,7 @@ fn luns(out: &mut Text, luns: &BTreeMap<&str, &LunFacts>, objects: &Objects) {
             out.series("causeway_lun_cache", &labels, 1);
         }
     }
+    storage(out, luns);
     let help = "LUNs that lose what hosts have not flushed when power fails";
     out.family("causeway_luns_volatile", "gauge", help);
     let volatile = objects.luns.values().filter(|lun| lun.is_volatile());
@@ -146,6 +147,54 @@ fn luns(out: &mut Text, luns: &BTreeMap<&str, &LunFacts>, objects: &Objects) {
                 latency(out, name, op, stage, took);
             }
         }
+    }
+}
+
+/// Of layers that a LUN has because someone asked for them.
+fn storage(out: &mut Text, luns: &BTreeMap<&str, &LunFacts>) {
+    let limited = || {
+        luns.iter()
+            .filter_map(|(name, facts)| Some((*name, facts.limited?)))
+    };
+    let help = "Operations that the LUN's limit made wait";
+    out.family("causeway_lun_limit_deferred_total", "counter", help);
+    for (name, facts) in limited() {
+        let labels = [("lun", name)];
+        out.series("causeway_lun_limit_deferred_total", &labels, facts.deferred);
+    }
+    let help = "How long operations waited for the LUN's limit, together";
+    out.family("causeway_lun_limit_wait_seconds_total", "counter", help);
+    for (name, facts) in limited() {
+        let waited = seconds(facts.waited_us);
+        out.series(
+            "causeway_lun_limit_wait_seconds_total",
+            &[("lun", name)],
+            waited,
+        );
+    }
+    let cached = || {
+        luns.iter()
+            .filter_map(|(name, facts)| Some((*name, facts.cached?)))
+    };
+    let help = "Reads that the read cache answered";
+    out.family("causeway_cache_hits_total", "counter", help);
+    for (name, facts) in cached() {
+        out.series("causeway_cache_hits_total", &[("lun", name)], facts.hits);
+    }
+    let help = "Reads that the read cache did not answer";
+    out.family("causeway_cache_misses_total", "counter", help);
+    for (name, facts) in cached() {
+        out.series(
+            "causeway_cache_misses_total",
+            &[("lun", name)],
+            facts.misses,
+        );
+    }
+    let help = "Bytes in caches";
+    out.family("causeway_cache_bytes", "gauge", help);
+    for (name, facts) in cached() {
+        let labels = [("lun", name), ("state", "clean")];
+        out.series("causeway_cache_bytes", &labels, facts.bytes);
     }
 }
 

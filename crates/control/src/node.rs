@@ -12,6 +12,7 @@
 mod export;
 mod facts;
 mod hardware;
+mod layers;
 mod space;
 mod unit;
 mod usage;

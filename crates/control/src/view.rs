@@ -1,6 +1,6 @@
 //! The documents of the API, as daemon and command line share them. Sizes are bytes, times RFC 3339.
 
-use crate::engine::{LunState, OpFacts, PoolFacts, PortalFacts};
+use crate::engine::{LimitFacts, LunState, OpFacts, PoolFacts, PortalFacts, ReadCacheFacts};
 use crate::objects::{BackendSpec, CacheMode, ChapSpec, Limit, Redirect, SecretSpec, TargetSpec};
 use crate::plan::Action;
 use crate::size::Size;
@@ -126,6 +126,12 @@ pub struct LunView {
     /// What it may use of a second.
     #[serde(default, skip_serializing_if = "Limit::is_none")]
     pub limit: Limit,
+    /// What the limit did, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limited: Option<LimitFacts>,
+    /// What the read cache did, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached: Option<ReadCacheFacts>,
     /// Commands in flight.
     pub in_flight: u64,
     /// Bytes that commands hold now.

@@ -3,7 +3,7 @@
 //! ```text
 //!      logical unit
 //!           |
-//!   [Checked] [Meter] [WriteThrough] [StableWrite] [Emulate] [Faults]     each a Wrap over the one below
+//!   [Checked] [Meter] [Limit] [ReadCache] [WriteThrough] [StableWrite] [Emulate] [Faults]     each a Wrap over the one below
 //!           |
 //!         leaf (memory, file, block device)
 //!
@@ -21,9 +21,11 @@ pub mod draw;
 pub mod emulate;
 pub mod fault;
 pub mod integrity;
+pub mod limit;
 pub mod meter;
 pub mod model;
 pub mod multipath;
+pub mod read_cache;
 pub mod stable_write;
 pub mod wrap;
 pub mod write_back;
@@ -33,8 +35,10 @@ pub use checked::Checked;
 pub use emulate::Emulate;
 pub use fault::{Action, FaultRule, Faults, Odds, OpKind};
 pub use integrity::Integrity;
+pub use limit::Limit;
 pub use meter::{Counters, Meter};
 pub use multipath::Multipath;
+pub use read_cache::ReadCache;
 pub use stable_write::StableWrite;
 pub use wrap::{Wrap, over};
 pub use write_back::WriteBack;

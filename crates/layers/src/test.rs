@@ -85,7 +85,7 @@ async fn bytes(lane: &Rc<dyn Lane>, at: LbaRange) -> Vec<u8> {
 #[test]
 fn every_layer_conforms_over_rich_and_poor_volumes_of_both_block_sizes() {
     type Build = fn(BlockSize) -> Arc<dyn Volume>;
-    let table: [(&str, Build); 12] = [
+    let table: [(&str, Build); 16] = [
         ("checked", |size| over(Checked, memory(size))),
         ("meter", |size| over(Meter::new(), memory(size))),
         ("faults, none", |size| over(Faults::new(), memory(size))),
@@ -97,6 +97,23 @@ fn every_layer_conforms_over_rich_and_poor_volumes_of_both_block_sizes() {
             over(Meter::new(), over(Emulate, over(StableWrite, poor(size))))
         }),
         ("poor", poor),
+        ("limit, none", |size| over(Limit::new(), memory(size))),
+        ("read cache", |size| {
+            over(ReadCache::new(1 << 20, size), memory(size))
+        }),
+        ("read cache, tiny", |size| {
+            over(ReadCache::new(20 << 10, size), poor(size))
+        }),
+        ("read cache, slow", |size| {
+            let faults = Faults::new();
+            let slow = Odds {
+                delay: 2,
+                ..Odds::default()
+            };
+            faults.by_chance(5, slow);
+            let slow = over(faults, over(Emulate, over(StableWrite, poor(size))));
+            over(ReadCache::new(100 << 10, size), slow)
+        }),
         ("write through", |size| {
             over(WriteThrough::new(true), memory(size))
         }),

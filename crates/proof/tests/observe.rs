@@ -7,7 +7,7 @@
 
 mod common;
 
-use common::client::Client;
+use common::client::{Client, ten};
 use common::daemon::{Daemon, IQN};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -199,6 +199,91 @@ fn the_mode_of_the_cache_changes_live_and_hosts_see_it() {
     client.settle();
     assert!(write_cache(&mut client));
     assert_eq!(client.read(0, 1, 512), [7; 512]);
+    daemon.stop();
+}
+
+/// Reads of 4 KiB as fast as one connection can, 16 at a time, for so long: how many a second.
+#[expect(clippy::disallowed_methods, reason = "it measures the real world")]
+fn read_rate(client: &mut Client, seconds: f64) -> f64 {
+    let read = |client: &mut Client| {
+        client.queue(&ten(0x28, 0, 0, 8), &[], 4096);
+    };
+    let begin = std::time::Instant::now();
+    for _ in 0..16 {
+        read(client);
+    }
+    let mut done = 0_u32;
+    while begin.elapsed().as_secs_f64() < seconds {
+        client.event();
+        done += 1;
+        read(client);
+    }
+    let rate = f64::from(done) / begin.elapsed().as_secs_f64();
+    for _ in 0..16 {
+        client.event();
+    }
+    rate
+}
+
+#[test]
+fn a_limit_set_live_holds_within_5_percent_and_is_lifted_again() {
+    let (daemon, mut client) = start("limit");
+    let set = |words: &[&str]| json(&daemon, &[&["lun", "set", "busy"], words].concat());
+    let free = read_rate(&mut client, 0.3);
+    assert!(free > 3_000.0, "{free}");
+    for (words, wanted) in [
+        (["limit.iops=800", "limit.burst_seconds=2"], 800.0),
+        (["limit.iops=none", "limit.bytes_per_second=6M"], 1_536.0),
+    ] {
+        let lun = set(&words);
+        assert!(lun["limit"].is_object(), "{lun}");
+        let rate = read_rate(&mut client, 2.0);
+        assert!((rate - wanted).abs() < wanted * 0.05, "{rate} for {wanted}");
+    }
+    let lun = json(&daemon, &["lun", "show", "busy"]);
+    assert_eq!(
+        lun["limit"]["burst_seconds"], 2,
+        "what is not named stays: {lun}"
+    );
+    assert!(
+        lun["limited"]["deferred"].as_u64().unwrap() > 1_000,
+        "{lun}"
+    );
+    let export = daemon.causeway(&["export"]).text;
+    let line = "limit = { bytes_per_second = \"6MiB\", burst_seconds = 2 }";
+    assert!(export.contains(line), "{export}");
+    assert!(metrics(&daemon)["causeway_lun_limit_deferred_total{lun=\"busy\"}"] > 1_000.0);
+    set(&["limit=none"]);
+    let lifted = read_rate(&mut client, 0.3);
+    assert!(lifted > 3_000.0, "{lifted}");
+    daemon.stop();
+}
+
+#[test]
+fn a_read_cache_is_switched_live_and_tells_how_often_it_helped() {
+    let (daemon, mut client) = start("read-cache");
+    client.write(0, &vec![7; 1 << 20], 512);
+    let show = |of: &str| json(&daemon, &["lun", "show", "busy"])[of].clone();
+    assert_eq!(show("cached"), serde_json::Value::Null);
+    json(&daemon, &["lun", "set", "busy", "read_cache=4M"]);
+    for _ in 0..2 {
+        for at in 0..64 {
+            assert_eq!(client.read(at * 8, 8, 512), [7; 4096]);
+        }
+    }
+    let facts = show("cached");
+    assert_eq!((&facts["hits"], &facts["misses"]), (&64.into(), &64.into()));
+    assert_eq!(facts["bytes"], 64 << 12);
+    client.write(8, &[9; 4096], 512);
+    assert_eq!(client.read(8, 8, 512), [9; 4096], "a write is seen at once");
+    assert_eq!(show("cached")["hits"], 65, "and kept");
+    assert_eq!(
+        metrics(&daemon)["causeway_cache_hits_total{lun=\"busy\"}"],
+        65.0
+    );
+    json(&daemon, &["lun", "set", "busy", "read_cache=none"]);
+    assert_eq!(show("cached"), serde_json::Value::Null);
+    assert_eq!(client.read(8, 8, 512), [9; 4096]);
     daemon.stop();
 }
 

@@ -264,6 +264,41 @@ fn op_name(op: &str) -> &str {
     }
 }
 
+/// Its size, what it holds, and how often it helped.
+fn read_cache(lun: &LunView) -> String {
+    let Some(size) = lun.read_cache else {
+        return "none".to_owned();
+    };
+    let Some(facts) = lun.cached else {
+        return size.rounded();
+    };
+    let reads = facts.hits + facts.misses;
+    let permille = facts
+        .hits
+        .saturating_mul(1000)
+        .checked_div(reads)
+        .unwrap_or(0);
+    format!(
+        "{}, holds {}; answered {}.{} % of {reads} reads",
+        size.rounded(),
+        rounded(facts.bytes),
+        permille / 10,
+        permille % 10
+    )
+}
+
+/// What it is, and what it does.
+fn shown_limit(lun: &LunView) -> String {
+    let Some(facts) = lun.limited else {
+        return lun.limit.to_string();
+    };
+    let mean = facts.waited_us.checked_div(facts.deferred).unwrap_or(0);
+    format!(
+        "{}; {} operations had to wait, {mean} us on average, {} wait now",
+        lun.limit, facts.deferred, facts.waiting
+    )
+}
+
 fn yes(is: bool) -> String {
     if is { "yes" } else { "no" }.to_owned()
 }
@@ -290,12 +325,8 @@ fn page(lun: &LunView) -> String {
         ("backing", lun.backing.clone()),
         ("cache", cache(lun)),
         ("integrity", yes(lun.integrity)),
-        (
-            "read cache",
-            lun.read_cache
-                .map_or_else(|| "none".to_owned(), Size::rounded),
-        ),
-        ("limit", lun.limit.to_string()),
+        ("read cache", read_cache(lun)),
+        ("limit", shown_limit(lun)),
     ]);
     if !lun.notices.is_empty() {
         lines.push(("notices", lun.notices.join("\n")));

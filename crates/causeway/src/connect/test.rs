@@ -30,6 +30,8 @@ fn page_of(portals: &[&str], chap: bool, lun_id: u16) -> String {
         integrity: false,
         read_cache: None,
         limit: Limit::default(),
+        limited: None,
+        cached: None,
         in_flight: 0,
         bytes_in_flight: 0,
         ops: BTreeMap::new(),

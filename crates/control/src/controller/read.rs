@@ -362,6 +362,8 @@ fn lun_view(
         integrity: lun.storage.integrity,
         read_cache: lun.storage.read_cache,
         limit: lun.storage.limit,
+        limited: facts.and_then(|facts| facts.limited),
+        cached: facts.and_then(|facts| facts.cached),
         in_flight: facts.map_or(0, |facts| facts.in_flight),
         bytes_in_flight: facts.map_or(0, |facts| facts.bytes_in_flight),
         ops: facts.map(|facts| summaries(&facts.ops)).unwrap_or_default(),

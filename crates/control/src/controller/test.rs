@@ -100,6 +100,8 @@ impl Engine for FakeEngine {
                 bytes_in_flight: 0,
                 statuses: BTreeMap::new(),
                 allocated: Some(4096),
+                limited: None,
+                cached: None,
             };
             (naa.clone(), facts)
         };

@@ -75,6 +75,8 @@ fn lun(unit: &Unit, counters: &Counters, figures: Option<&Figures>) -> LunFacts 
         bytes_in_flight: figures.map_or(0, |figures| figures.bytes_in_flight),
         statuses: BTreeMap::new(),
         allocated: unit.allocated(),
+        limited: unit.limited(),
+        cached: unit.cached(),
     }
 }
 

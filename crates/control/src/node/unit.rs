@@ -1,21 +1,23 @@
 //! One LUN in service: leaf, layers, logical unit.
 //!
 //! ```text
-//!   LogicalUnit -> Checked -> Meter -> WriteThrough -> StableWrite -> Emulate -> Clip -> leaf
+//!   LogicalUnit -> Checked -> Meter -> Limit -> ReadCache -> WriteThrough -> StableWrite -> Emulate -> Clip -> leaf
 //! ```
 //!
 //! The clip gives the LUN its stored size where its file or device is larger: a device never fits exactly,
 //! and a file is longer for a moment while the LUN grows.
 
 use super::backing_failed;
+use super::layers::Layers;
 use crate::code::Code;
 use crate::config::Config;
-use crate::objects::{Backing, CacheMode, Lun, Storage};
+use crate::engine::{LimitFacts, ReadCacheFacts};
+use crate::objects::{Backing, Lun, Storage};
 use crate::problem::Problem;
 use crate::size::Size;
 use backends::{DiskVolume, FileSpec, MemoryVolume, Provisioning};
 use env::{CoreHandle, CoreId, durable};
-use layers::{Checked, Emulate, Meter, StableWrite, Wrap, WriteThrough, over};
+use layers::{Checked, Emulate, Meter, StableWrite, Wrap, over};
 use logical_unit::{DirectoryStore, Ending, Identity, LogicalUnit, UnitConfig, UnitId, UnitStore};
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -89,7 +91,7 @@ pub(super) struct Unit {
     leaf: Option<Leaf>,
     volume: Option<Arc<dyn Volume>>,
     blocks: Arc<AtomicU64>,
-    write_through: WriteThrough,
+    layers: Layers,
     fences: Fences,
     in_pool: bool,
     offline: Option<String>,
@@ -111,7 +113,7 @@ impl Unit {
             .as_ref()
             .map_or_else(LogicalUnit::fences_for, |kept| kept.fences.clone());
         let blocks = Arc::new(AtomicU64::new(blocks(lun.size, block_size)));
-        let write_through = WriteThrough::new(lun.storage.cache_mode() != CacheMode::Volatile);
+        let layers = Layers::new(core, lun).await;
         let opened = match kept {
             Some(kept) => Ok(kept.leaf),
             None => open_leaf(core, config, lun, fences.clone()).await,
@@ -119,8 +121,7 @@ impl Unit {
         let volume = opened.as_ref().map(|leaf| {
             let clipped = over(Clip(Arc::clone(&blocks)), leaf.volume());
             let stable = over(StableWrite, over(Emulate, clipped));
-            let cached = over(write_through.clone(), stable);
-            over(Checked, over(meter, cached))
+            over(Checked, over(meter, layers.over(stable)))
         });
         let unit = LogicalUnit::new(UnitConfig {
             id,
@@ -147,7 +148,7 @@ impl Unit {
             volume: volume.ok(),
             leaf: opened.ok(),
             blocks,
-            write_through,
+            layers,
             fences,
             in_pool: matches!(lun.backing, Backing::Pool(_)),
             offline,
@@ -195,16 +196,22 @@ impl Unit {
     /// # Errors
     /// What could not be done.
     pub(super) async fn adopt(&self, core: &CoreHandle, storage: &Storage) -> Result<(), String> {
-        let stable = storage.cache_mode() != CacheMode::Volatile;
-        if stable == self.write_through.is_on() {
-            return Ok(());
-        }
-        self.write_through.set(stable);
-        if self.offline.is_some() {
+        self.layers.set_limit(core, storage).await;
+        if !self.layers.set(storage) || self.offline.is_some() {
             return Ok(());
         }
         let adopted = self.unit.adopt_cache(core).await;
         adopted.map_err(|error| error.to_string())
+    }
+
+    /// What its limit did, where it has one.
+    pub(super) fn limited(&self) -> Option<LimitFacts> {
+        self.layers.limited()
+    }
+
+    /// What its read cache did, where it has one.
+    pub(super) fn cached(&self) -> Option<ReadCacheFacts> {
+        self.layers.cached()
     }
 
     /// What its administrator should know.

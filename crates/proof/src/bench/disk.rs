@@ -79,7 +79,7 @@ fn fio(file: &Path, case: &Case, warm_up: Duration, time: Duration) -> Result<Fi
 }
 
 /// A directory for the files of one server, empty.
-fn empty_pool(plan: &Plan, name: &str) -> Result<PathBuf, String> {
+pub(super) fn empty_pool(plan: &Plan, name: &str) -> Result<PathBuf, String> {
     let pool = plan.out.join(name);
     // What an earlier run left.
     let _none = fs::remove_dir_all(&pool);

@@ -8,6 +8,7 @@
 //! ```
 
 pub mod bar;
+pub mod cache;
 pub mod case;
 pub mod cgroup;
 pub mod chart;

@@ -7,7 +7,7 @@ use super::report::{self, Report};
 use super::rounds::{Effort, Row, measure};
 use super::servers::{self, Causeway, Place, Server};
 use super::special::{self, Found};
-use super::{disk, layer, many};
+use super::{cache, disk, layer, many};
 use std::path::PathBuf;
 
 /// What to measure.
@@ -34,8 +34,8 @@ impl Plan {
 }
 
 /// The comparisons of Causeway with itself and with fio, by their short names.
-const SPECIAL: [&str; 8] = [
-    "cores", "poll", "sectors", "digests", "layer", "file", "idle", "units",
+const SPECIAL: [&str; 9] = [
+    "cores", "poll", "sectors", "digests", "layer", "file", "cache", "idle", "units",
 ];
 
 fn start(plan: &Plan, name: &str) -> Result<Server, String> {
@@ -87,6 +87,7 @@ fn special(plan: &Plan, client: &Client, id: &str) -> Result<Found, String> {
         "digests" => special::digests(plan, client),
         "layer" => layer::one_path(plan, client),
         "file" => disk::file(plan, client),
+        "cache" => cache::read_cache(plan, client),
         "idle" => many::idle_sessions(plan, client),
         "units" => many::units(plan),
         other => Err(format!("there is no comparison {other}")),

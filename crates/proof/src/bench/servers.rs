@@ -69,6 +69,8 @@ pub struct Causeway {
     pub more_units: usize,
     /// Busy polling.
     pub poll_us: u32,
+    /// More lines of the unit in objects.toml.
+    pub unit_lines: &'static str,
 }
 
 impl Causeway {
@@ -83,6 +85,7 @@ impl Causeway {
             pool: None,
             more_units: 0,
             poll_us: 0,
+            unit_lines: "",
         }
     }
 }
@@ -289,10 +292,10 @@ fn objects(how: &Causeway) -> String {
         "backend = \"memory\""
     };
     let mut text = format!(
-        "schema = 1\n[[lun]]\nname = \"bench\"\nsize = {}\nblock_size = {}\n{backend}\n\
+        "schema = 1\n[[lun]]\nname = \"bench\"\nsize = {}\nblock_size = {}\n{backend}\n{}\n\
          [[target]]\nname = \"bench\"\niqn = \"{TARGET}\"\n[[host]]\nname = \"all\"\niqn = [\"*\"]\n\
          [[grant]]\nhost = \"all\"\nlun = \"bench\"\ntarget = \"bench\"\nlun_id = 0\n",
-        how.bytes, how.block
+        how.bytes, how.block, how.unit_lines
     );
     for number in 0..how.more_units {
         text.push_str(&format!(

@@ -5,7 +5,7 @@ use super::scene::{Opened, Scene, Setup};
 use backends::{FileSpec, Provisioning, create_file, open_block, open_file};
 use env::sim::{BlockDevice, Node, World};
 use env::{CoreHandle, LocalFuture};
-use layers::{Checked, Emulate, StableWrite, over};
+use layers::{Checked, Emulate, ReadCache, StableWrite, over};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -46,7 +46,10 @@ pub(super) async fn volume(
         pool_file(core, name, setup, fences).await?
     };
     let leaf = over(StableWrite, over(Emulate, leaf));
-    Ok(over(Checked, leaf))
+    // Every second setup has a cache that holds a part of the blocks.
+    let bytes = (setup.salt & 4) * (16 << 10);
+    let cached = over(ReadCache::new(bytes, setup.block_size), leaf);
+    Ok(over(Checked, cached))
 }
 
 /// Every third setup stands on a block device.
