@@ -183,6 +183,7 @@ impl Inner {
     fn leave(&self) {
         let Some(seat) = self.seat.take() else { return };
         self.left.set(true);
+        self.session.pace(self.lun, None);
         let outcome = seat.leave(&self.session);
         self.unit.left.borrow_mut().insert(self.nexus, outcome);
         self.over.set(());
@@ -486,6 +487,10 @@ impl multipath::Session for UnitSession {
             sent: measured.segments_sent.into(),
             again: measured.retransmitted.into(),
         })
+    }
+
+    fn pace(&self, bytes_per_second: Option<u64>) {
+        self.0.session.pace(self.0.lun, bytes_per_second);
     }
 
     fn ended(&self) -> LocalFuture<()> {
