@@ -23,4 +23,5 @@ mod sessions;
 mod stages;
 mod taken;
 mod tasks;
+mod two_ways;
 mod unanswered;
