@@ -26,6 +26,7 @@ pub mod meter;
 pub mod model;
 pub mod multipath;
 pub mod read_cache;
+pub mod scrub;
 pub mod stable_write;
 pub mod wrap;
 pub mod write_back;

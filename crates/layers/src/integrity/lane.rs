@@ -72,6 +72,13 @@ impl IntegrityLane {
         detach(&self.0.from.core, async move { inside.adopt(range).await }).await
     }
 
+    /// The range has the first block of a page of sums.
+    #[must_use]
+    pub fn begins_a_page(&self, range: LbaRange) -> bool {
+        let blocks = self.0.blocks_of(range);
+        blocks.start.next_multiple_of(sums::FAN as u64) < blocks.end
+    }
+
     /// Compares what the map's file holds of the pages of a range with what it must: for scrubs. A page that is in memory and damaged in
     /// the file is written anew. Answers how many were damaged.
     ///

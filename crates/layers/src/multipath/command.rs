@@ -116,15 +116,12 @@ impl Engine {
             return;
         };
         pending.stuck = None;
-        let paces = state.selector.pace(&ticket, now);
         let line = &mut state.lines[ticket.path()];
         let nexus = line.nexus;
         let placed = state.book.placed(id, nexus);
         debug_assert!(placed, "a path with a session is not a lost one");
         let late = self.sent_on(line, || now);
         let io = pending.io.fork();
-        drop(inside);
-        self.pace(paces);
         let engine = Rc::clone(self);
         // The session may answer at once, and then whoever asked is told: nothing may be borrowed.
         self.core.spawn(Box::pin(async move {
@@ -210,16 +207,6 @@ impl Engine {
         }
         self.keeper_drained();
         self.pump();
-    }
-
-    /// Tells sessions how fast they are to send.
-    pub(super) fn pace(&self, paces: Vec<(usize, Option<u64>)>) {
-        for (path, rate) in paces {
-            let session = self.state.borrow().lines[path].session.clone();
-            if let Some(session) = session {
-                session.pace(rate);
-            }
-        }
     }
 
     /// One more operation is on the session of `line`. Whether the driver has to be woken: mostly it wakes early enough by itself.
@@ -352,11 +339,6 @@ impl Pending {
             haunted: false,
             stuck: None,
         }
-    }
-
-    /// Wakes whoever waits, without an answer.
-    pub(super) fn wake(&self) {
-        self.promise.wake();
     }
 }
 

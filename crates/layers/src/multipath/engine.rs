@@ -12,7 +12,7 @@ use super::{Config, PathSpec, PathStatus, Session};
 use env::CoreHandle;
 use paths::PathName;
 use paths::health::{Seen, Wanted};
-use paths::policy::{Policy, Selector, Use};
+use paths::policy::{Policy, Selector};
 use paths::stale::{Book, CommandId, Nexus};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -142,19 +142,17 @@ impl Engine {
 
     /// Ends everything; nobody is answered any more.
     pub(super) fn close(&self) {
-        let (flying, pending, sessions) = {
+        let (flying, sessions) = {
             let mut state = self.state.borrow_mut();
             state.closed = true;
-            let pending = std::mem::take(&mut state.pending);
+            state.pending.clear();
             state.ready.clear();
             let lines = state.lines.iter_mut();
             let sessions: Vec<Rc<dyn Session>> =
                 lines.filter_map(|line| line.session.take()).collect();
-            (state.flights.close(), pending, sessions)
+            (state.flights.close(), sessions)
         };
         drop(flying);
-        // Who hands out pieces looks up, and ends.
-        pending.values().for_each(Pending::wake);
         for session in sessions {
             session.leave();
         }
@@ -169,14 +167,12 @@ impl Engine {
                 Err(io) => self.command(io),
             };
         }
-        let paths = {
-            let state = self.state.borrow();
-            let lines = state.lines.iter();
-            lines.filter(|it| it.settings.usage == Use::Active).count()
-        };
-        match pieces::cut(io, &self.shape, self.config.piece, paths) {
+        match pieces::cut(io, &self.shape, self.config.piece) {
             Cut::Whole(io) => self.command(io),
-            Cut::Pieces { parts, into } => self.in_pieces(parts, into, paths),
+            Cut::Pieces { parts, into } => {
+                let answers = parts.into_iter().map(|part| self.command(part));
+                pieces::join(answers.collect(), into)
+            }
         }
     }
 }

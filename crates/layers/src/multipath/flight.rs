@@ -73,11 +73,6 @@ impl Engine {
         let Ok(ticket) = state.selector.take(self.request(io.op()), now) else {
             return Err(self.unbegun(inside, light, io));
         };
-        let paces = if state.lines.len() > 1 {
-            state.selector.pace(&ticket, now)
-        } else {
-            Vec::new()
-        };
         let line = &mut state.lines[ticket.path()];
         let Some(session) = &line.session else {
             state.selector.done(ticket, policy::Ended::Lost, now);
@@ -89,7 +84,6 @@ impl Engine {
         if late {
             self.bell.ring();
         }
-        self.pace(paces);
         // A session may answer at once: nothing is borrowed.
         let begun = session.begin(&io);
         let journey = Journey {

@@ -141,7 +141,6 @@ impl Engine {
             let mut state = self.state.borrow_mut();
             state.lines[path].session = Some(Rc::clone(&session));
             state.lines[path].gauge.begin();
-            state.selector.unpaced(path);
             let older: Vec<Nexus> = state
                 .book
                 .unfenced()

@@ -146,11 +146,6 @@ pub trait Session {
         None
     }
 
-    /// From now on no more than so many bytes per second are sent for this unit's sake; `None`: as fast as the connection can.
-    fn pace(&self, bytes_per_second: Option<u64>) {
-        let _ = bytes_per_second;
-    }
-
     /// Completes when the session is over.
     fn ended(&self) -> LocalFuture<()>;
 

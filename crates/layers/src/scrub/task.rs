@@ -1,0 +1,140 @@
+//! The task that does what the machine says.
+
+use super::machine::{Machine, Progress, Report};
+use crate::integrity::IntegrityLane;
+use env::{CoreHandle, LocalFuture};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+use units::{BlockCount, LbaRange, Now};
+use volume::{Class, Io, IoError, Lane, Op, Origin};
+
+/// Time between two looks at what hosts do.
+const SAMPLE_EVERY: Duration = Duration::from_millis(250);
+
+/// Time between two times that the progress is kept.
+const KEEP_EVERY: Duration = Duration::from_secs(10);
+
+/// How a scrub ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum End {
+    /// Everything was read.
+    Finished,
+    /// Somebody stopped it.
+    Stopped,
+    /// It could not go on, and why.
+    GivenUp(&'static str),
+}
+
+/// Counts the operations of hosts so far.
+pub type Count = Box<dyn Fn() -> LocalFuture<u64>>;
+
+/// Keeps position and report where a restart finds them.
+pub type Keep = Box<dyn Fn(Progress, Report) -> LocalFuture<()>>;
+
+/// A scrub.
+pub struct Job {
+    /// What is read.
+    pub lane: Rc<dyn Lane>,
+    /// The same, where it has checksums, for a look at their map.
+    pub map: Option<Rc<IntegrityLane>>,
+    /// Blocks that may be read at once.
+    pub most: BlockCount,
+    /// What hosts have done.
+    pub count: Count,
+    /// Where progress is kept.
+    pub keep: Keep,
+    machine: RefCell<Machine>,
+    stopped: Cell<bool>,
+}
+
+impl Job {
+    /// A scrub that has not begun.
+    #[must_use]
+    pub fn new(
+        machine: Machine,
+        (lane, most): (Rc<dyn Lane>, BlockCount),
+        map: Option<Rc<IntegrityLane>>,
+        count: Count,
+        keep: Keep,
+    ) -> Rc<Self> {
+        Rc::new(Self {
+            lane,
+            map,
+            most,
+            count,
+            keep,
+            machine: RefCell::new(machine),
+            stopped: Cell::new(false),
+        })
+    }
+
+    /// How far it is.
+    #[must_use]
+    pub fn progress(&self) -> Progress {
+        self.machine.borrow().progress()
+    }
+
+    /// What it has found.
+    #[must_use]
+    pub fn report(&self) -> Report {
+        self.machine.borrow().report().clone()
+    }
+
+    /// Ends it soon: [`Job::run`] keeps what it has done first.
+    pub fn stop(&self) {
+        self.stopped.set(true);
+    }
+
+    /// Does it.
+    pub async fn run(self: Rc<Self>, core: CoreHandle) -> End {
+        let mut sampled = Now(0);
+        let mut kept = core.now();
+        let end = loop {
+            if self.stopped.get() {
+                break End::Stopped;
+            }
+            if core.now().since(sampled) >= SAMPLE_EVERY {
+                let operations = (self.count)().await;
+                sampled = core.now();
+                self.machine.borrow_mut().sample(sampled, operations);
+            }
+            let next = self.machine.borrow().next(self.most);
+            let Some(range) = next else {
+                break End::Finished;
+            };
+            let began = core.now();
+            let outcome = self.look(range).await;
+            let took = core.now().since(began);
+            let rest = self.machine.borrow_mut().answered(range, outcome, took);
+            match rest {
+                Err(why) => break End::GivenUp(why),
+                Ok(rest) if rest.is_zero() => {}
+                Ok(rest) => core.sleep_until(core.now().after(rest)).await,
+            }
+            if core.now().since(kept) >= KEEP_EVERY {
+                kept = core.now();
+                (self.keep)(self.progress(), self.report()).await;
+            }
+        };
+        (self.keep)(self.progress(), self.report()).await;
+        end
+    }
+
+    async fn look(&self, range: LbaRange) -> Result<(), IoError> {
+        let origin = Origin {
+            class: Class::Scrub,
+            ..Origin::default()
+        };
+        let read = Op::Read { range, into: None };
+        self.lane.submit(Io::new(read, origin)).await?;
+        // Each page of the map is looked at once: with the first blocks that it covers.
+        if let Some(map) = &self.map
+            && map.begins_a_page(range)
+        {
+            let damaged = map.check_map(range).await?;
+            self.machine.borrow_mut().map_damaged(damaged);
+        }
+        Ok(())
+    }
+}
