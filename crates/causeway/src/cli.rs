@@ -115,6 +115,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         verb: SessionVerb,
     },
+    /// Scrubs: reading all of a LUN to find what has gone bad
+    Scrub {
+        #[command(subcommand)]
+        verb: ScrubVerb,
+    },
     /// What LUNs and sessions do now: operations, bytes and latency, live
     Top(TopFlags),
     /// Shares: a LUN, its target and its grants in one step
@@ -177,8 +182,28 @@ pub(crate) enum Command {
     Other(Vec<String>),
 }
 
+/// What to do about a scrub.
+#[derive(Subcommand, Debug)]
+pub(crate) enum ScrubVerb {
+    /// Begin, or go on where it was stopped; it gives way to hosts
+    Start {
+        /// The LUN
+        lun: String,
+    },
+    /// How far it is, and what it has found
+    Status {
+        /// The LUN
+        lun: String,
+    },
+    /// Stop, and keep how far it is
+    Stop {
+        /// The LUN
+        lun: String,
+    },
+}
+
 /// Commands that a later version has.
-const LATER: &[&str] = &["pool", "scrub"];
+const LATER: &[&str] = &["pool"];
 
 /// What to attach, and where.
 #[derive(Args, Debug)]

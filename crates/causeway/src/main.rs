@@ -57,6 +57,7 @@ fn main() -> ExitCode {
         | Command::Session { .. }
         | Command::Top(_)
         | Command::Share { .. }
+        | Command::Scrub { .. }
         | Command::Apply { .. }
         | Command::Export => commands::run(&cli, &output),
     };

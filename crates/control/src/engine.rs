@@ -8,6 +8,7 @@ use crate::latency::{Latency, Stages};
 use crate::objects::Objects;
 use crate::plan::{LunChanges, SessionBrief};
 use crate::problem::Problem;
+use crate::scrub::{ScrubFacts, ScrubWish};
 use env::LocalFuture;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -47,6 +48,12 @@ pub trait Engine {
 
     /// The LUNs in service, by NAA identifier.
     fn luns(&self) -> LocalFuture<BTreeMap<String, LunFacts>>;
+
+    /// Starts or stops the scrub of a LUN in service, by its NAA identifier, and tells how it is then.
+    ///
+    /// # Errors
+    /// The LUN is offline, or was never scrubbed.
+    fn scrub(&self, naa: &str, wish: ScrubWish) -> LocalFuture<Result<ScrubFacts, Problem>>;
 
     /// The sessions that are logged in.
     fn sessions(&self) -> LocalFuture<Vec<SessionFacts>>;
@@ -125,6 +132,9 @@ pub struct LunFacts {
     /// What its read cache did, where it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached: Option<ReadCacheFacts>,
+    /// The scrub that runs, or the last one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scrub: Option<ScrubFacts>,
 }
 
 /// What a limit did since the LUN came into service.

@@ -23,6 +23,7 @@ pub mod node;
 pub mod objects;
 pub mod plan;
 pub mod problem;
+pub mod scrub;
 pub mod secret;
 pub mod size;
 pub mod state;

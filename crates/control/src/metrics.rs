@@ -11,6 +11,7 @@ use crate::engine::{
 };
 use crate::latency::{LATENCY_BOUNDS_US, Latency};
 use crate::objects::Objects;
+use crate::scrub::{ScrubFacts, ScrubState};
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
 
@@ -46,6 +47,7 @@ pub(crate) fn text(sample: &Sample<'_>) -> String {
     );
     out.series("causeway_config_generation", &[], sample.generation);
     luns(&mut out, &sample.luns, sample.objects);
+    scrubs(&mut out, &sample.luns);
     statuses(&mut out, &sample.luns);
     sessions(&mut out, sample);
     cores(&mut out, sample.cores);
@@ -195,6 +197,55 @@ fn storage(out: &mut Text, luns: &BTreeMap<&str, &LunFacts>) {
     for (name, facts) in cached() {
         let labels = [("lun", name), ("state", "clean")];
         out.series("causeway_cache_bytes", &labels, facts.bytes);
+    }
+}
+
+fn scrubs(out: &mut Text, luns: &BTreeMap<&str, &LunFacts>) {
+    type Value = fn(&ScrubFacts) -> u64;
+    let families: [(&str, &str, Value); 6] = [
+        (
+            "causeway_scrub_running",
+            "1 while the LUN is scrubbed",
+            |it| u64::from(it.state == ScrubState::Running),
+        ),
+        (
+            "causeway_scrub_done_bytes",
+            "Bytes that the scrub, or the last one, has read",
+            |it| it.done_bytes,
+        ),
+        (
+            "causeway_scrub_rate_bytes",
+            "Bytes that the scrub reads a second",
+            |it| it.bytes_per_second,
+        ),
+        (
+            "causeway_scrub_unreadable_blocks",
+            "Blocks that the medium could not read",
+            |it| it.unreadable_blocks,
+        ),
+        (
+            "causeway_scrub_mismatched_blocks",
+            "Blocks that are not what was written",
+            |it| it.mismatched_blocks,
+        ),
+        (
+            "causeway_scrub_map_pages",
+            "Pages of checksums that were damaged",
+            |it| it.map_pages,
+        ),
+    ];
+    for (name, help, value) in families {
+        let known = luns
+            .iter()
+            .filter_map(|(lun, facts)| Some((lun, facts.scrub.as_ref()?)));
+        let known: Vec<_> = known.collect();
+        if known.is_empty() {
+            continue;
+        }
+        out.family(name, "gauge", help);
+        for (lun, scrub) in known {
+            out.series(name, &[("lun", lun)], value(scrub));
+        }
     }
 }
 

@@ -13,6 +13,7 @@ mod export;
 mod facts;
 mod hardware;
 mod layers;
+mod scrub;
 mod space;
 mod unit;
 mod usage;
@@ -26,6 +27,7 @@ use crate::engine::{
 use crate::objects::{Backing, Lun, Objects, SECTION_LUN};
 use crate::plan::LunChanges;
 use crate::problem::{Fault, Problem};
+use crate::scrub::{ScrubFacts, ScrubWish};
 use env::durable::make_dir;
 use env::{CoreHandle, LocalFuture};
 use std::cell::{Cell, RefCell};
@@ -62,6 +64,7 @@ struct Inner {
     next_unit: Cell<u64>,
     exports: Cell<u64>,
     usage: usage::Usage,
+    scrubs: scrub::Scrubs,
     spaces: space::Spaces,
 }
 
@@ -80,6 +83,7 @@ impl Node {
             next_unit: Cell::new(0),
             exports: Cell::new(0),
             usage: usage::Usage::default(),
+            scrubs: scrub::Scrubs::default(),
             spaces: space::Spaces::default(),
         }))
     }
@@ -218,6 +222,7 @@ impl Inner {
     }
 
     async fn take_down(&self, lun: &Lun) {
+        self.stop_scrub(&lun.naa).await;
         let unit = self.units.borrow_mut().remove(&lun.naa);
         if let Some(unit) = unit {
             if let Some(kept) = unit.keep_memory() {
@@ -256,6 +261,7 @@ impl Inner {
         }
         for lun in &changes.purged {
             self.retired.borrow_mut().remove(&lun.naa);
+            self.forget_scrub(lun).await;
             if let Err(problem) = unit::destroy(&self.core, &self.config, lun).await {
                 failed.push(problem.detail.clone());
             }
@@ -271,6 +277,7 @@ impl Inner {
         if let Some(server) = server {
             server.stop(&self.core, LOGOUT_GRACE).await;
         }
+        self.rest_scrubs().await;
         let units: Vec<Rc<Unit>> = self.units.borrow().values().cloned().collect();
         let until = self.core.now().after(FLUSH_TIME_MAX);
         for unit in units {
@@ -292,6 +299,7 @@ impl Engine for Node {
     fn start(&self, objects: Rc<Objects>) -> LocalFuture<Result<(), Problem>> {
         shared(self, |node| async move {
             node.start(objects).await?;
+            node.resume_scrubs().await;
             let follow = hardware::follow(Rc::clone(&node.core), Rc::downgrade(&node));
             node.core.spawn(Box::pin(follow));
             // Interfaces tell their addresses a moment later.
@@ -338,6 +346,11 @@ impl Engine for Node {
 
     fn luns(&self) -> LocalFuture<BTreeMap<String, LunFacts>> {
         shared(self, |node| async move { facts::luns(&node).await })
+    }
+
+    fn scrub(&self, naa: &str, wish: ScrubWish) -> LocalFuture<Result<ScrubFacts, Problem>> {
+        let naa = naa.to_owned();
+        shared(self, |node| async move { node.scrub(&naa, wish).await })
     }
 
     fn sessions(&self) -> LocalFuture<Vec<SessionFacts>> {

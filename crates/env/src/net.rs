@@ -173,12 +173,6 @@ pub trait Stream {
         None
     }
 
-    /// From now on no more than so many bytes per second are sent; `None`: as fast as the connection can. Nothing happens where the
-    /// system cannot.
-    fn pace(&self, bytes_per_second: Option<u64>) {
-        let _ = bytes_per_second;
-    }
-
     /// Gives the connection up to another core, with what has arrived and was not taken. Nothing may be done
     /// with this one any more but to drop it, which no longer closes the connection.
     ///

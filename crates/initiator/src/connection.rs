@@ -108,11 +108,6 @@ impl Connection {
         self.stream.measured()
     }
 
-    /// From now on no more than so many bytes per second are sent; `None`: as fast as it can.
-    pub fn pace(&self, bytes_per_second: Option<u64>) {
-        self.stream.pace(bytes_per_second);
-    }
-
     /// Destroys the connection: the socket is gone when this returns, and what waited in it is thrown away. It ends
     /// with [`Lost::Destroyed`].
     pub fn abort(&mut self) {

@@ -10,7 +10,6 @@ use env::{CoreHandle, StreamMeasures};
 use iscsi::initiator::{Command, Completion, Event};
 use iscsi::{Itt, Lun};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -55,8 +54,6 @@ struct State {
     /// The text exchange that is under way, and who waits for its end to begin another.
     text: Option<(Itt, usize)>,
     waiting_for_text: Vec<Waker>,
-    /// How fast it may send for each unit's sake, in bytes per second.
-    paces: BTreeMap<Lun, u64>,
 }
 
 /// What waits for an answer of the target.
@@ -111,7 +108,6 @@ impl Session {
             ping: None,
             text: None,
             waiting_for_text: Vec::new(),
-            paces: BTreeMap::new(),
         })));
         let driven = Rc::clone(&shared);
         core.spawn(Box::pin(poll_fn(move |cx| driven.0.borrow_mut().drive(cx))));
@@ -282,18 +278,6 @@ impl Session {
             let since = state.connection.pinged_at();
             state.ping.as_ref().map(|_| since)
         })
-    }
-
-    /// From now on no more than so many bytes per second are sent for this unit's sake; `None`: as many as it likes. Of several units
-    /// the slowest counts.
-    pub fn pace(&self, lun: Lun, bytes_per_second: Option<u64>) {
-        self.state(|state| {
-            match bytes_per_second {
-                Some(rate) => state.paces.insert(lun, rate),
-                None => state.paces.remove(&lun),
-            };
-            state.connection.pace(state.paces.values().min().copied());
-        });
     }
 
     /// What the system measured of the connection.

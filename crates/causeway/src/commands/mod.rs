@@ -8,6 +8,7 @@ mod host;
 pub(crate) mod lab;
 mod lun;
 pub(crate) mod path;
+mod scrub;
 mod session;
 mod share;
 mod status;
@@ -55,6 +56,7 @@ pub(crate) fn run(cli: &Cli, output: &Output) -> Result<(), Problem> {
         Command::Grant { verb } => grant::run(&context, verb),
         Command::Session { verb } => session::run(&context, verb),
         Command::Share { verb } => share::run(&context, verb),
+        Command::Scrub { verb } => scrub::run(&context, verb),
         Command::Apply { file, prune } => apply::apply(&context, file, *prune),
         Command::Export => apply::export(&context),
         Command::Top(_)

@@ -230,10 +230,11 @@ const NOT_SET: &[(i32, &str, &str)] = &[
         "lun create c --size 10MB",
         "the nearest are 9999872 and 10000384",
     ),
+    (3, "scrub start nobody", "error[CWY3001]"),
     (
         2,
-        "scrub start a",
-        "error[CWY1004]: causeway scrub: not in this version yet",
+        "pool check data/pool",
+        "error[CWY1004]: causeway pool: not in this version yet",
     ),
     (2, "bench -d5 --foo", "--foo: no such option"),
 ];

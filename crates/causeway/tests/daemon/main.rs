@@ -6,6 +6,7 @@ mod interface;
 mod login;
 mod paths;
 mod place;
+mod scrub;
 mod top;
 
 use place::{Daemon, Place, text_of};

@@ -51,6 +51,7 @@ fn objects() -> Router<Handle> {
         .route("/api/v1/luns/{name}/rename", post(rename_lun))
         .route("/api/v1/luns/{name}/restore", post(restore_lun))
         .route("/api/v1/luns/{name}/purge", post(purge_lun))
+        .route("/api/v1/luns/{name}/scrub", get(scrub).post(set_scrub))
         .route("/api/v1/targets", get(targets).post(create_target))
         .route(
             "/api/v1/targets/{name}",
@@ -332,6 +333,35 @@ async fn purge_lun(
     RawQuery(query): RawQuery,
 ) -> Outcome {
     edit(&handle, query.as_deref(), Ok(Edit::Purge(name))).await
+}
+
+async fn scrub(
+    State(handle): State<Handle>,
+    Path(name): Path<String>,
+) -> Answer<crate::scrub::ScrubFacts> {
+    let facts = ask!(handle, |controller| controller.scrub(&name, None).await);
+    Answer(facts.and_then(|facts| facts))
+}
+
+/// What shall become of a scrub.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ScrubRequest {
+    wish: crate::scrub::ScrubWish,
+}
+
+async fn set_scrub(
+    State(handle): State<Handle>,
+    Path(name): Path<String>,
+    body: Body,
+) -> Answer<crate::scrub::ScrubFacts> {
+    let run = async {
+        let ScrubRequest { wish } = read(body).await?;
+        ask!(handle, |controller| controller
+            .scrub(&name, Some(wish))
+            .await)?
+    };
+    Answer(run.await)
 }
 
 /// The new name of an object.

@@ -1,6 +1,7 @@
 //! What the controller tells: status, objects with their running state, metrics.
 
 use super::Controller;
+use crate::code::Code;
 use crate::engine::{LunFacts, LunState, OpFacts, PortalFacts, SessionFacts};
 use crate::metrics;
 use crate::objects::{
@@ -9,6 +10,7 @@ use crate::objects::{
 };
 use crate::plan::leads_back;
 use crate::problem::Problem;
+use crate::scrub::{ScrubFacts, ScrubWish};
 use crate::time::rfc3339;
 use crate::view::{ChapView, Counts, GrantView, Health, HostView, LunView, StatusView, TargetView};
 use std::collections::BTreeMap;
@@ -33,6 +35,7 @@ impl Controller {
                 problems.push(format!("LUN {name} is offline: {reason}"));
             }
         }
+        problems.extend(scrubbed(&objects, &facts));
         for portal in &portals {
             if let Some(problem) = &portal.problem {
                 problems.push(format!(
@@ -127,6 +130,31 @@ impl Controller {
         all.extend(self.luns(true).await);
         let found = all.into_iter().find(|lun| lun.name == name);
         found.ok_or_else(|| Problem::not_found(SECTION_LUN, name))
+    }
+
+    /// The scrub of a LUN: the one that runs, or the last one; what is wished, first.
+    ///
+    /// # Errors
+    /// There is no such LUN, it is offline, or it was never scrubbed.
+    pub async fn scrub(&self, name: &str, wish: Option<ScrubWish>) -> Result<ScrubFacts, Problem> {
+        let naa = self.objects().luns.get(name).map(|lun| lun.naa.clone());
+        let naa = naa.ok_or_else(|| Problem::not_found(SECTION_LUN, name))?;
+        if let Some(wish) = wish {
+            return self.engine.scrub(&naa, wish).await;
+        }
+        let facts = self
+            .engine
+            .luns()
+            .await
+            .remove(&naa)
+            .and_then(|facts| facts.scrub);
+        facts.ok_or_else(|| {
+            Problem::new(
+                Code::NotFound,
+                format!("LUN {name} has never been scrubbed"),
+            )
+            .hint(format!("causeway scrub start {name}"))
+        })
     }
 
     /// The targets.
@@ -287,6 +315,16 @@ impl Controller {
             objects: &objects,
         })
     }
+}
+
+/// What the last scrubs have found.
+fn scrubbed(objects: &Objects, facts: &BTreeMap<String, LunFacts>) -> Vec<String> {
+    let luns = objects.luns.iter();
+    let problem = |(name, lun): (&String, &Lun)| {
+        let problem = facts.get(&lun.naa)?.scrub.as_ref()?.problem()?;
+        Some(format!("LUN {name}: {problem}"))
+    };
+    luns.filter_map(problem).collect()
 }
 
 /// The LUNs that are volatile, with what they risk. Memory is lost in any mode.

@@ -9,6 +9,7 @@ use crate::engine::{
 use crate::latency::Latency;
 use crate::objects::{GrantSpec, HostSpec, LunSpec, TargetSpec};
 use crate::plan::LunChanges;
+use crate::scrub::{ScrubFacts, ScrubWish};
 use crate::size::Size;
 use crate::view::Health;
 use env::sim::{Node, World, WorldConfig};
@@ -102,10 +103,16 @@ impl Engine for FakeEngine {
                 allocated: Some(4096),
                 limited: None,
                 cached: None,
+                scrub: None,
             };
             (naa.clone(), facts)
         };
         done(self.open.borrow().iter().map(facts).collect())
+    }
+
+    fn scrub(&self, naa: &str, wish: ScrubWish) -> LocalFuture<Result<ScrubFacts, Problem>> {
+        self.note(format!("scrub {naa} {wish:?}"));
+        done(Err(Problem::new(Code::LunOffline, "no")))
     }
 
     fn sessions(&self) -> LocalFuture<Vec<SessionFacts>> {

@@ -35,6 +35,7 @@ pub(super) async fn luns(node: &Rc<Inner>) -> BTreeMap<String, LunFacts> {
         if unit.is_in_pool() {
             facts.allocated = node.usage.of(&naa);
         }
+        facts.scrub = node.scrubs.facts(&naa);
         for (ending, count) in unit.endings(&node.core).await {
             facts.statuses.insert(ending_name(&ending), count);
         }
@@ -77,6 +78,7 @@ fn lun(unit: &Unit, counters: &Counters, figures: Option<&Figures>) -> LunFacts 
         allocated: unit.allocated(),
         limited: unit.limited(),
         cached: unit.cached(),
+        scrub: None,
     }
 }
 

@@ -230,6 +230,12 @@ impl Unit {
         )]
     }
 
+    /// Its blocks where they are at home, below everything that keeps some of them elsewhere: what a scrub reads.
+    pub(super) fn home(&self) -> Option<Arc<dyn Volume>> {
+        let leaf = self.leaf.as_ref()?;
+        Some(over(Clip(Arc::clone(&self.blocks)), leaf.volume()))
+    }
+
     /// Bytes that the leaf takes, where it knows without asking a disk.
     pub(super) fn allocated(&self) -> Option<u64> {
         match self.leaf.as_ref()? {

@@ -1,6 +1,6 @@
-//! What the kernel measured of a connection (TCP_INFO), and how fast it is to send (SO_MAX_PACING_RATE).
+//! TCP_INFO: what the kernel measured of a connection.
 //!
-//! Spec: tcp(7); struct tcp_info of linux/tcp.h, which grows at its end only; socket(7).
+//! Spec: tcp(7); struct tcp_info of linux/tcp.h, which grows at its end only.
 
 #![expect(
     unsafe_code,
@@ -45,56 +45,9 @@ pub(super) fn of(socket: &impl AsFd) -> Option<StreamMeasures> {
     })
 }
 
-/// The connection sends no more than so many bytes per second; `None`: as fast as it can. A kernel that does not know it goes on as before.
-pub(super) fn pace(socket: &impl AsFd, bytes_per_second: Option<u64>) {
-    // All bits set: no limit.
-    let rate = bytes_per_second.unwrap_or(u64::MAX);
-    let length = libc::socklen_t::try_from(size_of::<u64>()).expect("a small constant");
-    // SAFETY: `rate` has `length` bytes for the kernel to read, and outlives the call; the descriptor is borrowed for it.
-    let _refused = unsafe {
-        libc::setsockopt(
-            socket.as_fd().as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_MAX_PACING_RATE,
-            (&raw const rate).cast(),
-            length,
-        )
-    };
-}
-
 #[cfg(test)]
 mod test {
     use super::*;
-
-    #[test]
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "how long the system takes is what is asked"
-    )]
-    fn a_connection_keeps_to_the_pace_that_it_was_told() {
-        use std::io::{Read, Write};
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut sends = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let (mut receives, _) = listener.accept().unwrap();
-        let seconds = |sends: &mut std::net::TcpStream, receives: &mut std::net::TcpStream| {
-            let (payload, mut taken) = (vec![0; 1 << 20], vec![0; 1 << 20]);
-            let begun = std::time::Instant::now();
-            std::thread::scope(|scope| {
-                scope.spawn(|| sends.write_all(&payload).unwrap());
-                receives.read_exact(&mut taken).unwrap();
-            });
-            begun.elapsed().as_secs_f64()
-        };
-        pace(&sends, Some(10 << 20));
-        let held_back = seconds(&mut sends, &mut receives);
-        assert!(
-            held_back > 0.05,
-            "a tenth of a second at least: {held_back}"
-        );
-        pace(&sends, None);
-        let free = seconds(&mut sends, &mut receives);
-        assert!(free < held_back, "{free} {held_back}");
-    }
     use std::mem::offset_of;
 
     #[test]

@@ -209,10 +209,6 @@ impl Stream for RealStream {
         measures::of(&self.connected.socket)
     }
 
-    fn pace(&self, bytes_per_second: Option<u64>) {
-        measures::pace(&self.connected.socket, bytes_per_second);
-    }
-
     fn detach(&self) -> io::Result<DetachedStream> {
         // A descriptor of its own: this one leaves this core's event loop when it is dropped.
         let socket = rustix::io::fcntl_dupfd_cloexec(&self.connected.socket, 0)?;

@@ -10,7 +10,6 @@
 //!
 //! The last line is what keeps a mesh from collapsing: two senders that fill one receiving port overflow the switch's buffer.
 
-use super::pacing::CROSSING_BYTES;
 use super::selector::Slot;
 use super::{Direction, Request, Settings};
 use units::Now;
@@ -19,6 +18,8 @@ use units::Now;
 const LARGE: u64 = 32 << 10;
 /// A path that was quiet for long is tried with no more than this.
 const PROBE: u64 = 64 << 10;
+/// What a receiving port is trusted to take from several senders at once: half of a shallow switch buffer.
+const CROSSING_BYTES: u64 = 32 << 10;
 const CROSSING: f64 = 0.010;
 /// Latency of a path that nobody has measured.
 const FIRST_LATENCY: f64 = 0.000_1;

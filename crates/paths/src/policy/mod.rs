@@ -9,13 +9,10 @@
 //! takes nothing. Formulas are those of the known systems, named at each.
 
 mod adaptive;
-mod pacing;
 mod selector;
 mod streams;
 #[cfg(test)]
 mod test;
-#[cfg(test)]
-mod test_pacing;
 
 pub use selector::{Ended, Refused, Selector, Ticket, UNTIMED};
 

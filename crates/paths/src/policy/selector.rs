@@ -1,7 +1,6 @@
 //! The selector: bookings of every path, and one choice function for each policy.
 
 use super::adaptive::{Estimate, Ports};
-use super::pacing::{self, Pace, Sender};
 use super::streams::Streams;
 use super::{Direction, Policy, Request, Settings, Turn, Use};
 use std::time::Duration;
@@ -39,12 +38,6 @@ impl Ticket {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
-    }
-
-    /// Which way.
-    #[must_use]
-    pub fn direction(&self) -> Direction {
-        self.direction
     }
 
     /// When it was booked.
@@ -94,7 +87,6 @@ pub(crate) struct Slot {
     credit: i64,
     /// Additive increase, multiplicative decrease: commands in flight, in thousandths.
     window: u64,
-    pace: Pace,
 }
 
 impl Slot {
@@ -153,7 +145,6 @@ impl Selector {
             last_used: 0,
             credit: 0,
             window: u64::from(settings.window.max(1)) * 1000,
-            pace: Pace::default(),
         });
         self.ports.make_room(&settings);
         self.slots.len() - 1
@@ -293,46 +284,6 @@ impl Selector {
             Ended::Congested => slot.window = (slot.window / 2).max(1000),
             Ended::Lost => {}
         }
-    }
-
-    /// How fast paths are to send from now on, in bytes per second, as far as the booking of `ticket` changes it; `None`: as fast as
-    /// they can. Under the adaptive policy, while several ports of this host fill one of the target; nobody is held back under others.
-    pub fn pace(&mut self, ticket: &Ticket, now: Now) -> Vec<(usize, Option<u64>)> {
-        let adaptive = self.policy == Policy::Adaptive;
-        let port = self.slots[ticket.path()].settings.target_port;
-        let writes = adaptive && ticket.direction == Direction::Write;
-        let overfilled = writes && self.part(ticket.path()).is_some();
-        if !overfilled && self.slots.iter().all(|slot| !slot.pace.holds()) {
-            return Vec::new();
-        }
-        let mut told = Vec::new();
-        for path in 0..self.slots.len() {
-            let slot = &self.slots[path];
-            let sends = overfilled && slot.settings.target_port == port && slot.bytes_writing > 0;
-            if !sends && !slot.pace.holds() {
-                continue;
-            }
-            let part = if adaptive { self.part(path) } else { None };
-            let part = part.filter(|_| self.slots[path].bytes_writing > 0);
-            let pace = self.slots[path].pace.keep(part, now);
-            told.extend(pace.map(|pace| (path, pace)));
-        }
-        told
-    }
-
-    /// A path has a new connection, which has been told nothing.
-    pub fn unpaced(&mut self, path: usize) {
-        if let Some(slot) = self.slots.get_mut(path) {
-            slot.pace = Pace::default();
-        }
-    }
-
-    fn part(&self, path: usize) -> Option<u64> {
-        let senders = self.slots.iter().map(|slot| Sender {
-            settings: &slot.settings,
-            writing: slot.bytes_writing,
-        });
-        pacing::part(&self.slots[path].settings, senders)
     }
 
     /// Which kind of paths is chosen from.

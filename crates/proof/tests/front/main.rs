@@ -23,5 +23,4 @@ mod sessions;
 mod stages;
 mod taken;
 mod tasks;
-mod two_ways;
 mod unanswered;

@@ -1,0 +1,88 @@
+//! `causeway scrub ...`.
+
+use super::{Context, object_path};
+use crate::cli::ScrubVerb;
+use crate::output::properties;
+use control::problem::Problem;
+use control::scrub::{BadBlocks, Damage, ScrubFacts, ScrubState, ScrubWish};
+use control::size::Size;
+use hyper::Method;
+use serde_json::json;
+
+pub(super) fn run(context: &Context<'_>, verb: &ScrubVerb) -> Result<(), Problem> {
+    let (lun, wish) = match verb {
+        ScrubVerb::Status { lun } => (lun, None),
+        ScrubVerb::Start { lun } => (lun, Some(ScrubWish::Start)),
+        ScrubVerb::Stop { lun } => (lun, Some(ScrubWish::Stop)),
+    };
+    let path = format!("{}/scrub", object_path("lun", lun));
+    let facts: ScrubFacts = match wish.filter(|_| !context.is_dry_run()) {
+        None => context.client.get(&path)?,
+        Some(wish) => context
+            .client
+            .send(Method::POST, &path, &json!({ "wish": wish }))?,
+    };
+    context.output.show(&facts, |facts| page(lun, facts));
+    Ok(())
+}
+
+fn rounded(bytes: u64) -> String {
+    Size::from_bytes(bytes).map_or_else(|| bytes.to_string(), Size::rounded)
+}
+
+fn state(facts: &ScrubFacts) -> String {
+    match (facts.state, &facts.reason) {
+        (ScrubState::Running, _) if facts.yields => "running, giving way to hosts".to_owned(),
+        (ScrubState::Running, _) => "running".to_owned(),
+        (ScrubState::Stopped, _) => "stopped; start goes on from here".to_owned(),
+        (ScrubState::Finished, _) => "finished".to_owned(),
+        (ScrubState::GivenUp, why) => format!(
+            "given up: {}",
+            why.as_deref().unwrap_or("no reason was kept")
+        ),
+    }
+}
+
+fn place(bad: &BadBlocks) -> String {
+    let what = match bad.damage {
+        Damage::Unreadable => "cannot be read",
+        Damage::Mismatch => "not what was written",
+    };
+    match bad.blocks {
+        1 => format!("block {}: {what}", bad.lba),
+        blocks => format!("{blocks} blocks from {}: {what}", bad.lba),
+    }
+}
+
+fn page(lun: &str, facts: &ScrubFacts) -> String {
+    let share = (u128::from(facts.done_bytes) * 100).checked_div(u128::from(facts.total_bytes));
+    let mut rows = vec![
+        ("lun", lun.to_owned()),
+        ("scrub", state(facts)),
+        ("started", facts.started.clone()),
+    ];
+    rows.extend(facts.ended.clone().map(|ended| ("ended", ended)));
+    let done = format!(
+        "{} of {} ({} %)",
+        rounded(facts.done_bytes),
+        rounded(facts.total_bytes),
+        share.unwrap_or(100)
+    );
+    rows.push(("done", done));
+    if facts.state == ScrubState::Running {
+        rows.push(("rate", format!("{}/s", rounded(facts.bytes_per_second))));
+        let left = facts.seconds_left.map(|seconds| format!("{seconds} s"));
+        rows.push((
+            "time left",
+            left.unwrap_or_else(|| "not known yet".to_owned()),
+        ));
+    }
+    rows.push(("unreadable blocks", facts.unreadable_blocks.to_string()));
+    rows.push(("mismatched blocks", facts.mismatched_blocks.to_string()));
+    rows.push(("damaged pages of checksums", facts.map_pages.to_string()));
+    let places: Vec<String> = facts.places.iter().map(place).collect();
+    if !places.is_empty() {
+        rows.push(("where", places.join("\n")));
+    }
+    properties(&rows)
+}

@@ -1,0 +1,117 @@
+//! What is known of a LUN's scrub, and what may be asked of it.
+
+use serde::{Deserialize, Serialize};
+
+/// What to do.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[serde(rename_all = "snake_case")]
+pub enum ScrubWish {
+    /// Begin, or go on where it was stopped; nothing, where it runs.
+    Start,
+    /// Stop, and keep how far it is.
+    Stop,
+}
+
+/// How a scrub is.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[serde(rename_all = "snake_case")]
+pub enum ScrubState {
+    /// It reads.
+    Running,
+    /// Somebody stopped it, or its LUN went out of service.
+    Stopped,
+    /// It could not go on.
+    GivenUp,
+    /// It has read everything.
+    Finished,
+}
+
+/// What is wrong with blocks.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[serde(rename_all = "snake_case")]
+pub enum Damage {
+    /// The medium cannot read them.
+    Unreadable,
+    /// They are not what was written.
+    Mismatch,
+}
+
+/// Blocks that a scrub found to be bad.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct BadBlocks {
+    /// The first one.
+    pub lba: u64,
+    /// How many.
+    pub blocks: u64,
+    /// What is wrong with them.
+    pub damage: Damage,
+}
+
+/// A LUN's scrub: the one that runs, or the last one.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct ScrubFacts {
+    /// How it is.
+    pub state: ScrubState,
+    /// Why it was given up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// When it began (RFC 3339).
+    pub started: String,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<String>,
+    /// Bytes that it has read.
+    pub done_bytes: u64,
+    /// Bytes of the LUN.
+    pub total_bytes: u64,
+    /// Bytes a second, lately; 0 where it does not run.
+    pub bytes_per_second: u64,
+    /// Time left at this rate, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds_left: Option<u64>,
+    /// Hosts work, and it gives way.
+    pub yields: bool,
+    /// Blocks that cannot be read.
+    pub unreadable_blocks: u64,
+    /// Blocks that are not what was written.
+    pub mismatched_blocks: u64,
+    /// Pages of the map of checksums that were damaged.
+    pub map_pages: u64,
+    /// Where the blocks are: the first 128 places.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub places: Vec<BadBlocks>,
+}
+
+impl ScrubFacts {
+    /// Of one that has done nothing yet.
+    #[must_use]
+    pub fn begun(started: String, total_bytes: u64) -> Self {
+        Self {
+            state: ScrubState::Running,
+            reason: None,
+            started,
+            ended: None,
+            done_bytes: 0,
+            total_bytes,
+            bytes_per_second: 0,
+            seconds_left: None,
+            yields: true,
+            unreadable_blocks: 0,
+            mismatched_blocks: 0,
+            map_pages: 0,
+            places: Vec::new(),
+        }
+    }
+
+    /// What an administrator must know of it.
+    #[must_use]
+    pub fn problem(&self) -> Option<String> {
+        let bad = self.unreadable_blocks + self.mismatched_blocks;
+        let first = self.places.first()?;
+        let lba = first.lba;
+        Some(format!(
+            "its scrub found {bad} bad blocks, the first at {lba}: restore what lies there from a backup, by writing \
+             it, and look at the disk; then causeway scrub start"
+        ))
+    }
+}
