@@ -14,8 +14,10 @@ use std::cell::RefCell;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::process::Output;
 use std::rc::Rc;
 use std::time::Duration;
+use tokio::process::Child;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 /// How it is measured.
@@ -300,25 +302,22 @@ async fn one(
     break_it(&mut rig, fault).await?;
     let to = began.elapsed();
     let (from, to) = (from.as_secs_f64(), to.as_secs_f64());
+    let mut load_ends = all;
     if !failback_max.is_zero() {
         let until = Instant::now() + failback_max;
         while failback(&seen.borrow(), from, to).is_none() && Instant::now() < until {
             sleep(LOOK).await;
         }
         sleep(before * 2).await;
+        load_ends = began.elapsed();
         interrupt(process);
     }
-    let output = timeout(all + Duration::from_secs(90), child.wait_with_output()).await;
-    let output = output.map_err(|_| {
-        LabError::new(
-            format!("the load did not end after the fault {}", fault.name),
-            "look at the initiator: a run must end",
-        )
-    })?;
-    let output = output.map_err(|error| LabError::system("the bench", &error))?;
+    let output = ended(child, all, fault).await?;
     // It ends with the process.
     let _ended = watching.await;
-    let nics = seen.take();
+    let mut nics = seen.take();
+    // What follows the load only reads: the last pass of the verification.
+    nics.retain(|(at, _)| *at <= load_ends.as_secs_f64());
     let figures = read_figures(&output.stdout, &output.stderr, output.status)?;
     let verified = figures.verify.clone().unwrap_or_default();
     let stall_ms = figures.stall_ms_max;
@@ -402,6 +401,18 @@ fn mean<'a>(rows: impl Iterator<Item = &'a [f64]>) -> Vec<f64> {
     }
     sums.iter_mut().for_each(|sum| *sum /= f64::from(count));
     sums
+}
+
+/// What the load has said when it has come to its end.
+async fn ended(child: Child, most: Duration, fault: &Fault) -> Result<Output, LabError> {
+    let output = timeout(most + Duration::from_secs(90), child.wait_with_output()).await;
+    let output = output.map_err(|_| {
+        LabError::new(
+            format!("the load did not end after the fault {}", fault.name),
+            "look at the initiator: a run must end",
+        )
+    })?;
+    output.map_err(|error| LabError::system("the bench", &error))
 }
 
 /// Breaks it, waits as long as it lasts, and mends it.

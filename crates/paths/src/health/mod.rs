@@ -236,8 +236,10 @@ impl Path {
         self.received.after(pause)
     }
 
+    /// A first failure is no flap yet.
     fn hold(&self) -> Duration {
-        let doubled = self.timing.hold.saturating_mul(1 << self.flaps.min(16));
+        let again = self.flaps.saturating_sub(1);
+        let doubled = self.timing.hold.saturating_mul(1 << again.min(16));
         doubled.min(self.timing.hold_longest)
     }
 

@@ -127,7 +127,7 @@ fn a_path_that_came_back_proves_itself_longer_after_every_flap() {
         holds.push(recovered.since(now).as_secs());
         now = recovered.after(Duration::from_secs(1));
     }
-    assert_eq!(holds[0], 10);
+    assert_eq!(holds[..3], [5, 10, 20]);
     assert!(holds.windows(2).all(|two| two[1] >= two[0]));
     assert!(*holds.last().unwrap() <= 602, "{holds:?}");
 }
