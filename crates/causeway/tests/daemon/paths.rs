@@ -180,6 +180,27 @@ fn a_running_bench_shows_its_paths_and_takes_a_policy_that_is_kept() {
     assert_eq!(explained["planned"]["role"], "active");
     assert!(explained["planned"]["stream"]["speed"].is_u64());
     bed.run(3, &["path", "explain", "eth9>10.0.0.1:3260"]);
+    let top = bed.json(&["top", "--paths", "--once", "--interval", "1"]);
+    let nics = top["nics"].as_array().unwrap();
+    assert_eq!(nics.len(), 2, "{top:#}");
+    for nic in nics {
+        assert!(nic["iops"].as_f64() > Some(10.0), "{top:#}");
+        // Four at a time at most.
+        let latency = nic["latency_ms"].as_f64().unwrap();
+        assert!(latency > 0.0 && latency < 1000.0, "{top:#}");
+        assert_eq!(nic["retransmits_per_second"].as_f64(), Some(0.0));
+    }
+    let text = bed.run(0, &["top", "--paths", "--once"]);
+    assert!(
+        text.contains("SENT AGAIN/s") && text.contains(path),
+        "{text}"
+    );
+    // A path that is in no quarantine is not let out of it.
+    let refused = bed.run(3, &["path", "release", path]);
+    assert!(
+        refused.contains(path) && refused.contains("quarantine"),
+        "{refused}"
+    );
     let set = bed.json(&["path", "policy", &bed.url, "round-robin:7"]);
     assert_eq!(set["volumes"], 1);
     assert_eq!(bed.volume(|_| true)["policy"], "round-robin:7");

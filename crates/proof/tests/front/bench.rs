@@ -1,11 +1,12 @@
 //! A target with logical units over memory, on one node of a simulated world, and a node for hosts.
 
 use crate::host::{Host, Refused, config};
+pub(crate) use crate::unit::{BLOCKS, exported};
 use env::sim::{FaultPlan, Node, World, WorldConfig};
-use env::{CoreHandle, CoreId, LocalFuture};
+use env::{CoreHandle, LocalFuture};
 use iscsi::initiator::{Completion, InitiatorConfig};
-use layers::{Action, FaultRule, Faults, OpKind, over};
-use logical_unit::{Identity, LogicalUnit, NoStore, UnitConfig, UnitId};
+use layers::{Action, FaultRule, Faults, OpKind};
+use logical_unit::{LogicalUnit, UnitId};
 use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -15,14 +16,11 @@ use target::{
     Export, ExportedTarget, Grant, Host as HostObject, HostChap, Listen, PortalGroup, Server,
     SessionInfo, Settings,
 };
-use units::{BlockCount, BlockSize};
-use volume::Volume;
 
 pub(crate) const TARGET: &str = "iqn.2026-11.io.causeway:t1";
 pub(crate) const OTHER: &str = "iqn.2026-11.io.causeway:t2";
 pub(crate) const ALICE: &str = "iqn.2026-11.example:alice";
 pub(crate) const BOB: &str = "iqn.2026-11.example:bob";
-pub(crate) const BLOCKS: u64 = 40_960;
 pub(crate) const BLOCK: usize = 512;
 
 /// What a test wants to begin with.
@@ -91,19 +89,6 @@ pub(crate) fn grant(host: &Arc<HostObject>, lun: u16) -> Grant {
     }
 }
 
-pub(crate) fn exported(name: &str, grants: Vec<Grant>) -> ExportedTarget {
-    ExportedTarget {
-        name: name.to_owned(),
-        alias: None,
-        portal_group_tag: 1,
-        relative_port: 1,
-        grants,
-        redirect: None,
-        maintenance: false,
-        maintenance_grace: Duration::from_secs(30),
-    }
-}
-
 /// All LUNs for everyone at one target.
 pub(crate) fn open_target(units: u16) -> ExportedTarget {
     let host = everyone();
@@ -112,29 +97,7 @@ pub(crate) fn open_target(units: u16) -> ExportedTarget {
 
 /// A unit in memory, wrapped in faults.
 pub(crate) async fn unit(core: &CoreHandle, number: u16) -> (Arc<LogicalUnit>, Faults) {
-    let fences = LogicalUnit::fences_for();
-    let faults = Faults::new();
-    let memory: Arc<dyn Volume> =
-        backends::MemoryVolume::new(BlockSize::B512, BlockCount(BLOCKS), 3, fences.clone());
-    let mut naa = [0x60; 16];
-    naa[14..].copy_from_slice(&number.to_be_bytes());
-    let unit = LogicalUnit::new(UnitConfig {
-        id: UnitId(u64::from(number)),
-        home: CoreId(number % core.core_count()),
-        identity: Identity {
-            name: format!("vm{number}"),
-            serial: format!("{number:016x}"),
-            naa,
-            store_key: format!("vm{number}"),
-            block_size: BlockSize::B512,
-            physical_block_exponent: 3,
-            thin: true,
-        },
-        fences,
-        store: Arc::new(NoStore),
-    });
-    let up = unit.start(core, Ok(over(faults.clone(), memory))).await;
-    up.expect("a unit in memory comes up");
+    let (unit, faults, _store) = crate::unit::unit(core, number, BLOCKS).await;
     (unit, faults)
 }
 

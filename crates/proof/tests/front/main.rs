@@ -24,3 +24,5 @@ mod stages;
 mod taken;
 mod tasks;
 mod unanswered;
+#[path = "../common/unit.rs"]
+mod unit;

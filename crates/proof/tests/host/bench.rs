@@ -1,25 +1,23 @@
 //! A target with a unit over memory behind several portals of the loopback interface, and a host beside it, each with
 //! cores of its own.
 
+use crate::unit::exported;
+pub(crate) use crate::unit::{BLOCKS, unit};
 use env::real::{Cores, Runtime, RuntimeConfig};
 use env::{CoreHandle, CoreId, LocalFuture};
 use host::{Attached, Options, Url};
-use layers::{Faults, over};
-use logical_unit::{Identity, LogicalUnit, NoStore, UnitConfig, UnitId};
+use layers::Faults;
+use logical_unit::LogicalUnit;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use target::{
-    Export, ExportedTarget, Grant, Host as HostObject, HostChap, Listen, PortalGroup, Server,
-    Settings,
-};
-use units::{BlockCount, BlockSize, Buf, Lba, LbaRange};
+use target::{Export, Grant, Host as HostObject, HostChap, Listen, PortalGroup, Server, Settings};
+use units::{BlockCount, Buf, Lba, LbaRange};
 use volume::{Done, Durability, Io, IoError, Lane, Op, Origin, Volume};
 
 pub(crate) const TARGET: &str = "iqn.2026-11.io.causeway:t1";
-pub(crate) const BLOCKS: u64 = 40_960;
 
 pub(crate) fn runtime(cores: usize) -> Runtime {
     let config = RuntimeConfig {
@@ -37,38 +35,6 @@ pub(crate) fn on<T: Send + 'static, F: Future<Output = T> + 'static>(
     runtime.run(CoreId(0), move |core| -> LocalFuture<T> {
         Box::pin(async move { work(core).await })
     })
-}
-
-/// A unit in memory behind faults that a test can switch on.
-async fn unit(
-    core: &CoreHandle,
-    number: u16,
-    blocks: u64,
-) -> (Arc<LogicalUnit>, Faults, Arc<backends::MemoryVolume>) {
-    let fences = LogicalUnit::fences_for();
-    let faults = Faults::new();
-    let store = backends::MemoryVolume::new(BlockSize::B512, BlockCount(blocks), 3, fences.clone());
-    let memory: Arc<dyn Volume> = Arc::clone(&store) as Arc<dyn Volume>;
-    let mut naa = [0x60; 16];
-    naa[14..].copy_from_slice(&number.to_be_bytes());
-    let unit = LogicalUnit::new(UnitConfig {
-        id: UnitId(u64::from(number)),
-        home: CoreId(0),
-        identity: Identity {
-            name: format!("vm{number}"),
-            serial: format!("{number:016x}"),
-            naa,
-            store_key: format!("vm{number}"),
-            block_size: BlockSize::B512,
-            physical_block_exponent: 3,
-            thin: true,
-        },
-        fences,
-        store: Arc::new(NoStore),
-    });
-    let up = unit.start(core, Ok(over(faults.clone(), memory))).await;
-    up.expect("a unit in memory comes up");
-    (unit, faults, store)
 }
 
 fn listen(last: u8, six: bool) -> Listen {
@@ -138,16 +104,7 @@ impl San {
             let listens = (1..=portals).map(|last| listen(last, wish.six)).collect();
             let export = Export {
                 generation: 1,
-                targets: vec![Arc::new(ExportedTarget {
-                    name: TARGET.to_owned(),
-                    alias: None,
-                    portal_group_tag: 1,
-                    relative_port: 1,
-                    grants,
-                    redirect: None,
-                    maintenance: false,
-                    maintenance_grace: Duration::from_secs(30),
-                })],
+                targets: vec![Arc::new(exported(TARGET, grants))],
                 portal_groups: vec![PortalGroup {
                     cores: Vec::new(),
                     name: "default".to_owned(),

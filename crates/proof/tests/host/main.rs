@@ -8,7 +8,10 @@
 
 mod bench;
 mod foreign;
+mod names;
 mod own;
 mod relay;
 mod shared;
 mod told;
+#[path = "../common/unit.rs"]
+mod unit;

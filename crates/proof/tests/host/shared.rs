@@ -43,7 +43,7 @@ fn of_lun(url: &Url, lun: u16) -> Url {
 }
 
 /// The target's sessions, as it sees them.
-fn sessions(san: &San) -> Vec<SessionInfo> {
+pub(crate) fn sessions(san: &San) -> Vec<SessionInfo> {
     let server = san.server.clone();
     on(&san.runtime, move |core| async move {
         server.sessions(&core).await
