@@ -6,6 +6,7 @@
 //! * [`sim`]: volumes and targets with clients in a world made from one seed.
 //! * [`fuzz`]: mutated inputs for every parser, with the oracles that the crates offer.
 //! * [`bench`]: what a hop and an I/O cost, beside generics and beside another target.
+//! * [`hops`]: layers whose cost is measured.
 //! * [`tidy`]: the laws of the source tree, checked.
 //!
 //! Nothing in the product depends on this crate.
@@ -16,6 +17,8 @@ pub mod bench;
 pub mod fuzz;
 #[cfg(feature = "simulator")]
 pub mod history;
+#[cfg(any(feature = "paths", feature = "simulator"))]
+pub mod hops;
 #[cfg(feature = "simulator")]
 pub mod model_disk;
 #[cfg(any(feature = "fuzz", feature = "simulator"))]

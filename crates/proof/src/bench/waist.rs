@@ -4,6 +4,7 @@
 //! future costs. The least of several repetitions counts, because machines are noisy.
 
 use super::clock;
+use crate::hops::{Counting, Once};
 use std::cell::Cell;
 use std::fmt::Write as _;
 use std::future::Future;
@@ -22,18 +23,6 @@ const REPETITIONS: usize = 31;
 
 /// Above this many static hops, a dynamic hop that waits has become too dear.
 pub const RATIO_MAX: f64 = 4.0;
-
-struct Once(bool);
-
-impl Future for Once {
-    type Output = ();
-    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
-        if std::mem::replace(&mut self.0, true) {
-            return Poll::Ready(());
-        }
-        Poll::Pending
-    }
-}
 
 fn answer(io: &Io, data: &Buf) -> IoResult {
     Ok(match io.op() {
@@ -59,34 +48,9 @@ impl Lane for Leaf {
         }
         let data = self.data.clone();
         IoFuture::wait(async move {
-            Once(false).await;
+            Once::default().await;
             answer(&io, &data)
         })
-    }
-}
-
-/// Counts answers: a layer with work after the answer.
-struct Counting {
-    next: Rc<dyn Lane>,
-    done: Rc<Cell<u64>>,
-}
-
-impl Lane for Counting {
-    fn submit(&self, io: Io) -> IoFuture {
-        match self.next.submit(io).now() {
-            Ok(result) => {
-                self.done.set(self.done.get() + 1);
-                IoFuture::ready(result)
-            }
-            Err(waiting) => {
-                let done = Rc::clone(&self.done);
-                IoFuture::wait(async move {
-                    let result = waiting.await;
-                    done.set(done.get() + 1);
-                    result
-                })
-            }
-        }
     }
 }
 
@@ -110,7 +74,7 @@ trait StaticLane {
 impl StaticLane for Leaf {
     async fn submit(&self, io: Io) -> IoResult {
         if self.waits {
-            Once(false).await;
+            Once::default().await;
         }
         answer(&io, &self.data)
     }

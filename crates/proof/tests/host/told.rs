@@ -28,6 +28,27 @@ fn port(name: &str, card: &str) -> PortHardware {
     }
 }
 
+/// A target with so many portals.
+fn san(portals: u8) -> San {
+    San::start(Wish {
+        portals,
+        units: 1,
+        ..Wish::default()
+    })
+}
+
+/// It tells that these ports are behind its portals, in their order.
+fn tells(san: &San, ports: &[PortHardware]) {
+    let told = san.portals.iter().copied().zip(ports.iter().cloned());
+    let told: Vec<(SocketAddr, PortHardware)> = told.collect();
+    san.server.tell_hardware(hardware(&told));
+}
+
+/// Two ports on two cards.
+fn two_cards() -> [PortHardware; 2] {
+    [port("eth1", "left"), port("eth2", "right")]
+}
+
 /// What is planned between two ports of this host and the portals of `san`.
 fn look<T: Send + 'static>(
     san: &San,
@@ -66,12 +87,7 @@ fn active(prepared: &Prepared) -> Vec<SocketAddr> {
 
 #[test]
 fn the_planner_takes_ports_of_different_cards_because_the_target_tells_them() {
-    let wish = Wish {
-        portals: 4,
-        units: 1,
-        ..Wish::default()
-    };
-    let san = San::start(wish);
+    let san = san(4);
     let untold = look(&san, discovering("untold"), 1, active);
     assert_eq!(untold.len(), 2);
     // Those two are on one card; the planner must give one of them up.
@@ -107,17 +123,8 @@ fn the_planner_takes_ports_of_different_cards_because_the_target_tells_them() {
 
 #[test]
 fn the_administrators_file_overrides_what_the_target_tells() {
-    let wish = Wish {
-        portals: 2,
-        units: 1,
-        ..Wish::default()
-    };
-    let san = San::start(wish);
-    let told = [
-        (san.portals[0], port("eth1", "left")),
-        (san.portals[1], port("eth2", "right")),
-    ];
-    san.server.tell_hardware(hardware(&told));
+    let san = san(2);
+    tells(&san, &two_cards());
     let mut options = discovering("facts-file");
     let dir = options.initiator_state.clone().unwrap();
     std::fs::create_dir_all(&dir).unwrap();
@@ -137,18 +144,9 @@ fn the_administrators_file_overrides_what_the_target_tells() {
 
 #[test]
 fn portals_that_share_a_port_are_one_port_of_the_plan() {
-    let wish = Wish {
-        portals: 3,
-        units: 1,
-        ..Wish::default()
-    };
-    let san = San::start(wish);
-    let told = [
-        (san.portals[0], port("eth1", "left")),
-        (san.portals[1], port("eth1", "left")),
-        (san.portals[2], port("eth2", "left")),
-    ];
-    san.server.tell_hardware(hardware(&told));
+    let san = san(3);
+    let one = port("eth1", "left");
+    tells(&san, &[one.clone(), one, port("eth2", "left")]);
     let ports = look(&san, discovering("shared-port"), 1, |prepared| {
         prepared.facts.targets.clone()
     });
@@ -158,23 +156,14 @@ fn portals_that_share_a_port_are_one_port_of_the_plan() {
 
 #[test]
 fn what_makes_no_sense_is_noticed_left_out_and_hurts_nobody() {
-    let wish = Wish {
-        portals: 2,
-        units: 1,
-        ..Wish::default()
-    };
-    let san = San::start(wish);
+    let san = san(2);
     let liar = PortHardware {
         speed: Some(1),
         links: 0,
         mtu: 3,
         ..port("eth1", "left")
     };
-    let told = [
-        (san.portals[0], liar),
-        (san.portals[1], port("eth2", "right")),
-    ];
-    san.server.tell_hardware(hardware(&told));
+    tells(&san, &[liar, port("eth2", "right")]);
     let (ports, notices, active) = look(&san, discovering("liar"), 1, |prepared| {
         let (facts, notices) = (prepared.facts.clone(), prepared.notices.clone());
         (facts.targets, notices, active(prepared))
@@ -210,11 +199,7 @@ fn a_target_with_chap_tells_its_ports_to_whoever_proves_himself_and_to_nobody_el
         ..Wish::default()
     };
     let san = San::start(wish);
-    let told = [
-        (san.portals[0], port("eth1", "left")),
-        (san.portals[1], port("eth2", "right")),
-    ];
-    san.server.tell_hardware(hardware(&told));
+    tells(&san, &two_cards());
     let cards = |prepared: &Prepared| {
         let ports = prepared.facts.targets.iter();
         ports.map(|it| it.card.clone()).collect::<Vec<_>>()

@@ -1,29 +1,17 @@
 //! Requests through eight layers that count: a hop is an eighth of it, and the leaf.
 
+use proof::hops::{Counting, Once};
 use std::cell::Cell;
 use std::future::Future;
 use std::hint::black_box;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 use units::{BlockCount, Buf, Lba, LbaRange};
 use volume::{Done, Io, IoFuture, Lane, Op, Origin};
 
 /// Layers over the leaf.
 const HOPS: u32 = 8;
-
-/// Ready at the second look.
-struct Once(bool);
-
-impl Future for Once {
-    type Output = ();
-    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
-        if std::mem::replace(&mut self.0, true) {
-            return Poll::Ready(());
-        }
-        Poll::Pending
-    }
-}
 
 struct Leaf {
     data: Buf,
@@ -38,34 +26,9 @@ impl Lane for Leaf {
             return IoFuture::ready(Ok(Done::Data(data)));
         }
         IoFuture::wait(async move {
-            Once(false).await;
+            Once::default().await;
             Ok(Done::Data(data))
         })
-    }
-}
-
-/// What a layer does that looks at results.
-struct Counting {
-    next: Rc<dyn Lane>,
-    done: Rc<Cell<u64>>,
-}
-
-impl Lane for Counting {
-    fn submit(&self, io: Io) -> IoFuture {
-        match self.next.submit(io).now() {
-            Ok(result) => {
-                self.done.set(self.done.get() + 1);
-                IoFuture::ready(result)
-            }
-            Err(waiting) => {
-                let done = Rc::clone(&self.done);
-                IoFuture::wait(async move {
-                    let result = waiting.await;
-                    done.set(done.get() + 1);
-                    result
-                })
-            }
-        }
     }
 }
 
