@@ -1,6 +1,7 @@
 //! The words of the command line.
 
 use crate::commands::path::PathVerb;
+use crate::commands::pool::PoolVerb;
 use crate::commands::{DoctorFlags, LabVerb, SortKey};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use control::code::Code;
@@ -140,6 +141,11 @@ pub(crate) enum Command {
         )]
         words: Vec<String>,
     },
+    /// What stands on the members of a pool
+    Pool {
+        #[command(subcommand)]
+        verb: PoolVerb,
+    },
     /// Check this host, and the ways to a target, against best practice; changes nothing
     Doctor(Box<DoctorFlags>),
     /// Test beds of network namespaces: published tests, faults, and what has to be reached
@@ -203,7 +209,7 @@ pub(crate) enum ScrubVerb {
 }
 
 /// Commands that a later version has.
-const LATER: &[&str] = &["pool"];
+const LATER: &[&str] = &["mirror", "snapshot"];
 
 /// What to attach, and where.
 #[derive(Args, Debug)]

@@ -46,6 +46,7 @@ fn main() -> ExitCode {
         Command::Attach(flags) => return exit(attach::run(flags)),
         Command::Bench { words } => Err(cli::bench_comes_first(words)),
         Command::Path { verb } => commands::path::run(verb, &output),
+        Command::Pool { verb } => commands::pool::run(verb, &output),
         Command::Doctor(flags) => commands::doctor::run(&cli, flags, &output),
         Command::Lab { verb } => commands::lab::run(verb, &output),
         Command::Other(words) => Err(cli::no_command(words)),

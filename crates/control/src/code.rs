@@ -158,6 +158,13 @@ catalogue! {
         "No space is left where the LUN's blocks would go. Hosts get the standard's answer (DATA PROTECT, 27h 07h) and lose nothing.",
         "Free or add space in the pool's file system.";
 
+    PoolIncomplete = 4006, 503, Failed, "The pool lacks a member",
+        "A member is missing, stale, or not what it was. LUNs that have a part on it are not served, because an inconsistent layout would give wrong data.",
+        "Bring the member that the message names back; a copy of it is taken only if it is the newest.";
+    PoolUnreadable = 4007, 404, Failed, "There is no pool that can be read",
+        "What was named does not exist, is no member of a pool, or is damaged, or the members do not belong together.",
+        "Name all members of one pool, or the directory of a pool; the message tells what stands on each.";
+
     Unreachable = 5001, 503, Unreachable, "The daemon cannot be reached",
         "Nothing answers at the API address.",
         "Start it with `causeway serve --config node.toml`, or name the right address with --api or CAUSEWAY_API.";

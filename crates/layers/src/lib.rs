@@ -9,6 +9,7 @@
 //!
 //!        [WriteBack]            over a volume and a journal: the journal crate decides, it acts
 //!        [Integrity]            below it, over the volume and a map of checksums: the sums crate decides, it acts
+//!        [Stripe]               over parts of several volumes, in turns or one after the other
 //!        [Multipath]            over several sessions with one unit: the paths crate decides, it acts
 //! ```
 //!
@@ -28,6 +29,7 @@ pub mod multipath;
 pub mod read_cache;
 pub mod scrub;
 pub mod stable_write;
+pub mod stripe;
 pub mod wrap;
 pub mod write_back;
 pub mod write_through;
@@ -41,6 +43,7 @@ pub use meter::{Counters, Meter};
 pub use multipath::Multipath;
 pub use read_cache::ReadCache;
 pub use stable_write::StableWrite;
+pub use stripe::Stripe;
 pub use wrap::{Wrap, over};
 pub use write_back::WriteBack;
 pub use write_through::WriteThrough;

@@ -8,6 +8,7 @@ mod host;
 pub(crate) mod lab;
 mod lun;
 pub(crate) mod path;
+pub(crate) mod pool;
 mod scrub;
 mod session;
 mod share;
@@ -67,6 +68,7 @@ pub(crate) fn run(cli: &Cli, output: &Output) -> Result<(), Problem> {
         | Command::Lab { .. }
         | Command::Explain { .. }
         | Command::Path { .. }
+        | Command::Pool { .. }
         | Command::Completions { .. }
         | Command::Man { .. }
         | Command::Other(_) => {

@@ -233,8 +233,8 @@ const NOT_SET: &[(i32, &str, &str)] = &[
     (3, "scrub start nobody", "error[CWY3001]"),
     (
         2,
-        "pool check data/pool",
-        "error[CWY1004]: causeway pool: not in this version yet",
+        "mirror start a",
+        "error[CWY1004]: causeway mirror: not in this version yet",
     ),
     (2, "bench -d5 --foo", "--foo: no such option"),
 ];

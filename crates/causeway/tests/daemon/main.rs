@@ -6,6 +6,7 @@ mod interface;
 mod login;
 mod paths;
 mod place;
+mod pool;
 mod scrub;
 mod top;
 

@@ -82,6 +82,12 @@ pub const TARGETS: &[Target] = &[
         30_000,
         sums::fuzz::map_superblock,
     ),
+    target(
+        "pool_superblocks",
+        Form::Bytes,
+        60_000,
+        members::fuzz::superblocks,
+    ),
 ];
 
 const fn target(name: &'static str, form: Form, short_run: u64, run: fn(&[u8])) -> Target {

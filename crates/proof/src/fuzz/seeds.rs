@@ -22,13 +22,16 @@ pub fn seeds_of(target: &Target) -> Vec<Vec<u8>> {
     let named = iscsi::fuzz::seeds()
         .into_iter()
         .chain(control::fuzz::seeds())
-        .chain(sums::fuzz::seeds());
+        .chain(sums::fuzz::seeds())
+        .chain(members::fuzz::seeds());
     let named = named.filter(|(name, _)| wanted(name));
     out.extend(named.map(|(_, bytes)| match target.form {
         Form::Split => [vec![7; 8], bytes].concat(),
         Form::Bytes | Form::Text | Form::Pdus => bytes,
     }));
-    let is_map = target.name.starts_with("map_");
+    let is_map = ["map_", "pool_"]
+        .iter()
+        .any(|of| target.name.starts_with(of));
     if out.is_empty() || (target.form == Form::Bytes && !is_map) {
         out.extend(scsi::fuzz::seeds().into_iter().map(|(_, bytes)| bytes));
     }

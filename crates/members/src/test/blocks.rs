@@ -1,0 +1,214 @@
+//! What is written is read, and nothing else is.
+
+use super::{STRIPE, lun, pool};
+use crate::fuzz;
+use crate::superblock::{AREA_BYTES, Damage, Layout, MEMBERS_MAX, Superblock, find, offset_of};
+use crate::table::Run;
+use proptest::prelude::*;
+
+fn sample(event: u64) -> Superblock {
+    let mut block = pool(STRIPE, &[100, 120, 100]);
+    block.resize(lun(1), 7 << 20).unwrap();
+    block.resize(lun(2), 30 << 20).unwrap();
+    block.event = event;
+    for member in &mut block.members {
+        member.last_event = event;
+    }
+    block
+}
+
+#[test]
+fn a_superblock_has_the_bytes_that_the_document_says() {
+    let bytes = sample(5).encode().unwrap();
+    let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+    assert_eq!(&bytes[..8], b"CWPOOLMB");
+    assert_eq!(usize::try_from(word(12)).unwrap(), bytes.len());
+    assert_eq!(word(16), 1, "version");
+    assert_eq!(&bytes[24..40], &[9; 16], "pool");
+    assert_eq!(word(40), 5, "event");
+    assert_eq!(
+        (word(48) & 0xffff, word(48) >> 16),
+        (0, 3),
+        "member and their number"
+    );
+    assert_eq!((word(52), word(56)), (2, 64 << 10), "layout and unit");
+    assert_eq!(
+        (word(60), word(64)),
+        (4096, 1 << 20),
+        "physical block, chunk"
+    );
+    assert_eq!(word(72), 2, "LUNs");
+    assert_eq!(
+        (&bytes[96..112], word(112)),
+        (&[1; 16][..], 100),
+        "the first member"
+    );
+    assert_eq!(word(120), 5, "its event");
+    let table = 96 + 3 * 40;
+    assert_eq!(
+        (&bytes[table..table + 16], word(table + 16)),
+        (&[1; 16][..], 1)
+    );
+    assert_eq!(
+        (word(table + 24), word(table + 28)),
+        (0, 3),
+        "seven mebibytes in chunks of three"
+    );
+    assert_eq!((offset_of(5), offset_of(6)), (1 << 20, 0));
+}
+
+#[test]
+fn every_flipped_bit_and_every_cut_is_found() {
+    let block = sample(4);
+    let bytes = block.encode().unwrap();
+    for bit in 0..bytes.len() * 8 {
+        let mut damaged = bytes.clone();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        assert!(Superblock::decode(&damaged).is_err(), "bit {bit}");
+    }
+    for end in 0..bytes.len() {
+        assert!(Superblock::decode(&bytes[..end]).is_err(), "{end} bytes");
+    }
+    assert_eq!(Superblock::decode(&bytes), Ok(block));
+    let mut later = bytes;
+    later[16] = 2;
+    let sealed = crate::coding::crc32c([&later[12..16], &later[16..]]);
+    later[8..12].copy_from_slice(&sealed.to_le_bytes());
+    assert_eq!(Superblock::decode(&later), Err(Damage::Version(2)));
+}
+
+/// The two places of a member, 512-byte sector by sector.
+fn area(blocks: &[&Superblock]) -> [Vec<u8>; 2] {
+    let mut places = [vec![0; AREA_BYTES], vec![0; AREA_BYTES]];
+    for block in blocks {
+        let bytes = block.encode().unwrap();
+        places[usize::from(block.event % 2 == 1)][..bytes.len()].copy_from_slice(&bytes);
+    }
+    places
+}
+
+#[test]
+fn a_write_that_a_crash_cuts_anywhere_leaves_old_or_new() {
+    let (old, new) = (sample(6), {
+        let mut new = sample(7);
+        for number in 3..60 {
+            new.resize(lun(number), 3 << 20).unwrap();
+        }
+        new
+    });
+    // What stood in the place before is the event before the old one.
+    let mut before = sample(5);
+    before.resize(lun(9), 1 << 20).unwrap();
+    let written = new.encode().unwrap();
+    let sectors = written.len().div_ceil(512);
+    assert!(sectors > 3);
+    for kept in 0..1_u32 << sectors.min(8) {
+        let [even, mut odd] = area(&[&before, &old]);
+        for sector in 0..sectors {
+            if sector >= 8 || kept >> sector & 1 == 1 {
+                let end = written.len().min(sector * 512 + 512);
+                odd[sector * 512..end].copy_from_slice(&written[sector * 512..end]);
+            }
+        }
+        let found = find(&even, &odd).unwrap();
+        let whole = kept.count_ones() as usize == sectors.min(8);
+        let wanted = if whole { &new } else { &old };
+        assert_eq!(found.superblock, *wanted, "sectors {kept:b}");
+    }
+}
+
+#[test]
+fn the_newer_of_two_holds_and_one_in_the_wrong_place_does_not() {
+    let (older, newer) = (sample(6), sample(7));
+    let [even, odd] = area(&[&older, &newer]);
+    let found = find(&even, &odd).unwrap();
+    assert_eq!((found.superblock, found.other), (newer.clone(), None));
+    assert!(matches!(find(&odd, &even), Err(Damage::Contradiction(_))));
+    let empty = vec![0; 4096];
+    assert_eq!(find(&empty, &empty), Err(Damage::Foreign));
+    let mut damaged = even.clone();
+    damaged[40] ^= 1;
+    assert_eq!(find(&damaged, &empty), Err(Damage::Checksum));
+    let found = find(&damaged, &odd).unwrap();
+    assert_eq!(
+        (found.superblock, found.other),
+        (newer, Some(Damage::Checksum))
+    );
+}
+
+#[test]
+fn rules_that_a_table_breaks_are_named() {
+    type Break = fn(&mut Superblock);
+    let broken: [(&str, Break); 8] = [
+        ("the number of members", |block| block.members.clear()),
+        ("which member it is", |block| block.member = 3),
+        ("the size of chunks", |block| block.chunk_bytes += 1),
+        ("two members of one number", |block| {
+            block.members[1].id = block.members[0].id;
+        }),
+        ("a member's event is in the future", |block| {
+            block.members[1].last_event = 9;
+        }),
+        (
+            "it is written to a member that it does not expect",
+            |block| block.members[0].last_event = 3,
+        ),
+        ("a chunk belongs to two LUNs", |block| {
+            block.luns.insert(lun(7), vec![Run { first: 2, count: 2 }]);
+        }),
+        ("a chunk beyond the end", |block| {
+            block.luns.insert(
+                lun(7),
+                vec![Run {
+                    first: 99,
+                    count: 2,
+                }],
+            );
+        }),
+    ];
+    for (rule, breaks) in broken {
+        let mut block = sample(4);
+        assert_eq!(block.check(), Ok(()));
+        breaks(&mut block);
+        assert_eq!(block.check(), Err(rule));
+    }
+}
+
+#[test]
+fn the_largest_table_fits_and_a_larger_one_is_refused() {
+    let mut block = pool(Layout::Span, &[u32::MAX / 64; MEMBERS_MAX]);
+    let free = |at: u32| Run {
+        first: at * 2,
+        count: 1,
+    };
+    block.luns.insert(lun(1), (0..130_000).map(free).collect());
+    assert!(block.encode().unwrap().len() <= AREA_BYTES);
+    block.luns.insert(lun(1), (0..131_000).map(free).collect());
+    assert_eq!(block.encode(), None);
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_bytes_are_refused_or_mean_one_thing(
+        flips in prop::collection::vec((0..400_usize, any::<u8>()), 0..6),
+        event in 1..9_u64,
+        seal: bool,
+    ) {
+        let mut bytes = sample(event).encode().unwrap();
+        for (at, value) in flips {
+            if let Some(byte) = bytes.get_mut(at) {
+                *byte = value;
+            }
+        }
+        let length = u32::from_le_bytes(bytes[12..16].try_into().unwrap());
+        if seal && let Some(sealed) = bytes.get(16..usize::try_from(length).unwrap()) {
+            // As a writer with a fault would: the checksum fits what it says.
+            let sum = crate::coding::crc32c([&length.to_le_bytes()[..], sealed]);
+            bytes[8..12].copy_from_slice(&sum.to_le_bytes());
+        }
+        let mut both = vec![0; 2 * bytes.len()];
+        let at = if event % 2 == 0 { 0 } else { bytes.len() };
+        both[at..at + bytes.len()].copy_from_slice(&bytes);
+        fuzz::superblocks(&both);
+    }
+}
