@@ -229,7 +229,6 @@ impl Ring {
             uring.completion().enable_eventfd();
             // An answer that came while the event was off must be seen now: nobody will tell again.
             fence(Ordering::SeqCst);
-            let taskrun = uring.submission().taskrun();
             if refused {
                 // The kernel is out of memory or places; answers in flight will wake this up, and so
                 // does the next turn.
@@ -238,11 +237,26 @@ impl Ring {
             }
             let more = !self.slots.borrow().ready.is_empty()
                 && self.slots.borrow().in_kernel < IN_KERNEL_MAX;
-            if uring.completion().is_empty() && !taskrun && !more {
+            if uring.completion().is_empty() && !more && !self.runs_late_work(&mut uring) {
                 return;
             }
             uring.completion().disable_eventfd();
         }
+    }
+
+    /// Has the kernel do what it says it has left to do; answers whether that brought anything.
+    ///
+    /// The kernel raises its flag after it has queued the work, which may be done by then: the flag then stays up with
+    /// nothing behind it until the next answer. With the event on, whatever comes from here on is told, so that one
+    /// look is enough, and a second one could go on for ever.
+    fn runs_late_work(&self, uring: &mut IoUring) -> bool {
+        if !uring.submission().taskrun() {
+            return false;
+        }
+        if self.submit_ready(uring) {
+            self.wake_driver();
+        }
+        self.reap(uring) > 0
     }
 
     /// Answers whether the kernel refused for now.
