@@ -12,6 +12,7 @@
 mod export;
 mod facts;
 mod hardware;
+mod journal;
 mod layers;
 mod scrub;
 mod space;
@@ -30,6 +31,7 @@ use crate::problem::{Fault, Problem};
 use crate::scrub::{ScrubFacts, ScrubWish};
 use env::durable::make_dir;
 use env::{CoreHandle, LocalFuture};
+use journal::PoolJournal;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -66,6 +68,8 @@ struct Inner {
     usage: usage::Usage,
     scrubs: scrub::Scrubs,
     spaces: space::Spaces,
+    /// By pool.
+    journals: RefCell<BTreeMap<String, PoolJournal>>,
 }
 
 impl Node {
@@ -85,6 +89,7 @@ impl Node {
             usage: usage::Usage::default(),
             scrubs: scrub::Scrubs::default(),
             spaces: space::Spaces::default(),
+            journals: RefCell::default(),
         }))
     }
 }
@@ -105,6 +110,8 @@ impl Inner {
                 )
             })?;
         }
+        let journals = journal::open_all(&self.core, &self.config).await;
+        *self.journals.borrow_mut() = journals;
         for (name, lun) in &objects.luns {
             let unit = self.bring_up(name, lun).await;
             if let Some(reason) = unit.offline() {
@@ -122,11 +129,22 @@ impl Inner {
         let number = self.next_unit.get();
         self.next_unit.set(number + 1);
         let kept = self.retired.borrow_mut().remove(&lun.naa);
-        let unit = Rc::new(Unit::open(&self.core, &self.config, number, name, lun, kept).await);
+        let journal = self.journal_of(lun);
+        let opened = Unit::open(&self.core, &self.config, (number, name), lun, kept, journal);
+        let unit = Rc::new(opened.await);
         self.units
             .borrow_mut()
             .insert(lun.naa.clone(), Rc::clone(&unit));
         unit
+    }
+
+    /// What the LUN's pool has for its writes.
+    fn journal_of(&self, lun: &Lun) -> PoolJournal {
+        let Backing::Pool(pool) = &lun.backing else {
+            return PoolJournal::None;
+        };
+        let journals = self.journals.borrow();
+        journals.get(pool).cloned().unwrap_or(PoolJournal::None)
     }
 
     /// Waits until every fixed address has been tried; fails where not one listens.
@@ -229,6 +247,7 @@ impl Inner {
                 self.retired.borrow_mut().insert(lun.naa.clone(), kept);
             }
             unit.stop(&self.core).await;
+            unit.leave_journal(&self.core).await;
         }
     }
 
@@ -283,6 +302,12 @@ impl Inner {
         for unit in units {
             unit.flush(&self.core, until).await;
             unit.stop(&self.core).await;
+        }
+        let journals = std::mem::take(&mut *self.journals.borrow_mut());
+        for (pool, journal) in journals {
+            if let PoolJournal::Open(journal) = journal {
+                journal::close(&self.core, &pool, &journal, until).await;
+            }
         }
     }
 }

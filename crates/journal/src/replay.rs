@@ -82,8 +82,10 @@ struct Link {
 
 #[derive(Clone, Copy)]
 enum Mode {
-    /// The next batch is looked for where it must be.
+    /// The next batch is looked for right after the last one.
     Walk,
+    /// It is not there; it is looked for where the ring begins anew.
+    Turn,
     /// It is not there; later ones are looked for from this position on.
     Look(u64),
     Ended,
@@ -144,7 +146,11 @@ impl Replay {
                 return Step::Found(found);
             }
             let moved = match self.mode {
-                Mode::Walk => self.walk(),
+                Mode::Walk => self.walk(self.next.position, Mode::Turn),
+                Mode::Turn => {
+                    let position = self.next.position;
+                    self.walk(self.turn(position), Mode::Look(position))
+                }
                 Mode::Look(position) => self.look(position),
                 Mode::Ended => return Step::End,
             };
@@ -245,18 +251,18 @@ impl Replay {
         self.checkpoint.tail.position + self.blocks
     }
 
-    fn walk(&mut self) -> Result<(), Step> {
-        let Place { number, position } = self.next;
-        for at in [position, self.turn(position)] {
-            if at >= self.limit() {
-                continue;
-            }
-            let found = self.header(at)?;
+    /// Looks for the next batch at one position, so that one window is enough.
+    fn walk(&mut self, position: u64, otherwise: Mode) -> Result<(), Step> {
+        if position < self.limit() {
+            let number = self.next.number;
+            let found = self.header(position)?;
             if let Some(header) = found.filter(|it| it.place.number == number) {
-                return self.chain(header);
+                self.chain(header)?;
+                self.mode = Mode::Walk;
+                return Ok(());
             }
         }
-        self.mode = Mode::Look(position);
+        self.mode = otherwise;
         Ok(())
     }
 

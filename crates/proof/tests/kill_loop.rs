@@ -227,6 +227,8 @@ struct Mode {
     store_forgets: bool,
     /// The loop allows that.
     may_forget: bool,
+    /// The pool has a journal, and its LUNs are in write-back mode.
+    journal: bool,
 }
 
 /// What a run did, or what it found.
@@ -245,7 +247,13 @@ async fn run(core: CoreHandle, mode: Mode) -> Result<String, String> {
     core.fill_random(&mut draw);
     let seed = setting("CAUSEWAY_KILL_SEED").unwrap_or(u64::from_le_bytes(draw));
     let testing = "[testing]\nfiles = \"forget-unsynced\"\n";
-    let site = Site::new(mode.name, if mode.store_forgets { testing } else { "" });
+    let journal = "journal = \"journal\"\njournal_size = \"64MiB\"\n";
+    let more = if mode.store_forgets { testing } else { "" };
+    let site = if mode.journal {
+        Site::with_pool(mode.name, journal, more)
+    } else {
+        Site::new(mode.name, more)
+    };
     let disks = disks::all();
     let base = objects_file(&disks);
     site.write("objects.toml", &base);
@@ -290,6 +298,7 @@ fn everything_acknowledged_survives_a_kill() {
         name: "kill-cached",
         store_forgets: false,
         may_forget: false,
+        journal: false,
     });
 }
 
@@ -299,6 +308,17 @@ fn everything_synced_survives_a_kill_of_a_store_that_forgets_the_rest() {
         name: "kill-forgets",
         store_forgets: true,
         may_forget: true,
+        journal: false,
+    });
+}
+
+#[test]
+fn behind_a_journal_everything_acknowledged_survives_a_store_that_forgets() {
+    passes(Mode {
+        name: "kill-journal",
+        store_forgets: true,
+        may_forget: false,
+        journal: true,
     });
 }
 
@@ -308,6 +328,7 @@ fn a_store_that_loses_acknowledged_writes_is_caught() {
         name: "kill-caught",
         store_forgets: true,
         may_forget: false,
+        journal: false,
     });
     let wrong =
         found.expect_err("writes that were never synced are lost, and the loop must see it");

@@ -10,7 +10,7 @@ use env::CoreHandle;
 use env::sim::{FaultPlan, Node, World, WorldConfig};
 use layers::WriteBack;
 use layers::model::{Model, Plan, conforms, goes_on, verify};
-use layers::write_back::{Journal, JournalSpec, VolumeId};
+use layers::write_back::{Journal, JournalSpec, Mode, VolumeId};
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -22,7 +22,10 @@ use volume::{Fences, Volume};
 const DAY: Duration = Duration::from_secs(86_400);
 const SIZES: [BlockSize; 2] = [BlockSize::B512, BlockSize::B4096];
 const JOURNAL: &str = "/pool/journal";
-const SEEDS: u64 = 6;
+fn seeds() -> u64 {
+    std::env::var("CAUSEWAY_SEEDS").map_or(6, |it| it.parse().unwrap())
+}
+
 const POOL: [u8; 16] = [9; 16];
 
 /// A pool with a journal and two volumes.
@@ -34,6 +37,7 @@ struct Scene {
     shard_bytes: u64,
     /// From so many bytes on writes go past the log.
     past_bytes: usize,
+    mode: Mode,
 }
 
 impl Scene {
@@ -43,7 +47,7 @@ impl Scene {
 
     /// What is kept whole: a block in the log, and a sector at home.
     fn whole_bytes(self) -> u32 {
-        let past = self.past_bytes < 1 << 20;
+        let past = self.past_bytes < 1 << 20 || self.mode != Mode::WriteBack;
         if past { 512 } else { self.block_size.bytes() }
     }
 
@@ -81,7 +85,7 @@ impl Scene {
             let fences = Fences::new(1);
             let home = open_file(core, spec, fences.clone()).await.unwrap();
             let id = VolumeId(100 + volume);
-            let volume = WriteBack::new(Arc::clone(&journal), id, home, fences);
+            let volume = WriteBack::new(Arc::clone(&journal), id, home, fences, self.mode);
             volume.go_past_from(self.past_bytes);
             volumes.push(volume as Arc<dyn Volume>);
         }
@@ -94,10 +98,12 @@ fn scenes() -> Vec<Scene> {
     let mut scenes = Vec::new();
     for block_size in SIZES {
         for provisioning in [Provisioning::Thin, Provisioning::Thick] {
-            for (rings, shard_bytes, past_bytes) in [
-                (1, 1 << 30, 1 << 20),
-                (2, 16 << 10, 1 << 20),
-                (2, 16 << 10, 6 << 10),
+            for (rings, shard_bytes, past_bytes, mode) in [
+                (1, 1 << 30, 1 << 20, Mode::WriteBack),
+                (2, 16 << 10, 1 << 20, Mode::WriteBack),
+                (2, 16 << 10, 6 << 10, Mode::WriteBack),
+                (2, 16 << 10, 6 << 10, Mode::Volatile),
+                (1, 1 << 30, 1 << 20, Mode::WriteThrough),
             ] {
                 scenes.push(Scene {
                     block_size,
@@ -105,6 +111,7 @@ fn scenes() -> Vec<Scene> {
                     rings,
                     shard_bytes,
                     past_bytes,
+                    mode,
                 });
             }
         }
@@ -155,7 +162,7 @@ fn a_volume_behind_a_journal_conforms() {
 #[test]
 fn what_was_acknowledged_survives_power_cuts_at_any_point() {
     let (mut cuts, mut replays) = (0, 0);
-    for seed in 0..SEEDS {
+    for seed in 0..seeds() {
         for scene in scenes() {
             let (cut, replayed) = with_cuts(scene, seed);
             (cuts, replays) = (cuts + cut, replays + replayed);

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod interface;
+mod journal;
 mod login;
 mod paths;
 mod place;
@@ -172,9 +173,9 @@ fn a_configuration_that_cannot_be_used_is_named_by_file_line_and_key() {
         wrong.contains("node.toml:4: node.state_dri: unknown key, did you mean \"state_dir\"?"),
         "{wrong}"
     );
-    let later = serve(&good.replace("path = ", "journal = \"j\"\npath = "));
+    let later = serve(&good.replace("path = ", "layout = \"span\"\npath = "));
     assert!(
-        later.contains("node.toml:11: pool[0].journal: not in this version yet"),
+        later.contains("node.toml:11: pool[0].layout: not in this version yet"),
         "{later}"
     );
     place.write("file", "");

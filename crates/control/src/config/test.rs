@@ -191,20 +191,35 @@ fn every_wrong_value_is_named_by_line_and_key() {
 
 #[test]
 fn keys_of_later_versions_are_refused_and_said_to_be_so() {
-    for key in [
-        "journal = \"data/journal\"",
-        "journal_size = \"1GiB\"",
-        "layout = \"span\"",
+    let text = GOOD.replace(
+        "path = \"data/pool\"",
+        "path = \"data/pool\"\nlayout = \"span\"",
+    );
+    assert_eq!(
+        only_mistake(&text),
+        "node.toml:13: pool[0].layout: not in this version yet; remove it"
+    );
+}
+
+#[test]
+fn a_journal_is_named_with_its_size_or_refused_with_the_reason() {
+    let with = |keys: &str| {
+        let keys = format!("path = \"data/pool\"\n{keys}");
+        GOOD.replace("path = \"data/pool\"", &keys)
+    };
+    for (keys, message) in [
+        (
+            "journal_size = \"1GiB\"",
+            "pool[0].journal_size: it is the size of a journal, and there is none",
+        ),
+        (
+            "journal = \"j\"\njournal_size = \"1MiB\"",
+            "pool[0].journal_size: a journal has 16MiB at least",
+        ),
+        ("journal = \"\"", "pool[0].journal: an empty path"),
     ] {
-        let text = GOOD.replace(
-            "path = \"data/pool\"",
-            &format!("path = \"data/pool\"\n{key}"),
-        );
-        let name = key.split(' ').next().unwrap();
-        assert_eq!(
-            only_mistake(&text),
-            format!("node.toml:13: pool[0].{name}: not in this version yet; remove it")
-        );
+        let told = only_mistake(&with(keys));
+        assert!(told.contains(message), "{told}");
     }
 }
 

@@ -5,17 +5,26 @@ use crate::objects::{self, CacheMode, Lun, Storage};
 use crate::size::Size;
 use env::CoreHandle;
 use layers::limit::Rates;
-use layers::{Limit, ReadCache, WriteThrough, over};
+use layers::write_back::{Journal, Mode, VolumeId};
+use layers::{Limit, ReadCache, WriteBack, WriteThrough, over};
 use std::sync::Arc;
 use std::time::Duration;
 use units::BlockSize;
-use volume::Volume;
+use volume::{Fences, Volume};
 
 /// Handles on the layers.
 pub(super) struct Layers {
     limit: Limit,
     read_cache: ReadCache,
-    write_through: WriteThrough,
+    cache: Cache,
+}
+
+/// What keeps acknowledged writes.
+enum Cache {
+    /// Each by itself at home, or none.
+    Through(WriteThrough),
+    /// The pool's journal.
+    Journal(Arc<WriteBack>),
 }
 
 impl Layers {
@@ -28,13 +37,38 @@ impl Layers {
         Self {
             limit,
             read_cache: ReadCache::new(cache_bytes(&lun.storage), block_size),
-            write_through: WriteThrough::new(is_stable(&lun.storage)),
+            cache: Cache::Through(WriteThrough::new(is_stable(&lun.storage))),
+        }
+    }
+
+    /// Has the pool's journal keep the writes of the LUN, which lies in `home`.
+    pub(super) fn stand_on(
+        &mut self,
+        journal: &Arc<Journal>,
+        lun: &Lun,
+        home: &Arc<dyn Volume>,
+        fences: &Fences,
+    ) {
+        let (journal, home) = (Arc::clone(journal), Arc::clone(home));
+        let mode = mode(lun.storage.cache_mode());
+        let volume = WriteBack::new(journal, journal_id(lun), home, fences.clone(), mode);
+        self.cache = Cache::Journal(volume);
+    }
+
+    /// The LUN's part of the pool's journal, where it has one.
+    pub(super) fn journaled(&self) -> Option<&Arc<WriteBack>> {
+        match &self.cache {
+            Cache::Through(_) => None,
+            Cache::Journal(volume) => Some(volume),
         }
     }
 
     /// The layers over `below`.
     pub(super) fn over(&self, below: Arc<dyn Volume>) -> Arc<dyn Volume> {
-        let stable = over(self.write_through.clone(), below);
+        let stable = match &self.cache {
+            Cache::Through(through) => over(through.clone(), below),
+            Cache::Journal(volume) => Arc::<WriteBack>::clone(volume),
+        };
         over(self.limit.clone(), over(self.read_cache.clone(), stable))
     }
 
@@ -45,12 +79,8 @@ impl Layers {
 
     /// What lanes do that are opened from now on; `true`: they must be opened for it.
     pub(super) fn set(&self, storage: &Storage) -> bool {
-        let (stable, bytes) = (is_stable(storage), cache_bytes(storage));
-        let mut anew = false;
-        if stable != self.write_through.is_on() {
-            self.write_through.set(stable);
-            anew = true;
-        }
+        let bytes = cache_bytes(storage);
+        let mut anew = self.cache.set(storage);
         if bytes != self.read_cache.bytes() {
             self.read_cache.set(bytes);
             anew = true;
@@ -80,6 +110,41 @@ impl Layers {
             bytes: tally.bytes,
         })
     }
+}
+
+impl Cache {
+    /// Switches; `false` where it is so already.
+    fn set(&self, storage: &Storage) -> bool {
+        match self {
+            Self::Through(through) => {
+                let differs = is_stable(storage) != through.is_on();
+                through.set(is_stable(storage));
+                differs
+            }
+            Self::Journal(volume) => {
+                let mode = mode(storage.cache_mode());
+                let differs = mode != volume.mode();
+                volume.set_mode(mode);
+                differs
+            }
+        }
+    }
+}
+
+/// How the layer says it.
+fn mode(cache: CacheMode) -> Mode {
+    match cache {
+        CacheMode::WriteThrough => Mode::WriteThrough,
+        CacheMode::WriteBack => Mode::WriteBack,
+        CacheMode::Volatile => Mode::Volatile,
+    }
+}
+
+/// What the journal knows the LUN by: its own number, which no other has.
+fn journal_id(lun: &Lun) -> VolumeId {
+    let number = u128::from_str_radix(&lun.naa, 16);
+    let low = number.unwrap_or_default() & u128::from(u64::MAX);
+    VolumeId(u64::try_from(low).expect("64 bits"))
 }
 
 fn is_stable(storage: &Storage) -> bool {

@@ -1,13 +1,17 @@
 //! One LUN in service: leaf, layers, logical unit.
 //!
 //! ```text
-//!   LogicalUnit -> Checked -> Meter -> Limit -> ReadCache -> WriteThrough -> StableWrite -> Emulate -> Clip -> leaf
+//!   LogicalUnit -> Checked -> Meter -> Limit -> ReadCache -> WriteThrough or WriteBack
+//!     -> StableWrite -> Emulate -> Clip -> leaf
 //! ```
+//!
+//! In a pool with a journal all modes stand over the journal, so that a change of mode leaves nothing behind.
 //!
 //! The clip gives the LUN its stored size where its file or device is larger: a device never fits exactly,
 //! and a file is longer for a moment while the LUN grows.
 
 use super::backing_failed;
+use super::journal::PoolJournal;
 use super::layers::Layers;
 use crate::code::Code;
 use crate::config::Config;
@@ -102,10 +106,10 @@ impl Unit {
     pub(super) async fn open(
         core: &CoreHandle,
         config: &Config,
-        number: u64,
-        name: &str,
+        (number, name): (u64, &str),
         lun: &Lun,
         kept: Option<Kept>,
+        journal: PoolJournal,
     ) -> Self {
         let block_size = block_size(lun);
         let (id, meter) = (UnitId(number), Meter::new());
@@ -113,14 +117,20 @@ impl Unit {
             .as_ref()
             .map_or_else(LogicalUnit::fences_for, |kept| kept.fences.clone());
         let blocks = Arc::new(AtomicU64::new(blocks(lun.size, block_size)));
-        let layers = Layers::new(core, lun).await;
-        let opened = match kept {
-            Some(kept) => Ok(kept.leaf),
-            None => open_leaf(core, config, lun, fences.clone()).await,
+        let mut layers = Layers::new(core, lun).await;
+        let opened = match (kept, &journal) {
+            (Some(kept), _) => Ok(kept.leaf),
+            (None, PoolJournal::Missing(error)) => Err(error.clone()),
+            (None, PoolJournal::None | PoolJournal::Open(_)) => {
+                open_leaf(core, config, lun, fences.clone()).await
+            }
         };
         let volume = opened.as_ref().map(|leaf| {
             let clipped = over(Clip(Arc::clone(&blocks)), leaf.volume());
             let stable = over(StableWrite, over(Emulate, clipped));
+            if let PoolJournal::Open(journal) = &journal {
+                layers.stand_on(journal, lun, &stable, &fences);
+            }
             over(Checked, over(meter, layers.over(stable)))
         });
         let unit = LogicalUnit::new(UnitConfig {
@@ -204,6 +214,13 @@ impl Unit {
         adopted.map_err(|error| error.to_string())
     }
 
+    /// Carries home what the journal has of it, as far as that can be done, and has the journal forget where it is.
+    pub(super) async fn leave_journal(&self, core: &CoreHandle) {
+        if let Some(journaled) = self.layers.journaled() {
+            journaled.release(core).await;
+        }
+    }
+
     /// What its limit did, where it has one.
     pub(super) fn limited(&self) -> Option<LimitFacts> {
         self.layers.limited()
@@ -285,6 +302,10 @@ impl Unit {
         self.blocks.store(wanted.0, Ordering::Release);
         let adopted = self.unit.reshape(core).await;
         adopted.map_err(|error| error.to_string())?;
+        if let Some(journaled) = self.layers.journaled() {
+            // What is cut off must not come back from the journal when the LUN grows again.
+            journaled.carry_home(core).await;
+        }
         let cut = match leaf {
             Leaf::Memory(volume) if wanted < volume.shape().block_count => {
                 volume.resize(wanted);

@@ -29,8 +29,8 @@ pub enum Feature {
 #[must_use]
 pub const fn available(feature: Feature) -> bool {
     match feature {
-        Feature::Journal | Feature::Members | Feature::WriteBack | Feature::Integrity => false,
-        Feature::ReadCache | Feature::Limit => true,
+        Feature::Journal | Feature::WriteBack | Feature::ReadCache | Feature::Limit => true,
+        Feature::Members | Feature::Integrity => false,
     }
 }
 

@@ -261,6 +261,44 @@ fn lengths_are_kept_in_order_over_many_turns_of_the_ring() {
     assert_eq!(again.next_number(), next);
 }
 
+#[test]
+fn a_ring_larger_than_a_window_is_read_in_as_many_steps_as_it_has_windows() {
+    let mut world = World::new(35, 5000);
+    let mut ring = world.open();
+    world.settle(&mut ring);
+    // Past the end of the ring, and on; the tail is kept half a ring behind.
+    while ring.next_number() < 3000 {
+        if world.append(&mut ring, 6) == Err(Refused::Full) {
+            ring.release(ring.released().number + 200);
+            let write = ring.checkpoint().expect("something was released");
+            world.put(&Target::Slot(write.slot.into()), &write.bytes, |_| true);
+            ring.checkpoint_written(true);
+            world.released = ring.released().number;
+        }
+        world.settle(&mut ring);
+    }
+    let checkpoint = world.checkpoint();
+    let mut replay = Replay::new(OF, world.blocks, checkpoint);
+    let (mut reads, mut next) = (0, checkpoint.tail.number);
+    loop {
+        match replay.step() {
+            Step::Read { at, bytes } => {
+                reads += 1;
+                assert!(reads < 40, "the same windows again and again");
+                let from = usize::try_from(at).unwrap();
+                replay.fill(at, world.log[from..from + bytes].to_vec());
+            }
+            Step::Found(batch) => {
+                assert_eq!(batch.place.number, next);
+                next += 1;
+            }
+            Step::End => break,
+        }
+    }
+    assert_eq!(next, ring.next_number());
+    assert!(replay.into_ring().is_ok());
+}
+
 /// What lies there.
 fn bytes_of(world: &World, stretch: &Stretch) -> Vec<u8> {
     let reads = stretch.reads().into_iter();

@@ -83,6 +83,50 @@ pub const fn bytes_min(rings: u32) -> u64 {
     Layout::bytes_min(rings)
 }
 
+/// Whether a journal of this pool is there already. What is there of anybody else is not to be overwritten.
+///
+/// # Errors
+/// Something else is there, or it cannot be read.
+pub async fn is_journal_of(
+    core: &CoreHandle,
+    path: &Path,
+    pool: [u8; 16],
+) -> Result<bool, OpenError> {
+    if !is_there(core, path).await {
+        return Ok(false);
+    }
+    let opened = core.files().open(path, how(Create::No, false)).await;
+    let file = opened.map_err(|error| cannot_open(path, &error))?;
+    let bytes = length(&file).await;
+    let bytes = bytes.map_err(|error| cannot_open(path, &error))?;
+    if bytes < 2 * BLOCK as u64 {
+        return empty_or_foreign(path, bytes == 0);
+    }
+    let mut blank = true;
+    for at in [0, BLOCK as u64] {
+        let block = read(&file, at, BLOCK).await;
+        let block = block.map_err(|error| cannot_open(path, &error))?;
+        if Superblock::read(&block, bytes).is_ok_and(|it| it.pool == pool) {
+            return Ok(true);
+        }
+        blank &= block.iter().all(|&byte| byte == 0);
+    }
+    empty_or_foreign(path, blank)
+}
+
+fn empty_or_foreign(path: &Path, blank: bool) -> Result<bool, OpenError> {
+    if blank {
+        return Ok(false);
+    }
+    Err(OpenError {
+        cause: format!(
+            "{} holds something that is no journal of this pool, and would be overwritten",
+            path.display()
+        ),
+        next_step: "name another file or device, or clear its first 8192 bytes yourself".to_owned(),
+    })
+}
+
 /// A journal that is open on all cores.
 pub struct Journal {
     key: JournalKey,

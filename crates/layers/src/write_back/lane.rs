@@ -1,6 +1,7 @@
 //! A volume behind a journal, and one core's handle on it.
 
 use super::journal_file::{Journal, shard_of, stopping};
+use super::mode::{Mode, Modes};
 use super::parts::{Part, next_piece, parts};
 use super::read::filled;
 use super::shard::{OpenHome, Shard};
@@ -8,7 +9,6 @@ use env::{Answer, CoreHandle, LocalFuture, call};
 use journal::{Slot, VolumeId};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use units::{BlockCount, Buf};
 use volume::{
     Done, Fences, Io, IoError, IoFuture, IoResult, Lane, Op, OpenError, Origin, Shape, Support,
@@ -21,11 +21,8 @@ pub struct WriteBack {
     id: VolumeId,
     home: Arc<dyn Volume>,
     fences: Fences,
-    past_bytes: Arc<AtomicUsize>,
+    modes: Arc<Modes>,
 }
-
-/// From so many bytes on a write may go home past the log: its transfer takes longer than a second flush.
-const PAST_BYTES: usize = 256 << 10;
 
 impl WriteBack {
     /// The volume `home`, which has the number `id` in the journal for as long as it lives, and whose writers' rights are in `fences`.
@@ -35,19 +32,51 @@ impl WriteBack {
         id: VolumeId,
         home: Arc<dyn Volume>,
         fences: Fences,
+        mode: Mode,
     ) -> Arc<Self> {
         Arc::new(Self {
             journal,
             id,
             home,
             fences,
-            past_bytes: Arc::new(AtomicUsize::new(PAST_BYTES)),
+            modes: Arc::new(Modes::new(mode)),
         })
+    }
+
+    /// What lanes that are opened from now on do, and those that are open: whoever switches has nothing in flight, opens lanes anew and flushes.
+    pub fn set_mode(&self, mode: Mode) {
+        self.modes.set(mode);
+    }
+
+    /// What it was switched to last.
+    #[must_use]
+    pub fn mode(&self) -> Mode {
+        self.modes.get()
+    }
+
+    /// Waits until all that the journal has was carried home, or cannot be now.
+    pub async fn carry_home(&self, core: &CoreHandle) {
+        self.journal.drain(core).await;
+    }
+
+    /// Gives up the volume's lanes in all rings, after what they hold of it was carried home, if it could be.
+    pub async fn release(&self, core: &CoreHandle) {
+        self.journal.drain(core).await;
+        for ring in 0..self.journal.rings() {
+            let (key, id) = ((self.journal.key(), ring), self.id);
+            call(core, self.journal.owner(ring), move |core| {
+                if let Some(shard) = shard_of(core, key) {
+                    shard.leave(id);
+                }
+                Box::pin(async {})
+            })
+            .await;
+        }
     }
 
     /// From so many bytes on writes go home past the log, where the log has nothing of their blocks.
     pub fn go_past_from(&self, bytes: usize) {
-        self.past_bytes.store(bytes, Ordering::Relaxed);
+        self.modes.set_past_bytes(bytes);
     }
 
     /// Has every ring know where the volume is: what the log holds of it can then be carried home.
@@ -55,7 +84,7 @@ impl WriteBack {
         for ring in 0..self.journal.rings() {
             let (key, id) = ((self.journal.key(), ring), self.id);
             let (home, fences) = (Arc::clone(&self.home), self.fences.clone());
-            let past_bytes = Arc::clone(&self.past_bytes);
+            let modes = Arc::clone(&self.modes);
             let served = call(core, self.journal.owner(ring), move |core| {
                 let core = Rc::clone(core);
                 Box::pin(async move {
@@ -67,7 +96,7 @@ impl WriteBack {
                         volume: home,
                         shape,
                         fences,
-                        past_bytes,
+                        modes,
                     };
                     let served = shard.serve(id, open);
                     served.map(|_| ()).map_err(|_| OpenError {
@@ -85,7 +114,7 @@ impl WriteBack {
 impl Volume for WriteBack {
     fn shape(&self) -> Shape {
         let mut shape = self.home.shape();
-        shape.caps.volatile_cache = false;
+        shape.caps.volatile_cache = self.modes.get() == Mode::Volatile;
         shape.caps.stable_write = Support::Native;
         shape.caps.compare_and_write = Support::Absent;
         shape.limits.compare_and_write_blocks_max = BlockCount(0);

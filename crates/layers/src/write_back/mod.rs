@@ -24,6 +24,7 @@ mod extents;
 mod grace;
 mod journal_file;
 mod lane;
+mod mode;
 mod pace;
 mod parts;
 mod pump;
@@ -33,6 +34,7 @@ mod shard;
 mod status;
 
 pub use journal::VolumeId;
-pub use journal_file::{CreateError, Journal, JournalSpec, SHARD_BYTES, bytes_min};
+pub use journal_file::{CreateError, Journal, JournalSpec, SHARD_BYTES, bytes_min, is_journal_of};
 pub use lane::WriteBack;
+pub use mode::Mode;
 pub use status::ShardStatus;

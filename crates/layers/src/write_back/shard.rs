@@ -2,6 +2,7 @@
 
 use super::grace::Grace;
 use super::journal_file::JournalKey;
+use super::mode::{Mode, Modes};
 use super::parts::{chunks, sectors};
 use super::status::Counts;
 use env::{Answer, CoreHandle, File};
@@ -11,7 +12,6 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::{Notify, oneshot};
 use units::{BlockSize, Buf, LbaRange, Now};
 use volume::{
@@ -42,8 +42,7 @@ pub(super) struct OpenHome {
     pub(super) volume: Arc<dyn Volume>,
     pub(super) shape: Shape,
     pub(super) fences: Fences,
-    /// From so many bytes on writes go home past the log.
-    pub(super) past_bytes: Arc<AtomicUsize>,
+    pub(super) modes: Arc<Modes>,
 }
 
 /// Who waits for a change to be stable.
@@ -59,6 +58,8 @@ struct Direct {
     id: u64,
     slot: Slot,
     sectors: Range<u64>,
+    /// It is answered when it is at home, whether the log was told or not.
+    pass: bool,
 }
 
 pub(super) struct State {
@@ -71,6 +72,8 @@ pub(super) struct State {
     first_token: u64,
     directs: Vec<Direct>,
     next_direct: u64,
+    /// Those who wait until all changes before this token are told.
+    fences: VecDeque<(u64, oneshot::Sender<()>)>,
     /// When the last change came.
     pub(super) changed_at: Now,
     /// Changes wait for room.
@@ -122,6 +125,7 @@ impl State {
             first_token: 0,
             directs: Vec::new(),
             next_direct: 0,
+            fences: VecDeque::new(),
             changed_at: now,
             full: false,
         }
@@ -158,7 +162,27 @@ impl State {
             self.waiters.pop_front();
             self.first_token += 1;
         }
+        while self
+            .fences
+            .front()
+            .is_some_and(|it| it.0 <= self.first_token)
+        {
+            if let Some((_, told)) = self.fences.pop_front() {
+                let _ = told.send(());
+            }
+        }
         waiter
+    }
+
+    /// Ends when all changes that were submitted before are told.
+    fn all_told(&mut self) -> Option<oneshot::Receiver<()>> {
+        if self.waiters.is_empty() {
+            return None;
+        }
+        let end = self.first_token + self.waiters.len() as u64;
+        let (tell, told) = oneshot::channel();
+        self.fences.push_back((end, tell));
+        Some(told)
     }
 
     /// A change waits to be written that touches these sectors.
@@ -257,6 +281,15 @@ impl Shard {
         Ok(slot)
     }
 
+    /// Nobody uses the volume any more.
+    pub(super) fn leave(&self, id: VolumeId) {
+        let mut state = self.state.borrow_mut();
+        if let Some(slot) = state.slots.get(&id).copied() {
+            let home = state.home_mut(slot);
+            (home.open, home.stuck) = (None, None);
+        }
+    }
+
     /// The volume's place here, once it was taken in.
     pub(super) fn slot(&self, id: VolumeId) -> Option<Slot> {
         self.state.borrow().slots.get(&id).copied()
@@ -266,7 +299,24 @@ impl Shard {
     pub(super) fn submit(self: &Rc<Self>, slot: Slot, op: Op, origin: Origin) -> IoFuture {
         match op {
             Op::Read { range, into } => self.read(slot, range, into, origin),
-            Op::Write { range, data, .. } => self.write(slot, range, data, origin),
+            Op::Write {
+                range,
+                ref data,
+                durability,
+            } => {
+                if durability == Durability::Cached && self.is_volatile(slot, range) {
+                    return self.pass(slot, range, op, origin);
+                }
+                self.write(slot, range, data.clone(), origin)
+            }
+            Op::WriteZeroes {
+                range, durability, ..
+            }
+            | Op::Discard {
+                range, durability, ..
+            } if durability == Durability::Cached && self.is_volatile(slot, range) => {
+                self.pass(slot, range, op, origin)
+            }
             Op::WriteZeroes { range, zeroing, .. } => {
                 let kind = match zeroing {
                     volume::Zeroing::MayUnmap => Kind::Deallocate,
@@ -283,16 +333,92 @@ impl Shard {
             }
             Op::Extents { range, .. } => self.extents(slot, range, origin),
             Op::CompareAndWrite { .. } => unreachable!("announced as absent"),
-            Op::Flush => Answer::ready(self.flush()),
+            Op::Flush => self.flush(slot, origin),
         }
     }
 
-    /// Nothing that was acknowledged is in a volatile cache.
-    pub(super) fn flush(&self) -> IoResult {
+    /// Nothing that was acknowledged is in a volatile cache, but for what went home in volatile mode.
+    fn flush(self: &Rc<Self>, slot: Slot, origin: Origin) -> IoFuture {
         if self.state.borrow().log.ring().has_failed() {
-            return Err(IoError::MediumError { lba: units::Lba(0) });
+            return Answer::ready(Err(IoError::MediumError { lba: units::Lba(0) }));
         }
-        Ok(Done::Nothing)
+        let home = self.home_of(slot);
+        let told = {
+            let mut state = self.state.borrow_mut();
+            let passes = state.directs.iter().any(|it| it.slot == slot && it.pass);
+            if passes { state.all_told() } else { None }
+        };
+        let volatile = home.modes.to_flush();
+        if told.is_none() && volatile.is_none() {
+            return Answer::ready(Ok(Done::Nothing));
+        }
+        let flushed = volatile.map(|volatile| {
+            let op = Io::new(Op::Flush, origin);
+            (volatile, home.lane.submit(op))
+        });
+        let shard = Rc::clone(self);
+        env::detach(&self.core, async move {
+            if let Some((volatile, flushed)) = flushed {
+                flushed.await?;
+                home.modes.flushed(volatile);
+            }
+            if let Some(told) = told {
+                // Gone with its core, nobody is told anything any more.
+                let _ = told.await;
+            }
+            if shard.state.borrow().log.ring().has_failed() {
+                return Err(IoError::MediumError { lba: units::Lba(0) });
+            }
+            Ok(Done::Nothing)
+        })
+    }
+
+    /// The volume is in volatile mode, and nothing keeps a change of these blocks from going straight home.
+    fn is_volatile(&self, slot: Slot, range: LbaRange) -> bool {
+        let home = self.home_of(slot);
+        home.modes.get() == Mode::Volatile
+            && self.may_go_past(slot, &sectors(range, home.shape.block_size))
+    }
+
+    /// Goes straight home, and is not stable there. The log is told meanwhile, so that it does not bring back after a crash
+    /// what it had of the blocks before; a flush waits for both.
+    fn pass(self: &Rc<Self>, slot: Slot, range: LbaRange, op: Op, origin: Origin) -> IoFuture {
+        let home = self.home_of(slot);
+        let id = self.begin_direct(slot, sectors(range, home.shape.block_size), true);
+        let answer = home.lane.submit(Io::new(op, origin));
+        let told = self.change(slot, range, Kind::Direct, Buf::empty(), origin);
+        let shard = Rc::clone(self);
+        env::detach(&self.core, async move {
+            let result = answer.await;
+            // Now, and not before: a flush that is under way does not cover it.
+            home.modes.leave_volatile();
+            let after = Rc::clone(&shard);
+            let core = Rc::clone(&shard.core);
+            // What is carried home waits for both, and whoever asked for the first only.
+            core.spawn(Box::pin(async move {
+                let _ = told.await;
+                after.end_direct(id);
+            }));
+            result
+        })
+    }
+
+    fn begin_direct(&self, slot: Slot, sectors: Range<u64>, pass: bool) -> u64 {
+        let mut state = self.state.borrow_mut();
+        let id = state.next_direct;
+        state.next_direct += 1;
+        state.directs.push(Direct {
+            id,
+            slot,
+            sectors,
+            pass,
+        });
+        id
+    }
+
+    fn end_direct(&self, id: u64) {
+        self.state.borrow_mut().directs.retain(|it| it.id != id);
+        self.moved.notify_waiters();
     }
 
     fn block_size(&self, slot: Slot) -> BlockSize {
@@ -311,8 +437,7 @@ impl Shard {
             let state = self.state.borrow();
             let open = state.home(slot).open.as_ref();
             let open = open.expect("requests come through a lane");
-            let past_bytes = open.past_bytes.load(Ordering::Relaxed);
-            (open.shape.block_size, past_bytes)
+            (open.shape.block_size, open.modes.past_bytes())
         };
         let sectors = sectors(range, block_size);
         if data.len() >= past_bytes && self.may_go_past(slot, &sectors) {
@@ -406,16 +531,7 @@ impl Shard {
         data: Buf,
         origin: Origin,
     ) -> IoFuture {
-        let id = {
-            let mut state = self.state.borrow_mut();
-            let id = state.next_direct;
-            state.next_direct += 1;
-            let open = state.home(slot).open.as_ref();
-            let block_size = open.expect("requests come through a lane").shape.block_size;
-            let sectors = sectors(range, block_size);
-            state.directs.push(Direct { id, slot, sectors });
-            id
-        };
+        let id = self.begin_direct(slot, sectors(range, self.block_size(slot)), false);
         let told = self.change(slot, range, Kind::Direct, Buf::empty(), origin);
         let shard = Rc::clone(self);
         env::detach(&self.core, async move {
@@ -431,8 +547,7 @@ impl Shard {
                 let lane = shard.home_of(slot).lane;
                 result = lane.submit(Io::new(op, origin)).await;
             }
-            shard.state.borrow_mut().directs.retain(|it| it.id != id);
-            shard.moved.notify_waiters();
+            shard.end_direct(id);
             result
         })
     }

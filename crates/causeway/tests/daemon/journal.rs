@@ -1,0 +1,128 @@
+//! A pool with a journal: what is served with it, and never without it.
+
+use crate::place::{Place, text_of};
+
+const OBJECTS: &str = r#"
+[[lun]]
+name = "vm01"
+size = "64MiB"
+[[target]]
+name = "t1"
+iqn = "iqn.2026-11.io.causeway:t1"
+[[host]]
+name = "all"
+iqn = ["*"]
+[[grant]]
+host = "all"
+lun = "vm01"
+target = "t1"
+lun_id = 0
+"#;
+
+fn with_journal(name: &str) -> Place {
+    let place = Place::new(name);
+    let good = std::fs::read_to_string(place.path("node.toml")).unwrap();
+    let journal = "journal = \"data/journal\"\njournal_size = \"64MiB\"\npath = ";
+    place.write("node.toml", &good.replace("path = ", journal));
+    place.write("objects.toml", OBJECTS);
+    place
+}
+
+fn state(place: &Place) -> (String, String) {
+    let lun = place.json("lun show vm01");
+    let text = |key: &str| lun[key].as_str().unwrap_or_default().to_owned();
+    (text("state"), text("reason"))
+}
+
+fn served(place: &Place) -> String {
+    let portal = place.json("target show t1")["portals"][0].clone();
+    portal.as_str().unwrap().to_owned()
+}
+
+/// Runs a verified load; it reads back what it wrote.
+fn load(place: &Place, portal: &str, more: &str) {
+    let url = format!("iscsi://{portal}/iqn.2026-11.io.causeway:t1/0");
+    let words = format!("bench -b4K -r -w60 -o16 -d1 -W0 --verify --destroy {more}-R json {url}");
+    let words: Vec<&str> = words.split(' ').collect();
+    let told = text_of(&place.run_with("", &words, ""), 0, "bench");
+    let report: serde_json::Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(report["errors"], 0, "{report}");
+    assert_eq!(report["verify"]["bad"], 0, "{report}");
+    assert!(report["write"]["ios"].as_u64().unwrap() > 0, "{report}");
+}
+
+#[test]
+fn a_lun_in_a_pool_with_a_journal_is_in_write_back_mode_and_changes_it_while_it_serves() {
+    let place = with_journal("journal-modes");
+    let daemon = place.start();
+    place.run(0, "apply -f objects.toml");
+    let portal = served(&place);
+    assert_eq!(place.json("lun show vm01")["cache"], "write-back");
+    load(&place, &portal, "");
+    for (mode, more) in [
+        ("write-through", ""),
+        ("volatile --yes", ""),
+        ("write-back", ""),
+    ] {
+        place.run(0, &format!("lun set vm01 cache={mode}"));
+        load(&place, &portal, more);
+    }
+    // The journal holds writes of the last load; killed, the next life finds them.
+    daemon.kill();
+    let daemon = place.start();
+    assert_eq!(state(&place).0, "online");
+    load(&place, &served(&place), "");
+    daemon.stop();
+    // At a clean stop all of it went home.
+    let daemon = place.start();
+    let log = daemon.stop();
+    assert!(!log.contains("held writes"), "{log}");
+}
+
+#[test]
+fn without_its_journal_a_lun_is_offline_and_is_back_with_it() {
+    let place = with_journal("journal-missing");
+    let daemon = place.start();
+    place.run(0, "apply -f objects.toml");
+    load(&place, &served(&place), "");
+    daemon.kill();
+    let (journal, aside) = (place.path("data/journal"), place.path("aside"));
+    std::fs::rename(&journal, &aside).unwrap();
+    let daemon = place.start();
+    let (now, reason) = state(&place);
+    assert_eq!(now, "offline");
+    assert!(
+        reason.contains("may hold writes that were acknowledged"),
+        "{reason}"
+    );
+    daemon.stop();
+    assert!(!journal.exists(), "another one is not made in its place");
+    // Named no more, it is missed all the same.
+    let named = std::fs::read_to_string(place.path("node.toml")).unwrap();
+    let key = "journal = \"data/journal\"\njournal_size = \"64MiB\"\n";
+    place.write("node.toml", &named.replace(key, ""));
+    let daemon = place.start();
+    let (now, reason) = state(&place);
+    assert_eq!(now, "offline");
+    assert!(reason.contains("node.toml names none"), "{reason}");
+    daemon.stop();
+    place.write("node.toml", &named);
+    std::fs::rename(&aside, &journal).unwrap();
+    let daemon = place.start();
+    assert_eq!(state(&place).0, "online");
+    load(&place, &served(&place), "");
+    daemon.stop();
+}
+
+#[test]
+fn what_somebody_else_wrote_is_not_made_a_journal() {
+    let place = with_journal("journal-foreign");
+    std::fs::create_dir_all(place.path("data")).unwrap();
+    let precious = vec![7; 128 << 10];
+    std::fs::write(place.path("data/journal"), &precious).unwrap();
+    let daemon = place.start();
+    place.run(1, "apply -f objects.toml");
+    let log = daemon.stop();
+    assert!(log.contains("would be overwritten"), "{log}");
+    assert_eq!(std::fs::read(place.path("data/journal")).unwrap(), precious);
+}

@@ -1,0 +1,228 @@
+//! The journals of the pools: made once, opened at the start, and never done without.
+//!
+//! A pool's directory says in a file of its own which pool it is and whether it has a journal. So a journal that is missing is
+//! known to be missing, and another pool's is not taken for it.
+
+use crate::config::{Config, Place, Pool};
+use ::layers::write_back::{CreateError, Journal, JournalSpec, SHARD_BYTES, is_journal_of};
+use env::{CoreHandle, durable};
+use futures_util::future::{Either, select};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use units::Now;
+use volume::OpenError;
+
+/// The file in a pool's directory.
+const FILE: &str = "pool.toml";
+
+/// No file of a pool is longer.
+const FILE_BYTES_MAX: u64 = 64 << 10;
+
+/// The version of the file.
+const SCHEMA: u32 = 1;
+
+/// Bytes of a ring below which another ring helps nobody.
+const RING_BYTES_MIN: u64 = 64 << 20;
+
+/// What a pool has for the writes of its LUNs.
+#[derive(Clone)]
+pub(super) enum PoolJournal {
+    /// No journal: LUNs stand on their files alone.
+    None,
+    /// It is open.
+    Open(Arc<Journal>),
+    /// It has one that cannot be used, so that its LUNs cannot be served.
+    Missing(OpenError),
+}
+
+/// What a pool's file says.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+struct PoolFile {
+    schema: u32,
+    /// The pool's number, 32 hexadecimal digits.
+    id: String,
+    /// It has a journal, which may hold what is nowhere else.
+    #[serde(default)]
+    journal: bool,
+}
+
+/// Opens the journals of all pools, and makes those that are new.
+pub(super) async fn open_all(core: &CoreHandle, config: &Config) -> BTreeMap<String, PoolJournal> {
+    let mut journals = BTreeMap::new();
+    for pool in &config.pools {
+        let Place::Path(directory) = &pool.place else {
+            continue;
+        };
+        let opened = open(core, pool, directory).await;
+        let journal = opened.unwrap_or_else(PoolJournal::Missing);
+        if let PoolJournal::Missing(error) = &journal {
+            tracing::error!(pool = pool.name, "its LUNs are offline: {error}");
+        }
+        if let PoolJournal::Open(journal) = &journal {
+            tell(pool, journal);
+        }
+        journals.insert(pool.name.clone(), journal);
+    }
+    journals
+}
+
+fn tell(pool: &Pool, journal: &Journal) {
+    let (pool, path) = (pool.name.as_str(), journal.path().display());
+    if journal.replayed() > 0 {
+        let batches = journal.replayed();
+        tracing::info!(
+            pool,
+            batches,
+            "the journal {path} held writes, which were taken over"
+        );
+    }
+    for change in journal.damaged() {
+        let (first, blocks) = (change.range.start().0, change.range.len().0);
+        tracing::error!(
+            pool,
+            "acknowledged writes are damaged in the journal {path}: {blocks} blocks from {first} on of volume \
+             {:016x}; reads of them fail until they are written again",
+            change.volume.0
+        );
+    }
+}
+
+async fn open(core: &CoreHandle, pool: &Pool, directory: &Path) -> Result<PoolJournal, OpenError> {
+    let path = directory.join(FILE);
+    let known = read(core, &path).await?;
+    let Some(journal) = &pool.journal else {
+        return match known {
+            Some(file) if file.journal => Err(OpenError {
+                cause: format!(
+                    "pool {} has a journal, and node.toml names none: it may hold writes that were acknowledged",
+                    pool.name
+                ),
+                next_step: "name the journal in node.toml again".to_owned(),
+            }),
+            _ => Ok(PoolJournal::None),
+        };
+    };
+    let mut file = match known {
+        Some(file) => file,
+        None => new_file(core, &path).await?,
+    };
+    let number = number(&file, &path)?;
+    if !file.journal {
+        make(core, pool, journal, number).await?;
+        file.journal = true;
+        write(core, &path, &file).await?;
+    }
+    let opened = Journal::open(core, journal, number).await?;
+    Ok(PoolJournal::Open(opened))
+}
+
+/// Makes the journal, unless that was done and only not written down.
+async fn make(
+    core: &CoreHandle,
+    pool: &Pool,
+    path: &Path,
+    number: [u8; 16],
+) -> Result<(), OpenError> {
+    match is_journal_of(core, path, number).await {
+        Ok(true) => return Ok(()),
+        Ok(false) => {}
+        Err(error) => return Err(error),
+    }
+    if let Some(parent) = path.parent() {
+        let made = durable::make_dir(&*core.files(), parent).await;
+        made.map_err(|error| cannot(path, &error))?;
+    }
+    let bytes = pool.journal_size.bytes();
+    let rings = (bytes / RING_BYTES_MIN).clamp(1, u64::from(core.core_count()));
+    let spec = JournalSpec {
+        path: path.to_owned(),
+        bytes,
+        rings: u32::try_from(rings).expect("no more than the cores"),
+        pool: number,
+        shard_bytes: SHARD_BYTES,
+    };
+    tracing::info!(pool = pool.name, "making the journal {}", path.display());
+    Journal::create(core, &spec)
+        .await
+        .map_err(|error| match error {
+            CreateError::System(error) => cannot(path, &error),
+            CreateError::TooSmall { .. } => OpenError {
+                cause: format!("{}: {error}", path.display()),
+                next_step: "name a larger device, or raise journal_size".to_owned(),
+            },
+        })
+}
+
+fn cannot(path: &Path, error: &io::Error) -> OpenError {
+    OpenError {
+        cause: format!("the journal {} cannot be made: {error}", path.display()),
+        next_step: "check the disk, its free space and its permissions".to_owned(),
+    }
+}
+
+async fn read(core: &CoreHandle, path: &Path) -> Result<Option<PoolFile>, OpenError> {
+    let damaged = |what: String| OpenError {
+        cause: format!("{}: {what}", path.display()),
+        next_step: "restore it: it says which pool this is and whether it has a journal".to_owned(),
+    };
+    let bytes = match durable::read_file(&*core.files(), path, FILE_BYTES_MAX).await {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(damaged(error.to_string())),
+    };
+    let text = String::from_utf8(bytes).map_err(|error| damaged(error.to_string()))?;
+    let file: PoolFile = toml::from_str(&text).map_err(|error| damaged(error.to_string()))?;
+    if file.schema != SCHEMA {
+        let schema = file.schema;
+        return Err(damaged(format!(
+            "it has schema {schema}, and this program reads schema {SCHEMA}"
+        )));
+    }
+    Ok(Some(file))
+}
+
+async fn new_file(core: &CoreHandle, path: &Path) -> Result<PoolFile, OpenError> {
+    let mut id = [0; 16];
+    core.fill_random(&mut id);
+    let file = PoolFile {
+        schema: SCHEMA,
+        id: format!("{:032x}", u128::from_be_bytes(id)),
+        journal: false,
+    };
+    write(core, path, &file).await?;
+    Ok(file)
+}
+
+async fn write(core: &CoreHandle, path: &Path, file: &PoolFile) -> Result<(), OpenError> {
+    let text = toml::to_string(file).expect("a table of plain values");
+    let written = durable::replace_file(&*core.files(), path, text.as_bytes()).await;
+    written.map_err(|error| OpenError {
+        cause: format!("{} cannot be written: {error}", path.display()),
+        next_step: "check the disk, its free space and its permissions".to_owned(),
+    })
+}
+
+fn number(file: &PoolFile, path: &Path) -> Result<[u8; 16], OpenError> {
+    let number = u128::from_str_radix(&file.id, 16).map_err(|error| OpenError {
+        cause: format!("{}: id: {error}", path.display()),
+        next_step: "restore it: it says which pool this is".to_owned(),
+    })?;
+    Ok(number.to_be_bytes())
+}
+
+/// Carries home what it holds, if that can be done in time, and ends it. What stays in it is found at the next start.
+pub(super) async fn close(core: &CoreHandle, pool: &str, journal: &Journal, until: Now) {
+    let draining = Box::pin(journal.drain(core));
+    let drained = select(draining, core.sleep_until(until)).await;
+    if matches!(drained, Either::Right(_)) {
+        tracing::warn!(
+            pool,
+            "not all of the journal could be carried home in time; it is kept"
+        );
+    }
+    journal.close(core).await;
+}

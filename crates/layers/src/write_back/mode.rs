@@ -1,0 +1,76 @@
+//! What an acknowledged write has behind it.
+
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+
+/// From so many bytes on a write may go home past the log: its transfer takes longer than a second flush.
+const PAST_BYTES: usize = 256 << 10;
+
+/// How a volume's writes are kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// They are stable at home, and the log was told before. What the log still has of their blocks has them go there instead.
+    WriteThrough,
+    /// They are stable in the log, and carried home later; large ones as in write-through.
+    WriteBack,
+    /// They may sit in a volatile cache below until a flush; what asks to be stable is stable in the log.
+    Volatile,
+}
+
+/// The mode of a volume, shared by its lanes and rings.
+pub(super) struct Modes {
+    mode: AtomicU8,
+    past_bytes: AtomicUsize,
+    /// Counts what went home and only a flush below makes stable.
+    volatile: AtomicU64,
+    /// So much of it was flushed.
+    flushed: AtomicU64,
+}
+
+impl Modes {
+    pub(super) fn new(mode: Mode) -> Self {
+        Self {
+            mode: AtomicU8::new(mode as u8),
+            past_bytes: AtomicUsize::new(PAST_BYTES),
+            volatile: AtomicU64::new(0),
+            flushed: AtomicU64::new(0),
+        }
+    }
+
+    pub(super) fn get(&self) -> Mode {
+        let mode = self.mode.load(Ordering::Acquire);
+        let all = [Mode::WriteThrough, Mode::WriteBack, Mode::Volatile];
+        all[usize::from(mode)]
+    }
+
+    pub(super) fn set(&self, mode: Mode) {
+        self.mode.store(mode as u8, Ordering::Release);
+    }
+
+    /// From so many bytes on writes go past the log where they may.
+    pub(super) fn past_bytes(&self) -> usize {
+        match self.get() {
+            Mode::WriteThrough => 0,
+            Mode::WriteBack | Mode::Volatile => self.past_bytes.load(Ordering::Relaxed),
+        }
+    }
+
+    pub(super) fn set_past_bytes(&self, bytes: usize) {
+        self.past_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Something goes home that is not stable there.
+    pub(super) fn leave_volatile(&self) {
+        self.volatile.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// What a flush below has to cover; `None`: nothing that is not covered.
+    pub(super) fn to_flush(&self) -> Option<u64> {
+        let volatile = self.volatile.load(Ordering::Acquire);
+        (self.flushed.load(Ordering::Acquire) < volatile).then_some(volatile)
+    }
+
+    /// A flush that was begun after so much has succeeded.
+    pub(super) fn flushed(&self, volatile: u64) {
+        self.flushed.fetch_max(volatile, Ordering::AcqRel);
+    }
+}
