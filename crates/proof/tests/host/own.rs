@@ -372,8 +372,12 @@ fn a_path_in_quarantine_comes_back_only_when_it_is_released_and_shows_the_unit_a
             ..options("release", 1)
         };
         let url = format!("iscsi://{truth},{}/{TARGET}/0", relay.portal);
+        // Whoever answers first shows which unit it is.
+        relay.set(Wire::Cut);
         let volume = host::open(&core, &url.parse().unwrap(), &options).await;
         let volume = volume.unwrap();
+        until(&core, &volume, |it| states(it).contains(&"active")).await;
+        relay.set(Wire::Good);
         // The plan's order depends on names.
         let both = |it: &Status| {
             let liar = it.paths.iter().position(|it| it.portal == relay.portal);
