@@ -19,6 +19,7 @@ mod search;
 use crate::stamp::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::ops::Range;
 use units::{Lba, LbaRange};
 
 use search::{Effect, Step};
@@ -75,6 +76,8 @@ pub enum Answer {
     },
     /// Nobody knows whether it was done; from now on it does nothing.
     Unknown,
+    /// The medium failed: any of its blocks may have been written, each by itself; from now on it does nothing.
+    InPart,
     /// It did nothing.
     Nothing,
 }
@@ -263,7 +266,7 @@ impl Record {
             Some((at, answer)) => (*at, answer.clone()),
             None => (u64::MAX, Answer::Unknown),
         };
-        let must = !matches!(answer, Answer::Unknown);
+        let must = !matches!(answer, Answer::Unknown | Answer::InPart);
         let mut add = |effect| {
             steps.push(Step {
                 client: self.client,
@@ -284,7 +287,7 @@ impl Record {
                     });
                 }
             }
-            (Call::Write { values, .. }, Answer::Done | Answer::Unknown) => {
+            (Call::Write { values, .. }, Answer::Done | Answer::Unknown | Answer::InPart) => {
                 for (lba, value) in blocks.zip(values).filter(|(lba, _)| group.contains(lba)) {
                     add(Effect {
                         sets: vec![(lba, *value)],
@@ -302,6 +305,12 @@ impl Record {
                 is_not: None,
                 sets: blocks.zip(values.iter().copied()).collect(),
             }),
+            (
+                Call::CompareAndWrite {
+                    expected, values, ..
+                },
+                Answer::InPart,
+            ) => each_alone(blocks, expected, values).for_each(add),
             (Call::CompareAndWrite { expected, .. }, Answer::Miscompare { place }) => {
                 let mut pairs: Vec<(u64, Value)> = blocks.zip(expected.iter().copied()).collect();
                 pairs.truncate(place + 1);
@@ -318,6 +327,20 @@ impl Record {
             }
         }
     }
+}
+
+/// A compare-and-write of which each block may have been written by itself.
+fn each_alone(
+    blocks: Range<u64>,
+    expected: &[Value],
+    values: &[Value],
+) -> impl Iterator<Item = Effect> {
+    let pairs = blocks.zip(expected.iter().copied().zip(values.iter().copied()));
+    pairs.map(|(lba, (from, to))| Effect {
+        is: vec![(lba, from)],
+        is_not: None,
+        sets: vec![(lba, to)],
+    })
 }
 
 #[cfg(test)]

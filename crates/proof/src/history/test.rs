@@ -322,3 +322,23 @@ fn planted_stale_reads_are_found_in_random_histories() {
     // A stale read beside a write in flight can be right, so not every plant is a violation.
     assert!(found * 10 > planted * 6, "{found} of {planted} found");
 }
+
+#[test]
+fn a_swap_that_the_medium_failed_may_have_written_any_of_its_blocks_but_only_over_what_it_compared()
+{
+    let (old, new) = ([Value::Zero, Value::Zero], [value(1), value(2)]);
+    for (seen, right) in [
+        ([value(1), Value::Zero], true),
+        ([Value::Zero, value(2)], true),
+        (old, true),
+        (new, true),
+        ([value(2), Value::Zero], false),
+    ] {
+        let mut history = History::default();
+        let id = history.begin(1, swap(&old, &new));
+        history.end(id, Answer::InPart);
+        let id = history.begin(2, Call::Read { range: at(0, 2) });
+        history.end(id, Answer::Saw(seen.to_vec()));
+        assert_eq!(is_wrong(&history), !right, "{seen:?}");
+    }
+}

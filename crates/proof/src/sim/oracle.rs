@@ -405,14 +405,11 @@ fn how(end: &End, bytes_per_block: u64) -> (Ending, Option<Answer>) {
             (Ending::Refused, Some(Answer::Nothing))
         }
         End::Error(
-            IoError::MediumError { .. }
-            | IoError::Integrity { .. }
-            | IoError::SpaceExhausted
-            | IoError::Unavailable
-            | IoError::TimedOut
-            | IoError::Aborted
-            | IoError::Busy,
-        ) => (Ending::Failed, Some(Answer::Unknown)),
+            IoError::MediumError { .. } | IoError::Integrity { .. } | IoError::SpaceExhausted,
+        ) => (Ending::Failed, Some(Answer::InPart)),
+        End::Error(IoError::Unavailable | IoError::TimedOut | IoError::Aborted | IoError::Busy) => {
+            (Ending::Failed, Some(Answer::Unknown))
+        }
     }
 }
 
