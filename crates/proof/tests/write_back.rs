@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use units::{BlockCount, BlockSize, ByteCount};
-use volume::{Fences, Volume};
+use units::{BlockCount, BlockSize, Buf, ByteCount, Lba, LbaRange};
+use volume::{Done, Durability, Fences, Io, IoError, Op, Origin, Volume};
 
 const DAY: Duration = Duration::from_secs(86_400);
 const SIZES: [BlockSize; 2] = [BlockSize::B512, BlockSize::B4096];
@@ -233,4 +233,48 @@ fn with_cuts(scene: Scene, seed: u64) -> (u32, u32) {
     };
     world.block_on(&node, DAY, last).unwrap();
     (cuts, replays.get())
+}
+
+#[test]
+fn a_lane_of_a_volume_that_has_left_is_told_so_and_a_new_one_finds_the_data() {
+    let scene = scenes()[0];
+    let world = world(77);
+    let node = made(&world, scene);
+    let core = node.core(0);
+    let run = async move {
+        let journal = Journal::open(&core, Path::new(JOURNAL), POOL)
+            .await
+            .unwrap();
+        let spec = FileSpec {
+            path: Scene::path(0),
+            block_size: scene.block_size,
+            physical_block_exponent: 0,
+            provisioning: scene.provisioning,
+        };
+        let fences = Fences::new(1);
+        let home = open_file(&core, spec, fences.clone()).await.unwrap();
+        let volume = WriteBack::new(journal, VolumeId(100), home, fences, scene.mode);
+        let range = LbaRange::new(Lba(3), BlockCount(1)).unwrap();
+        let write = |byte| Op::Write {
+            range,
+            data: Buf::copy_of(&vec![byte; scene.block_size.bytes() as usize]),
+            durability: Durability::Cached,
+        };
+        let ask = |op| Io::new(op, Origin::default());
+        let lane = Arc::<WriteBack>::clone(&volume).open(&core).await.unwrap();
+        lane.submit(ask(write(7))).await.unwrap();
+        // One that is under way when it leaves, and one after it.
+        let under_way = lane.submit(ask(write(8)));
+        volume.release(&core).await;
+        under_way.await.unwrap();
+        let late = lane.submit(ask(write(9))).await;
+        assert_eq!(late.err(), Some(IoError::Unavailable));
+        let lane = volume.open(&core).await.unwrap();
+        let read = Op::Read { range, into: None };
+        let Done::Data(data) = lane.submit(ask(read)).await.unwrap() else {
+            panic!("a read gives data");
+        };
+        assert!(data.to_vec().iter().all(|&byte| byte == 8));
+    };
+    world.block_on(&node, DAY, run).unwrap();
 }

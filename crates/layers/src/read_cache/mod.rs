@@ -300,16 +300,8 @@ impl ReadCacheLane {
 }
 
 /// What was asked for, of all that is there, in the memory that was meant for it.
-fn give(op: Op, all: Buf, part: Range<usize>) -> Buf {
-    let into = match op {
-        Op::Read { into, .. } => into,
-        Op::Write { .. }
-        | Op::WriteZeroes { .. }
-        | Op::Discard { .. }
-        | Op::CompareAndWrite { .. }
-        | Op::Extents { .. }
-        | Op::Flush => None,
-    };
+fn give(mut op: Op, all: Buf, part: Range<usize>) -> Buf {
+    let into = op.take_into();
     let asked = if part.len() == all.len() {
         all
     } else {

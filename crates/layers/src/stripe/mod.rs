@@ -297,22 +297,14 @@ impl StripeLane {
 
     fn several(&self, io: Io, range: LbaRange, pieces: Pieces) -> IoFuture {
         let origin = io.origin();
-        let (op, _) = io.into_parts();
+        let (mut op, _) = io.into_parts();
         let block = usize::try_from(self.shape.block_size.bytes()).expect("4096 at most");
         let answers = pieces.iter().map(|piece| {
             let part = of_piece(&op, piece, block);
             self.part(piece.part).submit(Io::new(part, origin))
         });
         let all = All::new(answers.collect());
-        let into = match op {
-            Op::Read { into, .. } => into,
-            Op::Write { .. }
-            | Op::WriteZeroes { .. }
-            | Op::Discard { .. }
-            | Op::CompareAndWrite { .. }
-            | Op::Extents { .. }
-            | Op::Flush => None,
-        };
+        let into = op.take_into();
         Answer::wait(async move {
             let results = all.await;
             if let Some(error) = worst(&results, range, &pieces) {

@@ -16,7 +16,9 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 use units::{Buf, Lba, LbaRange, Reserve};
-use volume::{Durability, Io, IoError, IoFuture, Op, Origin, Provision, Shape, Support, Zeroing};
+use volume::{
+    Durability, Io, IoError, IoFuture, Lane, Op, Origin, Provision, Shape, Support, Zeroing,
+};
 
 /// Blocks of the log in one round: enough that neighbours meet, and little enough for the memory that is kept for it.
 const ROUND_BLOCKS: u64 = 1024;
@@ -126,12 +128,11 @@ async fn round(shard: &Rc<Shard>, stretch: Stretch) -> Result<(), Held> {
     );
     let bare = live_bare(shard, &contents.bare);
     let touched = write_home(shard, &stretch, &data, (&runs, &bare), &mut failed).await;
-    for slot in touched {
+    for (slot, lane) in touched {
         if failed.contains_key(&slot) {
             continue;
         }
-        let home = shard.home_of(slot);
-        let flushed = home.lane.submit(Io::new(Op::Flush, Origin::default()));
+        let flushed = lane.submit(Io::new(Op::Flush, Origin::default()));
         if let Err(error) = flushed.await {
             failed.insert(slot, reason(error));
         }
@@ -241,16 +242,16 @@ fn live_bare(shard: &Rc<Shard>, all: &[BareChange]) -> Vec<BareChange> {
     live.collect()
 }
 
-/// Writes it all, and answers which volumes were touched.
+/// Writes it all, and answers which volumes were touched. Their lanes are kept: a volume may leave meanwhile.
 async fn write_home(
     shard: &Rc<Shard>,
     stretch: &Stretch,
     data: &Buf,
     (runs, bare): (&[Run], &[BareChange]),
     failed: &mut BTreeMap<Slot, String>,
-) -> Vec<Slot> {
+) -> BTreeMap<Slot, Rc<dyn Lane>> {
     let mut flying: VecDeque<(Slot, IoFuture)> = VecDeque::new();
-    let mut touched: Vec<Slot> = Vec::new();
+    let mut touched: BTreeMap<Slot, Rc<dyn Lane>> = BTreeMap::new();
     let mut ops: Vec<(Slot, Op)> = Vec::new();
     for run in runs {
         if let Some(home) = open_home(shard, run.slot, failed) {
@@ -259,6 +260,7 @@ async fn write_home(
                 .into_iter()
                 .flat_map(|op| within_limits(op, &home.shape));
             ops.extend(parts.map(|op| (run.slot, op)));
+            touched.insert(run.slot, home.lane);
         }
     }
     for it in bare {
@@ -266,17 +268,15 @@ async fn write_home(
             let whole = bare_ops(&home, it).into_iter();
             let parts = whole.flat_map(|op| within_limits(op, &home.shape));
             ops.extend(parts.map(|op| (it.slot, op)));
+            touched.insert(it.slot, home.lane);
         }
     }
     for (slot, op) in ops {
         if flying.len() >= WRITES_MAX {
             one_ends(&mut flying, failed).await;
         }
-        if !touched.contains(&slot) {
-            touched.push(slot);
-        }
-        let lane = shard.home_of(slot).lane;
-        flying.push_back((slot, lane.submit(Io::new(op, Origin::default()))));
+        let io = Io::new(op, Origin::default());
+        flying.push_back((slot, touched[&slot].submit(io)));
     }
     while !flying.is_empty() {
         one_ends(&mut flying, failed).await;

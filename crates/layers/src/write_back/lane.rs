@@ -244,15 +244,7 @@ impl WriteBackLane {
                 self.one(part.ring, piece, origin)
             })
             .collect();
-        let into = match op {
-            Op::Read { into, .. } => into,
-            Op::Write { .. }
-            | Op::WriteZeroes { .. }
-            | Op::Discard { .. }
-            | Op::CompareAndWrite { .. }
-            | Op::Extents { .. }
-            | Op::Flush => None,
-        };
+        let into = op.take_into();
         Answer::wait(async move {
             let mut data = Buf::empty();
             let mut result: IoResult = Ok(Done::Nothing);

@@ -297,6 +297,10 @@ impl Shard {
 
     /// What a request for blocks of this ring does.
     pub(super) fn submit(self: &Rc<Self>, slot: Slot, op: Op, origin: Origin) -> IoFuture {
+        if self.state.borrow().home(slot).open.is_none() {
+            // It has left, and somebody still has a lane.
+            return Answer::ready(Err(IoError::Unavailable));
+        }
         match op {
             Op::Read { range, into } => self.read(slot, range, into, origin),
             Op::Write {
@@ -533,6 +537,8 @@ impl Shard {
     ) -> IoFuture {
         let id = self.begin_direct(slot, sectors(range, self.block_size(slot)), false);
         let told = self.change(slot, range, Kind::Direct, Buf::empty(), origin);
+        // Kept: the volume may leave while the log is told.
+        let lane = self.home_of(slot).lane;
         let shard = Rc::clone(self);
         env::detach(&self.core, async move {
             let mut result = told.await;
@@ -544,7 +550,6 @@ impl Shard {
                     data,
                     durability,
                 };
-                let lane = shard.home_of(slot).lane;
                 result = lane.submit(Io::new(op, origin)).await;
             }
             shard.end_direct(id);
