@@ -102,8 +102,8 @@ pub(super) async fn open_ring(
     Ok(found.replayed)
 }
 
-const DAMAGED: &str = "look for errors of the device in the kernel's log; writes that were acknowledged and not yet at \
-     home may be lost; `causeway pool check` shows what is there";
+const DAMAGED: &str = "look for errors of the device in the kernel's log, and bring back what stood on it; writes \
+     that were acknowledged and not yet at home may be lost";
 
 fn cannot_read(ring: u32, error: &io::Error) -> OpenError {
     OpenError {
