@@ -361,3 +361,21 @@ fn a_worker_behind_ssh_gets_its_words_whole_through_the_shell_there() {
         "{said}"
     );
 }
+
+#[test]
+fn on_a_terminal_progress_is_shown_while_it_runs_and_elsewhere_not() {
+    let binary = env!("CARGO_BIN_EXE_causeway");
+    let run = format!("{binary} bench -b4K -r -w50 -d2 -W0 --destroy memory:16M");
+    // script(1) gives it a terminal.
+    let mut on_terminal = std::process::Command::new("script");
+    on_terminal.args(["-qec", &run, "/dev/null"]);
+    let told = on_terminal.output().unwrap();
+    let told = String::from_utf8_lossy(&told.stdout).into_owned();
+    assert!(told.contains("measuring 1/2 s: "), "{told}");
+    assert!(told.contains(" IOPS, "), "{told}");
+    let mut words = run.split(' ');
+    let mut piped = std::process::Command::new(words.next().unwrap());
+    let told = piped.args(words).output().unwrap();
+    let told = String::from_utf8_lossy(&told.stderr).into_owned();
+    assert!(!told.contains("measuring"), "{told}");
+}
