@@ -8,8 +8,8 @@
 //! lost; and it says which batches were stable when it was made, so that a torn end, which nobody was told of, is
 //! not taken for damage, nor damage for a torn end.
 
-use crate::coding::{Reader, Writer, crc32c};
 use crate::layout::{BLOCK, JournalId, Place, VERSION};
+use formats::{Reader, Writer, crc32c, crc32c_of, seal};
 use std::ops::Range;
 use units::{BlockCount, BlockSize, Buf, Lba, LbaRange};
 
@@ -105,7 +105,7 @@ impl Change {
         (bytes <= DATA_BYTES_MAX).then_some(bytes)
     }
 
-    fn write(&self, fields: &mut Writer<'_>) {
+    fn write(&self, fields: &mut Writer) {
         let blocks = u32::try_from(self.range.len().0).expect("ranges of changes are checked");
         fields
             .u64(self.volume.0)
@@ -185,7 +185,7 @@ impl Header {
             records.push(Record {
                 change: *change,
                 data_at: u32::try_from(at).expect("a batch is short"),
-                crc: crc32c(data.segments()),
+                crc: crc32c_of(data.segments()),
             });
             at += data.len().next_multiple_of(DATA_ALIGNMENT);
         }
@@ -202,9 +202,8 @@ impl Header {
     /// Its bytes: whole blocks.
     pub(crate) fn write(&self, journal: JournalId, ring: u32) -> Vec<u8> {
         let blocks = header_blocks(self.records.len(), self.before.len());
-        let mut bytes = vec![0; blocks * BLOCK];
         let count = |of: usize| u16::try_from(of).expect("a batch has few records");
-        let mut fields = Writer::new(&mut bytes);
+        let mut fields = Writer::with_capacity(blocks * BLOCK);
         fields
             .bytes(MAGIC)
             .u32(0)
@@ -227,8 +226,8 @@ impl Header {
         for change in &self.before {
             change.write(&mut fields);
         }
-        let crc = crc32c([&bytes[12..]]);
-        bytes[8..12].copy_from_slice(&crc.to_le_bytes());
+        let mut bytes = fields.padded(blocks * BLOCK);
+        seal(&mut bytes);
         bytes
     }
 
@@ -252,7 +251,7 @@ impl Header {
         let bytes = bytes.get(..own * BLOCK)?;
         let mut fields = Reader::new(&bytes[8..]);
         let crc = fields.u32()?;
-        if crc != crc32c([&bytes[12..]]) {
+        if crc != crc32c(&bytes[12..]) {
             return None;
         }
         let mut fields = Reader::new(&bytes[12 + 4 + 16 + 4..]);

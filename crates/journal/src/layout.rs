@@ -7,8 +7,7 @@
 //!
 //! The format is described in `docs/formats/journal.md`.
 
-use crate::coding::{Reader, Writer, crc32c};
-use std::fmt;
+use formats::{Damage, Writer, open, seal};
 
 /// Bytes of a block: everything in a journal begins at a multiple of it.
 pub const BLOCK: usize = 4096;
@@ -30,33 +29,6 @@ const CHECKPOINTS: u64 = 2;
 /// A journal's own number, made at random with it: what another journal left on the device is not ours.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct JournalId(pub [u8; 16]);
-
-/// Why a block is not what it should be.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Damage {
-    /// Something else, or nothing, was written there.
-    Foreign,
-    /// It was written by another version of the program.
-    Version(u16),
-    /// The checksum does not fit.
-    Checksum,
-    /// The checksum fits, but what it says cannot be.
-    Contradiction(&'static str),
-}
-
-impl fmt::Display for Damage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Foreign => write!(f, "this is not a journal of ours"),
-            Self::Version(version) => write!(
-                f,
-                "it has version {version} of the format, and this program reads version {VERSION}"
-            ),
-            Self::Checksum => write!(f, "its checksum does not fit"),
-            Self::Contradiction(what) => write!(f, "it contradicts itself: {what}"),
-        }
-    }
-}
 
 /// How a device is divided.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -112,38 +84,19 @@ pub struct Superblock {
     pub shard_bytes: u64,
 }
 
-/// Fills in the checksum of a block, which lies in its bytes 8 to 11 and covers all after it.
-fn sealed(mut block: Vec<u8>) -> Vec<u8> {
-    let crc = crc32c([&block[12..]]);
-    block[8..12].copy_from_slice(&crc.to_le_bytes());
+/// A block of these fields.
+fn sealed(fields: Writer) -> Vec<u8> {
+    let mut block = fields.padded(BLOCK);
+    seal(&mut block);
     block
-}
-
-/// What stands after magic, checksum and version of a whole block.
-fn opened<'a>(block: &'a [u8], magic: &[u8; 8]) -> Result<Reader<'a>, Damage> {
-    let mut fields = Reader::new(block);
-    let head = (fields.bytes::<8>(), fields.u32(), fields.u16());
-    let (Some(found), Some(crc), Some(version)) = head else {
-        return Err(Damage::Foreign);
-    };
-    if found != *magic {
-        return Err(Damage::Foreign);
-    }
-    if crc != crc32c([&block[12..]]) {
-        return Err(Damage::Checksum);
-    }
-    if version != VERSION {
-        return Err(Damage::Version(version));
-    }
-    Ok(fields)
 }
 
 impl Superblock {
     /// The block that says it.
     #[must_use]
     pub fn write(&self) -> Vec<u8> {
-        let mut block = vec![0; BLOCK];
-        Writer::new(&mut block)
+        let mut fields = Writer::with_capacity(BLOCK);
+        fields
             .bytes(SUPERBLOCK_MAGIC)
             .u32(0)
             .u16(VERSION)
@@ -153,7 +106,7 @@ impl Superblock {
             .u32(self.layout.rings)
             .u64(self.layout.ring_blocks)
             .u64(self.shard_bytes);
-        sealed(block)
+        sealed(fields)
     }
 
     /// Reads it from a device of `bytes`, of which `block` is one of the first two blocks.
@@ -161,7 +114,7 @@ impl Superblock {
     /// # Errors
     /// What is wrong with it.
     pub fn read(block: &[u8], bytes: u64) -> Result<Self, Damage> {
-        let mut fields = opened(block, SUPERBLOCK_MAGIC)?;
+        let mut fields = open(block, SUPERBLOCK_MAGIC, VERSION)?;
         let read = (|| {
             fields.u16()?;
             let journal = JournalId(fields.bytes()?);
@@ -242,8 +195,8 @@ impl Checkpoint {
     /// The block that says it.
     #[must_use]
     pub fn write(&self, journal: JournalId, ring: u32) -> Vec<u8> {
-        let mut block = vec![0; BLOCK];
-        Writer::new(&mut block)
+        let mut fields = Writer::with_capacity(BLOCK);
+        fields
             .bytes(CHECKPOINT_MAGIC)
             .u32(0)
             .u16(VERSION)
@@ -256,7 +209,7 @@ impl Checkpoint {
             .u64(self.begun.position)
             .u64(self.tail.number)
             .u64(self.tail.position);
-        sealed(block)
+        sealed(fields)
     }
 
     /// Reads it.
@@ -264,7 +217,7 @@ impl Checkpoint {
     /// # Errors
     /// What is wrong with it; also that it is another journal's, or another ring's.
     pub fn read(block: &[u8], journal: JournalId, ring: u32) -> Result<Self, Damage> {
-        let mut fields = opened(block, CHECKPOINT_MAGIC)?;
+        let mut fields = open(block, CHECKPOINT_MAGIC, VERSION)?;
         let read = (|| {
             fields.u16()?;
             let ours = JournalId(fields.bytes()?) == journal && fields.u32()? == ring;

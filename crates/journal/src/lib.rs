@@ -17,7 +17,6 @@
 //! `docs/formats/journal.md`.
 
 mod batch;
-mod coding;
 mod destage;
 mod index;
 mod layout;
@@ -34,10 +33,10 @@ pub use batch::{
     Sequence, VolumeId,
 };
 pub use destage::{Lying, Run, runs};
+pub use formats::Damage;
 pub use index::{Index, Piece, SECTOR, Slot, Source};
 pub use layout::{
-    BLOCK, Checkpoint, Damage, JournalId, Layout, Place, RING_BLOCKS_MIN, RINGS_MAX, Superblock,
-    VERSION,
+    BLOCK, Checkpoint, JournalId, Layout, Place, RING_BLOCKS_MIN, RINGS_MAX, Superblock, VERSION,
 };
 pub use log::{Log, Next, Stable, Token, Wanted, data_at, sequences};
 pub use replay::{Found, Replay, Step, Stop};

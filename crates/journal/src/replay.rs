@@ -13,9 +13,9 @@
 //! changed: that is [`Stop::Lost`], and nothing of this ring may be served as if it were all there.
 
 use crate::batch::{Change, Header, Record};
-use crate::coding::crc32c;
 use crate::layout::{BLOCK, Checkpoint, JournalId, Place};
 use crate::ring::Ring;
+use formats::crc32c;
 use std::collections::VecDeque;
 use std::fmt;
 
@@ -270,7 +270,7 @@ impl Replay {
     fn chain(&mut self, header: Header) -> Result<(), Step> {
         let at = header.place.position % self.blocks;
         let batch = self.blocks(at, header.blocks.into())?;
-        let damaged = header.damaged(|range| batch.get(range).map(|it| crc32c([it])));
+        let damaged = header.damaged(|range| batch.get(range).map(crc32c));
         self.sure = self.sure.max(header.stable);
         self.epoch = header.epoch;
         let end = Place {

@@ -1,11 +1,11 @@
 //! A stretch of a ring that is read again while the ring is in use: its batches with their records.
 
 use crate::batch::{BATCH_BLOCKS_MAX, Header, Record};
-use crate::coding::crc32c;
 use crate::index::SECTOR;
 use crate::layout::{BLOCK, JournalId, Place};
 use crate::log::data_at;
 use crate::replay::{Found, Stop};
+use formats::crc32c_of;
 use units::Buf;
 
 /// Batches of a ring that are stable and lie one after the other.
@@ -79,7 +79,7 @@ impl Stretch {
             };
             let damaged = header.damaged(|range| {
                 let inside = range.end <= batch.len();
-                inside.then(|| crc32c(batch.slice(range).segments()))
+                inside.then(|| crc32c_of(batch.slice(range).segments()))
             });
             let right = |it: &Record| !damaged.contains(&it.change);
             found.push(Found {

@@ -4,7 +4,8 @@
 //! that the newest superblock expects of it, or the one before, which a crash may have left. I3: of two that say they are the
 //! same member, neither is used.
 
-use crate::superblock::{DATA_OFFSET, Damage, Found, LunId, Superblock};
+use crate::superblock::{DATA_OFFSET, Found, LunId, Superblock};
+use formats::Damage;
 use std::fmt;
 
 /// Something that was looked at.
@@ -35,7 +36,8 @@ impl fmt::Display for Unreadable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Missing(why) => f.write_str(why),
-            Self::Damaged(damage) => damage.fmt(f),
+            Self::Damaged(Damage::Foreign) => f.write_str("it is no member of a pool"),
+            Self::Damaged(damage) => write!(f, "its superblock cannot be used: {damage}"),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Entry points for fuzzers: arbitrary bytes in, and a panic if an oracle is broken.
 
-use crate::coding::crc32c;
 use crate::superblock::{Layout, LunId, Member, MemberId, PoolId, Superblock, find};
+use formats::crc32c_of;
 use std::collections::BTreeMap;
 
 /// Two places of a superblock, one half each: as they are, and with checksums that fit, as a writer with a fault would leave
@@ -54,7 +54,7 @@ fn sealed(bytes: &[u8]) -> Vec<u8> {
         Some((length, bytes.get(16..end)?))
     });
     if let Some((length, covered)) = covered {
-        let sum = crc32c([&length[..], covered]).to_le_bytes();
+        let sum = crc32c_of([&length[..], covered]).to_le_bytes();
         out.splice(8..12, sum);
     }
     out

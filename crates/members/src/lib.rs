@@ -16,7 +16,6 @@
 //! The format is described in `docs/formats/pool.md`.
 
 pub mod assembly;
-mod coding;
 pub mod fuzz;
 pub mod superblock;
 pub mod table;
@@ -24,8 +23,9 @@ pub mod table;
 mod test;
 
 pub use assembly::{Assembly, Refused, Seen, State, assemble};
+pub use formats::Damage;
 pub use superblock::{
-    AREA_BYTES, DATA_OFFSET, Damage, Found, Layout, LunId, Member, MemberId, PoolId, Superblock,
-    VERSION, find, offset_of,
+    AREA_BYTES, DATA_OFFSET, Found, Layout, LunId, Member, MemberId, PoolId, Superblock, VERSION,
+    find, offset_of,
 };
 pub use table::{Extent, Full, Run};

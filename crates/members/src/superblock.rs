@@ -1,9 +1,8 @@
 //! What stands at the start of every member.
 
-use crate::coding::{Reader, Writer, crc32c};
 use crate::table::Run;
+use formats::{Damage, Reader, Writer, crc32c_of};
 use std::collections::BTreeMap;
-use std::fmt;
 
 /// Bytes of each of the two places of a superblock.
 pub const AREA_BYTES: usize = 1 << 20;
@@ -98,33 +97,6 @@ pub struct Superblock {
     pub luns: BTreeMap<LunId, Vec<Run>>,
 }
 
-/// Why bytes are no superblock.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Damage {
-    /// Nothing of ours was written there.
-    Foreign,
-    /// Another version of the program wrote it.
-    Version(u32),
-    /// The checksum does not fit.
-    Checksum,
-    /// The checksum fits, but what it says cannot be.
-    Contradiction(&'static str),
-}
-
-impl fmt::Display for Damage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Foreign => f.write_str("it is no member of a pool"),
-            Self::Version(version) => write!(
-                f,
-                "its superblock has version {version} of the format, and this program reads version {VERSION}"
-            ),
-            Self::Checksum => f.write_str("the checksum of its superblock does not fit"),
-            Self::Contradiction(what) => write!(f, "its superblock contradicts itself: {what}"),
-        }
-    }
-}
-
 /// What was found in the two places of a member.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Found {
@@ -199,15 +171,15 @@ impl Superblock {
                 out.u32(run.first).u32(run.count);
             }
         }
-        let sealed = out.0;
+        let sealed = out.into_bytes();
         let length = u32::try_from(sealed.len() + SEALED_FROM).ok()?;
         if sealed.len() + SEALED_FROM > AREA_BYTES {
             return None;
         }
-        let checksum = crc32c([&length.to_le_bytes()[..], &sealed]);
+        let checksum = crc32c_of([&length.to_le_bytes()[..], &sealed]);
         let mut all = Writer::default();
         all.bytes(MAGIC).u32(checksum).u32(length).bytes(&sealed);
-        Some(all.0)
+        Some(all.into_bytes())
     }
 
     /// Reads a superblock from the start of `bytes`.
@@ -224,13 +196,16 @@ impl Superblock {
         let length = head.u32().ok_or(short)?;
         let end = usize::try_from(length).map_err(|_| short)?;
         let sealed = bytes.get(SEALED_FROM..end).ok_or(short)?;
-        if crc32c([&length.to_le_bytes()[..], sealed]) != checksum {
+        if crc32c_of([&length.to_le_bytes()[..], sealed]) != checksum {
             return Err(short);
         }
         let mut fields = Reader::new(sealed);
         let version = fields.u32().ok_or(short)?;
         if version != VERSION {
-            return Err(Damage::Version(version));
+            return Err(Damage::Version {
+                found: version,
+                read: VERSION,
+            });
         }
         let read = read(&mut fields).ok_or(Damage::Contradiction("it ends too soon"))??;
         if !fields.is_empty() {

@@ -1,11 +1,11 @@
 //! Entry points for fuzzers: arbitrary bytes in, and a panic if an oracle is broken.
 
-use crate::damage::seal;
 use crate::page::{Generation, Level, MAGIC as PAGE_MAGIC, PAGE, Page};
 use crate::place::Place;
 use crate::sum::MapId;
 use crate::superblock::{Blank, MAGIC as MAP_MAGIC, Superblock};
 use crate::tree::{Found, Recorded, judge};
+use formats::seal;
 use units::BlockSize;
 
 const OF: MapId = MapId(*b"the map of fuzz!");

@@ -14,7 +14,6 @@
 //! **Contract.** No clock, device or thread: bytes and outcomes go in, writes and decisions come out. The bytes are described in
 //! `docs/formats/integrity.md`, the reasons in `docs/adr/0009-integrity.md`.
 
-mod damage;
 pub mod fuzz;
 mod page;
 mod place;
@@ -24,9 +23,12 @@ mod superblock;
 mod test;
 mod tree;
 
-pub use damage::{Damage, VERSION};
+pub use formats::Damage;
 pub use page::{FAN, Generation, Level, PAGE, Page};
 pub use place::{BLOCKS_MAX, Place, REGIONS_MAX, SUPERBLOCKS_AT};
 pub use sum::{BLOCK, MapId, Salt, Sum};
 pub use superblock::{Blank, Superblock};
 pub use tree::{Found, NodeWrite, Recorded, Tree, Unfit, judge};
+
+/// The version of the format that is written, and the only one that is read.
+pub const VERSION: u16 = 1;

@@ -1,7 +1,8 @@
 //! A page of the map: 1008 sums, or 1008 generations of pages below.
 
-use crate::damage::{Damage, VERSION, check_head, seal};
+use crate::VERSION;
 use crate::sum::{BLOCK, MapId};
+use formats::{Damage, open, seal};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -132,7 +133,7 @@ impl Page {
     /// # Errors
     /// What is wrong with it, whoever's it is.
     pub fn read(block: &[u8], map: MapId) -> Result<Self, Damage> {
-        check_head(block, MAGIC)?;
+        open(block, MAGIC, VERSION)?;
         let raw = RawPage::ref_from_bytes(block).map_err(|_| Damage::Foreign)?;
         if raw.map != map.0 {
             return Err(Damage::Foreign);

@@ -1,6 +1,6 @@
 //! The sum of one block.
 
-use crate::damage::crc32c;
+use formats::{crc32c, crc32c_of};
 use units::Buf;
 
 /// Bytes of a volume that one sum covers, and of a block of the map.
@@ -70,12 +70,7 @@ impl Sum {
         if let Some(whole) = bytes.as_contiguous() {
             return Self::of(salt, block, whole);
         }
-        let mut digest = crc_fast::Digest::new(crc_fast::CrcAlgorithm::Crc32Iscsi);
-        for piece in bytes.segments() {
-            digest.update(piece);
-        }
-        let crc = u32::try_from(digest.finalize()).expect("a CRC-32 has 32 bits");
-        Self::from_crc(salt, block, crc)
+        Self::from_crc(salt, block, crc32c_of(bytes.segments()))
     }
 
     fn from_crc(salt: Salt, block: u64, crc: u32) -> Self {

@@ -1,9 +1,10 @@
 //! What is said of a whole map, and which generation of each region is the newest.
 
-use crate::damage::{Damage, VERSION, check_head, seal};
+use crate::VERSION;
 use crate::page::PAGE;
 use crate::place::{BLOCKS_MAX, REGIONS_MAX};
 use crate::sum::{BLOCK, MapId};
+use formats::{Damage, open, seal};
 use units::BlockSize;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -111,7 +112,7 @@ impl Superblock {
     /// # Errors
     /// What is wrong with it.
     pub fn read(block: &[u8]) -> Result<Self, Damage> {
-        check_head(block, MAGIC)?;
+        open(block, MAGIC, VERSION)?;
         let raw = RawSuperblock::ref_from_bytes(block).map_err(|_| Damage::Foreign)?;
         let block_size = match raw.block_exponent {
             9 => BlockSize::B512,
@@ -148,9 +149,8 @@ impl Superblock {
     pub fn newest(slots: [&[u8]; 2]) -> Result<Self, Damage> {
         let [first, second] = slots.map(Self::read);
         match (first, second) {
-            (Err(Damage::Version(version)), _) | (_, Err(Damage::Version(version))) => {
-                Err(Damage::Version(version))
-            }
+            (Err(version @ Damage::Version { .. }), _)
+            | (_, Err(version @ Damage::Version { .. })) => Err(version),
             (Ok(first), Ok(second)) if second.count > first.count => Ok(second),
             (Ok(first), _) => Ok(first),
             (Err(_), Ok(second)) => Ok(second),

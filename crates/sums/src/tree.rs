@@ -9,11 +9,11 @@
 //!
 //! So a page above may be written whenever it is convenient, with no sync of its own.
 
-use crate::damage::Damage;
 use crate::page::{FAN, Generation, Level, PAGE, Page};
 use crate::place::{Place, REGIONS_MAX};
 use crate::sum::MapId;
 use crate::superblock::Superblock;
+use formats::Damage;
 
 /// What is known of a page's newest generation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -83,7 +83,7 @@ pub fn judge(
         Err(_) | Ok(_) => None,
     });
     // A later version is never taken for a torn one of ours.
-    if let Some(version @ Damage::Version(_)) = hurt {
+    if let Some(version @ Damage::Version { .. }) = hurt {
         return unfit(version);
     }
     let Some(newest) = newest else {

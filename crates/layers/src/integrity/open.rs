@@ -141,7 +141,7 @@ impl Integrity {
         let slots = read_at(core, &file, 0, 2 * PAGE).await.map_err(fail)?;
         let superblock = match Superblock::newest([&slots[..PAGE], &slots[PAGE..]]) {
             Ok(superblock) => superblock,
-            Err(version @ Damage::Version(_)) => return Err(refused_version(&path, version)),
+            Err(version @ Damage::Version { .. }) => return Err(refused_version(&path, version)),
             Err(damage) => return Err(refused(&path, &damage)),
         };
         let shape = below.shape();
@@ -162,7 +162,7 @@ impl Integrity {
         }
         if let Some(unfit) = weak
             .iter()
-            .find(|unfit| matches!(unfit.why, Damage::Version(_)))
+            .find(|unfit| matches!(unfit.why, Damage::Version { .. }))
         {
             return Err(refused_version(&path, unfit.why));
         }

@@ -2,8 +2,9 @@
 
 use super::{STRIPE, lun, pool};
 use crate::fuzz;
-use crate::superblock::{AREA_BYTES, Damage, Layout, MEMBERS_MAX, Superblock, find, offset_of};
+use crate::superblock::{AREA_BYTES, Layout, MEMBERS_MAX, Superblock, find, offset_of};
 use crate::table::Run;
+use formats::Damage;
 use proptest::prelude::*;
 
 fn sample(event: u64) -> Superblock {
@@ -72,9 +73,12 @@ fn every_flipped_bit_and_every_cut_is_found() {
     assert_eq!(Superblock::decode(&bytes), Ok(block));
     let mut later = bytes;
     later[16] = 2;
-    let sealed = crate::coding::crc32c([&later[12..16], &later[16..]]);
+    let sealed = formats::crc32c_of([&later[12..16], &later[16..]]);
     later[8..12].copy_from_slice(&sealed.to_le_bytes());
-    assert_eq!(Superblock::decode(&later), Err(Damage::Version(2)));
+    assert_eq!(
+        Superblock::decode(&later),
+        Err(Damage::Version { found: 2, read: 1 })
+    );
 }
 
 /// The two places of a member, 512-byte sector by sector.
@@ -203,7 +207,7 @@ proptest! {
         let length = u32::from_le_bytes(bytes[12..16].try_into().unwrap());
         if seal && let Some(sealed) = bytes.get(16..usize::try_from(length).unwrap()) {
             // As a writer with a fault would: the checksum fits what it says.
-            let sum = crate::coding::crc32c([&length.to_le_bytes()[..], sealed]);
+            let sum = formats::crc32c_of([&length.to_le_bytes()[..], sealed]);
             bytes[8..12].copy_from_slice(&sum.to_le_bytes());
         }
         let mut both = vec![0; 2 * bytes.len()];

@@ -63,15 +63,21 @@ fn a_block_says_what_was_written_and_with_any_bit_changed_nothing() {
 fn a_later_version_is_refused_by_name_even_beside_one_of_ours() {
     let mut later = superblock().write();
     later[12] = 2;
-    crate::damage::seal(&mut later);
-    assert_eq!(Superblock::read(&later), Err(Damage::Version(2)));
+    formats::seal(&mut later);
+    assert_eq!(
+        Superblock::read(&later),
+        Err(Damage::Version { found: 2, read: 1 })
+    );
     let ours = superblock().write();
-    assert_eq!(Superblock::newest([&ours, &later]), Err(Damage::Version(2)));
-    let told = Damage::Version(2).to_string();
+    assert_eq!(
+        Superblock::newest([&ours, &later]),
+        Err(Damage::Version { found: 2, read: 1 })
+    );
+    let told = Damage::Version { found: 2, read: 1 }.to_string();
     assert!(told.contains("version 2") && told.contains("reads version 1"));
     let mut block = page(8).write(OF);
     block[12] = 2;
-    crate::damage::seal(&mut block);
+    formats::seal(&mut block);
     let place = Place {
         level: Level::Sums,
         index: 3,
@@ -82,7 +88,10 @@ fn a_later_version_is_refused_by_name_even_beside_one_of_ours() {
     };
     let before = page(7).write(OF);
     let judged = judge(recorded, place, OF, [&block, &before]);
-    assert_eq!(judged.unwrap_err().why, Damage::Version(2));
+    assert_eq!(
+        judged.unwrap_err().why,
+        Damage::Version { found: 2, read: 1 }
+    );
 }
 
 #[test]

@@ -1,0 +1,12 @@
+//! What the formats on disk have in common: little-endian [fields](Writer), CRC-32C, the [head](open) of a block, and the words
+//! for what is [wrong](Damage) with one. Each format itself is described in `docs/formats/`.
+//!
+//! **Contract.** Bytes in, bytes out. Reading never panics, whatever the bytes are.
+
+mod damage;
+mod fields;
+mod head;
+
+pub use damage::Damage;
+pub use fields::{Reader, Writer};
+pub use head::{crc32c, crc32c_of, open, seal};
