@@ -178,6 +178,7 @@ async fn read(shard: &Rc<Shard>, stretch: &Stretch) -> Result<Buf, Held> {
 fn contents(shard: &Rc<Shard>, stretch: &Stretch, data: &Buf) -> Result<Contents, Held> {
     let mut state = shard.state.borrow_mut();
     let Ok(batches) = stretch.batches(data) else {
+        shard.has_failed("a record in it is damaged");
         // Opened anew, the ring tells by name what is lost: the batch after this one repeats what it changed.
         state.log.fail();
         state.give_up();
@@ -205,6 +206,7 @@ fn contents(shard: &Rc<Shard>, stretch: &Stretch, data: &Buf) -> Result<Contents
             }
         }
         if !batch.damaged.is_empty() {
+            shard.has_failed("a record in it is damaged");
             state.log.fail();
             state.give_up();
             return Err(Held);

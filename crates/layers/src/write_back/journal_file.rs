@@ -137,6 +137,8 @@ pub struct Journal {
     replayed: u64,
     /// Changes that were acknowledged, and whose data is damaged.
     damaged: Vec<journal::Change>,
+    /// The last batch that was found in each ring.
+    found: Vec<u64>,
 }
 
 fn how(create: Create, lock: bool) -> OpenHow {
@@ -209,7 +211,7 @@ impl Journal {
         let key = JournalKey(NEXT.fetch_add(1, Ordering::Relaxed));
         let superblock = superblock_of(core, path, pool).await?;
         let cores = core.core_count();
-        let (mut replayed, mut damaged) = (0, Vec::new());
+        let (mut replayed, mut damaged, mut ends) = (0, Vec::new(), Vec::new());
         for ring in 0..superblock.layout.rings {
             let place = path.to_owned();
             let opened = call(core, owner(ring, cores), move |core| {
@@ -228,6 +230,7 @@ impl Journal {
             })?;
             replayed += found.batches;
             damaged.extend(found.damaged);
+            ends.push(found.stable);
         }
         Ok(Arc::new(Self {
             key,
@@ -236,6 +239,7 @@ impl Journal {
             cores,
             replayed,
             damaged,
+            found: ends,
         }))
     }
 
@@ -249,6 +253,18 @@ impl Journal {
     #[must_use]
     pub fn rings(&self) -> u32 {
         self.superblock.layout.rings
+    }
+
+    /// Its bytes: what its rings take of the file or device.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.superblock.layout.checkpoint_at(self.rings(), 0)
+    }
+
+    /// The last batch that was found in each ring when it was opened.
+    #[must_use]
+    pub fn found(&self) -> &[u64] {
+        &self.found
     }
 
     /// How addresses belong to rings: bytes of a shard, and rings.

@@ -18,6 +18,7 @@
 //! still be read. What cannot be carried home stays in the log, and is tried again. Damage in the log is told for exactly its blocks,
 //! until they are written again.
 
+mod age;
 mod carry;
 mod drain;
 mod extents;

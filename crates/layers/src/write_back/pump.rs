@@ -3,6 +3,7 @@
 use super::shard::Shard;
 use env::{Durable, FileOp};
 use journal::{CheckpointWrite, Next, Write};
+use std::io;
 use std::rc::Rc;
 use units::Buf;
 
@@ -37,6 +38,8 @@ pub(super) fn start(shard: &Rc<Shard>, write: Write) {
         counts.records += write.data_at.len() as u64;
         counts.written_bytes += write.bytes.len() as u64;
     }
+    let now = shard.core.recent();
+    shard.ages.borrow_mut().written(write.number, now);
     let answer = shard.file.submit(FileOp::Write {
         offset: shard.log_at + write.at,
         data: write.bytes,
@@ -45,14 +48,14 @@ pub(super) fn start(shard: &Rc<Shard>, write: Write) {
     let (shard, number) = (Rc::clone(shard), write.number);
     let core = Rc::clone(&shard.core);
     core.spawn(Box::pin(async move {
-        let succeeded = answer.await.is_ok();
+        let result = answer.await;
         {
             let mut state = shard.state.borrow_mut();
-            for stable in state.log.written(number, succeeded) {
+            for stable in state.log.written(number, result.is_ok()) {
                 state.adopt(stable.token, &stable.change, stable.data_at);
             }
         }
-        after(&shard, succeeded);
+        after(&shard, result.map(|_| ()));
     }));
 }
 
@@ -65,14 +68,17 @@ fn start_checkpoint(shard: &Rc<Shard>, write: CheckpointWrite) {
     let shard = Rc::clone(shard);
     let core = Rc::clone(&shard.core);
     core.spawn(Box::pin(async move {
-        let succeeded = answer.await.is_ok();
-        shard.state.borrow_mut().log.checkpoint_written(succeeded);
-        after(&shard, succeeded);
+        let result = answer.await;
+        let mut state = shard.state.borrow_mut();
+        state.log.checkpoint_written(result.is_ok());
+        drop(state);
+        after(&shard, result.map(|_| ()));
     }));
 }
 
-fn after(shard: &Rc<Shard>, succeeded: bool) {
-    if !succeeded {
+fn after(shard: &Rc<Shard>, result: io::Result<()>) {
+    if let Err(error) = result {
+        shard.has_failed(&format!("a write to it failed: {error}"));
         shard.state.borrow_mut().give_up();
         shard.moved.notify_waiters();
     }

@@ -1,5 +1,6 @@
 //! Opens a ring on its core: what the log holds goes into the index.
 
+use super::age::Ages;
 use super::carry::carry;
 use super::grace::Grace;
 use super::journal_file::JournalKey;
@@ -9,8 +10,8 @@ use super::shard::{OnCore, Shard, State};
 use super::status::Counts;
 use env::{CoreHandle, Durable, File, FileDone, FileOp};
 use journal::{
-    BLOCK, Change, Checkpoint, Index, Kind, Log, Replay, Sequence, Slot, Step, Superblock,
-    VolumeId, data_at,
+    BLOCK, Change, Checkpoint, Index, Kind, Layout, Log, Replay, Ring, Sequence, Slot, Step,
+    Superblock, VolumeId, data_at,
 };
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -24,6 +25,8 @@ use volume::OpenError;
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct Replayed {
     pub(super) batches: u64,
+    /// The last batch that was found.
+    pub(super) stable: u64,
     pub(super) damaged: Vec<Change>,
 }
 
@@ -35,7 +38,7 @@ pub(super) async fn open_ring(
     ring: u32,
 ) -> Result<Replayed, OpenError> {
     let layout = superblock.layout;
-    let checkpoints_at = [layout.checkpoint_at(ring, 0), layout.checkpoint_at(ring, 1)];
+    let checkpoints_at = checkpoints_at(layout, ring);
     let failed = |error: &io::Error| cannot_read(ring, error);
     let mut slots: Vec<Vec<u8>> = Vec::new();
     for at in checkpoints_at {
@@ -75,6 +78,26 @@ pub(super) async fn open_ring(
     });
     written.await.map_err(|error| failed(&error))?;
     opened.checkpoint_written(true);
+    Ok(start(core, file, (key, superblock, ring), opened, found))
+}
+
+/// The first bytes of both checkpoints of a ring.
+fn checkpoints_at(layout: Layout, ring: u32) -> [u64; 2] {
+    [layout.checkpoint_at(ring, 0), layout.checkpoint_at(ring, 1)]
+}
+
+/// What serves the ring from now on.
+fn start(
+    core: &CoreHandle,
+    file: Rc<dyn File>,
+    (key, superblock, ring): (JournalKey, Superblock, u32),
+    opened: Ring,
+    found: Found,
+) -> Replayed {
+    let layout = superblock.layout;
+    let found_to = opened.stable();
+    let mut ages = Ages::default();
+    ages.written(opened.released().number, core.now());
     let mut log = Log::new(opened);
     for (volume, next) in &found.next {
         log.serve(*volume, *next);
@@ -83,7 +106,7 @@ pub(super) async fn open_ring(
         core: Rc::clone(core),
         file,
         log_at: layout.ring_at(ring),
-        checkpoints_at,
+        checkpoints_at: checkpoints_at(layout, ring),
         state: RefCell::new(State::new(log, found.index, found.slots, core.now())),
         grace: Rc::new(Grace::default()),
         pump: Notify::new(),
@@ -94,12 +117,17 @@ pub(super) async fn open_ring(
         hurry: Cell::new(0),
         rounds: Cell::new(0),
         counts: RefCell::new(Counts::default()),
+        ages: RefCell::new(ages),
+        failure: RefCell::default(),
     });
     let shards = core.locals().get::<OnCore>();
     shards.0.borrow_mut().insert((key, ring), Rc::clone(&shard));
     core.spawn(Box::pin(pump(Rc::clone(&shard))));
     core.spawn(Box::pin(carry(shard)));
-    Ok(found.replayed)
+    Replayed {
+        stable: found_to,
+        ..found.replayed
+    }
 }
 
 const DAMAGED: &str = "look for errors of the device in the kernel's log, and bring back what stood on it; writes \

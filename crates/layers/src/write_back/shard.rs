@@ -1,5 +1,6 @@
 //! What one core does for one ring: its log, its index, the volumes whose addresses belong to it.
 
+use super::age::Ages;
 use super::grace::Grace;
 use super::journal_file::JournalKey;
 use super::mode::{Mode, Modes};
@@ -104,6 +105,9 @@ pub(super) struct Shard {
     /// Rounds that have ended, well or not.
     pub(super) rounds: Cell<u64>,
     pub(super) counts: RefCell<Counts>,
+    pub(super) ages: RefCell<Ages>,
+    /// Why the log has failed, where it has.
+    pub(super) failure: RefCell<String>,
 }
 
 impl State {

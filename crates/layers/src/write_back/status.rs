@@ -2,6 +2,7 @@
 
 use super::shard::Shard;
 use journal::VolumeId;
+use std::time::Duration;
 
 /// What a shard has done.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -37,16 +38,32 @@ pub struct ShardStatus {
     pub carried_bytes: u64,
     /// Bytes that went home past the log.
     pub direct_bytes: u64,
-    /// A write to the log has failed: it takes nothing more until the journal is opened anew.
-    pub failed: bool,
+    /// The last batch that is stable.
+    pub stable: u64,
+    /// How long the oldest change has been in the log that is not at home; of what was found when it was opened, since then.
+    pub oldest: Option<Duration>,
+    /// Why it takes nothing more until the journal is opened anew, where that is so.
+    pub failed: Option<String>,
     /// Volumes whose changes cannot be carried home now, and why.
     pub stuck: Vec<(VolumeId, String)>,
 }
 
 impl Shard {
+    /// Keeps why the log has failed: the first reason is the one to tell.
+    pub(super) fn has_failed(&self, why: &str) {
+        let mut failure = self.failure.borrow_mut();
+        if failure.is_empty() {
+            why.clone_into(&mut failure);
+        }
+    }
+
     /// How it is.
     pub(super) fn status(&self, ring: u32) -> ShardStatus {
         let (state, counts) = (self.state.borrow(), *self.counts.borrow());
+        let now = self.core.now();
+        let oldest = state.log.ring().oldest(1);
+        let oldest = oldest.and_then(|it| self.ages.borrow_mut().of(it.first(), now));
+        let failed = state.log.ring().has_failed();
         let stuck = state.homes.iter();
         let stuck = stuck.filter_map(|it| Some((it.id, it.stuck.clone()?)));
         ShardStatus {
@@ -60,7 +77,9 @@ impl Shard {
             written_bytes: counts.written_bytes,
             carried_bytes: counts.carried_bytes,
             direct_bytes: counts.direct_bytes,
-            failed: state.log.ring().has_failed(),
+            stable: state.log.ring().stable(),
+            oldest,
+            failed: failed.then(|| self.failure.borrow().clone()),
             stuck: stuck.collect(),
         }
     }
