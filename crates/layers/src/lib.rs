@@ -22,6 +22,7 @@ pub mod draw;
 pub mod emulate;
 pub mod fault;
 pub mod integrity;
+mod join;
 pub mod limit;
 pub mod meter;
 pub mod model;

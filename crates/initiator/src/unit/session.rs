@@ -233,11 +233,7 @@ impl Inner {
         let Some(mut into) = into.take() else {
             return Ok(Done::Data(all));
         };
-        let mut at = 0;
-        for piece in all.segments() {
-            into.copy_at(at, piece);
-            at += piece.len();
-        }
+        into.copy_all(&all);
         Ok(Done::Data(into.freeze()))
     }
 

@@ -161,11 +161,7 @@ impl Inside {
                 let Some(mut into) = into else {
                     return Ok(Done::Data(data));
                 };
-                let mut at = 0;
-                for piece in data.segments() {
-                    into.copy_at(at, piece);
-                    at += piece.len();
-                }
+                into.copy_all(&data);
                 Ok(Done::Data(into.freeze()))
             }
             Op::Write {

@@ -4,7 +4,6 @@ use super::Ended;
 use super::engine::{Engine, Inside};
 use super::fence::lost;
 use super::line::Line;
-use super::pieces;
 use super::wait::Promise;
 use env::Answer;
 use paths::health::{AccessState, Seen};
@@ -245,7 +244,10 @@ impl Engine {
             result
         };
         let result = match (result, pending.into) {
-            (Ok(Done::Data(data)), Some(into)) => Ok(Done::Data(pieces::fill(into, &data))),
+            (Ok(Done::Data(data)), Some(mut into)) => {
+                into.copy_all(&data);
+                Ok(Done::Data(into.freeze()))
+            }
             (other, _) => other,
         };
         pending.promise.keep(result);

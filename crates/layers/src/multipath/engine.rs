@@ -9,6 +9,7 @@ use super::places::Flights;
 use super::planned::Planned;
 use super::wait::Bell;
 use super::{Config, PathSpec, PathStatus, Session};
+use crate::join::{in_order, join};
 use env::CoreHandle;
 use paths::PathName;
 use paths::health::{Seen, Wanted};
@@ -171,7 +172,7 @@ impl Engine {
             Cut::Whole(io) => self.command(io),
             Cut::Pieces { parts, into } => {
                 let answers = parts.into_iter().map(|part| self.command(part));
-                pieces::join(answers.collect(), into)
+                join(answers.collect(), into, in_order)
             }
         }
     }

@@ -3,9 +3,8 @@
 //! Pieces end at multiples of their size, so that sequential streams are cut in the same places. What a volume promises to
 //! keep whole over a power cut is not cut.
 
-use env::Answer;
-use units::{BlockCount, Buf, BufMut, ByteCount, Lba, LbaRange};
-use volume::{Done, Io, IoError, IoFuture, Op, Shape};
+use units::{BlockCount, BufMut, ByteCount, Lba, LbaRange};
+use volume::{Io, Op, Shape};
 
 /// An operation as it is sent.
 pub(super) enum Cut {
@@ -87,76 +86,9 @@ fn ranges(range: LbaRange, blocks: BlockCount) -> impl Iterator<Item = LbaRange>
     })
 }
 
-/// The answer of the whole: data in order, or the first error by address, after every piece has ended. One that promises that
-/// nothing was done is told only if that is so of every piece.
-pub(super) fn join(answers: Vec<IoFuture>, into: Option<BufMut>) -> IoFuture {
-    Answer::wait(async move {
-        let mut data = Buf::empty();
-        let mut error: Option<IoError> = None;
-        let (mut read, mut changed) = (false, false);
-        for answer in answers {
-            match answer.await {
-                Ok(Done::Data(part)) => {
-                    read = true;
-                    data.append_owned(part);
-                }
-                Ok(Done::Nothing | Done::Extents(_)) => changed = true,
-                Err(it) => {
-                    changed |= !it.leaves_nothing_done();
-                    error = error.or(Some(it));
-                }
-            }
-        }
-        match (error, into) {
-            (Some(error), _) if changed => Err(error.of_a_part()),
-            (Some(error), _) => Err(error),
-            (None, Some(into)) => Ok(Done::Data(fill(into, &data))),
-            (None, None) if read => Ok(Done::Data(data)),
-            (None, None) => Ok(Done::Nothing),
-        }
-    })
-}
-
-/// The memory that a read was given, with what was read.
-pub(super) fn fill(mut into: BufMut, data: &Buf) -> Buf {
-    let mut at = 0;
-    for piece in data.segments() {
-        into.copy_at(at, piece);
-        at += piece.len();
-    }
-    into.freeze()
-}
-
 #[cfg(test)]
 mod test {
     use super::*;
-
-    #[test]
-    fn that_nothing_was_done_is_told_only_if_it_is_so_of_every_piece() {
-        let joined = |answers: Vec<volume::IoResult>| {
-            let answers = answers.into_iter().map(IoFuture::ready).collect();
-            let mut answer = join(answers, None);
-            let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
-            match std::pin::Pin::new(&mut answer).poll(&mut cx) {
-                std::task::Poll::Ready(result) => result.map(|_| ()),
-                std::task::Poll::Pending => panic!("every piece has ended"),
-            }
-        };
-        let refused = || Err(IoError::WriteProtected);
-        assert_eq!(
-            joined(vec![refused(), refused()]),
-            Err(IoError::WriteProtected)
-        );
-        let part = [
-            vec![refused(), Ok(Done::Nothing)],
-            vec![Ok(Done::Nothing), refused()],
-        ];
-        for part in part {
-            assert_eq!(joined(part), Err(IoError::Unavailable));
-        }
-        let busy = vec![Err(IoError::Busy), refused()];
-        assert_eq!(joined(busy), Err(IoError::Busy));
-    }
 
     #[test]
     fn pieces_end_at_multiples_and_cover_the_range() {

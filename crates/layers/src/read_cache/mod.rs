@@ -23,7 +23,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
-use units::{BlockCount, BlockSize, Buf, BufMut, Lba, LbaRange};
+use units::{BlockCount, BlockSize, Buf, Lba, LbaRange};
 use volume::{Class, Done, Io, IoError, IoFuture, IoResult, Lane, Op, Shape};
 
 /// Larger transfers are not kept, and not looked for.
@@ -310,16 +310,8 @@ fn give(mut op: Op, all: Buf, part: Range<usize>) -> Buf {
     let Some(mut into) = into else {
         return asked;
     };
-    copy_into(&asked, &mut into);
+    into.copy_all(&asked);
     into.freeze()
-}
-
-fn copy_into(from: &Buf, into: &mut BufMut) {
-    let mut at = 0;
-    for segment in from.segments() {
-        into.copy_at(at, segment);
-        at += segment.len();
-    }
 }
 
 type Waiting = Pin<Box<dyn Future<Output = IoResult>>>;

@@ -12,13 +12,13 @@ mod test;
 
 pub use map::{Column, Fragment, Map, Piece, Pieces, Row};
 
+use crate::join::{in_order, join};
 use env::{Answer, CoreHandle, LocalFuture};
-use std::future::{Future, poll_fn};
-use std::pin::Pin;
+use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
-use units::{BlockCount, Buf, BufMut, Lba, LbaRange};
+use units::{BlockCount, Buf, Lba, LbaRange};
 use volume::{
     Done, Epoch, Extent, ExtentList, Io, IoError, IoFuture, IoResult, Lane, Op, OpenError, Shape,
     Support, Volume, VolumeEvent, VolumeEvents,
@@ -257,13 +257,7 @@ impl StripeLane {
 
     fn flush(&self, io: &Io) -> IoFuture {
         let answers = self.parts.iter().map(|part| part.submit(io.fork()));
-        let all = All::new(answers.collect());
-        Answer::wait(async move {
-            for result in all.await {
-                result?;
-            }
-            Ok(Done::Nothing)
-        })
+        join(answers.collect(), None, in_order)
     }
 
     /// The first run of blocks that lie together is a first part, which is enough.
@@ -301,30 +295,15 @@ impl StripeLane {
         let block = usize::try_from(self.shape.block_size.bytes()).expect("4096 at most");
         let answers = pieces.iter().map(|piece| {
             let part = of_piece(&op, piece, block);
-            self.part(piece.part).submit(Io::new(part, origin))
+            let answer = self.part(piece.part).submit(Io::new(part, origin));
+            let piece = piece.clone();
+            then(answer, move |result| {
+                result.map_err(|error| here(error, range, &piece))
+            })
         });
-        let all = All::new(answers.collect());
+        let answers = answers.collect();
         let into = op.take_into();
-        Answer::wait(async move {
-            let results = all.await;
-            if let Some(error) = worst(&results, range, &pieces) {
-                return Err(error);
-            }
-            let mut parts = Vec::new();
-            for result in results {
-                if let Ok(Done::Data(data)) = result {
-                    parts.push(data);
-                }
-            }
-            if parts.is_empty() {
-                return Ok(Done::Nothing);
-            }
-            let data = joined(&parts, &pieces, block);
-            Ok(Done::Data(match into {
-                None => data,
-                Some(into) => copied(&data, into),
-            }))
-        })
+        join(answers, into, move |parts| joined(&parts, &pieces, block))
     }
 }
 
@@ -389,15 +368,6 @@ fn joined(parts: &[Buf], pieces: &Pieces, block: usize) -> Buf {
     all
 }
 
-fn copied(data: &Buf, mut into: BufMut) -> Buf {
-    let mut at = 0;
-    for segment in data.segments() {
-        into.copy_at(at, segment);
-        at += segment.len();
-    }
-    into.freeze()
-}
-
 /// The error as the volume counts blocks.
 fn here(error: IoError, range: LbaRange, piece: &Piece) -> IoError {
     let lba = |lba: Lba| Lba(range.start().0 + piece.request_block(lba));
@@ -416,72 +386,10 @@ fn here(error: IoError, range: LbaRange, piece: &Piece) -> IoError {
     }
 }
 
-/// What is told of several pieces: that the writer lost its right goes before all else; of blocks that failed the lowest; that
-/// nothing was done only where every piece says so.
-fn worst(results: &[IoResult], range: LbaRange, pieces: &Pieces) -> Option<IoError> {
-    let failed = results.iter().zip(pieces);
-    let errors: Vec<IoError> = failed
-        .filter_map(|(result, piece)| Some(here(*result.as_ref().err()?, range, piece)))
-        .collect();
-    if errors.contains(&IoError::Fenced) {
-        return Some(IoError::Fenced);
-    }
-    let block = |error: &IoError| match error {
-        IoError::MediumError { lba } | IoError::Integrity { lba } => Some(*lba),
-        IoError::Miscompare { .. }
-        | IoError::SpaceExhausted
-        | IoError::WriteProtected
-        | IoError::Unavailable
-        | IoError::TimedOut
-        | IoError::Aborted
-        | IoError::Fenced
-        | IoError::Transition
-        | IoError::Busy => None,
-    };
-    let lowest = errors.iter().filter(|error| block(error).is_some());
-    let error = lowest
-        .min_by_key(|error| block(error))
-        .or(errors.first())
-        .copied()?;
-    let none_done = errors.len() == results.len();
-    Some(if none_done { error } else { error.of_a_part() })
-}
-
 /// `finish` of the answer, at once where that is there.
 fn then(answer: IoFuture, finish: impl FnOnce(IoResult) -> IoResult + 'static) -> IoFuture {
     match answer.now() {
         Ok(result) => Answer::ready(finish(result)),
         Err(answer) => Answer::wait(async move { finish(answer.await) }),
-    }
-}
-
-type Waiting = Pin<Box<dyn Future<Output = IoResult>>>;
-
-/// All answers, in order.
-struct All(Vec<Result<IoResult, Waiting>>);
-
-impl All {
-    fn new(answers: Vec<IoFuture>) -> Self {
-        Self(answers.into_iter().map(Answer::now).collect())
-    }
-}
-
-impl Future for All {
-    type Output = Vec<IoResult>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut std::task::Context<'_>) -> Poll<Vec<IoResult>> {
-        let all = &mut self.get_mut().0;
-        for answer in all.iter_mut() {
-            if let Err(waiting) = answer
-                && let Poll::Ready(result) = waiting.as_mut().poll(cx)
-            {
-                *answer = Ok(result);
-            }
-        }
-        if all.iter().any(Result::is_err) {
-            return Poll::Pending;
-        }
-        let done = std::mem::take(all).into_iter();
-        Poll::Ready(done.filter_map(Result::ok).collect())
     }
 }

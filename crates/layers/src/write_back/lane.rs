@@ -3,16 +3,16 @@
 use super::journal_file::{Journal, shard_of, stopping};
 use super::mode::{Mode, Modes};
 use super::parts::{Part, next_piece, parts};
-use super::read::filled;
 use super::shard::{OpenHome, Shard};
+use crate::join::{in_order, join};
 use env::{Answer, CoreHandle, LocalFuture, call};
 use journal::{Slot, VolumeId};
 use std::rc::Rc;
 use std::sync::Arc;
-use units::{BlockCount, Buf};
+use units::BlockCount;
 use volume::{
-    Done, Fences, Io, IoError, IoFuture, IoResult, Lane, Op, OpenError, Origin, Shape, Support,
-    Volume, VolumeEvents,
+    Fences, Io, IoError, IoFuture, Lane, Op, OpenError, Origin, Shape, Support, Volume,
+    VolumeEvents,
 };
 
 /// A volume whose writes are acknowledged from a journal.
@@ -218,54 +218,21 @@ impl WriteBackLane {
     }
 
     fn flush(&self, origin: Origin) -> IoFuture {
-        let answers: Vec<IoFuture> = (0..self.volume.journal.rings())
-            .map(|ring| self.one(ring, Op::Flush, origin))
-            .collect();
-        Answer::wait(async move {
-            let mut result = Ok(Done::Nothing);
-            for answer in answers {
-                if let Err(error) = answer.await {
-                    result = Err(error);
-                }
-            }
-            result
-        })
+        let rings = 0..self.volume.journal.rings();
+        let answers = rings.map(|ring| self.one(ring, Op::Flush, origin));
+        join(answers.collect(), None, in_order)
     }
 
     /// Asks several rings, each for its part.
     fn many(&self, parts: &[Part], op: Op, origin: Origin) -> IoFuture {
         let block = u64::from(self.shape.block_size.bytes());
         let mut op = op;
-        let answers: Vec<IoFuture> = parts
-            .iter()
-            .map(|part| {
-                let bytes = usize::try_from(part.range.len().0 * block).expect("a payload");
-                let piece = next_piece(&mut op, part.range, bytes);
-                self.one(part.ring, piece, origin)
-            })
-            .collect();
-        let into = op.take_into();
-        Answer::wait(async move {
-            let mut data = Buf::empty();
-            let mut result: IoResult = Ok(Done::Nothing);
-            let mut reads = false;
-            for answer in answers {
-                match answer.await {
-                    Ok(Done::Data(part)) => {
-                        reads = true;
-                        data.append_owned(part);
-                    }
-                    Ok(_) => {}
-                    Err(error) if result.is_ok() => result = Err(error.of_a_part()),
-                    Err(_) => {}
-                }
-            }
-            result?;
-            Ok(match (reads, into) {
-                (false, _) => Done::Nothing,
-                (true, None) => Done::Data(data),
-                (true, Some(into)) => Done::Data(filled(into, &data)),
-            })
-        })
+        let answers = parts.iter().map(|part| {
+            let bytes = usize::try_from(part.range.len().0 * block).expect("a payload");
+            let piece = next_piece(&mut op, part.range, bytes);
+            self.one(part.ring, piece, origin)
+        });
+        let answers = answers.collect();
+        join(answers, op.take_into(), in_order)
     }
 }

@@ -58,7 +58,10 @@ impl Shard {
             drop(reader);
             Ok(Done::Data(match into {
                 None => data,
-                Some(into) => filled(into, &data),
+                Some(mut into) => {
+                    into.copy_all(&data);
+                    into.freeze()
+                }
             }))
         })
     }
@@ -129,14 +132,4 @@ pub(super) fn data_of(result: IoResult) -> Result<Buf, IoError> {
         unreachable!("a read answers data")
     };
     Ok(data)
-}
-
-/// Memory of the asker's choice, with the data in it.
-pub(super) fn filled(mut into: BufMut, data: &Buf) -> Buf {
-    let mut at = 0;
-    for segment in data.segments() {
-        into.copy_at(at, segment);
-        at += segment.len();
-    }
-    into.freeze()
 }

@@ -46,12 +46,8 @@ impl Task {
         self.admit(Some(blocks)).await?;
         let medium = self.read_blocks(blocks).await?;
         let mut merged = BufMut::zeroed(medium.len());
+        merged.copy_all(&medium);
         let mut at = 0;
-        for segment in medium.segments() {
-            merged.copy_at(at, segment);
-            at += segment.len();
-        }
-        at = 0;
         for segment in data.slice(0..medium.len()).segments() {
             for (into, byte) in merged.chunk_mut(at).iter_mut().zip(segment) {
                 *into |= byte;

@@ -88,6 +88,18 @@ impl BufMut {
             .and_then(|first| Pinned::of(&first.slab))
     }
 
+    /// Copies all of `from` to the beginning.
+    ///
+    /// # Panics
+    /// If it does not fit.
+    pub fn copy_all(&mut self, from: &Buf) {
+        let mut at = 0;
+        for segment in from.segments() {
+            self.copy_at(at, segment);
+            at += segment.len();
+        }
+    }
+
     /// Copies `from` to `offset`.
     ///
     /// # Panics
