@@ -1,7 +1,6 @@
 //! The words of the command line.
 
 use crate::commands::path::PathVerb;
-use crate::commands::pool::PoolVerb;
 use crate::commands::{DoctorFlags, LabVerb, SortKey};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use control::code::Code;
@@ -141,7 +140,7 @@ pub(crate) enum Command {
         )]
         words: Vec<String>,
     },
-    /// What stands on the members of a pool
+    /// Pools: where LUNs keep their blocks, and their journals
     Pool {
         #[command(subcommand)]
         verb: PoolVerb,
@@ -205,6 +204,22 @@ pub(crate) enum ScrubVerb {
     Stop {
         /// The LUN
         lun: String,
+    },
+}
+
+/// What to ask of pools.
+#[derive(Subcommand, Debug)]
+pub(crate) enum PoolVerb {
+    /// List them, with their journals
+    Ls,
+    /// Show one with all that is known of its journal
+    Show(Named),
+    /// Tell what stands on the members of a pool, which of them fit together, and which is missing;
+    /// needs no daemon, changes nothing
+    Check {
+        /// The pool's directory, or all of its members: files or block devices
+        #[arg(required = true, value_name = "PATH")]
+        paths: Vec<PathBuf>,
     },
 }
 

@@ -15,7 +15,7 @@ mod paths_api;
 mod serve;
 
 use clap::Parser;
-use cli::{Cli, Command};
+use cli::{Cli, Command, PoolVerb};
 use control::code::{Code, Exit};
 use control::problem::Problem;
 use output::Output;
@@ -46,7 +46,9 @@ fn main() -> ExitCode {
         Command::Attach(flags) => return exit(attach::run(flags)),
         Command::Bench { words } => Err(cli::bench_comes_first(words)),
         Command::Path { verb } => commands::path::run(verb, &output),
-        Command::Pool { verb } => commands::pool::run(verb, &output),
+        Command::Pool {
+            verb: PoolVerb::Check { paths },
+        } => commands::pool_check::run(paths, &output),
         Command::Doctor(flags) => commands::doctor::run(&cli, flags, &output),
         Command::Lab { verb } => commands::lab::run(verb, &output),
         Command::Other(words) => Err(cli::no_command(words)),
@@ -59,6 +61,7 @@ fn main() -> ExitCode {
         | Command::Top(_)
         | Command::Share { .. }
         | Command::Scrub { .. }
+        | Command::Pool { .. }
         | Command::Apply { .. }
         | Command::Export => commands::run(&cli, &output),
     };

@@ -90,10 +90,14 @@ pub(crate) fn properties(pairs: &[(&str, String)]) -> String {
     out
 }
 
+/// Bytes as people read them.
+pub(crate) fn rounded(bytes: u64) -> String {
+    Size::from_bytes(bytes).map_or_else(|| bytes.to_string(), Size::rounded)
+}
+
 /// Commands in flight, with their bytes.
 pub(crate) fn in_flight(commands: u64, bytes: u64) -> String {
-    let bytes = Size::from_bytes(bytes).map_or_else(|| bytes.to_string(), Size::rounded);
-    format!("{commands} ({bytes})")
+    format!("{commands} ({})", rounded(bytes))
 }
 
 /// A limit.

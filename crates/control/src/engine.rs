@@ -4,6 +4,7 @@
 //! `adopt`. What `prepare` did is invisible to hosts; `adopt` answers when every core has the change.
 //! A LUN whose backing is missing is no error anywhere: it is there, offline, with the reason.
 
+use crate::journal::JournalFacts;
 use crate::latency::{Latency, Stages};
 use crate::objects::Objects;
 use crate::plan::{LunChanges, SessionBrief};
@@ -75,6 +76,9 @@ pub trait Engine {
 
     /// What did not match its digest since the daemon started.
     fn digest_errors(&self) -> DigestFacts;
+
+    /// How the pools' journals are, by pool; of those that have one.
+    fn journals(&self) -> LocalFuture<BTreeMap<String, JournalFacts>>;
 
     /// The space of the pools.
     fn pools(&self) -> LocalFuture<Vec<PoolFacts>>;
@@ -346,4 +350,7 @@ pub struct PoolFacts {
     /// Why it cannot be used, where it cannot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+    /// Its journal, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub journal: Option<JournalFacts>,
 }

@@ -16,6 +16,7 @@ pub mod config;
 pub mod controller;
 pub mod engine;
 pub mod fuzz;
+pub mod journal;
 pub mod latency;
 pub mod metrics;
 pub mod name;

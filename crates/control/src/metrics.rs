@@ -5,6 +5,8 @@
 //! the first command on, which makes 118; bytes for what moves or frees blocks); and by [`SERIES_MAX`] a family,
 //! whatever happens.
 
+mod journals;
+
 use crate::engine::{
     CoreFacts, DigestFacts, LoginFacts, LunFacts, LunState, MoveFacts, OpFacts, PoolFacts,
     SessionFacts,
@@ -70,6 +72,7 @@ pub(crate) fn text(sample: &Sample<'_>) -> String {
         out.series("causeway_login_total", &labels, login.count);
     }
     pools(&mut out, sample.pools);
+    journals::journals(&mut out, sample.pools);
     out.family(
         "causeway_metrics_series_dropped",
         "gauge",

@@ -13,6 +13,8 @@ mod export;
 mod facts;
 mod hardware;
 mod journal;
+mod journals;
+mod keeper;
 mod layers;
 mod scrub;
 mod space;
@@ -25,6 +27,7 @@ use crate::engine::{
     CoreFacts, DigestFacts, Engine, LoginFacts, LunFacts, MoveFacts, PoolFacts, PortalFacts,
     RefusalFacts, SessionFacts,
 };
+use crate::journal::JournalFacts;
 use crate::objects::{Backing, Lun, Objects, SECTION_LUN};
 use crate::plan::LunChanges;
 use crate::problem::{Fault, Problem};
@@ -69,7 +72,7 @@ struct Inner {
     scrubs: scrub::Scrubs,
     spaces: space::Spaces,
     /// By pool.
-    journals: RefCell<BTreeMap<String, PoolJournal>>,
+    journals: journals::Journals,
 }
 
 impl Node {
@@ -89,7 +92,7 @@ impl Node {
             usage: usage::Usage::default(),
             scrubs: scrub::Scrubs::default(),
             spaces: space::Spaces::default(),
-            journals: RefCell::default(),
+            journals: journals::Journals::default(),
         }))
     }
 }
@@ -110,8 +113,7 @@ impl Inner {
                 )
             })?;
         }
-        let journals = journal::open_all(&self.core, &self.config).await;
-        *self.journals.borrow_mut() = journals;
+        journal::open_all(&self.core, &self.config, &self.journals).await;
         for (name, lun) in &objects.luns {
             let unit = self.bring_up(name, lun).await;
             if let Some(reason) = unit.offline() {
@@ -143,8 +145,7 @@ impl Inner {
         let Backing::Pool(pool) = &lun.backing else {
             return PoolJournal::None;
         };
-        let journals = self.journals.borrow();
-        journals.get(pool).cloned().unwrap_or(PoolJournal::None)
+        self.journals.of(pool)
     }
 
     /// Waits until every fixed address has been tried; fails where not one listens.
@@ -303,11 +304,8 @@ impl Inner {
             unit.flush(&self.core, until).await;
             unit.stop(&self.core).await;
         }
-        let journals = std::mem::take(&mut *self.journals.borrow_mut());
-        for (pool, journal) in journals {
-            if let PoolJournal::Open(journal) = journal {
-                journal::close(&self.core, &pool, &journal, until).await;
-            }
+        for (pool, journal) in self.journals.take_open() {
+            journal::close(&self.core, &pool, &journal, until).await;
         }
     }
 }
@@ -327,6 +325,10 @@ impl Engine for Node {
             node.resume_scrubs().await;
             let follow = hardware::follow(Rc::clone(&node.core), Rc::downgrade(&node));
             node.core.spawn(Box::pin(follow));
+            if node.config.pools.iter().any(|pool| pool.journal.is_some()) {
+                let keep = keeper::keep(Rc::clone(&node.core), Rc::downgrade(&node));
+                node.core.spawn(Box::pin(keep));
+            }
             // Interfaces tell their addresses a moment later.
             let later = Rc::clone(&node);
             node.core.spawn(Box::pin(async move {
@@ -413,6 +415,10 @@ impl Engine for Node {
         let moves = self.0.server().map(|server| server.moves());
         let (moved, given_up) = moves.unwrap_or_default();
         MoveFacts { moved, given_up }
+    }
+
+    fn journals(&self) -> LocalFuture<BTreeMap<String, JournalFacts>> {
+        shared(self, |node| async move { journals::journals(&node).await })
     }
 
     fn pools(&self) -> LocalFuture<Vec<PoolFacts>> {

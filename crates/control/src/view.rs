@@ -1,6 +1,7 @@
 //! The documents of the API, as daemon and command line share them. Sizes are bytes, times RFC 3339.
 
 use crate::engine::{LimitFacts, LunState, OpFacts, PoolFacts, PortalFacts, ReadCacheFacts};
+use crate::journal::LunJournal;
 use crate::objects::{BackendSpec, CacheMode, ChapSpec, Limit, Redirect, SecretSpec, TargetSpec};
 use crate::plan::Action;
 use crate::size::Size;
@@ -132,6 +133,9 @@ pub struct LunView {
     /// What the read cache did, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached: Option<ReadCacheFacts>,
+    /// Its pool's journal, where that has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub journal: Option<LunJournal>,
     /// Commands in flight.
     pub in_flight: u64,
     /// Bytes that commands hold now.

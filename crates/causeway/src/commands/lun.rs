@@ -3,7 +3,7 @@
 use super::{Context, Step, Tolerate, object_path};
 use crate::assign::{Keys, assignments, boolean, limit as bytes_or_none, number, usage};
 use crate::cli::{Assigned, LunFields, LunVerb, Named};
-use crate::output::{in_flight, most};
+use crate::output::{in_flight, most, rounded};
 use crate::output::{properties, table};
 use control::code::Code;
 use control::objects::{BackendSpec, CacheMode, Limit, LunSpec, VOLATILE_RISK};
@@ -213,6 +213,24 @@ fn cache(lun: &LunView) -> String {
     }
 }
 
+/// What its pool's journal means for it.
+fn journal(lun: &LunView) -> String {
+    let Some(journal) = &lun.journal else {
+        return "none".to_owned();
+    };
+    let mut out = format!("{}, {}", journal.path, journal.state);
+    if let Some(why) = &journal.stuck {
+        out.push_str(&format!("\ncannot be carried home: {why}"));
+    }
+    if journal.lost_blocks > 0 {
+        let blocks = journal.lost_blocks;
+        out.push_str(&format!(
+            "\n{blocks} acknowledged blocks were damaged in it"
+        ));
+    }
+    out
+}
+
 fn list(luns: &[LunView]) -> String {
     let rows: Vec<Vec<String>> = luns
         .iter()
@@ -242,10 +260,6 @@ fn list(luns: &[LunView]) -> String {
         ],
         &rows,
     )
-}
-
-fn rounded(bytes: u64) -> String {
-    Size::from_bytes(bytes).map_or_else(|| bytes.to_string(), Size::rounded)
 }
 
 /// `512`, `512e` or `4096`.
@@ -324,6 +338,7 @@ fn page(lun: &LunView) -> String {
         ("thin", yes(lun.thin)),
         ("backing", lun.backing.clone()),
         ("cache", cache(lun)),
+        ("journal", journal(lun)),
         ("integrity", yes(lun.integrity)),
         ("read cache", read_cache(lun)),
         ("limit", shown_limit(lun)),

@@ -8,7 +8,8 @@ mod host;
 pub(crate) mod lab;
 mod lun;
 pub(crate) mod path;
-pub(crate) mod pool;
+mod pool;
+pub(crate) mod pool_check;
 mod scrub;
 mod session;
 mod share;
@@ -58,6 +59,7 @@ pub(crate) fn run(cli: &Cli, output: &Output) -> Result<(), Problem> {
         Command::Session { verb } => session::run(&context, verb),
         Command::Share { verb } => share::run(&context, verb),
         Command::Scrub { verb } => scrub::run(&context, verb),
+        Command::Pool { verb } => pool::run(&context, verb),
         Command::Apply { file, prune } => apply::apply(&context, file, *prune),
         Command::Export => apply::export(&context),
         Command::Top(_)
@@ -68,7 +70,6 @@ pub(crate) fn run(cli: &Cli, output: &Output) -> Result<(), Problem> {
         | Command::Lab { .. }
         | Command::Explain { .. }
         | Command::Path { .. }
-        | Command::Pool { .. }
         | Command::Completions { .. }
         | Command::Man { .. }
         | Command::Other(_) => {

@@ -2,10 +2,9 @@
 
 use super::{Context, object_path};
 use crate::cli::ScrubVerb;
-use crate::output::properties;
+use crate::output::{properties, rounded};
 use control::problem::Problem;
 use control::scrub::{BadBlocks, Damage, ScrubFacts, ScrubState, ScrubWish};
-use control::size::Size;
 use hyper::Method;
 use serde_json::json;
 
@@ -24,10 +23,6 @@ pub(super) fn run(context: &Context<'_>, verb: &ScrubVerb) -> Result<(), Problem
     };
     context.output.show(&facts, |facts| page(lun, facts));
     Ok(())
-}
-
-fn rounded(bytes: u64) -> String {
-    Size::from_bytes(bytes).map_or_else(|| bytes.to_string(), Size::rounded)
 }
 
 fn state(facts: &ScrubFacts) -> String {

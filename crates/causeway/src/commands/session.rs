@@ -2,7 +2,7 @@
 
 use super::Context;
 use crate::cli::SessionVerb;
-use crate::output::{in_flight, most, properties, table};
+use crate::output::{in_flight, most, properties, rounded, table};
 use control::engine::{RefusalFacts, SessionFacts};
 use control::problem::Problem;
 use control::size::Size;
@@ -53,10 +53,6 @@ pub(super) fn run(context: &Context<'_>, verb: &SessionVerb) -> Result<(), Probl
         }
     }
     Ok(())
-}
-
-fn rounded(bytes: u64) -> String {
-    Size::from_bytes(bytes).map_or_else(|| bytes.to_string(), Size::rounded)
 }
 
 /// How much of its core's time goes to a session.

@@ -1,10 +1,9 @@
 //! `causeway status`.
 
-use super::Context;
+use super::{Context, pool};
 use crate::output::{properties, table};
 use control::code::Code;
 use control::problem::Problem;
-use control::size::Size;
 use control::view::{Health, StatusView};
 
 /// Prints how the node is. A node that exports nothing because its state is damaged is not ready.
@@ -103,39 +102,8 @@ fn portals(status: &StatusView) -> String {
 }
 
 fn pools(status: &StatusView) -> String {
-    let rounded =
-        |bytes: u64| Size::from_bytes(bytes).map_or_else(|| "?".to_owned(), Size::rounded);
-    let rows: Vec<Vec<String>> = status
-        .pools
-        .iter()
-        .map(|pool| {
-            let known = pool.total > 0;
-            let shown = |bytes| {
-                if known {
-                    rounded(bytes)
-                } else {
-                    "?".to_owned()
-                }
-            };
-            let state = match (&pool.problem, pool.age_seconds) {
-                (Some(_), Some(age)) => format!("does not answer (figures {age} s old)"),
-                (Some(problem), None) => problem.clone(),
-                (None, _) => "ok".to_owned(),
-            };
-            vec![
-                pool.name.clone(),
-                shown(pool.total),
-                shown(pool.available),
-                pool.path.clone(),
-                state,
-            ]
-        })
-        .collect();
-    if rows.is_empty() {
+    if status.pools.is_empty() {
         return String::new();
     }
-    format!(
-        "\n{}",
-        table(&["POOL", "SIZE", "FREE", "PATH", "STATE"], &rows)
-    )
+    format!("\n{}", pool::list(&status.pools))
 }

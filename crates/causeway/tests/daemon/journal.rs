@@ -59,6 +59,23 @@ fn a_lun_in_a_pool_with_a_journal_is_in_write_back_mode_and_changes_it_while_it_
     let portal = served(&place);
     assert_eq!(place.json("lun show vm01")["cache"], "write-back");
     load(&place, &portal, "");
+    let journal = place.json("pool show default")["journal"].clone();
+    assert_eq!(journal["state"], "open", "{journal}");
+    assert!(journal["changes"].as_u64().unwrap() > 0, "{journal}");
+    assert!(journal["written_bytes"].as_u64() > Some(0), "{journal}");
+    assert!(journal["size_bytes"].as_u64().unwrap() > 60 << 20);
+    assert_eq!(place.json("lun show vm01")["journal"]["state"], "open");
+    let metrics = place.metrics();
+    for wanted in [
+        "causeway_journal_state{pool=\"default\",state=\"open\"} 1",
+        "causeway_journal_state{pool=\"default\",state=\"failed\"} 0",
+        "causeway_journal_written_bytes_total{pool=\"default\"} ",
+        "causeway_journal_oldest_seconds{pool=\"default\"} ",
+    ] {
+        assert!(metrics.contains(wanted), "{wanted}\n{metrics}");
+    }
+    let table = place.run(0, "status");
+    assert!(table.contains("JOURNAL"), "{table}");
     for (mode, more) in [
         ("write-through", ""),
         ("volatile --yes", ""),
@@ -94,6 +111,17 @@ fn without_its_journal_a_lun_is_offline_and_is_back_with_it() {
     assert!(
         reason.contains("may hold writes that were acknowledged"),
         "{reason}"
+    );
+    let page = place.run(0, "pool show default");
+    assert!(page.contains("missing"), "{page}");
+    let metrics = place.metrics();
+    let missing = "causeway_journal_state{pool=\"default\",state=\"missing\"} 1";
+    assert!(metrics.contains(missing), "{metrics}");
+    let status = place.json("status");
+    let problems = status["problems"].to_string();
+    assert!(
+        problems.contains("the journal of pool default cannot be used"),
+        "{problems}"
     );
     daemon.stop();
     assert!(!journal.exists(), "another one is not made in its place");

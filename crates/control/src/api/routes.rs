@@ -31,6 +31,8 @@ pub fn router(handle: Handle, transport: Transport) -> Router {
         .route("/api/v1/objects", post(create_objects))
         .route("/api/v1/export", get(export))
         .route("/api/v1/refusals", get(refusals))
+        .route("/api/v1/pools", get(pools))
+        .route("/api/v1/pools/{name}", get(pool))
         .route("/api/v1/sessions", get(sessions))
         .route("/api/v1/sessions/{id}", get(session).delete(drop_session))
         .merge(objects())
@@ -172,6 +174,17 @@ async fn refusals(State(handle): State<Handle>) -> Answer<Vec<crate::engine::Ref
 
 async fn sessions(State(handle): State<Handle>) -> Answer<Vec<crate::engine::SessionFacts>> {
     Answer(ask!(handle, |controller| controller.sessions().await))
+}
+
+async fn pools(State(handle): State<Handle>) -> Answer<Vec<crate::engine::PoolFacts>> {
+    Answer(ask!(handle, |controller| controller.pools().await))
+}
+
+async fn pool(
+    State(handle): State<Handle>,
+    Path(name): Path<String>,
+) -> Answer<crate::engine::PoolFacts> {
+    Answer(ask!(handle, |controller| controller.pool(&name).await).and_then(|pool| pool))
 }
 
 fn session_id(id: &str) -> Result<u64, Problem> {

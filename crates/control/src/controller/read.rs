@@ -2,7 +2,8 @@
 
 use super::Controller;
 use crate::code::Code;
-use crate::engine::{LunFacts, LunState, OpFacts, PortalFacts, SessionFacts};
+use crate::engine::{LunFacts, LunState, OpFacts, PoolFacts, PortalFacts, SessionFacts};
+use crate::journal::LunJournal;
 use crate::metrics;
 use crate::objects::{
     GrantKey, Lun, Objects, SECTION_GRANT, SECTION_HOST, SECTION_LUN, SECTION_TARGET, Target,
@@ -24,7 +25,7 @@ impl Controller {
         let objects = self.objects();
         let facts = self.engine.luns().await;
         let portals = self.engine.portals().await;
-        let pools = self.engine.pools().await;
+        let pools = self.pools().await;
         let sessions = self.engine.sessions().await.len();
         let mut problems: Vec<String> =
             self.damage().map(ToString::to_string).into_iter().collect();
@@ -53,6 +54,8 @@ impl Controller {
                 let share = pool.available.saturating_mul(100) / pool.total.max(1);
                 problems.push(format!("pool {} has only {share} % free space", pool.name));
             }
+            let journal = pool.journal.iter();
+            problems.extend(journal.flat_map(|journal| journal.problems(&pool.name)));
         }
         problems.extend(self.engine.notices());
         let health = match (&self.damage(), problems.is_empty()) {
@@ -109,14 +112,18 @@ impl Controller {
         if removed {
             let luns = objects.removed.iter();
             return luns
-                .map(|(name, lun)| lun_view(&objects, name, lun, None, Vec::new()))
+                .map(|(name, lun)| lun_view(&objects, name, lun, None))
                 .collect();
         }
         let facts = self.engine.luns().await;
+        let journals = self.engine.journals().await;
         let luns = objects.luns.iter();
         let view = |(name, lun): (&String, &Lun)| {
-            let notices = self.engine.lun_notices(&lun.naa);
-            lun_view(&objects, name, lun, facts.get(&lun.naa), notices)
+            let mut view = lun_view(&objects, name, lun, facts.get(&lun.naa));
+            view.notices = self.engine.lun_notices(&lun.naa);
+            let journal = view.pool.as_ref().and_then(|pool| journals.get(pool));
+            view.journal = journal.map(|journal| LunJournal::of(journal, name));
+            view
         };
         luns.map(view).collect()
     }
@@ -155,6 +162,29 @@ impl Controller {
             )
             .hint(format!("causeway scrub start {name}"))
         })
+    }
+
+    /// The pools, with their journals.
+    pub async fn pools(&self) -> Vec<PoolFacts> {
+        let mut journals = self.engine.journals().await;
+        let mut pools = self.engine.pools().await;
+        for pool in &mut pools {
+            pool.journal = journals.remove(&pool.name);
+        }
+        pools
+    }
+
+    /// One pool.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub async fn pool(&self, name: &str) -> Result<PoolFacts, Problem> {
+        let found = self
+            .pools()
+            .await
+            .into_iter()
+            .find(|pool| pool.name == name);
+        found.ok_or_else(|| Problem::not_found("pool", name))
     }
 
     /// The targets.
@@ -294,7 +324,7 @@ impl Controller {
     pub async fn metrics(&self) -> String {
         let facts = self.engine.luns().await;
         let sessions = self.engine.sessions().await;
-        let pools = self.engine.pools().await;
+        let pools = self.pools().await;
         let cores = self.engine.cores().await;
         let logins = self.engine.logins();
         let objects = self.objects();
@@ -359,13 +389,7 @@ fn summaries(ops: &BTreeMap<String, OpFacts>) -> BTreeMap<String, OpFacts> {
     ops.iter().map(summary).collect()
 }
 
-fn lun_view(
-    objects: &Objects,
-    name: &str,
-    lun: &Lun,
-    facts: Option<&LunFacts>,
-    notices: Vec<String>,
-) -> LunView {
+fn lun_view(objects: &Objects, name: &str, lun: &Lun, facts: Option<&LunFacts>) -> LunView {
     let removed = objects.removed.contains_key(name);
     let (state, reason) = match facts {
         Some(facts) => LunView::state_of(&facts.state),
@@ -390,7 +414,7 @@ fn lun_view(
         naa: lun.naa.clone(),
         serial: lun.serial.clone(),
         allocated: facts.and_then(|facts| facts.allocated),
-        notices,
+        notices: Vec::new(),
         grants: objects
             .grants_of_lun(name)
             .map(ToString::to_string)
@@ -402,6 +426,7 @@ fn lun_view(
         limit: lun.storage.limit,
         limited: facts.and_then(|facts| facts.limited),
         cached: facts.and_then(|facts| facts.cached),
+        journal: None,
         in_flight: facts.map_or(0, |facts| facts.in_flight),
         bytes_in_flight: facts.map_or(0, |facts| facts.bytes_in_flight),
         ops: facts.map(|facts| summaries(&facts.ops)).unwrap_or_default(),

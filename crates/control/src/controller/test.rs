@@ -6,6 +6,7 @@ use crate::engine::{
     CoreFacts, DigestFacts, LoginFacts, LunFacts, LunState, MoveFacts, PoolFacts, PortalFacts,
     RefusalFacts, SessionFacts,
 };
+use crate::journal::JournalFacts;
 use crate::latency::Latency;
 use crate::objects::{GrantSpec, HostSpec, LunSpec, TargetSpec};
 use crate::plan::LunChanges;
@@ -26,6 +27,7 @@ pub(crate) struct FakeEngine {
     pub(crate) sessions: RefCell<Vec<SessionFacts>>,
     pub(crate) refuse_prepare: Cell<bool>,
     pub(crate) hang_adopt: Cell<bool>,
+    pub(crate) loses_journal: Cell<bool>,
     pub(crate) log: RefCell<Vec<String>>,
 }
 
@@ -166,6 +168,18 @@ impl Engine for FakeEngine {
         }
     }
 
+    fn journals(&self) -> LocalFuture<BTreeMap<String, JournalFacts>> {
+        let (path, problem) = ("/journal".to_owned(), "it is away".to_owned());
+        let facts = JournalFacts::missing(path, problem);
+        let pools = [("default".to_owned(), facts)];
+        done(
+            pools
+                .into_iter()
+                .filter(|_| self.loses_journal.get())
+                .collect(),
+        )
+    }
+
     fn pools(&self) -> LocalFuture<Vec<PoolFacts>> {
         done(vec![PoolFacts {
             name: "default".to_owned(),
@@ -175,6 +189,7 @@ impl Engine for FakeEngine {
             used: 50 << 30,
             age_seconds: None,
             problem: None,
+            journal: None,
         }])
     }
 
@@ -473,6 +488,26 @@ fn metrics_have_the_promised_names_and_escape_labels() {
         let (_, value) = line.rsplit_once(' ').unwrap();
         assert!(value.parse::<f64>().is_ok(), "{line}");
     }
+}
+
+#[test]
+fn a_journal_that_is_missing_is_named_in_status_and_metrics() {
+    let bench = Bench::new();
+    bench.apply(lab()).unwrap();
+    bench.engine.loses_journal.set(true);
+    let controller = Rc::clone(&bench.controller);
+    let status = bench.ask(async move { controller.status().await });
+    assert_eq!(status.health, Health::Degraded);
+    let told = "the journal of pool default cannot be used: it is away";
+    assert!(status.problems.iter().any(|it| it == told), "{status:?}");
+    let controller = Rc::clone(&bench.controller);
+    let text = bench.ask(async move { controller.metrics().await });
+    let line = "causeway_journal_state{pool=\"default\",state=\"missing\"} 1";
+    assert!(text.contains(line), "{text}");
+    assert!(
+        !text.contains("causeway_journal_size_bytes{"),
+        "nothing is known of it"
+    );
 }
 
 /// A task that panics is dropped where it stands, as here.

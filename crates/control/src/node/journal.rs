@@ -3,12 +3,12 @@
 //! A pool's directory says in a file of its own which pool it is and whether it has a journal. So a journal that is missing is
 //! known to be missing, and another pool's is not taken for it.
 
+use super::journals::Journals;
 use crate::config::{Config, Place, Pool};
 use ::layers::write_back::{CreateError, Journal, JournalSpec, SHARD_BYTES, is_journal_of};
 use env::{CoreHandle, durable};
 use futures_util::future::{Either, select};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -51,8 +51,7 @@ struct PoolFile {
 }
 
 /// Opens the journals of all pools, and makes those that are new.
-pub(super) async fn open_all(core: &CoreHandle, config: &Config) -> BTreeMap<String, PoolJournal> {
-    let mut journals = BTreeMap::new();
+pub(super) async fn open_all(core: &CoreHandle, config: &Config, journals: &Journals) {
     for pool in &config.pools {
         let Place::Path(directory) = &pool.place else {
             continue;
@@ -65,9 +64,8 @@ pub(super) async fn open_all(core: &CoreHandle, config: &Config) -> BTreeMap<Str
         if let PoolJournal::Open(journal) = &journal {
             tell(pool, journal);
         }
-        journals.insert(pool.name.clone(), journal);
+        journals.set(&pool.name, journal);
     }
-    journals
 }
 
 fn tell(pool: &Pool, journal: &Journal) {

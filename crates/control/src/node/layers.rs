@@ -141,7 +141,7 @@ fn mode(cache: CacheMode) -> Mode {
 }
 
 /// What the journal knows the LUN by: its own number, which no other has.
-fn journal_id(lun: &Lun) -> VolumeId {
+pub(super) fn journal_id(lun: &Lun) -> VolumeId {
     let number = u128::from_str_radix(&lun.naa, 16);
     let low = number.unwrap_or_default() & u128::from(u64::MAX);
     VolumeId(u64::try_from(low).expect("64 bits"))

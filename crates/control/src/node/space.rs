@@ -62,6 +62,7 @@ pub(super) async fn pools(node: &Inner) -> Vec<PoolFacts> {
             used: told.space.map_or(0, |space| space.used),
             age_seconds: told.age.map(|age| age.as_secs()),
             problem: told.problem,
+            journal: None,
         });
     }
     out

@@ -1,0 +1,206 @@
+//! What is known of a pool's journal.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// How a journal is.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[serde(rename_all = "snake_case")]
+pub enum JournalState {
+    /// It takes writes.
+    Open,
+    /// A write to it has failed, or damage was found in it: what was acknowledged can be read, and no change is taken until
+    /// it is opened anew.
+    Failed,
+    /// It cannot be used, and the LUNs of its pool are offline.
+    Missing,
+}
+
+impl JournalState {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Open, Self::Failed, Self::Missing];
+
+    /// As files and labels write it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Failed => "failed",
+            Self::Missing => "missing",
+        }
+    }
+}
+
+impl fmt::Display for JournalState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Acknowledged blocks whose data is damaged in a journal.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct LostBlocks {
+    /// The LUN; the journal's number of it, where no LUN has it any more.
+    pub lun: String,
+    /// The first block.
+    pub lba: u64,
+    /// How many.
+    pub blocks: u64,
+}
+
+/// A LUN whose writes cannot be carried home now.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct StuckLun {
+    /// The LUN; the journal's number of it, where no LUN has it any more.
+    pub lun: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// A pool's journal. Counts are of the time since it was opened.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct JournalFacts {
+    /// Its file or device.
+    pub path: String,
+    /// How it is.
+    pub state: JournalState,
+    /// Why it cannot be used, or takes no change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    /// Bytes of its rings.
+    pub size_bytes: u64,
+    /// Bytes of these that are in use.
+    pub used_bytes: u64,
+    /// Its rings: each is written by one core.
+    pub rings: u32,
+    /// Bytes of LUNs whose newest data is in the journal and not at home.
+    pub pending_bytes: u64,
+    /// How long the oldest change has waited that is not at home; of what was found at the start, since then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oldest_ms: Option<u64>,
+    /// Bytes a second that were carried home, lately.
+    pub carried_bytes_per_second: u64,
+    /// Batches that were written to it.
+    pub batches: u64,
+    /// Changes in them.
+    pub changes: u64,
+    /// Bytes that were written to it.
+    pub written_bytes: u64,
+    /// Bytes that were carried home.
+    pub carried_bytes: u64,
+    /// Bytes that went home past it.
+    pub direct_bytes: u64,
+    /// Memory of its index, in bytes.
+    pub index_bytes: u64,
+    /// Batches that it held when it was opened.
+    pub replayed_batches: u64,
+    /// Acknowledged blocks that were damaged in it when it was opened: reads fail until they are written again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<LostBlocks>,
+    /// LUNs whose writes cannot be carried home now.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stuck: Vec<StuckLun>,
+}
+
+impl JournalFacts {
+    /// Of one that cannot be used.
+    #[must_use]
+    pub fn missing(path: String, problem: String) -> Self {
+        Self {
+            path,
+            state: JournalState::Missing,
+            problem: Some(problem),
+            size_bytes: 0,
+            used_bytes: 0,
+            rings: 0,
+            pending_bytes: 0,
+            oldest_ms: None,
+            carried_bytes_per_second: 0,
+            batches: 0,
+            changes: 0,
+            written_bytes: 0,
+            carried_bytes: 0,
+            direct_bytes: 0,
+            index_bytes: 0,
+            replayed_batches: 0,
+            lost: Vec::new(),
+            stuck: Vec::new(),
+        }
+    }
+
+    /// The part of it that is in use, in thousandths.
+    #[must_use]
+    pub fn fill_permille(&self) -> u64 {
+        let used = u128::from(self.used_bytes) * 1000;
+        let fill = used.checked_div(u128::from(self.size_bytes)).unwrap_or(0);
+        u64::try_from(fill).unwrap_or(1000)
+    }
+
+    /// What an administrator must know of it, one sentence each.
+    #[must_use]
+    pub fn problems(&self, pool: &str) -> Vec<String> {
+        let path = &self.path;
+        let mut all = Vec::new();
+        if let Some(problem) = &self.problem {
+            all.push(match self.state {
+                JournalState::Failed => format!(
+                    "the journal {path} of pool {pool} takes no change any more: {problem}; what was acknowledged can \
+                     be read; look at its device, then causeway journal reopen {pool}"
+                ),
+                JournalState::Open | JournalState::Missing => {
+                    format!("the journal of pool {pool} cannot be used: {problem}")
+                }
+            });
+        }
+        for stuck in &self.stuck {
+            all.push(format!(
+                "what the journal {path} holds of LUN {} cannot be carried home: {}",
+                stuck.lun, stuck.reason
+            ));
+        }
+        if let Some(first) = self.lost.first() {
+            let blocks: u64 = self.lost.iter().map(|lost| lost.blocks).sum();
+            all.push(format!(
+                "{blocks} acknowledged blocks were damaged in the journal {path} when it was opened, the first at {} of LUN \
+                 {}: reads of them fail until they are written again; causeway pool show {pool} lists them",
+                first.lba, first.lun
+            ));
+        }
+        all
+    }
+}
+
+/// What of a LUN is in its pool's journal.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct LunJournal {
+    /// The journal's file or device.
+    pub path: String,
+    /// How it is.
+    pub state: JournalState,
+    /// Why the LUN's writes cannot be carried home, where that is so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stuck: Option<String>,
+    /// Acknowledged blocks of the LUN that were damaged in it when it was opened.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub lost_blocks: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+impl LunJournal {
+    /// What a journal's facts say of a LUN.
+    #[must_use]
+    pub fn of(facts: &JournalFacts, lun: &str) -> Self {
+        let stuck = facts.stuck.iter().find(|stuck| stuck.lun == lun);
+        let lost = facts.lost.iter().filter(|lost| lost.lun == lun);
+        Self {
+            path: facts.path.clone(),
+            state: facts.state,
+            stuck: stuck.map(|stuck| stuck.reason.clone()),
+            lost_blocks: lost.map(|lost| lost.blocks).sum(),
+        }
+    }
+}

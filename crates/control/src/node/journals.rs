@@ -1,0 +1,228 @@
+//! The journals that the node has, and how they are.
+
+use super::Inner;
+use super::journal::PoolJournal;
+use super::layers::journal_id;
+use crate::config::Pool;
+use crate::journal::{JournalFacts, JournalState, LostBlocks, StuckLun};
+use env::CoreHandle;
+use layers::write_back::{Journal, ShardStatus, VolumeId};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use units::Now;
+
+/// How long a rate of carrying home is worth.
+const RATE_SPAN: Duration = Duration::from_secs(10);
+
+/// Bytes of a page of the index.
+const PAGE_BYTES: u64 = 4096;
+
+/// All of them, by pool.
+#[derive(Default)]
+pub(super) struct Journals(RefCell<BTreeMap<String, Entry>>);
+
+/// A pool's journal.
+struct Entry {
+    journal: PoolJournal,
+    rate: Rate,
+}
+
+/// Bytes a second, lately.
+#[derive(Default)]
+struct Rate {
+    seen: Option<(Now, u64)>,
+    per_second: f64,
+}
+
+impl Rate {
+    /// So many bytes were carried until now.
+    fn sample(&mut self, now: Now, bytes: u64) {
+        if let Some((then, before)) = self.seen {
+            let span = now.since(then).as_secs_f64();
+            if span <= 0.0 {
+                return;
+            }
+            #[expect(clippy::cast_precision_loss, reason = "a rate that is shown")]
+            let here = bytes.saturating_sub(before) as f64 / span;
+            let share = (span / RATE_SPAN.as_secs_f64()).min(1.0);
+            self.per_second += share * (here - self.per_second);
+        }
+        self.seen = Some((now, bytes));
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a rate that is shown; `as` keeps to the bounds of the type"
+    )]
+    fn bytes(&self) -> u64 {
+        self.per_second as u64
+    }
+}
+
+impl Journals {
+    /// Puts a pool's journal in the place of the one before.
+    pub(super) fn set(&self, pool: &str, journal: PoolJournal) {
+        let entry = Entry {
+            journal,
+            rate: Rate::default(),
+        };
+        self.0.borrow_mut().insert(pool.to_owned(), entry);
+    }
+
+    /// What a pool has.
+    pub(super) fn of(&self, pool: &str) -> PoolJournal {
+        let all = self.0.borrow();
+        all.get(pool)
+            .map_or(PoolJournal::None, |entry| entry.journal.clone())
+    }
+
+    /// Those that are open, which are gone from here.
+    pub(super) fn take_open(&self) -> Vec<(String, Arc<Journal>)> {
+        let all = std::mem::take(&mut *self.0.borrow_mut());
+        let open = all.into_iter().filter_map(|(pool, entry)| {
+            let PoolJournal::Open(journal) = entry.journal else {
+                return None;
+            };
+            Some((pool, journal))
+        });
+        open.collect()
+    }
+
+    /// Those that are open.
+    fn open(&self) -> Vec<(String, Arc<Journal>)> {
+        let all = self.0.borrow();
+        let open = all.iter().filter_map(|(pool, entry)| {
+            let PoolJournal::Open(journal) = &entry.journal else {
+                return None;
+            };
+            Some((pool.clone(), Arc::clone(journal)))
+        });
+        open.collect()
+    }
+
+    /// Looks how much was carried home.
+    pub(super) async fn sample(&self, core: &CoreHandle) {
+        for (pool, journal) in self.open() {
+            let status = journal.status(core).await;
+            let carried = status.iter().map(|ring| ring.carried_bytes).sum();
+            if let Some(entry) = self.0.borrow_mut().get_mut(&pool) {
+                entry.rate.sample(core.now(), carried);
+            }
+        }
+    }
+
+    fn rate(&self, pool: &str) -> u64 {
+        let all = self.0.borrow();
+        all.get(pool).map_or(0, |entry| entry.rate.bytes())
+    }
+}
+
+/// How the journals of all pools are that have one, by pool.
+pub(super) async fn journals(node: &Inner) -> BTreeMap<String, JournalFacts> {
+    let mut out = BTreeMap::new();
+    for pool in &node.config.pools {
+        let facts = match node.journals.of(&pool.name) {
+            PoolJournal::None => continue,
+            PoolJournal::Missing(error) => {
+                let problem = format!("{} ({})", error.cause, error.next_step);
+                JournalFacts::missing(shown(pool), problem)
+            }
+            PoolJournal::Open(journal) => {
+                let status = journal.status(&node.core).await;
+                open(node, pool, &journal, &status)
+            }
+        };
+        out.insert(pool.name.clone(), facts);
+    }
+    out
+}
+
+/// The path as messages say it.
+fn shown(pool: &Pool) -> String {
+    let path = pool.journal.as_deref().unwrap_or(Path::new(""));
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    path.display().to_string()
+}
+
+fn open(node: &Inner, pool: &Pool, journal: &Journal, status: &[ShardStatus]) -> JournalFacts {
+    let sum = |of: fn(&ShardStatus) -> u64| status.iter().map(of).sum();
+    let failed = status.iter().find_map(|ring| ring.failed.clone());
+    let oldest = status.iter().filter_map(|ring| ring.oldest).max();
+    let mut stuck: Vec<StuckLun> = Vec::new();
+    for (volume, reason) in status.iter().flat_map(|ring| &ring.stuck) {
+        let (lun, reason) = (node.lun_of(*volume), reason.clone());
+        if !stuck.iter().any(|it| it.lun == lun) {
+            stuck.push(StuckLun { lun, reason });
+        }
+    }
+    let lost = journal.damaged().iter().map(|change| LostBlocks {
+        lun: node.lun_of(change.volume),
+        lba: change.range.start().0,
+        blocks: change.range.len().0,
+    });
+    let state = if failed.is_some() {
+        JournalState::Failed
+    } else {
+        JournalState::Open
+    };
+    JournalFacts {
+        path: shown(pool),
+        state,
+        problem: failed,
+        size_bytes: journal.bytes(),
+        used_bytes: sum(|ring| ring.used_blocks * PAGE_BYTES),
+        rings: journal.rings(),
+        pending_bytes: sum(|ring| ring.pages * PAGE_BYTES),
+        oldest_ms: oldest.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
+        carried_bytes_per_second: node.journals.rate(&pool.name),
+        batches: sum(|ring| ring.batches),
+        changes: sum(|ring| ring.records),
+        written_bytes: sum(|ring| ring.written_bytes),
+        carried_bytes: sum(|ring| ring.carried_bytes),
+        direct_bytes: sum(|ring| ring.direct_bytes),
+        index_bytes: sum(|ring| ring.index_bytes),
+        replayed_batches: journal.replayed(),
+        lost: lost.collect(),
+        stuck,
+    }
+}
+
+impl Inner {
+    /// The name of the LUN that a journal knows by this number; the number, where no LUN has it.
+    pub(super) fn lun_of(&self, volume: VolumeId) -> String {
+        let objects = self.objects.borrow();
+        let mut known = objects.luns.iter().chain(&objects.removed);
+        let found = known.find(|(_, lun)| journal_id(lun) == volume);
+        found.map_or_else(|| format!("{:016x}", volume.0), |(name, _)| name.clone())
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn a_rate_follows_what_was_carried_lately() {
+        let at = |ms: u64| Now(0).after(Duration::from_millis(ms));
+        let mut rate = Rate::default();
+        rate.sample(at(0), 0);
+        assert_eq!(rate.bytes(), 0);
+        for second in 1..=60 {
+            rate.sample(at(second * 1000), second * 1_000_000);
+        }
+        assert!(
+            (990_000..=1_000_000).contains(&rate.bytes()),
+            "{}",
+            rate.bytes()
+        );
+        rate.sample(at(60_000), 60_000_000);
+        for second in 61..=120 {
+            rate.sample(at(second * 1000), 60_000_000);
+        }
+        assert!(rate.bytes() < 10_000, "{}", rate.bytes());
+    }
+}
