@@ -6,8 +6,8 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use sums::{Blank, FAN, Sum};
-use units::{Buf, LbaRange};
-use volume::{Durability, Io, IoError, Op, Origin, Zeroing};
+use units::{Buf, Lba, LbaRange};
+use volume::{Durability, Io, IoError, Op, Origin, Provision, Zeroing};
 
 /// Blocks of 4 KiB that are held and zeroed together: 16 pages' worth, 63 MiB.
 const ZEROED_TOGETHER: u64 = 16 * FAN as u64;
@@ -143,6 +143,31 @@ impl Inside {
             at = to;
         }
         Ok(())
+    }
+
+    /// What is whole blocks of the range becomes zeroes; the rest stays.
+    pub(super) async fn discard(
+        self: &Rc<Self>,
+        range: LbaRange,
+        to: Provision,
+        durability: Durability,
+        origin: Origin,
+    ) -> Result<(), IoError> {
+        let zeroing = match to {
+            Provision::Deallocated => Zeroing::MayUnmap,
+            Provision::Anchored => Zeroing::KeepAllocated,
+        };
+        let unit = self.per_sum;
+        let end = range.end().0;
+        let last = end == self.shape.block_count.0;
+        let end = if last { end } else { end - end % unit };
+        let start = range.start().0.next_multiple_of(unit);
+        match LbaRange::between(Lba(start), Lba(end)) {
+            Some(whole) if !whole.is_empty() => {
+                self.zeroes(whole, zeroing, durability, origin).await
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 
     async fn zero_blocks(

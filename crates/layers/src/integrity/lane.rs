@@ -12,9 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use sums::Sum;
 use units::{BlockCount, Buf, Lba, LbaRange};
-use volume::{
-    Done, Durability, Io, IoError, IoFuture, IoResult, Lane, Op, Origin, Provision, Shape, Zeroing,
-};
+use volume::{Done, Durability, Io, IoError, IoFuture, IoResult, Lane, Op, Origin, Shape};
 
 /// A lane of a volume with checksums.
 pub struct IntegrityLane(pub(super) Rc<Inside>);
@@ -169,7 +167,9 @@ impl Inside {
                 data,
                 durability,
             } => {
-                self.write(range, data, durability, origin).await?;
+                let written = self.write(range, data, durability, origin).await;
+                self.known(written.map_err(|error| within(error, range)))
+                    .await?;
                 self.after(durability, range.start()).await
             }
             Op::WriteZeroes {
@@ -177,7 +177,9 @@ impl Inside {
                 zeroing,
                 durability,
             } => {
-                self.zeroes(range, zeroing, durability, origin).await?;
+                let written = self.zeroes(range, zeroing, durability, origin).await;
+                self.known(written.map_err(|error| within(error, range)))
+                    .await?;
                 self.after(durability, range.start()).await
             }
             Op::Discard {
@@ -185,23 +187,8 @@ impl Inside {
                 to,
                 durability,
             } => {
-                let zeroing = match to {
-                    Provision::Deallocated => Zeroing::MayUnmap,
-                    Provision::Anchored => Zeroing::KeepAllocated,
-                };
-                let unit = self.per_sum;
-                let end = range.end().0;
-                let end = if end == self.shape.block_count.0 {
-                    end
-                } else {
-                    end - end % unit
-                };
-                let start = range.start().0.next_multiple_of(unit);
-                if start < end {
-                    let whole = LbaRange::between(Lba(start), Lba(end))
-                        .expect("the start is before the end");
-                    self.zeroes(whole, zeroing, durability, origin).await?;
-                }
+                let written = self.discard(range, to, durability, origin).await;
+                self.known(written).await?;
                 self.after(durability, range.start()).await
             }
             Op::Flush => {
@@ -214,6 +201,15 @@ impl Inside {
             Op::CompareAndWrite { .. } => unreachable!("announced as absent"),
             Op::Extents { .. } => unreachable!("passed through"),
         }
+    }
+
+    /// Of a mutation that failed it is made stable which blocks nobody knows any more: nobody writes them again after a crash.
+    async fn known(&self, result: Result<(), IoError>) -> Result<(), IoError> {
+        if result.is_err_and(|error| !error.leaves_nothing_done()) {
+            // Where the map cannot be written any more, that is told, and every later mutation is refused.
+            let _ = self.map.stable(&self.from).await;
+        }
+        result
     }
 
     /// What a mutation waits for before it is answered.
@@ -259,7 +255,8 @@ impl Inside {
         let data = if self.fits(&blocks, &data) {
             data
         } else {
-            self.second_look(blocks, origin).await?
+            let looked = self.second_look(blocks, origin).await;
+            looked.map_err(|error| within(error, range))?
         };
         if range == whole {
             return Ok(data);
@@ -440,6 +437,24 @@ impl Held {
                 inside.map.dirtied(Arc::clone(page));
             }
         }
+    }
+}
+
+/// The error with a block of what was asked for: a sum covers several of 512 bytes, and none of them is known to be the wrong one.
+fn within(error: IoError, range: LbaRange) -> IoError {
+    let inside = |lba: Lba| lba.max(range.start());
+    match error {
+        IoError::Integrity { lba } => IoError::Integrity { lba: inside(lba) },
+        IoError::MediumError { lba } => IoError::MediumError { lba: inside(lba) },
+        IoError::Miscompare { .. }
+        | IoError::SpaceExhausted
+        | IoError::WriteProtected
+        | IoError::Unavailable
+        | IoError::TimedOut
+        | IoError::Aborted
+        | IoError::Fenced
+        | IoError::Transition
+        | IoError::Busy => error,
     }
 }
 

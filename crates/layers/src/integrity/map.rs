@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use sums::{Blank, FAN, Found, Level, MapId, PAGE, Place, Salt, Sum, Superblock, Tree, judge};
-use units::{Buf, BufMut, Lba};
+use units::{Buf, BufMut, Lba, LbaRange};
 use volume::IoError;
 
 /// Bad blocks whose numbers are kept; more are only counted.
@@ -205,8 +205,11 @@ impl Map {
     }
 
     fn first_of(&self, index: u64) -> Lba {
-        let per_sum = sums::BLOCK as u64 / u64::from(lock(&self.superblock).block_size.bytes());
-        Lba(index * FAN as u64 * per_sum)
+        Lba(index * FAN as u64 * self.per_sum())
+    }
+
+    fn per_sum(&self) -> u64 {
+        sums::BLOCK as u64 / u64::from(lock(&self.superblock).block_size.bytes())
     }
 
     pub(super) fn tell(&self, finding: &Finding) {
@@ -218,6 +221,25 @@ impl Map {
         Tally::add(&self.tally.mismatches, 1);
         let mut bad = lock(&self.bad);
         bad.len() < BAD_MAX && bad.insert(block)
+    }
+
+    /// Blocks that are known not to fit, in order, neighbours together.
+    pub(super) fn bad(&self) -> Vec<LbaRange> {
+        let per_sum = self.per_sum();
+        let end = lock(&self.superblock).blocks;
+        let mut ranges: Vec<LbaRange> = Vec::new();
+        for &block in lock(&self.bad).iter() {
+            let to = Lba(((block + 1) * per_sum).min(end));
+            let from = match ranges.last() {
+                Some(last) if last.end().0 == block * per_sum => {
+                    ranges.pop().map(|last| last.start())
+                }
+                Some(_) | None => None,
+            };
+            let from = from.unwrap_or(Lba(block * per_sum));
+            ranges.extend(LbaRange::between(from, to));
+        }
+        ranges
     }
 
     /// Blocks have new sums.

@@ -10,7 +10,8 @@
 //! Overlapping writes are put in order; parts of 4 KiB are read, verified, and written whole.
 //!
 //! **What it relies on.** Data and sums are not written as one. So whatever was not covered by a flush when the power failed must be
-//! written again through this layer before it is read ([`Integrity::replayed`] ends that time), or [adopted](IntegrityLane::adopt).
+//! written again through this layer before it is read ([`Integrity::replayed`] ends that time), named as [doubtful](Integrity::doubt)
+//! before anything is, or [adopted](IntegrityLane::adopt).
 //!
 //! **Failure model.** A write that fails leaves blocks whose sums are taken anew by the next read. A page of the map that is damaged
 //! or lost costs its blocks: they cannot be read until they are written or adopted. A write or sync of the map that fails: no
@@ -162,6 +163,12 @@ impl Integrity {
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.map.counts()
+    }
+
+    /// Blocks that are known not to fit their sums now, in order; of very many not all.
+    #[must_use]
+    pub fn bad(&self) -> Vec<LbaRange> {
+        self.map.bad()
     }
 
     /// A lane with everything that the layer can do.

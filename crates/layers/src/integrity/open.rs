@@ -5,7 +5,9 @@ use super::page::lock;
 use super::rounds::From;
 use super::{Finding, Integrity, Options};
 use env::{Access, CoreHandle, Create, File, FileOp, OpenHow};
+use futures_util::stream::{self, StreamExt};
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,6 +15,9 @@ use std::sync::atomic::Ordering;
 use sums::{Blank, Damage, FAN, MapId, PAGE, REGIONS_MAX, SUPERBLOCKS_AT, Sum, Superblock, Tree};
 use units::{BlockCount, BlockSize, Buf};
 use volume::{IoError, OpenError, Volume};
+
+/// Pages that are read at once when many are looked at.
+const PAGES_AT_ONCE: usize = 32;
 
 /// What a map is made for.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -251,12 +256,7 @@ impl Integrity {
             .map_err(|_| IoError::MediumError { lba: units::Lba(0) })
     }
 
-    async fn forget(
-        &self,
-        from: &From,
-        blocks: std::ops::Range<u64>,
-        to: Sum,
-    ) -> Result<(), IoError> {
+    async fn forget(&self, from: &From, blocks: Range<u64>, to: Sum) -> Result<(), IoError> {
         for part in super::map::parts(blocks) {
             if lock(&self.map.tree).recorded(place(part.page)).is_absent() {
                 continue;
@@ -272,6 +272,52 @@ impl Integrity {
             }
         }
         Ok(())
+    }
+
+    /// After a crash: nobody knows whether these blocks, by numbers of blocks of 4096 bytes, are old or new, and so does not their sum. Those
+    /// who read them next take it. To be called before anything is read or written.
+    ///
+    /// # Errors
+    /// What kept the map from being read or written.
+    pub async fn doubt(
+        &self,
+        core: &CoreHandle,
+        blocks: impl Iterator<Item = Range<u64>>,
+    ) -> Result<(), OpenError> {
+        let file = map_file(core, &self.path).await?;
+        let from = From {
+            core: Rc::clone(core),
+            file,
+        };
+        let opened = self.open_up(&from, blocks).await;
+        opened.map_err(|error| refused(&self.path, &format!("{error:?}")))
+    }
+
+    async fn open_up(
+        &self,
+        from: &From,
+        blocks: impl Iterator<Item = Range<u64>>,
+    ) -> Result<(), IoError> {
+        let map = &self.map;
+        let end = lock(&map.superblock).sums();
+        let parts = blocks.flat_map(|it| super::map::parts(it.start.min(end)..it.end.min(end)));
+        // Side by side, because each page is a read of the file.
+        let mut opened = stream::iter(parts)
+            .map(|part| async move {
+                let page = map.page(&from.core, &from.file, part.page, true).await;
+                page.map(|page| (page.expect("wanted anyway"), part.entries))
+            })
+            .buffer_unordered(PAGES_AT_ONCE);
+        while let Some(opened) = opened.next().await {
+            let (page, entries) = opened?;
+            if page.open(entries) {
+                map.dirtied(page);
+            }
+            if map.dirty_pages() >= map.cache.pages_max() {
+                map.stable(from).await?;
+            }
+        }
+        map.stable(from).await
     }
 
     /// Writes everything, and that it is everything. Nothing can be written through the volume afterwards; no lane may be busy.

@@ -68,6 +68,19 @@ impl Resident {
         changed && !std::mem::replace(&mut inner.dirty, true)
     }
 
+    /// The next one who reads these blocks takes their sums, but for those that the map has lost; answers as [`Resident::set`].
+    pub(super) fn open(&self, entries: Range<usize>) -> bool {
+        let mut inner = lock(&self.inner);
+        let mut changed = false;
+        for entry in &mut inner.entries[entries] {
+            if *entry != Sum::LOST.raw() && *entry != Sum::OPEN.raw() {
+                *entry = Sum::OPEN.raw();
+                changed = true;
+            }
+        }
+        changed && !std::mem::replace(&mut inner.dirty, true)
+    }
+
     /// It is to be written once more although nothing changed; answers as [`Resident::set`].
     pub(super) fn taint(&self) -> bool {
         !std::mem::replace(&mut lock(&self.inner).dirty, true)

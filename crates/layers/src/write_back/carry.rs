@@ -10,7 +10,7 @@ use super::shard::{OpenHome, Shard};
 use env::{FileDone, FileOp};
 use futures_util::future::select;
 use journal::{Kind, Lying, Run, Sequence, Slot, Stretch, runs};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 use std::pin::pin;
 use std::rc::Rc;
@@ -98,6 +98,9 @@ async fn wait(shard: &Rc<Shard>, time: Duration) {
     select(timer, pin!(shard.carry.notified())).await;
 }
 
+/// Why nothing of a volume is carried home that nobody has opened.
+const AWAY: &str = "it is not there";
+
 /// Something could not be carried; it stays in the log.
 struct Held;
 
@@ -114,13 +117,15 @@ struct BareChange {
 struct Contents {
     lying: Vec<Lying>,
     bare: Vec<BareChange>,
+    /// Whose writes went home past the log.
+    direct: BTreeSet<Slot>,
 }
 
 async fn round(shard: &Rc<Shard>, stretch: Stretch) -> Result<(), Held> {
     let data = read(shard, &stretch).await?;
     let contents = contents(shard, &stretch, &data)?;
     directs_end(shard).await;
-    let mut failed: BTreeMap<Slot, String> = BTreeMap::new();
+    let mut failed = awaited(shard, &contents.direct);
     let runs = runs(
         &shard.state.borrow().index,
         &contents.lying,
@@ -202,7 +207,9 @@ fn contents(shard: &Rc<Shard>, stretch: &Stretch, data: &Buf) -> Result<Contents
                     by: change.sequence,
                     kind: change.kind,
                 }),
-                Kind::Direct => {}
+                Kind::Direct => {
+                    contents.direct.insert(slot);
+                }
             }
         }
         if !batch.damaged.is_empty() {
@@ -227,6 +234,15 @@ async fn directs_end(shard: &Rc<Shard>) {
         }
         moved.await;
     }
+}
+
+/// Volumes that must be opened before what the log says of them is forgotten: a layer below has to know which blocks were on their
+/// way home when the power failed. Where the log is full, others do not wait for a volume that is away.
+fn awaited(shard: &Rc<Shard>, direct: &BTreeSet<Slot>) -> BTreeMap<Slot, String> {
+    let state = shard.state.borrow();
+    let away = direct.iter().filter(|slot| state.home(**slot).in_doubt);
+    let away = away.filter(|_| !state.full);
+    away.map(|slot| (*slot, AWAY.to_owned())).collect()
 }
 
 /// What still holds of changes without data.
@@ -302,7 +318,7 @@ fn open_home(
 ) -> Option<OpenHome> {
     let open = shard.state.borrow().home(slot).open.clone();
     if open.is_none() {
-        failed.insert(slot, "it is not there".to_owned());
+        failed.insert(slot, AWAY.to_owned());
     }
     open
 }

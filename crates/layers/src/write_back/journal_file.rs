@@ -1,5 +1,6 @@
 //! The journal of a pool: a file or device that is made once, and opened on all cores.
 
+use super::doubts::Doubts;
 use super::drain::drained;
 use super::replay::{open_ring, read};
 use super::shard::{OnCore, Shard};
@@ -8,7 +9,8 @@ use env::{
     Access, CoreHandle, CoreId, Create, Durable, File, FileDone, FileKind, FileOp, LocalFuture,
     OpenHow, call,
 };
-use journal::{BLOCK, Checkpoint, Damage, JournalId, Layout, Superblock};
+use journal::{BLOCK, Checkpoint, Damage, JournalId, Layout, Superblock, VolumeId};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -139,6 +141,8 @@ pub struct Journal {
     damaged: Vec<journal::Change>,
     /// The last batch that was found in each ring.
     found: Vec<u64>,
+    /// What may have been half-way home, by volume.
+    doubts: BTreeMap<VolumeId, Doubts>,
 }
 
 fn how(create: Create, lock: bool) -> OpenHow {
@@ -212,6 +216,7 @@ impl Journal {
         let superblock = superblock_of(core, path, pool).await?;
         let cores = core.core_count();
         let (mut replayed, mut damaged, mut ends) = (0, Vec::new(), Vec::new());
+        let mut doubts: BTreeMap<VolumeId, Doubts> = BTreeMap::new();
         for ring in 0..superblock.layout.rings {
             let place = path.to_owned();
             let opened = call(core, owner(ring, cores), move |core| {
@@ -231,6 +236,9 @@ impl Journal {
             replayed += found.batches;
             damaged.extend(found.damaged);
             ends.push(found.stable);
+            for (volume, more) in found.doubts {
+                doubts.entry(volume).or_default().merge(more);
+            }
         }
         Ok(Arc::new(Self {
             key,
@@ -240,6 +248,7 @@ impl Journal {
             replayed,
             damaged,
             found: ends,
+            doubts,
         }))
     }
 
@@ -282,6 +291,12 @@ impl Journal {
     #[must_use]
     pub fn damaged(&self) -> &[journal::Change] {
         &self.damaged
+    }
+
+    /// Blocks of a volume that may have been half-way home when the power failed.
+    #[must_use]
+    pub fn doubts(&self, volume: VolumeId) -> Doubts {
+        self.doubts.get(&volume).cloned().unwrap_or_default()
     }
 
     pub(super) fn key(&self) -> JournalKey {

@@ -1,5 +1,6 @@
 //! A volume behind a journal, and one core's handle on it.
 
+use super::doubts::Doubts;
 use super::journal_file::{Journal, shard_of, stopping};
 use super::mode::{Mode, Modes};
 use super::parts::{Part, next_piece, parts};
@@ -72,6 +73,18 @@ impl WriteBack {
             })
             .await;
         }
+    }
+
+    /// What the log cannot say of blocks of this volume: for the layer below, before it is opened here for the first time.
+    #[must_use]
+    pub fn doubts(&self) -> Doubts {
+        self.journal.doubts(self.id)
+    }
+
+    /// Has the log be told of everything before it goes home, in volatile mode as well: the layer below keeps something beside the
+    /// data, and asks after a crash what may not fit together.
+    pub fn tell_first(&self) {
+        self.modes.tell_first();
     }
 
     /// From so many bytes on writes go home past the log, where the log has nothing of their blocks.

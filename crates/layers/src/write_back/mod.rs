@@ -20,6 +20,7 @@
 
 mod age;
 mod carry;
+mod doubts;
 mod drain;
 mod extents;
 mod grace;
@@ -34,6 +35,7 @@ mod replay;
 mod shard;
 mod status;
 
+pub use doubts::Doubts;
 pub use journal::VolumeId;
 pub use journal_file::{CreateError, Journal, JournalSpec, SHARD_BYTES, bytes_min, is_journal_of};
 pub use lane::WriteBack;

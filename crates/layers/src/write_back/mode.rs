@@ -1,6 +1,6 @@
 //! What an acknowledged write has behind it.
 
-use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 /// From so many bytes on a write may go home past the log: its transfer takes longer than a second flush.
 const PAST_BYTES: usize = 256 << 10;
@@ -19,6 +19,8 @@ pub enum Mode {
 /// The mode of a volume, shared by its lanes and rings.
 pub(super) struct Modes {
     mode: AtomicU8,
+    /// What goes home is told to the log before, whatever the mode.
+    told_first: AtomicBool,
     past_bytes: AtomicUsize,
     /// Counts what went home and only a flush below makes stable.
     volatile: AtomicU64,
@@ -30,6 +32,7 @@ impl Modes {
     pub(super) fn new(mode: Mode) -> Self {
         Self {
             mode: AtomicU8::new(mode as u8),
+            told_first: AtomicBool::new(false),
             past_bytes: AtomicUsize::new(PAST_BYTES),
             volatile: AtomicU64::new(0),
             flushed: AtomicU64::new(0),
@@ -44,6 +47,16 @@ impl Modes {
 
     pub(super) fn set(&self, mode: Mode) {
         self.mode.store(mode as u8, Ordering::Release);
+    }
+
+    /// The volume below must be able to learn from the log, after a crash, what was on its way home.
+    pub(super) fn tell_first(&self) {
+        self.told_first.store(true, Ordering::Release);
+    }
+
+    /// What need not be stable goes home at once, while the log is told.
+    pub(super) fn passes(&self) -> bool {
+        self.get() == Mode::Volatile && !self.told_first.load(Ordering::Acquire)
     }
 
     /// From so many bytes on writes go past the log where they may.

@@ -2,6 +2,7 @@
 
 use super::age::Ages;
 use super::carry::carry;
+use super::doubts::Doubts;
 use super::grace::Grace;
 use super::journal_file::JournalKey;
 use super::parts::sectors;
@@ -28,6 +29,8 @@ pub(super) struct Replayed {
     /// The last batch that was found.
     pub(super) stable: u64,
     pub(super) damaged: Vec<Change>,
+    /// What may have been half-way home.
+    pub(super) doubts: BTreeMap<VolumeId, Doubts>,
 }
 
 /// Reads the ring and starts what serves it.
@@ -102,12 +105,14 @@ fn start(
     for (volume, next) in &found.next {
         log.serve(*volume, *next);
     }
+    let mut state = State::new(log, found.index, found.slots, core.now());
+    state.are_in_doubt(found.replayed.doubts.keys());
     let shard = Rc::new(Shard {
         core: Rc::clone(core),
         file,
         log_at: layout.ring_at(ring),
         checkpoints_at: checkpoints_at(layout, ring),
-        state: RefCell::new(State::new(log, found.index, found.slots, core.now())),
+        state: RefCell::new(state),
         grace: Rc::new(Grace::default()),
         pump: Notify::new(),
         carry: Notify::new(),
@@ -165,6 +170,7 @@ impl Found {
             let change = record.change;
             let slot = self.slot(change.volume)?;
             let sectors = sectors(change.range, change.block_size);
+            self.doubt(&change);
             match change.kind {
                 Kind::Write => {
                     let byte = data_at(batch.place, record, ring_blocks);
@@ -182,10 +188,16 @@ impl Found {
             let slot = self.slot(change.volume)?;
             let sectors = sectors(change.range, change.block_size);
             self.index.lose(slot, sectors, change.sequence);
+            self.doubt(change);
             self.replayed.damaged.push(*change);
         }
         journal::sequences([batch], &mut self.next);
         Ok(())
+    }
+
+    fn doubt(&mut self, change: &Change) {
+        let doubts = self.replayed.doubts.entry(change.volume);
+        doubts.or_default().add(change);
     }
 
     fn slot(&mut self, volume: VolumeId) -> Result<Slot, OpenError> {

@@ -3,7 +3,7 @@
 use super::age::Ages;
 use super::grace::Grace;
 use super::journal_file::JournalKey;
-use super::mode::{Mode, Modes};
+use super::mode::Modes;
 use super::parts::{chunks, sectors};
 use super::status::Counts;
 use env::{Answer, CoreHandle, File};
@@ -34,6 +34,8 @@ pub(super) struct Home {
     pub(super) open: Option<OpenHome>,
     /// Why nothing can be carried home now.
     pub(super) stuck: Option<String>,
+    /// The log that was found is all that knows which of its blocks may be half-way home, and nobody has opened it since.
+    pub(super) in_doubt: bool,
 }
 
 /// A volume that is open.
@@ -119,6 +121,7 @@ impl State {
             id,
             open: None,
             stuck: None,
+            in_doubt: false,
         });
         Self {
             log,
@@ -132,6 +135,15 @@ impl State {
             fences: VecDeque::new(),
             changed_at: now,
             full: false,
+        }
+    }
+
+    /// Volumes of which the log has told that blocks may be half-way home.
+    pub(super) fn are_in_doubt<'a>(&mut self, volumes: impl Iterator<Item = &'a VolumeId>) {
+        for volume in volumes {
+            if let Some(slot) = self.slots.get(volume).copied() {
+                self.home_mut(slot).in_doubt = true;
+            }
         }
     }
 
@@ -154,6 +166,7 @@ impl State {
             id,
             open: None,
             stuck: None,
+            in_doubt: false,
         });
         self.log.serve(id, Sequence(0));
         Ok(slot)
@@ -279,7 +292,7 @@ impl Shard {
         let slot = state.slot_of(id)?;
         let home = state.home_mut(slot);
         home.open = Some(open);
-        home.stuck = None;
+        (home.stuck, home.in_doubt) = (None, false);
         drop(state);
         self.carry.notify_one();
         Ok(slot)
@@ -384,8 +397,7 @@ impl Shard {
     /// The volume is in volatile mode, and nothing keeps a change of these blocks from going straight home.
     fn is_volatile(&self, slot: Slot, range: LbaRange) -> bool {
         let home = self.home_of(slot);
-        home.modes.get() == Mode::Volatile
-            && self.may_go_past(slot, &sectors(range, home.shape.block_size))
+        home.modes.passes() && self.may_go_past(slot, &sectors(range, home.shape.block_size))
     }
 
     /// Goes straight home, and is not stable there. The log is told meanwhile, so that it does not bring back after a crash
