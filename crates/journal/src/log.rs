@@ -236,15 +236,16 @@ impl Log {
         told
     }
 
-    /// Where the ring has failed: everyone who waits for something that will never be known to be stable.
-    pub fn given_up(&mut self) -> Vec<Token> {
+    /// Where the ring has failed: everyone who waits for something that will never be known to be stable, and for what was on its
+    /// way the change, which the next replay may find.
+    pub fn given_up(&mut self) -> Vec<(Token, Option<Change>)> {
         if !self.ring.has_failed() {
             return Vec::new();
         }
         let on_their_way = self.on_their_way.drain(..).flat_map(|it| it.holds);
-        let mut tokens: Vec<Token> = on_their_way.map(|it| it.token).collect();
-        tokens.extend(self.waiting.drain(..).map(|(token, _)| token));
-        tokens
+        let mut given_up: Vec<_> = on_their_way.map(|it| (it.token, Some(it.change))).collect();
+        given_up.extend(self.waiting.drain(..).map(|(token, _)| (token, None)));
+        given_up
     }
 
     /// A checkpoint's write has ended.

@@ -7,7 +7,7 @@
 
 use backends::{FileSpec, Provisioning, create_file, open_file};
 use env::CoreHandle;
-use env::sim::{FaultPlan, Node, World, WorldConfig};
+use env::sim::{Fault, FaultPlan, Node, World, WorldConfig};
 use layers::WriteBack;
 use layers::model::{Model, Plan, conforms, goes_on, verify};
 use layers::write_back::{Journal, JournalSpec, Mode, VolumeId};
@@ -277,4 +277,60 @@ fn a_lane_of_a_volume_that_has_left_is_told_so_and_a_new_one_finds_the_data() {
         assert!(data.to_vec().iter().all(|&byte| byte == 8));
     };
     world.block_on(&node, DAY, run).unwrap();
+}
+
+#[test]
+fn a_write_that_the_log_failed_is_not_read_as_old_and_then_as_new() {
+    let scene = scenes()[0];
+    let mut came_back = [0, 0];
+    for seed in 0..40 {
+        let world = world(seed);
+        let node = made(&world, scene);
+        let read_at = |lba| Op::Read {
+            range: LbaRange::new(Lba(lba), BlockCount(1)).unwrap(),
+            into: None,
+        };
+        let write_at = move |lba, byte| Op::Write {
+            range: LbaRange::new(Lba(lba), BlockCount(1)).unwrap(),
+            data: Buf::copy_of(&vec![byte; scene.block_size.bytes() as usize]),
+            durability: Durability::Cached,
+        };
+        let ask = |op| Io::new(op, Origin::default());
+        let core = node.core(0);
+        let open = async move {
+            let (_, [volume, _]) = scene.open(&core).await;
+            let lane = volume.open(&core).await.unwrap();
+            lane.submit(ask(write_at(3, 7))).await.unwrap();
+            lane.submit(ask(write_at(4, 7))).await.unwrap();
+            lane
+        };
+        let lane = world.block_on(&node, DAY, open).unwrap();
+        world.set_faults(FaultPlan::none().with(Fault::FileWriteError, 1_000_000));
+        let failing = Rc::clone(&lane);
+        let failed = async move { failing.submit(ask(write_at(3, 8))).await };
+        let failed = world.block_on(&node, DAY, failed).unwrap();
+        assert_eq!(failed.err(), Some(IoError::MediumError { lba: Lba(3) }));
+        world.set_faults(FaultPlan::none());
+        let reads = async move {
+            let unknown = lane.submit(ask(read_at(3))).await;
+            assert_eq!(unknown.err(), Some(IoError::Integrity { lba: Lba(3) }));
+            // What was acknowledged can still be read.
+            assert!(lane.submit(ask(read_at(4))).await.is_ok());
+        };
+        world.block_on(&node, DAY, reads).unwrap();
+        node.kill();
+        node.restart();
+        let core = node.core(0);
+        let again = async move {
+            let (_, [volume, _]) = scene.open(&core).await;
+            let lane = volume.open(&core).await.unwrap();
+            let Ok(Done::Data(data)) = lane.submit(ask(read_at(3))).await else {
+                panic!("an opening decides what is there");
+            };
+            data.to_vec()[0]
+        };
+        let byte = world.block_on(&node, DAY, again).unwrap();
+        came_back[usize::from(byte) - 7] += 1;
+    }
+    assert!(came_back.iter().all(|&it| it > 0), "{came_back:?}");
 }

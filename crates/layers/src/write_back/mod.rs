@@ -15,8 +15,8 @@
 //! acknowledged last. Every change has a number of its volume in its shard, without a gap.
 //!
 //! **Failure.** After a write to the journal that failed, changes are refused until it is opened anew; what was acknowledged can
-//! still be read. What cannot be carried home stays in the log, and is tried again. Damage in the log is told for exactly its blocks,
-//! until they are written again.
+//! still be read, but for blocks of changes that were under way. What cannot be carried home stays in the log, and is tried again.
+//! Damage in the log is told for exactly its blocks, until they are written again.
 
 mod age;
 mod carry;

@@ -253,10 +253,15 @@ impl State {
         let _ = waiter.answer.send(Ok(()));
     }
 
-    /// The log has failed: whoever waits is told that nobody knows.
+    /// The log has failed: whoever waits is told that nobody knows. Of what was on its way the next replay may find the new or the
+    /// old data: until then it cannot be read, so that nobody sees the old and then the new.
     pub(super) fn give_up(&mut self) {
-        for token in self.log.given_up() {
+        for (token, change) in self.log.given_up() {
             if let Some(waiter) = self.take_waiter(token) {
+                if let Some(change) = change.filter(|it| it.kind != Kind::Direct) {
+                    let sectors = waiter.sectors.clone();
+                    self.index.lose(waiter.slot, sectors, change.sequence);
+                }
                 let home = self.home(waiter.slot).open.as_ref();
                 let block = home.map_or(BlockSize::B512, |it| it.shape.block_size);
                 let by = u64::from(block.bytes()) / journal::SECTOR;
