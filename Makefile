@@ -47,8 +47,9 @@ fuzz: ## fuzz every parser for SECONDS (default 60) each
 sim: ## one seed of the simulator (SEED=n), or SEEDS=n of them
 	cargo run --release --locked -p proof --bin sim -- $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),1000))
 
-soak: ## a hundred thousand seeds of the simulator, and a long kill loop
+soak: ## a hundred thousand seeds of the simulator, a million of its journals, and a long kill loop
 	cargo run --release --locked -p proof --bin sim -- --seeds 100000
+	cargo run --release --locked -p proof --bin sim -- --scene journal --from 100000 --seeds 900000
 	cargo build --release --locked --bin causeway
 	CAUSEWAY_KILL_CYCLES=500 cargo test --release --locked -p proof --test kill_loop -- --nocapture
 	cargo build --release --locked --bin causeway

@@ -11,9 +11,6 @@ use std::task::Context;
 use std::time::Duration;
 use units::{Now, Pool, WallClock};
 
-/// 2026-01-01T00:00:00Z in nanoseconds, where the simulated wall clock starts.
-const WALL_CLOCK_START: u64 = 1_767_225_600_000_000_000;
-
 pub(super) struct SimCore {
     pub(super) inner: Rc<Inner>,
     pub(super) life: Life,
@@ -36,7 +33,7 @@ impl Core for SimCore {
     }
 
     fn wall_clock(&self) -> WallClock {
-        WallClock(WALL_CLOCK_START.saturating_add(self.inner.now()))
+        self.inner.wall_clock()
     }
 
     fn busy(&self) -> Duration {

@@ -12,7 +12,7 @@ use std::future::Future;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
-use units::{Now, Reserves};
+use units::{Now, Reserves, WallClock};
 
 /// What a world is made of.
 #[derive(Clone, Debug)]
@@ -98,6 +98,9 @@ impl fmt::Display for Stuck {
 
 impl std::error::Error for Stuck {}
 
+/// 2026-01-01T00:00:00Z, when the simulated wall clock starts.
+const WALL_CLOCK_START: WallClock = WallClock(1_767_225_600_000_000_000);
+
 /// Virtual nanoseconds that one step takes.
 const STEP_NANOS: u64 = 200;
 
@@ -117,6 +120,8 @@ pub(super) struct Inner {
     pub(super) rng: RefCell<Rng>,
     order: RefCell<Rng>,
     now: Cell<u64>,
+    /// What the wall clock said at a moment.
+    wall: Cell<(WallClock, Now)>,
     steps: Cell<u64>,
     hits: RefCell<Hits>,
     trace: RefCell<Trace>,
@@ -135,6 +140,7 @@ impl World {
             order: RefCell::new(rng.fork()),
             rng: RefCell::new(rng),
             now: Cell::new(1_000_000_000),
+            wall: Cell::new((WALL_CLOCK_START, Now(0))),
             steps: Cell::new(0),
             hits: RefCell::default(),
             trace: RefCell::new(Trace::new(config.trace_lines)),
@@ -227,6 +233,17 @@ impl World {
         self.0.now.set(self.0.now().max(end));
     }
 
+    /// Lets `span` pass with nobody running, as a machine that is suspended does: what was to happen meanwhile happens late.
+    pub fn sleep(&self, span: Duration) {
+        self.0.now.set(Now(self.0.now()).after(span).0);
+    }
+
+    /// Sets the wall clock, which goes on from there; time that is measured does not notice.
+    pub fn set_wall_clock(&self, to: WallClock) {
+        let at = Now(self.0.now());
+        self.0.wall.set((to, at));
+    }
+
     /// Goes on until `done` says so, which is asked after each step.
     ///
     /// # Errors
@@ -284,6 +301,11 @@ impl Drop for World {
 impl Inner {
     pub(super) fn now(&self) -> u64 {
         self.now.get()
+    }
+
+    pub(super) fn wall_clock(&self) -> WallClock {
+        let (said, at) = self.wall.get();
+        WallClock(said.0.saturating_add(self.now().saturating_sub(at.0)))
     }
 
     /// Does one thing whose time is not after `end`.

@@ -6,6 +6,7 @@
 use env::sim::{Fault, Hits};
 use proof::sim::copy::Copy;
 use proof::sim::disk::Disk;
+use proof::sim::journal::Journal;
 use proof::sim::multipath::Paths;
 use proof::sim::node::WholeNode;
 use proof::sim::order::Order;
@@ -53,6 +54,7 @@ fn scenes() -> Vec<Kind> {
         Kind::Scene(Box::<Target>::default()),
         Kind::Story(Box::<Order>::default()),
         Kind::Story(Box::<Copy>::default()),
+        Kind::Story(Box::<Journal>::default()),
         Kind::Story(Box::<Paths>::default()),
         Kind::Story(Box::<WholeNode>::default()),
         Kind::Story(Box::<Reservations>::default()),

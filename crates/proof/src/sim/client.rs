@@ -1,6 +1,6 @@
 //! One client: commands of the seed's choice, one after the other, against a lane.
 
-use super::oracle::{End, Oracle};
+use super::oracle::{End, Oracle, Ticket};
 use super::scene::Opened;
 use crate::stamp::Value;
 use env::CoreHandle;
@@ -161,7 +161,7 @@ impl Client {
         let (range, durability) = (self.range(), self.durability());
         let values = self.oracle.fresh(self.number, range);
         let data = Value::payload(&values, self.opened.shape.block_size);
-        let ticket = self.oracle.write(self.number, range, &values, durability);
+        let ticket = self.told(range, &values, durability);
         let end = self
             .ask(Op::Write {
                 range,
@@ -177,10 +177,8 @@ impl Client {
         let (range, durability) = (self.range(), self.durability_of_zeroes());
         let zeroing = *self.rng.pick(&[Zeroing::MayUnmap, Zeroing::KeepAllocated]);
         let values = vec![Value::Zero; self.opened.shape.bytes_in(range) / self.block_bytes()];
-        let mut ticket = self.oracle.write(self.number, range, &values, durability);
-        if durability == Durability::Stable {
-            self.oracle.may_sync(&mut ticket);
-        }
+        let mut ticket = self.told(range, &values, durability);
+        self.may_sync(durability, &mut ticket);
         let end = self
             .ask(Op::WriteZeroes {
                 range,
@@ -195,9 +193,7 @@ impl Client {
     async fn discard(&mut self) {
         let (range, durability) = (self.range(), self.durability_of_zeroes());
         let mut ticket = self.oracle.discard(self.number, range);
-        if durability == Durability::Stable {
-            self.oracle.may_sync(&mut ticket);
-        }
+        self.may_sync(durability, &mut ticket);
         let to = Provision::Deallocated;
         let end = self
             .ask(Op::Discard {
@@ -225,7 +221,8 @@ impl Client {
             data: Value::payload(&values, block_size),
             durability,
         };
-        let ticket = (self.oracle).swap(self.number, range, &expected, &values, durability);
+        let kept = self.kept(durability);
+        let ticket = (self.oracle).swap(self.number, range, &expected, &values, kept);
         let end = self.ask(op).await;
         self.oracle.end(&ticket, &end);
         if matches!(end, End::Done(_)) {
@@ -233,7 +230,33 @@ impl Client {
         }
     }
 
+    /// What an acknowledgement promises.
+    fn kept(&self, durability: Durability) -> Durability {
+        if self.opened.acknowledged_is_stable {
+            Durability::Stable
+        } else {
+            durability
+        }
+    }
+
+    fn told(&self, range: LbaRange, values: &[Value], durability: Durability) -> Ticket {
+        let kept = self.kept(durability);
+        self.oracle.write(self.number, range, values, kept)
+    }
+
+    /// Stable zeroes may be a sync of everything below, where that is what makes them stable.
+    fn may_sync(&self, durability: Durability, ticket: &mut Ticket) {
+        if durability == Durability::Stable && !self.opened.acknowledged_is_stable {
+            self.oracle.may_sync(ticket);
+        }
+    }
+
     async fn flush(&mut self) {
+        if self.opened.acknowledged_is_stable {
+            // Whether it fails changes nothing.
+            let _end = self.ask(Op::Flush).await;
+            return;
+        }
         let ticket = self.oracle.flush();
         let end = self.ask(Op::Flush).await;
         self.oracle.end(&ticket, &end);

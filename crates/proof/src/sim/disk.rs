@@ -22,7 +22,7 @@ pub(super) fn file(name: &str) -> PathBuf {
 }
 
 /// The block device.
-fn device(name: &str) -> PathBuf {
+pub(super) fn device(name: &str) -> PathBuf {
     PathBuf::from(format!("/dev/{name}"))
 }
 
@@ -39,17 +39,26 @@ pub(super) async fn volume(
     setup: Setup,
     fences: Fences,
 ) -> Result<Arc<dyn Volume>, String> {
-    let leaf: Arc<dyn Volume> = if uses_device(setup) {
-        let opened = open_block(core, &device(name), setup.block_size, fences).await;
-        opened.map_err(|error| error.to_string())?
-    } else {
-        pool_file(core, name, setup, fences).await?
-    };
+    let leaf = leaf(core, name, setup, fences).await?;
     let leaf = over(StableWrite, over(Emulate, leaf));
     // Every second setup has a cache that holds a part of the blocks.
     let bytes = (setup.salt & 4) * (16 << 10);
     let cached = over(ReadCache::new(bytes, setup.block_size), leaf);
     Ok(over(Checked, cached))
+}
+
+/// The file or device itself.
+pub(super) async fn leaf(
+    core: &CoreHandle,
+    name: &str,
+    setup: Setup,
+    fences: Fences,
+) -> Result<Arc<dyn Volume>, String> {
+    if uses_device(setup) {
+        let opened = open_block(core, &device(name), setup.block_size, fences).await;
+        return Ok(opened.map_err(|error| error.to_string())?);
+    }
+    pool_file(core, name, setup, fences).await
 }
 
 /// Every third setup stands on a block device.
@@ -148,6 +157,7 @@ impl Scene for Disk {
                 lane,
                 shape,
                 stable_zeroes: true,
+                acknowledged_is_stable: false,
             })
         })
     }

@@ -15,6 +15,7 @@ mod client;
 pub mod copy;
 pub mod disk;
 pub mod initiator;
+pub mod journal;
 mod lab;
 pub mod multipath;
 pub mod node;

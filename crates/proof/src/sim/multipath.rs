@@ -229,6 +229,7 @@ fn life(stage: &mut Stage, lab: &Lab, fenced: bool) -> Result<(), String> {
                 lane,
                 shape,
                 stable_zeroes: false,
+                acknowledged_is_stable: false,
             },
             commands: 25,
             oracle: Rc::clone(&lab.units[0].oracle),

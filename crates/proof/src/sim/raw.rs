@@ -114,6 +114,7 @@ impl Scene for Raw {
                 lane: Rc::new(lane),
                 shape: shape(setup),
                 stable_zeroes: true,
+                acknowledged_is_stable: false,
             })
         })
     }

@@ -16,6 +16,8 @@ pub struct Opened {
     pub shape: Shape,
     /// Zeroes and discards can be asked to be stable.
     pub stable_zeroes: bool,
+    /// Every change is stable when it is acknowledged, and no flush is needed for it.
+    pub acknowledged_is_stable: bool,
 }
 
 /// A system under simulation.

@@ -39,6 +39,8 @@ impl Marks {
 
 /// What a story is told in: the world, and what it found so far.
 pub struct Stage {
+    /// What all of it is drawn from.
+    pub seed: u64,
     /// The world, without faults until the story sets them.
     pub world: World,
     /// The story's own draws.
@@ -99,6 +101,12 @@ pub trait Story {
     /// Faults that it must have met over all its seeds.
     fn faults(&self) -> Vec<Fault>;
 
+    /// Bytes that the disks of the world keep whole.
+    fn sector_bytes(&self, seed: u64) -> u64 {
+        let _ = seed;
+        512
+    }
+
     /// Tells it. `Err` where it did not come to its end.
     ///
     /// # Errors
@@ -125,10 +133,12 @@ fn tell_to_the_end(
     let plan = FaultPlan::any(&mut rng);
     let config = WorldConfig {
         faults: FaultPlan::none(),
+        sector_bytes: story.sector_bytes(seed),
         trace_lines,
         ..WorldConfig::default()
     };
     let mut stage = Stage {
+        seed,
         world: World::new(seed, config),
         rng,
         plan,

@@ -101,6 +101,7 @@ impl Scene for Target {
                 lane: Rc::new(host),
                 shape,
                 stable_zeroes: false,
+                acknowledged_is_stable: false,
             })
         })
     }

@@ -139,6 +139,7 @@ impl Disk {
                         lane: Rc::<Host>::clone(&host),
                         shape: self.shape(),
                         stable_zeroes: false,
+                        acknowledged_is_stable: false,
                     },
                     oracle: Rc::clone(&self.oracle),
                     rng: rng.fork(),
@@ -183,6 +184,7 @@ impl Disk {
             lane: host,
             shape: self.shape(),
             stable_zeroes: false,
+            acknowledged_is_stable: false,
         };
         let known = audit(Rc::clone(core), opened, Rc::clone(&self.oracle)).await;
         self.known = known.map_err(|wrong| format!("{}: {wrong}", self.name))?;

@@ -57,6 +57,15 @@ impl Work {
         }
     }
 
+    /// It makes something stable.
+    fn is_durable(&self) -> bool {
+        match self {
+            Self::Change { durable, .. } => *durable == Durable::Yes,
+            Self::Sync { .. } => true,
+            Self::Read { .. } | Self::Extents { .. } | Self::Len => false,
+        }
+    }
+
     /// The fault that this kind of work may meet.
     fn fault(&self) -> Option<Fault> {
         match self {
@@ -121,7 +130,11 @@ impl Inner {
         mut work: Work,
     ) -> Rc<RefCell<Slot>> {
         let slot = Rc::new(RefCell::new(Slot::default()));
-        let number = self.with_disk(node, DiskState::number);
+        let is_durable = work.is_durable();
+        let number = self.with_disk(node, |disk| {
+            disk.durable_begun += u64::from(is_durable);
+            disk.number()
+        });
         self.event(Some((node, 0)), "submit", [number, inode, work.kind()]);
         let fate = self.fate(&work);
         let (delay, hangs) = self.delay(node, inode);

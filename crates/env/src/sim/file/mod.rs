@@ -39,6 +39,8 @@ pub(super) struct DiskState {
     /// Handles that are dropped and wait for their last operation.
     closing: BTreeSet<u64>,
     next_number: u64,
+    /// Syncs and stable writes that were begun.
+    durable_begun: u64,
     lying: bool,
     hanging: bool,
     /// Files and devices whose operations hang.
@@ -55,6 +57,7 @@ impl DiskState {
             in_flight: BTreeMap::new(),
             closing: BTreeSet::new(),
             next_number: 0,
+            durable_begun: 0,
             lying: false,
             hanging: false,
             hanging_inodes: BTreeSet::new(),
@@ -213,6 +216,12 @@ impl Disk {
             self.inner
                 .after(delay, move |inner| inner.file_complete(node, number));
         }
+    }
+
+    /// Syncs and stable writes that were begun, in all lives of the node.
+    #[must_use]
+    pub fn durable_begun(&self) -> u64 {
+        self.with(|disk| disk.durable_begun)
     }
 
     /// Operations in flight.

@@ -1,0 +1,378 @@
+//! Volumes behind a journal, with clients, through every harm that a machine does to them.
+//!
+//! A run is a pool with one or two volumes and up to three lives. In each, clients work on every volume among faults of the disk;
+//! then the power is cut or the process killed: right after a stable write or sync that the seed chooses was begun, or at any other
+//! moment, openings included. What a life does besides is its [`Event`].
+//!
+//! **Oracles.** What each volume does is judged as in all scenes: an acknowledged change is there, whole, in the order of the
+//! history, after every cut. An opening without faults serves; one among faults serves or names why not. When work and faults are
+//! over, all comes home.
+
+mod pool;
+
+use super::client::{Client, audit};
+use super::lab::wait;
+use super::oracle::Oracle;
+use super::run::FILE_FAULTS;
+use super::story::{Stage, Story};
+use crate::stamp::Value;
+use env::CoreHandle;
+use env::sim::{Fault, FaultPlan, Node};
+use layers::write_back::Mode;
+use pool::{JOURNAL, Pool, Running};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
+use units::WallClock;
+
+/// The story.
+#[derive(Default)]
+pub struct Journal;
+
+/// What happens in a life beside faults and work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Event {
+    /// The end comes with a stable write or sync.
+    CutAtDurable,
+    /// The end comes at any moment.
+    CutAnywhere,
+    /// Everybody ends; then all comes home.
+    Home,
+    /// A home hangs until the end, so that the log keeps all.
+    HomeHangs,
+    /// The journal hangs for a while.
+    JournalHangs,
+    /// Hours pass at once, and the wall clock says something else.
+    ClockJumps,
+}
+
+impl Event {
+    fn class(self) -> &'static str {
+        match self {
+            Self::CutAtDurable => "cut_at_durable",
+            Self::CutAnywhere => "cut_anywhere",
+            Self::Home => "everybody_ends",
+            Self::HomeHangs => "home_hangs",
+            Self::JournalHangs => "journal_hangs",
+            Self::ClockJumps => "clock_jumps",
+        }
+    }
+}
+
+/// The pool of a run, and what is known of it.
+struct Told {
+    pool: Pool,
+    node: Node,
+    oracles: Vec<Rc<Oracle>>,
+    believes: Vec<BTreeMap<u64, Value>>,
+}
+
+impl Story for Journal {
+    fn name(&self) -> &'static str {
+        "journal"
+    }
+
+    fn classes(&self) -> &'static [&'static str] {
+        &[
+            "cut_at_durable",
+            "cut_anywhere",
+            "at_home",
+            "home_hangs",
+            "journal_hangs",
+            "clock_jumps",
+            "replayed",
+            "opening_cut",
+            "named_stop",
+            "write_back",
+            "write_through",
+            "volatile",
+            "quiet",
+        ]
+    }
+
+    fn faults(&self) -> Vec<Fault> {
+        FILE_FAULTS.to_vec()
+    }
+
+    fn sector_bytes(&self, seed: u64) -> u64 {
+        Pool::of(seed).sector_bytes()
+    }
+
+    fn tell(&self, stage: &mut Stage) -> Result<(), String> {
+        let pool = Pool::of(stage.seed);
+        let node = stage.world.node("san");
+        wait(stage, &node, "make", pool.make(node.clone()))?;
+        let oracles = (0..pool.volumes).map(|_| stage.oracle(pool.setup.block_size));
+        let mut told = Told {
+            pool,
+            node,
+            oracles: oracles.collect(),
+            believes: Vec::new(),
+        };
+        for _ in 0..stage.rng.between(1, 3) {
+            let running = told.start(stage)?;
+            told.life(stage, &running)?;
+            told.end_of_life(stage, running.mode);
+            told.troubled_openings(stage);
+            if stage.is_lost() {
+                return Ok(());
+            }
+        }
+        let running = told.start(stage)?;
+        told.comes_home(stage, &running)
+    }
+}
+
+impl Told {
+    /// Opens everything without faults, and reads it.
+    fn start(&mut self, stage: &mut Stage) -> Result<Rc<Running>, String> {
+        stage.world.set_faults(FaultPlan::none());
+        self.node.restart();
+        let mode = self.pool.mode(&mut stage.rng);
+        stage.marks.borrow_mut().count(match mode {
+            Mode::WriteBack => "write_back",
+            Mode::WriteThrough => "write_through",
+            Mode::Volatile => "volatile",
+        });
+        let open = self.pool.open(self.node.core(0), mode);
+        let running = Rc::new(wait(stage, &self.node, "start", open)?);
+        if running.journal.replayed() > 0 {
+            stage.marks.borrow_mut().count("replayed");
+        }
+        let damaged = running.journal.damaged();
+        if !damaged.is_empty() {
+            return Err(format!("damage where nothing was damaged: {damaged:?}"));
+        }
+        self.audit(stage, &running)?;
+        Ok(running)
+    }
+
+    /// Reads every volume; a new history begins with what it holds.
+    fn audit(&mut self, stage: &mut Stage, running: &Rc<Running>) -> Result<(), String> {
+        self.believes.clear();
+        for (volume, oracle) in self.oracles.iter().enumerate() {
+            oracle.close_history();
+            let (core, judge) = (self.node.core(0), Rc::clone(oracle));
+            let running = Rc::clone(running);
+            let values = wait(stage, &self.node, "audit", async move {
+                let opened = running.lane(Rc::clone(&core), volume).await?;
+                audit(core, opened, judge).await
+            })?;
+            oracle.open_history(values.clone());
+            self.believes.push(values);
+        }
+        Ok(())
+    }
+
+    /// Lets clients work among faults, and something happen.
+    fn life(&mut self, stage: &mut Stage, running: &Rc<Running>) -> Result<(), String> {
+        let (stop, working) = (Rc::new(Cell::new(false)), Rc::new(Cell::new(0)));
+        for volume in 0..self.pool.volumes {
+            for number in 0..u32::try_from(stage.rng.between(1, 3)).expect("few") {
+                let work = (Rc::clone(&stop), Rc::clone(&working));
+                self.client(stage, running, (volume, number), work)?;
+            }
+        }
+        stage.world.set_faults(stage.plan.clone());
+        let event = *stage.rng.pick(&[
+            Event::CutAtDurable,
+            Event::CutAtDurable,
+            Event::CutAtDurable,
+            Event::CutAnywhere,
+            Event::Home,
+            Event::HomeHangs,
+            Event::JournalHangs,
+            Event::ClockJumps,
+        ]);
+        stage.marks.borrow_mut().count(event.class());
+        self.happens(stage, running, event, (&stop, &working))?;
+        stop.set(true);
+        Ok(())
+    }
+
+    /// Starts a client of a volume.
+    fn client(
+        &self,
+        stage: &mut Stage,
+        running: &Rc<Running>,
+        (volume, number): (usize, u32),
+        (stop, working): (Rc<Cell<bool>>, Rc<Cell<u32>>),
+    ) -> Result<(), String> {
+        let on = u16::try_from(stage.rng.below(2)).expect("below 2");
+        let core = self.node.core(on);
+        let (through, here) = (Rc::clone(running), Rc::clone(&core));
+        let open = async move { through.lane(here, volume).await };
+        let opened = wait(stage, &self.node, "open", open)?;
+        working.set(working.get() + 1);
+        let client = Client {
+            number,
+            core: Rc::clone(&core),
+            opened,
+            commands: 40,
+            oracle: Rc::clone(&self.oracles[volume]),
+            rng: stage.rng.fork(),
+            stop,
+            working,
+            believes: self.believes[volume].clone(),
+            unavailable_is_dead: false,
+        };
+        core.spawn(Box::pin(client.work()));
+        Ok(())
+    }
+
+    fn happens(
+        &mut self,
+        stage: &mut Stage,
+        running: &Rc<Running>,
+        event: Event,
+        (stop, working): (&Rc<Cell<bool>>, &Rc<Cell<u32>>),
+    ) -> Result<(), String> {
+        let syncs_failed = stage.world.hits().of(Fault::FileSyncError);
+        match event {
+            Event::CutAtDurable => self.runs_to_a_durable(stage, 60),
+            Event::CutAnywhere => pause(stage, 100_000),
+            Event::Home => {
+                pause(stage, 60_000);
+                stop.set(true);
+                stage.quiet(working)?;
+                stage.world.set_faults(FaultPlan::none());
+                self.node.disk().release();
+                // A home whose sync failed takes nothing until it is opened again, and a log that failed neither.
+                let synced = stage.world.hits().of(Fault::FileSyncError) == syncs_failed;
+                if synced && !self.has_failed(stage, running)? {
+                    stage.marks.borrow_mut().count("at_home");
+                    self.comes_home(stage, running)?;
+                }
+            }
+            Event::HomeHangs => {
+                for volume in 0..self.pool.volumes {
+                    let hangs = self.node.disk().hang_file(&self.pool.home(volume));
+                    assert!(hangs, "it was opened");
+                }
+                self.runs_to_a_durable(stage, 90);
+            }
+            Event::JournalHangs => {
+                pause(stage, 5_000);
+                let hangs = self.node.disk().hang_file(Path::new(JOURNAL));
+                assert!(hangs, "it was opened");
+                pause(stage, 100_000);
+                if stage.rng.below(2) == 0 {
+                    self.node.disk().release();
+                    self.runs_to_a_durable(stage, 20);
+                }
+            }
+            Event::ClockJumps => {
+                pause(stage, 10_000);
+                let hours = stage.rng.between(1, 100);
+                stage.world.sleep(Duration::from_secs(3600 * hours));
+                stage.world.set_wall_clock(WallClock(stage.rng.draw() / 2));
+                self.runs_to_a_durable(stage, 40);
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes on until one of the next stable writes or syncs was begun, and a moment longer.
+    fn runs_to_a_durable(&self, stage: &mut Stage, most: u64) {
+        let disk = self.node.disk();
+        let end = disk.durable_begun() + stage.rng.between(1, most);
+        // Where it does not come to so many, any moment is as good.
+        let _reached = stage
+            .world
+            .run_until(Duration::from_millis(300), || disk.durable_begun() >= end);
+        if stage.rng.below(2) == 0 {
+            stage
+                .world
+                .run_for(Duration::from_nanos(stage.rng.below(300_000)));
+        }
+    }
+
+    fn has_failed(&self, stage: &Stage, running: &Rc<Running>) -> Result<bool, String> {
+        let (core, running) = (self.node.core(0), Rc::clone(running));
+        let status = wait(stage, &self.node, "status", async move {
+            Ok(running.journal.status(&core).await)
+        })?;
+        Ok(status.iter().any(|it| it.failed.is_some()))
+    }
+
+    /// With faults and work over, all that the journal holds is carried home, and still there.
+    fn comes_home(&mut self, stage: &mut Stage, running: &Rc<Running>) -> Result<(), String> {
+        let (core, journal) = (self.node.core(0), Rc::clone(running));
+        let status = wait(stage, &self.node, "carry home", async move {
+            journal.journal.drain(&core).await;
+            Ok(journal.journal.status(&core).await)
+        })?;
+        if status
+            .iter()
+            .any(|it| it.pages > 0 || !it.stuck.is_empty() || it.failed.is_some())
+        {
+            return Err(format!("not all is at home: {status:?}"));
+        }
+        self.audit(stage, running)?;
+        for oracle in &self.oracles {
+            oracle.close_history();
+        }
+        Ok(())
+    }
+
+    fn end_of_life(&self, stage: &mut Stage, mode: Mode) {
+        if mode == Mode::Volatile {
+            let failed = stage.world.hits().of(Fault::FileSyncError);
+            for oracle in &self.oracles {
+                oracle.syncs_failed(failed);
+            }
+        }
+        self.dies(stage);
+    }
+
+    /// The power is cut, or the process killed.
+    fn dies(&self, stage: &mut Stage) {
+        let power_cut = stage.rng.below(4) != 0;
+        if power_cut {
+            self.node.crash();
+        } else {
+            self.node.kill();
+        }
+        for oracle in &self.oracles {
+            oracle.life_ended(power_cut);
+        }
+        self.node.disk().release();
+        // What the dead left on its way is over before the next life.
+        stage.world.run_for(Duration::from_millis(1));
+    }
+
+    /// Openings that are cut, or meet faults: they end with a pool that serves or with a reason, and harm nothing.
+    fn troubled_openings(&self, stage: &mut Stage) {
+        while stage.rng.below(3) == 0 {
+            self.node.restart();
+            let mode = self.pool.mode(&mut stage.rng);
+            let (pool, core) = (self.pool, self.node.core(0));
+            let opened: Rc<RefCell<Option<Result<Running, String>>>> = Rc::default();
+            if stage.rng.below(2) == 0 {
+                stage.world.set_faults(stage.plan.clone());
+            }
+            let (slot, on) = (Rc::clone(&opened), CoreHandle::clone(&core));
+            core.spawn(Box::pin(async move {
+                let outcome = pool.open(on, mode).await;
+                *slot.borrow_mut() = Some(outcome);
+            }));
+            self.runs_to_a_durable(stage, 6);
+            let class = match &*opened.borrow() {
+                None => "opening_cut",
+                Some(Ok(_)) => "opening_served",
+                Some(Err(reason)) if reason.is_empty() => "opening_without_a_reason",
+                Some(Err(_)) => "named_stop",
+            };
+            stage.marks.borrow_mut().count(class);
+            self.dies(stage);
+        }
+    }
+}
+
+/// So many microseconds at the most.
+fn pause(stage: &mut Stage, most: u64) {
+    let span = Duration::from_micros(stage.rng.between(100, most));
+    stage.world.run_for(span);
+}

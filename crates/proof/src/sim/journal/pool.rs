@@ -1,0 +1,159 @@
+//! A pool with a journal on a simulated machine, as one seed draws it.
+
+use crate::sim::disk::{add_device, file, leaf};
+use crate::sim::scene::{Opened, Setup};
+use env::CoreHandle;
+use env::sim::{Node, Rng};
+use layers::write_back::{Journal, JournalSpec, Mode, VolumeId, bytes_min};
+use layers::{Checked, Emulate, ReadCache, StableWrite, WriteBack, over};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use units::BlockSize;
+use volume::{Fences, Volume};
+
+/// Where the journal is.
+pub(super) const JOURNAL: &str = "/journals/pool";
+
+const POOL: [u8; 16] = *b"the pool of sims";
+
+/// Bytes from which writes go past the log that none has.
+const NEVER: usize = 1 << 20;
+
+/// What a seed has decided about a pool.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pool {
+    pub(super) setup: Setup,
+    /// Volumes of it.
+    pub(super) volumes: usize,
+    rings: u32,
+    shard_bytes: u64,
+    past_bytes: usize,
+    /// Modes change from life to life.
+    switches: bool,
+}
+
+impl Pool {
+    /// The pool of a seed: the same whenever it is asked for.
+    pub(super) fn of(seed: u64) -> Self {
+        let mut rng = Rng::new(seed ^ 0x6A6F_7572_6E61_6C73);
+        let setup = Setup {
+            block_size: *rng.pick(&[BlockSize::B512, BlockSize::B4096]),
+            blocks: rng.between(16, 48),
+            salt: rng.draw(),
+            strict: false,
+        };
+        let switches = rng.below(4) == 0;
+        let past = switches && rng.below(2) == 0;
+        Self {
+            setup,
+            volumes: 1 + usize::from(rng.below(4) == 0),
+            rings: 1 + u32::from(rng.below(2) == 0),
+            shard_bytes: *rng.pick(&[4 << 10, 16 << 10, 1 << 30]),
+            past_bytes: if past { 6 << 10 } else { NEVER },
+            switches,
+        }
+    }
+
+    /// What the disks keep whole. The log keeps blocks whole over sectors of 512 bytes; what goes past it is as whole as below.
+    pub(super) fn sector_bytes(&self) -> u64 {
+        if self.switches {
+            self.setup.block_size.bytes().into()
+        } else {
+            512
+        }
+    }
+
+    /// The mode of a life.
+    pub(super) fn mode(&self, rng: &mut Rng) -> Mode {
+        if self.switches {
+            *rng.pick(&[Mode::WriteBack, Mode::WriteThrough, Mode::Volatile])
+        } else {
+            Mode::WriteBack
+        }
+    }
+
+    /// The name of a volume.
+    pub(super) fn name(volume: usize) -> &'static str {
+        ["one", "two"][volume]
+    }
+
+    /// The file or device of a volume.
+    pub(super) fn home(&self, volume: usize) -> PathBuf {
+        let name = Self::name(volume);
+        if crate::sim::disk::uses_device(self.setup) {
+            crate::sim::disk::device(name)
+        } else {
+            file(name)
+        }
+    }
+
+    /// Makes it on a new node.
+    pub(super) async fn make(self, node: Node) -> Result<(), String> {
+        let core = node.core(0);
+        for volume in 0..self.volumes {
+            add_device(&node, Self::name(volume), self.setup);
+        }
+        let files = core.files();
+        let directory = Path::new(JOURNAL).parent().expect("it has one");
+        let made = files.create_dir(directory).await;
+        made.map_err(|error| error.to_string())?;
+        let synced = files.sync_dir(Path::new("/")).await;
+        synced.map_err(|error| error.to_string())?;
+        let spec = JournalSpec {
+            path: JOURNAL.into(),
+            bytes: bytes_min(self.rings),
+            rings: self.rings,
+            pool: POOL,
+            shard_bytes: self.shard_bytes,
+        };
+        let created = Journal::create(&core, &spec).await;
+        created.map_err(|error| error.to_string())
+    }
+
+    /// Opens journal and volumes. `Err` is the reason that an administrator is told.
+    pub(super) async fn open(self, core: CoreHandle, mode: Mode) -> Result<Running, String> {
+        let journal = Journal::open(&core, Path::new(JOURNAL), POOL).await;
+        let journal = journal.map_err(|error| error.to_string())?;
+        let mut volumes = Vec::new();
+        for number in 0..self.volumes {
+            let fences = Fences::new(1);
+            let leaf = leaf(&core, Self::name(number), self.setup, fences.clone()).await?;
+            let home = over(StableWrite, over(Emulate, leaf));
+            let id = VolumeId(10 + number as u64);
+            let behind = WriteBack::new(Arc::clone(&journal), id, home, fences, mode);
+            behind.go_past_from(self.past_bytes);
+            // Every second setup has a cache that holds a part of the blocks.
+            let bytes = (self.setup.salt & 4) * (16 << 10);
+            let cached = over(ReadCache::new(bytes, self.setup.block_size), behind);
+            volumes.push(over(Checked, cached));
+        }
+        Ok(Running {
+            journal,
+            volumes,
+            mode,
+        })
+    }
+}
+
+/// A pool that is open.
+pub(super) struct Running {
+    pub(super) journal: Arc<Journal>,
+    volumes: Vec<Arc<dyn Volume>>,
+    pub(super) mode: Mode,
+}
+
+impl Running {
+    /// A lane for a client.
+    pub(super) async fn lane(&self, core: CoreHandle, volume: usize) -> Result<Opened, String> {
+        let volume = Arc::clone(&self.volumes[volume]);
+        let shape = volume.shape();
+        let lane = volume.open(&core).await;
+        let lane = lane.map_err(|error| error.to_string())?;
+        Ok(Opened {
+            lane,
+            shape,
+            stable_zeroes: true,
+            acknowledged_is_stable: !shape.caps.volatile_cache,
+        })
+    }
+}

@@ -1,0 +1,63 @@
+//! Volumes behind a journal in the simulator, over as many seeds as a test run has time for.
+//!
+//! `CAUSEWAY_JOURNAL_SEEDS` says how many of each story (the default below), `CAUSEWAY_JOURNAL_FROM` from which on.
+
+use env::sim::Hits;
+use proof::sim::journal::Journal;
+use proof::sim::{Counts, Marks, Story, tell};
+use std::io::{self, Write};
+use std::ops::Range;
+
+fn setting(name: &str, or: u64) -> u64 {
+    std::env::var(name).map_or(or, |it| it.parse().expect("a number"))
+}
+
+/// The part of a story's seeds that one test tells.
+fn part(seeds: u64, number: u64, of: u64) -> Range<u64> {
+    let seeds = setting("CAUSEWAY_JOURNAL_SEEDS", seeds);
+    let from = setting("CAUSEWAY_JOURNAL_FROM", 0);
+    from + seeds * number / of..from + seeds * (number + 1) / of
+}
+
+/// Tells a story from many seeds; every fault and every class of events that it names must be met. Standard error itself is
+/// told the count: it is seen also where all is well.
+fn told(story: &dyn Story, seeds: Range<u64>, once_failed: &[u64]) {
+    let (mut hits, mut counts, mut marks) = (Hits::default(), Counts::default(), Marks::default());
+    let schedules = seeds.end - seeds.start + once_failed.len() as u64;
+    for seed in seeds.chain(once_failed.iter().copied()) {
+        let report = match tell(story, seed, 0) {
+            Ok(report) => report,
+            Err(failure) => panic!("{failure}"),
+        };
+        hits.add(&report.hits);
+        counts += report.counts;
+        marks.add(&report.marks);
+    }
+    println!("{counts:?}, {marks:?}, {hits:?}");
+    let said = writeln!(
+        io::stderr(),
+        "simulator, {}: {schedules} schedules",
+        story.name()
+    );
+    said.expect("whoever runs tests can be told");
+    if schedules < 1000 {
+        return;
+    }
+    assert_eq!(hits.missing(&story.faults()), [], "{hits:?}");
+    let none: [&str; 0] = [];
+    assert_eq!(marks.missing(story.classes()), none, "{marks:?}");
+    assert!(counts.undecided * 50 <= counts.histories, "{counts:?}");
+}
+
+/// Schedules in `make test`: what two cores do in about four minutes.
+const SCHEDULES: u64 = 12_000;
+
+#[test]
+fn nothing_acknowledged_is_lost_behind_a_journal() {
+    told(&Journal, part(SCHEDULES, 0, 2), &[154]);
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_behind_a_journal_on_the_other_half_of_the_seeds() {
+    told(&Journal, part(SCHEDULES, 1, 2), &[]);
+}
