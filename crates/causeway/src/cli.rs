@@ -145,6 +145,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         verb: PoolVerb,
     },
+    /// Journals of pools: opening one anew, or giving one up
+    Journal {
+        #[command(subcommand)]
+        verb: JournalVerb,
+    },
     /// Check this host, and the ways to a target, against best practice; changes nothing
     Doctor(Box<DoctorFlags>),
     /// Test beds of network namespaces: published tests, faults, and what has to be reached
@@ -220,6 +225,24 @@ pub(crate) enum PoolVerb {
         /// The pool's directory, or all of its members: files or block devices
         #[arg(required = true, value_name = "PATH")]
         paths: Vec<PathBuf>,
+    },
+}
+
+/// What to do about a pool's journal.
+#[derive(Subcommand, Debug)]
+pub(crate) enum JournalVerb {
+    /// Open one that has failed or is missing; its LUNs then serve again
+    Reopen {
+        /// The pool
+        pool: String,
+    },
+    /// Give up what one holds that cannot be used any more, and make a new one; tells first what is lost
+    Discard {
+        /// The pool
+        pool: String,
+        /// The pool's name once more, instead of typing it
+        #[arg(long, value_name = "POOL")]
+        confirm: Option<String>,
     },
 }
 

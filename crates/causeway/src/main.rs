@@ -62,6 +62,7 @@ fn main() -> ExitCode {
         | Command::Share { .. }
         | Command::Scrub { .. }
         | Command::Pool { .. }
+        | Command::Journal { .. }
         | Command::Apply { .. }
         | Command::Export => commands::run(&cli, &output),
     };

@@ -141,6 +141,12 @@ catalogue! {
     WouldRiskData = 3009, 409, Refused, "Refused: acknowledged writes would no longer be safe",
         "The change gives up the promise that what a host was told is written survives a power cut: cache = \"volatile\" keeps writes in memory until the host flushes.",
         "Choose write-through or write-back, or repeat with --yes where the hosts flush what they need.";
+    JournalServes = 3010, 409, Conflict, "The journal is in use",
+        "It takes writes, so there is nothing to give up and nothing to open anew.",
+        "To do without a journal's speed, set cache = \"write-through\" in its LUNs.";
+    WouldLoseWrites = 3011, 409, Refused, "Refused: writes that hosts were told are safe would be lost",
+        "A journal may hold writes that were acknowledged and are nowhere else. Giving it up loses them, and file systems of hosts may be damaged.",
+        "Bring the journal's file or device back, if that can be done in any way. Else repeat with --confirm and the pool's name.";
 
     StateDamaged = 4001, 503, Failed, "The stored objects cannot be loaded",
         "The newest generation in the state directory is unreadable. Causeway exports nothing and saves nothing until this is resolved, because guessing would expose or lose LUNs.",
@@ -164,6 +170,10 @@ catalogue! {
     PoolUnreadable = 4007, 404, Failed, "There is no pool that can be read",
         "What was named does not exist, is no member of a pool, or is damaged, or the members do not belong together.",
         "Name all members of one pool, or the directory of a pool; the message tells what stands on each.";
+
+    JournalUnusable = 4008, 503, Failed, "The journal cannot be used",
+        "It is missing, another pool's, or damaged where nobody knows whose writes are lost. The LUNs of its pool are offline, and no other journal is made in its place.",
+        "Follow the message. A journal that comes back is opened by itself.";
 
     Unreachable = 5001, 503, Unreachable, "The daemon cannot be reached",
         "Nothing answers at the API address.",

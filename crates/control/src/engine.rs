@@ -4,7 +4,7 @@
 //! `adopt`. What `prepare` did is invisible to hosts; `adopt` answers when every core has the change.
 //! A LUN whose backing is missing is no error anywhere: it is there, offline, with the reason.
 
-use crate::journal::JournalFacts;
+use crate::journal::{JournalFacts, JournalOutcome, JournalRequest};
 use crate::latency::{Latency, Stages};
 use crate::objects::Objects;
 use crate::plan::{LunChanges, SessionBrief};
@@ -79,6 +79,16 @@ pub trait Engine {
 
     /// How the pools' journals are, by pool; of those that have one.
     fn journals(&self) -> LocalFuture<BTreeMap<String, JournalFacts>>;
+
+    /// Opens a pool's journal anew, or gives it up.
+    ///
+    /// # Errors
+    /// It is in use, what was confirmed is not the pool's name, or it cannot be opened or made.
+    fn journal(
+        &self,
+        pool: &str,
+        request: JournalRequest,
+    ) -> LocalFuture<Result<JournalOutcome, Problem>>;
 
     /// The space of the pools.
     fn pools(&self) -> LocalFuture<Vec<PoolFacts>>;

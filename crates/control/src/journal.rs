@@ -148,7 +148,10 @@ impl JournalFacts {
                      be read; look at its device, then causeway journal reopen {pool}"
                 ),
                 JournalState::Open | JournalState::Missing => {
-                    format!("the journal of pool {pool} cannot be used: {problem}")
+                    format!(
+                        "the journal of pool {pool} cannot be used: {problem}; where it is lost for good: causeway journal \
+                         discard {pool}"
+                    )
                 }
             });
         }
@@ -168,6 +171,61 @@ impl JournalFacts {
         }
         all
     }
+}
+
+/// What to do about a journal.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[serde(rename_all = "snake_case")]
+pub enum JournalWish {
+    /// Open one that has failed or is missing, and bring its LUNs online.
+    Reopen,
+    /// Give up what it holds, and make a new one.
+    Discard,
+}
+
+/// What is asked of a pool's journal.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub struct JournalRequest {
+    /// What to do.
+    pub wish: JournalWish,
+    /// The pool's name once more, where writes are given up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirm: Option<String>,
+    /// Only tell what would be lost.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+/// What a LUN loses at the most with its journal: some of it may be at home already.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct JournalLoss {
+    /// The LUN; the journal's number of it, where no LUN has it any more.
+    pub lun: String,
+    /// Changes in the journal; absent: nobody knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<u64>,
+    /// Bytes of their blocks; absent: nobody knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+}
+
+/// What was done about a journal.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct JournalOutcome {
+    /// The pool.
+    pub pool: String,
+    /// It was done; `false` for a dry run, and where nothing had to be.
+    pub changed: bool,
+    /// What was given up, or would be.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub losses: Vec<JournalLoss>,
+    /// Why not all of it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unknown: Option<String>,
+    /// The journal as it is now, where the pool has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub journal: Option<JournalFacts>,
 }
 
 /// What of a LUN is in its pool's journal.

@@ -9,6 +9,7 @@
 //! **Invariants.** I1: every LUN in service has a unit, online or not. I2: a new export is published after
 //! the units that it names are up and before those that it no longer names go down.
 
+mod discard;
 mod export;
 mod facts;
 mod hardware;
@@ -27,7 +28,7 @@ use crate::engine::{
     CoreFacts, DigestFacts, Engine, LoginFacts, LunFacts, MoveFacts, PoolFacts, PortalFacts,
     RefusalFacts, SessionFacts,
 };
-use crate::journal::JournalFacts;
+use crate::journal::{JournalFacts, JournalOutcome, JournalRequest};
 use crate::objects::{Backing, Lun, Objects, SECTION_LUN};
 use crate::plan::LunChanges;
 use crate::problem::{Fault, Problem};
@@ -40,6 +41,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 use target::{Server, SessionNumber};
+use tokio::sync::Mutex;
 use unit::{Kept, Unit};
 use volume::OpenError;
 
@@ -73,6 +75,8 @@ struct Inner {
     spaces: space::Spaces,
     /// By pool.
     journals: journals::Journals,
+    /// Changes of LUNs, and of what they stand on, come one after the other.
+    turn: Mutex<()>,
 }
 
 impl Node {
@@ -93,6 +97,7 @@ impl Node {
             scrubs: scrub::Scrubs::default(),
             spaces: space::Spaces::default(),
             journals: journals::Journals::default(),
+            turn: Mutex::new(()),
         }))
     }
 }
@@ -133,7 +138,7 @@ impl Inner {
         let kept = self.retired.borrow_mut().remove(&lun.naa);
         let journal = self.journal_of(lun);
         let opened = Unit::open(&self.core, &self.config, (number, name), lun, kept, journal);
-        let unit = Rc::new(opened.await);
+        let unit: Rc<Unit> = Rc::new(opened.await);
         self.units
             .borrow_mut()
             .insert(lun.naa.clone(), Rc::clone(&unit));
@@ -202,6 +207,7 @@ impl Inner {
     }
 
     async fn prepare(&self, changes: &LunChanges) -> Result<(), Problem> {
+        let _turn = self.turn.lock().await;
         for lun in &changes.created {
             let made = unit::create(&self.core, &self.config, lun).await;
             made.map_err(|problem| of_lun(&problem, lun, backing_key(lun)))?;
@@ -230,6 +236,7 @@ impl Inner {
     }
 
     async fn abandon(&self, changes: &LunChanges) {
+        let _turn = self.turn.lock().await;
         for lun in changes.created.iter().chain(&changes.restored) {
             self.take_down(lun).await;
         }
@@ -253,6 +260,7 @@ impl Inner {
     }
 
     async fn adopt(&self, objects: Rc<Objects>, changes: &LunChanges) -> Result<(), Problem> {
+        let _turn = self.turn.lock().await;
         *self.objects.borrow_mut() = Rc::clone(&objects);
         let mut failed = Vec::new();
         for lun in &changes.resized {
@@ -297,6 +305,7 @@ impl Inner {
         if let Some(server) = server {
             server.stop(&self.core, LOGOUT_GRACE).await;
         }
+        let _turn = self.turn.lock().await;
         self.rest_scrubs().await;
         let units: Vec<Rc<Unit>> = self.units.borrow().values().cloned().collect();
         let until = self.core.now().after(FLUSH_TIME_MAX);
@@ -419,6 +428,18 @@ impl Engine for Node {
 
     fn journals(&self) -> LocalFuture<BTreeMap<String, JournalFacts>> {
         shared(self, |node| async move { journals::journals(&node).await })
+    }
+
+    fn journal(
+        &self,
+        pool: &str,
+        request: JournalRequest,
+    ) -> LocalFuture<Result<JournalOutcome, Problem>> {
+        let pool = pool.to_owned();
+        shared(
+            self,
+            |node| async move { node.journal(&pool, &request).await },
+        )
     }
 
     fn pools(&self) -> LocalFuture<Vec<PoolFacts>> {

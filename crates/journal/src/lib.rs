@@ -24,6 +24,7 @@ mod log;
 mod replay;
 mod ring;
 mod stretch;
+mod survey;
 mod table;
 #[cfg(test)]
 mod test;
@@ -42,3 +43,4 @@ pub use log::{Log, Next, Stable, Token, Wanted, data_at, sequences};
 pub use replay::{Found, Replay, Step, Stop};
 pub use ring::{CheckpointWrite, Refused, Ring, Write};
 pub use stretch::Stretch;
+pub use survey::{Damaged, Held, RingSurvey, Survey};

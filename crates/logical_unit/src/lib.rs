@@ -27,6 +27,7 @@ mod hold_table;
 mod in_flight;
 mod nexus;
 mod outcome;
+mod renew;
 mod state;
 mod status_count;
 mod store;

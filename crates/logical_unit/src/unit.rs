@@ -29,6 +29,8 @@ pub struct LogicalUnit {
     fences: Fences,
     free_slots: Mutex<Vec<FenceSlot>>,
     volume: Mutex<Option<Arc<dyn Volume>>>,
+    /// What it has stored could not be read when it came up.
+    unreadable: Mutex<Option<OpenError>>,
     going: Going,
     in_flight: InFlightLimit,
 }
@@ -70,6 +72,7 @@ impl LogicalUnit {
             fences: config.fences,
             free_slots: Mutex::new(slots),
             volume: Mutex::new(None),
+            unreadable: Mutex::new(None),
             going: Going::default(),
             in_flight: InFlightLimit::default(),
         })
@@ -167,6 +170,7 @@ impl LogicalUnit {
             Err(error) => (None, Some(error)),
         };
         let shape = volume.as_ref().map(|volume| volume.shape());
+        self.set_unreadable(unreadable.clone());
         let offline = unreadable.or(missing);
         let state = Arc::new(UnitState::new(
             &self.identity,
@@ -221,7 +225,20 @@ impl LogicalUnit {
         Ok(stored)
     }
 
-    fn set_volume(&self, volume: Option<Arc<dyn Volume>>) {
+    fn set_unreadable(&self, why: Option<OpenError>) {
+        *self
+            .unreadable
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = why;
+    }
+
+    /// Why it may not serve, whatever its volume is.
+    pub(crate) fn unreadable(&self) -> Option<OpenError> {
+        let unreadable = self.unreadable.lock();
+        unreadable.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set_volume(&self, volume: Option<Arc<dyn Volume>>) {
         *self.volume.lock().unwrap_or_else(PoisonError::into_inner) = volume;
     }
 

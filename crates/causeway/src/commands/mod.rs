@@ -5,6 +5,7 @@ pub(crate) mod bench;
 pub(crate) mod doctor;
 mod grant;
 mod host;
+mod journal;
 pub(crate) mod lab;
 mod lun;
 pub(crate) mod path;
@@ -60,6 +61,7 @@ pub(crate) fn run(cli: &Cli, output: &Output) -> Result<(), Problem> {
         Command::Share { verb } => share::run(&context, verb),
         Command::Scrub { verb } => scrub::run(&context, verb),
         Command::Pool { verb } => pool::run(&context, verb),
+        Command::Journal { verb } => journal::run(&context, verb),
         Command::Apply { file, prune } => apply::apply(&context, file, *prune),
         Command::Export => apply::export(&context),
         Command::Top(_)

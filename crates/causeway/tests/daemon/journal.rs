@@ -19,7 +19,7 @@ target = "t1"
 lun_id = 0
 "#;
 
-fn with_journal(name: &str) -> Place {
+pub(crate) fn with_journal(name: &str) -> Place {
     let place = Place::new(name);
     let good = std::fs::read_to_string(place.path("node.toml")).unwrap();
     let journal = "journal = \"data/journal\"\njournal_size = \"64MiB\"\npath = ";
@@ -28,19 +28,19 @@ fn with_journal(name: &str) -> Place {
     place
 }
 
-fn state(place: &Place) -> (String, String) {
+pub(crate) fn state(place: &Place) -> (String, String) {
     let lun = place.json("lun show vm01");
     let text = |key: &str| lun[key].as_str().unwrap_or_default().to_owned();
     (text("state"), text("reason"))
 }
 
-fn served(place: &Place) -> String {
+pub(crate) fn served(place: &Place) -> String {
     let portal = place.json("target show t1")["portals"][0].clone();
     portal.as_str().unwrap().to_owned()
 }
 
 /// Runs a verified load; it reads back what it wrote.
-fn load(place: &Place, portal: &str, more: &str) {
+pub(crate) fn load(place: &Place, portal: &str, more: &str) {
     let url = format!("iscsi://{portal}/iqn.2026-11.io.causeway:t1/0");
     let words = format!("bench -b4K -r -w60 -o16 -d1 -W0 --verify --destroy {more}-R json {url}");
     let words: Vec<&str> = words.split(' ').collect();

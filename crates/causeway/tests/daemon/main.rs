@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod gone;
 mod interface;
 mod journal;
 mod login;
@@ -9,6 +10,8 @@ mod paths;
 mod place;
 mod pool;
 mod scrub;
+#[path = "../../../proof/tests/common/small_file_system.rs"]
+mod small_file_system;
 mod top;
 
 use place::{Daemon, Place, text_of};

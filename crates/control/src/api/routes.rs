@@ -33,6 +33,7 @@ pub fn router(handle: Handle, transport: Transport) -> Router {
         .route("/api/v1/refusals", get(refusals))
         .route("/api/v1/pools", get(pools))
         .route("/api/v1/pools/{name}", get(pool))
+        .route("/api/v1/pools/{name}/journal", post(journal))
         .route("/api/v1/sessions", get(sessions))
         .route("/api/v1/sessions/{id}", get(session).delete(drop_session))
         .merge(objects())
@@ -185,6 +186,20 @@ async fn pool(
     Path(name): Path<String>,
 ) -> Answer<crate::engine::PoolFacts> {
     Answer(ask!(handle, |controller| controller.pool(&name).await).and_then(|pool| pool))
+}
+
+async fn journal(
+    State(handle): State<Handle>,
+    Path(name): Path<String>,
+    body: Body,
+) -> Answer<crate::journal::JournalOutcome> {
+    let run = async {
+        let request = read(body).await?;
+        ask!(handle, |controller| controller
+            .journal(&name, request)
+            .await)?
+    };
+    Answer(run.await)
 }
 
 fn session_id(id: &str) -> Result<u64, Problem> {

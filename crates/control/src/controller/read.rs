@@ -3,7 +3,7 @@
 use super::Controller;
 use crate::code::Code;
 use crate::engine::{LunFacts, LunState, OpFacts, PoolFacts, PortalFacts, SessionFacts};
-use crate::journal::LunJournal;
+use crate::journal::{JournalOutcome, JournalRequest, LunJournal};
 use crate::metrics;
 use crate::objects::{
     GrantKey, Lun, Objects, SECTION_GRANT, SECTION_HOST, SECTION_LUN, SECTION_TARGET, Target,
@@ -185,6 +185,21 @@ impl Controller {
             .into_iter()
             .find(|pool| pool.name == name);
         found.ok_or_else(|| Problem::not_found("pool", name))
+    }
+
+    /// Opens a pool's journal anew, or gives it up.
+    ///
+    /// # Errors
+    /// There is no such pool, or what the engine says.
+    pub async fn journal(
+        &self,
+        pool: &str,
+        request: JournalRequest,
+    ) -> Result<JournalOutcome, Problem> {
+        if !self.config.pools.iter().any(|known| known.name == pool) {
+            return Err(Problem::not_found("pool", pool));
+        }
+        self.engine.journal(pool, request).await
     }
 
     /// The targets.

@@ -68,7 +68,8 @@ pub(super) async fn open_all(core: &CoreHandle, config: &Config, journals: &Jour
     }
 }
 
-fn tell(pool: &Pool, journal: &Journal) {
+/// Logs what was found in it.
+pub(super) fn tell(pool: &Pool, journal: &Journal) {
     let (pool, path) = (pool.name.as_str(), journal.path().display());
     if journal.replayed() > 0 {
         let batches = journal.replayed();
@@ -89,7 +90,15 @@ fn tell(pool: &Pool, journal: &Journal) {
     }
 }
 
-async fn open(core: &CoreHandle, pool: &Pool, directory: &Path) -> Result<PoolJournal, OpenError> {
+/// Opens a pool's journal, and makes it where it is new.
+///
+/// # Errors
+/// Why it cannot be used.
+pub(super) async fn open(
+    core: &CoreHandle,
+    pool: &Pool,
+    directory: &Path,
+) -> Result<PoolJournal, OpenError> {
     let path = directory.join(FILE);
     let known = read(core, &path).await?;
     let Some(journal) = &pool.journal else {
@@ -118,6 +127,37 @@ async fn open(core: &CoreHandle, pool: &Pool, directory: &Path) -> Result<PoolJo
     Ok(PoolJournal::Open(opened))
 }
 
+/// Gives up what a pool's journal holds, and makes another one where node.toml names one. Nobody has it open.
+///
+/// # Errors
+/// Why that cannot be done.
+pub(super) async fn discard(
+    core: &CoreHandle,
+    pool: &Pool,
+    directory: &Path,
+) -> Result<(), OpenError> {
+    let path = directory.join(FILE);
+    let known = read(core, &path).await?;
+    let Some(mut file) = known.filter(|file| file.journal) else {
+        return Err(OpenError {
+            cause: format!("pool {} has no journal yet", pool.name),
+            next_step: "name one in node.toml, and restart".to_owned(),
+        });
+    };
+    match &pool.journal {
+        None => {
+            file.journal = false;
+            write(core, &path, &file).await
+        }
+        Some(journal) => {
+            let number = number(&file, &path)?;
+            // What is not this pool's is not overwritten, whatever was confirmed.
+            is_journal_of(core, journal, number).await?;
+            make_anew(core, pool, journal, number).await
+        }
+    }
+}
+
 /// Makes the journal, unless that was done and only not written down.
 async fn make(
     core: &CoreHandle,
@@ -130,6 +170,15 @@ async fn make(
         Ok(false) => {}
         Err(error) => return Err(error),
     }
+    make_anew(core, pool, path, number).await
+}
+
+async fn make_anew(
+    core: &CoreHandle,
+    pool: &Pool,
+    path: &Path,
+    number: [u8; 16],
+) -> Result<(), OpenError> {
     if let Some(parent) = path.parent() {
         let made = durable::make_dir(&*core.files(), parent).await;
         made.map_err(|error| cannot(path, &error))?;

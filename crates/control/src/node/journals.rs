@@ -9,10 +9,10 @@ use env::CoreHandle;
 use layers::write_back::{Journal, ShardStatus, VolumeId};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use units::Now;
+use volume::OpenError;
 
 /// How long a rate of carrying home is worth.
 const RATE_SPAN: Duration = Duration::from_secs(10);
@@ -28,6 +28,24 @@ pub(super) struct Journals(RefCell<BTreeMap<String, Entry>>);
 struct Entry {
     journal: PoolJournal,
     rate: Rate,
+    /// One that was open before and may not have ended.
+    ending: Option<Arc<Journal>>,
+    /// The last batch of each ring that this process knows to have been stable.
+    known: Vec<u64>,
+    /// When a journal that is there is to be tried again; `None`: at once.
+    again: Option<Now>,
+}
+
+impl Entry {
+    fn new(journal: PoolJournal) -> Self {
+        Self {
+            journal,
+            rate: Rate::default(),
+            ending: None,
+            known: Vec::new(),
+            again: None,
+        }
+    }
 }
 
 /// Bytes a second, lately.
@@ -66,11 +84,79 @@ impl Rate {
 impl Journals {
     /// Puts a pool's journal in the place of the one before.
     pub(super) fn set(&self, pool: &str, journal: PoolJournal) {
-        let entry = Entry {
-            journal,
-            rate: Rate::default(),
-        };
+        let entry = Entry::new(journal);
         self.0.borrow_mut().insert(pool.to_owned(), entry);
+    }
+
+    /// A pool's journal is missing from now on; `was`: the one that was open, with what is known to be stable in it.
+    pub(super) fn lose(&self, pool: &str, why: OpenError, was: Option<(Arc<Journal>, Vec<u64>)>) {
+        let mut all = self.0.borrow_mut();
+        let entry = all.entry(pool.to_owned());
+        let entry = entry.or_insert_with(|| Entry::new(PoolJournal::None));
+        entry.journal = PoolJournal::Missing(why);
+        entry.again = None;
+        if let Some((journal, known)) = was {
+            (entry.ending, entry.known) = (Some(journal), known);
+        }
+    }
+
+    fn with<T>(&self, pool: &str, look: impl FnOnce(&mut Entry) -> T) -> Option<T> {
+        self.0.borrow_mut().get_mut(pool).map(look)
+    }
+
+    /// The journal is not there: it is tried as soon as it is.
+    pub(super) fn saw_away(&self, pool: &str) {
+        self.with(pool, |entry| entry.again = None);
+    }
+
+    /// A journal that is there is to be tried now.
+    pub(super) fn is_due(&self, pool: &str, now: Now) -> bool {
+        let due = self.with(pool, |entry| entry.again.is_none_or(|at| at <= now));
+        due.unwrap_or(false)
+    }
+
+    /// It was tried, and is to be tried again then. A new reason is logged.
+    pub(super) fn tried(&self, pool: &str, why: OpenError, again: Now) {
+        self.with(pool, |entry| {
+            let known = matches!(&entry.journal, PoolJournal::Missing(before) if *before == why);
+            if !known {
+                tracing::error!(pool, "its journal cannot be used: {why}");
+            }
+            entry.journal = PoolJournal::Missing(why);
+            entry.again = Some(again);
+        });
+    }
+
+    /// One that was open before and may not have ended.
+    pub(super) fn ending(&self, pool: &str) -> Option<Arc<Journal>> {
+        self.with(pool, |entry| entry.ending.clone()).flatten()
+    }
+
+    /// What was stable in it was given up.
+    pub(super) fn forget_known(&self, pool: &str) {
+        self.with(pool, |entry| entry.known.clear());
+    }
+
+    /// It has ended.
+    pub(super) fn ended(&self, pool: &str) {
+        self.with(pool, |entry| entry.ending = None);
+    }
+
+    /// Why a journal whose rings end with these batches is not what it was.
+    pub(super) fn lacks(&self, pool: &str, found: &[u64]) -> Option<OpenError> {
+        let known = self.with(pool, |entry| entry.known.clone())?;
+        let all = known.iter().zip(found).enumerate();
+        let mut short = all.filter(|(_, (known, found))| found < known);
+        let (ring, (known, found)) = short.next()?;
+        Some(OpenError {
+            cause: format!(
+                "ring {ring} of the journal ends with batch {found}, and batch {known} was stable in it: it lost what it had \
+                 acknowledged, or is an older copy"
+            ),
+            next_step:
+                "bring the right one back; or give up what it held: causeway journal discard"
+                    .to_owned(),
+        })
     }
 
     /// What a pool has.
@@ -143,8 +229,10 @@ pub(super) async fn journals(node: &Inner) -> BTreeMap<String, JournalFacts> {
 
 /// The path as messages say it.
 fn shown(pool: &Pool) -> String {
-    let path = pool.journal.as_deref().unwrap_or(Path::new(""));
-    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let Some(path) = &pool.journal else {
+        return "none".to_owned();
+    };
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
     path.display().to_string()
 }
 

@@ -1,12 +1,40 @@
 //! Looks after the pools' journals while the node serves.
+//!
+//! ```text
+//!   open --its file or device is gone--> LUNs offline, all that can be is carried home --> missing
+//!   open --a write failed--> failed (reads go on) --gone, or somebody asks--> missing
+//!   missing --it appears, or somebody asks--> opened, checked, LUNs online --> open
+//! ```
+//!
+//! **Contract.** What this process knows to be stable in a journal must be there when it is opened again: else it stays
+//! missing, whatever it says itself. Nothing is given up unless somebody asks for that by the pool's name.
 
 use super::Inner;
-use env::CoreHandle;
-use std::rc::Weak;
+use super::journal::{self, PoolJournal};
+use super::unit::Unit;
+use crate::config::{Place, Pool};
+use crate::objects::{Backing, Lun};
+use env::{Access, CoreHandle, Create, OpenHow};
+use futures_util::future::{Either, select};
+use layers::write_back::Journal;
+use std::path::Path;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
+use volume::OpenError;
 
 /// How often it looks.
 const LOOK: Duration = Duration::from_secs(1);
+
+/// How long what a journal holds may be carried home before its LUNs do without.
+const DRAIN_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// How long what is under way in a journal is waited for before it is opened anew.
+const CLOSE_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// A journal that is there and cannot be opened is tried again after so long, or so many times as long as the try took.
+const AGAIN: Duration = Duration::from_secs(10);
+const AGAIN_TIMES: u32 = 20;
 
 /// Runs for as long as the node does.
 pub(super) async fn keep(core: CoreHandle, node: Weak<Inner>) {
@@ -14,5 +42,170 @@ pub(super) async fn keep(core: CoreHandle, node: Weak<Inner>) {
         core.sleep_until(core.now().after(LOOK)).await;
         let Some(node) = node.upgrade() else { return };
         node.journals.sample(&core).await;
+        for pool in &node.config.pools {
+            let Some(path) = &pool.journal else { continue };
+            match node.journals.of(&pool.name) {
+                PoolJournal::None => {}
+                PoolJournal::Open(journal) => look_at_open(&node, pool, &journal).await,
+                PoolJournal::Missing(_) => look_for(&node, pool, path).await,
+            }
+        }
+    }
+}
+
+/// A journal whose file was removed, or whose device was pulled, takes nothing more: what it acknowledged would be lost
+/// with the program.
+async fn look_at_open(node: &Rc<Inner>, pool: &Pool, journal: &Arc<Journal>) {
+    if journal.is_in_place(&node.core).await {
+        return;
+    }
+    let _turn = node.turn.lock().await;
+    if !matches!(node.journals.of(&pool.name), PoolJournal::Open(now) if Arc::ptr_eq(&now, journal))
+    {
+        return;
+    }
+    let (name, path) = (pool.name.as_str(), journal.path().display());
+    tracing::error!(
+        pool = name,
+        "the journal {path} is gone from its place: its LUNs go offline, and what it holds is carried home"
+    );
+    let why = OpenError {
+        cause: format!("the journal {path} is gone from its place"),
+        next_step: "bring it back: its LUNs then go online by themselves; or give it up: causeway journal discard"
+            .to_owned(),
+    };
+    node.take_away(pool, why, Some(DRAIN_TIME_MAX)).await;
+}
+
+/// A journal that was away is opened as soon as it is there.
+async fn look_for(node: &Rc<Inner>, pool: &Pool, path: &Path) {
+    if !is_there(&node.core, path).await {
+        node.journals.saw_away(&pool.name);
+        return;
+    }
+    if !node.journals.is_due(&pool.name, node.core.now()) {
+        return;
+    }
+    let _turn = node.turn.lock().await;
+    if !matches!(node.journals.of(&pool.name), PoolJournal::Missing(_)) {
+        return;
+    }
+    let begun = node.core.now();
+    let opened = node.bring_back(pool).await;
+    let now = node.core.now();
+    match opened {
+        Ok(()) => tracing::info!(
+            pool = pool.name,
+            "the journal is back, and its LUNs with it"
+        ),
+        Err(error) => {
+            let wait = AGAIN.max(now.since(begun) * AGAIN_TIMES);
+            node.journals.tried(&pool.name, error, now.after(wait));
+        }
+    }
+}
+
+async fn is_there(core: &CoreHandle, path: &Path) -> bool {
+    let reading = OpenHow {
+        access: Access::Read,
+        create: Create::No,
+        direct: false,
+        lock: false,
+    };
+    core.files().open(path, reading).await.is_ok()
+}
+
+impl Inner {
+    /// The LUNs in service that a pool holds.
+    pub(super) fn luns_of(&self, pool: &str) -> Vec<Lun> {
+        let objects = self.objects.borrow();
+        let luns = objects.luns.values();
+        luns.filter(|lun| matches!(&lun.backing, Backing::Pool(name) if name == pool))
+            .cloned()
+            .collect()
+    }
+
+    /// Takes a pool's LUNs offline and closes its journal; `drain`: after what it holds was carried home, if that can be
+    /// done in time.
+    pub(super) async fn take_away(&self, pool: &Pool, why: OpenError, drain: Option<Duration>) {
+        for lun in self.luns_of(&pool.name) {
+            self.rest_scrub(&lun.naa).await;
+            let unit = self.unit(&lun.naa);
+            if let Some(unit) = unit.filter(|unit| unit.offline().is_none()) {
+                let suspended = Rc::new(unit.suspend(&self.core, &lun, &why).await);
+                self.units.borrow_mut().insert(lun.naa.clone(), suspended);
+            }
+        }
+        let PoolJournal::Open(journal) = self.journals.of(&pool.name) else {
+            self.journals.lose(&pool.name, why, None);
+            return;
+        };
+        if let Some(time) = drain {
+            let draining = Box::pin(journal.drain(&self.core));
+            let timer = self.core.sleep_until(self.core.now().after(time));
+            if let Either::Right(_) = select(draining, timer).await {
+                tracing::warn!(
+                    pool = pool.name,
+                    "not all of the journal could be carried home"
+                );
+            }
+        }
+        let status = journal.status(&self.core).await;
+        let known: Vec<u64> = status.iter().map(|ring| ring.stable).collect();
+        self.journals.lose(&pool.name, why, Some((journal, known)));
+    }
+
+    /// Opens a pool's journal, and brings its LUNs online.
+    ///
+    /// # Errors
+    /// Why that cannot be done; nothing has changed then.
+    pub(super) async fn bring_back(self: &Rc<Self>, pool: &Pool) -> Result<(), OpenError> {
+        let Place::Path(directory) = &pool.place else {
+            return Ok(());
+        };
+        self.end_old_journal(pool).await?;
+        let opened = journal::open(&self.core, pool, directory).await?;
+        if let PoolJournal::Open(journal) = &opened
+            && let Some(missing) = self.journals.lacks(&pool.name, journal.found())
+        {
+            let until = self.core.now().after(CLOSE_TIME_MAX);
+            journal.end(&self.core, until).await;
+            return Err(missing);
+        }
+        if let PoolJournal::Open(journal) = &opened {
+            journal::tell(pool, journal);
+        }
+        self.journals.set(&pool.name, opened.clone());
+        for lun in self.luns_of(&pool.name) {
+            let Some(unit) = self.unit(&lun.naa) else {
+                continue;
+            };
+            let renewed = unit
+                .renew(&self.core, &self.config, &lun, opened.clone())
+                .await;
+            if let Some(reason) = renewed.offline() {
+                tracing::error!(lun = &*renewed.name(), "LUN is offline: {reason}");
+            }
+            let renewed: Rc<Unit> = Rc::new(renewed);
+            self.units.borrow_mut().insert(lun.naa.clone(), renewed);
+            self.go_on_scrubbing(&lun.naa).await;
+        }
+        Ok(())
+    }
+
+    /// Waits until nothing is under way any more in a journal that was closed.
+    pub(super) async fn end_old_journal(&self, pool: &Pool) -> Result<(), OpenError> {
+        let Some(old) = self.journals.ending(&pool.name) else {
+            return Ok(());
+        };
+        let until = self.core.now().after(CLOSE_TIME_MAX);
+        if old.end(&self.core, until).await {
+            self.journals.ended(&pool.name);
+            return Ok(());
+        }
+        Err(OpenError {
+            cause: "something is still under way in the journal as it was open before".to_owned(),
+            next_step: "look for a disk that does not answer; else restart the daemon".to_owned(),
+        })
     }
 }

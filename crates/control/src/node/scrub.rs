@@ -258,6 +258,31 @@ impl Inner {
         self.scrubs.stop(naa).await;
     }
 
+    /// A LUN goes offline for a while: what runs now goes on when it is back.
+    pub(super) async fn rest_scrub(&self, naa: &str) {
+        let runs = |entry: &Entry| entry.job.is_some();
+        if !self.scrubs.0.borrow().get(naa).is_some_and(runs) {
+            return;
+        }
+        self.scrubs.stop(naa).await;
+        if let Some(entry) = self.scrubs.0.borrow_mut().get_mut(naa) {
+            entry.facts.state = ScrubState::Running;
+            entry.facts.ended = None;
+        }
+        self.keep_scrub(naa).await;
+    }
+
+    /// A LUN is back: a scrub that ran when it went goes on.
+    pub(super) async fn go_on_scrubbing(self: &Rc<Self>, naa: &str) {
+        let rests = |entry: &Entry| entry.job.is_none() && entry.facts.state == ScrubState::Running;
+        if !self.scrubs.0.borrow().get(naa).is_some_and(rests) {
+            return;
+        }
+        if let Err(problem) = self.start_scrub(naa).await {
+            tracing::warn!("the scrub of {naa} does not go on: {}", problem.detail);
+        }
+    }
+
     /// The daemon ends: what runs now goes on with the next one.
     pub(super) async fn rest_scrubs(&self) {
         let running: Vec<String> = {
@@ -266,12 +291,7 @@ impl Inner {
             running.map(|(naa, _)| naa.clone()).collect()
         };
         for naa in running {
-            self.scrubs.stop(&naa).await;
-            if let Some(entry) = self.scrubs.0.borrow_mut().get_mut(&naa) {
-                entry.facts.state = ScrubState::Running;
-                entry.facts.ended = None;
-            }
-            self.keep_scrub(&naa).await;
+            self.rest_scrub(&naa).await;
         }
     }
 

@@ -86,16 +86,60 @@ impl Wrap for Clip {
     }
 }
 
+/// What stands under a logical unit.
+struct Stack {
+    leaf: Option<Leaf>,
+    layers: Layers,
+    volume: Result<Arc<dyn Volume>, OpenError>,
+}
+
+impl Stack {
+    /// Opens the leaf and puts the layers over it.
+    async fn new(
+        core: &CoreHandle,
+        config: &Config,
+        lun: &Lun,
+        kept: Option<Kept>,
+        (journal, (meter, fences, blocks)): (&PoolJournal, &(Meter, Fences, Arc<AtomicU64>)),
+    ) -> Self {
+        let mut layers = Layers::new(core, lun).await;
+        let leaf = match (kept, journal) {
+            (Some(kept), _) => Ok(kept.leaf),
+            (None, PoolJournal::Missing(error)) => Err(error.clone()),
+            (None, PoolJournal::None | PoolJournal::Open(_)) => {
+                open_leaf(core, config, lun, fences.clone()).await
+            }
+        };
+        let volume = leaf.as_ref().map(|leaf| {
+            let clipped = over(Clip(Arc::clone(blocks)), leaf.volume());
+            let stable = over(StableWrite, over(Emulate, clipped));
+            if let PoolJournal::Open(journal) = journal {
+                layers.stand_on(journal, lun, &stable, fences);
+            }
+            over(Checked, over(*meter, layers.over(stable)))
+        });
+        let volume = volume.map_err(OpenError::clone);
+        Self {
+            leaf: leaf.ok(),
+            layers,
+            volume,
+        }
+    }
+}
+
+/// As `lun show` says it.
+fn shown(error: &OpenError) -> String {
+    format!("{} ({})", error.cause, error.next_step)
+}
+
 /// A LUN in service.
 pub(super) struct Unit {
     pub(super) id: UnitId,
     pub(super) meter: Meter,
     pub(super) block_bytes: u64,
     unit: Arc<LogicalUnit>,
-    leaf: Option<Leaf>,
-    volume: Option<Arc<dyn Volume>>,
+    stack: Stack,
     blocks: Arc<AtomicU64>,
-    layers: Layers,
     fences: Fences,
     in_pool: bool,
     offline: Option<String>,
@@ -111,28 +155,14 @@ impl Unit {
         kept: Option<Kept>,
         journal: PoolJournal,
     ) -> Self {
-        let block_size = block_size(lun);
         let (id, meter) = (UnitId(number), Meter::new());
         let fences = kept
             .as_ref()
             .map_or_else(LogicalUnit::fences_for, |kept| kept.fences.clone());
-        let blocks = Arc::new(AtomicU64::new(blocks(lun.size, block_size)));
-        let mut layers = Layers::new(core, lun).await;
-        let opened = match (kept, &journal) {
-            (Some(kept), _) => Ok(kept.leaf),
-            (None, PoolJournal::Missing(error)) => Err(error.clone()),
-            (None, PoolJournal::None | PoolJournal::Open(_)) => {
-                open_leaf(core, config, lun, fences.clone()).await
-            }
-        };
-        let volume = opened.as_ref().map(|leaf| {
-            let clipped = over(Clip(Arc::clone(&blocks)), leaf.volume());
-            let stable = over(StableWrite, over(Emulate, clipped));
-            if let PoolJournal::Open(journal) = &journal {
-                layers.stand_on(journal, lun, &stable, &fences);
-            }
-            over(Checked, over(meter, layers.over(stable)))
-        });
+        let blocks = Arc::new(AtomicU64::new(blocks(lun.size, block_size(lun))));
+        let below = (meter, fences.clone(), Arc::clone(&blocks));
+        let stack = Stack::new(core, config, lun, kept, (&journal, &below)).await;
+        let meter = below.0;
         let unit = LogicalUnit::new(UnitConfig {
             id,
             // Spread over the cores, so that one busy unit's changes do not wait for another's.
@@ -145,24 +175,68 @@ impl Unit {
         });
         unit.set_bytes_in_flight_max(lun.bytes_in_flight_max.map(Size::bytes));
         let started = unit
-            .start(core, volume.clone().map_err(OpenError::clone))
+            .start(core, stack.volume.clone().map_err(|error| error.clone()))
             .await;
-        let offline = started
-            .err()
-            .map(|error| format!("{} ({})", error.cause, error.next_step));
         Self {
             id,
             meter,
             block_bytes: u64::from(lun.block_size),
             unit,
-            volume: volume.ok(),
-            leaf: opened.ok(),
+            stack,
             blocks,
-            layers,
             fences,
             in_pool: matches!(lun.backing, Backing::Pool(_)),
-            offline,
+            offline: started.err().map(|error| shown(&error)),
         }
+    }
+
+    /// The same unit without a volume: it is offline and says why, and hosts keep their sessions and reservations.
+    pub(super) async fn suspend(&self, core: &CoreHandle, lun: &Lun, why: &OpenError) -> Self {
+        self.unit.suspend(core, why.clone()).await;
+        let stack = Stack {
+            leaf: None,
+            layers: Layers::new(core, lun).await,
+            volume: Err(why.clone()),
+        };
+        self.over(stack, Some(why))
+    }
+
+    /// The same unit over another stack.
+    fn over(&self, stack: Stack, offline: Option<&OpenError>) -> Self {
+        Self {
+            id: self.id,
+            meter: self.meter,
+            block_bytes: self.block_bytes,
+            unit: Arc::clone(&self.unit),
+            stack,
+            blocks: Arc::clone(&self.blocks),
+            fences: self.fences.clone(),
+            in_pool: self.in_pool,
+            offline: offline.map(shown),
+        }
+    }
+
+    /// The same unit, its storage opened anew over this journal; where that fails it is offline and says why.
+    pub(super) async fn renew(
+        &self,
+        core: &CoreHandle,
+        config: &Config,
+        lun: &Lun,
+        journal: PoolJournal,
+    ) -> Self {
+        // It may have got another size meanwhile.
+        let size = blocks(lun.size, block_size(lun));
+        self.blocks.store(size, Ordering::Release);
+        let below = (self.meter, self.fences.clone(), Arc::clone(&self.blocks));
+        let stack = Stack::new(core, config, lun, None, (&journal, &below)).await;
+        let resumed = match &stack.volume {
+            Ok(volume) => self.unit.resume(core, Arc::clone(volume)).await,
+            Err(error) => {
+                self.unit.suspend(core, error.clone()).await;
+                Err(error.clone())
+            }
+        };
+        self.over(stack, resumed.err().as_ref())
     }
 
     /// Why it does not serve, where it does not.
@@ -172,7 +246,7 @@ impl Unit {
 
     /// Memory that a removed LUN keeps until it is purged.
     pub(super) fn keep_memory(&self) -> Option<Kept> {
-        let leaf = self.leaf.as_ref()?;
+        let leaf = self.stack.leaf.as_ref()?;
         matches!(leaf, Leaf::Memory(_)).then(|| Kept {
             leaf: leaf.clone(),
             fences: self.fences.clone(),
@@ -181,7 +255,7 @@ impl Unit {
 
     /// It is a file in a pool, and open.
     pub(super) fn is_in_pool(&self) -> bool {
-        self.in_pool && matches!(self.leaf, Some(Leaf::Disk(_)))
+        self.in_pool && matches!(self.stack.leaf, Some(Leaf::Disk(_)))
     }
 
     /// Its name, as logs say it.
@@ -206,8 +280,8 @@ impl Unit {
     /// # Errors
     /// What could not be done.
     pub(super) async fn adopt(&self, core: &CoreHandle, storage: &Storage) -> Result<(), String> {
-        self.layers.set_limit(core, storage).await;
-        if !self.layers.set(storage) || self.offline.is_some() {
+        self.stack.layers.set_limit(core, storage).await;
+        if !self.stack.layers.set(storage) || self.offline.is_some() {
             return Ok(());
         }
         let adopted = self.unit.adopt_cache(core).await;
@@ -216,24 +290,24 @@ impl Unit {
 
     /// Carries home what the journal has of it, as far as that can be done, and has the journal forget where it is.
     pub(super) async fn leave_journal(&self, core: &CoreHandle) {
-        if let Some(journaled) = self.layers.journaled() {
+        if let Some(journaled) = self.stack.layers.journaled() {
             journaled.release(core).await;
         }
     }
 
     /// What its limit did, where it has one.
     pub(super) fn limited(&self) -> Option<LimitFacts> {
-        self.layers.limited()
+        self.stack.layers.limited()
     }
 
     /// What its read cache did, where it has one.
     pub(super) fn cached(&self) -> Option<ReadCacheFacts> {
-        self.layers.cached()
+        self.stack.layers.cached()
     }
 
     /// What its administrator should know.
     pub(super) fn notices(&self) -> Vec<String> {
-        let Some(Leaf::Disk(volume)) = &self.leaf else {
+        let Some(Leaf::Disk(volume)) = &self.stack.leaf else {
             return Vec::new();
         };
         let (block, sector) = (self.block_bytes, volume.sector_bytes());
@@ -249,13 +323,13 @@ impl Unit {
 
     /// Its blocks where they are at home, below everything that keeps some of them elsewhere: what a scrub reads.
     pub(super) fn home(&self) -> Option<Arc<dyn Volume>> {
-        let leaf = self.leaf.as_ref()?;
+        let leaf = self.stack.leaf.as_ref()?;
         Some(over(Clip(Arc::clone(&self.blocks)), leaf.volume()))
     }
 
     /// Bytes that the leaf takes, where it knows without asking a disk.
     pub(super) fn allocated(&self) -> Option<u64> {
-        match self.leaf.as_ref()? {
+        match self.stack.leaf.as_ref()? {
             Leaf::Memory(volume) => Some(volume.allocated().0),
             Leaf::Disk(_) => None,
         }
@@ -263,12 +337,12 @@ impl Unit {
 
     /// A sync failed once: nothing is written any more until the LUN is opened anew.
     pub(super) fn is_broken(&self) -> bool {
-        matches!(&self.leaf, Some(Leaf::Disk(volume)) if volume.is_broken())
+        matches!(&self.stack.leaf, Some(Leaf::Disk(volume)) if volume.is_broken())
     }
 
     /// Makes room for a larger size. Hosts see nothing of it yet.
     pub(super) async fn grow(&self, core: &CoreHandle, size: Size) -> Result<(), Problem> {
-        let Some(Leaf::Disk(volume)) = &self.leaf else {
+        let Some(Leaf::Disk(volume)) = &self.stack.leaf else {
             return Ok(());
         };
         let wanted = ByteCount(size.bytes());
@@ -289,7 +363,7 @@ impl Unit {
 
     /// Brings the new size into force on every core, and cuts off what is too much.
     pub(super) async fn resize(&self, core: &CoreHandle, size: Size) -> Result<(), String> {
-        let Some(leaf) = &self.leaf else {
+        let Some(leaf) = &self.stack.leaf else {
             return Ok(());
         };
         let block_size = leaf.volume().shape().block_size;
@@ -302,7 +376,7 @@ impl Unit {
         self.blocks.store(wanted.0, Ordering::Release);
         let adopted = self.unit.reshape(core).await;
         adopted.map_err(|error| error.to_string())?;
-        if let Some(journaled) = self.layers.journaled() {
+        if let Some(journaled) = self.stack.layers.journaled() {
             // What is cut off must not come back from the journal when the LUN grows again.
             journaled.carry_home(core).await;
         }
@@ -330,7 +404,9 @@ impl Unit {
 
     /// Makes all that was acknowledged stable; gives up at `until`.
     pub(super) async fn flush(&self, core: &CoreHandle, until: Now) {
-        let Some(volume) = &self.volume else { return };
+        let Ok(volume) = &self.stack.volume else {
+            return;
+        };
         let Ok(lane) = Arc::clone(volume).open(core).await else {
             return;
         };

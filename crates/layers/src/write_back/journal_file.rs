@@ -2,7 +2,7 @@
 
 use super::doubts::Doubts;
 use super::drain::drained;
-use super::replay::{open_ring, read};
+use super::replay::{Replayed, open_ring, read};
 use super::shard::{OnCore, Shard};
 use super::status::ShardStatus;
 use env::{
@@ -17,7 +17,8 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use units::Buf;
+use std::time::Duration;
+use units::{Buf, Now};
 use volume::OpenError;
 
 /// Bytes that are written at once when a journal is made.
@@ -25,6 +26,12 @@ const FILL_BYTES: u64 = 1 << 20;
 
 /// Neighbouring bytes of a volume that share a ring: so many that a stream stays on one core for long.
 pub const SHARD_BYTES: u64 = 1 << 30;
+
+/// How long the rings of a journal are waited for that could not be opened whole.
+const END_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// How often it is looked whether all has ended.
+const ENDED_LOOK: Duration = Duration::from_millis(2);
 
 /// Names an open journal among all of this process.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -214,42 +221,52 @@ impl Journal {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let key = JournalKey(NEXT.fetch_add(1, Ordering::Relaxed));
         let superblock = superblock_of(core, path, pool).await?;
-        let cores = core.core_count();
-        let (mut replayed, mut damaged, mut ends) = (0, Vec::new(), Vec::new());
-        let mut doubts: BTreeMap<VolumeId, Doubts> = BTreeMap::new();
-        for ring in 0..superblock.layout.rings {
-            let place = path.to_owned();
-            let opened = call(core, owner(ring, cores), move |core| {
-                let core = Rc::clone(core);
-                Box::pin(async move {
-                    // The first ring's file keeps the lock for as long as the journal is open.
-                    let opened = core.files().open(&place, how(Create::No, ring == 0)).await;
-                    let file = opened.map_err(|error| cannot_open(&place, &error))?;
-                    open_ring(&core, file, (key, superblock), ring).await
-                })
-            });
-            let opened = opened.await.ok_or_else(stopping)?;
-            let found = opened.map_err(|error| OpenError {
-                cause: format!("{}: {}", path.display(), error.cause),
-                ..error
-            })?;
-            replayed += found.batches;
-            damaged.extend(found.damaged);
-            ends.push(found.stable);
-            for (volume, more) in found.doubts {
-                doubts.entry(volume).or_default().merge(more);
-            }
-        }
-        Ok(Arc::new(Self {
+        let mut opened = Self {
             key,
             path: path.to_owned(),
             superblock,
-            cores,
-            replayed,
-            damaged,
-            found: ends,
-            doubts,
-        }))
+            cores: core.core_count(),
+            replayed: 0,
+            damaged: Vec::new(),
+            found: Vec::new(),
+            doubts: BTreeMap::new(),
+        };
+        for ring in 0..superblock.layout.rings {
+            match opened.open_one(core, ring).await {
+                Ok(found) => {
+                    opened.replayed += found.batches;
+                    opened.damaged.extend(found.damaged);
+                    opened.found.push(found.stable);
+                    for (volume, more) in found.doubts {
+                        opened.doubts.entry(volume).or_default().merge(more);
+                    }
+                }
+                Err(error) => {
+                    // Nobody else knows of the rings before.
+                    opened.end(core, core.now().after(END_TIME_MAX)).await;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(Arc::new(opened))
+    }
+
+    async fn open_one(&self, core: &CoreHandle, ring: u32) -> Result<Replayed, OpenError> {
+        let (place, of) = (self.path.clone(), (self.key, self.superblock));
+        let opened = call(core, self.owner(ring), move |core| {
+            let core = Rc::clone(core);
+            Box::pin(async move {
+                // The first ring's file keeps the lock for as long as the journal is open.
+                let opened = core.files().open(&place, how(Create::No, ring == 0)).await;
+                let file = opened.map_err(|error| cannot_open(&place, &error))?;
+                open_ring(&core, file, of, ring).await
+            })
+        });
+        let opened = opened.await.ok_or_else(stopping)?;
+        opened.map_err(|error| OpenError {
+            cause: format!("{}: {}", self.path.display(), error.cause),
+            ..error
+        })
     }
 
     /// Where it is.
@@ -340,6 +357,45 @@ impl Journal {
             .await;
     }
 
+    /// Whether its file or device still is where it was opened. What is written to a file that was removed, or to a device
+    /// that was replaced by another one, is found by nobody later.
+    pub async fn is_in_place(&self, core: &CoreHandle) -> bool {
+        let looked = async {
+            let file = core
+                .files()
+                .open(&self.path, how(Create::No, false))
+                .await?;
+            let bytes = length(&file).await?;
+            for at in [0, BLOCK as u64] {
+                if bytes < at + BLOCK as u64 {
+                    return Ok(false);
+                }
+                let found = Superblock::read(&read(&file, at, BLOCK).await?, bytes);
+                if found.is_ok_and(|it| it.journal == self.superblock.journal) {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        };
+        let looked: io::Result<bool> = looked.await;
+        // What cannot be told is no reason to do without it: where it fails, its own writes say so.
+        looked.unwrap_or_else(|error| error.kind() != io::ErrorKind::NotFound)
+    }
+
+    /// As [`Journal::close`], and waits until nothing is under way in it any more, so that it may be opened again; `false`:
+    /// something still was at `until`, and this may be asked for again.
+    pub async fn end(&self, core: &CoreHandle, until: Now) -> bool {
+        let mut ended = true;
+        for ring in 0..self.rings() {
+            let key = (self.key, ring);
+            let gone = call(core, self.owner(ring), move |core| {
+                Box::pin(ring_ends(Rc::clone(core), key, until))
+            });
+            ended &= gone.await.unwrap_or(false);
+        }
+        ended
+    }
+
     /// Stops what works for it. Nobody uses its volumes any more.
     pub async fn close(&self, core: &CoreHandle) {
         self.on_rings(core, |_, shard| Box::pin(async move { shard.close() }))
@@ -353,6 +409,24 @@ impl Journal {
             .await;
         }
     }
+}
+
+/// Ends a ring of this core, and waits until whatever it has under way is over.
+async fn ring_ends(core: CoreHandle, key: (JournalKey, u32), until: Now) -> bool {
+    let Some(shard) = shard_of(&core, key) else {
+        return true;
+    };
+    shard.close();
+    // This one and the table's.
+    while Rc::strong_count(&shard) > 2 {
+        if core.now() >= until {
+            return false;
+        }
+        let soon = core.now().after(ENDED_LOOK);
+        core.sleep_until(soon).await;
+    }
+    core.locals().get::<OnCore>().0.borrow_mut().remove(&key);
+    true
 }
 
 /// A ring of this core.
@@ -382,7 +456,7 @@ async fn is_there(core: &CoreHandle, path: &Path) -> bool {
     core.files().open(path, reading).await.is_ok()
 }
 
-async fn length(file: &Rc<dyn File>) -> io::Result<u64> {
+pub(super) async fn length(file: &Rc<dyn File>) -> io::Result<u64> {
     let FileDone::Len(len) = file.submit(FileOp::Len).await? else {
         unreachable!("a length answers a length")
     };
@@ -416,7 +490,7 @@ async fn fill(file: &Rc<dyn File>, bytes: u64) -> io::Result<()> {
     Ok(())
 }
 
-fn cannot_open(path: &Path, error: &io::Error) -> OpenError {
+pub(super) fn cannot_open(path: &Path, error: &io::Error) -> OpenError {
     let missing = error.kind() == io::ErrorKind::NotFound;
     let held = error.kind() == io::ErrorKind::WouldBlock;
     let next_step = if missing {

@@ -34,10 +34,12 @@ mod read;
 mod replay;
 mod shard;
 mod status;
+mod survey;
 
 pub use doubts::Doubts;
-pub use journal::VolumeId;
+pub use journal::{Damaged, Held, RingSurvey, Superblock, Survey, VolumeId};
 pub use journal_file::{CreateError, Journal, JournalSpec, SHARD_BYTES, bytes_min, is_journal_of};
 pub use lane::WriteBack;
 pub use mode::Mode;
 pub use status::ShardStatus;
+pub use survey::survey;

@@ -423,6 +423,41 @@ fn a_unit_whose_backing_is_gone_says_not_ready_and_still_tells_who_it_is() {
 }
 
 #[test]
+fn a_volume_that_goes_and_comes_back_larger_leaves_sessions_and_is_told_to_them() {
+    let bench = Bench::new(31);
+    let host = bench.nexus(2, "a");
+    let run = |cdb: &[u8], tag, data: &[u8]| {
+        let slot = bench.start(&host, cdb, Attribute::Simple, tag, data);
+        bench.settle(SOON);
+        slot.response()
+    };
+    let wrote = run(&write_10(7, 2), 1, &filled(0x5a, 2));
+    assert_eq!(wrote.status, Status::Good);
+    let (unit, core) = (Arc::clone(&bench.unit), bench.node.core(0));
+    bench.run(async move {
+        let why = OpenError {
+            cause: "its journal is gone".to_owned(),
+            next_step: "bring it back".to_owned(),
+        };
+        unit.suspend(&core, why).await;
+    });
+    let refused = run(&read_10(7, 2), 2, &[]).sense.unwrap().to_vec();
+    assert_eq!(Sense::parse(&refused).unwrap().key, SenseKey::NotReady);
+    bench.medium.grow(4096);
+    let (unit, core) = (Arc::clone(&bench.unit), bench.node.core(0));
+    let medium = Arc::new(bench.medium.clone());
+    let resumed = bench.run(async move { unit.resume(&core, medium).await });
+    assert_eq!(resumed, Ok(()));
+    let told = run(&[0; 6], 3, &[]).sense.unwrap().to_vec();
+    let told = Sense::parse(&told).unwrap();
+    // CAPACITY DATA HAS CHANGED.
+    assert_eq!(told.key, SenseKey::UnitAttention);
+    assert_eq!((told.code.asc, told.code.ascq), (0x2a, 0x09));
+    let read = run(&read_10(7, 2), 4, &[]);
+    assert_eq!(read.data_in.to_vec(), filled(0x5a, 2));
+}
+
+#[test]
 fn stopping_the_unit_writes_its_cache_first_unless_told_not_to() {
     let bench = Bench::new(12);
     let host = bench.nexus(0, "a");

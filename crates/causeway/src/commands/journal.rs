@@ -1,0 +1,103 @@
+//! `causeway journal reopen|discard`: what may be asked of a pool's journal.
+
+use super::{Context, object_path};
+use crate::cli::JournalVerb;
+use crate::output::{print, rounded, table};
+use control::code::Code;
+use control::journal::{JournalLoss, JournalOutcome, JournalRequest, JournalWish};
+use control::problem::Problem;
+use hyper::Method;
+use std::io::{IsTerminal as _, stdin};
+
+pub(super) fn run(context: &Context<'_>, verb: &JournalVerb) -> Result<(), Problem> {
+    match verb {
+        JournalVerb::Reopen { pool } => {
+            let dry_run = context.is_dry_run();
+            let outcome = ask(context, pool, JournalWish::Reopen, None, dry_run)?;
+            context
+                .output
+                .show(&outcome, |outcome| match outcome.changed {
+                    true => format!("the journal of pool {pool} is open again\n"),
+                    false if dry_run => {
+                        format!("the journal of pool {pool} would be opened anew\n")
+                    }
+                    false => format!("the journal of pool {pool} is open: nothing to do\n"),
+                });
+            Ok(())
+        }
+        JournalVerb::Discard { pool, confirm } => discard(context, pool, confirm.as_deref()),
+    }
+}
+
+fn ask(
+    context: &Context<'_>,
+    pool: &str,
+    wish: JournalWish,
+    confirm: Option<String>,
+    dry_run: bool,
+) -> Result<JournalOutcome, Problem> {
+    let path = format!("{}/journal", object_path("pool", pool));
+    let request = JournalRequest {
+        wish,
+        confirm,
+        dry_run,
+    };
+    context.client.send(Method::POST, &path, &request)
+}
+
+/// Tells first what is lost, and does it when the pool's name was typed.
+fn discard(context: &Context<'_>, pool: &str, confirm: Option<&str>) -> Result<(), Problem> {
+    let told = ask(context, pool, JournalWish::Discard, None, true)?;
+    if context.is_dry_run() {
+        context.output.show(&told, losses);
+        return Ok(());
+    }
+    if !context.output.is_json() {
+        print(&losses(&told));
+    }
+    let typed = match confirm {
+        Some(typed) => typed.to_owned(),
+        None if stdin().is_terminal() => {
+            print("Type the pool's name to lose this: ");
+            let mut line = String::new();
+            let read = stdin().read_line(&mut line);
+            read.map_err(|error| Problem::new(Code::BadRequest, error.to_string()))?;
+            line.trim().to_owned()
+        }
+        None => String::new(),
+    };
+    let outcome = ask(context, pool, JournalWish::Discard, Some(typed), false)?;
+    context.output.show(&outcome, |outcome| {
+        let next = match &outcome.journal {
+            Some(journal) => format!("a new one is open: {}", journal.path),
+            None => "the pool has none any more".to_owned(),
+        };
+        format!("what the journal of pool {pool} held was given up; {next}\n")
+    });
+    Ok(())
+}
+
+/// What would be lost, as a table.
+fn losses(outcome: &JournalOutcome) -> String {
+    let known = |number: Option<u64>, shown: fn(u64) -> String| {
+        number.map_or_else(|| "unknown".to_owned(), shown)
+    };
+    let row = |loss: &JournalLoss| {
+        vec![
+            loss.lun.clone(),
+            known(loss.changes, |changes| changes.to_string()),
+            known(loss.bytes, rounded),
+        ]
+    };
+    let rows: Vec<Vec<String>> = outcome.losses.iter().map(row).collect();
+    let mut out = format!(
+        "given up with the journal of pool {}, as far as it is not at home already:\n\n{}",
+        outcome.pool,
+        table(&["LUN", "CHANGES", "AT MOST"], &rows)
+    );
+    if let Some(why) = &outcome.unknown {
+        out.push_str(&format!("\nnot all of it is known: {why}\n"));
+    }
+    out.push('\n');
+    out
+}

@@ -1,0 +1,236 @@
+//! What a pool's journal stands on goes away while hosts work: clear words, nothing lost, and all is well when it is back.
+//! What hosts have is asked by a foreign client (qemu-io).
+
+use crate::journal::{load, served, state, with_journal};
+use crate::place::Place;
+use crate::small_file_system::{SmallFileSystem, is_root};
+use std::process::Command;
+
+/// Runs commands of qemu-io on the LUN, and gives what it says.
+fn qemu_io(portal: &str, commands: &[String]) -> String {
+    let mut words = vec!["-f".to_owned(), "raw".to_owned()];
+    for command in commands {
+        words.extend(["-c".to_owned(), command.clone()]);
+    }
+    words.push(format!("iscsi://{portal}/iqn.2026-11.io.causeway:t1/0"));
+    let output = Command::new("qemu-io").args(&words).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text + &String::from_utf8_lossy(&output.stderr)
+}
+
+/// Writes a piece of 64 KiB, which goes through the journal.
+fn write(pieces: impl Iterator<Item = u64>) -> Vec<String> {
+    let write = |piece: u64| format!("write -P {} {} 64k", byte(piece), piece << 16);
+    pieces.map(write).collect()
+}
+
+fn byte(piece: u64) -> u64 {
+    1 + piece % 251
+}
+
+/// Reads pieces that must be there.
+fn must_hold(portal: &str, pieces: impl Iterator<Item = u64>) {
+    let read = |piece: u64| format!("read -P {} {} 64k", byte(piece), piece << 16);
+    let commands: Vec<String> = pieces.map(read).collect();
+    let told = qemu_io(portal, &commands);
+    assert!(!told.contains("failed"), "{told}");
+    let good = told.matches("read 65536/65536").count();
+    assert_eq!(good, commands.len(), "{told}");
+}
+
+/// Pieces whose write was acknowledged, from `first` on.
+fn acknowledged(told: &str, first: u64) -> Vec<u64> {
+    let written = told.matches("wrote 65536/65536").count() as u64;
+    (first..first + written).collect()
+}
+
+/// Asks until the LUN is in this state.
+fn until(place: &Place, wanted: &str) -> String {
+    // Each question is a process of its own, which takes some milliseconds.
+    for _ in 0..5_000 {
+        let (now, reason) = state(place);
+        if now == wanted {
+            return reason;
+        }
+    }
+    panic!("it is never {wanted}: {:?}", state(place))
+}
+
+#[test]
+fn a_journal_that_is_moved_away_under_load_is_carried_home_and_found_again_without_a_restart() {
+    let place = with_journal("journal-moved");
+    let daemon = place.start();
+    place.run(0, "apply -f objects.toml");
+    let portal = served(&place);
+    let mut there = acknowledged(&qemu_io(&portal, &write(0..40)), 0);
+    assert_eq!(there.len(), 40);
+    let (journal, aside) = (place.path("data/journal"), place.path("aside"));
+    std::fs::rename(&journal, &aside).unwrap();
+    // Some of these may be acknowledged, before anybody has seen that it is gone; then they must be there.
+    there.extend(acknowledged(&qemu_io(&portal, &write(40..80)), 40));
+    let reason = until(&place, "offline");
+    assert!(reason.contains("is gone from its place"), "{reason}");
+    let status = place.json("status");
+    let problems = status["problems"].to_string();
+    assert!(problems.contains("is gone from its place"), "{problems}");
+    let told = qemu_io(&portal, &write(80..81));
+    assert!(!told.contains("wrote 65536"), "{told}");
+    std::fs::rename(&aside, &journal).unwrap();
+    until(&place, "online");
+    must_hold(&portal, there.iter().copied());
+    load(&place, &portal, "");
+    daemon.stop();
+    let daemon = place.start();
+    assert_eq!(state(&place).0, "online");
+    daemon.stop();
+}
+
+#[test]
+fn an_older_copy_of_a_journal_is_not_taken_for_it() {
+    let place = with_journal("journal-copy");
+    let daemon = place.start();
+    place.run(0, "apply -f objects.toml");
+    let portal = served(&place);
+    let journal = place.path("data/journal");
+    std::fs::copy(&journal, place.path("copy")).unwrap();
+    assert_eq!(acknowledged(&qemu_io(&portal, &write(0..40)), 0).len(), 40);
+    std::fs::remove_file(&journal).unwrap();
+    until(&place, "offline");
+    std::fs::rename(place.path("copy"), &journal).unwrap();
+    let told = place.run(1, "journal reopen default");
+    assert!(told.contains("CWY4008"), "{told}");
+    assert!(told.contains("is an older copy"), "{told}");
+    assert_eq!(state(&place).0, "offline");
+    daemon.stop();
+}
+
+#[test]
+fn a_lost_journal_is_given_up_by_its_pools_name_only_and_its_luns_serve_at_once() {
+    let place = with_journal("journal-discard");
+    let daemon = place.start();
+    place.run(0, "apply -f objects.toml");
+    load(&place, &served(&place), "");
+    place.run(4, "journal discard default --confirm default");
+    let told = place.run(0, "journal reopen default");
+    assert!(told.contains("nothing to do"), "{told}");
+    daemon.kill();
+    let journal = place.path("data/journal");
+    std::fs::rename(&journal, place.path("aside")).unwrap();
+    let daemon = place.start();
+    assert_eq!(state(&place).0, "offline");
+    let told = place.run(0, "journal discard default --dry-run");
+    assert!(told.contains("vm01  unknown  unknown"), "{told}");
+    for words in ["", " --confirm other"] {
+        let told = place.run(5, &format!("journal discard default{words}"));
+        assert!(told.contains("CWY3011"), "{told}");
+    }
+    assert!(!journal.exists());
+    // What can be read of it is told with its numbers.
+    let mut torn = std::fs::read(place.path("aside")).unwrap();
+    torn[8192..16384].fill(0);
+    std::fs::write(&journal, torn).unwrap();
+    let told = place.run(0, "journal discard default --dry-run");
+    assert!(told.contains("not all of it is known"), "{told}");
+    let told = place.run(0, "journal discard default --confirm default");
+    assert!(told.contains("a new one is open"), "{told}");
+    assert_eq!(state(&place).0, "online");
+    load(&place, &served(&place), "");
+    daemon.stop();
+}
+
+fn must_run(program: &str, words: &[&str]) {
+    let output = Command::new(program).args(words).output().unwrap();
+    assert!(output.status.success(), "{program} {words:?}: {output:?}");
+}
+
+#[test]
+fn a_journal_that_fails_refuses_changes_keeps_what_it_has_and_is_reopened_in_service() {
+    if !is_root() {
+        println!("skipped: only root can mount a file system that is soon full");
+        return;
+    }
+    let place = with_journal("journal-fails");
+    let mounted = place.path("small");
+    let _small = SmallFileSystem::mount(&mounted, 40 << 20).unwrap();
+    let (disk, filler) = (mounted.join("journal"), mounted.join("filler"));
+    let named = std::fs::read_to_string(place.path("node.toml")).unwrap();
+    let named = named.replace("\"data/journal\"", "\"small/journal\"");
+    place.write("node.toml", &named.replace("\"64MiB\"", "\"32MiB\""));
+    let daemon = place.start();
+    place.run(0, "apply -f objects.toml");
+    let portal = served(&place);
+    let mut there = acknowledged(&qemu_io(&portal, &write(0..40)), 0);
+    assert_eq!(there.len(), 40);
+    // There is no room any more for what the journal is to take from its eighth MiB on.
+    must_run(
+        "fallocate",
+        &["-p", "-o", "8M", "-l", "24M", disk.to_str().unwrap()],
+    );
+    let _ = std::fs::write(&filler, vec![1; 40 << 20]);
+    let told = qemu_io(&portal, &write(40..240));
+    assert!(told.contains("failed"), "{told}");
+    there.extend(acknowledged(&told, 40));
+    let facts = place.json("pool show default")["journal"].clone();
+    assert_eq!(facts["state"], "failed", "{facts}");
+    let why = facts["problem"].as_str().unwrap();
+    assert!(why.contains("a write to it failed"), "{why}");
+    let problems = place.json("status")["problems"].to_string();
+    assert!(
+        problems.contains("causeway journal reopen default"),
+        "{problems}"
+    );
+    // What was acknowledged can be read, and nothing more is taken.
+    must_hold(&portal, there.iter().copied());
+    let told = qemu_io(&portal, &write(240..241));
+    assert!(!told.contains("wrote 65536"), "{told}");
+    std::fs::remove_file(&filler).unwrap();
+    let told = place.run(0, "journal reopen default");
+    assert!(told.contains("is open again"), "{told}");
+    assert_eq!(state(&place).0, "online");
+    must_hold(&portal, there.iter().copied());
+    load(&place, &portal, "");
+    daemon.stop();
+}
+
+#[test]
+fn a_full_disk_below_a_journal_is_named_and_what_waits_goes_home_when_there_is_room() {
+    if !is_root() {
+        println!("skipped: only root can mount a file system that is soon full");
+        return;
+    }
+    let place = with_journal("journal-full-disk");
+    std::fs::create_dir_all(place.path("data")).unwrap();
+    let pool = place.path("data/pool");
+    let _small = SmallFileSystem::mount(&pool, 8 << 20).unwrap();
+    let daemon = place.start();
+    place.run(0, "apply -f objects.toml");
+    let portal = served(&place);
+    // Twice as much as fits; all of it is acknowledged from the journal.
+    let there = acknowledged(&qemu_io(&portal, &write(0..256)), 0);
+    assert_eq!(there.len(), 256);
+    let mut told = String::new();
+    for _ in 0..5_000 {
+        told = place.json("pool show default")["journal"]["stuck"].to_string();
+        if told.contains("no space is left") {
+            break;
+        }
+    }
+    assert!(told.contains("no space is left"), "{told}");
+    assert!(told.contains("vm01"), "{told}");
+    let problems = place.json("status")["problems"].to_string();
+    assert!(problems.contains("cannot be carried home"), "{problems}");
+    must_hold(&portal, there.iter().copied());
+    let larger = format!("remount,size={}", 64 << 20);
+    must_run("mount", &["-o", &larger, pool.to_str().unwrap()]);
+    let mut facts = serde_json::Value::Null;
+    for _ in 0..5_000 {
+        facts = place.json("pool show default")["journal"].clone();
+        if facts["oldest_ms"].is_null() && facts["stuck"].is_null() {
+            break;
+        }
+    }
+    assert!(facts["stuck"].is_null(), "{facts}");
+    assert_eq!(facts["pending_bytes"], 0, "{facts}");
+    must_hold(&portal, there.iter().copied());
+    daemon.stop();
+}

@@ -1,0 +1,72 @@
+//! A unit whose volume goes away and comes back while hosts are logged in.
+
+use crate::admission::HoldKind;
+use crate::change::{Effects, change};
+use crate::core_unit::find;
+use crate::state::describe;
+use crate::unit::LogicalUnit;
+use env::{CoreHandle, call_all};
+use scsi::unit_attention::UnitAttention;
+use std::sync::Arc;
+use volume::{OpenError, Volume};
+
+impl LogicalUnit {
+    /// Takes the volume away: the unit is offline from now on and says why. What is under way ends first, as far as it does
+    /// within a second; reservations and nexuses stay.
+    pub async fn suspend(self: &Arc<Self>, core: &CoreHandle, why: OpenError) {
+        self.publish_offline(core, Some(why)).await;
+        let Some(unit) = find(core, self.id()) else {
+            return;
+        };
+        let _held = unit.hold_for_change(HoldKind::All, None).await;
+        let id = self.id();
+        call_all(core, move |core| {
+            if let Some(unit) = find(core, id) {
+                unit.replace_lane(None);
+            }
+            Box::pin(async {})
+        })
+        .await;
+        self.set_volume(None);
+    }
+
+    /// Gives the unit a volume, in place of one that was taken away or never opened, and brings it online. Hosts are told
+    /// where its size has changed (SBC-4 4.9 "Changing the capacity").
+    ///
+    /// # Errors
+    /// Why it is still offline: a lane cannot be opened, or what it has stored could not be read when it came up.
+    pub async fn resume(
+        self: &Arc<Self>,
+        core: &CoreHandle,
+        volume: Arc<dyn Volume>,
+    ) -> Result<(), OpenError> {
+        if let Some(unreadable) = self.unreadable() {
+            return Err(unreadable);
+        }
+        let Some(unit) = find(core, self.id()) else {
+            return Ok(());
+        };
+        let shape = volume.shape();
+        self.set_volume(Some(volume));
+        let _held = unit.hold_for_change(HoldKind::All, None).await;
+        let identity = self.identity().clone();
+        let edited = change(core, self, move |state| {
+            let before = state.block_count();
+            let cached = state.shape.map(|shape| shape.caps.volatile_cache);
+            state.description = describe(&identity, Some(shape));
+            state.shape = Some(shape);
+            if cached != Some(shape.caps.volatile_cache) {
+                state.modes.set_write_cache(shape.caps.volatile_cache);
+            }
+            let changed = state.block_count() != before;
+            let told = (None, UnitAttention::CapacityChanged);
+            Ok(Effects {
+                attention_for_others: changed.then_some(told),
+                ..Effects::default()
+            })
+        });
+        // Nothing of it is stored, so it cannot be refused.
+        drop(edited.await);
+        self.open_lanes(core).await
+    }
+}
