@@ -219,10 +219,10 @@ pub(crate) enum PoolVerb {
     Ls,
     /// Show one with all that is known of its journal
     Show(Named),
-    /// Tell what stands on the members of a pool, which of them fit together, and which is missing;
-    /// needs no daemon, changes nothing
+    /// Tell what stands on the members of a pool, which of them fit together, and which is missing; or
+    /// what a journal holds, and what in it is damaged; needs no daemon, changes nothing
     Check {
-        /// The pool's directory, or all of its members: files or block devices
+        /// The pool's directory, all of its members (files or block devices), or its journal
         #[arg(required = true, value_name = "PATH")]
         paths: Vec<PathBuf>,
     },

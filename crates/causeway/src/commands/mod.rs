@@ -6,6 +6,7 @@ pub(crate) mod doctor;
 mod grant;
 mod host;
 mod journal;
+mod journal_check;
 pub(crate) mod lab;
 mod lun;
 pub(crate) mod path;

@@ -1,5 +1,6 @@
 //! `causeway pool check`: what stands on the members of a pool, without a daemon; changes nothing.
 
+use super::journal_check;
 use crate::output::{Output, rounded, table};
 use control::code::Code;
 use control::problem::Problem;
@@ -45,6 +46,12 @@ struct LunView {
 
 pub(crate) fn run(paths: &[PathBuf], output: &Output) -> Result<(), Problem> {
     if let [only] = paths
+        && !only.is_dir()
+        && journal_check::is_journal(only)
+    {
+        return journal(only, output);
+    }
+    if let [only] = paths
         && only.is_dir()
     {
         return directory(only, output);
@@ -64,6 +71,13 @@ pub(crate) fn run(paths: &[PathBuf], output: &Output) -> Result<(), Problem> {
         .map(|member| format!("{}: {}", member.path, member.state))
         .collect();
     Err(Problem::new(Code::PoolIncomplete, away.join("; ")))
+}
+
+/// A journal, which is examined alone: it may be a file or a device.
+fn journal(path: &Path, output: &Output) -> Result<(), Problem> {
+    let view = journal_check::look(path)?;
+    output.show(&view, journal_check::JournalView::people);
+    view.problem().map_or(Ok(()), Err)
 }
 
 /// What stands at a path.
@@ -344,7 +358,13 @@ fn directory(path: &Path, output: &Output) -> Result<(), Problem> {
             .iter()
             .map(|lun| vec![lun.naa.clone(), rounded(lun.bytes)])
             .collect();
-        let head = format!("pool in the directory {}\n\n", path.display());
+        let says = std::fs::read_to_string(path.join("pool.toml"));
+        let journal = if says.is_ok_and(|says| says.contains("journal = true")) {
+            "; it has a journal: causeway pool check JOURNAL"
+        } else {
+            ""
+        };
+        let head = format!("pool in the directory {}{journal}\n\n", path.display());
         head + &table(&["LUN", "SIZE"], &rows)
     });
     Ok(())

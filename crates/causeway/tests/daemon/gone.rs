@@ -4,7 +4,7 @@
 use crate::journal::{load, served, state, with_journal};
 use crate::place::Place;
 use crate::small_file_system::{SmallFileSystem, is_root};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 /// Runs commands of qemu-io on the LUN, and gives what it says.
 fn qemu_io(portal: &str, commands: &[String]) -> String {
@@ -26,6 +26,18 @@ fn write(pieces: impl Iterator<Item = u64>) -> Vec<String> {
 
 fn byte(piece: u64) -> u64 {
     1 + piece % 251
+}
+
+/// A client that writes all pieces again and again.
+pub(crate) fn begin_writes(portal: &str) -> Child {
+    let mut client = Command::new("qemu-io");
+    client.args(["-f", "raw"]);
+    for command in (0..4).flat_map(|_| write(0..1000)) {
+        client.args(["-c", &command]);
+    }
+    client.arg(format!("iscsi://{portal}/iqn.2026-11.io.causeway:t1/0"));
+    client.stdout(Stdio::null()).stderr(Stdio::null());
+    client.spawn().unwrap()
 }
 
 /// Reads pieces that must be there.

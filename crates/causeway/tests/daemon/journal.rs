@@ -1,5 +1,6 @@
 //! A pool with a journal: what is served with it, and never without it.
 
+use crate::gone::begin_writes;
 use crate::place::{Place, text_of};
 
 const OBJECTS: &str = r#"
@@ -153,4 +154,55 @@ fn what_somebody_else_wrote_is_not_made_a_journal() {
     let log = daemon.stop();
     assert!(log.contains("would be overwritten"), "{log}");
     assert_eq!(std::fs::read(place.path("data/journal")).unwrap(), precious);
+}
+
+#[test]
+fn a_journal_is_checked_without_a_daemon_and_what_is_damaged_is_named() {
+    let place = with_journal("journal-check");
+    let daemon = place.start();
+    place.run(0, "apply -f objects.toml");
+    let naa = place.json("lun show vm01")["naa"].clone();
+    let naa = naa.as_str().unwrap().to_owned();
+    // Killed amid writes, so that some are in the journal only.
+    let mut client = begin_writes(&served(&place));
+    let changes = || place.json("pool show default")["journal"]["changes"].as_u64();
+    while changes() < Some(100) {}
+    daemon.kill();
+    client.kill().unwrap();
+    client.wait().unwrap();
+    let check = |code| place.run(code, "pool check data/journal");
+    let told = check(0);
+    assert!(told.contains("good"), "{told}");
+    let facts = place.json("pool check data/journal");
+    assert_eq!(facts["good"], true);
+    assert_eq!(facts["rings"].as_array().unwrap().len(), 1);
+    let table = place.run(0, "pool check data/pool");
+    assert!(table.contains("it has a journal"), "{table}");
+    // A byte of some data of the last batches: in the middle of what is in use, or after it.
+    let path = place.path("data/journal");
+    let bytes = std::fs::read(&path).unwrap();
+    let mut damaged = None;
+    for batch in (0..bytes.len()).step_by(4096).rev() {
+        if bytes[batch..].starts_with(b"CWJBATCH") {
+            let mut torn = bytes.clone();
+            torn[batch + 4096] ^= 1;
+            std::fs::write(&path, torn).unwrap();
+            let words = ["pool", "check", "data/journal"];
+            let output = place.run_with("", &words, "");
+            if output.status.code() == Some(1) {
+                damaged = Some(text_of(&output, 1, "pool check"));
+                break;
+            }
+        }
+    }
+    let told = damaged.expect("a batch that is needed was damaged");
+    assert!(told.contains("DAMAGED"), "{told}");
+    assert!(told.contains("error[CWY4008]"), "{told}");
+    assert!(told.contains(&naa[16..]), "{naa}: {told}");
+    // Both superblocks gone, it is none.
+    let mut gone = bytes;
+    gone[..8192].fill(0);
+    std::fs::write(&path, gone).unwrap();
+    let told = check(1);
+    assert!(told.contains("CWY4007"), "{told}");
 }

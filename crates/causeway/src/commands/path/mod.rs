@@ -138,7 +138,7 @@ fn planned(
     })?
 }
 
-fn on_a_core<T: Send + 'static>(
+pub(crate) fn on_a_core<T: Send + 'static>(
     work: impl FnOnce(CoreHandle) -> LocalFuture<T> + Send + 'static,
 ) -> Result<T, Problem> {
     let config = RuntimeConfig {

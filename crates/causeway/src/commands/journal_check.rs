@@ -1,0 +1,199 @@
+//! `causeway pool check` of a journal: its superblock, its rings up to the last batch, and what in them is damaged.
+
+use super::path::on_a_core;
+use crate::output::{rounded, table};
+use control::code::Code;
+use control::problem::Problem;
+use layers::write_back::{Held, RingSurvey, Superblock, Survey, VolumeId, survey};
+use serde::Serialize;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// Bytes of a block of a journal.
+const BLOCK_BYTES: u64 = 4096;
+
+/// What a journal begins with.
+const MAGIC: &[u8] = b"CWJOURNL";
+
+/// A journal as it is told.
+#[derive(Serialize)]
+pub(super) struct JournalView {
+    path: String,
+    journal: String,
+    pool: String,
+    size: u64,
+    good: bool,
+    rings: Vec<RingView>,
+    luns: Vec<HeldView>,
+    damaged: Vec<DamagedView>,
+}
+
+#[derive(Serialize)]
+struct RingView {
+    ring: u32,
+    openings: u64,
+    used: u64,
+    batches: u64,
+    changes: u64,
+    state: String,
+}
+
+#[derive(Serialize)]
+struct HeldView {
+    lun: String,
+    changes: u64,
+    bytes: u64,
+    damaged: u64,
+}
+
+#[derive(Serialize)]
+struct DamagedView {
+    lun: String,
+    lba: u64,
+    blocks: u64,
+    batch: u64,
+}
+
+/// Something at `path` says that it is a journal.
+pub(super) fn is_journal(path: &Path) -> bool {
+    let Ok(file) = File::open(path) else {
+        return false;
+    };
+    let says = |at: u64| {
+        let mut magic = [0; 8];
+        file.read_exact_at(&mut magic, at).is_ok() && magic == MAGIC
+    };
+    says(0) || says(BLOCK_BYTES)
+}
+
+/// Reads it to its end.
+pub(super) fn look(path: &Path) -> Result<JournalView, Problem> {
+    let at: PathBuf = path.to_owned();
+    let looked = on_a_core(move |core| Box::pin(async move { survey(&core, &at).await }))?;
+    let (superblock, survey) = looked.map_err(|error| {
+        Problem::new(Code::PoolUnreadable, error.cause.clone()).hint(error.next_step)
+    })?;
+    Ok(view(path, &superblock, &survey))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The end of the NAA identifier of the LUN that the journal knows by this number.
+fn lun(volume: VolumeId) -> String {
+    format!("...{:016x}", volume.0)
+}
+
+fn view(path: &Path, superblock: &Superblock, survey: &Survey) -> JournalView {
+    let ring = |ring: &RingSurvey| RingView {
+        ring: ring.ring,
+        openings: ring.epoch,
+        used: ring.used_blocks * BLOCK_BYTES,
+        batches: ring.batches,
+        changes: ring.changes,
+        state: ring
+            .stop
+            .clone()
+            .map_or_else(|| "good".to_owned(), |why| format!("STOPS: {why}")),
+    };
+    let held = |(volume, held): (&VolumeId, &Held)| HeldView {
+        lun: lun(*volume),
+        changes: held.changes,
+        bytes: held.bytes,
+        damaged: held.damaged,
+    };
+    let damaged = survey.damaged.iter().map(|it| DamagedView {
+        lun: lun(it.volume),
+        lba: it.range.start().0,
+        blocks: it.range.len().0,
+        batch: it.batch,
+    });
+    JournalView {
+        path: path.display().to_string(),
+        journal: hex(&superblock.journal.0),
+        pool: hex(&superblock.pool),
+        size: superblock.layout.checkpoint_at(superblock.layout.rings, 0),
+        good: survey.is_good(),
+        rings: survey.rings.iter().map(ring).collect(),
+        luns: survey.volumes.iter().map(held).collect(),
+        damaged: damaged.collect(),
+    }
+}
+
+impl JournalView {
+    /// What is wrong with it.
+    pub(super) fn problem(&self) -> Option<Problem> {
+        if self.good {
+            return None;
+        }
+        let stopped = self.rings.iter().filter(|ring| ring.state != "good");
+        let stopped: Vec<String> = stopped
+            .map(|ring| format!("ring {}: {}", ring.ring, ring.state))
+            .collect();
+        let damaged: u64 = self.luns.iter().map(|lun| lun.damaged).sum();
+        let mut detail = format!("{}: {damaged} changes are damaged", self.path);
+        if !stopped.is_empty() {
+            detail.push_str(&format!("; {}", stopped.join("; ")));
+        }
+        Some(Problem::new(Code::JournalUnusable, detail).hint(
+            "a damaged change costs exactly its blocks, until they are written again; a ring that stops keeps the LUNs \
+             offline until the journal is given up",
+        ))
+    }
+
+    /// For people.
+    pub(super) fn people(&self) -> String {
+        let rings = self.rings.iter().map(|ring| {
+            vec![
+                ring.ring.to_string(),
+                ring.openings.to_string(),
+                rounded(ring.used),
+                ring.batches.to_string(),
+                ring.changes.to_string(),
+                ring.state.clone(),
+            ]
+        });
+        let rings: Vec<Vec<String>> = rings.collect();
+        let mut out = format!(
+            "journal {} of pool {}, {} in {} rings, {}\n\n{}",
+            self.path,
+            self.pool,
+            rounded(self.size),
+            self.rings.len(),
+            if self.good { "good" } else { "DAMAGED" },
+            table(
+                &["RING", "OPENINGS", "USED", "BATCHES", "CHANGES", "STATE"],
+                &rings
+            )
+        );
+        let luns = self.luns.iter().map(|lun| {
+            vec![
+                lun.lun.clone(),
+                lun.changes.to_string(),
+                rounded(lun.bytes),
+                lun.damaged.to_string(),
+            ]
+        });
+        let luns: Vec<Vec<String>> = luns.collect();
+        if !luns.is_empty() {
+            let head = ["LUN (NAA)", "CHANGES", "BYTES", "DAMAGED"];
+            out.push_str(&format!("\n{}", table(&head, &luns)));
+        }
+        let damaged = self.damaged.iter().map(|it| {
+            vec![
+                it.lun.clone(),
+                it.lba.to_string(),
+                it.blocks.to_string(),
+                it.batch.to_string(),
+            ]
+        });
+        let damaged: Vec<Vec<String>> = damaged.collect();
+        if !damaged.is_empty() {
+            let head = ["DAMAGED: LUN", "FIRST BLOCK", "BLOCKS", "BATCH"];
+            out.push_str(&format!("\n{}", table(&head, &damaged)));
+        }
+        out
+    }
+}
