@@ -52,15 +52,21 @@ pub enum Kind {
     Anchor,
     /// They were written at home, past the log: what the log has of them is older.
     Direct,
+    /// What was written to them was damaged in the log, and is gone.
+    Lost,
+    /// The volume is no more, whatever the log has of it. The range says nothing.
+    Gone,
 }
 
 impl Kind {
-    const ALL: [Self; 5] = [
+    const ALL: [Self; 7] = [
         Self::Write,
         Self::Zeroes,
         Self::Deallocate,
         Self::Anchor,
         Self::Direct,
+        Self::Lost,
+        Self::Gone,
     ];
 
     const fn code(self) -> u8 {
@@ -70,6 +76,8 @@ impl Kind {
             Self::Deallocate => 3,
             Self::Anchor => 4,
             Self::Direct => 5,
+            Self::Lost => 6,
+            Self::Gone => 7,
         }
     }
 
@@ -103,6 +111,13 @@ impl Change {
         let bytes = self.range.len().bytes(self.block_size)?;
         let bytes = usize::try_from(bytes.0).ok()?;
         (bytes <= DATA_BYTES_MAX).then_some(bytes)
+    }
+
+    /// The sectors of 512 bytes of its blocks.
+    #[must_use]
+    pub fn sectors(&self) -> Range<u64> {
+        let by = u64::from(self.block_size.bytes()) / DATA_ALIGNMENT as u64;
+        self.range.start().0 * by..self.range.end().0 * by
     }
 
     fn write(&self, fields: &mut Writer) {

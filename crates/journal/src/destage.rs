@@ -35,6 +35,40 @@ pub struct Run {
     pub parts: Vec<Lying>,
 }
 
+impl Run {
+    /// The same in pieces that end at multiples of so many sectors.
+    ///
+    /// # Panics
+    /// If that is 0.
+    #[must_use]
+    pub fn pieces(&self, sectors: u64) -> Vec<Self> {
+        let mut pieces: Vec<Self> = Vec::new();
+        for part in &self.parts {
+            let mut part = part.clone();
+            while !part.sectors.is_empty() {
+                let most = sectors - part.sectors.start % sectors;
+                let rest = cut(&mut part, most);
+                match pieces.last_mut() {
+                    Some(last)
+                        if last.sectors.end == part.sectors.start
+                            && !last.sectors.end.is_multiple_of(sectors) =>
+                    {
+                        last.sectors.end = part.sectors.end;
+                        last.parts.push(part);
+                    }
+                    _ => pieces.push(Self {
+                        slot: self.slot,
+                        sectors: part.sectors.clone(),
+                        parts: vec![part],
+                    }),
+                }
+                part = rest;
+            }
+        }
+        pieces
+    }
+}
+
 /// The runs that carry home what is the newest of `oldest`, by volume and address, none longer than `sectors_max`.
 ///
 /// # Panics
@@ -89,7 +123,8 @@ fn cut(part: &mut Lying, sectors: u64) -> Lying {
 }
 
 /// The parts of what lies there that are the newest.
-fn newest(index: &Index, lying: &Lying) -> Vec<Lying> {
+#[must_use]
+pub fn newest(index: &Index, lying: &Lying) -> Vec<Lying> {
     let found = index.find(lying.slot, lying.sectors.clone());
     let same = found.into_iter().filter_map(|piece| {
         let by = piece.sectors.start - lying.sectors.start;
@@ -237,6 +272,29 @@ mod test {
             assert!(world.stamp > 60, "something was written");
             world.check();
         }
+    }
+
+    #[test]
+    fn a_run_in_pieces_is_the_same_run() {
+        let lying = |sectors, at| Lying {
+            slot: Slot(3),
+            sectors,
+            at,
+        };
+        let run = Run {
+            slot: Slot(3),
+            sectors: 5..30,
+            parts: vec![lying(5..6, 90), lying(6..10, 20), lying(10..30, 40)],
+        };
+        let pieces = run.pieces(8);
+        let ranges: Vec<Range<u64>> = pieces.iter().map(|it| it.sectors.clone()).collect();
+        assert_eq!(ranges, [5..8, 8..16, 16..24, 24..30]);
+        let places = |parts: &[Lying]| -> Vec<(u64, u32)> {
+            let each = parts.iter().flat_map(|it| it.sectors.clone().zip(it.at..));
+            each.collect()
+        };
+        let all: Vec<Lying> = pieces.into_iter().flat_map(|it| it.parts).collect();
+        assert_eq!(places(&all), places(&run.parts));
     }
 
     #[test]

@@ -85,6 +85,8 @@ pub struct Index {
     older: BTreeMap<u64, Vec<Older>>,
     /// Ranges do not overlap each other, nor anything in the tables.
     bare: BTreeMap<(Slot, u64), Bare>,
+    /// Pages of each volume.
+    pages: Vec<u32>,
 }
 
 impl Default for Index {
@@ -93,6 +95,7 @@ impl Default for Index {
             newest: Tables::new(),
             older: BTreeMap::new(),
             bare: BTreeMap::new(),
+            pages: Vec::new(),
         }
     }
 }
@@ -108,6 +111,12 @@ struct Part {
 fn key(slot: Slot, page: u64) -> u64 {
     debug_assert!(page < 1 << PAGE_BITS, "a volume has fewer than 2^60 bytes");
     (u64::from(slot.0) << PAGE_BITS) | page
+}
+
+/// The volume of a key, and the first sector of the page.
+fn of_key(key: u64) -> (Slot, u64) {
+    let slot = u16::try_from(key >> PAGE_BITS).expect("the rest of the key's bits");
+    (Slot(slot), (key & ((1 << PAGE_BITS) - 1)) * PAGE)
 }
 
 fn parts(slot: Slot, sectors: Range<u64>) -> impl Iterator<Item = Part> {
@@ -140,6 +149,31 @@ impl Index {
         self.newest.len()
     }
 
+    /// Pages of this volume that the log has something of.
+    #[must_use]
+    pub fn pages_of(&self, slot: Slot) -> u32 {
+        let pages = self.pages.get(usize::from(slot.0));
+        pages.copied().unwrap_or(0)
+    }
+
+    fn put_entry(&mut self, slot: Slot, entry: Entry) -> Option<Entry> {
+        let before = self.newest.put(entry);
+        if before.is_none() {
+            let place = usize::from(slot.0);
+            if place >= self.pages.len() {
+                self.pages.resize(place + 1, 0);
+            }
+            self.pages[place] += 1;
+        }
+        before
+    }
+
+    fn take_entry(&mut self, key: u64) {
+        if self.newest.take(key).is_some() {
+            self.pages[usize::from(of_key(key).0.0)] -= 1;
+        }
+    }
+
     /// Pages that lie in more than one piece.
     #[must_use]
     pub fn fragments(&self) -> usize {
@@ -162,7 +196,7 @@ impl Index {
                 at: page_at(&part, from, at),
                 mask: part.mask,
             };
-            let before = self.newest.put(entry);
+            let before = self.put_entry(slot, entry);
             if part.mask == u8::MAX {
                 if !self.older.is_empty() {
                     self.older.remove(&part.key);
@@ -188,6 +222,12 @@ impl Index {
         let end = sectors.end;
         let bare = Bare { end, by, source };
         self.bare.insert((slot, sectors.start), bare);
+    }
+
+    /// All sectors that are zeroes or lost, by which change, and which of both.
+    pub fn all_bare(&self) -> impl Iterator<Item = (Slot, Range<u64>, Sequence, Source)> {
+        let all = self.bare.iter();
+        all.map(|(&(slot, start), bare)| (slot, start..bare.end, bare.by, bare.source))
     }
 
     /// The sectors that still are zeroes, or lost, by the change `by`.
@@ -283,6 +323,62 @@ impl Index {
         }
     }
 
+    /// What lies at sector `from` of the log was moved to sector `to`: what is newer stays where it is.
+    pub fn relocate(&mut self, slot: Slot, sectors: Range<u64>, from: u32, to: u32) {
+        let found = self.find_data(slot, sectors.clone());
+        for piece in found {
+            let ahead = piece.sectors.start - sectors.start;
+            let ahead = u32::try_from(ahead).expect("a record is short");
+            if piece.source == Source::Log(from + ahead) {
+                self.put(slot, piece.sectors, to + ahead);
+            }
+        }
+    }
+
+    /// What is not at home of whatever lies in these sectors of the log is lost, by the change `by`.
+    pub fn lose_at(
+        &mut self,
+        lying: &Range<u32>,
+        by: impl Fn(Slot) -> Sequence,
+    ) -> Vec<(Slot, Range<u64>)> {
+        let entries = self.newest.entries().map(|it| (it.key, it.at, it.mask));
+        let older = self.older.iter();
+        let older = older.flat_map(|(key, all)| all.iter().map(|it| (*key, it.at, it.mask)));
+        let mut lost: Vec<(Slot, Range<u64>)> = Vec::new();
+        for (key, at, mask) in entries.chain(older) {
+            for sector in (0..PAGE).filter(|it| mask >> it & 1 == 1) {
+                let offset = u32::try_from(sector).expect("a page is short");
+                if lying.contains(&(at + offset)) {
+                    let (slot, first) = of_key(key);
+                    lost.push((slot, first + sector..first + sector + 1));
+                }
+            }
+        }
+        lost.sort_unstable_by_key(|(slot, sectors)| (*slot, sectors.start));
+        lost.dedup_by(|next, last| {
+            let joins = last.0 == next.0 && last.1.end == next.1.start;
+            if joins {
+                last.1.end = next.1.end;
+            }
+            joins
+        });
+        for (slot, sectors) in &lost {
+            self.lose(*slot, sectors.clone(), by(*slot));
+        }
+        lost
+    }
+
+    /// The log has nothing of the volume any more.
+    pub fn forget(&mut self, slot: Slot) {
+        let keys = self.newest.entries().map(|it| it.key);
+        let keys: Vec<u64> = keys.filter(|key| of_key(*key).0 == slot).collect();
+        for key in keys {
+            self.take_entry(key);
+            self.older.remove(&key);
+        }
+        self.bare.retain(|(of, _), _| *of != slot);
+    }
+
     /// Gives each piece of a page another mask, and drops those that have nothing left.
     fn clear(&mut self, key: u64, left: impl Fn(u32, u8) -> u8) {
         let Some(newest) = self.newest.get(key) else {
@@ -308,9 +404,7 @@ impl Index {
             Some(entry) => {
                 self.newest.put(entry);
             }
-            None => {
-                self.newest.take(key);
-            }
+            None => self.take_entry(key),
         }
         if !older.is_empty() {
             self.older.insert(key, older);
@@ -512,7 +606,9 @@ mod test {
             let unit = if whole { 8 } else { 1 };
             let from = self.below(400 / unit) * unit;
             let range = from..from + (1 + self.below(40 / unit)) * unit;
-            match self.below(8) {
+            match self.below(10) {
+                8 => self.relocate(),
+                9 if self.below(20) == 0 => self.damage(slot),
                 0 => {
                     self.index.remove(Slot(slot), range.clone());
                     self.model
@@ -539,6 +635,51 @@ mod test {
             let (slot, range, at) = self.puts.swap_remove(which);
             self.index.settle(Slot(slot), range.clone(), at);
             forget(&mut self.model, slot, range, at);
+        }
+
+        fn relocate(&mut self) {
+            if self.puts.is_empty() {
+                return;
+            }
+            let which = self.one_of(self.puts.len());
+            let (slot, range, at) = self.puts[which].clone();
+            let to = self.log;
+            self.index.relocate(Slot(slot), range.clone(), at, to);
+            for (offset, sector) in (0..).zip(range.clone()) {
+                if let Some(source) = self.model.get_mut(&(slot, sector))
+                    && *source == Source::Log(at + offset)
+                {
+                    *source = Source::Log(to + offset);
+                }
+            }
+            self.log += u32::try_from(range.end - range.start).unwrap() + 8;
+            self.puts[which].2 = to;
+        }
+
+        /// A stretch of the log is damaged, or a volume is gone.
+        fn damage(&mut self, slot: u16) {
+            if self.below(2) == 0 {
+                self.index.forget(Slot(slot));
+                self.model.retain(|(of, _), _| *of != slot);
+                return;
+            }
+            let from = u32::try_from(self.below(u64::from(self.log))).unwrap();
+            let (lying, by) = (from..from + 60, Sequence(1 << 40));
+            let lost = self.index.lose_at(&lying, |_| by);
+            let mut told: Vec<(u16, u64)> = Vec::new();
+            for (of, sectors) in lost {
+                told.extend(sectors.map(|sector| (of.0, sector)));
+            }
+            let lies = |source: &Source| matches!(source, Source::Log(at) if lying.contains(at));
+            let model = self.model.iter_mut();
+            let hit = model
+                .filter(|(_, source)| lies(source))
+                .map(|(of, source)| {
+                    *source = Source::Lost;
+                    self.makers.insert(*of, by);
+                    *of
+                });
+            assert!(hit.eq(told), "what lay there, and nothing else");
         }
 
         fn make_bare(&mut self, slot: u16, range: Range<u64>) {
@@ -601,6 +742,10 @@ mod test {
                 .collect();
             let mut index = world.index;
             assert_eq!(index.pages(), pages.len());
+            for of in 0..2 {
+                let wanted = pages.iter().filter(|(slot, _)| *slot == of).count();
+                assert_eq!(index.pages_of(Slot(of)) as usize, wanted);
+            }
             index.remove(Slot(0), 0..500);
             index.remove(Slot(1), 0..500);
             assert_eq!((index.pages(), index.fragments()), (0, 0));

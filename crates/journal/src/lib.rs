@@ -33,7 +33,7 @@ pub use batch::{
     BATCH_BLOCKS_MAX, Change, DATA_ALIGNMENT, DATA_BYTES_MAX, Header, Kind, RECORDS_MAX, Record,
     Sequence, VolumeId,
 };
-pub use destage::{Lying, Run, runs};
+pub use destage::{Lying, Run, newest, runs};
 pub use formats::Damage;
 pub use index::{Index, Piece, SECTOR, Slot, Source};
 pub use layout::{
@@ -42,5 +42,5 @@ pub use layout::{
 pub use log::{Log, Next, Stable, Token, Wanted, data_at, sequences};
 pub use replay::{Found, Replay, Step, Stop};
 pub use ring::{CheckpointWrite, Refused, Ring, Write};
-pub use stretch::Stretch;
+pub use stretch::{Again, Stretch};
 pub use survey::{Damaged, Held, RingSurvey, Survey};

@@ -149,11 +149,6 @@ impl Log {
         withdrawn
     }
 
-    /// What lies there can no more be trusted: as after a write that failed.
-    pub fn fail(&mut self) {
-        self.ring.fail();
-    }
-
     /// What is to be done now; call it until it says `None` or [`Next::Full`].
     pub fn next_step(&mut self) -> Option<Next> {
         if let Some(write) = self.ring.checkpoint() {
@@ -172,6 +167,35 @@ impl Log {
             Err(Refused::Full) => Some(Next::Full),
             Err(Refused::Failed) => None,
         }
+    }
+
+    /// A batch of what lies in the oldest ones and cannot be given up, with the numbers that it has: it goes ahead of all that waits. Nothing
+    /// that is on its way may touch it, see [`Log::is_on_its_way`]. It is stable as soon as [`Ring::stable`] says so.
+    ///
+    /// # Errors
+    /// [`Refused`]; nothing has changed then.
+    ///
+    /// # Panics
+    /// As [`Ring::append`].
+    pub fn move_on(&mut self, moved: &[(Change, Buf)]) -> Result<Write, Refused> {
+        let write = self.ring.move_on(moved)?;
+        self.on_their_way.push_back(OnItsWay {
+            number: write.number,
+            holds: Vec::new(),
+        });
+        Ok(write)
+    }
+
+    /// A change of the same blocks is in a batch that is not stable yet.
+    #[must_use]
+    pub fn is_on_its_way(&self, change: &Change) -> bool {
+        let sectors = change.sectors();
+        let mut changes = self.on_their_way.iter().flat_map(|it| &it.holds);
+        changes.any(|it| {
+            let other = it.change.sectors();
+            let same = it.change.volume == change.volume;
+            same && other.start < sectors.end && sectors.start < other.end
+        })
     }
 
     /// How many of those that wait fit into one batch.

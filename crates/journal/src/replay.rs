@@ -12,7 +12,7 @@
 //! **Failure.** Where a batch was stable, but not even its header or the next one's can be read, nobody knows whose blocks it
 //! changed: that is [`Stop::Lost`], and nothing of this ring may be served as if it were all there.
 
-use crate::batch::{Change, Header, Record};
+use crate::batch::{Change, Header, Kind, Record};
 use crate::layout::{BLOCK, Checkpoint, JournalId, Place};
 use crate::ring::Ring;
 use formats::crc32c;
@@ -27,9 +27,9 @@ const WINDOW_BLOCKS: u64 = 1024;
 pub struct Found {
     /// Which, and where.
     pub place: Place,
-    /// Its changes whose data is right.
+    /// Its changes that are as they were made.
     pub records: Vec<Record>,
-    /// Its changes whose data, or whose place in the log, is lost.
+    /// Its changes whose data, or whose place in the log, is lost: writes.
     pub damaged: Vec<Change>,
 }
 
@@ -319,12 +319,20 @@ impl Replay {
             number: self.next.number + 1,
             position: after.place.position,
         };
+        // What has no data is known from what the next header repeats.
+        let has_data = |it: &&Change| it.kind == Kind::Write;
+        let (damaged, bare): (Vec<&Change>, Vec<&Change>) = after.before.iter().partition(has_data);
+        let records = bare.into_iter().map(|change| Record {
+            change: *change,
+            data_at: 0,
+            crc: 0,
+        });
         self.chain.push_back(Link {
             whole: false,
             found: Found {
                 place: self.next,
-                records: Vec::new(),
-                damaged: after.before.clone(),
+                records: records.collect(),
+                damaged: damaged.into_iter().copied().collect(),
             },
             changes: after.before,
             end,

@@ -20,6 +20,10 @@ use crate::stretch::Stretch;
 use std::collections::VecDeque;
 use units::Buf;
 
+/// Blocks that only what moves on may take, but no more than half of a ring: the largest batch in halves, and what one of them leaves free before
+/// the ring begins anew. So the oldest batch can always be moved on, and its room used again.
+const KEPT_BLOCKS: u64 = 2 * BATCH_BLOCKS_MAX;
+
 /// Why changes are not taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refused {
@@ -138,6 +142,12 @@ impl Ring {
         self.head.position - self.checkpoint.tail.position
     }
 
+    /// Blocks from the first batch that has not been released to the head.
+    #[must_use]
+    pub fn unreleased_blocks(&self) -> u64 {
+        self.head.position - self.released.position
+    }
+
     /// The first batch that has not been released.
     #[must_use]
     pub const fn released(&self) -> Place {
@@ -152,6 +162,7 @@ impl Ring {
         let before = usize::try_from(before).expect("batches are in memory");
         let stable = usize::try_from(stable).expect("batches are in memory");
         let mut end = self.released;
+        let mut ends = Vec::new();
         for &length in self.lengths.iter().skip(before).take(stable) {
             let next = end.position + u64::from(length);
             if end.number > self.released.number && next - self.released.position > blocks_max {
@@ -161,12 +172,13 @@ impl Ring {
                 number: end.number + 1,
                 position: next,
             };
+            ends.push(next);
         }
         (end.number > self.released.number).then_some(Stretch {
             of: (self.journal, self.ring),
             blocks: self.blocks,
             from: self.released,
-            end,
+            ends,
         })
     }
 
@@ -174,6 +186,12 @@ impl Ring {
     #[must_use]
     pub const fn blocks(&self) -> u64 {
         self.blocks
+    }
+
+    /// Blocks that changes of hosts may take: the rest is kept for what moves on.
+    #[must_use]
+    pub fn room_blocks(&self) -> u64 {
+        self.blocks - KEPT_BLOCKS.min(self.blocks / 2)
     }
 
     /// The number that the next batch gets.
@@ -195,11 +213,6 @@ impl Ring {
         self.failed
     }
 
-    /// Damage was found: it takes nothing more.
-    pub(crate) fn fail(&mut self) {
-        self.failed = true;
-    }
-
     /// The last batch is stable, and nothing in the log says so yet: an empty batch would, so that damage to it is
     /// known for what it is. Also where damage was found when the ring was opened: the empty batch then says again what the last one
     /// changed.
@@ -217,6 +230,22 @@ impl Ring {
     /// If there are more than [`RECORDS_MAX`], more data than [`DATA_BYTES_MAX`], or data that is not as long as its
     /// change says: whoever puts batches together cuts them.
     pub fn append(&mut self, changes: &[(Change, Buf)]) -> Result<Write, Refused> {
+        self.append_but(self.blocks - self.room_blocks(), changes)
+    }
+
+    /// As [`Ring::append`], for what lies in the oldest batches and cannot be given up: it may take the room that is kept for it.
+    ///
+    /// # Errors
+    /// [`Refused`]; nothing has changed then.
+    ///
+    /// # Panics
+    /// As [`Ring::append`].
+    pub fn move_on(&mut self, changes: &[(Change, Buf)]) -> Result<Write, Refused> {
+        self.append_but(0, changes)
+    }
+
+    /// With so many blocks left free.
+    fn append_but(&mut self, kept: u64, changes: &[(Change, Buf)]) -> Result<Write, Refused> {
         if self.failed || !self.open {
             return Err(Refused::Failed);
         }
@@ -235,7 +264,7 @@ impl Ring {
         assert!(data <= DATA_BYTES_MAX, "batches are cut to size");
         let own = header_blocks(changes.len(), self.before.len());
         let blocks = (own + data.div_ceil(BLOCK)) as u64;
-        let place = self.place_for(blocks).ok_or(Refused::Full)?;
+        let place = self.place_for(blocks, kept).ok_or(Refused::Full)?;
         let before = std::mem::replace(
             &mut self.before,
             changes.iter().map(|(change, _)| *change).collect(),
@@ -258,7 +287,7 @@ impl Ring {
     }
 
     /// Where a batch of so many blocks goes: at the head, or where the ring begins anew.
-    fn place_for(&self, blocks: u64) -> Option<Place> {
+    fn place_for(&self, blocks: u64, kept: u64) -> Option<Place> {
         debug_assert!(blocks <= BATCH_BLOCKS_MAX);
         let Place { number, position } = self.head;
         let left = self.blocks - position % self.blocks;
@@ -268,7 +297,7 @@ impl Ring {
             position + left
         };
         let used = position + blocks - self.checkpoint.tail.position;
-        (used <= self.blocks).then_some(Place { number, position })
+        (used + kept <= self.blocks).then_some(Place { number, position })
     }
 
     fn write_of(&self, header: &Header, changes: &[(Change, Buf)]) -> Write {

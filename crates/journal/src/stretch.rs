@@ -4,20 +4,39 @@ use crate::batch::{BATCH_BLOCKS_MAX, Header, Record};
 use crate::index::SECTOR;
 use crate::layout::{BLOCK, JournalId, Place};
 use crate::log::data_at;
-use crate::replay::{Found, Stop};
 use formats::crc32c_of;
+use std::ops::Range;
 use units::Buf;
 
 /// Batches of a ring that are stable and lie one after the other.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Stretch {
     pub(crate) of: (JournalId, u32),
     /// Blocks of the ring.
     pub(crate) blocks: u64,
     /// The first batch, or the end of the ring before it.
     pub(crate) from: Place,
-    /// Right after the last one.
-    pub(crate) end: Place,
+    /// Right after each.
+    pub(crate) ends: Vec<u64>,
+}
+
+/// A batch that is read again.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Again {
+    /// What it holds.
+    Found {
+        /// Which batch, and where.
+        place: Place,
+        /// Its changes whose data is right.
+        records: Vec<Record>,
+        /// Its changes whose data is damaged.
+        damaged: Vec<Record>,
+    },
+    /// Its header is damaged: what the index has in these sectors of the log is gone.
+    Damaged {
+        /// From its first to its last one.
+        sectors: Range<u32>,
+    },
 }
 
 impl Stretch {
@@ -29,14 +48,28 @@ impl Stretch {
 
     /// The number after the last batch's.
     #[must_use]
-    pub const fn end(&self) -> u64 {
-        self.end.number
+    pub fn end(&self) -> u64 {
+        self.from.number + self.ends.len() as u64
+    }
+
+    /// Blocks that its batches before this one take.
+    #[must_use]
+    pub fn blocks_before(&self, number: u64) -> u64 {
+        let count = usize::try_from(number - self.from.number).expect("in memory");
+        self.positions(count) - self.from.position
+    }
+
+    /// Where so many of its batches end.
+    fn positions(&self, count: usize) -> u64 {
+        count
+            .checked_sub(1)
+            .map_or(self.from.position, |last| self.ends[last])
     }
 
     /// Bytes that it takes in the ring.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let blocks = self.end.position - self.from.position;
+        let blocks = self.blocks_before(self.end());
         usize::try_from(blocks).expect("a stretch is in memory") * BLOCK
     }
 
@@ -44,7 +77,7 @@ impl Stretch {
     #[must_use]
     pub fn reads(&self) -> Vec<(u64, usize)> {
         let at = self.from.position % self.blocks;
-        let total = self.end.position - self.from.position;
+        let total = self.blocks_before(self.end());
         let first = total.min(self.blocks - at);
         let bytes = |blocks: u64| usize::try_from(blocks).expect("in memory") * BLOCK;
         let mut reads = vec![(at * BLOCK as u64, bytes(first))];
@@ -56,39 +89,44 @@ impl Stretch {
 
     /// The batches in `bytes`, which are what [`Stretch::reads`] says.
     ///
-    /// # Errors
-    /// A batch whose header is damaged.
-    ///
     /// # Panics
     /// If there are fewer bytes than that.
-    pub fn batches(&self, bytes: &Buf) -> Result<Vec<Found>, Stop> {
+    #[must_use]
+    pub fn batches(&self, bytes: &Buf) -> Vec<Again> {
         assert_eq!(bytes.len(), self.bytes(), "all of it was read");
-        let mut found = Vec::new();
-        let mut next = self.from;
-        while next.number < self.end.number {
-            let turned = next.position.next_multiple_of(self.blocks);
-            let batch = [next.position, turned]
-                .into_iter()
-                .find_map(|position| self.batch_at(bytes, next.number, position));
-            let (header, batch) = batch.ok_or(Stop::Lost {
-                number: next.number,
-            })?;
-            next = Place {
-                number: next.number + 1,
-                position: header.place.position + u64::from(header.blocks),
+        (0..self.ends.len())
+            .map(|which| self.again(bytes, which))
+            .collect()
+    }
+
+    fn again(&self, bytes: &Buf, which: usize) -> Again {
+        let number = self.from.number + which as u64;
+        let (begin, end) = (self.positions(which), self.ends[which]);
+        let turned = begin.next_multiple_of(self.blocks);
+        let mut places = [begin, turned].into_iter();
+        let batch = places.find_map(|position| self.batch_at(bytes, number, position));
+        let Some((header, batch)) = batch else {
+            // Where it lies is known from its length: nothing else would reach over the ring's end.
+            let first = if end > turned { turned } else { begin };
+            let sector = |block: u64| {
+                let sector = block * (BLOCK as u64 / SECTOR);
+                u32::try_from(sector).expect("a ring has 2 TiB at most")
             };
-            let damaged = header.damaged(|range| {
-                let inside = range.end <= batch.len();
-                inside.then(|| crc32c_of(batch.slice(range).segments()))
-            });
-            let right = |it: &Record| !damaged.contains(&it.change);
-            found.push(Found {
-                place: header.place,
-                records: header.records.into_iter().filter(right).collect(),
-                damaged,
-            });
+            let at = first % self.blocks;
+            let sectors = sector(at)..sector(at + (end - first));
+            return Again::Damaged { sectors };
+        };
+        let damaged = header.damaged(|range| {
+            let inside = range.end <= batch.len();
+            inside.then(|| crc32c_of(batch.slice(range).segments()))
+        });
+        let right = |it: &Record| !damaged.contains(&it.change);
+        let (records, damaged) = header.records.into_iter().partition(right);
+        Again::Found {
+            place: header.place,
+            records,
+            damaged,
         }
-        Ok(found)
     }
 
     /// The batch with this number, if it is at this position.

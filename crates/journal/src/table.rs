@@ -174,7 +174,6 @@ impl Tables {
     }
 
     /// All entries, in an order that only their history decides.
-    #[cfg(test)]
     pub(crate) fn entries(&self) -> impl Iterator<Item = Entry> {
         let slots = self.tables.iter().flat_map(|table| table.slots.iter());
         slots.filter(|entry| entry.key != NOBODY).copied()

@@ -160,11 +160,26 @@ impl World {
 
     pub(super) fn append(&mut self, ring: &mut Ring, most: u64) -> Result<(), Refused> {
         let contents = self.changes(most);
+        self.append_all(contents, |changes| ring.append(changes))
+    }
+
+    /// The oldest batch once more, in the room that is kept for it.
+    pub(super) fn move_on(&mut self, ring: &mut Ring) -> Result<(), Refused> {
+        let oldest = ring.oldest(1).map(|it| it.first());
+        let contents = oldest.map_or_else(Vec::new, |it| self.issued[&it].clone());
+        self.append_all(contents, |changes| ring.move_on(changes))
+    }
+
+    fn append_all(
+        &mut self,
+        contents: Contents,
+        append: impl FnOnce(&[(Change, Buf)]) -> Result<Write, Refused>,
+    ) -> Result<(), Refused> {
         let changes: Vec<(Change, Buf)> = contents
             .iter()
             .map(|(change, data)| (*change, Buf::copy_of(data)))
             .collect();
-        let write = ring.append(&changes)?;
+        let write = append(&changes)?;
         for ((_, data), at) in contents.iter().zip(&write.data_at) {
             let at = *at as usize;
             assert_eq!(write.bytes.slice(at..at + data.len()).to_vec(), *data);

@@ -26,7 +26,8 @@ impl Doubts {
         let end = change.range.end().0 * bytes;
         match change.kind {
             Kind::Direct => self.insert(start / BLOCK..end.div_ceil(BLOCK)),
-            Kind::Write | Kind::Zeroes | Kind::Deallocate | Kind::Anchor => {
+            Kind::Gone => self.0.clear(),
+            Kind::Write | Kind::Zeroes | Kind::Deallocate | Kind::Anchor | Kind::Lost => {
                 for edge in [start, end] {
                     if !edge.is_multiple_of(BLOCK) {
                         self.insert(edge / BLOCK..edge / BLOCK + 1);

@@ -1,5 +1,6 @@
 //! Waiting until all is at home.
 
+use super::carry::Held;
 use super::shard::Shard;
 use std::rc::Rc;
 
@@ -38,8 +39,14 @@ impl Shard {
     /// All is at home, or what is not has been tried, until so many rounds have ended.
     fn is_home(&self, rounds: u64) -> bool {
         let state = self.state.borrow();
-        let stuck = state.homes.iter().any(|it| it.stuck.is_some()) && self.rounds.get() >= rounds;
-        let empty = state.log.waiting() == 0 && state.log.ring().oldest(1).is_none();
-        empty || stuck || state.log.ring().has_failed()
+        let ring = state.log.ring();
+        let held = match self.held.get() {
+            // Whatever could go home went: the rest has moved on behind it.
+            Some(Held::Home) => self.rounds.get() >= rounds && state.fresh_blocks() == 0,
+            Some(Held::Log | Held::Away) => self.rounds.get() >= rounds,
+            Some(Held::Room) | None => false,
+        };
+        let empty = state.log.waiting() == 0 && ring.oldest(1).is_none();
+        empty || held || ring.has_failed()
     }
 }

@@ -59,9 +59,13 @@ fn kind_of(kind: Kind, below: &Shape) -> ExtentKind {
     match kind {
         Kind::Deallocate if discards => ExtentKind::Deallocated,
         Kind::Anchor if discards => ExtentKind::Anchored,
-        Kind::Write | Kind::Zeroes | Kind::Deallocate | Kind::Anchor | Kind::Direct => {
-            ExtentKind::Mapped
-        }
+        Kind::Write
+        | Kind::Zeroes
+        | Kind::Deallocate
+        | Kind::Anchor
+        | Kind::Direct
+        | Kind::Lost
+        | Kind::Gone => ExtentKind::Mapped,
     }
 }
 

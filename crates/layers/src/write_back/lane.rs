@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use units::BlockCount;
 use volume::{
-    Fences, Io, IoError, IoFuture, Lane, Op, OpenError, Origin, Shape, Support, Volume,
+    Done, Fences, Io, IoError, IoFuture, Lane, Op, OpenError, Origin, Shape, Support, Volume,
     VolumeEvents,
 };
 
@@ -85,6 +85,28 @@ impl WriteBack {
     /// data, and asks after a crash what may not fit together.
     pub fn tell_first(&self) {
         self.modes.tell_first();
+    }
+
+    /// Has the journal forget the volume, which is about to be destroyed: nothing of it has to go home any more. Whoever calls it
+    /// releases it afterwards.
+    ///
+    /// # Errors
+    /// A ring took it no more; what it has of the volume stays.
+    pub async fn forget(&self, core: &CoreHandle) -> Result<(), IoError> {
+        for ring in 0..self.journal.rings() {
+            let (key, id) = ((self.journal.key(), ring), self.id);
+            let forgotten = call(core, self.journal.owner(ring), move |core| {
+                let shard = shard_of(core, key);
+                Box::pin(async move {
+                    match shard {
+                        Some(shard) => shard.forget(id).await,
+                        None => Ok(Done::Nothing),
+                    }
+                })
+            });
+            forgotten.await.unwrap_or(Err(IoError::Unavailable))?;
+        }
+        Ok(())
     }
 
     /// From so many bytes on writes go home past the log, where the log has nothing of their blocks.

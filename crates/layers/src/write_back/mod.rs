@@ -15,18 +15,21 @@
 //! acknowledged last. Every change has a number of its volume in its shard, without a gap.
 //!
 //! **Failure.** After a write to the journal that failed, changes are refused until it is opened anew; what was acknowledged can
-//! still be read, but for blocks of changes that were under way. What cannot be carried home stays in the log, and is tried again.
-//! Damage in the log is told for exactly its blocks, until they are written again.
+//! still be read, but for blocks of changes that were under way. What cannot be carried home moves on in the log, is tried again, and may
+//! fill half of it. Damage in the log is told for exactly its blocks, until they are written again.
 
 mod age;
 mod carry;
+mod contents;
 mod doubts;
 mod drain;
 mod extents;
 mod grace;
+mod home;
 mod journal_file;
 mod lane;
 mod mode;
+mod move_on;
 mod pace;
 mod parts;
 mod pump;
@@ -41,5 +44,5 @@ pub use journal::{Damaged, Held, RingSurvey, Superblock, Survey, VolumeId};
 pub use journal_file::{CreateError, Journal, JournalSpec, SHARD_BYTES, bytes_min, is_journal_of};
 pub use lane::WriteBack;
 pub use mode::Mode;
-pub use status::ShardStatus;
+pub use status::{LOST_MAX, ShardStatus};
 pub use survey::survey;

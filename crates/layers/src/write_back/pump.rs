@@ -77,9 +77,12 @@ fn start_checkpoint(shard: &Rc<Shard>, write: CheckpointWrite) {
 }
 
 fn after(shard: &Rc<Shard>, result: io::Result<()>) {
+    let failed = result.is_err();
     if let Err(error) = result {
         shard.has_failed(&format!("a write to it failed: {error}"));
         shard.state.borrow_mut().give_up();
+    }
+    if failed || shard.moving.get() {
         shard.moved.notify_waiters();
     }
     shard.pump.notify_one();

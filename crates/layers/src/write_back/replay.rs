@@ -5,14 +5,13 @@ use super::carry::carry;
 use super::doubts::Doubts;
 use super::grace::Grace;
 use super::journal_file::JournalKey;
-use super::parts::sectors;
 use super::pump::pump;
 use super::shard::{OnCore, Shard, State};
 use super::status::Counts;
 use env::{CoreHandle, Durable, File, FileDone, FileOp};
 use journal::{
-    BLOCK, Change, Checkpoint, Index, Kind, Layout, Log, Replay, Ring, Sequence, Slot, Step,
-    Superblock, VolumeId, data_at,
+    BLOCK, Change, Checkpoint, Index, Kind, Layout, Log, Record, Replay, Ring, Sequence, Slot,
+    Step, Superblock, VolumeId, data_at,
 };
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -120,6 +119,9 @@ fn start(
         closing: Cell::new(false),
         carrier_rests: Cell::new(false),
         hurry: Cell::new(0),
+        held: Cell::new(None),
+        unreadable: Cell::new(0),
+        moving: Cell::new(false),
         rounds: Cell::new(0),
         counts: RefCell::new(Counts::default()),
         ages: RefCell::new(ages),
@@ -166,31 +168,30 @@ impl Found {
     /// What a batch changed, in its order.
     fn take(&mut self, batch: &journal::Found, ring_blocks: u64) -> Result<(), OpenError> {
         self.replayed.batches += 1;
-        for record in &batch.records {
-            let change = record.change;
-            let slot = self.slot(change.volume)?;
-            let sectors = sectors(change.range, change.block_size);
+        let right = batch.records.iter().map(|it| (it.change, Some(it)));
+        let damaged = batch.damaged.iter().map(|it| (*it, None));
+        let mut all: Vec<(Change, Option<&Record>)> = right.chain(damaged).collect();
+        // As they were made: what came after a damaged one holds.
+        all.sort_by_key(|(change, _)| change.sequence);
+        for (change, record) in all {
+            let (slot, sectors) = (self.slot(change.volume)?, change.sectors());
             self.doubt(&change);
-            match change.kind {
-                Kind::Write => {
+            match (change.kind, record) {
+                (Kind::Write, Some(record)) => {
                     let byte = data_at(batch.place, record, ring_blocks);
                     let at = u32::try_from(byte / journal::SECTOR);
                     self.index
                         .put(slot, sectors, at.expect("a ring has 2 TiB at most"));
                 }
-                Kind::Zeroes | Kind::Deallocate | Kind::Anchor => {
+                (Kind::Zeroes | Kind::Deallocate | Kind::Anchor, _) => {
                     self.index.zero(slot, sectors, change.sequence, change.kind);
                 }
-                Kind::Direct => self.index.remove(slot, sectors),
+                (Kind::Direct, _) => self.index.remove(slot, sectors),
+                (Kind::Gone, _) => self.index.forget(slot),
+                (Kind::Write | Kind::Lost, _) => self.index.lose(slot, sectors, change.sequence),
             }
         }
-        for change in &batch.damaged {
-            let slot = self.slot(change.volume)?;
-            let sectors = sectors(change.range, change.block_size);
-            self.index.lose(slot, sectors, change.sequence);
-            self.doubt(change);
-            self.replayed.damaged.push(*change);
-        }
+        self.replayed.damaged.extend(&batch.damaged);
         journal::sequences([batch], &mut self.next);
         Ok(())
     }

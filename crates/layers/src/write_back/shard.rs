@@ -1,6 +1,7 @@
 //! What one core does for one ring: its log, its index, the volumes whose addresses belong to it.
 
 use super::age::Ages;
+use super::carry::Held;
 use super::grace::Grace;
 use super::journal_file::JournalKey;
 use super::mode::Modes;
@@ -14,7 +15,7 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 use tokio::sync::{Notify, oneshot};
-use units::{BlockSize, Buf, LbaRange, Now};
+use units::{BlockSize, Buf, Lba, LbaRange, Now};
 use volume::{
     Done, Durability, Fence, Fences, Io, IoError, IoFuture, IoResult, Lane, Op, Origin, Provision,
     Shape, Volume,
@@ -22,6 +23,9 @@ use volume::{
 
 /// Blocks of zeroes in one record: looking them up in the index takes well under a millisecond.
 const ZEROES_BYTES_MAX: u64 = 64 << 20;
+
+/// Volumes that cannot be carried home may together have the log's room divided by this.
+const STUCK_PART_MAX: u64 = 2;
 
 /// The volumes that a core has shards of, by journal and ring.
 #[derive(Default)]
@@ -32,10 +36,26 @@ pub(super) struct Home {
     pub(super) id: VolumeId,
     /// `None` until somebody has opened it.
     pub(super) open: Option<OpenHome>,
-    /// Why nothing can be carried home now.
-    pub(super) stuck: Option<String>,
+    /// Why something could not be carried home.
+    pub(super) stuck: Option<Stuck>,
     /// The log that was found is all that knows which of its blocks may be half-way home, and nobody has opened it since.
     pub(super) in_doubt: bool,
+}
+
+/// Why something cannot be carried home.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Stuck {
+    pub(super) error: IoError,
+    pub(super) why: String,
+    /// When to try again.
+    pub(super) again: Now,
+}
+
+impl Stuck {
+    pub(super) fn new(error: IoError, why: &str, again: Now) -> Self {
+        let why = why.to_owned();
+        Self { error, why, again }
+    }
 }
 
 /// A volume that is open.
@@ -81,6 +101,8 @@ pub(super) struct State {
     pub(super) changed_at: Now,
     /// Changes wait for room.
     pub(super) full: bool,
+    /// Batches of what moved on, and their blocks.
+    pub(super) moved: VecDeque<(u64, u64)>,
 }
 
 /// One ring on its core.
@@ -104,6 +126,12 @@ pub(super) struct Shard {
     pub(super) carrier_rests: Cell<bool>,
     /// Those who wait until all is at home.
     pub(super) hurry: Cell<u32>,
+    /// Why the last round left the oldest part of the log where it is.
+    pub(super) held: Cell<Option<Held>>,
+    /// How often the oldest part could not be read.
+    pub(super) unreadable: Cell<u32>,
+    /// Somebody waits for a batch of what moves on.
+    pub(super) moving: Cell<bool>,
     /// Rounds that have ended, well or not.
     pub(super) rounds: Cell<u64>,
     pub(super) counts: RefCell<Counts>,
@@ -135,6 +163,7 @@ impl State {
             fences: VecDeque::new(),
             changed_at: now,
             full: false,
+            moved: VecDeque::new(),
         }
     }
 
@@ -249,6 +278,8 @@ impl State {
             }
             // Only where the log had nothing of it; what came after it stays.
             Kind::Direct => {}
+            Kind::Gone => self.index.forget(waiter.slot),
+            Kind::Lost => unreachable!("nobody asks for it"),
         }
         let _ = waiter.answer.send(Ok(()));
     }
@@ -310,6 +341,20 @@ impl Shard {
             let home = state.home_mut(slot);
             (home.open, home.stuck) = (None, None);
         }
+    }
+
+    /// Says in the log that the volume is no more.
+    pub(super) fn forget(&self, id: VolumeId) -> IoFuture {
+        let open = {
+            let state = self.state.borrow();
+            let slot = state.slots.get(&id).copied();
+            slot.filter(|slot| state.home(*slot).open.is_some())
+        };
+        let Some(slot) = open else {
+            return Answer::ready(Ok(Done::Nothing));
+        };
+        let nothing = LbaRange::between(Lba(0), Lba(0)).expect("in order");
+        self.change(slot, nothing, Kind::Gone, Buf::empty(), Origin::default())
     }
 
     /// The volume's place here, once it was taken in.
@@ -464,6 +509,9 @@ impl Shard {
             let open = open.expect("requests come through a lane");
             (open.shape.block_size, open.modes.past_bytes())
         };
+        if let Some(error) = self.refuses(slot, range) {
+            return Answer::ready(Err(error));
+        }
         let sectors = sectors(range, block_size);
         if data.len() >= past_bytes && self.may_go_past(slot, &sectors) {
             return self.write_past(slot, range, data, origin);
@@ -481,6 +529,38 @@ impl Shard {
             })
             .collect();
         Answer::wait(all(answers))
+    }
+
+    /// Volumes whose data cannot go home may fill half of the log, so that others have the rest; then their writes are
+    /// answered as those that would go home. What gives room back, or needs none, is taken.
+    fn refuses(&self, slot: Slot, range: LbaRange) -> Option<IoError> {
+        let state = self.state.borrow();
+        let stuck = state.home(slot).stuck.as_ref()?;
+        let homes = (0..).zip(&state.homes);
+        let held = homes.filter(|(_, home)| home.stuck.is_some());
+        let held: u64 = held
+            .map(|(slot, _)| u64::from(state.index.pages_of(Slot(slot))))
+            .sum();
+        let most = state.log.ring().room_blocks() / STUCK_PART_MAX;
+        // What only waits for its turn does not count: it moves on when that comes, if it must.
+        if held < most || state.moved_blocks() < most / 2 {
+            return None;
+        }
+        Some(match stuck.error {
+            IoError::MediumError { .. } | IoError::Integrity { .. } => {
+                let lba = range.start();
+                IoError::MediumError { lba }
+            }
+            error @ (IoError::SpaceExhausted
+            | IoError::WriteProtected
+            | IoError::Unavailable
+            | IoError::Transition
+            | IoError::Miscompare { .. }
+            | IoError::TimedOut
+            | IoError::Aborted
+            | IoError::Fenced
+            | IoError::Busy) => error,
+        })
     }
 
     fn zero(self: &Rc<Self>, slot: Slot, range: LbaRange, kind: Kind, origin: Origin) -> IoFuture {
@@ -580,10 +660,13 @@ impl Shard {
 
     /// The part of the log that is in use.
     pub(super) fn fill(&self) -> f64 {
-        let state = self.state.borrow();
+        self.fill_of(&self.state.borrow())
+    }
+
+    pub(super) fn fill_of(&self, state: &State) -> f64 {
         let ring = state.log.ring();
         #[expect(clippy::cast_precision_loss, reason = "a share, not a count")]
-        let fill = ring.used_blocks() as f64 / ring.blocks() as f64;
+        let fill = ring.used_blocks() as f64 / ring.room_blocks() as f64;
         fill
     }
 
@@ -601,7 +684,7 @@ impl Shard {
 
     /// Says in the log that its last batch was stable, where nothing does and nothing else is on its way.
     pub(super) fn seal(self: &Rc<Self>) {
-        let sealed = self.state.borrow_mut().log.seal();
+        let sealed = self.state.borrow_mut().seal();
         if let Some(write) = sealed {
             super::pump::start(self, write);
         }

@@ -1,7 +1,8 @@
 //! How a shard is, and what it has done.
 
 use super::shard::Shard;
-use journal::VolumeId;
+use journal::{Source, VolumeId};
+use std::ops::Range;
 use std::time::Duration;
 
 /// What a shard has done.
@@ -12,6 +13,7 @@ pub(super) struct Counts {
     pub(super) written_bytes: u64,
     pub(super) carried_bytes: u64,
     pub(super) direct_bytes: u64,
+    pub(super) moved_bytes: u64,
     pub(super) rounds: u64,
 }
 
@@ -38,6 +40,8 @@ pub struct ShardStatus {
     pub carried_bytes: u64,
     /// Bytes that went home past the log.
     pub direct_bytes: u64,
+    /// Bytes that moved on in the log, because they could not be carried home.
+    pub moved_bytes: u64,
     /// The last batch that is stable.
     pub stable: u64,
     /// How long the oldest change has been in the log that is not at home; of what was found when it was opened, since then.
@@ -46,7 +50,12 @@ pub struct ShardStatus {
     pub failed: Option<String>,
     /// Volumes whose changes cannot be carried home now, and why.
     pub stuck: Vec<(VolumeId, String)>,
+    /// Sectors of 512 bytes whose data was damaged in the log, the first [`LOST_MAX`] ranges: reads of them fail until they are written again.
+    pub lost: Vec<(VolumeId, Range<u64>)>,
 }
+
+/// Ranges of lost sectors that are told.
+pub const LOST_MAX: usize = 100;
 
 impl Shard {
     /// Keeps why the log has failed: the first reason is the one to tell.
@@ -65,7 +74,9 @@ impl Shard {
         let oldest = oldest.and_then(|it| self.ages.borrow_mut().of(it.first(), now));
         let failed = state.log.ring().has_failed();
         let stuck = state.homes.iter();
-        let stuck = stuck.filter_map(|it| Some((it.id, it.stuck.clone()?)));
+        let stuck = stuck.filter_map(|it| Some((it.id, it.stuck.as_ref()?.why.clone())));
+        let lost = state.index.all_bare().filter(|it| it.3 == Source::Lost);
+        let lost = lost.map(|(slot, sectors, ..)| (state.home(slot).id, sectors));
         ShardStatus {
             ring,
             blocks: state.log.ring().blocks(),
@@ -77,10 +88,12 @@ impl Shard {
             written_bytes: counts.written_bytes,
             carried_bytes: counts.carried_bytes,
             direct_bytes: counts.direct_bytes,
+            moved_bytes: counts.moved_bytes,
             stable: state.log.ring().stable(),
             oldest,
             failed: failed.then(|| self.failure.borrow().clone()),
             stuck: stuck.collect(),
+            lost: lost.take(LOST_MAX).collect(),
         }
     }
 }

@@ -1,0 +1,175 @@
+//! What a stretch of the log says, and what of it is still needed.
+
+use super::parts::sectors;
+use super::shard::{Shard, State};
+use journal::{Again, Kind, Lying, Place, Record, Sequence, Slot, Source, Stretch, newest};
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::rc::Rc;
+use units::Buf;
+
+/// A change without data.
+#[derive(Clone)]
+pub(super) struct BareChange {
+    pub(super) slot: Slot,
+    pub(super) sectors: Range<u64>,
+    pub(super) by: Sequence,
+    pub(super) kind: Kind,
+}
+
+/// What a stretch holds.
+#[derive(Default)]
+pub(super) struct Contents {
+    pub(super) lying: Vec<Lying>,
+    /// Which changes they are.
+    pub(super) by: Vec<Sequence>,
+    pub(super) bare: Vec<BareChange>,
+    /// What is lost cannot be carried anywhere, and must not be forgotten.
+    pub(super) lost: Vec<BareChange>,
+    /// Whose writes went home past the log.
+    pub(super) direct: BTreeSet<Slot>,
+}
+
+/// What of a stretch cannot be given up.
+#[derive(Default)]
+pub(super) struct HeldParts {
+    pub(super) data: Vec<(Lying, Sequence)>,
+    pub(super) bare: Vec<BareChange>,
+}
+
+/// What the stretch says. What is damaged in it is lost from now on, if nothing newer is known.
+pub(super) fn contents(shard: &Rc<Shard>, stretch: &Stretch, data: &Buf) -> Contents {
+    let mut state = shard.state.borrow_mut();
+    let mut contents = Contents::default();
+    for batch in stretch.batches(data) {
+        match batch {
+            Again::Found {
+                place,
+                records,
+                damaged,
+            } => {
+                for record in &records {
+                    contents.take(&state, stretch, place, record);
+                }
+                for record in &damaged {
+                    contents.lost.push(state.lose(stretch, place, record));
+                }
+            }
+            Again::Damaged { sectors } => {
+                state.lose_batch(&sectors);
+                // Which changes without data it held nobody says any more: all that are known go home now.
+                let bare = state.all_bare().into_iter();
+                let (lost, bare): (Vec<_>, Vec<_>) = bare.partition(|it| it.kind == Kind::Lost);
+                contents.lost.extend(lost);
+                contents.bare.extend(bare);
+            }
+        }
+    }
+    contents
+}
+
+impl Contents {
+    fn take(&mut self, state: &State, stretch: &Stretch, place: Place, record: &Record) {
+        let change = record.change;
+        let slot = state.slots[&change.volume];
+        let bare = || BareChange {
+            slot,
+            sectors: sectors(change.range, change.block_size),
+            by: change.sequence,
+            kind: change.kind,
+        };
+        match change.kind {
+            Kind::Write => {
+                self.lying.push(Lying {
+                    slot,
+                    sectors: sectors(change.range, change.block_size),
+                    at: stretch.sector_of(place, record),
+                });
+                self.by.push(change.sequence);
+            }
+            Kind::Zeroes | Kind::Deallocate | Kind::Anchor => self.bare.push(bare()),
+            Kind::Lost => self.lost.push(bare()),
+            Kind::Direct => {
+                self.direct.insert(slot);
+            }
+            Kind::Gone => {}
+        }
+    }
+
+    /// What of it is still the newest, and nowhere else.
+    pub(super) fn held(&self, state: &State) -> HeldParts {
+        let with_by = self.lying.iter().zip(&self.by);
+        let data = with_by.flat_map(|(lying, by)| {
+            let parts = newest(&state.index, lying).into_iter();
+            parts.map(move |part| (part, *by))
+        });
+        let bare = live_bare(state, &self.bare).into_iter();
+        HeldParts {
+            data: data.collect(),
+            bare: bare.chain(live_bare(state, &self.lost)).collect(),
+        }
+    }
+}
+
+/// What still holds of changes without data.
+pub(super) fn live_bare(state: &State, all: &[BareChange]) -> Vec<BareChange> {
+    let live = all.iter().flat_map(|it| {
+        let ranges = state.index.bare(it.slot, it.sectors.clone(), it.by);
+        ranges.into_iter().map(|sectors| BareChange {
+            sectors,
+            ..it.clone()
+        })
+    });
+    live.collect()
+}
+
+impl State {
+    /// The data of a write is damaged: what of it is the newest is lost. What was lost before is told again.
+    fn lose(&mut self, stretch: &Stretch, place: Place, record: &Record) -> BareChange {
+        let change = record.change;
+        let lying = Lying {
+            slot: self.slots[&change.volume],
+            sectors: sectors(change.range, change.block_size),
+            at: stretch.sector_of(place, record),
+        };
+        for part in newest(&self.index, &lying) {
+            self.index.lose(part.slot, part.sectors, change.sequence);
+        }
+        BareChange {
+            slot: lying.slot,
+            sectors: lying.sectors,
+            by: change.sequence,
+            kind: Kind::Lost,
+        }
+    }
+
+    /// A batch is damaged, with the list of what it held: what the index has there is lost.
+    fn lose_batch(&mut self, lying: &Range<u32>) {
+        let (homes, log) = (&self.homes, &self.log);
+        // The latest number of the volume: it is newer than whatever was there.
+        self.index.lose_at(lying, |slot: Slot| {
+            let next = log.next_sequence(homes[usize::from(slot.0)].id);
+            Sequence(next.map_or(0, |it| it.0.saturating_sub(1)))
+        });
+    }
+
+    pub(super) fn all_bare(&self) -> Vec<BareChange> {
+        let all = self
+            .index
+            .all_bare()
+            .filter_map(|(slot, sectors, by, source)| {
+                let kind = match source {
+                    Source::Zeroes(kind) => kind,
+                    Source::Lost => Kind::Lost,
+                    Source::Home | Source::Log(_) => return None,
+                };
+                Some(BareChange {
+                    slot,
+                    sectors,
+                    by,
+                    kind,
+                })
+            });
+        all.collect()
+    }
+}

@@ -1,0 +1,326 @@
+//! Writes changes at their volumes.
+
+use super::contents::BareChange;
+use super::parts::{blocks, chunks, next_piece};
+use super::shard::{OpenHome, Shard, Stuck};
+use journal::{Kind, Run, Slot, Stretch};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::rc::Rc;
+use std::time::Duration;
+use units::{Buf, Lba, LbaRange};
+use volume::{
+    Durability, Io, IoError, IoFuture, Lane, Op, Origin, Provision, Shape, Support, Zeroing,
+};
+
+/// Why nothing of a volume is carried home that nobody has opened.
+pub(super) const AWAY: &str = "it is not there";
+
+/// Writes home at once.
+const WRITES_MAX: usize = 32;
+
+/// Sectors of what is tried alone when a longer write fails: a page, so that it is a block of any size.
+const PIECE_SECTORS: u64 = 8;
+
+/// When to try a volume again that could not be written.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// What is written at once.
+enum Job {
+    Run(Run),
+    Bare(BareChange),
+}
+
+impl Job {
+    const fn slot(&self) -> Slot {
+        match self {
+            Self::Run(run) => run.slot,
+            Self::Bare(bare) => bare.slot,
+        }
+    }
+}
+
+/// What is written in a round, and how that ended.
+#[derive(Default)]
+pub(super) struct Going {
+    jobs: Vec<Job>,
+    /// Which of them.
+    failed: BTreeSet<usize>,
+    /// Volumes that something was written to. Their lanes are kept: a volume may leave meanwhile.
+    touched: BTreeMap<Slot, Rc<dyn Lane>>,
+    /// Why, by volume.
+    errors: BTreeMap<Slot, Stuck>,
+    flying: VecDeque<(usize, Slot, IoFuture)>,
+}
+
+impl Going {
+    pub(super) fn new(runs: Vec<Run>, bare: Vec<BareChange>) -> Self {
+        let runs = runs.into_iter().map(Job::Run);
+        Self {
+            jobs: runs.chain(bare.into_iter().map(Job::Bare)).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Writes it all, flushes, and lets the index forget what is at home then.
+    pub(super) async fn go(mut self, shard: &Rc<Shard>, stretch: &Stretch, data: &Buf) {
+        self.write(0, shard, stretch, data).await;
+        let pieces = self.pieces_of_failed();
+        if !pieces.is_empty() {
+            let first = self.jobs.len();
+            self.jobs.extend(pieces.into_iter().map(Job::Run));
+            self.write(first, shard, stretch, data).await;
+        }
+        self.flush(shard).await;
+        self.settle(shard);
+    }
+
+    /// Writes what was added from the first of these on.
+    async fn write(&mut self, first: usize, shard: &Rc<Shard>, stretch: &Stretch, data: &Buf) {
+        for which in first..self.jobs.len() {
+            let slot = self.jobs[which].slot();
+            let Some(home) = self.open(shard, slot) else {
+                self.failed.insert(which);
+                continue;
+            };
+            let whole = match &self.jobs[which] {
+                Job::Run(run) => write_of(shard, &home, stretch, data, run)
+                    .into_iter()
+                    .collect(),
+                Job::Bare(bare) => bare_ops(&home, bare),
+            };
+            let shape = home.shape;
+            let pieces = whole.into_iter().flat_map(|op| within_limits(op, &shape));
+            for op in pieces {
+                if self.flying.len() >= WRITES_MAX {
+                    self.one_ends(shard).await;
+                }
+                let io = Io::new(op, Origin::default());
+                self.flying.push_back((which, slot, home.lane.submit(io)));
+            }
+            self.touched.insert(slot, home.lane);
+        }
+        while !self.flying.is_empty() {
+            self.one_ends(shard).await;
+        }
+    }
+
+    /// Of long writes that met a place without room, or one that is broken: the rest of them may be written.
+    fn pieces_of_failed(&mut self) -> Vec<Run> {
+        let mut pieces = Vec::new();
+        let mut whole: BTreeSet<Slot> = BTreeSet::new();
+        for &which in &self.failed {
+            let slot = self.jobs[which].slot();
+            let error = self.errors.get(&slot).map(|it| it.error);
+            let there = self.touched.contains_key(&slot) && error.is_some_and(is_of_place);
+            match &self.jobs[which] {
+                Job::Run(run) if there && run.sectors.end - run.sectors.start > PIECE_SECTORS => {
+                    pieces.extend(run.pieces(PIECE_SECTORS));
+                }
+                Job::Run(_) | Job::Bare(_) => {
+                    whole.insert(slot);
+                }
+            }
+        }
+        // Now the pieces say how it is.
+        self.errors.retain(|slot, _| {
+            whole.contains(slot) || !pieces.iter().any(|it: &Run| it.slot == *slot)
+        });
+        pieces
+    }
+
+    fn open(&mut self, shard: &Rc<Shard>, slot: Slot) -> Option<OpenHome> {
+        let now = shard.core.now();
+        let state = shard.state.borrow();
+        let home = state.home(slot);
+        // Not tried again for each part of the log.
+        if let Some(stuck) = home.stuck.as_ref().filter(|it| now < it.again) {
+            self.errors.insert(slot, stuck.clone());
+            return None;
+        }
+        if home.open.is_none() {
+            let stuck = Stuck::new(IoError::Unavailable, AWAY, now);
+            self.errors.insert(slot, stuck);
+        }
+        home.open.clone()
+    }
+
+    async fn one_ends(&mut self, shard: &Rc<Shard>) {
+        let Some((which, slot, answer)) = self.flying.pop_front() else {
+            return;
+        };
+        if let Err(error) = answer.await {
+            // Another place may be well; a volume that does not answer is left alone for a while.
+            let now = shard.core.now();
+            let again = if is_of_place(error) {
+                now
+            } else {
+                now.after(AGAIN)
+            };
+            let stuck = Stuck::new(error, &reason(error), again);
+            self.errors.insert(slot, stuck);
+            self.failed.insert(which);
+        }
+    }
+
+    async fn flush(&mut self, shard: &Rc<Shard>) {
+        let mut unstable = BTreeSet::new();
+        for (slot, lane) in &self.touched {
+            let flushed = lane.submit(Io::new(Op::Flush, Origin::default()));
+            if let Err(error) = flushed.await {
+                let stuck = Stuck::new(error, &reason(error), shard.core.now().after(AGAIN));
+                self.errors.insert(*slot, stuck);
+                unstable.insert(*slot);
+            }
+        }
+        let slots = self.jobs.iter().map(Job::slot).enumerate();
+        let not_there = slots.filter(|(_, slot)| unstable.contains(slot));
+        self.failed.extend(not_there.map(|(which, _)| which));
+    }
+
+    /// What is at home and stable there is forgotten here.
+    fn settle(self, shard: &Rc<Shard>) {
+        let mut state = shard.state.borrow_mut();
+        let is_home = |which: &usize| !self.failed.contains(which);
+        let jobs = self.jobs.iter().enumerate();
+        for (_, job) in jobs.filter(|(which, _)| is_home(which)) {
+            match job {
+                Job::Run(run) => {
+                    for part in &run.parts {
+                        state.index.settle(part.slot, part.sectors.clone(), part.at);
+                    }
+                }
+                Job::Bare(it) => state.index.settle_bare(it.slot, it.sectors.clone(), it.by),
+            }
+        }
+        for slot in self.touched.into_keys() {
+            state.home_mut(slot).stuck = None;
+        }
+        for (slot, stuck) in self.errors {
+            state.home_mut(slot).stuck = Some(stuck);
+        }
+    }
+}
+
+/// What of the blocks the volume has; it may be smaller than when they were written.
+fn inside(home: &OpenHome, range: LbaRange) -> Option<LbaRange> {
+    let end = range.end().0.min(home.volume.shape().block_count.0);
+    LbaRange::between(range.start(), Lba(end)).filter(|it| !it.is_empty())
+}
+
+fn write_of(
+    shard: &Rc<Shard>,
+    home: &OpenHome,
+    stretch: &Stretch,
+    data: &Buf,
+    run: &Run,
+) -> Option<Op> {
+    let range = inside(home, blocks(&run.sectors, home.shape.block_size))?;
+    let mut bytes = Buf::empty();
+    for part in &run.parts {
+        let from = stretch.sector_at(part.at);
+        let count = part.sectors.end - part.sectors.start;
+        let len = usize::try_from(count * journal::SECTOR).expect("a part is in memory");
+        bytes.append_owned(data.slice(from..from + len));
+    }
+    let len = home.shape.bytes_in(range);
+    shard.counts.borrow_mut().carried_bytes += len as u64;
+    Some(Op::Write {
+        range,
+        data: if len < bytes.len() {
+            bytes.slice(0..len)
+        } else {
+            bytes
+        },
+        durability: Durability::Cached,
+    })
+}
+
+/// The operation in pieces that the volume takes.
+fn within_limits(mut op: Op, shape: &Shape) -> Vec<Op> {
+    let limits = &shape.limits;
+    let most = match &op {
+        Op::Write { .. } => limits.transfer_blocks_max,
+        Op::WriteZeroes { .. } => limits.write_zeroes_blocks_max,
+        Op::Discard { .. } => limits.discard_blocks_max,
+        Op::Read { .. } | Op::CompareAndWrite { .. } | Op::Extents { .. } | Op::Flush => {
+            unreachable!("only changes are carried home")
+        }
+    };
+    let whole = op.range().expect("changes have a range");
+    let pieces = chunks(whole, most.0.max(1));
+    let bytes = |range| shape.bytes_in(range);
+    pieces
+        .map(|range| next_piece(&mut op, range, bytes(range)))
+        .collect()
+}
+
+/// What makes these blocks zeroes at home. A discard may leave the ends of the range as they are, and zeroes may not.
+fn bare_ops(home: &OpenHome, it: &BareChange) -> Vec<Op> {
+    let shape = home.shape;
+    let Some(range) = inside(home, blocks(&it.sectors, shape.block_size)) else {
+        return Vec::new();
+    };
+    let durability = Durability::Cached;
+    let zeroes = |range: LbaRange, zeroing| Op::WriteZeroes {
+        range,
+        zeroing,
+        durability,
+    };
+    let discards = shape.caps.discard != Support::Absent && shape.caps.discard_reads_zero;
+    if it.kind == Kind::Zeroes {
+        return vec![zeroes(range, Zeroing::KeepAllocated)];
+    }
+    if !discards {
+        return vec![zeroes(range, Zeroing::MayUnmap)];
+    }
+    let (unit, first) = (
+        shape.limits.discard_granularity.0,
+        shape.limits.discard_alignment.0,
+    );
+    let start = range.start().0.saturating_sub(first).next_multiple_of(unit) + first;
+    let end = range.end().0.saturating_sub(first) / unit * unit + first;
+    let to = match it.kind {
+        Kind::Anchor => Provision::Anchored,
+        Kind::Write | Kind::Zeroes | Kind::Deallocate | Kind::Direct | Kind::Lost | Kind::Gone => {
+            Provision::Deallocated
+        }
+    };
+    if start >= end || start < range.start().0 || end > range.end().0 {
+        return vec![zeroes(range, Zeroing::MayUnmap)];
+    }
+    let between = |from, to| LbaRange::between(Lba(from), Lba(to)).filter(|it| !it.is_empty());
+    let middle = between(start, end).map(|range| Op::Discard {
+        range,
+        to,
+        durability,
+    });
+    let ends = [between(range.start().0, start), between(end, range.end().0)];
+    let ends = ends.into_iter().flatten();
+    middle
+        .into_iter()
+        .chain(ends.map(|range| zeroes(range, Zeroing::MayUnmap)))
+        .collect()
+}
+
+/// It says something of these blocks only.
+const fn is_of_place(error: IoError) -> bool {
+    matches!(
+        error,
+        IoError::SpaceExhausted | IoError::MediumError { .. } | IoError::Integrity { .. }
+    )
+}
+
+fn reason(error: IoError) -> String {
+    match error {
+        IoError::SpaceExhausted => "no space is left where it lies".to_owned(),
+        IoError::WriteProtected => "it may not be written".to_owned(),
+        IoError::Unavailable | IoError::Transition => "it cannot be reached".to_owned(),
+        IoError::MediumError { .. }
+        | IoError::Integrity { .. }
+        | IoError::Miscompare { .. }
+        | IoError::TimedOut
+        | IoError::Aborted
+        | IoError::Fenced
+        | IoError::Busy => format!("writing it failed: {error:?}"),
+    }
+}

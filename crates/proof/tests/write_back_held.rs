@@ -1,0 +1,425 @@
+//! A journal that holds what cannot go home, or what is damaged in it: nothing is lost, others go on, and what is lost is
+//! told by name. The oracle is a list of what each block was given last.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests; clippy knows only test functions"
+)]
+
+use backends::{FileSpec, Provisioning, create_file, open_file};
+use env::sim::{FaultPlan, Node, World, WorldConfig};
+use env::{Access, CoreHandle, Create, Durable, FileDone, FileOp, OpenHow};
+use layers::WriteBack;
+use layers::fault::{Action, FaultRule, Faults, OpKind};
+use layers::write_back::{Journal, JournalSpec, Mode, ShardStatus, VolumeId};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use units::{BlockCount, BlockSize, Buf, BufMut, ByteCount, Lba, LbaRange};
+use volume::{Done, Durability, Fences, Io, IoError, Lane, Op, Origin, Volume, Zeroing};
+
+const DAY: Duration = Duration::from_secs(86_400);
+const JOURNAL: &str = "/pool/journal";
+const POOL: [u8; 16] = [9; 16];
+const BLOCKS: u64 = 1024;
+
+fn path(volume: u64) -> PathBuf {
+    format!("/pool/volume-{volume}").into()
+}
+
+fn world(seed: u64) -> World {
+    let config = WorldConfig {
+        faults: FaultPlan::benign(),
+        ..WorldConfig::default()
+    };
+    World::new(seed, config)
+}
+
+fn made(world: &World) -> Node {
+    let node = world.node("node");
+    let core = node.core(0);
+    let make = async move {
+        core.files().create_dir(Path::new("/pool")).await.unwrap();
+        core.files().sync_dir(Path::new("/")).await.unwrap();
+        let spec = JournalSpec {
+            path: JOURNAL.into(),
+            bytes: layers::write_back::bytes_min(1),
+            rings: 1,
+            pool: POOL,
+            shard_bytes: 1 << 30,
+        };
+        Journal::create(&core, &spec).await.unwrap();
+        for volume in 0..2 {
+            let size = ByteCount(BLOCKS * 4096);
+            create_file(&core, &path(volume), size, Provisioning::Thin)
+                .await
+                .unwrap();
+        }
+    };
+    world.block_on(&node, DAY, make).unwrap();
+    node
+}
+
+/// A pool that is open: two volumes, the first one's home behind faults.
+struct Open {
+    core: CoreHandle,
+    journal: Arc<Journal>,
+    volumes: Vec<Arc<WriteBack>>,
+    lanes: Vec<Rc<dyn Lane>>,
+}
+
+/// What each block of each volume was given last: 0 where never.
+type Told = Rc<RefCell<BTreeMap<(usize, u64), u32>>>;
+
+async fn open(core: &CoreHandle, faults: &Faults) -> Open {
+    let journal = Journal::open(core, Path::new(JOURNAL), POOL).await.unwrap();
+    let (mut volumes, mut lanes) = (Vec::new(), Vec::new());
+    for volume in 0..2 {
+        let spec = FileSpec {
+            path: path(volume),
+            block_size: BlockSize::B4096,
+            physical_block_exponent: 0,
+            provisioning: Provisioning::Thin,
+        };
+        let fences = Fences::new(1);
+        let file = open_file(core, spec, fences.clone()).await.unwrap();
+        let mut home: Arc<dyn Volume> = file;
+        if volume == 0 {
+            home = layers::over(faults.clone(), home);
+        }
+        let id = VolumeId(100 + volume);
+        let volume = WriteBack::new(Arc::clone(&journal), id, home, fences, Mode::WriteBack);
+        volumes.push(Arc::clone(&volume));
+        lanes.push(volume.open(core).await.unwrap());
+    }
+    Open {
+        core: Rc::clone(core),
+        journal,
+        volumes,
+        lanes,
+    }
+}
+
+fn range(lba: u64, blocks: u64) -> LbaRange {
+    LbaRange::new(Lba(lba), BlockCount(blocks)).unwrap()
+}
+
+fn block(volume: usize, lba: u64, stamp: u32) -> Vec<u8> {
+    let mut bytes = vec![0; 4096];
+    if stamp > 0 {
+        for (at, word) in bytes.chunks_mut(4).enumerate() {
+            let word_of =
+                stamp ^ (u32::try_from(lba).unwrap() << 12) ^ (u32::try_from(at).unwrap() << 22);
+            word.copy_from_slice(&word_of.to_le_bytes());
+        }
+        bytes[0] = u8::try_from(volume).unwrap();
+    }
+    bytes
+}
+
+impl Open {
+    async fn write(&self, volume: usize, lba: u64, stamp: u32, told: &Told) -> Result<(), IoError> {
+        let op = Op::Write {
+            range: range(lba, 1),
+            data: Buf::copy_of(&block(volume, lba, stamp)),
+            durability: Durability::Stable,
+        };
+        let written = self.lanes[volume].submit(Io::new(op, Origin::default()));
+        written.await?;
+        told.borrow_mut().insert((volume, lba), stamp);
+        Ok(())
+    }
+
+    async fn zero(&self, volume: usize, lba: u64, told: &Told) {
+        let op = Op::WriteZeroes {
+            range: range(lba, 1),
+            zeroing: Zeroing::MayUnmap,
+            durability: Durability::Stable,
+        };
+        let zeroed = self.lanes[volume].submit(Io::new(op, Origin::default()));
+        zeroed.await.unwrap();
+        told.borrow_mut().insert((volume, lba), 0);
+    }
+
+    async fn read(&self, volume: usize, lba: u64) -> Result<Vec<u8>, IoError> {
+        let op = Op::Read {
+            range: range(lba, 1),
+            into: None,
+        };
+        let read = self.lanes[volume].submit(Io::new(op, Origin::default()));
+        let Done::Data(data) = read.await? else {
+            panic!("a read gives data")
+        };
+        Ok(data.to_vec())
+    }
+
+    /// Every block reads as it was given last, but those that are `lost`.
+    async fn verify(&self, told: &Told, lost: &[(usize, u64)]) {
+        for volume in 0..2 {
+            for lba in 0..BLOCKS {
+                let stamp = told.borrow().get(&(volume, lba)).copied().unwrap_or(0);
+                let read = self.read(volume, lba).await;
+                if lost.contains(&(volume, lba)) {
+                    assert_eq!(read, Err(IoError::Integrity { lba: Lba(lba) }));
+                } else {
+                    let wanted = block(volume, lba, stamp);
+                    assert!(read.unwrap() == wanted, "{volume}: {lba} is not {stamp}");
+                }
+            }
+        }
+    }
+
+    async fn status(&self) -> ShardStatus {
+        self.journal.status(&self.core).await.pop().unwrap()
+    }
+
+    async fn pause(&self, time: Duration) {
+        let until = self.core.now().after(time);
+        self.core.sleep_until(until).await;
+    }
+}
+
+fn all_fail(error: IoError) -> FaultRule {
+    FaultRule {
+        kinds: vec![OpKind::Write, OpKind::WriteZeroes, OpKind::Discard],
+        range: None,
+        skip: 0,
+        times: u64::MAX,
+        action: Action::Fail(error),
+    }
+}
+
+#[test]
+fn a_volume_that_cannot_go_home_keeps_its_data_in_the_log_and_stops_no_other() {
+    for seed in 0..6 {
+        let world = world(seed);
+        let node = made(&world);
+        let told = Told::default();
+        let faults = Faults::new();
+        faults.add(all_fail(IoError::SpaceExhausted));
+        let (core, here, stuck) = (node.core(0), Rc::clone(&told), faults.clone());
+        let run = async move {
+            let pool = open(&core, &stuck).await;
+            for lba in 0..100 + seed * 20 {
+                pool.write(0, lba * 3, 1, &here).await.unwrap();
+                pool.zero(0, lba * 3 + 1, &here).await;
+            }
+            // The other one fills the log again and again.
+            for write in 0..6 * BLOCKS {
+                let (lba, turn) = (write % BLOCKS, 1 + u32::try_from(write / BLOCKS).unwrap());
+                pool.write(1, (lba * 7) % BLOCKS, turn, &here)
+                    .await
+                    .unwrap();
+                if lba % 64 == 0 {
+                    pool.write(0, lba * 3 % 900, turn, &here).await.unwrap();
+                }
+            }
+            pool.verify(&here, &[]).await;
+            let status = pool.status().await;
+            assert!(status.moved_bytes > 1 << 20, "{status:?}");
+            assert!(status.stuck[0].1.contains("no space"), "{status:?}");
+        };
+        world.block_on(&node, DAY, run).unwrap();
+        node.crash();
+        node.restart();
+        let (core, here, stuck) = (node.core(0), Rc::clone(&told), faults.clone());
+        let again = async move {
+            let pool = open(&core, &stuck).await;
+            assert_eq!(pool.journal.damaged(), []);
+            pool.verify(&here, &[]).await;
+            // It may fill half of the log and is told then; others go on.
+            let mut refused = 0;
+            for lba in 0..BLOCKS {
+                match pool.write(0, lba, 90, &here).await {
+                    Ok(()) => {}
+                    Err(error) => {
+                        assert_eq!(error, IoError::SpaceExhausted);
+                        refused += 1;
+                    }
+                }
+            }
+            assert!(refused > 100, "{refused}");
+            for turn in 20..26 {
+                for lba in 0..BLOCKS {
+                    pool.write(1, lba, turn, &here).await.unwrap();
+                }
+            }
+            pool.zero(0, 5, &here).await;
+            pool.verify(&here, &[]).await;
+            // Waiting for all to be home ends, though not all can be.
+            pool.journal.drain(&pool.core).await;
+            assert!(pool.status().await.pages > 0);
+            stuck.clear();
+            pool.pause(Duration::from_secs(3)).await;
+            pool.journal.drain(&pool.core).await;
+            let status = pool.status().await;
+            assert!(status.pages == 0 && status.stuck.is_empty(), "{status:?}");
+            pool.verify(&here, &[]).await;
+        };
+        world.block_on(&node, DAY, again).unwrap();
+    }
+}
+
+#[test]
+fn a_place_that_cannot_be_written_holds_only_itself() {
+    let world = world(40);
+    let node = made(&world);
+    let (core, told, faults) = (node.core(0), Told::default(), Faults::new());
+    let lba = Lba(10);
+    let mut rule = all_fail(IoError::MediumError { lba });
+    rule.range = Some(range(10, 1));
+    faults.add(rule);
+    let run = async move {
+        let pool = open(&core, &faults).await;
+        for turn in 1..=6 {
+            for lba in 0..BLOCKS {
+                pool.write(0, (lba * 5) % BLOCKS, turn, &told)
+                    .await
+                    .unwrap();
+            }
+        }
+        pool.journal.drain(&pool.core).await;
+        let status = pool.status().await;
+        assert!(
+            status.stuck.len() == 1 && status.pages <= 256,
+            "one run of neighbours: {status:?}"
+        );
+        pool.verify(&told, &[]).await;
+    };
+    world.block_on(&node, DAY, run).unwrap();
+}
+
+#[test]
+fn a_volume_that_is_destroyed_needs_no_room_in_the_log_any_more() {
+    let world = world(60);
+    let node = made(&world);
+    let (told, faults) = (Told::default(), Faults::new());
+    faults.add(all_fail(IoError::Unavailable));
+    let (core, here, stuck) = (node.core(0), Rc::clone(&told), faults.clone());
+    let run = async move {
+        let pool = open(&core, &stuck).await;
+        for lba in 0..40 {
+            pool.write(0, lba, 1, &here).await.unwrap();
+            pool.write(1, lba, 1, &here).await.unwrap();
+        }
+        pool.zero(0, 50, &here).await;
+        pool.journal.drain(&core).await;
+        assert_eq!(pool.status().await.pages, 40);
+        pool.volumes[0].forget(&core).await.unwrap();
+        assert_eq!(pool.status().await.pages, 0);
+    };
+    world.block_on(&node, DAY, run).unwrap();
+    node.crash();
+    node.restart();
+    // Nothing of it is found again, and what was its home is as it always was.
+    told.borrow_mut().retain(|(volume, _), _| *volume == 1);
+    let core = node.core(0);
+    let again = async move {
+        let pool = open(&core, &faults).await;
+        pool.verify(&told, &[]).await;
+        pool.journal.drain(&core).await;
+        let status = pool.status().await;
+        assert!(status.pages == 0 && status.stuck.is_empty(), "{status:?}");
+    };
+    world.block_on(&node, DAY, again).unwrap();
+}
+
+/// Flips a bit of the journal's file, so many bytes after where these bytes are.
+async fn flip(core: &CoreHandle, what: &[u8], ahead: usize) -> bool {
+    let how = OpenHow {
+        access: Access::ReadWrite,
+        create: Create::No,
+        direct: false,
+        lock: false,
+    };
+    let file = core.files().open(Path::new(JOURNAL), how).await.unwrap();
+    let FileDone::Len(len) = file.submit(FileOp::Len).await.unwrap() else {
+        panic!("a length")
+    };
+    for at in (0..len).step_by(512) {
+        let into = BufMut::zeroed(4096);
+        let read = file.submit(FileOp::Read { offset: at, into }).await;
+        let FileDone::Read(read) = read.unwrap() else {
+            panic!("data")
+        };
+        let mut bytes = read.freeze().to_vec();
+        if bytes.starts_with(what) {
+            bytes[ahead] ^= 4;
+            let op = FileOp::Write {
+                offset: at,
+                data: Buf::from(bytes),
+                durable: Durable::Yes,
+            };
+            file.submit(op).await.unwrap();
+            return true;
+        }
+    }
+    false
+}
+
+#[test]
+fn damage_that_is_met_while_serving_is_told_for_exactly_its_blocks_and_for_as_long_as_they_are_not_written_anew()
+ {
+    for (seed, header) in [(50, false), (51, true)] {
+        let world = world(seed);
+        let node = made(&world);
+        let told = Told::default();
+        let faults = Faults::new();
+        faults.add(all_fail(IoError::Unavailable));
+        let (core, here, stuck) = (node.core(0), Rc::clone(&told), faults.clone());
+        let run = async move {
+            let pool = open(&core, &stuck).await;
+            pool.zero(0, 300, &here).await;
+            for lba in 0..20 {
+                pool.write(0, lba, 5, &here).await.unwrap();
+            }
+            // One after the other: each is a batch of its own.
+            let hit = block(0, 7, 5);
+            if header {
+                assert!(flip(&core, b"CWJBATCH", 60).await);
+            } else {
+                assert!(flip(&core, &hit, 600).await);
+            }
+            pool.pause(Duration::from_secs(3)).await;
+            // What is met when it is carried: the first batch, which has no data, or the one of block 7.
+            let lost: &[(usize, u64)] = if header { &[] } else { &[(0, 7)] };
+            pool.verify(&here, lost).await;
+            for turn in 1..=5 {
+                for lba in 0..BLOCKS {
+                    pool.write(1, lba, turn, &here).await.unwrap();
+                }
+            }
+            pool.verify(&here, lost).await;
+            let status = pool.status().await;
+            assert!(
+                status.failed.is_none() && status.moved_bytes > 0,
+                "{status:?}"
+            );
+            assert_eq!(status.lost.len(), lost.len(), "{status:?}");
+        };
+        world.block_on(&node, DAY, run).unwrap();
+        node.crash();
+        node.restart();
+        let (core, here) = (node.core(0), Rc::clone(&told));
+        let again = async move {
+            let pool = open(&core, &faults).await;
+            let lost: &[(usize, u64)] = if header { &[] } else { &[(0, 7)] };
+            pool.verify(&here, lost).await;
+            faults.clear();
+            pool.pause(Duration::from_secs(3)).await;
+            pool.journal.drain(&pool.core).await;
+            // At home lies what was there before: it is not told as if it were the data.
+            pool.verify(&here, lost).await;
+            pool.write(0, 7, 9, &here).await.unwrap();
+            pool.verify(&here, &[]).await;
+            pool.journal.drain(&pool.core).await;
+            let status = pool.status().await;
+            assert!(status.pages == 0 && status.lost.is_empty(), "{status:?}");
+            pool.verify(&here, &[]).await;
+        };
+        world.block_on(&node, DAY, again).unwrap();
+    }
+}
