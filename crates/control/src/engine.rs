@@ -9,7 +9,7 @@ use crate::latency::{Latency, Stages};
 use crate::objects::Objects;
 use crate::plan::{LunChanges, SessionBrief};
 use crate::problem::Problem;
-use crate::scrub::{ScrubFacts, ScrubWish};
+use crate::scrub::{BadBlocks, ScrubFacts, ScrubWish};
 use env::LocalFuture;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -146,6 +146,9 @@ pub struct LunFacts {
     /// What its read cache did, where it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached: Option<ReadCacheFacts>,
+    /// How its checksums are, where it has some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checksums: Option<ChecksumFacts>,
     /// The scrub that runs, or the last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scrub: Option<ScrubFacts>,
@@ -171,6 +174,51 @@ pub struct ReadCacheFacts {
     pub misses: u64,
     /// Bytes that it holds.
     pub bytes: u64,
+}
+
+/// What the checksums of a LUN found since it came into service.
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+pub struct ChecksumFacts {
+    /// Blocks that are known not to be what was written; after very many, no more are counted.
+    pub bad_blocks: u64,
+    /// Where they are: the first 16 places.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub places: Vec<BadBlocks>,
+    /// Reads that met such a block.
+    pub mismatches: u64,
+    /// Blocks of 4 KiB that were written anew from another copy.
+    pub repaired: u64,
+    /// Checksums that were taken from what was there: after a crash, and after writes that failed.
+    pub taken: u64,
+    /// Pages of the map that were read.
+    pub pages_read: u64,
+    /// Pages of the map that were written.
+    pub pages_written: u64,
+    /// Pages of the map that could not be used.
+    pub pages_lost: u64,
+    /// Memory that the map takes now, in bytes.
+    pub map_bytes: u64,
+    /// Why the map cannot be written, where it cannot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broken: Option<String>,
+}
+
+impl ChecksumFacts {
+    /// What an administrator must know of them.
+    #[must_use]
+    pub fn problem(&self) -> Option<String> {
+        if let Some(why) = &self.broken {
+            return Some(format!(
+                "its checksums cannot be written, and so nothing of it: {why}; look at the disk, then restart the daemon"
+            ));
+        }
+        let first = self.places.first()?.lba;
+        let bad = self.bad_blocks;
+        Some(format!(
+            "{bad} of its blocks are not what was written, the first at {first}, and cannot be read: restore what lies there \
+             from a backup, by writing it, and look at the disk"
+        ))
+    }
 }
 
 /// A core of the runtime.

@@ -8,8 +8,8 @@
 mod journals;
 
 use crate::engine::{
-    CoreFacts, DigestFacts, LoginFacts, LunFacts, LunState, MoveFacts, OpFacts, PoolFacts,
-    SessionFacts,
+    ChecksumFacts, CoreFacts, DigestFacts, LoginFacts, LunFacts, LunState, MoveFacts, OpFacts,
+    PoolFacts, SessionFacts,
 };
 use crate::latency::{LATENCY_BOUNDS_US, Latency};
 use crate::objects::Objects;
@@ -49,6 +49,7 @@ pub(crate) fn text(sample: &Sample<'_>) -> String {
     );
     out.series("causeway_config_generation", &[], sample.generation);
     luns(&mut out, &sample.luns, sample.objects);
+    checksums(&mut out, &sample.luns);
     scrubs(&mut out, &sample.luns);
     statuses(&mut out, &sample.luns);
     sessions(&mut out, sample);
@@ -200,6 +201,72 @@ fn storage(out: &mut Text, luns: &BTreeMap<&str, &LunFacts>) {
     for (name, facts) in cached() {
         let labels = [("lun", name), ("state", "clean")];
         out.series("causeway_cache_bytes", &labels, facts.bytes);
+    }
+}
+
+/// Of checksums, for LUNs that have some.
+fn checksums(out: &mut Text, luns: &BTreeMap<&str, &LunFacts>) {
+    type Value = fn(&ChecksumFacts) -> u64;
+    let families: [(&str, &str, &str, Value); 5] = [
+        (
+            "causeway_integrity_bad_blocks",
+            "gauge",
+            "Blocks that are known not to be what was written",
+            |it| it.bad_blocks,
+        ),
+        (
+            "causeway_integrity_mismatches_total",
+            "counter",
+            "Reads that met a block that is not what was written",
+            |it| it.mismatches,
+        ),
+        (
+            "causeway_integrity_repaired_total",
+            "counter",
+            "Blocks of 4 KiB that were written anew from another copy",
+            |it| it.repaired,
+        ),
+        (
+            "causeway_integrity_taken_total",
+            "counter",
+            "Checksums taken from what was there, after crashes and failed writes",
+            |it| it.taken,
+        ),
+        (
+            "causeway_integrity_map_bytes",
+            "gauge",
+            "Memory that the map of checksums takes",
+            |it| it.map_bytes,
+        ),
+    ];
+    let known = luns
+        .iter()
+        .filter_map(|(lun, facts)| Some((lun, facts.checksums.as_ref()?)));
+    let known: Vec<_> = known.collect();
+    if known.is_empty() {
+        return;
+    }
+    for (name, kind, help, value) in families {
+        out.family(name, kind, help);
+        for (lun, facts) in &known {
+            out.series(name, &[("lun", lun)], value(facts));
+        }
+    }
+    let name = "causeway_integrity_map_pages_total";
+    out.family(
+        name,
+        "counter",
+        "Pages of checksums that were read, written, and not usable",
+    );
+    for (lun, facts) in &known {
+        let pages = [
+            ("read", facts.pages_read),
+            ("written", facts.pages_written),
+            ("lost", facts.pages_lost),
+        ];
+        for (kind, count) in pages {
+            out.series(name, &[("lun", lun), ("kind", kind)], count);
+        }
     }
 }
 

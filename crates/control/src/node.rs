@@ -9,6 +9,7 @@
 //! **Invariants.** I1: every LUN in service has a unit, online or not. I2: a new export is published after
 //! the units that it names are up and before those that it no longer names go down.
 
+mod checksums;
 mod discard;
 mod export;
 mod facts;
@@ -256,6 +257,7 @@ impl Inner {
             }
             unit.stop(&self.core).await;
             unit.leave_journal(&self.core).await;
+            unit.close_checksums(&self.core).await;
         }
     }
 
@@ -309,12 +311,15 @@ impl Inner {
         self.rest_scrubs().await;
         let units: Vec<Rc<Unit>> = self.units.borrow().values().cloned().collect();
         let until = self.core.now().after(FLUSH_TIME_MAX);
-        for unit in units {
+        for unit in &units {
             unit.flush(&self.core, until).await;
             unit.stop(&self.core).await;
         }
         for (pool, journal) in self.journals.take_open() {
             journal::close(&self.core, &pool, &journal, until).await;
+        }
+        for unit in &units {
+            unit.close_checksums(&self.core).await;
         }
     }
 }

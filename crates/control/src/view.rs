@@ -1,6 +1,8 @@
 //! The documents of the API, as daemon and command line share them. Sizes are bytes, times RFC 3339.
 
-use crate::engine::{LimitFacts, LunState, OpFacts, PoolFacts, PortalFacts, ReadCacheFacts};
+use crate::engine::{
+    ChecksumFacts, LimitFacts, LunState, OpFacts, PoolFacts, PortalFacts, ReadCacheFacts,
+};
 use crate::journal::LunJournal;
 use crate::objects::{BackendSpec, CacheMode, ChapSpec, Limit, Redirect, SecretSpec, TargetSpec};
 use crate::plan::Action;
@@ -133,6 +135,9 @@ pub struct LunView {
     /// What the read cache did, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached: Option<ReadCacheFacts>,
+    /// How its checksums are, where it has some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checksums: Option<ChecksumFacts>,
     /// Its pool's journal, where that has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub journal: Option<LunJournal>,

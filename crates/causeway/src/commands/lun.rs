@@ -301,6 +301,27 @@ fn read_cache(lun: &LunView) -> String {
     )
 }
 
+/// Whether its blocks are checked, and what was found.
+fn integrity(lun: &LunView) -> String {
+    let Some(facts) = &lun.checksums else {
+        return yes(lun.integrity);
+    };
+    if let Some(why) = &facts.broken {
+        return format!("yes, but its checksums cannot be written: {why}");
+    }
+    let mut told = match facts.bad_blocks {
+        0 => "yes, no damage known".to_owned(),
+        bad => format!("yes, {bad} blocks are NOT what was written"),
+    };
+    if facts.repaired > 0 {
+        told.push_str(&format!("; {} repaired", facts.repaired));
+    }
+    for place in &facts.places {
+        told.push_str(&format!("\n{}", super::scrub::place(place)));
+    }
+    told
+}
+
 /// What it is, and what it does.
 fn shown_limit(lun: &LunView) -> String {
     let Some(facts) = lun.limited else {
@@ -339,7 +360,7 @@ fn page(lun: &LunView) -> String {
         ("backing", lun.backing.clone()),
         ("cache", cache(lun)),
         ("journal", journal(lun)),
-        ("integrity", yes(lun.integrity)),
+        ("integrity", integrity(lun)),
         ("read cache", read_cache(lun)),
         ("limit", shown_limit(lun)),
     ]);

@@ -38,7 +38,8 @@ fn state(facts: &ScrubFacts) -> String {
     }
 }
 
-fn place(bad: &BadBlocks) -> String {
+/// Bad blocks and what is wrong with them.
+pub(super) fn place(bad: &BadBlocks) -> String {
     let what = match bad.damage {
         Damage::Unreadable => "cannot be read",
         Damage::Mismatch => "not what was written",

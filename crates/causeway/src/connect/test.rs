@@ -32,6 +32,7 @@ fn page_of(portals: &[&str], chap: bool, lun_id: u16) -> String {
         limit: Limit::default(),
         limited: None,
         cached: None,
+        checksums: None,
         journal: None,
         in_flight: 0,
         bytes_in_flight: 0,

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod gone;
+mod integrity;
 mod interface;
 mod journal;
 mod login;

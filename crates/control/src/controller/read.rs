@@ -2,7 +2,9 @@
 
 use super::Controller;
 use crate::code::Code;
-use crate::engine::{LunFacts, LunState, OpFacts, PoolFacts, PortalFacts, SessionFacts};
+use crate::engine::{
+    ChecksumFacts, LunFacts, LunState, OpFacts, PoolFacts, PortalFacts, SessionFacts,
+};
 use crate::journal::{JournalOutcome, JournalRequest, LunJournal};
 use crate::metrics;
 use crate::objects::{
@@ -36,7 +38,7 @@ impl Controller {
                 problems.push(format!("LUN {name} is offline: {reason}"));
             }
         }
-        problems.extend(scrubbed(&objects, &facts));
+        problems.extend(damaged(&objects, &facts));
         for portal in &portals {
             if let Some(problem) = &portal.problem {
                 problems.push(format!(
@@ -363,10 +365,12 @@ impl Controller {
 }
 
 /// What the last scrubs have found.
-fn scrubbed(objects: &Objects, facts: &BTreeMap<String, LunFacts>) -> Vec<String> {
+fn damaged(objects: &Objects, facts: &BTreeMap<String, LunFacts>) -> Vec<String> {
     let luns = objects.luns.iter();
     let problem = |(name, lun): (&String, &Lun)| {
-        let problem = facts.get(&lun.naa)?.scrub.as_ref()?.problem()?;
+        let facts = facts.get(&lun.naa)?;
+        let checked = facts.checksums.as_ref().and_then(ChecksumFacts::problem);
+        let problem = checked.or_else(|| facts.scrub.as_ref()?.problem())?;
         Some(format!("LUN {name}: {problem}"))
     };
     luns.filter_map(problem).collect()
@@ -441,6 +445,7 @@ fn lun_view(objects: &Objects, name: &str, lun: &Lun, facts: Option<&LunFacts>) 
         limit: lun.storage.limit,
         limited: facts.and_then(|facts| facts.limited),
         cached: facts.and_then(|facts| facts.cached),
+        checksums: facts.and_then(|facts| facts.checksums.clone()),
         journal: None,
         in_flight: facts.map_or(0, |facts| facts.in_flight),
         bytes_in_flight: facts.map_or(0, |facts| facts.bytes_in_flight),

@@ -105,6 +105,7 @@ impl Engine for FakeEngine {
                 allocated: Some(4096),
                 limited: None,
                 cached: None,
+                checksums: None,
                 scrub: None,
             };
             (naa.clone(), facts)

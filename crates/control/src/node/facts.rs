@@ -78,6 +78,7 @@ fn lun(unit: &Unit, counters: &Counters, figures: Option<&Figures>) -> LunFacts 
         allocated: unit.allocated(),
         limited: unit.limited(),
         cached: unit.cached(),
+        checksums: unit.checksums(),
         scrub: None,
     }
 }

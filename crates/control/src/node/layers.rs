@@ -1,5 +1,8 @@
-//! The layers of a LUN that are set while it serves.
+//! The layers of a LUN over its blocks.
 
+use super::checksums::Checksums;
+use super::journal::PoolJournal;
+use crate::config::Config;
 use crate::engine::{LimitFacts, ReadCacheFacts};
 use crate::objects::{self, CacheMode, Lun, Storage};
 use crate::size::Size;
@@ -10,13 +13,14 @@ use layers::{Limit, ReadCache, WriteBack, WriteThrough, over};
 use std::sync::Arc;
 use std::time::Duration;
 use units::BlockSize;
-use volume::{Fences, Volume};
+use volume::{Fences, OpenError, Volume};
 
 /// Handles on the layers.
 pub(super) struct Layers {
     limit: Limit,
     read_cache: ReadCache,
     cache: Cache,
+    checksums: Option<Checksums>,
 }
 
 /// What keeps acknowledged writes.
@@ -38,7 +42,46 @@ impl Layers {
             limit,
             read_cache: ReadCache::new(cache_bytes(&lun.storage), block_size),
             cache: Cache::Through(WriteThrough::new(is_stable(&lun.storage))),
+            checksums: None,
         }
+    }
+
+    /// The LUN's blocks at home, checked where it has checksums; `journal`: what keeps its writes.
+    ///
+    /// # Errors
+    /// The checksums cannot be used.
+    pub(super) async fn check(
+        &mut self,
+        core: &CoreHandle,
+        config: &Config,
+        (name, lun): (&str, &Lun),
+        home: Arc<dyn Volume>,
+        journal: &PoolJournal,
+    ) -> Result<Arc<dyn Volume>, OpenError> {
+        if !lun.storage.integrity {
+            return Ok(home);
+        }
+        let PoolJournal::Open(journal) = journal else {
+            return Err(OpenError {
+                cause: "its checksums need the pool's journal, and there is none".to_owned(),
+                next_step: "name the journal in node.toml again".to_owned(),
+            });
+        };
+        let doubts = || journal.doubts(journal_id(lun));
+        let checksums = Checksums::open(core, config, (name, lun), home, doubts).await?;
+        let checked = checksums.volume();
+        self.checksums = Some(checksums);
+        Ok(checked)
+    }
+
+    /// Keeps the checksums that other layers of the LUN have.
+    pub(super) fn keep_checksums(&mut self, other: &Self) {
+        self.checksums.clone_from(&other.checksums);
+    }
+
+    /// Its checksums, where it has some.
+    pub(super) fn checksums(&self) -> Option<&Checksums> {
+        self.checksums.as_ref()
     }
 
     /// Has the pool's journal keep the writes of the LUN, which lies in `home`.
@@ -52,6 +95,9 @@ impl Layers {
         let (journal, home) = (Arc::clone(journal), Arc::clone(home));
         let mode = mode(lun.storage.cache_mode());
         let volume = WriteBack::new(journal, journal_id(lun), home, fences.clone(), mode);
+        if self.checksums.is_some() {
+            volume.tell_first();
+        }
         self.cache = Cache::Journal(volume);
     }
 

@@ -4,7 +4,7 @@
 //! when the daemon ended goes on when it starts, one that was stopped goes on when it is started.
 
 use super::Inner;
-use super::unit::Unit;
+use super::unit::{Home, Unit};
 use crate::code::Code;
 use crate::objects::Lun;
 use crate::problem::Problem;
@@ -20,7 +20,6 @@ use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use units::{BlockCount, Lba, LbaRange};
-use volume::{Lane, Shape};
 
 /// The longest record that is read back.
 const RECORD_BYTES_MAX: u64 = 1 << 20;
@@ -184,19 +183,12 @@ impl Inner {
             return Ok(());
         }
         let unit = self.unit(naa);
-        let home = unit
-            .as_ref()
-            .filter(|unit| unit.offline().is_none())
-            .and_then(|unit| unit.home());
-        let (Some(unit), Some(home)) = (unit, home) else {
-            return Err(Problem::new(
-                Code::LunOffline,
-                "a LUN that is offline cannot be scrubbed",
-            ));
-        };
-        let opened = Arc::clone(&home).open(&self.core).await;
-        let lane = opened.map_err(|error| super::backing_failed(&error))?;
-        let begun = self.begin_scrub(naa, &home.shape(), lane);
+        let offline = || Problem::new(Code::LunOffline, "a LUN that is offline cannot be scrubbed");
+        let unit = unit.filter(|unit| unit.offline().is_none());
+        let unit = unit.ok_or_else(offline)?;
+        let home = unit.home(&self.core).await;
+        let home = home.map_err(|error| super::backing_failed(&error))?;
+        let begun = self.begin_scrub(naa, home.ok_or_else(offline)?);
         if let Some((job, from)) = begun {
             tracing::info!(lun = &*unit.name(), from, "scrub runs");
             self.core.spawn(Box::pin(run(
@@ -213,8 +205,7 @@ impl Inner {
     fn begin_scrub(
         self: &Rc<Self>,
         naa: &str,
-        shape: &Shape,
-        lane: Rc<dyn Lane>,
+        Home { shape, lane, map }: Home,
     ) -> Option<(Rc<Job>, u64)> {
         let mut entries = self.scrubs.0.borrow_mut();
         let before = entries.get(naa);
@@ -238,7 +229,7 @@ impl Inner {
         let job = Job::new(
             machine,
             (lane, shape.limits.transfer_blocks_max),
-            None,
+            map,
             count(Rc::downgrade(self)),
             keep(Rc::downgrade(self), naa.to_owned()),
         );

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   LogicalUnit -> Checked -> Meter -> Limit -> ReadCache -> WriteThrough or WriteBack
-//!     -> StableWrite -> Emulate -> Clip -> leaf
+//!     -> Integrity, where it has checksums -> StableWrite -> Emulate -> Clip -> leaf
 //! ```
 //!
 //! In a pool with a journal all modes stand over the journal, so that a change of mode leaves nothing behind.
@@ -11,16 +11,18 @@
 //! and a file is longer for a moment while the LUN grows.
 
 use super::backing_failed;
+use super::checksums::{self, Checksums};
 use super::journal::PoolJournal;
 use super::layers::Layers;
 use crate::code::Code;
 use crate::config::Config;
-use crate::engine::{LimitFacts, ReadCacheFacts};
+use crate::engine::{ChecksumFacts, LimitFacts, ReadCacheFacts};
 use crate::objects::{Backing, Lun, Storage};
 use crate::problem::Problem;
 use crate::size::Size;
 use backends::{DiskVolume, FileSpec, MemoryVolume, Provisioning};
 use env::{CoreHandle, CoreId, durable};
+use layers::integrity::IntegrityLane;
 use layers::{Checked, Emulate, Meter, StableWrite, Wrap, over};
 use logical_unit::{DirectoryStore, Ending, Identity, LogicalUnit, UnitConfig, UnitId, UnitStore};
 use std::collections::BTreeMap;
@@ -98,7 +100,7 @@ impl Stack {
     async fn new(
         core: &CoreHandle,
         config: &Config,
-        lun: &Lun,
+        (name, lun): (&str, &Lun),
         kept: Option<Kept>,
         (journal, (meter, fences, blocks)): (&PoolJournal, &(Meter, Fences, Arc<AtomicU64>)),
     ) -> Self {
@@ -110,15 +112,20 @@ impl Stack {
                 open_leaf(core, config, lun, fences.clone()).await
             }
         };
-        let volume = leaf.as_ref().map(|leaf| {
-            let clipped = over(Clip(Arc::clone(blocks)), leaf.volume());
-            let stable = over(StableWrite, over(Emulate, clipped));
-            if let PoolJournal::Open(journal) = journal {
-                layers.stand_on(journal, lun, &stable, fences);
+        let volume = match &leaf {
+            Ok(leaf) => {
+                let clipped = over(Clip(Arc::clone(blocks)), leaf.volume());
+                let stable = over(StableWrite, over(Emulate, clipped));
+                let home = layers.check(core, config, (name, lun), stable, journal);
+                home.await.map(|home| {
+                    if let PoolJournal::Open(journal) = journal {
+                        layers.stand_on(journal, lun, &home, fences);
+                    }
+                    over(Checked, over(*meter, layers.over(home)))
+                })
             }
-            over(Checked, over(*meter, layers.over(stable)))
-        });
-        let volume = volume.map_err(OpenError::clone);
+            Err(error) => Err(error.clone()),
+        };
         Self {
             leaf: leaf.ok(),
             layers,
@@ -130,6 +137,14 @@ impl Stack {
 /// As `lun show` says it.
 fn shown(error: &OpenError) -> String {
     format!("{} ({})", error.cause, error.next_step)
+}
+
+/// A LUN's blocks where they are at home.
+pub(super) struct Home {
+    pub(super) shape: Shape,
+    pub(super) lane: Rc<dyn Lane>,
+    /// The same, where it has checksums.
+    pub(super) map: Option<Rc<IntegrityLane>>,
 }
 
 /// A LUN in service.
@@ -161,7 +176,7 @@ impl Unit {
             .map_or_else(LogicalUnit::fences_for, |kept| kept.fences.clone());
         let blocks = Arc::new(AtomicU64::new(blocks(lun.size, block_size(lun))));
         let below = (meter, fences.clone(), Arc::clone(&blocks));
-        let stack = Stack::new(core, config, lun, kept, (&journal, &below)).await;
+        let stack = Stack::new(core, config, (name, lun), kept, (&journal, &below)).await;
         let meter = below.0;
         let unit = LogicalUnit::new(UnitConfig {
             id,
@@ -174,9 +189,7 @@ impl Unit {
             store: Arc::new(store(config)),
         });
         unit.set_bytes_in_flight_max(lun.bytes_in_flight_max.map(Size::bytes));
-        let started = unit
-            .start(core, stack.volume.clone().map_err(|error| error.clone()))
-            .await;
+        let started = unit.start(core, stack.volume.clone()).await;
         Self {
             id,
             meter,
@@ -193,9 +206,12 @@ impl Unit {
     /// The same unit without a volume: it is offline and says why, and hosts keep their sessions and reservations.
     pub(super) async fn suspend(&self, core: &CoreHandle, lun: &Lun, why: &OpenError) -> Self {
         self.unit.suspend(core, why.clone()).await;
+        let mut layers = Layers::new(core, lun).await;
+        // Until what the journal has was carried home as far as it can be.
+        layers.keep_checksums(&self.stack.layers);
         let stack = Stack {
             leaf: None,
-            layers: Layers::new(core, lun).await,
+            layers,
             volume: Err(why.clone()),
         };
         self.over(stack, Some(why))
@@ -228,7 +244,9 @@ impl Unit {
         let size = blocks(lun.size, block_size(lun));
         self.blocks.store(size, Ordering::Release);
         let below = (self.meter, self.fences.clone(), Arc::clone(&self.blocks));
-        let stack = Stack::new(core, config, lun, None, (&journal, &below)).await;
+        self.close_checksums(core).await;
+        let named = (&*self.name(), lun);
+        let stack = Stack::new(core, config, named, None, (&journal, &below)).await;
         let resumed = match &stack.volume {
             Ok(volume) => self.unit.resume(core, Arc::clone(volume)).await,
             Err(error) => {
@@ -267,6 +285,9 @@ impl Unit {
     pub(super) fn rename(&self, name: &str) {
         if *self.name() != *name {
             self.unit.rename(name);
+            if let Some(checksums) = self.stack.layers.checksums() {
+                checksums.rename(name);
+            }
         }
     }
 
@@ -295,6 +316,18 @@ impl Unit {
         }
     }
 
+    /// Writes all of its checksums, and that it is all: nobody uses it any more.
+    pub(super) async fn close_checksums(&self, core: &CoreHandle) {
+        if let Some(checksums) = self.stack.layers.checksums() {
+            checksums.close(core).await;
+        }
+    }
+
+    /// How its checksums are, where it has some.
+    pub(super) fn checksums(&self) -> Option<ChecksumFacts> {
+        self.stack.layers.checksums().map(Checksums::facts)
+    }
+
     /// What its limit did, where it has one.
     pub(super) fn limited(&self) -> Option<LimitFacts> {
         self.stack.layers.limited()
@@ -321,10 +354,27 @@ impl Unit {
         )]
     }
 
-    /// Its blocks where they are at home, below everything that keeps some of them elsewhere: what a scrub reads.
-    pub(super) fn home(&self) -> Option<Arc<dyn Volume>> {
-        let leaf = self.stack.leaf.as_ref()?;
-        Some(over(Clip(Arc::clone(&self.blocks)), leaf.volume()))
+    /// Its blocks where they are at home, below everything that keeps some of them elsewhere: what a scrub reads. `None` where it
+    /// has none.
+    ///
+    /// # Errors
+    /// They cannot be opened.
+    pub(super) async fn home(&self, core: &CoreHandle) -> Result<Option<Home>, OpenError> {
+        let Some(leaf) = &self.stack.leaf else {
+            return Ok(None);
+        };
+        if let Some(checksums) = self.stack.layers.checksums() {
+            let lane = checksums.lane(core).await?;
+            return Ok(Some(Home {
+                shape: checksums.volume().shape(),
+                lane: Rc::<IntegrityLane>::clone(&lane),
+                map: Some(lane),
+            }));
+        }
+        let home = over(Clip(Arc::clone(&self.blocks)), leaf.volume());
+        let (shape, lane) = (home.shape(), home.open(core).await?);
+        let map = None;
+        Ok(Some(Home { shape, lane, map }))
     }
 
     /// Bytes that the leaf takes, where it knows without asking a disk.
@@ -373,12 +423,18 @@ impl Unit {
         {
             volume.resize(wanted);
         }
-        self.blocks.store(wanted.0, Ordering::Release);
+        let grows = wanted.0 > self.blocks.swap(wanted.0, Ordering::AcqRel);
+        if grows {
+            self.reshape_checksums(core).await?;
+        }
         let adopted = self.unit.reshape(core).await;
         adopted.map_err(|error| error.to_string())?;
         if let Some(journaled) = self.stack.layers.journaled() {
             // What is cut off must not come back from the journal when the LUN grows again.
             journaled.carry_home(core).await;
+        }
+        if !grows {
+            self.reshape_checksums(core).await?;
         }
         let cut = match leaf {
             Leaf::Memory(volume) if wanted < volume.shape().block_count => {
@@ -395,6 +451,14 @@ impl Unit {
             Leaf::Memory(_) | Leaf::Disk(_) => Ok(()),
         };
         cut.map_err(|error| error.to_string())
+    }
+
+    async fn reshape_checksums(&self, core: &CoreHandle) -> Result<(), String> {
+        let Some(checksums) = self.stack.layers.checksums() else {
+            return Ok(());
+        };
+        let reshaped = checksums.reshape(core).await;
+        reshaped.map_err(|error| error.to_string())
     }
 
     /// How often commands ended with something else than GOOD.
@@ -541,13 +605,18 @@ pub(super) async fn create(core: &CoreHandle, config: &Config, lun: &Lun) -> Res
             };
             let size = ByteCount(lun.size.bytes());
             let made = backends::create_file(core, &path, size, provisioning(lun)).await;
-            made.map_err(|error| failed(&error, &path, "make"))
+            made.map_err(|error| failed(&error, &path, "make"))?;
+            if lun.storage.integrity {
+                checksums::create(core, config, lun).await?;
+            }
+            Ok(())
         }
     }
 }
 
 /// Destroys what a LUN has: its file, its reservations. A block device is left as it is.
 pub(super) async fn destroy(core: &CoreHandle, config: &Config, lun: &Lun) -> Result<(), Problem> {
+    checksums::destroy(core, config, lun).await?;
     if let Some(path) = file_of(config, lun) {
         let gone = durable::remove_file(&*core.files(), &path).await;
         gone.map_err(|error| failed(&error, &path, "remove"))?;
@@ -565,7 +634,7 @@ pub(super) async fn destroy(core: &CoreHandle, config: &Config, lun: &Lun) -> Re
 /// errno(3): too many open files.
 const EMFILE: i32 = 24;
 
-fn failed(error: &io::Error, path: &Path, what: &str) -> Problem {
+pub(super) fn failed(error: &io::Error, path: &Path, what: &str) -> Problem {
     let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded].contains(&error.kind());
     let code = if full {
         Code::PoolFull

@@ -29,8 +29,12 @@ pub enum Feature {
 #[must_use]
 pub const fn available(feature: Feature) -> bool {
     match feature {
-        Feature::Journal | Feature::WriteBack | Feature::ReadCache | Feature::Limit => true,
-        Feature::Members | Feature::Integrity => false,
+        Feature::Journal
+        | Feature::WriteBack
+        | Feature::Integrity
+        | Feature::ReadCache
+        | Feature::Limit => true,
+        Feature::Members => false,
     }
 }
 

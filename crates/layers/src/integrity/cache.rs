@@ -61,6 +61,13 @@ impl Cache {
             .sum()
     }
 
+    /// Somebody holds blocks of some page.
+    pub(super) fn is_held(&self) -> bool {
+        let held = |slot: &Slot| matches!(slot, Slot::Here(page) if page.is_held());
+        let mut shards = self.shards.iter();
+        shards.any(|shard| lock(shard).slots.values().any(held))
+    }
+
     /// The page if it is in memory, without waiting.
     pub(super) fn peek(&self, index: u64) -> Option<Arc<Resident>> {
         match lock(self.shard(index)).slots.get(&index) {

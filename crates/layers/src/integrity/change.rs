@@ -25,7 +25,7 @@ impl Inside {
     ) -> Result<(), IoError> {
         let blocks = self.blocks_of(range);
         let whole = self.range_of(&blocks);
-        let held = self.hold(blocks.clone()).await?;
+        let held = self.hold_to_write(blocks.clone()).await?;
         let data = if whole == range {
             data
         } else {
@@ -178,7 +178,7 @@ impl Inside {
         origin: Origin,
     ) -> Result<(), IoError> {
         let whole = self.range_of(&blocks);
-        let held = self.hold(blocks.clone()).await?;
+        let held = self.hold_to_write(blocks.clone()).await?;
         let mut begun = false;
         for range in pieces(whole, self.below_shape.limits.write_zeroes_blocks_max) {
             let op = Op::WriteZeroes {
@@ -212,7 +212,7 @@ impl Inside {
         let mut at = blocks.start;
         while at < blocks.end {
             let to = blocks.end.min(at + ADOPTED_TOGETHER);
-            let held = self.hold(at..to).await?;
+            let held = self.hold_to_write(at..to).await?;
             let data = self
                 .read_below(self.range_of(&(at..to)), Origin::default())
                 .await?;

@@ -77,14 +77,15 @@ impl IntegrityLane {
         blocks.start.next_multiple_of(sums::FAN as u64) < blocks.end
     }
 
-    /// Compares what the map's file holds of the pages of a range with what it must: for scrubs. A page that is in memory and damaged in
+    /// Compares what the map's file holds of the pages that begin in a range with what it must: for scrubs. A page that is in memory and damaged in
     /// the file is written anew. Answers how many were damaged.
     ///
     /// # Errors
     /// The map cannot be read or written.
     pub async fn check_map(&self, range: LbaRange) -> Result<u64, IoError> {
         let mut damaged = 0;
-        for part in parts(self.0.blocks_of(range)) {
+        let begun = parts(self.0.blocks_of(range)).filter(|part| part.entries.start == 0);
+        for part in begun {
             damaged += u64::from(self.0.check_page(part.page).await?);
         }
         Ok(damaged)
@@ -150,7 +151,7 @@ impl IntegrityLane {
 
 impl Inside {
     async fn run(self: Rc<Self>, op: Op, origin: Origin) -> IoResult {
-        if op.mutates() && self.map.is_broken() {
+        if op.mutates() && self.map.refuses() {
             return Err(IoError::WriteProtected);
         }
         match op {
@@ -281,6 +282,16 @@ impl Inside {
             inside.read_held(&held, held.blocks.clone(), origin).await
         })
         .await
+    }
+
+    /// Holds blocks to write them.
+    pub(super) async fn hold_to_write(&self, blocks: Range<u64>) -> Result<Held, IoError> {
+        let held = self.hold(blocks).await?;
+        // Whoever closes the map looks for holders after it has said so.
+        if self.map.refuses() {
+            return Err(IoError::WriteProtected);
+        }
+        Ok(held)
     }
 
     /// Holds blocks, in the order of addresses.

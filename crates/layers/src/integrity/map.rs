@@ -47,6 +47,8 @@ pub(super) struct Map {
     pub(super) rounds: Mutex<Rounds>,
     /// A write or sync of the map failed, or it was closed: nothing may be written any more.
     pub(super) broken: AtomicBool,
+    /// It is being closed: no block may be written any more, and what was set is written.
+    pub(super) closed: AtomicBool,
     /// Writes of parts of blocks that do not fit their sums are taken: the journal's replay is not over.
     pub(super) replaying: AtomicBool,
     pub(super) tally: Tally,
@@ -104,6 +106,7 @@ impl Map {
             superblock: Mutex::new(superblock),
             rounds: Mutex::default(),
             broken: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
             replaying: AtomicBool::new(!clean),
             tally: Tally::default(),
             told: options.told,
@@ -252,6 +255,11 @@ impl Map {
 
     pub(super) fn is_broken(&self) -> bool {
         self.broken.load(Ordering::Acquire)
+    }
+
+    /// No block may be written any more.
+    pub(super) fn refuses(&self) -> bool {
+        self.is_broken() || self.closed.load(Ordering::Acquire)
     }
 
     pub(super) fn counts(&self) -> Counts {

@@ -320,19 +320,29 @@ impl Integrity {
         map.stable(from).await
     }
 
-    /// Writes everything, and that it is everything. Nothing can be written through the volume afterwards; no lane may be busy.
+    /// Writes everything, and that it is everything. Nothing can be written through the volume afterwards, whether this succeeds or not.
     ///
     /// # Errors
-    /// What kept it from being written: the map is then as after a crash.
+    /// What kept it from being written, or that a write is under way: the map is then as after a crash.
     pub async fn close(&self, core: &CoreHandle) -> Result<(), OpenError> {
+        // Who holds blocks from here on finds it closed, and who holds some already is found.
+        self.map.closed.store(true, Ordering::Release);
+        let closed = self.write_all(core).await;
+        self.map.broken.store(true, Ordering::Release);
+        closed
+    }
+
+    async fn write_all(&self, core: &CoreHandle) -> Result<(), OpenError> {
+        let fail = |why: &dyn std::fmt::Display| refused(&self.path, why);
         let file = map_file(core, &self.path).await?;
         let from = From {
             core: Rc::clone(core),
             file,
         };
-        let fail = |why: &dyn std::fmt::Display| refused(&self.path, why);
+        if self.map.cache.is_held() {
+            return Err(fail(&"writes are under way"));
+        }
         while !(self.map.settle(&from).await).map_err(|error| fail(&format!("{error:?}")))? {}
-        self.map.broken.store(true, Ordering::Release);
         let closed = async {
             self.map.write_superblock(&from, true).await?;
             from.file.submit(FileOp::Sync).await?;

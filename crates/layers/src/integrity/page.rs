@@ -105,6 +105,11 @@ impl Resident {
         !std::mem::take(&mut inner.used) && !inner.dirty
     }
 
+    /// Somebody holds blocks of it.
+    pub(super) fn is_held(&self) -> bool {
+        !lock(&self.inner).held.is_empty()
+    }
+
     fn try_hold(&self, entries: &Range<usize>) -> Option<oneshot::Receiver<()>> {
         let mut inner = lock(&self.inner);
         let meets = |held: &Range<usize>| held.start < entries.end && entries.start < held.end;

@@ -6,7 +6,7 @@ use env::{CoreHandle, LocalFuture};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Duration;
-use units::{BlockCount, LbaRange, Now};
+use units::{BlockCount, Lba, LbaRange, Now};
 use volume::{Class, Io, IoError, Lane, Op, Origin};
 
 /// Time between two looks at what hosts do.
@@ -46,6 +46,8 @@ pub struct Job {
     pub keep: Keep,
     machine: RefCell<Machine>,
     stopped: Cell<bool>,
+    /// Up to here the map was looked at.
+    map_seen: Cell<Lba>,
 }
 
 impl Job {
@@ -66,6 +68,7 @@ impl Job {
             keep,
             machine: RefCell::new(machine),
             stopped: Cell::new(false),
+            map_seen: Cell::new(Lba(0)),
         })
     }
 
@@ -126,15 +129,18 @@ impl Job {
             class: Class::Scrub,
             ..Origin::default()
         };
-        let read = Op::Read { range, into: None };
-        self.lane.submit(Io::new(read, origin)).await?;
-        // Each page of the map is looked at once: with the first blocks that it covers.
+        // Each page of the map is looked at once, with the first blocks that it covers, and before them: where it is damaged they cannot
+        // be read, and are asked for again one by one.
         if let Some(map) = &self.map
+            && range.start() >= self.map_seen.get()
             && map.begins_a_page(range)
         {
+            self.map_seen.set(range.end());
             let damaged = map.check_map(range).await?;
             self.machine.borrow_mut().map_damaged(damaged);
         }
+        let read = Op::Read { range, into: None };
+        self.lane.submit(Io::new(read, origin)).await?;
         Ok(())
     }
 }

@@ -1,0 +1,257 @@
+//! A LUN with checksums over a disk that lies: what it holds is damaged in its file, below the daemon.
+
+use crate::place::{Daemon, Place, text_of};
+use serde_json::Value;
+use std::os::unix::fs::FileExt;
+
+const OBJECTS: &str = r#"
+[[lun]]
+name = "vm01"
+size = "16MiB"
+integrity = true
+[[target]]
+name = "t1"
+iqn = "iqn.2026-11.io.causeway:t1"
+[[host]]
+name = "all"
+iqn = ["*"]
+[[grant]]
+host = "all"
+lun = "vm01"
+target = "t1"
+lun_id = 0
+"#;
+
+/// Bytes that one checksum covers.
+const BLOCK: u64 = 4096;
+
+/// The first block that the bench writes, after its own mark.
+const FIRST: u64 = 256;
+
+fn with_journal(name: &str) -> Place {
+    let place = Place::new(name);
+    let good = std::fs::read_to_string(place.path("node.toml")).unwrap();
+    let journal = "journal = \"data/journal\"\njournal_size = \"64MiB\"\npath = ";
+    place.write("node.toml", &good.replace("path = ", journal));
+    place.write("objects.toml", OBJECTS);
+    place
+}
+
+/// The only file of the pool whose name ends so.
+fn file(place: &Place, ending: &str) -> std::fs::File {
+    let mut names = std::fs::read_dir(place.path("data/pool")).unwrap();
+    let path = names.find_map(|entry| {
+        let path = entry.unwrap().path();
+        path.to_str().unwrap().ends_with(ending).then_some(path)
+    });
+    let mut how = std::fs::OpenOptions::new();
+    how.read(true).write(true).open(path.unwrap()).unwrap()
+}
+
+fn block(file: &std::fs::File, number: u64) -> Vec<u8> {
+    let mut bytes = vec![0; usize::try_from(BLOCK).unwrap()];
+    file.read_exact_at(&mut bytes, number * BLOCK).unwrap();
+    bytes
+}
+
+fn put(file: &std::fs::File, number: u64, bytes: &[u8]) {
+    file.write_all_at(bytes, number * BLOCK).unwrap();
+}
+
+/// Runs a load on the LUN that must end with `code`.
+fn load(place: &Place, code: i32, words: &str) -> String {
+    let portal = place.json("target show t1")["portals"][0].clone();
+    let url = format!(
+        "iscsi://{}/iqn.2026-11.io.causeway:t1/0",
+        portal.as_str().unwrap()
+    );
+    let words = format!("bench {words} {url}");
+    let words: Vec<&str> = words.split(' ').collect();
+    text_of(&place.run_with("", &words, ""), code, "bench")
+}
+
+/// Writes every block, and ends with all of it in the LUN's file.
+fn written(place: &Place, seed: u32) {
+    let daemon = place.start();
+    if seed == 0 {
+        place.run(0, "apply -f objects.toml");
+    }
+    load(
+        place,
+        0,
+        &format!("--fill -Zr -z{seed} -b64K -s -w100 -d1 -W0 --destroy"),
+    );
+    daemon.stop();
+}
+
+fn scrubbed(place: &Place) -> Value {
+    place.run(0, "scrub start vm01");
+    // Each question is a process of its own, which takes some milliseconds.
+    for _ in 0..10_000 {
+        let facts = place.json("scrub status vm01");
+        if facts["state"] != "running" {
+            assert_eq!(facts["state"], "finished", "{facts}");
+            return facts;
+        }
+    }
+    panic!("it never ends")
+}
+
+/// First blocks and lengths, of 512 bytes, of what a document calls bad.
+fn places(document: &Value) -> Vec<(u64, u64)> {
+    let places = document["places"].as_array().into_iter().flatten();
+    let number = |place: &Value, key: &str| place[key].as_u64().unwrap();
+    places
+        .map(|place| {
+            assert_eq!(place["damage"], "mismatch");
+            (number(place, "lba"), number(place, "blocks"))
+        })
+        .collect()
+}
+
+/// What `status` says of the LUN.
+fn problems(place: &Place) -> Vec<String> {
+    let status = place.json("status");
+    let all = status["problems"].as_array().unwrap().iter();
+    let told = all.map(|problem| problem.as_str().unwrap().to_owned());
+    told.filter(|problem| problem.contains("vm01")).collect()
+}
+
+fn stops_well(daemon: Daemon) -> String {
+    let log = daemon.stop();
+    assert!(!log.contains("panic"), "{log}");
+    log
+}
+
+#[test]
+fn flipped_bits_misdirected_and_lost_writes_are_caught_at_their_block_and_mended_by_writing() {
+    let place = with_journal("integrity");
+    written(&place, 0);
+    let old = block(&file(&place, ".lun"), FIRST + 30);
+    written(&place, 1);
+    let data = file(&place, ".lun");
+    let mut flipped = block(&data, FIRST + 5);
+    flipped[1000] ^= 4;
+    put(&data, FIRST + 5, &flipped);
+    let (one, other) = (block(&data, FIRST + 10), block(&data, FIRST + 20));
+    put(&data, FIRST + 10, &other);
+    put(&data, FIRST + 20, &one);
+    assert_ne!(block(&data, FIRST + 30), old);
+    put(&data, FIRST + 30, &old);
+    let bad = [5, 10, 20, 30].map(|number| ((FIRST + number) * 8, 8));
+
+    let daemon = place.start();
+    let lun = place.json("lun show vm01");
+    assert_eq!(
+        (&lun["state"], &lun["integrity"]),
+        (&Value::from("online"), &Value::from(true))
+    );
+    assert_eq!(lun["checksums"]["bad_blocks"], 0, "nobody has looked yet");
+    assert_eq!(problems(&place), Vec::<String>::new());
+    // All around them can be read; the first of them cannot.
+    load(&place, 0, "-b4K -s -B1152K -d1 -W0");
+    let told = load(&place, 1, "-b4K -s -o1 -d1 -W0 -B1M:128K");
+    assert!(told.contains("medium error at block 2088"), "{told}");
+    let found = scrubbed(&place);
+    assert_eq!(places(&found), bad);
+    assert_eq!(
+        (&found["mismatched_blocks"], &found["map_pages"]),
+        (&32.into(), &0.into())
+    );
+    let lun = place.json("lun show vm01");
+    assert_eq!(places(&lun["checksums"]), bad);
+    assert!(
+        place
+            .run(0, "lun show vm01")
+            .contains("32 blocks are NOT what was written")
+    );
+    assert_eq!(place.json("status")["health"], "degraded");
+    let problem = &problems(&place)[0];
+    assert!(
+        problem.contains("32 of its blocks are not what was written, the first at 2088"),
+        "{problem}"
+    );
+    let metrics = place.metrics();
+    assert!(
+        metrics.contains("causeway_integrity_bad_blocks{lun=\"vm01\"} 32"),
+        "{metrics}"
+    );
+
+    load(&place, 0, "--fill -Zr -z2 -b64K -s -w100 -d1 -W0 --destroy");
+    load(&place, 0, "-b4K -s -o1 -d1 -W0 -B1M:128K");
+    assert_eq!(places(&place.json("lun show vm01")["checksums"]), []);
+    assert_eq!(scrubbed(&place)["mismatched_blocks"], 0);
+    assert_eq!(problems(&place), Vec::<String>::new());
+    let log = stops_well(daemon);
+    for (lba, _) in bad {
+        let line = format!("not what was written, from {lba} on");
+        assert_eq!(log.matches(&line).count(), 1, "told once: {log}");
+    }
+}
+
+#[test]
+fn what_is_killed_comes_back_whole_and_a_damaged_map_is_named_by_a_scrub() {
+    let place = with_journal("integrity-killed");
+    written(&place, 0);
+    let daemon = place.start();
+    load(&place, 0, "-b4K -r -w60 -o16 -d1 -W0 --verify --destroy");
+    daemon.kill();
+    let daemon = place.start();
+    load(&place, 0, "-b512 -r -w60 -o16 -d1 -W0 --verify --destroy");
+    daemon.kill();
+    let daemon = place.start();
+    place.run(0, "lun set vm01 cache=write-through");
+    load(&place, 0, "-b4K -r -w60 -o16 -d1 -W0 --verify --destroy");
+    daemon.kill();
+    let daemon = place.start();
+    let found = scrubbed(&place);
+    assert_eq!(found["mismatched_blocks"], 0, "{found}");
+    let log = stops_well(daemon);
+    assert!(!log.contains("not what was written"), "{log}");
+
+    // Both places of the first page of sums: its blocks cannot be vouched for any more.
+    let map = file(&place, ".sums");
+    for place in [6, 7] {
+        let mut page = block(&map, place);
+        page[2000] ^= 1;
+        put(&map, place, &page);
+    }
+    let daemon = place.start();
+    let found = scrubbed(&place);
+    assert_eq!(found["map_pages"], 1, "{found}");
+    assert!(found["mismatched_blocks"].as_u64().unwrap() >= 8, "{found}");
+    let log = stops_well(daemon);
+    assert!(log.contains("the checksums of blocks"), "{log}");
+}
+
+#[test]
+fn a_lun_with_checksums_grows_shrinks_and_goes_and_needs_a_journal() {
+    let place = with_journal("integrity-sizes");
+    let daemon = place.start();
+    place.run(0, "apply -f objects.toml");
+    load(&place, 0, "--fill -Zr -b64K -s -w100 -d1 -W0 --destroy");
+    place.run(0, "lun resize vm01 --size 24M");
+    load(&place, 0, "--fill -Zr -b64K -s -w100 -d1 -W0 --destroy");
+    place.run(0, "lun resize vm01 --size 9999K --yes");
+    place.run(0, "lun resize vm01 --size 24M");
+    assert_eq!(scrubbed(&place)["mismatched_blocks"], 0);
+    load(&place, 0, "-b4K -r -w60 -o16 -d1 -W0 --verify --destroy");
+    let refused = place.run(5, "lun set vm01 integrity=false");
+    assert!(refused.contains("from the first write on"), "{refused}");
+    place.run(0, "lun delete vm01 --yes");
+    place.run(0, "lun restore vm01");
+    assert_eq!(scrubbed(&place)["mismatched_blocks"], 0);
+    place.run(0, "lun delete vm01 --yes");
+    place.run(0, "lun purge vm01 --yes");
+    stops_well(daemon);
+    let left: Vec<_> = std::fs::read_dir(place.path("data/pool"))
+        .unwrap()
+        .collect();
+    assert_eq!(left.len(), 1, "pool.toml alone: {left:?}");
+
+    let place = Place::new("integrity-bare");
+    let daemon = place.start();
+    let refused = place.run(2, "lun create a --size 16M --integrity");
+    assert!(refused.contains("has no journal"), "{refused}");
+    daemon.stop();
+}

@@ -1,0 +1,267 @@
+//! The checksums of a LUN in a pool: the map in a file beside its own, and what was found by them.
+//!
+//! **Contract.** A LUN has its map for as long as it has its file. Blocks that a crash may have left between old and new are named by
+//! the pool's journal, before anything is read.
+
+use super::unit::file_of;
+use crate::config::Config;
+use crate::engine::ChecksumFacts;
+use crate::objects::Lun;
+use crate::problem::Problem;
+use crate::scrub::{BadBlocks, Damage};
+use env::{CoreHandle, durable};
+use layers::integrity::{self, Blank, Finding, Integrity, IntegrityLane, MapSpec, Options};
+use layers::write_back::Doubts;
+use std::io;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use units::{BlockCount, BlockSize, Lba, LbaRange};
+use volume::{OpenError, Volume};
+
+/// Places of damage that are told in the log one by one; after that, each time there are twice as many.
+const TOLD_MAX: u64 = 32;
+
+/// Places that `lun show` names.
+const PLACES_MAX: usize = 16;
+
+/// Where the map of a LUN is.
+fn map_of(config: &Config, lun: &Lun) -> Option<PathBuf> {
+    file_of(config, lun).map(|file| file.with_extension("sums"))
+}
+
+/// What the map knows the LUN by.
+fn number(lun: &Lun) -> [u8; 16] {
+    let number = u128::from_str_radix(&lun.naa, 16);
+    number
+        .expect("stored LUNs have 32 hexadecimal digits")
+        .to_be_bytes()
+}
+
+fn no_pool() -> OpenError {
+    OpenError {
+        cause: "checksums need a file in a pool, and the LUN has none".to_owned(),
+        next_step: "bring the pool back into node.toml and restart".to_owned(),
+    }
+}
+
+/// Makes the map of a LUN whose file was just made.
+pub(super) async fn create(core: &CoreHandle, config: &Config, lun: &Lun) -> Result<(), Problem> {
+    let path = map_of(config, lun).ok_or_else(|| super::backing_failed(&no_pool()))?;
+    let block_size = BlockSize::from_bytes(u64::from(lun.block_size));
+    let block_size = block_size.expect("stored LUNs have 512 or 4096");
+    let spec = MapSpec {
+        path: path.clone(),
+        volume: number(lun),
+        block_size,
+        block_count: BlockCount(lun.size.bytes() / u64::from(block_size.bytes())),
+        blank: Blank::Zeroes,
+    };
+    let made = integrity::create(core, &spec).await;
+    made.map_err(|error| super::unit::failed(&error, &path, "make"))
+}
+
+/// Destroys the map of a LUN, if it has one.
+pub(super) async fn destroy(core: &CoreHandle, config: &Config, lun: &Lun) -> Result<(), Problem> {
+    let Some(path) = map_of(config, lun) else {
+        return Ok(());
+    };
+    match durable::remove_file(&*core.files(), &path).await {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(super::unit::failed(&error, &path, "remove"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The checksums of a LUN in service.
+#[derive(Clone)]
+pub(super) struct Checksums {
+    integrity: Arc<Integrity>,
+    found: Arc<Found>,
+}
+
+impl Checksums {
+    /// Puts them over the LUN's blocks at home; `doubts`: what the journal could not say of them.
+    ///
+    /// # Errors
+    /// What the operator must mend.
+    pub(super) async fn open(
+        core: &CoreHandle,
+        config: &Config,
+        (name, lun): (&str, &Lun),
+        home: Arc<dyn Volume>,
+        doubts: impl FnOnce() -> Doubts,
+    ) -> Result<Self, OpenError> {
+        let path = map_of(config, lun).ok_or_else(no_pool)?;
+        let found = Arc::new(Found::new(name));
+        let told = Arc::clone(&found);
+        let mut options = Options::new(path, number(lun));
+        options.told = Arc::new(move |finding| told.tell(finding));
+        let integrity = Integrity::open(core, home, options).await?;
+        if integrity.is_replaying() {
+            let doubts = doubts();
+            integrity.doubt(core, doubts.ranges()).await?;
+            integrity.replayed();
+        }
+        Ok(Self { integrity, found })
+    }
+
+    /// The blocks, checked.
+    pub(super) fn volume(&self) -> Arc<dyn Volume> {
+        Arc::<Integrity>::clone(&self.integrity)
+    }
+
+    /// A handle on blocks and map.
+    pub(super) async fn lane(&self, core: &CoreHandle) -> Result<Rc<IntegrityLane>, OpenError> {
+        self.integrity.lane(core).await
+    }
+
+    /// The LUN has another name.
+    pub(super) fn rename(&self, name: &str) {
+        self.found.lock().name = name.into();
+    }
+
+    /// The blocks at home are more or fewer now.
+    pub(super) async fn reshape(&self, core: &CoreHandle) -> Result<(), OpenError> {
+        self.integrity.reshape(core).await
+    }
+
+    /// Writes all of the map, and that it is all. Nothing is written through it any more.
+    pub(super) async fn close(&self, core: &CoreHandle) {
+        if let Err(error) = self.integrity.close(core).await {
+            let lun = self.found.lock().name.clone();
+            tracing::warn!(
+                lun = &*lun,
+                "its checksums are not closed, and opened as after a crash: {error}"
+            );
+        }
+    }
+
+    /// How they are.
+    pub(super) fn facts(&self) -> ChecksumFacts {
+        let (counts, bad) = (self.integrity.counts(), self.integrity.bad());
+        let place = |range: &LbaRange| BadBlocks {
+            lba: range.start().0,
+            blocks: range.len().0,
+            damage: Damage::Mismatch,
+        };
+        ChecksumFacts {
+            bad_blocks: bad.iter().map(|range| range.len().0).sum(),
+            places: bad.iter().take(PLACES_MAX).map(place).collect(),
+            mismatches: counts.mismatches,
+            repaired: counts.repaired,
+            taken: counts.taken,
+            pages_read: counts.page_reads,
+            pages_written: counts.page_writes,
+            pages_lost: counts.pages_lost,
+            map_bytes: counts.resident_bytes,
+            broken: self.found.lock().broken.clone(),
+        }
+    }
+}
+
+/// What was found, as the log and `status` tell it.
+struct Found(Mutex<Findings>);
+
+struct Findings {
+    /// The LUN's name.
+    name: Arc<str>,
+    /// Places with damage so far: neighbours that are found one after the other are one.
+    places: u64,
+    /// Where the last of them ends.
+    end: Option<Lba>,
+    /// Why the map cannot be written.
+    broken: Option<String>,
+}
+
+impl Found {
+    fn new(name: &str) -> Self {
+        Self(Mutex::new(Findings {
+            name: name.into(),
+            places: 0,
+            end: None,
+            broken: None,
+        }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Findings> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell(&self, finding: &Finding) {
+        let mut known = self.lock();
+        let lun = Arc::clone(&known.name);
+        let lun = &*lun;
+        match finding {
+            Finding::Mismatch(range) => {
+                let first = range.start().0;
+                if known.is_news(range) {
+                    let places = known.places;
+                    tracing::error!(
+                        lun,
+                        first,
+                        places,
+                        "blocks are not what was written, from {first} on: reads of them fail until they are written again"
+                    );
+                }
+            }
+            Finding::Repaired(range) => {
+                let (first, blocks) = (range.start().0, range.len().0);
+                tracing::warn!(
+                    lun,
+                    "{blocks} blocks from {first} on were not what was written, and are again, from another copy"
+                );
+            }
+            Finding::MapDamaged { blocks, why } => {
+                let (first, end) = (blocks.start.0, blocks.end.0);
+                tracing::error!(lun, "the checksums of blocks {first} to {end}: {why}");
+            }
+            Finding::MapWeakened { why } => {
+                tracing::warn!(
+                    lun,
+                    "which of its checksums are the newest is not known for certain: {why}"
+                );
+            }
+            Finding::MapBroken { why } => {
+                tracing::error!(
+                    lun,
+                    "its checksums cannot be written, and so nothing of it, until the daemon is restarted: {why}"
+                );
+                known.broken = Some(why.clone());
+            }
+        }
+    }
+}
+
+impl Findings {
+    /// Counts a block; `true` where the log is to tell it.
+    fn is_news(&mut self, range: &LbaRange) -> bool {
+        let goes_on = self.end == Some(range.start());
+        self.end = Some(range.end());
+        if goes_on {
+            return false;
+        }
+        self.places += 1;
+        self.places <= TOLD_MAX || self.places.is_power_of_two()
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn each_place_of_damage_is_told_once_and_very_many_are_no_flood() {
+        let found = Found::new("a");
+        let mut known = found.lock();
+        let mut news = |first: u64| {
+            let range = LbaRange::new(Lba(first), BlockCount(8)).unwrap();
+            known.is_news(&range)
+        };
+        assert!(news(800));
+        assert!(!news(808) && !news(816), "its neighbours belong to it");
+        let told = (0..10_000).filter(|place| news(place * 100)).count();
+        assert!((35..50).contains(&told), "{told}");
+    }
+}
