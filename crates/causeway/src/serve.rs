@@ -2,7 +2,7 @@
 
 use control::api;
 use control::code::{Code, Exit};
-use control::config::{self, Config, Cores, Driver, LogFormat};
+use control::config::{self, Config, Cores, Driver, Layout, LogFormat, Place};
 use control::controller::{Controller, Handle};
 use control::engine::Engine;
 use control::node::Node;
@@ -57,38 +57,41 @@ fn read(file: &Path) -> Result<Config, Problem> {
             format!("{}: {error}", file.display()),
         )
     })?;
-    let config = config::parse(file, &text).map_err(|mistakes| {
+    let mut config = config::parse(file, &text).map_err(|mistakes| {
         let lines: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
         Problem::new(config::code_of(&mistakes), lines.join("\n  "))
     })?;
-    check_pools(&config)?;
+    check_pools(&mut config)?;
     check_cores(&config)?;
     Ok(config)
 }
 
-/// A pool is a directory, which is made where it is missing.
-fn check_pools(config: &Config) -> Result<(), Problem> {
-    for (index, pool) in config.pools.iter().enumerate() {
-        let Ok(found) = std::fs::metadata(pool.path()) else {
+/// A pool's path is a directory, which is made where it is missing, or a block device, which is a pool of one member.
+fn check_pools(config: &mut Config) -> Result<(), Problem> {
+    for index in 0..config.pools.len() {
+        let place = config.place(&format!("pool[{index}].path"));
+        let Some(pool) = config.pools.get_mut(index) else {
             continue;
         };
-        let place = config.place(&format!("pool[{index}].path"));
-        let path = std::path::absolute(pool.path()).unwrap_or_else(|_| pool.path().to_owned());
-        let shown = path.display();
+        let Place::Path(path) = &pool.place else {
+            continue;
+        };
+        let Ok(found) = std::fs::metadata(path) else {
+            continue;
+        };
         if found.file_type().is_block_device() {
-            let detail = format!(
-                "{place}: {shown} is a block device; pools on raw devices are not in this version yet"
-            );
-            return Err(Problem::new(Code::ConfigNotYet, detail).hint(format!(
-                "export the whole device as one LUN: remove the [[pool]] and write backend = {{ block = \
-                 \"{shown}\" }} in the LUN; or put a file system on it and name a directory there as the \
-                 pool's path"
-            )));
+            pool.place = Place::Members {
+                members: vec![path.clone()],
+                layout: Layout::Span,
+            };
+            continue;
         }
         if !found.is_dir() {
-            let detail = format!("{place}: {shown} is not a directory");
+            let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+            let detail = format!("{place}: {} is not a directory", path.display());
             return Err(Problem::new(Code::ConfigEnvironment, detail).hint(
-                "a pool is a directory that this user may write; it is made where it is missing",
+                "a pool's path is a directory that this user may write, made where it is missing, or a block device; files \
+                 are members: members = [\"PATH\"] with layout = \"span\"",
             ));
         }
     }

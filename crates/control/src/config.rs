@@ -482,11 +482,11 @@ fn read_place(table: &Table<'_, '_>, base: &Path) -> Option<Place> {
         let path = table.required_text("path", "path = \"data/pool\"")?;
         return Some(Place::Path(base.join(path.value)));
     }
+    let members = table.texts("members")?;
     if table.text("path").is_some() {
         table.wrong("members", "write either path or members");
         return None;
     }
-    let members = table.texts("members")?;
     if members.is_empty() {
         table.wrong("members", "an empty list; name files or block devices");
         return None;

@@ -388,6 +388,29 @@ pub struct PortalFacts {
     pub problem: Option<String>,
 }
 
+/// A member of a pool.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct MemberFacts {
+    /// Which; absent: what stands there is no member.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub member: Option<u16>,
+    /// Where it is, or was last.
+    pub path: String,
+    /// The device's serial number, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub serial: Option<String>,
+    /// Its event, where it can be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event: Option<u64>,
+    /// The last event that was to be written to it.
+    pub last_event: u64,
+    /// Its size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size_bytes: Option<u64>,
+    /// `present`, or what is wrong with it.
+    pub state: String,
+}
+
 /// The space of a pool, in bytes.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct PoolFacts {
@@ -408,6 +431,18 @@ pub struct PoolFacts {
     /// Why it cannot be used, where it cannot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+    /// `directory`, `span` or `stripe`.
+    #[serde(default)]
+    pub layout: String,
+    /// Counts the changes of a pool of members.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event: Option<u64>,
+    /// Its members; those that are missing are there with what is known of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<MemberFacts>,
+    /// What is as it was asked for and still worth knowing, one sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// Its journal, where it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub journal: Option<JournalFacts>,

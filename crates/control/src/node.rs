@@ -18,13 +18,14 @@ mod journal;
 mod journals;
 mod keeper;
 mod layers;
+mod members;
 mod scrub;
 mod space;
 mod unit;
 mod usage;
 
 use crate::code::Code;
-use crate::config::{Config, Listen, Place};
+use crate::config::{Config, Listen, Place, Pool};
 use crate::engine::{
     CoreFacts, DigestFacts, Engine, LoginFacts, LunFacts, MoveFacts, PoolFacts, PortalFacts,
     RefusalFacts, SessionFacts,
@@ -37,6 +38,7 @@ use crate::scrub::{ScrubFacts, ScrubWish};
 use env::durable::make_dir;
 use env::{CoreHandle, LocalFuture};
 use journal::PoolJournal;
+use members::MemberPools;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -75,6 +77,8 @@ struct Inner {
     scrubs: scrub::Scrubs,
     spaces: space::Spaces,
     /// By pool.
+    /// Pools of members.
+    members: RefCell<Rc<MemberPools>>,
     journals: journals::Journals,
     /// Changes of LUNs, and of what they stand on, come one after the other.
     turn: Mutex<()>,
@@ -97,6 +101,7 @@ impl Node {
             usage: usage::Usage::default(),
             scrubs: scrub::Scrubs::default(),
             spaces: space::Spaces::default(),
+            members: RefCell::default(),
             journals: journals::Journals::default(),
             turn: Mutex::new(()),
         }))
@@ -119,7 +124,9 @@ impl Inner {
                 )
             })?;
         }
-        journal::open_all(&self.core, &self.config, &self.journals).await;
+        let members = members::open_all(self, &objects).await;
+        *self.members.borrow_mut() = Rc::new(members);
+        journal::open_all(self).await;
         for (name, lun) in &objects.luns {
             let unit = self.bring_up(name, lun).await;
             if let Some(reason) = unit.offline() {
@@ -138,12 +145,47 @@ impl Inner {
         self.next_unit.set(number + 1);
         let kept = self.retired.borrow_mut().remove(&lun.naa);
         let journal = self.journal_of(lun);
-        let opened = Unit::open(&self.core, &self.config, (number, name), lun, kept, journal);
+        let members = self.member_pools();
+        let ground = (&self.config, &*members);
+        let opened = Unit::open(&self.core, ground, (number, name), lun, kept, journal);
         let unit: Rc<Unit> = Rc::new(opened.await);
         self.units
             .borrow_mut()
             .insert(lun.naa.clone(), Rc::clone(&unit));
         unit
+    }
+
+    /// The pools of members.
+    fn member_pools(&self) -> Rc<MemberPools> {
+        Rc::clone(&self.members.borrow())
+    }
+
+    /// Makes what a new LUN needs.
+    async fn make(&self, lun: &Lun) -> Result<(), Problem> {
+        let members = self.member_pools();
+        unit::create(&self.core, (&self.config, &members), lun).await
+    }
+
+    /// Destroys what a LUN has.
+    async fn destroy(&self, lun: &Lun) -> Result<(), Problem> {
+        let members = self.member_pools();
+        unit::destroy(&self.core, (&self.config, &members), lun).await
+    }
+
+    /// Opens a LUN's storage anew over its pool's journal.
+    async fn renew(self: &Rc<Self>, lun: &Lun, journal: &PoolJournal) {
+        let Some(unit) = self.unit(&lun.naa) else {
+            return;
+        };
+        let members = self.member_pools();
+        let ground = (&self.config, &*members);
+        let renewed = unit.renew(&self.core, ground, lun, journal.clone()).await;
+        if let Some(reason) = renewed.offline() {
+            tracing::error!(lun = &*renewed.name(), "LUN is offline: {reason}");
+        }
+        let renewed: Rc<Unit> = Rc::new(renewed);
+        self.units.borrow_mut().insert(lun.naa.clone(), renewed);
+        self.go_on_scrubbing(&lun.naa).await;
     }
 
     /// What the LUN's pool has for its writes.
@@ -210,7 +252,7 @@ impl Inner {
     async fn prepare(&self, changes: &LunChanges) -> Result<(), Problem> {
         let _turn = self.turn.lock().await;
         for lun in &changes.created {
-            let made = unit::create(&self.core, &self.config, lun).await;
+            let made = self.make(lun).await;
             made.map_err(|problem| of_lun(&problem, lun, backing_key(lun)))?;
             let opened = self.open_now(lun).await;
             opened.map_err(|problem| of_lun(&problem, lun, backing_key(lun)))?;
@@ -242,7 +284,7 @@ impl Inner {
             self.take_down(lun).await;
         }
         for lun in &changes.created {
-            if let Err(problem) = unit::destroy(&self.core, &self.config, lun).await {
+            if let Err(problem) = self.destroy(lun).await {
                 tracing::warn!("an unused file is left behind: {}", problem.detail);
             }
         }
@@ -292,7 +334,7 @@ impl Inner {
         for lun in &changes.purged {
             self.retired.borrow_mut().remove(&lun.naa);
             self.forget_scrub(lun).await;
-            if let Err(problem) = unit::destroy(&self.core, &self.config, lun).await {
+            if let Err(problem) = self.destroy(lun).await {
                 failed.push(problem.detail.clone());
             }
         }
@@ -339,7 +381,9 @@ impl Engine for Node {
             node.resume_scrubs().await;
             let follow = hardware::follow(Rc::clone(&node.core), Rc::downgrade(&node));
             node.core.spawn(Box::pin(follow));
-            if node.config.pools.iter().any(|pool| pool.journal.is_some()) {
+            let watched =
+                |pool: &Pool| pool.journal.is_some() || matches!(pool.place, Place::Members { .. });
+            if node.config.pools.iter().any(watched) {
                 let keep = keeper::keep(Rc::clone(&node.core), Rc::downgrade(&node));
                 node.core.spawn(Box::pin(keep));
             }

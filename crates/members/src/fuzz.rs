@@ -80,6 +80,7 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         },
         chunk_bytes: 1 << 20,
         physical_block_bytes: 4096,
+        has_journal: false,
         members: (1..4).map(member).collect(),
         luns: BTreeMap::new(),
     };

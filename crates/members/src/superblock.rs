@@ -28,6 +28,9 @@ pub const POOL_BYTES_MAX: u64 = 1 << 62;
 /// Bytes of a stripe unit: a power of two from here to a chunk.
 pub const STRIPE_BYTES_MIN: u32 = 4096;
 
+/// The flag of a pool that has a journal.
+const JOURNAL: u32 = 1;
+
 const MAGIC: &[u8; 8] = b"CWPOOLMB";
 
 /// Bytes before what the checksum covers.
@@ -91,6 +94,8 @@ pub struct Superblock {
     pub chunk_bytes: u64,
     /// Bytes of a physical block, of every member.
     pub physical_block_bytes: u32,
+    /// It has a journal, which may hold what is nowhere else.
+    pub has_journal: bool,
     /// The members, in order.
     pub members: Vec<Member>,
     /// What is whose, in order of each LUN's addresses.
@@ -155,7 +160,8 @@ impl Superblock {
         };
         let count = u16::try_from(self.members.len()).ok()?;
         let luns = u32::try_from(self.luns.len()).ok()?;
-        out.u32(VERSION).u32(0).bytes(&self.pool.0);
+        let flags = if self.has_journal { JOURNAL } else { 0 };
+        out.u32(VERSION).u32(flags).bytes(&self.pool.0);
         out.u64(self.event).u16(self.member).u16(count);
         out.u16(layout).u16(0).u32(unit);
         out.u32(self.physical_block_bytes).u64(self.chunk_bytes);
@@ -281,7 +287,8 @@ impl Superblock {
 const RESERVED: Damage = Damage::Contradiction("something where nothing belongs");
 
 fn read(fields: &mut Reader<'_>) -> Option<Result<Superblock, Damage>> {
-    let mut reserved = u64::from(fields.u32()?);
+    let flags = fields.u32()?;
+    let mut reserved = u64::from(flags & !JOURNAL);
     let pool = PoolId(fields.bytes()?);
     let event = fields.u64()?;
     let (member, count) = (fields.u16()?, fields.u16()?);
@@ -335,6 +342,7 @@ fn read(fields: &mut Reader<'_>) -> Option<Result<Superblock, Damage>> {
         layout,
         chunk_bytes,
         physical_block_bytes,
+        has_journal: flags & JOURNAL != 0,
         members,
         luns,
     }))

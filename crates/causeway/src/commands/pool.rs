@@ -3,7 +3,7 @@
 use super::{Context, object_path};
 use crate::cli::PoolVerb;
 use crate::output::{properties, rounded, table};
-use control::engine::PoolFacts;
+use control::engine::{MemberFacts, PoolFacts};
 use control::journal::{JournalFacts, JournalState};
 use control::problem::Problem;
 
@@ -79,6 +79,7 @@ fn page(pool: &PoolFacts) -> String {
         ("name", pool.name.clone()),
         ("state", state(pool)),
         ("path", pool.path.clone()),
+        ("layout", pool.layout.clone()),
         ("size", space(pool, pool.total)),
         ("free", space(pool, pool.available)),
     ];
@@ -86,7 +87,44 @@ fn page(pool: &PoolFacts) -> String {
         None => rows.push(("journal", "none".to_owned())),
         Some(journal) => rows.extend(of_journal(journal)),
     }
-    properties(&rows)
+    rows.extend(pool.event.map(|event| ("event", event.to_string())));
+    if !pool.notes.is_empty() {
+        rows.push(("notes", pool.notes.join("\n")));
+    }
+    let mut out = properties(&rows);
+    if !pool.members.is_empty() {
+        out.push_str(&format!("\n{}", members(&pool.members)));
+    }
+    out
+}
+
+fn members(all: &[MemberFacts]) -> String {
+    let number = |number: Option<u64>| number.map(|it| it.to_string()).unwrap_or_default();
+    let row = |it: &MemberFacts| {
+        let member = it
+            .member
+            .map_or_else(|| "-".to_owned(), |it| it.to_string());
+        vec![
+            member,
+            it.path.clone(),
+            it.serial.clone().unwrap_or_default(),
+            number(it.event),
+            it.last_event.to_string(),
+            it.size_bytes.map(rounded).unwrap_or_default(),
+            it.state.clone(),
+        ]
+    };
+    let rows: Vec<Vec<String>> = all.iter().map(row).collect();
+    let head = [
+        "MEMBER",
+        "PATH",
+        "SERIAL",
+        "EVENT",
+        "LAST EVENT",
+        "SIZE",
+        "STATE",
+    ];
+    table(&head, &rows)
 }
 
 fn of_journal(journal: &JournalFacts) -> Vec<(&'static str, String)> {

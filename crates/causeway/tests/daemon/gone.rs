@@ -7,7 +7,7 @@ use crate::small_file_system::{SmallFileSystem, is_root};
 use std::process::{Child, Command, Stdio};
 
 /// Runs commands of qemu-io on the LUN, and gives what it says.
-fn qemu_io(portal: &str, commands: &[String]) -> String {
+pub(crate) fn qemu_io(portal: &str, commands: &[String]) -> String {
     let mut words = vec!["-f".to_owned(), "raw".to_owned()];
     for command in commands {
         words.extend(["-c".to_owned(), command.clone()]);
@@ -19,7 +19,7 @@ fn qemu_io(portal: &str, commands: &[String]) -> String {
 }
 
 /// Writes a piece of 64 KiB, which goes through the journal.
-fn write(pieces: impl Iterator<Item = u64>) -> Vec<String> {
+pub(crate) fn write(pieces: impl Iterator<Item = u64>) -> Vec<String> {
     let write = |piece: u64| format!("write -P {} {} 64k", byte(piece), piece << 16);
     pieces.map(write).collect()
 }
@@ -41,7 +41,7 @@ pub(crate) fn begin_writes(portal: &str) -> Child {
 }
 
 /// Reads pieces that must be there.
-fn must_hold(portal: &str, pieces: impl Iterator<Item = u64>) {
+pub(crate) fn must_hold(portal: &str, pieces: impl Iterator<Item = u64>) {
     let read = |piece: u64| format!("read -P {} {} 64k", byte(piece), piece << 16);
     let commands: Vec<String> = pieces.map(read).collect();
     let told = qemu_io(portal, &commands);
@@ -57,7 +57,7 @@ fn acknowledged(told: &str, first: u64) -> Vec<u64> {
 }
 
 /// Asks until the LUN is in this state.
-fn until(place: &Place, wanted: &str) -> String {
+pub(crate) fn until(place: &Place, wanted: &str) -> String {
     // Each question is a process of its own, which takes some milliseconds.
     for _ in 0..5_000 {
         let (now, reason) = state(place);
@@ -150,7 +150,7 @@ fn a_lost_journal_is_given_up_by_its_pools_name_only_and_its_luns_serve_at_once(
     daemon.stop();
 }
 
-fn must_run(program: &str, words: &[&str]) {
+pub(crate) fn must_run(program: &str, words: &[&str]) {
     let output = Command::new(program).args(words).output().unwrap();
     assert!(output.status.success(), "{program} {words:?}: {output:?}");
 }

@@ -5,7 +5,6 @@ use crate::place::{Place, text_of};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::io::Read;
-use std::os::unix::fs::FileTypeExt;
 use std::time::{Duration, Instant};
 
 /// Runs the daemon with a configuration that it must refuse, and gives the message.
@@ -63,18 +62,6 @@ fn what_the_machine_does_not_have_is_named_by_file_line_and_key() {
         let told = refused_config(&place, &good.replacen(from, to, 1));
         assert!(told.contains(message), "{message}\n{told}");
     }
-    let devices = std::fs::read_dir("/dev").unwrap().flatten();
-    let mut blocks = devices.filter(|entry| entry.file_type().unwrap().is_block_device());
-    let Some(device) = blocks.next().map(|entry| entry.path()) else {
-        eprintln!("no block device here to name as a pool");
-        return;
-    };
-    let device = device.display();
-    let told = refused_config(&place, &good.replace("data/pool", &device.to_string()));
-    let error = format!("error[CWY1004]: node.toml:11: pool[0].path: {device} is a block device");
-    assert!(told.contains(&error), "{told}");
-    let next = format!("backend = {{ block = \"{device}\" }}");
-    assert!(told.contains(&next), "{told}");
 }
 
 /// What a command printed for programs, which is one document.

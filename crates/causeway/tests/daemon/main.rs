@@ -7,6 +7,7 @@ mod integrity;
 mod interface;
 mod journal;
 mod login;
+mod members;
 mod paths;
 mod place;
 mod pool;
@@ -177,9 +178,9 @@ fn a_configuration_that_cannot_be_used_is_named_by_file_line_and_key() {
         wrong.contains("node.toml:4: node.state_dri: unknown key, did you mean \"state_dir\"?"),
         "{wrong}"
     );
-    let later = serve(&good.replace("path = ", "layout = \"span\"\npath = "));
+    let later = serve(&good.replace("state_dir", "site = \"a\"\nstate_dir"));
     assert!(
-        later.contains("node.toml:11: pool[0].layout: not in this version yet"),
+        later.contains("node.toml:4: node.site: not in this version yet"),
         "{later}"
     );
     place.write("file", "");

@@ -23,6 +23,7 @@ fn make(place: &Place, number: u8, event: u64) {
         layout: Layout::Span,
         chunk_bytes: 1 << 20,
         physical_block_bytes: 4096,
+        has_journal: false,
         members: (0..3).map(|number| member(number, event)).collect(),
         luns: BTreeMap::new(),
     };

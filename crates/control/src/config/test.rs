@@ -191,14 +191,44 @@ fn every_wrong_value_is_named_by_line_and_key() {
 
 #[test]
 fn keys_of_later_versions_are_refused_and_said_to_be_so() {
-    let text = GOOD.replace(
-        "path = \"data/pool\"",
-        "path = \"data/pool\"\nlayout = \"span\"",
+    let text = GOOD.replace("name = \"san-a\"", "name = \"san-a\"\nsite = \"a\"");
+    let told = only_mistake(&text);
+    assert!(
+        told.contains("node.site: not in this version yet"),
+        "{told}"
     );
-    assert_eq!(
-        only_mistake(&text),
-        "node.toml:13: pool[0].layout: not in this version yet; remove it"
+}
+
+#[test]
+fn members_have_a_layout_and_stand_instead_of_a_path() {
+    let with = |keys: &str| GOOD.replace("path = \"data/pool\"", keys);
+    let config = parse(
+        Path::new("/etc/node.toml"),
+        &with("members = [\"/dev/a\", \"b\"]\nlayout = \"stripe\""),
     );
+    let members = vec!["/dev/a".into(), "/etc/b".into()];
+    let layout = Layout::Stripe;
+    let place = Place::Members { members, layout };
+    assert_eq!(config.unwrap().pools[0].place, place);
+    for (keys, message) in [
+        ("members = [\"a\", \"b\"]", "pool[0].layout: missing"),
+        (
+            "path = \"a\"\nlayout = \"span\"",
+            "it is how LUNs lie on members, and there are none",
+        ),
+        (
+            "path = \"a\"\nmembers = [\"b\"]",
+            "write either path or members",
+        ),
+        ("members = []", "an empty list"),
+        (
+            "members = [\"a\", \"a\"]\nlayout = \"span\"",
+            "stands already in pool",
+        ),
+    ] {
+        let told = only_mistake(&with(keys));
+        assert!(told.contains(message), "{told}");
+    }
 }
 
 #[test]

@@ -49,16 +49,7 @@ impl Controller {
         }
         problems.extend(self.circles(&objects, &portals));
         problems.extend(self.has_been_cut_off().map(|problem| problem.to_string()));
-        for pool in &pools {
-            if let Some(problem) = &pool.problem {
-                problems.push(format!("pool {}: {problem}", pool.name));
-            } else if pool.available < pool.total / POOL_LOW_SHARE {
-                let share = pool.available.saturating_mul(100) / pool.total.max(1);
-                problems.push(format!("pool {} has only {share} % free space", pool.name));
-            }
-            let journal = pool.journal.iter();
-            problems.extend(journal.flat_map(|journal| journal.problems(&pool.name)));
-        }
+        problems.extend(of_pools(&pools));
         problems.extend(self.engine.notices());
         let health = match (&self.damage(), problems.is_empty()) {
             (Some(_), _) => Health::Damaged,
@@ -78,8 +69,8 @@ impl Controller {
             generation: self.generation(),
             portals,
             api: self.api.borrow().clone(),
+            notes: notes(&objects, &pools),
             pools,
-            notes: volatile(&objects).into_iter().collect(),
             counts: Counts {
                 luns: objects.luns.len(),
                 luns_offline: offline,
@@ -362,6 +353,34 @@ impl Controller {
             objects: &objects,
         })
     }
+}
+
+/// What of the pools needs a look.
+fn of_pools(pools: &[PoolFacts]) -> Vec<String> {
+    let mut problems = Vec::new();
+    for pool in pools {
+        if let Some(problem) = &pool.problem {
+            problems.push(format!("pool {}: {problem}", pool.name));
+        } else if pool.members.is_empty() && pool.available < pool.total / POOL_LOW_SHARE {
+            // Of a pool of members, LUNs have their whole size from the beginning.
+            let share = pool.available.saturating_mul(100) / pool.total.max(1);
+            problems.push(format!("pool {} has only {share} % free space", pool.name));
+        }
+        let journal = pool.journal.iter();
+        problems.extend(journal.flat_map(|journal| journal.problems(&pool.name)));
+    }
+    problems
+}
+
+/// What is as it was asked for, and worth knowing.
+fn notes(objects: &Objects, pools: &[PoolFacts]) -> Vec<String> {
+    let of_pool = |pool: &PoolFacts| {
+        let notes = pool.notes.iter();
+        let notes = notes.map(|note| format!("pool {}: {note}", pool.name));
+        notes.collect::<Vec<String>>()
+    };
+    let all = volatile(objects).into_iter();
+    all.chain(pools.iter().flat_map(of_pool)).collect()
 }
 
 /// What the last scrubs have found.

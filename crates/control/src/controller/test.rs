@@ -199,6 +199,10 @@ impl Engine for FakeEngine {
             used: 50 << 30,
             age_seconds: None,
             problem: None,
+            layout: "directory".to_owned(),
+            event: None,
+            members: Vec::new(),
+            notes: Vec::new(),
             journal: None,
         }])
     }

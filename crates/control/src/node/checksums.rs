@@ -6,7 +6,7 @@
 use super::unit::file_of;
 use crate::config::Config;
 use crate::engine::ChecksumFacts;
-use crate::objects::Lun;
+use crate::objects::{Backing, Lun};
 use crate::problem::Problem;
 use crate::scrub::{BadBlocks, Damage};
 use env::{CoreHandle, durable};
@@ -27,7 +27,15 @@ const PLACES_MAX: usize = 16;
 
 /// Where the map of a LUN is.
 fn map_of(config: &Config, lun: &Lun) -> Option<PathBuf> {
-    file_of(config, lun).map(|file| file.with_extension("sums"))
+    if let Some(file) = file_of(config, lun) {
+        return Some(file.with_extension("sums"));
+    }
+    let Backing::Pool(pool) = &lun.backing else {
+        return None;
+    };
+    // Members have no names: the map is where else is kept what belongs to the pool.
+    let directory = config.state_dir.join("pools").join(pool);
+    Some(directory.join(format!("{}.sums", lun.naa)))
 }
 
 /// What the map knows the LUN by.
@@ -57,7 +65,13 @@ pub(super) async fn create(core: &CoreHandle, config: &Config, lun: &Lun) -> Res
         block_count: BlockCount(lun.size.bytes() / u64::from(block_size.bytes())),
         blank: Blank::Zeroes,
     };
-    let made = integrity::create(core, &spec).await;
+    let made = async {
+        if let Some(directory) = path.parent() {
+            durable::make_dir(&*core.files(), directory).await?;
+        }
+        integrity::create(core, &spec).await
+    };
+    let made = made.await;
     made.map_err(|error| super::unit::failed(&error, &path, "make"))
 }
 

@@ -5,7 +5,7 @@ use super::journal::{self, PoolJournal};
 use super::journals;
 use super::layers::journal_id;
 use crate::code::Code;
-use crate::config::{Place, Pool};
+use crate::config::Pool;
 use crate::journal::{JournalLoss, JournalOutcome, JournalRequest, JournalState, JournalWish};
 use crate::problem::Problem;
 use layers::write_back::survey;
@@ -124,9 +124,6 @@ impl Inner {
                 format!("the journal of pool {name} holds, or may hold, writes of {luns} LUNs");
             return Err(Problem::new(Code::WouldLoseWrites, detail));
         }
-        let Place::Path(directory) = &pool.place else {
-            return Err(Problem::not_found("journal of pool", &pool.name));
-        };
         let why = OpenError {
             cause: "its journal is being given up".to_owned(),
             next_step: "wait a moment".to_owned(),
@@ -134,7 +131,7 @@ impl Inner {
         self.take_away(pool, why, None).await;
         let made = async {
             self.end_old_journal(pool).await?;
-            journal::discard(&self.core, pool, directory).await?;
+            journal::discard(self, pool).await?;
             self.journals.forget_known(&pool.name);
             self.bring_back(pool).await
         };

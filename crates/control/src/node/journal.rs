@@ -1,16 +1,19 @@
 //! The journals of the pools: made once, opened at the start, and never done without.
 //!
-//! A pool's directory says in a file of its own which pool it is and whether it has a journal. So a journal that is missing is
+//! A pool's directory says in a file of its own which pool it is and whether it has a journal; members say it in their
+//! superblocks. So a journal that is missing is
 //! known to be missing, and another pool's is not taken for it.
 
-use super::journals::Journals;
-use crate::config::{Config, Place, Pool};
+use super::Inner;
+use super::members::{MemberPool, unknown};
+use crate::config::{Place, Pool};
 use ::layers::write_back::{CreateError, Journal, JournalSpec, SHARD_BYTES, is_journal_of};
 use env::{CoreHandle, durable};
 use futures_util::future::{Either, select};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 use units::Now;
 use volume::OpenError;
@@ -50,13 +53,77 @@ struct PoolFile {
     journal: bool,
 }
 
+/// Where it is kept whether a pool has a journal.
+enum Home<'a> {
+    /// In a file of its directory.
+    Directory(&'a Path),
+    /// On its members.
+    Members(Rc<MemberPool>),
+}
+
+impl Home<'_> {
+    fn of<'a>(node: &Inner, pool: &'a Pool) -> Result<Home<'a>, OpenError> {
+        match &pool.place {
+            Place::Path(directory) => Ok(Home::Directory(directory)),
+            Place::Members { .. } => {
+                let members = node.member_pools().get(&pool.name).cloned();
+                members
+                    .map(Home::Members)
+                    .ok_or_else(|| unknown(&pool.name))
+            }
+        }
+    }
+
+    /// The pool's number, and whether it has a journal; `None`: neither is known yet.
+    async fn known(&self, core: &CoreHandle) -> Result<Option<([u8; 16], bool)>, OpenError> {
+        match self {
+            Self::Members(members) => members.number().map(Some),
+            Self::Directory(directory) => {
+                let path = directory.join(FILE);
+                let Some(file) = read(core, &path).await? else {
+                    return Ok(None);
+                };
+                Ok(Some((number(&file, &path)?, file.journal)))
+            }
+        }
+    }
+
+    /// The pool's number, which is made where there is none.
+    async fn number(&self, core: &CoreHandle) -> Result<[u8; 16], OpenError> {
+        match self {
+            Self::Members(members) => Ok(members.number()?.0),
+            Self::Directory(directory) => {
+                let path = directory.join(FILE);
+                let file = match read(core, &path).await? {
+                    Some(file) => file,
+                    None => new_file(core, &path).await?,
+                };
+                number(&file, &path)
+            }
+        }
+    }
+
+    /// Says whether the pool has a journal, durably.
+    async fn set(&self, core: &CoreHandle, has: bool) -> Result<(), OpenError> {
+        match self {
+            Self::Members(members) => members.set_journal(core, has).await,
+            Self::Directory(directory) => {
+                let path = directory.join(FILE);
+                let mut file = match read(core, &path).await? {
+                    Some(file) => file,
+                    None => new_file(core, &path).await?,
+                };
+                file.journal = has;
+                write(core, &path, &file).await
+            }
+        }
+    }
+}
+
 /// Opens the journals of all pools, and makes those that are new.
-pub(super) async fn open_all(core: &CoreHandle, config: &Config, journals: &Journals) {
-    for pool in &config.pools {
-        let Place::Path(directory) = &pool.place else {
-            continue;
-        };
-        let opened = open(core, pool, directory).await;
+pub(super) async fn open_all(node: &Inner) {
+    for pool in &node.config.pools {
+        let opened = open(node, pool).await;
         let journal = opened.unwrap_or_else(PoolJournal::Missing);
         if let PoolJournal::Missing(error) = &journal {
             tracing::error!(pool = pool.name, "its LUNs are offline: {error}");
@@ -64,7 +131,7 @@ pub(super) async fn open_all(core: &CoreHandle, config: &Config, journals: &Jour
         if let PoolJournal::Open(journal) = &journal {
             tell(pool, journal);
         }
-        journals.set(&pool.name, journal);
+        node.journals.set(&pool.name, journal);
     }
 }
 
@@ -94,34 +161,26 @@ pub(super) fn tell(pool: &Pool, journal: &Journal) {
 ///
 /// # Errors
 /// Why it cannot be used.
-pub(super) async fn open(
-    core: &CoreHandle,
-    pool: &Pool,
-    directory: &Path,
-) -> Result<PoolJournal, OpenError> {
-    let path = directory.join(FILE);
-    let known = read(core, &path).await?;
+pub(super) async fn open(node: &Inner, pool: &Pool) -> Result<PoolJournal, OpenError> {
+    let (core, home) = (&node.core, Home::of(node, pool)?);
+    let known = home.known(core).await?;
+    let has = known.is_some_and(|(_, has)| has);
     let Some(journal) = &pool.journal else {
-        return match known {
-            Some(file) if file.journal => Err(OpenError {
-                cause: format!(
-                    "pool {} has a journal, and node.toml names none: it may hold writes that were acknowledged",
-                    pool.name
-                ),
-                next_step: "name the journal in node.toml again".to_owned(),
-            }),
-            _ => Ok(PoolJournal::None),
-        };
+        if !has {
+            return Ok(PoolJournal::None);
+        }
+        return Err(OpenError {
+            cause: format!(
+                "pool {} has a journal, and node.toml names none: it may hold writes that were acknowledged",
+                pool.name
+            ),
+            next_step: "name the journal in node.toml again".to_owned(),
+        });
     };
-    let mut file = match known {
-        Some(file) => file,
-        None => new_file(core, &path).await?,
-    };
-    let number = number(&file, &path)?;
-    if !file.journal {
+    let number = home.number(core).await?;
+    if !has {
         make(core, pool, journal, number).await?;
-        file.journal = true;
-        write(core, &path, &file).await?;
+        home.set(core, true).await?;
     }
     let opened = Journal::open(core, journal, number).await?;
     Ok(PoolJournal::Open(opened))
@@ -131,31 +190,21 @@ pub(super) async fn open(
 ///
 /// # Errors
 /// Why that cannot be done.
-pub(super) async fn discard(
-    core: &CoreHandle,
-    pool: &Pool,
-    directory: &Path,
-) -> Result<(), OpenError> {
-    let path = directory.join(FILE);
-    let known = read(core, &path).await?;
-    let Some(mut file) = known.filter(|file| file.journal) else {
+pub(super) async fn discard(node: &Inner, pool: &Pool) -> Result<(), OpenError> {
+    let (core, home) = (&node.core, Home::of(node, pool)?);
+    let known = home.known(core).await?;
+    let Some((number, true)) = known else {
         return Err(OpenError {
             cause: format!("pool {} has no journal yet", pool.name),
             next_step: "name one in node.toml, and restart".to_owned(),
         });
     };
-    match &pool.journal {
-        None => {
-            file.journal = false;
-            write(core, &path, &file).await
-        }
-        Some(journal) => {
-            let number = number(&file, &path)?;
-            // What is not this pool's is not overwritten, whatever was confirmed.
-            is_journal_of(core, journal, number).await?;
-            make_anew(core, pool, journal, number).await
-        }
-    }
+    let Some(journal) = &pool.journal else {
+        return home.set(core, false).await;
+    };
+    // What is not this pool's is not overwritten, whatever was confirmed.
+    is_journal_of(core, journal, number).await?;
+    make_anew(core, pool, journal, number).await
 }
 
 /// Makes the journal, unless that was done and only not written down.

@@ -11,8 +11,8 @@
 
 use super::Inner;
 use super::journal::{self, PoolJournal};
-use super::unit::Unit;
-use crate::config::{Place, Pool};
+use super::members;
+use crate::config::Pool;
 use crate::objects::{Backing, Lun};
 use env::{Access, CoreHandle, Create, OpenHow};
 use futures_util::future::{Either, select};
@@ -43,6 +43,7 @@ pub(super) async fn keep(core: CoreHandle, node: Weak<Inner>) {
         let Some(node) = node.upgrade() else { return };
         node.journals.sample(&core).await;
         for pool in &node.config.pools {
+            members::look_at(&node, &pool.name).await;
             let Some(path) = &pool.journal else { continue };
             match node.journals.of(&pool.name) {
                 PoolJournal::None => {}
@@ -160,11 +161,8 @@ impl Inner {
     /// # Errors
     /// Why that cannot be done; nothing has changed then.
     pub(super) async fn bring_back(self: &Rc<Self>, pool: &Pool) -> Result<(), OpenError> {
-        let Place::Path(directory) = &pool.place else {
-            return Ok(());
-        };
         self.end_old_journal(pool).await?;
-        let opened = journal::open(&self.core, pool, directory).await?;
+        let opened = journal::open(self, pool).await?;
         if let PoolJournal::Open(journal) = &opened
             && let Some(missing) = self.journals.lacks(&pool.name, journal.found())
         {
@@ -177,18 +175,7 @@ impl Inner {
         }
         self.journals.set(&pool.name, opened.clone());
         for lun in self.luns_of(&pool.name) {
-            let Some(unit) = self.unit(&lun.naa) else {
-                continue;
-            };
-            let renewed = unit
-                .renew(&self.core, &self.config, &lun, opened.clone())
-                .await;
-            if let Some(reason) = renewed.offline() {
-                tracing::error!(lun = &*renewed.name(), "LUN is offline: {reason}");
-            }
-            let renewed: Rc<Unit> = Rc::new(renewed);
-            self.units.borrow_mut().insert(lun.naa.clone(), renewed);
-            self.go_on_scrubbing(&lun.naa).await;
+            self.renew(&lun, &opened).await;
         }
         Ok(())
     }

@@ -5,6 +5,8 @@
 //! their age, and that it does not answer.
 
 use super::Inner;
+use super::members::{Told as MembersTold, layout_name};
+use crate::config::{Place, Pool};
 use crate::engine::PoolFacts;
 use env::{CoreHandle, LocalFuture, Space};
 use std::cell::RefCell;
@@ -51,6 +53,10 @@ pub(super) async fn pools(node: &Inner) -> Vec<PoolFacts> {
             }
             all.get(index).cloned().unwrap_or_default()
         };
+        if let Some(members) = node.member_pools().get(&pool.name) {
+            out.push(of_members(pool, &members.told()));
+            continue;
+        }
         let ask = || node.core.files().space(pool.path());
         let told = ask_in_time(&node.core, &known, ask).await;
         let path = std::path::absolute(pool.path()).unwrap_or_else(|_| pool.path().to_owned());
@@ -62,10 +68,36 @@ pub(super) async fn pools(node: &Inner) -> Vec<PoolFacts> {
             used: told.space.map_or(0, |space| space.used),
             age_seconds: told.age.map(|age| age.as_secs()),
             problem: told.problem,
+            layout: "directory".to_owned(),
+            event: None,
+            members: Vec::new(),
+            notes: Vec::new(),
             journal: None,
         });
     }
     out
+}
+
+fn of_members(pool: &Pool, told: &MembersTold) -> PoolFacts {
+    let layout = match &pool.place {
+        Place::Members { layout, .. } => layout_name(*layout),
+        Place::Path(_) => "directory",
+    };
+    let path = std::path::absolute(pool.path()).unwrap_or_else(|_| pool.path().to_owned());
+    PoolFacts {
+        name: pool.name.clone(),
+        path: path.display().to_string(),
+        total: told.total,
+        available: told.available,
+        used: told.total.saturating_sub(told.available),
+        age_seconds: None,
+        problem: told.problem.clone(),
+        layout: layout.to_owned(),
+        event: told.event,
+        members: told.members.clone(),
+        notes: told.notes.clone(),
+        journal: None,
+    }
 }
 
 /// Asks, unless an earlier question has no answer yet, and tells what is known after a moment.

@@ -14,8 +14,9 @@ use super::backing_failed;
 use super::checksums::{self, Checksums};
 use super::journal::PoolJournal;
 use super::layers::Layers;
+use super::members::{MemberLeaf, MemberPool, MemberPools, lun_id, unknown};
 use crate::code::Code;
-use crate::config::Config;
+use crate::config::{Config, Place};
 use crate::engine::{ChecksumFacts, LimitFacts, ReadCacheFacts};
 use crate::objects::{Backing, Lun, Storage};
 use crate::problem::Problem;
@@ -36,13 +37,19 @@ use std::task::Poll;
 use units::{BlockCount, BlockSize, ByteCount, Now};
 use volume::{Fences, Io, Lane, Op, OpenError, Origin, Shape, Volume};
 
-/// The file of a LUN in a pool.
+/// What LUNs are made on.
+pub(super) type Ground<'a> = (&'a Config, &'a MemberPools);
+
+/// The file of a LUN in a pool that is a directory.
 pub(super) fn file_of(config: &Config, lun: &Lun) -> Option<PathBuf> {
     let Backing::Pool(pool) = &lun.backing else {
         return None;
     };
     let pool = config.pools.iter().find(|known| known.name == *pool)?;
-    Some(pool.path().join(format!("{}.lun", lun.naa)))
+    match &pool.place {
+        Place::Path(path) => Some(path.join(format!("{}.lun", lun.naa))),
+        Place::Members { .. } => None,
+    }
 }
 
 fn store(config: &Config) -> DirectoryStore {
@@ -54,6 +61,7 @@ fn store(config: &Config) -> DirectoryStore {
 pub(super) enum Leaf {
     Memory(Arc<MemoryVolume>),
     Disk(Arc<DiskVolume>),
+    Members(Rc<MemberLeaf>),
 }
 
 impl Leaf {
@@ -61,6 +69,7 @@ impl Leaf {
         match self {
             Self::Memory(volume) => Arc::<MemoryVolume>::clone(volume),
             Self::Disk(volume) => Arc::<DiskVolume>::clone(volume),
+            Self::Members(leaf) => leaf.volume(),
         }
     }
 }
@@ -99,7 +108,7 @@ impl Stack {
     /// Opens the leaf and puts the layers over it.
     async fn new(
         core: &CoreHandle,
-        config: &Config,
+        ground: Ground<'_>,
         (name, lun): (&str, &Lun),
         kept: Option<Kept>,
         (journal, (meter, fences, blocks)): (&PoolJournal, &(Meter, Fences, Arc<AtomicU64>)),
@@ -109,14 +118,14 @@ impl Stack {
             (Some(kept), _) => Ok(kept.leaf),
             (None, PoolJournal::Missing(error)) => Err(error.clone()),
             (None, PoolJournal::None | PoolJournal::Open(_)) => {
-                open_leaf(core, config, lun, fences.clone()).await
+                open_leaf(core, ground, lun, fences.clone()).await
             }
         };
         let volume = match &leaf {
             Ok(leaf) => {
                 let clipped = over(Clip(Arc::clone(blocks)), leaf.volume());
                 let stable = over(StableWrite, over(Emulate, clipped));
-                let home = layers.check(core, config, (name, lun), stable, journal);
+                let home = layers.check(core, ground.0, (name, lun), stable, journal);
                 home.await.map(|home| {
                     if let PoolJournal::Open(journal) = journal {
                         layers.stand_on(journal, lun, &home, fences);
@@ -131,6 +140,21 @@ impl Stack {
             layers,
             volume,
         }
+    }
+}
+
+impl Stack {
+    /// Makes stable what hosts wrote before it was opened: nobody else knows any more that it has to be flushed.
+    async fn settle(&self, core: &CoreHandle) -> Result<(), OpenError> {
+        let Some(leaf) = &self.leaf else {
+            return Ok(());
+        };
+        let lane = leaf.volume().open(core).await?;
+        let flushed = lane.submit(Io::new(Op::Flush, Origin::default())).await;
+        flushed.map(|_| ()).map_err(|error| OpenError {
+            cause: format!("its blocks could not be made stable: {error:?}"),
+            next_step: "look at its disk and the kernel's log".to_owned(),
+        })
     }
 }
 
@@ -164,7 +188,7 @@ impl Unit {
     /// Opens a LUN and brings it up on every core; where something fails it is offline and says why.
     pub(super) async fn open(
         core: &CoreHandle,
-        config: &Config,
+        ground: Ground<'_>,
         (number, name): (u64, &str),
         lun: &Lun,
         kept: Option<Kept>,
@@ -176,7 +200,7 @@ impl Unit {
             .map_or_else(LogicalUnit::fences_for, |kept| kept.fences.clone());
         let blocks = Arc::new(AtomicU64::new(blocks(lun.size, block_size(lun))));
         let below = (meter, fences.clone(), Arc::clone(&blocks));
-        let stack = Stack::new(core, config, (name, lun), kept, (&journal, &below)).await;
+        let stack = Stack::new(core, ground, (name, lun), kept, (&journal, &below)).await;
         let meter = below.0;
         let unit = LogicalUnit::new(UnitConfig {
             id,
@@ -186,7 +210,7 @@ impl Unit {
             ),
             identity: identity(name, lun),
             fences: fences.clone(),
-            store: Arc::new(store(config)),
+            store: Arc::new(store(ground.0)),
         });
         unit.set_bytes_in_flight_max(lun.bytes_in_flight_max.map(Size::bytes));
         let started = unit.start(core, stack.volume.clone()).await;
@@ -217,6 +241,19 @@ impl Unit {
         self.over(stack, Some(why))
     }
 
+    /// As [`Unit::suspend`], and the journal does not carry home what it has of it until it is back: where it lay is gone.
+    pub(super) async fn suspend_without_home(
+        &self,
+        core: &CoreHandle,
+        lun: &Lun,
+        why: &OpenError,
+    ) -> Self {
+        if let Some(journaled) = self.stack.layers.journaled() {
+            journaled.leave(core).await;
+        }
+        self.suspend(core, lun, why).await
+    }
+
     /// The same unit over another stack.
     fn over(&self, stack: Stack, offline: Option<&OpenError>) -> Self {
         Self {
@@ -236,7 +273,7 @@ impl Unit {
     pub(super) async fn renew(
         &self,
         core: &CoreHandle,
-        config: &Config,
+        ground: Ground<'_>,
         lun: &Lun,
         journal: PoolJournal,
     ) -> Self {
@@ -246,9 +283,15 @@ impl Unit {
         let below = (self.meter, self.fences.clone(), Arc::clone(&self.blocks));
         self.close_checksums(core).await;
         let named = (&*self.name(), lun);
-        let stack = Stack::new(core, config, named, None, (&journal, &below)).await;
+        let stack = Stack::new(core, ground, named, None, (&journal, &below)).await;
         let resumed = match &stack.volume {
-            Ok(volume) => self.unit.resume(core, Arc::clone(volume)).await,
+            Ok(volume) => match stack.settle(core).await {
+                Ok(()) => self.unit.resume(core, Arc::clone(volume)).await,
+                Err(error) => {
+                    self.unit.suspend(core, error.clone()).await;
+                    Err(error)
+                }
+            },
             Err(error) => {
                 self.unit.suspend(core, error.clone()).await;
                 Err(error.clone())
@@ -340,10 +383,12 @@ impl Unit {
 
     /// What its administrator should know.
     pub(super) fn notices(&self) -> Vec<String> {
-        let Some(Leaf::Disk(volume)) = &self.stack.leaf else {
-            return Vec::new();
+        let sector = match &self.stack.leaf {
+            Some(Leaf::Disk(volume)) => volume.sector_bytes(),
+            Some(Leaf::Members(leaf)) => leaf.sector_bytes(),
+            Some(Leaf::Memory(_)) | None => return Vec::new(),
         };
-        let (block, sector) = (self.block_bytes, volume.sector_bytes());
+        let block = self.block_bytes;
         if block <= u64::from(sector) {
             return Vec::new();
         }
@@ -382,20 +427,34 @@ impl Unit {
         match self.stack.leaf.as_ref()? {
             Leaf::Memory(volume) => Some(volume.allocated().0),
             Leaf::Disk(_) => None,
+            Leaf::Members(leaf) => leaf.allocated(),
         }
     }
 
     /// A sync failed once: nothing is written any more until the LUN is opened anew.
     pub(super) fn is_broken(&self) -> bool {
-        matches!(&self.stack.leaf, Some(Leaf::Disk(volume)) if volume.is_broken())
+        match &self.stack.leaf {
+            Some(Leaf::Disk(volume)) => volume.is_broken(),
+            Some(Leaf::Members(leaf)) => leaf.is_broken(),
+            Some(Leaf::Memory(_)) | None => false,
+        }
     }
 
     /// Makes room for a larger size. Hosts see nothing of it yet.
     pub(super) async fn grow(&self, core: &CoreHandle, size: Size) -> Result<(), Problem> {
-        let Some(Leaf::Disk(volume)) = &self.stack.leaf else {
-            return Ok(());
-        };
         let wanted = ByteCount(size.bytes());
+        let volume = match &self.stack.leaf {
+            Some(Leaf::Disk(volume)) => volume,
+            Some(Leaf::Members(leaf)) => {
+                let now = self.blocks.load(Ordering::Acquire) * self.block_bytes;
+                if wanted.0 <= now {
+                    return Ok(());
+                }
+                let grown = leaf.grow(core, now, wanted.0).await;
+                return grown.map_err(|error| of_members(&error));
+            }
+            Some(Leaf::Memory(_)) | None => return Ok(()),
+        };
         if wanted <= volume.shape().byte_count() {
             return Ok(());
         }
@@ -447,6 +506,10 @@ impl Unit {
                     Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(()),
                     done => done.map(|_| ()),
                 }
+            }
+            Leaf::Members(leaf) => {
+                let cut = leaf.shrink(core, size.bytes()).await;
+                cut.map_err(|error| io::Error::other(error.to_string()))
             }
             Leaf::Memory(_) | Leaf::Disk(_) => Ok(()),
         };
@@ -527,9 +590,18 @@ fn identity(name: &str, lun: &Lun) -> Identity {
     }
 }
 
+/// An operator's problem with a pool of members.
+fn of_members(error: &OpenError) -> Problem {
+    let problem = backing_failed(error);
+    if error.next_step == super::members::FULL {
+        return Problem::new(Code::PoolFull, problem.detail.clone()).hint(problem.hint.clone());
+    }
+    problem
+}
+
 async fn open_leaf(
     core: &CoreHandle,
-    config: &Config,
+    (config, members): Ground<'_>,
     lun: &Lun,
     fences: Fences,
 ) -> Result<Leaf, OpenError> {
@@ -546,10 +618,12 @@ async fn open_leaf(
         }
         Backing::Block(path) => backends::open_block(core, path, size, fences).await?,
         Backing::Pool(pool) => {
-            let path = file_of(config, lun).ok_or_else(|| OpenError {
-                cause: format!("node.toml has no pool \"{pool}\""),
-                next_step: "bring the pool back into node.toml and restart".to_owned(),
-            })?;
+            if let Some(pool) = members.get(pool) {
+                let how = (size, provisioning(lun));
+                let leaf = MemberLeaf::open(core, pool, lun, how, fences).await?;
+                return Ok(Leaf::Members(leaf));
+            }
+            let path = file_of(config, lun).ok_or_else(|| unknown(pool))?;
             let spec = FileSpec {
                 path,
                 block_size: size,
@@ -582,7 +656,11 @@ fn provisioning(lun: &Lun) -> Provisioning {
 }
 
 /// Makes what a new LUN needs before it can be opened.
-pub(super) async fn create(core: &CoreHandle, config: &Config, lun: &Lun) -> Result<(), Problem> {
+pub(super) async fn create(
+    core: &CoreHandle,
+    (config, members): Ground<'_>,
+    lun: &Lun,
+) -> Result<(), Problem> {
     match &lun.backing {
         Backing::Memory => Ok(()),
         Backing::Block(path) => {
@@ -599,9 +677,15 @@ pub(super) async fn create(core: &CoreHandle, config: &Config, lun: &Lun) -> Res
             })
         }
         Backing::Pool(pool) => {
+            if let Some(pool) = members.get(pool) {
+                create_on_members(core, pool, lun).await?;
+                if lun.storage.integrity {
+                    checksums::create(core, config, lun).await?;
+                }
+                return Ok(());
+            }
             let Some(path) = file_of(config, lun) else {
-                let detail = format!("node.toml has no pool \"{pool}\"");
-                return Err(Problem::new(Code::BackingFailed, detail));
+                return Err(backing_failed(&unknown(pool)));
             };
             let size = ByteCount(lun.size.bytes());
             let made = backends::create_file(core, &path, size, provisioning(lun)).await;
@@ -614,9 +698,35 @@ pub(super) async fn create(core: &CoreHandle, config: &Config, lun: &Lun) -> Res
     }
 }
 
+/// Gives a LUN its part of a pool, which reads as zeroes.
+async fn create_on_members(
+    core: &CoreHandle,
+    pool: &Rc<MemberPool>,
+    lun: &Lun,
+) -> Result<(), Problem> {
+    let made = async {
+        pool.resize(core, lun_id(lun), lun.size.bytes()).await?;
+        let how = (block_size(lun), provisioning(lun));
+        let fences = LogicalUnit::fences_for();
+        let leaf = MemberLeaf::open(core, pool, lun, how, fences).await?;
+        leaf.grow(core, 0, lun.size.bytes()).await
+    };
+    made.await.map_err(|error| of_members(&error))
+}
+
 /// Destroys what a LUN has: its file, its reservations. A block device is left as it is.
-pub(super) async fn destroy(core: &CoreHandle, config: &Config, lun: &Lun) -> Result<(), Problem> {
+pub(super) async fn destroy(
+    core: &CoreHandle,
+    (config, members): Ground<'_>,
+    lun: &Lun,
+) -> Result<(), Problem> {
     checksums::destroy(core, config, lun).await?;
+    if let Backing::Pool(pool) = &lun.backing
+        && let Some(pool) = members.get(pool)
+    {
+        let gone = pool.release(core, lun_id(lun)).await;
+        gone.map_err(|error| of_members(&error))?;
+    }
     if let Some(path) = file_of(config, lun) {
         let gone = durable::remove_file(&*core.files(), &path).await;
         gone.map_err(|error| failed(&error, &path, "remove"))?;

@@ -4,6 +4,7 @@
 //! hangs.
 
 use super::Inner;
+use crate::config::Place;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -63,13 +64,11 @@ pub(super) async fn refresh(node: &Rc<Inner>) {
 async fn look(node: Rc<Inner>) {
     let mut found = BTreeMap::new();
     for pool in &node.config.pools {
+        let Place::Path(path) = &pool.place else {
+            continue;
+        };
         // A pool that cannot be listed is told of by the status.
-        let entries = node
-            .core
-            .files()
-            .list(pool.path())
-            .await
-            .unwrap_or_default();
+        let entries = node.core.files().list(path).await.unwrap_or_default();
         for entry in entries {
             let naa = entry
                 .name

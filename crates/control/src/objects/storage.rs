@@ -30,11 +30,11 @@ pub enum Feature {
 pub const fn available(feature: Feature) -> bool {
     match feature {
         Feature::Journal
+        | Feature::Members
         | Feature::WriteBack
         | Feature::Integrity
         | Feature::ReadCache
         | Feature::Limit => true,
-        Feature::Members => false,
     }
 }
 

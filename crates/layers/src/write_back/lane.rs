@@ -63,6 +63,11 @@ impl WriteBack {
     /// Gives up the volume's lanes in all rings, after what they hold of it was carried home, if it could be.
     pub async fn release(&self, core: &CoreHandle) {
         self.journal.drain(core).await;
+        self.leave(core).await;
+    }
+
+    /// Gives up the volume's lanes in all rings: what they hold of it stays there until it is opened again.
+    pub async fn leave(&self, core: &CoreHandle) {
         for ring in 0..self.journal.rings() {
             let (key, id) = ((self.journal.key(), ring), self.id);
             call(core, self.journal.owner(ring), move |core| {

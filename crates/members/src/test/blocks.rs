@@ -24,7 +24,14 @@ fn a_superblock_has_the_bytes_that_the_document_says() {
     let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
     assert_eq!(&bytes[..8], b"CWPOOLMB");
     assert_eq!(usize::try_from(word(12)).unwrap(), bytes.len());
-    assert_eq!(word(16), 1, "version");
+    assert_eq!((word(16), word(20)), (1, 0), "version, flags");
+    let with_journal = Superblock {
+        has_journal: true,
+        ..sample(5)
+    };
+    let flagged = with_journal.encode().unwrap();
+    assert_eq!(flagged[20], 1, "it has a journal");
+    assert_eq!(Superblock::decode(&flagged), Ok(with_journal));
     assert_eq!(&bytes[24..40], &[9; 16], "pool");
     assert_eq!(word(40), 5, "event");
     assert_eq!(

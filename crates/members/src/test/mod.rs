@@ -26,6 +26,7 @@ pub(super) fn pool(layout: Layout, chunks: &[u32]) -> Superblock {
         layout,
         chunk_bytes: CHUNK,
         physical_block_bytes: 4096,
+        has_journal: false,
         members: members.collect(),
         luns: BTreeMap::new(),
     }

@@ -1,0 +1,318 @@
+//! Pools of several members in the daemon: made, written by a foreign client (qemu-io), with members that go, come back, are
+//! old copies or of another kind.
+
+use crate::gone::{must_hold, qemu_io, until, write};
+use crate::journal::{load, served, state};
+use crate::place::Place;
+use crate::small_file_system::{SmallFileSystem, is_root};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const OBJECTS: &str = r#"
+[[lun]]
+name = "vm01"
+size = "60MiB"
+[[lun]]
+name = "vm02"
+size = "20MiB"
+[[target]]
+name = "t1"
+iqn = "iqn.2026-11.io.causeway:t1"
+[[host]]
+name = "all"
+iqn = ["*"]
+[[grant]]
+host = "all"
+lun = "vm01"
+target = "t1"
+lun_id = 0
+[[grant]]
+host = "all"
+lun = "vm02"
+target = "t1"
+lun_id = 1
+"#;
+
+/// A pool of these members, with more keys.
+fn pool_of(name: &str, members: &[&str], keys: &str) -> Place {
+    let place = Place::new(name);
+    let good = std::fs::read_to_string(place.path("node.toml")).unwrap();
+    let named: Vec<String> = members.iter().map(|it| format!("\"{it}\"")).collect();
+    let named = format!("members = [{}]\n{keys}", named.join(", "));
+    let pool = good.replace("path = \"data/pool\"", &named);
+    assert_ne!(pool, good);
+    place.write("node.toml", &pool);
+    place.write("objects.toml", OBJECTS);
+    place
+}
+
+fn blank(path: &Path, mib: u64) {
+    let file = std::fs::File::create(path).unwrap();
+    file.set_len(mib << 20).unwrap();
+}
+
+/// Three files of 50 MiB: the first LUN lies on two of them, the second one on the second.
+fn span(name: &str, keys: &str) -> Place {
+    let keys = format!("layout = \"span\"\n{keys}");
+    let place = pool_of(name, &["m0", "m1", "m2"], &keys);
+    for member in ["m0", "m1", "m2"] {
+        blank(&place.path(member), 50);
+    }
+    place
+}
+
+fn written(portal: &str, pieces: std::ops::Range<u64>) {
+    let told = qemu_io(portal, &write(pieces.clone()));
+    let good = told.matches("wrote 65536/65536").count() as u64;
+    assert_eq!(good, pieces.end - pieces.start, "{told}");
+}
+
+fn lun_state(place: &Place, lun: &str) -> (String, String) {
+    let lun = place.json(&format!("lun show {lun}"));
+    let text = |key: &str| lun[key].as_str().unwrap_or_default().to_owned();
+    (text("state"), text("reason"))
+}
+
+#[test]
+fn a_span_is_made_served_and_found_again_and_checked_without_a_daemon() {
+    let place = span("span", "");
+    let daemon = place.start();
+    place.run(0, "apply -f objects.toml");
+    let portal = served(&place);
+    written(&portal, 0..960);
+    let pool = place.json("pool show default");
+    assert_eq!(pool["layout"], "span");
+    assert_eq!(pool["members"].as_array().unwrap().len(), 3);
+    assert_eq!(pool["used"], 80 << 20);
+    assert_eq!(place.json("lun show vm01")["allocated"], 60 << 20);
+    must_hold(&portal, 0..960);
+    daemon.stop();
+    let told = place.run(0, "pool check m0 m1 m2");
+    assert!(told.contains("complete"), "{told}");
+    assert_eq!(told.matches("can be served").count(), 2, "{told}");
+    // In another order: a member knows its own place.
+    let named = std::fs::read_to_string(place.path("node.toml")).unwrap();
+    let turned = named.replace("\"m0\", \"m1\", \"m2\"", "\"m2\", \"m0\", \"m1\"");
+    place.write("node.toml", &turned);
+    let daemon = place.start();
+    must_hold(&served(&place), 0..960);
+    daemon.kill();
+    let daemon = place.start();
+    must_hold(&served(&place), 0..960);
+    daemon.stop();
+    // Made as a span, it is none of stripes.
+    place.write("node.toml", &named.replace("\"span\"", "\"stripe\""));
+    let daemon = place.start();
+    let (now, reason) = state(&place);
+    assert_eq!(now, "offline");
+    assert!(
+        reason.contains("is a span, and node.toml says stripe"),
+        "{reason}"
+    );
+    daemon.stop();
+}
+
+#[test]
+fn a_member_that_goes_takes_only_its_luns_along_and_they_come_back_with_it() {
+    let place = span("member-goes", "");
+    let daemon = place.start();
+    place.run(0, "apply -f objects.toml");
+    let portal = served(&place);
+    written(&portal, 0..960);
+    std::fs::rename(place.path("m0"), place.path("aside")).unwrap();
+    let reason = until(&place, "offline");
+    assert!(reason.contains("lacks member 0"), "{reason}");
+    assert!(reason.contains("m0, last event"), "{reason}");
+    assert_eq!(lun_state(&place, "vm02").0, "online");
+    let problems = place.json("status")["problems"].to_string();
+    assert!(problems.contains("it lacks member 0"), "{problems}");
+    let told = place.run(1, "lun create vm03 --size 1M");
+    assert!(told.contains("not whole"), "{told}");
+    std::fs::rename(place.path("aside"), place.path("m0")).unwrap();
+    until(&place, "online");
+    must_hold(&portal, 0..960);
+    place.run(0, "lun create vm03 --size 1M");
+    // Away at the start, it is missed by name as well, and comes back without a restart.
+    daemon.stop();
+    std::fs::rename(place.path("m0"), place.path("aside")).unwrap();
+    let daemon = place.start();
+    let (now, reason) = state(&place);
+    assert_eq!(now, "offline");
+    assert!(reason.contains("m0, last event"), "{reason}");
+    assert_eq!(lun_state(&place, "vm02").0, "online");
+    std::fs::rename(place.path("aside"), place.path("m0")).unwrap();
+    until(&place, "online");
+    must_hold(&served(&place), 0..960);
+    daemon.stop();
+}
+
+#[test]
+fn an_old_copy_of_a_member_is_refused_and_the_right_one_is_taken() {
+    let place = span("member-stale", "");
+    let daemon = place.start();
+    place.run(0, "apply -f objects.toml");
+    daemon.stop();
+    std::fs::copy(place.path("m1"), place.path("copy")).unwrap();
+    let daemon = place.start();
+    written(&served(&place), 0..960);
+    daemon.stop();
+    std::fs::rename(place.path("m1"), place.path("right")).unwrap();
+    std::fs::rename(place.path("copy"), place.path("m1")).unwrap();
+    let told = place.run(1, "pool check m0 m1 m2");
+    assert!(told.contains("stale"), "{told}");
+    let daemon = place.start();
+    let (now, reason) = state(&place);
+    assert_eq!(now, "offline");
+    assert!(reason.contains("stale: it has event"), "{reason}");
+    std::fs::rename(place.path("right"), place.path("m1")).unwrap();
+    until(&place, "online");
+    must_hold(&served(&place), 0..960);
+    daemon.stop();
+}
+
+#[test]
+fn what_is_no_blank_file_is_made_no_member_and_what_is_missing_is_not_done_without() {
+    let place = span("member-foreign", "");
+    std::fs::write(place.path("m1"), vec![7; 4 << 20]).unwrap();
+    let daemon = place.start();
+    let told = place.run(1, "lun create a --size 1M");
+    assert!(
+        told.contains("no member of pool default is there"),
+        "{told}"
+    );
+    let problems = place.json("status")["problems"].to_string();
+    assert!(problems.contains("m0 is blank"), "{problems}");
+    daemon.stop();
+    assert_eq!(std::fs::read(place.path("m1")).unwrap(), vec![7; 4 << 20]);
+    assert!(
+        std::fs::read(place.path("m0"))
+            .unwrap()
+            .iter()
+            .all(|&it| it == 0)
+    );
+}
+
+#[test]
+fn stripes_behind_a_journal_grow_shrink_and_show_nothing_of_who_was_there_before() {
+    let keys = "layout = \"stripe\"\njournal = \"data/journal\"\njournal_size = \"64MiB\"\n";
+    let place = pool_of("stripe", &["m0", "m1"], keys);
+    blank(&place.path("m0"), 100);
+    blank(&place.path("m1"), 120);
+    let daemon = place.start();
+    place.run(0, "apply -f objects.toml");
+    let portal = served(&place);
+    assert_eq!(place.json("lun show vm01")["cache"], "write-back");
+    assert_eq!(place.json("pool show default")["layout"], "stripe");
+    load(&place, &portal, "");
+    written(&portal, 0..960);
+    place.run(0, "lun resize vm01 --size 90M");
+    written(&portal, 960..1440);
+    must_hold(&portal, 0..1440);
+    let full = place.run(1, "lun resize vm01 --size 900M");
+    assert!(full.contains("CWY4005"), "{full}");
+    daemon.kill();
+    let daemon = place.start();
+    let portal = served(&place);
+    must_hold(&portal, 0..1440);
+    // What another LUN had reads as zeroes.
+    place.run(0, "lun delete vm01 --yes");
+    place.run(0, "lun purge vm01 --yes");
+    place.run(0, "lun create vm01 --size 90M --integrity");
+    place.run(0, "grant create all vm01 --target t1 --lun-id 0");
+    let told = qemu_io(&portal, &["read -P 0 0 90M".to_owned()]);
+    assert!(told.contains("read 94371840/94371840"), "{told}");
+    assert!(!told.contains("failed"), "{told}");
+    load(&place, &portal, "");
+    // A member that is away takes the LUNs along; what the journal has of them waits for it.
+    written(&portal, 0..100);
+    std::fs::rename(place.path("m1"), place.path("aside")).unwrap();
+    until(&place, "offline");
+    std::fs::rename(place.path("aside"), place.path("m1")).unwrap();
+    until(&place, "online");
+    must_hold(&portal, 0..100);
+    place.run(0, "scrub start vm01");
+    daemon.stop();
+}
+
+/// A loop device, gone at the end.
+struct Loop(PathBuf);
+
+impl Loop {
+    fn over(file: &Path, sector: &str) -> Self {
+        let mut setup = Command::new("losetup");
+        setup.args(["--find", "--show", "--sector-size", sector]);
+        let output = setup.arg(file).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        assert!(output.status.success(), "{output:?}");
+        Self(PathBuf::from(text))
+    }
+
+    fn path(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").arg("-d").arg(&self.0).output();
+    }
+}
+
+#[test]
+fn devices_are_members_those_of_other_physical_blocks_are_refused_and_stripes_over_several_disks_are_told()
+ {
+    if !is_root() {
+        println!("skipped: only root can make loop devices");
+        return;
+    }
+    let files = Place::new("member-files");
+    for disk in ["d0", "d1", "d2"] {
+        blank(&files.path(disk), 50);
+    }
+    let small = Loop::over(&files.path("d0"), "512");
+    let large = Loop::over(&files.path("d1"), "4096");
+    let other = Loop::over(&files.path("d2"), "512");
+    let mixed = [small.path(), large.path()];
+    let place = pool_of("member-mixed", &mixed, "layout = \"span\"\n");
+    let daemon = place.start();
+    let told = place.run(1, "lun create a --size 1M");
+    assert!(told.contains("physical blocks of"), "{told}");
+    daemon.stop();
+    let alike = [small.path(), other.path()];
+    let place = pool_of("member-devices", &alike, "layout = \"stripe\"\n");
+    let daemon = place.start();
+    place.run(0, "apply -f objects.toml");
+    let portal = served(&place);
+    written(&portal, 0..960);
+    must_hold(&portal, 0..960);
+    let notes = place.json("status")["notes"].to_string();
+    assert!(notes.contains("cross 2 failure domains"), "{notes}");
+    daemon.stop();
+    // One device as a pool's path is a pool of one member.
+    let place = Place::new("member-single");
+    let named = std::fs::read_to_string(place.path("node.toml")).unwrap();
+    let device = format!("path = \"{}\"", large.path());
+    place.write("node.toml", &named.replace("path = \"data/pool\"", &device));
+    let daemon = place.start();
+    place.run(0, "lun create a --size 10M --block-size 4096");
+    assert_eq!(place.json("lun show a")["state"], "online");
+    daemon.stop();
+}
+
+#[test]
+fn stripes_over_two_file_systems_are_told() {
+    if !is_root() {
+        println!("skipped: only root can mount a file system");
+        return;
+    }
+    let keys = "layout = \"stripe\"\n";
+    let place = pool_of("member-domains", &["m0", "small/m1"], keys);
+    let small = place.path("small");
+    let _mounted = SmallFileSystem::mount(&small, 60 << 20).unwrap();
+    blank(&place.path("m0"), 50);
+    blank(&small.join("m1"), 50);
+    let daemon = place.start();
+    let notes = place.json("status")["notes"].to_string();
+    assert!(notes.contains("the file system at"), "{notes}");
+    daemon.stop();
+}

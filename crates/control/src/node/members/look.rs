@@ -1,0 +1,155 @@
+//! What stands on the members, read and written.
+
+use super::domains;
+use env::{Access, CoreHandle, Create, Durable, File, FileDone, FileKind, FileOp, OpenHow};
+use members::assembly::Unreadable;
+use members::{AREA_BYTES, Seen, Superblock, find, offset_of};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use units::{Buf, BufMut};
+use volume::OpenError;
+
+/// What is written and compared is in multiples of this, so that it may go past the page cache.
+const PIECE_BYTES: usize = 4096;
+
+/// So many bytes at the end of a member are looked at, too, before it is made one.
+const END_BYTES: usize = 1 << 20;
+
+/// What stands at a path, with the open file where it can be read.
+pub(super) struct Looked {
+    pub(super) path: PathBuf,
+    pub(super) seen: Seen,
+    pub(super) kind: Option<FileKind>,
+    /// Nothing was ever written there.
+    pub(super) is_blank: bool,
+    file: Option<Rc<dyn File>>,
+}
+
+/// The beginning of both superblocks; `None`: nothing is there.
+pub(super) type Print = Option<Vec<u8>>;
+
+const fn how(lock: bool) -> OpenHow {
+    OpenHow {
+        access: Access::ReadWrite,
+        create: Create::No,
+        direct: true,
+        lock,
+    }
+}
+
+async fn read(file: &Rc<dyn File>, offset: u64, bytes: usize) -> io::Result<Vec<u8>> {
+    let into = BufMut::zeroed(bytes);
+    let FileDone::Read(data) = file.submit(FileOp::Read { offset, into }).await? else {
+        unreachable!("a read answers data")
+    };
+    Ok(data.freeze().to_vec())
+}
+
+async fn length(file: &Rc<dyn File>) -> io::Result<u64> {
+    let FileDone::Len(len) = file.submit(FileOp::Len).await? else {
+        unreachable!("a length answers a length")
+    };
+    Ok(len)
+}
+
+/// Looks at one path.
+pub(super) async fn look(core: &CoreHandle, path: &Path) -> Looked {
+    let looked = async {
+        let file = core.files().open(path, how(true)).await?;
+        let bytes = length(&file).await?;
+        let even = read(&file, 0, AREA_BYTES).await?;
+        let odd = read(&file, AREA_BYTES as u64, AREA_BYTES).await?;
+        // Partition tables and others write their name there.
+        let end = bytes.saturating_sub(END_BYTES as u64) / PIECE_BYTES as u64 * PIECE_BYTES as u64;
+        let last = read(&file, end, END_BYTES).await?;
+        Ok::<_, io::Error>((file, bytes, [even, odd, last]))
+    };
+    let (looked, serial) = (looked.await, domains::serial(core, path).await);
+    let mut seen = Seen {
+        path: path.display().to_string(),
+        serial,
+        bytes: 0,
+        physical_block_bytes: 0,
+        found: Err(Unreadable::Missing(String::new())),
+    };
+    let (file, bytes, all) = match looked {
+        Ok(all) => all,
+        Err(error) => {
+            seen.found = Err(Unreadable::Missing(error.to_string()));
+            return Looked {
+                path: path.to_owned(),
+                seen,
+                kind: None,
+                is_blank: false,
+                file: None,
+            };
+        }
+    };
+    let facts = file.facts();
+    seen.bytes = bytes;
+    let [even, odd, _] = &all;
+    seen.found = find(even, odd).map_err(Unreadable::Damaged);
+    seen.physical_block_bytes = match (facts.kind, &seen.found) {
+        (FileKind::Block, _) => facts.physical_block_bytes,
+        // A file has whatever the pool was made with.
+        (FileKind::Regular, Ok(found)) => found.superblock.physical_block_bytes,
+        (FileKind::Regular, Err(_)) => 0,
+    };
+    Looked {
+        path: path.to_owned(),
+        seen,
+        kind: Some(facts.kind),
+        is_blank: all.iter().flatten().all(|&byte| byte == 0),
+        file: Some(file),
+    }
+}
+
+/// Writes superblocks, each stable before this answers.
+///
+/// # Errors
+/// One could not be written: what stands there is the event before, or this one.
+pub(super) async fn write(
+    looked: &[Looked],
+    blocks: &[(usize, Superblock)],
+) -> Result<(), OpenError> {
+    for (place, block) in blocks {
+        let looked = looked.get(*place).expect("a place of what was seen");
+        let Some(file) = &looked.file else { continue };
+        let failed = |error: io::Error| OpenError {
+            cause: format!(
+                "the superblock of {} cannot be written: {error}",
+                looked.seen.path
+            ),
+            next_step: "look at the device and the kernel's log".to_owned(),
+        };
+        let mut bytes = block.encode().ok_or_else(|| OpenError {
+            cause: "the table of the pool is full: too many LUNs, in too many pieces".to_owned(),
+            next_step: "put further LUNs into another pool".to_owned(),
+        })?;
+        bytes.resize(bytes.len().next_multiple_of(PIECE_BYTES), 0);
+        let op = FileOp::Write {
+            offset: offset_of(block.event),
+            data: Buf::from(bytes),
+            durable: Durable::No,
+        };
+        file.submit(op).await.map_err(failed)?;
+        file.submit(FileOp::Sync).await.map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// A quick look, to be compared with an earlier one. What cannot be told is as it was.
+pub(super) async fn print(core: &CoreHandle, path: &Path, before: &Print) -> Print {
+    let looked = async {
+        let file = core.files().open(path, how(false)).await?;
+        let mut all = read(&file, 0, PIECE_BYTES).await?;
+        all.extend(read(&file, AREA_BYTES as u64, PIECE_BYTES).await?);
+        Ok::<_, io::Error>(all)
+    };
+    match looked.await {
+        Ok(all) => Some(all),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(_) => before.clone(),
+    }
+}

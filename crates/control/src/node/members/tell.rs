@@ -1,0 +1,285 @@
+//! How a pool of members is, in words: which members are there, and which are missing.
+
+use super::domains;
+use super::{Assembled, MemberPool, There};
+use crate::config::Layout;
+use crate::engine::MemberFacts;
+use env::CoreHandle;
+use env::durable::{make_dir, read_file, replace_file};
+use members::{MemberId, State};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use volume::OpenError;
+
+/// The longest record that is read back.
+const RECORD_BYTES_MAX: u64 = 1 << 20;
+
+/// What a member was when it was there last.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub(super) struct Remembered {
+    id: String,
+    path: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    serial: Option<String>,
+}
+
+fn hex(id: MemberId) -> String {
+    id.0.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+pub(in crate::node) const fn layout_name(layout: Layout) -> &'static str {
+    match layout {
+        Layout::Span => "span",
+        Layout::Stripe => "stripe",
+    }
+}
+
+/// A pool's facts as `pool show` tells them.
+#[derive(Default)]
+pub(in crate::node) struct Told {
+    pub(in crate::node) total: u64,
+    pub(in crate::node) available: u64,
+    pub(in crate::node) event: Option<u64>,
+    pub(in crate::node) problem: Option<String>,
+    pub(in crate::node) members: Vec<MemberFacts>,
+    pub(in crate::node) notes: Vec<String>,
+}
+
+impl MemberPool {
+    /// Reads what the members were.
+    pub(super) async fn recall(&self, core: &CoreHandle) {
+        let read = read_file(&*core.files(), &self.memory, RECORD_BYTES_MAX).await;
+        // Without it a member that is away has no name, and all else is the same.
+        let known = read
+            .ok()
+            .and_then(|text| serde_json::from_slice(&text).ok());
+        *self.known.borrow_mut() = known.unwrap_or_default();
+    }
+
+    /// Keeps what the members are that are there now.
+    pub(super) async fn remember(&self, core: &CoreHandle) {
+        let now = self.there(|there| {
+            let members = (0_u16..).zip(&there.assembly.table.members);
+            let all = members.filter_map(|(number, member)| {
+                let id = hex(member.id);
+                let known = || self.known.borrow().iter().find(|it| it.id == id).cloned();
+                let place = there.assembly.place_of(number);
+                let Some(looked) = place.and_then(|at| there.looked.get(at)) else {
+                    return known();
+                };
+                Some(Remembered {
+                    path: looked.seen.path.clone(),
+                    serial: looked.seen.serial.clone(),
+                    id,
+                })
+            });
+            all.collect::<Vec<Remembered>>()
+        });
+        let Ok(now) = now else { return };
+        if *self.known.borrow() == now {
+            return;
+        }
+        let text = serde_json::to_vec(&now).expect("plain words");
+        *self.known.borrow_mut() = now;
+        let kept = async {
+            let directory = self.memory.parent().expect("it was joined to one");
+            make_dir(&*core.files(), directory).await?;
+            replace_file(&*core.files(), &self.memory, &text).await
+        };
+        if let Err(error) = kept.await {
+            tracing::warn!(
+                "what the members of pool {} are could not be kept in {}: {error}",
+                self.name,
+                self.memory.display()
+            );
+        }
+    }
+
+    /// A stripe is lost with any of the disks and cards that it is on.
+    pub(super) async fn note_domains(&self, core: &CoreHandle) {
+        let mut notes = Vec::new();
+        if self.layout == Layout::Stripe {
+            let mut all = BTreeSet::new();
+            for path in &self.paths {
+                all.extend(domains::domain(core, path).await);
+            }
+            if all.len() > 1 {
+                let all: Vec<String> = all.into_iter().collect();
+                notes.push(format!(
+                    "its stripes cross {} failure domains ({}): every LUN is lost with any of them; layout = \"span\" loses \
+                     only those on it",
+                    all.len(),
+                    all.join("; ")
+                ));
+            }
+        }
+        *self.notes.borrow_mut() = notes;
+    }
+
+    /// The members that a LUN lacks, by path, serial and last event.
+    pub(super) fn lacks(&self, there: &There, missing: &[u16]) -> OpenError {
+        let all = missing.iter().map(|number| self.away(there, *number));
+        let all = all.collect::<Vec<String>>().join("; ");
+        OpenError {
+            cause: format!("pool {} lacks {all}", self.name),
+            next_step: "bring it back: the LUN then goes online by itself".to_owned(),
+        }
+    }
+
+    /// Such as `member 1 (/dev/sdb, serial X, last event 7): absent`.
+    fn away(&self, there: &There, number: u16) -> String {
+        let facts = self.member(there, number);
+        let serial = facts
+            .serial
+            .map_or_else(String::new, |serial| format!("serial {serial}, "));
+        format!(
+            "member {number} ({}, {serial}last event {}): {}",
+            facts.path, facts.last_event, facts.state
+        )
+    }
+
+    fn member(&self, there: &There, number: u16) -> MemberFacts {
+        let assembly = &there.assembly;
+        let at = usize::from(number);
+        let member = assembly.table.members.get(at);
+        let (id, last_event) = member.map_or_else(
+            || (String::new(), 0),
+            |member| (hex(member.id), member.last_event),
+        );
+        let path = |at: usize| {
+            let looked = there.looked.get(at);
+            looked.map_or_else(|| "?".to_owned(), |it| it.seen.path.clone())
+        };
+        let state = assembly.states.get(at).copied().unwrap_or(State::Absent);
+        let (place, words) = match state {
+            State::Present(at) => (Some(at), "present".to_owned()),
+            State::Absent => (None, "absent".to_owned()),
+            State::Stale { seen, event } => (
+                Some(seen),
+                format!("stale: it has event {event}; it was away, or is an old copy"),
+            ),
+            State::Diverged { seen, event } => (
+                Some(seen),
+                format!("diverged: it has event {event}; it was used without the others"),
+            ),
+            State::Twice(one, other) => (
+                Some(one),
+                format!(
+                    "twice: {} and {} both say that they are it",
+                    path(one),
+                    path(other)
+                ),
+            ),
+            State::TooSmall(at) => (Some(at), "smaller than it was".to_owned()),
+            State::OtherBlocks(at) => (
+                Some(at),
+                "its physical blocks have another size than the pool's".to_owned(),
+            ),
+        };
+        let seen = place.and_then(|at| there.looked.get(at)).map(|it| &it.seen);
+        let known = self.known.borrow().iter().find(|it| it.id == id).cloned();
+        let event = seen.and_then(|seen| Some(seen.found.as_ref().ok()?.superblock.event));
+        MemberFacts {
+            member: Some(number),
+            path: match (seen, &known) {
+                (Some(seen), _) => seen.path.clone(),
+                (None, Some(known)) => known.path.clone(),
+                (None, None) => "?".to_owned(),
+            },
+            serial: match seen {
+                Some(seen) => seen.serial.clone(),
+                None => known.and_then(|known| known.serial),
+            },
+            // What is there was written with the events since.
+            event: match state {
+                State::Present(_) => Some(last_event),
+                State::Absent
+                | State::Stale { .. }
+                | State::Diverged { .. }
+                | State::Twice(..)
+                | State::TooSmall(_)
+                | State::OtherBlocks(_) => event,
+            },
+            last_event,
+            size_bytes: seen.map(|seen| seen.bytes),
+            state: words,
+        }
+    }
+
+    /// What keeps it from being whole.
+    pub(super) fn problem(&self) -> Option<String> {
+        match &*self.state.borrow() {
+            Assembled::Not(error) => Some(error.to_string()),
+            Assembled::There(there) => {
+                let numbers = (0_u16..).zip(&there.assembly.states);
+                let away = numbers.filter(|(_, state)| !matches!(state, State::Present(_)));
+                let away: Vec<String> = away.map(|(number, _)| self.away(there, number)).collect();
+                if !away.is_empty() {
+                    return Some(format!(
+                        "it lacks {}; LUNs without a part there are served, and nothing is made or grown",
+                        away.join("; ")
+                    ));
+                }
+                there.torn.then(|| {
+                    "a superblock could not be written: nothing is made or grown until it was read again; look at its \
+                     devices"
+                        .to_owned()
+                })
+            }
+        }
+    }
+
+    /// All of it.
+    pub(in crate::node) fn told(&self) -> Told {
+        let problem = self.problem();
+        let notes = self.notes.borrow().clone();
+        let told = self.there(|there| {
+            let table = &there.assembly.table;
+            let (total, available) = table.room();
+            let numbers = (0_u16..).zip(&table.members);
+            let mut members: Vec<MemberFacts> = numbers
+                .map(|(number, _)| self.member(there, number))
+                .collect();
+            members.extend(there.assembly.strangers.iter().filter_map(|(at, why)| {
+                let seen = &there.looked.get(*at)?.seen;
+                Some(MemberFacts {
+                    member: None,
+                    path: seen.path.clone(),
+                    serial: seen.serial.clone(),
+                    event: None,
+                    last_event: 0,
+                    size_bytes: Some(seen.bytes),
+                    state: why.clone(),
+                })
+            }));
+            (total, available, table.event, members)
+        });
+        match told {
+            Err(_) => Told {
+                problem,
+                ..Told::default()
+            },
+            Ok((total, available, event, members)) => Told {
+                total,
+                available,
+                event: Some(event),
+                problem,
+                members,
+                notes,
+            },
+        }
+    }
+
+    /// Bytes that a LUN's chunks take.
+    pub(in crate::node) fn bytes_of(&self, lun: members::LunId) -> Option<u64> {
+        let extents = self
+            .there(|there| there.assembly.table.extents(lun))
+            .ok()??;
+        let of = |extent: &members::Extent| {
+            extent
+                .bytes
+                .saturating_mul(u64::try_from(extent.members.len()).unwrap_or(1))
+        };
+        Some(extents.iter().map(of).sum())
+    }
+}
