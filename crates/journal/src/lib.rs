@@ -18,6 +18,7 @@
 
 mod batch;
 mod destage;
+pub mod fuzz;
 mod index;
 mod layout;
 mod log;

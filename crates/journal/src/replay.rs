@@ -9,6 +9,9 @@
 //! was stable once: the opening of the ring took it in, or a later header says so. What is damaged and not
 //! sure is a torn end: nobody was told of it, and it is left out with all after it.
 //!
+//! A checkpoint that is damaged leaves the one before it, from which all that came later is found as well: no room is used again
+//! before both of them have given it back.
+//!
 //! **Failure.** Where a batch was stable, but not even its header or the next one's can be read, nobody knows whose blocks it
 //! changed: that is [`Stop::Lost`], and nothing of this ring may be served as if it were all there.
 
@@ -178,10 +181,14 @@ impl Replay {
             return Err(Stop::Lost { number });
         }
         let of = (self.journal, self.ring);
+        let checkpoint = Checkpoint {
+            epoch: self.epoch.max(self.checkpoint.epoch),
+            ..self.checkpoint
+        };
         Ok(Ring::open(
             of,
             self.blocks,
-            self.checkpoint,
+            checkpoint,
             self.lengths,
             self.before,
         ))
@@ -235,7 +242,8 @@ impl Replay {
             let opening = if before {
                 (self.epoch..self.checkpoint.epoch).contains(&it.epoch)
             } else {
-                it.epoch == self.checkpoint.epoch
+                // Of a later opening where the checkpoint of that one is damaged: nothing was written before it was stable.
+                it.epoch >= self.epoch.max(self.checkpoint.epoch)
             };
             it.place.position == position && u64::from(it.blocks) <= left && opening
         }))

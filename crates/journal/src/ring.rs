@@ -67,6 +67,9 @@ pub struct Ring {
     blocks: u64,
     /// The last checkpoint that is stable.
     checkpoint: Checkpoint,
+    /// The tail of the one before, in the other slot: its room is used again only when both slots know that it is free, so that either
+    /// of them finds the whole log.
+    floor: Place,
     /// The one that is being written.
     writing: Option<Checkpoint>,
     /// The first checkpoint of this opening is stable.
@@ -111,6 +114,7 @@ impl Ring {
             ring,
             blocks,
             checkpoint: found,
+            floor: found.tail,
             writing: Some(opening),
             open: false,
             head,
@@ -296,7 +300,7 @@ impl Ring {
         } else {
             position + left
         };
-        let used = position + blocks - self.checkpoint.tail.position;
+        let used = position + blocks - self.floor.position;
         (used + kept <= self.blocks).then_some(Place { number, position })
     }
 
@@ -355,9 +359,12 @@ impl Ring {
         }
     }
 
-    /// A checkpoint to write, where something was released since the last one and none is being written.
+    /// A checkpoint to write, where something was released since the last one and none is being written; then the same again for the
+    /// other slot.
     pub fn checkpoint(&mut self) -> Option<CheckpointWrite> {
-        if self.failed || self.writing.is_some() || self.released == self.checkpoint.tail {
+        let news = self.released != self.checkpoint.tail;
+        let again = self.floor != self.checkpoint.tail;
+        if self.failed || self.writing.is_some() || !(news || again) {
             return None;
         }
         let next = Checkpoint {
@@ -369,7 +376,7 @@ impl Ring {
         Some(self.block_of(next))
     }
 
-    /// The write of a checkpoint has ended. Its room is free now.
+    /// The write of a checkpoint has ended. The room that the one before gave back is free now.
     pub fn checkpoint_written(&mut self, succeeded: bool) {
         let Some(written) = self.writing.take() else {
             return;
@@ -383,6 +390,6 @@ impl Ring {
         for _ in 0..count {
             self.lengths.pop_front();
         }
-        self.checkpoint = written;
+        (self.floor, self.checkpoint) = (self.checkpoint.tail, written);
     }
 }

@@ -88,6 +88,8 @@ pub const TARGETS: &[Target] = &[
         60_000,
         members::fuzz::superblocks,
     ),
+    target("journal_blocks", Form::Bytes, 30_000, journal::fuzz::blocks),
+    target("journal_replay", Form::Bytes, 20_000, journal::fuzz::replay),
 ];
 
 const fn target(name: &'static str, form: Form, short_run: u64, run: fn(&[u8])) -> Target {

@@ -23,13 +23,14 @@ pub fn seeds_of(target: &Target) -> Vec<Vec<u8>> {
         .into_iter()
         .chain(control::fuzz::seeds())
         .chain(sums::fuzz::seeds())
-        .chain(members::fuzz::seeds());
+        .chain(members::fuzz::seeds())
+        .chain(journal::fuzz::seeds());
     let named = named.filter(|(name, _)| wanted(name));
     out.extend(named.map(|(_, bytes)| match target.form {
         Form::Split => [vec![7; 8], bytes].concat(),
         Form::Bytes | Form::Text | Form::Pdus => bytes,
     }));
-    let is_map = ["map_", "pool_"]
+    let is_map = ["map_", "pool_", "journal_"]
         .iter()
         .any(|of| target.name.starts_with(of));
     if out.is_empty() || (target.form == Form::Bytes && !is_map) {
