@@ -6,7 +6,7 @@
 //! other block is old or new. In both no block is torn, and objects, reservations and identities are those
 //! that were acknowledged.
 //!
-//! `CAUSEWAY_KILL_CYCLES` says how many cycles (25), `CAUSEWAY_KILL_SEED` which draws.
+//! `CAUSEWAY_KILL_CYCLES` says how many cycles (25, behind a journal 50), `CAUSEWAY_KILL_SEED` which draws.
 
 #[path = "common/site.rs"]
 mod site;
@@ -242,7 +242,8 @@ fn kill_loop(mode: Mode) -> Result<String, String> {
 }
 
 async fn run(core: CoreHandle, mode: Mode) -> Result<String, String> {
-    let cycles = setting("CAUSEWAY_KILL_CYCLES").unwrap_or(25);
+    let usual = if mode.journal { 50 } else { 25 };
+    let cycles = setting("CAUSEWAY_KILL_CYCLES").unwrap_or(usual);
     let mut draw = [0; 8];
     core.fill_random(&mut draw);
     let seed = setting("CAUSEWAY_KILL_SEED").unwrap_or(u64::from_le_bytes(draw));

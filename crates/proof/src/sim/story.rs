@@ -63,6 +63,13 @@ impl Stage {
         oracle
     }
 
+    /// One that asks the model disk alone.
+    pub(super) fn oracle_without_history(&mut self, block_size: units::BlockSize) -> Rc<Oracle> {
+        let oracle = Rc::new(Oracle::without_history(block_size));
+        self.oracles.push(Rc::clone(&oracle));
+        oracle
+    }
+
     /// Nothing on the network is ever lost for good.
     pub(super) fn is_strict(&self) -> bool {
         let loses = [Fault::NetReset, Fault::NetHalfOpen];

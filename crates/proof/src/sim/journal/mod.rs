@@ -8,6 +8,7 @@
 //! history, after every cut. An opening without faults serves; one among faults serves or names why not. When work and faults are
 //! over, all comes home.
 
+mod filler;
 mod pool;
 
 use super::client::{Client, audit};
@@ -18,7 +19,8 @@ use super::story::{Stage, Story};
 use crate::stamp::Value;
 use env::CoreHandle;
 use env::sim::{Fault, FaultPlan, Node};
-use layers::write_back::Mode;
+use filler::Filler;
+use layers::write_back::{Mode, ShardStatus};
 use pool::{JOURNAL, Pool, Running};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -46,6 +48,8 @@ enum Event {
     JournalHangs,
     /// Hours pass at once, and the wall clock says something else.
     ClockJumps,
+    /// Another volume, whose home hangs, fills the log.
+    Full,
 }
 
 impl Event {
@@ -57,6 +61,7 @@ impl Event {
             Self::HomeHangs => "home_hangs",
             Self::JournalHangs => "journal_hangs",
             Self::ClockJumps => "clock_jumps",
+            Self::Full => "filled",
         }
     }
 }
@@ -66,6 +71,8 @@ struct Told {
     pool: Pool,
     node: Node,
     oracles: Vec<Rc<Oracle>>,
+    /// A volume that fills the log, where the seed wants one.
+    filler: Option<Filler>,
     believes: Vec<BTreeMap<u64, Value>>,
 }
 
@@ -82,6 +89,7 @@ impl Story for Journal {
             "home_hangs",
             "journal_hangs",
             "clock_jumps",
+            "full",
             "replayed",
             "opening_cut",
             "named_stop",
@@ -109,6 +117,7 @@ impl Story for Journal {
             pool,
             node,
             oracles: oracles.collect(),
+            filler: pool.fills.then(|| Filler::new(stage, pool)),
             believes: Vec::new(),
         };
         for _ in 0..stage.rng.between(1, 3) {
@@ -163,7 +172,9 @@ impl Told {
             oracle.open_history(values.clone());
             self.believes.push(values);
         }
-        Ok(())
+        self.filler
+            .as_ref()
+            .map_or(Ok(()), |filler| filler.audit(stage, &self.node, running))
     }
 
     /// Lets clients work among faults, and something happen.
@@ -176,7 +187,7 @@ impl Told {
             }
         }
         stage.world.set_faults(stage.plan.clone());
-        let event = *stage.rng.pick(&[
+        let usual = *stage.rng.pick(&[
             Event::CutAtDurable,
             Event::CutAtDurable,
             Event::CutAtDurable,
@@ -186,6 +197,8 @@ impl Told {
             Event::JournalHangs,
             Event::ClockJumps,
         ]);
+        let full = self.filler.is_some() && stage.rng.below(2) == 0;
+        let event = if full { Event::Full } else { usual };
         stage.marks.borrow_mut().count(event.class());
         self.happens(stage, running, event, (&stop, &working))?;
         stop.set(true);
@@ -237,14 +250,19 @@ impl Told {
                 pause(stage, 60_000);
                 stop.set(true);
                 stage.quiet(working)?;
+                self.all_is_well(stage, running, syncs_failed)?;
+            }
+            Event::Full => {
+                self.fills(stage, running, (Rc::clone(stop), Rc::clone(working)))?;
+                if stage.rng.below(2) == 0 {
+                    pause(stage, 30_000);
+                    return Ok(());
+                }
                 stage.world.set_faults(FaultPlan::none());
                 self.node.disk().release();
-                // A home whose sync failed takes nothing until it is opened again, and a log that failed neither.
-                let synced = stage.world.hits().of(Fault::FileSyncError) == syncs_failed;
-                if synced && !self.has_failed(stage, running)? {
-                    stage.marks.borrow_mut().count("at_home");
-                    self.comes_home(stage, running)?;
-                }
+                stop.set(true);
+                stage.quiet(working)?;
+                self.all_is_well(stage, running, syncs_failed)?;
             }
             Event::HomeHangs => {
                 for volume in 0..self.pool.volumes {
@@ -289,12 +307,59 @@ impl Told {
         }
     }
 
+    /// The faults are over, and everybody has ended. All comes home, but where a sync of a home has failed, which then takes nothing until
+    /// it is opened again, or the log.
+    fn all_is_well(
+        &mut self,
+        stage: &mut Stage,
+        running: &Rc<Running>,
+        syncs_failed: u64,
+    ) -> Result<(), String> {
+        stage.world.set_faults(FaultPlan::none());
+        self.node.disk().release();
+        let synced = stage.world.hits().of(Fault::FileSyncError) == syncs_failed;
+        if synced && !self.has_failed(stage, running)? {
+            stage.marks.borrow_mut().count("at_home");
+            self.comes_home(stage, running)?;
+        }
+        Ok(())
+    }
+
+    /// Has the filler fill the log while nothing of it can go home.
+    fn fills(
+        &self,
+        stage: &mut Stage,
+        running: &Rc<Running>,
+        work: (Rc<Cell<bool>>, Rc<Cell<u32>>),
+    ) -> Result<(), String> {
+        let filler = self.filler.as_ref().expect("the event asks for it");
+        stage.world.set_faults(FaultPlan::none());
+        filler.start(stage, &self.node, running, work)?;
+        stage.world.set_faults(stage.plan.clone());
+        let hangs = self.node.disk().hang_file(&filler.home());
+        assert!(hangs, "it was opened");
+        for _ in 0..40 {
+            pause(stage, 2_000);
+            let full = self.status(stage, running)?;
+            // Up to a half is kept for what moves on.
+            if full.iter().any(|it| it.used_blocks * 20 >= it.blocks * 9) {
+                stage.marks.borrow_mut().count("full");
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
     fn has_failed(&self, stage: &Stage, running: &Rc<Running>) -> Result<bool, String> {
-        let (core, running) = (self.node.core(0), Rc::clone(running));
-        let status = wait(stage, &self.node, "status", async move {
-            Ok(running.journal.status(&core).await)
-        })?;
+        let status = self.status(stage, running)?;
         Ok(status.iter().any(|it| it.failed.is_some()))
+    }
+
+    fn status(&self, stage: &Stage, running: &Rc<Running>) -> Result<Vec<ShardStatus>, String> {
+        let (core, running) = (self.node.core(0), Rc::clone(running));
+        wait(stage, &self.node, "status", async move {
+            Ok(running.journal.status(&core).await)
+        })
     }
 
     /// With faults and work over, all that the journal holds is carried home, and still there.
@@ -335,7 +400,8 @@ impl Told {
         } else {
             self.node.kill();
         }
-        for oracle in &self.oracles {
+        let fillers = self.filler.iter().map(Filler::oracle);
+        for oracle in self.oracles.iter().chain(fillers) {
             oracle.life_ended(power_cut);
         }
         self.node.disk().release();

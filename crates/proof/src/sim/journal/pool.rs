@@ -6,6 +6,7 @@ use env::CoreHandle;
 use env::sim::{Node, Rng};
 use layers::write_back::{Journal, JournalSpec, Mode, VolumeId, bytes_min};
 use layers::{Checked, Emulate, ReadCache, StableWrite, WriteBack, over};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use units::BlockSize;
@@ -16,8 +17,12 @@ pub(super) const JOURNAL: &str = "/journals/pool";
 
 const POOL: [u8; 16] = *b"the pool of sims";
 
+/// The volume that fills the log, and its size.
+pub(super) const FILLER: usize = 2;
+pub(super) const FILLER_BYTES: u64 = 1 << 20;
+
 /// Bytes from which writes go past the log that none has.
-const NEVER: usize = 1 << 20;
+const NEVER: usize = 1 << 30;
 
 /// What a seed has decided about a pool.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +30,8 @@ pub(super) struct Pool {
     pub(super) setup: Setup,
     /// Volumes of it.
     pub(super) volumes: usize,
+    /// There is one more, which fills the log.
+    pub(super) fills: bool,
     rings: u32,
     shard_bytes: u64,
     past_bytes: usize,
@@ -47,6 +54,7 @@ impl Pool {
         Self {
             setup,
             volumes: 1 + usize::from(rng.below(4) == 0),
+            fills: rng.below(8) == 0,
             rings: 1 + u32::from(rng.below(2) == 0),
             shard_bytes: *rng.pick(&[4 << 10, 16 << 10, 1 << 30]),
             past_bytes: if past { 6 << 10 } else { NEVER },
@@ -72,9 +80,26 @@ impl Pool {
         }
     }
 
+    /// The volumes, the one that fills included.
+    fn all(self) -> impl Iterator<Item = usize> {
+        (0..self.volumes).chain(self.fills.then_some(FILLER))
+    }
+
+    fn setup_of(&self, volume: usize) -> Setup {
+        let blocks = if volume == FILLER {
+            FILLER_BYTES / u64::from(self.setup.block_size.bytes())
+        } else {
+            self.setup.blocks
+        };
+        Setup {
+            blocks,
+            ..self.setup
+        }
+    }
+
     /// The name of a volume.
     pub(super) fn name(volume: usize) -> &'static str {
-        ["one", "two"][volume]
+        ["one", "two", "filler"][volume]
     }
 
     /// The file or device of a volume.
@@ -90,8 +115,8 @@ impl Pool {
     /// Makes it on a new node.
     pub(super) async fn make(self, node: Node) -> Result<(), String> {
         let core = node.core(0);
-        for volume in 0..self.volumes {
-            add_device(&node, Self::name(volume), self.setup);
+        for volume in self.all() {
+            add_device(&node, Self::name(volume), self.setup_of(volume));
         }
         let files = core.files();
         let directory = Path::new(JOURNAL).parent().expect("it has one");
@@ -114,10 +139,10 @@ impl Pool {
     pub(super) async fn open(self, core: CoreHandle, mode: Mode) -> Result<Running, String> {
         let journal = Journal::open(&core, Path::new(JOURNAL), POOL).await;
         let journal = journal.map_err(|error| error.to_string())?;
-        let mut volumes = Vec::new();
-        for number in 0..self.volumes {
-            let fences = Fences::new(1);
-            let leaf = leaf(&core, Self::name(number), self.setup, fences.clone()).await?;
+        let mut volumes = BTreeMap::new();
+        for number in self.all() {
+            let (fences, setup) = (Fences::new(1), self.setup_of(number));
+            let leaf = leaf(&core, Self::name(number), setup, fences.clone()).await?;
             let home = over(StableWrite, over(Emulate, leaf));
             let id = VolumeId(10 + number as u64);
             let behind = WriteBack::new(Arc::clone(&journal), id, home, fences, mode);
@@ -125,7 +150,7 @@ impl Pool {
             // Every second setup has a cache that holds a part of the blocks.
             let bytes = (self.setup.salt & 4) * (16 << 10);
             let cached = over(ReadCache::new(bytes, self.setup.block_size), behind);
-            volumes.push(over(Checked, cached));
+            volumes.insert(number, over(Checked, cached));
         }
         Ok(Running {
             journal,
@@ -138,14 +163,14 @@ impl Pool {
 /// A pool that is open.
 pub(super) struct Running {
     pub(super) journal: Arc<Journal>,
-    volumes: Vec<Arc<dyn Volume>>,
+    volumes: BTreeMap<usize, Arc<dyn Volume>>,
     pub(super) mode: Mode,
 }
 
 impl Running {
     /// A lane for a client.
     pub(super) async fn lane(&self, core: CoreHandle, volume: usize) -> Result<Opened, String> {
-        let volume = Arc::clone(&self.volumes[volume]);
+        let volume = Arc::clone(&self.volumes[&volume]);
         let shape = volume.shape();
         let lane = volume.open(&core).await;
         let lane = lane.map_err(|error| error.to_string())?;
