@@ -146,6 +146,12 @@ impl Ring {
         self.head.position - self.checkpoint.tail.position
     }
 
+    /// The oldest batch that a replay would find.
+    #[must_use]
+    pub const fn tail(&self) -> Place {
+        self.checkpoint.tail
+    }
+
     /// Blocks from the first batch that has not been released to the head.
     #[must_use]
     pub fn unreleased_blocks(&self) -> u64 {

@@ -31,8 +31,8 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// When to look for room again.
 const SHORTLY: Duration = Duration::from_millis(10);
 
-/// How often the log must not be readable before that is taken for damage: a path that comes back brings its data with it.
-const UNREADABLE_MAX: u32 = 5;
+/// What Linux answers for sectors that a disk cannot read (a critical medium error), and for nothing else.
+const ENODATA: i32 = 61;
 
 /// Runs as long as the shard is open.
 pub(super) async fn carry(shard: Rc<Shard>) {
@@ -168,46 +168,45 @@ async fn read(shard: &Rc<Shard>, stretch: &Stretch) -> Result<Buf, Held> {
     for (at, bytes) in stretch.reads() {
         match read_one(shard, at, bytes).await {
             Ok(read) => data.append_owned(read),
-            Err(Held::Log) if shard.unreadable.get() >= UNREADABLE_MAX => {
-                data.append_owned(read_what_can_be(shard, at, bytes).await?);
-            }
-            Err(held) => {
-                shard.unreadable.set(shard.unreadable.get() + 1);
-                return Err(held);
-            }
+            Err(Unread::Medium) => data.append_owned(read_what_can_be(shard, at, bytes).await?),
+            Err(Unread::Held(held)) => return Err(held),
         }
     }
-    shard.unreadable.set(0);
     Ok(data)
 }
 
-async fn read_one(shard: &Rc<Shard>, at: u64, bytes: usize) -> Result<Buf, Held> {
+/// Why something of the log was not read.
+enum Unread {
+    /// The medium has lost it: no path that comes back will bring it.
+    Medium,
+    Held(Held),
+}
+
+async fn read_one(shard: &Rc<Shard>, at: u64, bytes: usize) -> Result<Buf, Unread> {
     let pool = shard.core.pool().reserve(Reserve::WriteBack);
-    let into = pool.alloc(bytes).map_err(|units::Exhausted| Held::Room)?;
+    let into = pool.alloc(bytes);
+    let into = into.map_err(|units::Exhausted| Unread::Held(Held::Room))?;
     let offset = shard.log_at + at;
     match shard.file.submit(FileOp::Read { offset, into }).await {
         Ok(FileDone::Read(read)) => Ok(read.freeze()),
         Ok(other) => unreachable!("{other:?} is no data"),
-        Err(_) => Err(Held::Log),
+        Err(error) if error.raw_os_error() == Some(ENODATA) => Err(Unread::Medium),
+        Err(_) => Err(Unread::Held(Held::Log)),
     }
 }
 
-/// Blocks that cannot be read again and again, while others can, are damage: their checksums will tell.
+/// Blocks that the medium has lost are damage: their checksums will tell.
 async fn read_what_can_be(shard: &Rc<Shard>, at: u64, bytes: usize) -> Result<Buf, Held> {
-    let (mut data, mut some) = (Buf::empty(), false);
+    let mut data = Buf::empty();
     for block in 0..bytes / journal::BLOCK {
         let at = at + (block * journal::BLOCK) as u64;
         match read_one(shard, at, journal::BLOCK).await {
-            Ok(read) => {
-                some = true;
-                data.append_owned(read);
-            }
-            Err(Held::Log) => data.append_owned(Buf::zeroes(journal::BLOCK)),
-            Err(held) => return Err(held),
+            Ok(read) => data.append_owned(read),
+            Err(Unread::Medium) => data.append_owned(Buf::zeroes(journal::BLOCK)),
+            Err(Unread::Held(held)) => return Err(held),
         }
     }
-    // A device of which nothing can be read has gone, and may come back.
-    if some { Ok(data) } else { Err(Held::Log) }
+    Ok(data)
 }
 
 /// What goes home past the log may touch what is to be carried, and must be there before.

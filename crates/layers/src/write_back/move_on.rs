@@ -184,6 +184,7 @@ impl State {
             Ok(write) => {
                 let blocks = self.log.ring().unreleased_blocks() - before;
                 self.moved.push_back((write.number, blocks));
+                self.newest_data = self.newest_data.max(write.number);
                 Ok((write, moving))
             }
             Err(Refused::Full) => Err(Held::Room),

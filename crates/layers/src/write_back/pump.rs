@@ -2,7 +2,7 @@
 
 use super::shard::Shard;
 use env::{Durable, FileOp};
-use journal::{CheckpointWrite, Next, Write};
+use journal::{CheckpointWrite, Kind, Next, Write};
 use std::io;
 use std::rc::Rc;
 use units::Buf;
@@ -52,6 +52,9 @@ pub(super) fn start(shard: &Rc<Shard>, write: Write) {
         {
             let mut state = shard.state.borrow_mut();
             for stable in state.log.written(number, result.is_ok()) {
+                if stable.change.kind != Kind::Direct {
+                    state.newest_data = state.newest_data.max(stable.batch);
+                }
                 state.adopt(stable.token, &stable.change, stable.data_at);
             }
         }

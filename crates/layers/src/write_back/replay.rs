@@ -120,7 +120,6 @@ fn start(
         carrier_rests: Cell::new(false),
         hurry: Cell::new(0),
         held: Cell::new(None),
-        unreadable: Cell::new(0),
         moving: Cell::new(false),
         rounds: Cell::new(0),
         counts: RefCell::new(Counts::default()),

@@ -101,6 +101,8 @@ pub(super) struct State {
     pub(super) changed_at: Now,
     /// Changes wait for room.
     pub(super) full: bool,
+    /// The newest batch that has more than what went past the log: until the log has given it up, a replay may bring back what it holds.
+    pub(super) newest_data: u64,
     /// Batches of what moved on, and their blocks.
     pub(super) moved: VecDeque<(u64, u64)>,
 }
@@ -128,8 +130,6 @@ pub(super) struct Shard {
     pub(super) hurry: Cell<u32>,
     /// Why the last round left the oldest part of the log where it is.
     pub(super) held: Cell<Option<Held>>,
-    /// How often the oldest part could not be read.
-    pub(super) unreadable: Cell<u32>,
     /// Somebody waits for a batch of what moves on.
     pub(super) moving: Cell<bool>,
     /// Rounds that have ended, well or not.
@@ -145,6 +145,7 @@ impl State {
         let mut homes: Vec<(Slot, VolumeId)> =
             slots.iter().map(|(id, slot)| (*slot, *id)).collect();
         homes.sort_unstable();
+        let log_end = log.ring().stable();
         let homes = homes.into_iter().map(|(_, id)| Home {
             id,
             open: None,
@@ -163,6 +164,7 @@ impl State {
             fences: VecDeque::new(),
             changed_at: now,
             full: false,
+            newest_data: log_end,
             moved: VecDeque::new(),
         }
     }
@@ -447,21 +449,32 @@ impl Shard {
     /// The volume is in volatile mode, and nothing keeps a change of these blocks from going straight home.
     fn is_volatile(&self, slot: Slot, range: LbaRange) -> bool {
         let home = self.home_of(slot);
-        home.modes.passes() && self.may_go_past(slot, &sectors(range, home.shape.block_size))
+        !self.state.borrow().log.ring().has_failed()
+            && home.modes.passes()
+            && self.may_go_past(slot, &sectors(range, home.shape.block_size))
     }
 
     /// Goes straight home, and is not stable there. The log is told meanwhile, so that it does not bring back after a crash
-    /// what it had of the blocks before; a flush waits for both.
+    /// what it had of the blocks before; a flush waits for both. Where the log has anything that it could bring back, so does the answer.
     fn pass(self: &Rc<Self>, slot: Slot, range: LbaRange, op: Op, origin: Origin) -> IoFuture {
         let home = self.home_of(slot);
         let id = self.begin_direct(slot, sectors(range, home.shape.block_size), true);
         let answer = home.lane.submit(Io::new(op, origin));
         let told = self.change(slot, range, Kind::Direct, Buf::empty(), origin);
+        let brings_back = {
+            let state = self.state.borrow();
+            state.newest_data >= state.log.ring().tail().number
+        };
         let shard = Rc::clone(self);
         env::detach(&self.core, async move {
             let result = answer.await;
             // Now, and not before: a flush that is under way does not cover it.
             home.modes.leave_volatile();
+            if brings_back {
+                let told = told.await;
+                shard.end_direct(id);
+                return result.and_then(|done| told.map(|_| done));
+            }
             let after = Rc::clone(&shard);
             let core = Rc::clone(&shard.core);
             // What is carried home waits for both, and whoever asked for the first only.

@@ -317,6 +317,8 @@ impl Told {
     ) -> Result<(), String> {
         stage.world.set_faults(FaultPlan::none());
         self.node.disk().release();
+        // What met a fault and is still under way, such as a seal, ends.
+        pause(stage, 60_000);
         let synced = stage.world.hits().of(Fault::FileSyncError) == syncs_failed;
         if synced && !self.has_failed(stage, running)? {
             stage.marks.borrow_mut().count("at_home");
