@@ -41,6 +41,8 @@ pub struct Config {
     pub driver: Driver,
     /// How long a core looks for more before it sleeps, after bytes came or went, in microseconds; 0: not at all.
     pub poll_us: u32,
+    /// Each LUN is scrubbed so often, in days; `None`: when somebody asks.
+    pub scrub_every_days: Option<u32>,
     /// How log lines look.
     pub log: LogFormat,
     /// For tests only: the store forgets whatever was not synced when the process ends.
@@ -265,6 +267,7 @@ fn read(file: &Path, top: &Table<'_, '_>) -> Option<Config> {
     let pools = read_pools(top, base);
     let api = read_api(top, base);
     let (cores, driver, poll_us) = read_runtime(top);
+    let scrub_every_days = read_scrub(top);
     let log = read_log(top);
     let forget_unsynced = read_testing(top);
     top.finish(&["mirror", "arbiter", "tls", "site"]);
@@ -278,6 +281,7 @@ fn read(file: &Path, top: &Table<'_, '_>) -> Option<Config> {
         cores,
         driver,
         poll_us,
+        scrub_every_days,
         log,
         forget_unsynced,
         lines,
@@ -657,6 +661,19 @@ fn read_numbers(
         );
     }
     Some(out)
+}
+
+/// The longest time between two scrubs of a LUN, in days.
+const SCRUB_DAYS_MAX: u64 = 3650;
+
+fn read_scrub(top: &Table<'_, '_>) -> Option<u32> {
+    let table = top.table("scrub")?;
+    let days = table.integer("every_days", 1, SCRUB_DAYS_MAX);
+    if days.is_none() && !table.keys().any(|key| key == "every_days") {
+        table.missing("every_days", "every_days = 30");
+    }
+    table.finish(&[]);
+    days.map(|days| u32::try_from(days.value).expect("read with a small limit"))
 }
 
 fn read_log(top: &Table<'_, '_>) -> LogFormat {

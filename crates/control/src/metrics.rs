@@ -272,7 +272,7 @@ fn checksums(out: &mut Text, luns: &BTreeMap<&str, &LunFacts>) {
 
 fn scrubs(out: &mut Text, luns: &BTreeMap<&str, &LunFacts>) {
     type Value = fn(&ScrubFacts) -> u64;
-    let families: [(&str, &str, Value); 6] = [
+    let families: [(&str, &str, Value); 7] = [
         (
             "causeway_scrub_running",
             "1 while the LUN is scrubbed",
@@ -302,6 +302,14 @@ fn scrubs(out: &mut Text, luns: &BTreeMap<&str, &LunFacts>) {
             "causeway_scrub_map_pages",
             "Pages of checksums that were damaged",
             |it| it.map_pages,
+        ),
+        (
+            "causeway_scrub_journal_damage",
+            "Changes and superblocks of the pool's journal that were damaged",
+            |it| {
+                let journal = it.journal.as_ref();
+                journal.map_or(0, |it| it.damaged_changes + it.damaged_superblocks)
+            },
         ),
     ];
     for (name, help, value) in families {

@@ -19,6 +19,7 @@ mod journals;
 mod keeper;
 mod layers;
 mod members;
+mod schedule;
 mod scrub;
 mod space;
 mod unit;
@@ -56,6 +57,9 @@ const LOGOUT_GRACE: Duration = Duration::from_secs(3);
 
 /// How long a flush may take when the daemon stops.
 const FLUSH_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// A day.
+const DAY: Duration = Duration::from_secs(86_400);
 
 /// The engine of a daemon. Cloning shares it.
 #[derive(Clone)]
@@ -381,6 +385,12 @@ impl Engine for Node {
             node.resume_scrubs().await;
             let follow = hardware::follow(Rc::clone(&node.core), Rc::downgrade(&node));
             node.core.spawn(Box::pin(follow));
+            if let Some(days) = node.config.scrub_every_days {
+                let every = DAY * days;
+                node.scrubs.repeat(every);
+                let keep = schedule::keep(Rc::clone(&node.core), Rc::downgrade(&node), every);
+                node.core.spawn(Box::pin(keep));
+            }
             let watched =
                 |pool: &Pool| pool.journal.is_some() || matches!(pool.place, Place::Members { .. });
             if node.config.pools.iter().any(watched) {

@@ -47,6 +47,38 @@ pub struct BadBlocks {
     pub damage: Damage,
 }
 
+/// What a scrub has found in the journal of the LUN's pool, which it reads first.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct JournalScrub {
+    /// Batches that were not at home, and were read.
+    pub batches: u64,
+    /// Changes in them that are right.
+    pub changes: u64,
+    /// Changes that are damaged.
+    pub damaged_changes: u64,
+    /// Copies of its superblock that are damaged, of two.
+    pub damaged_superblocks: u64,
+    /// Why it could not be read, where it could not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+impl JournalScrub {
+    /// What an administrator must know of it.
+    fn problem(&self) -> Option<String> {
+        if let Some(problem) = &self.problem {
+            return Some(format!("its pool's journal could not be read: {problem}"));
+        }
+        let (changes, superblocks) = (self.damaged_changes, self.damaged_superblocks);
+        (changes + superblocks > 0).then(|| {
+            format!(
+                "its pool's journal has {changes} damaged changes and {superblocks} damaged superblocks: look at its device; \
+                 reads of those blocks fail until they are written again"
+            )
+        })
+    }
+}
+
 /// A LUN's scrub: the one that runs, or the last one.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct ScrubFacts {
@@ -77,6 +109,12 @@ pub struct ScrubFacts {
     pub mismatched_blocks: u64,
     /// Pages of the map of checksums that were damaged.
     pub map_pages: u64,
+    /// What it found in the journal of the LUN's pool, where that has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub journal: Option<JournalScrub>,
+    /// When the next one begins by itself (RFC 3339), where node.toml has a schedule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
     /// Where the blocks are: the first 128 places.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub places: Vec<BadBlocks>,
@@ -99,6 +137,8 @@ impl ScrubFacts {
             unreadable_blocks: 0,
             mismatched_blocks: 0,
             map_pages: 0,
+            journal: None,
+            next: None,
             places: Vec::new(),
         }
     }
@@ -107,7 +147,9 @@ impl ScrubFacts {
     #[must_use]
     pub fn problem(&self) -> Option<String> {
         let bad = self.unreadable_blocks + self.mismatched_blocks;
-        let first = self.places.first()?;
+        let Some(first) = self.places.first() else {
+            return self.journal.as_ref()?.problem();
+        };
         let lba = first.lba;
         Some(format!(
             "its scrub found {bad} bad blocks, the first at {lba}: restore what lies there from a backup, by writing \

@@ -12,6 +12,36 @@ pub fn rfc3339(at: WallClock) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
 }
 
+/// The moment that [`rfc3339`] wrote so.
+#[must_use]
+pub fn parse(text: &str) -> Option<WallClock> {
+    let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
+    let mut date = date.split('-').map(str::parse::<u64>);
+    let (year, month, day) = (date.next()?.ok()?, date.next()?.ok()?, date.next()?.ok()?);
+    let (time, millis) = time.split_once('.')?;
+    let mut time = time.split(':').map(str::parse::<u64>);
+    let (hour, minute, second) = (time.next()?.ok()?, time.next()?.ok()?, time.next()?.ok()?);
+    let is_day =
+        (1970..=9999).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
+    if !is_day || hour > 23 || minute > 59 || second > 60 {
+        return None;
+    }
+    let seconds = days(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second;
+    let millis: u64 = millis.parse().ok().filter(|millis| *millis < 1000)?;
+    let nanos = seconds.checked_mul(1_000_000_000)?;
+    Some(WallClock(nanos.checked_add(millis * 1_000_000)?))
+}
+
+/// Days from 1970-01-01 to a Gregorian date that is not earlier.
+fn days(year: u64, month: u64, day: u64) -> u64 {
+    // Counted from 0000-03-01, so that the leap day is the last of its year.
+    let year = if month <= 2 { year - 1 } else { year };
+    let from_march = (month + 9) % 12;
+    let (era, of_era) = (year / 400, year % 400);
+    let of_year = (153 * from_march + 2) / 5 + day - 1;
+    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
+}
+
 /// The Gregorian date of a day counted from 1970-01-01.
 fn civil(days: u64) -> (u64, u64, u64) {
     // Counted from 0000-03-01, so that the leap day is the last of its year.
@@ -42,5 +72,12 @@ mod test {
         assert_eq!(at(1_709_251_199), "2024-02-29T23:59:59.000Z");
         assert_eq!(at(4_102_444_800), "2100-01-01T00:00:00.000Z");
         assert_eq!(rfc3339(WallClock(1_234_567)), "1970-01-01T00:00:00.001Z");
+        for hours in (0..3_000_000).step_by(37) {
+            let at = WallClock(hours * 3_600 * 1_000_000_000 + 7_000_000);
+            assert_eq!(parse(&rfc3339(at)), Some(at));
+        }
+        for wrong in ["", "2026-13-01T00:00:00.000Z", "2026-01-01T00:00:00Z"] {
+            assert_eq!(parse(wrong), None, "{wrong}");
+        }
     }
 }

@@ -66,6 +66,39 @@ impl Stretch {
             .map_or(self.from.position, |last| self.ends[last])
     }
 
+    /// The same in parts of so many blocks at the most, and of one batch at least.
+    #[must_use]
+    pub fn parts(&self, blocks_max: u64) -> Vec<Self> {
+        let mut parts = Vec::new();
+        let (mut from, mut ends) = (self.from, Vec::new());
+        for &end in &self.ends {
+            if let Some(&last) = ends.last()
+                && end - from.position > blocks_max
+            {
+                let next = Place {
+                    number: from.number + ends.len() as u64,
+                    position: last,
+                };
+                parts.push(self.part(from, std::mem::take(&mut ends)));
+                from = next;
+            }
+            ends.push(end);
+        }
+        if !ends.is_empty() {
+            parts.push(self.part(from, ends));
+        }
+        parts
+    }
+
+    fn part(&self, from: Place, ends: Vec<u64>) -> Self {
+        Self {
+            of: self.of,
+            blocks: self.blocks,
+            from,
+            ends,
+        }
+    }
+
     /// Bytes that it takes in the ring.
     #[must_use]
     pub fn bytes(&self) -> usize {
@@ -185,5 +218,40 @@ impl Stretch {
     #[must_use]
     pub fn data_at(&self, place: Place, record: &Record) -> usize {
         self.offset(place.position) + record.data_at as usize
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn parts_are_the_whole_in_pieces_that_are_no_larger_than_asked_or_one_batch() {
+        let whole = Stretch {
+            of: (JournalId([1; 16]), 0),
+            blocks: 100,
+            from: Place {
+                number: 3,
+                position: 40,
+            },
+            ends: vec![45, 60, 61, 90, 130, 131],
+        };
+        for most in 1..100 {
+            let parts = whole.parts(most);
+            let mut at = whole.from;
+            let mut ends: Vec<u64> = Vec::new();
+            for part in &parts {
+                assert_eq!(part.from, at);
+                let blocks = part.blocks_before(part.end());
+                assert!(blocks <= most || part.ends.len() == 1, "{part:?}");
+                ends.extend(&part.ends);
+                at = Place {
+                    number: part.end(),
+                    position: at.position + blocks,
+                };
+            }
+            assert_eq!(ends, whole.ends);
+        }
+        assert_eq!(whole.parts(91), [whole]);
     }
 }

@@ -4,7 +4,7 @@ use super::{Context, object_path};
 use crate::cli::ScrubVerb;
 use crate::output::{properties, rounded};
 use control::problem::Problem;
-use control::scrub::{BadBlocks, Damage, ScrubFacts, ScrubState, ScrubWish};
+use control::scrub::{BadBlocks, Damage, JournalScrub, ScrubFacts, ScrubState, ScrubWish};
 use hyper::Method;
 use serde_json::json;
 
@@ -50,6 +50,17 @@ pub(super) fn place(bad: &BadBlocks) -> String {
     }
 }
 
+/// What it found in the pool's journal.
+fn of_journal(journal: &JournalScrub) -> String {
+    if let Some(why) = &journal.problem {
+        return format!("could not be read: {why}");
+    }
+    format!(
+        "{} changes right, {} damaged; {} of 2 superblocks damaged",
+        journal.changes, journal.damaged_changes, journal.damaged_superblocks
+    )
+}
+
 fn page(lun: &str, facts: &ScrubFacts) -> String {
     let share = (u128::from(facts.done_bytes) * 100).checked_div(u128::from(facts.total_bytes));
     let mut rows = vec![
@@ -76,6 +87,10 @@ fn page(lun: &str, facts: &ScrubFacts) -> String {
     rows.push(("unreadable blocks", facts.unreadable_blocks.to_string()));
     rows.push(("mismatched blocks", facts.mismatched_blocks.to_string()));
     rows.push(("damaged pages of checksums", facts.map_pages.to_string()));
+    if let Some(journal) = &facts.journal {
+        rows.push(("journal", of_journal(journal)));
+    }
+    rows.extend(facts.next.clone().map(|next| ("next", next)));
     let places: Vec<String> = facts.places.iter().map(place).collect();
     if !places.is_empty() {
         rows.push(("where", places.join("\n")));

@@ -1,7 +1,9 @@
 //! `causeway scrub`: from the first start to the end, through a stop and through a restart of the daemon.
 
+use crate::journal::with_journal;
 use crate::place::Place;
 use serde_json::Value;
+use std::os::unix::fs::FileExt;
 
 fn scrub(place: &Place, words: &str) -> Value {
     place.json(&format!("scrub {words}"))
@@ -56,5 +58,45 @@ fn a_scrub_reads_all_of_a_lun_stops_when_told_and_goes_on_after_a_restart() {
     );
     place.run(0, "lun delete a --yes");
     place.run(0, "lun purge a --yes");
+    daemon.stop();
+}
+
+#[test]
+fn a_scrub_reads_the_journal_and_comes_by_itself_when_it_is_due() {
+    let place = with_journal("scrub-schedule");
+    let named = std::fs::read_to_string(place.path("node.toml")).unwrap();
+    place.write("node.toml", &format!("{named}[scrub]\nevery_days = 7\n"));
+    let daemon = place.start();
+    place.run(0, "lun create a --size 16M");
+    let mut facts = Value::Null;
+    // Each question is a process of its own, which takes some milliseconds.
+    for _ in 0..10_000 {
+        let output = place.run_with(&place.api(), &["scrub", "status", "a", "-o", "json"], "");
+        if output.status.success() {
+            facts = serde_json::from_slice(&output.stdout).unwrap();
+            if facts["state"] == "finished" {
+                break;
+            }
+        }
+    }
+    assert_eq!(facts["state"], "finished", "{facts}");
+    assert_eq!(facts["journal"]["damaged_changes"], 0, "{facts}");
+    let next = facts["next"].as_str().unwrap();
+    assert!(next > facts["ended"].as_str().unwrap(), "{facts}");
+    // One of the two superblocks is damaged: the journal is used all the same, and the next scrub tells.
+    let path = place.path("data/journal");
+    let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+    file.write_all_at(&[0; 512], 0).unwrap();
+    file.sync_all().unwrap();
+    scrub(&place, "start a");
+    let facts = ended(&place);
+    assert_eq!(facts["journal"]["damaged_superblocks"], 1, "{facts}");
+    let problems = place.json("status")["problems"].to_string();
+    assert!(problems.contains("1 damaged superblocks"), "{problems}");
+    let metrics = place.metrics();
+    assert!(
+        metrics.contains("causeway_scrub_journal_damage{lun=\"a\"} 1"),
+        "{metrics}"
+    );
     daemon.stop();
 }

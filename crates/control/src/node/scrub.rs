@@ -4,29 +4,32 @@
 //! when the daemon ended goes on when it starts, one that was stopped goes on when it is started.
 
 use super::Inner;
+use super::journal::PoolJournal;
+use super::schedule::{most_due, next_of};
 use super::unit::{Home, Unit};
 use crate::code::Code;
-use crate::objects::Lun;
+use crate::objects::{Backing, Lun};
 use crate::problem::Problem;
-use crate::scrub::{BadBlocks, Damage, ScrubFacts, ScrubState, ScrubWish};
+use crate::scrub::{BadBlocks, Damage, JournalScrub, ScrubFacts, ScrubState, ScrubWish};
 use crate::time::rfc3339;
 use env::durable::{make_dir, read_file, remove_file, replace_file};
 use layers::OpKind;
 use layers::scrub::{Bad, BadKind, End, Job, Machine, Progress, Report};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::oneshot;
-use units::{BlockCount, Lba, LbaRange};
+use units::{BlockCount, Lba, LbaRange, WallClock};
 
 /// The longest record that is read back.
 const RECORD_BYTES_MAX: u64 = 1 << 20;
 
 /// All scrubs, by NAA identifier.
 #[derive(Default)]
-pub(super) struct Scrubs(RefCell<BTreeMap<String, Entry>>);
+pub(super) struct Scrubs(RefCell<BTreeMap<String, Entry>>, Cell<Option<Duration>>);
 
 struct Entry {
     facts: ScrubFacts,
@@ -36,6 +39,11 @@ struct Entry {
 }
 
 impl Scrubs {
+    /// They begin by themselves so often.
+    pub(super) fn repeat(&self, every: Duration) {
+        self.1.set(Some(every));
+    }
+
     /// What is known of a LUN's.
     pub(super) fn facts(&self, naa: &str) -> Option<ScrubFacts> {
         let entries = self.0.borrow();
@@ -48,6 +56,9 @@ impl Scrubs {
                 &job.progress(),
                 &job.report(),
             );
+            facts.next = None;
+        } else if let Some(every) = self.1.get() {
+            facts.next = next_of(Some(&facts), every).map(rfc3339);
         }
         Some(facts)
     }
@@ -244,6 +255,55 @@ impl Inner {
         Some((job, position.0))
     }
 
+    /// Reads what the journal of the LUN's pool holds; `None`: it has none.
+    async fn verify_journal_of(&self, naa: &str) -> Option<JournalScrub> {
+        let pool = {
+            let objects = self.objects.borrow();
+            let lun = objects.luns.values().find(|lun| lun.naa == naa)?;
+            let Backing::Pool(pool) = &lun.backing else {
+                return None;
+            };
+            pool.clone()
+        };
+        let PoolJournal::Open(journal) = self.journals.of(&pool) else {
+            return None;
+        };
+        let verified = journal.verify(&self.core).await;
+        let problem = verified.as_ref().err().map(ToString::to_string);
+        let verified = verified.unwrap_or_default();
+        let found = JournalScrub {
+            batches: verified.batches,
+            changes: verified.changes,
+            damaged_changes: verified.damaged,
+            damaged_superblocks: verified.superblocks,
+            problem,
+        };
+        if verified.damaged + verified.superblocks > 0 || found.problem.is_some() {
+            tracing::error!(pool, ?found, "a scrub found damage in the journal");
+        }
+        Some(found)
+    }
+
+    /// The LUN whose scrub is due, where none runs.
+    pub(super) fn scrub_due(&self, every: Duration, now: WallClock) -> Option<String> {
+        let entries = self.scrubs.0.borrow();
+        if entries.values().any(|entry| entry.job.is_some()) {
+            return None;
+        }
+        let units = self.units.borrow();
+        let online = units.iter().filter(|(_, unit)| unit.offline().is_none());
+        let luns = online.map(|(naa, _)| {
+            let facts = entries.get(naa).map(|entry| &entry.facts);
+            (naa.as_str(), facts)
+        });
+        most_due(luns, every, now).map(str::to_owned)
+    }
+
+    /// Begins the scrub of a LUN whose time has come.
+    pub(super) async fn begin_due(self: &Rc<Self>, naa: &str) -> Result<(), Problem> {
+        self.start_scrub(naa).await
+    }
+
     /// A LUN goes out of service.
     pub(super) async fn stop_scrub(&self, naa: &str) {
         self.scrubs.stop(naa).await;
@@ -347,6 +407,10 @@ fn keep(node: Weak<Inner>, naa: String) -> layers::scrub::Keep {
 }
 
 async fn run(node: Rc<Inner>, naa: String, name: Arc<str>, job: Rc<Job>) {
+    let journal = node.verify_journal_of(&naa).await;
+    if let Some(entry) = node.scrubs.0.borrow_mut().get_mut(&naa) {
+        entry.facts.journal = journal;
+    }
     let end = Rc::clone(&job).run(Rc::clone(&node.core)).await;
     let report = job.report();
     let waiting = {

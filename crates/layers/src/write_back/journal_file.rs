@@ -326,7 +326,7 @@ impl Journal {
     }
 
     /// Does something with each ring on its core.
-    async fn on_rings<T: Send + 'static>(
+    pub(super) async fn on_rings<T: Send + 'static>(
         &self,
         core: &CoreHandle,
         work: fn(u32, Rc<Shard>) -> LocalFuture<T>,
@@ -380,6 +380,16 @@ impl Journal {
         let looked: io::Result<bool> = looked.await;
         // What cannot be told is no reason to do without it: where it fails, its own writes say so.
         looked.unwrap_or_else(|error| error.kind() != io::ErrorKind::NotFound)
+    }
+
+    /// What is where it was opened, and its length.
+    pub(super) async fn looked(&self, core: &CoreHandle) -> io::Result<(Rc<dyn File>, u64)> {
+        let file = core
+            .files()
+            .open(&self.path, how(Create::No, false))
+            .await?;
+        let bytes = length(&file).await?;
+        Ok((file, bytes))
     }
 
     /// As [`Journal::close`], and waits until nothing is under way in it any more, so that it may be opened again; `false`:

@@ -38,6 +38,7 @@ mod replay;
 mod shard;
 mod status;
 mod survey;
+mod verify;
 
 pub use doubts::Doubts;
 pub use journal::{Damaged, Held, RingSurvey, Superblock, Survey, VolumeId};
@@ -46,3 +47,4 @@ pub use lane::WriteBack;
 pub use mode::Mode;
 pub use status::{LOST_MAX, ShardStatus};
 pub use survey::survey;
+pub use verify::Verified;
