@@ -45,8 +45,8 @@ pub struct Config {
     pub scrub_every_days: Option<u32>,
     /// How log lines look.
     pub log: LogFormat,
-    /// For tests only: the store forgets whatever was not synced when the process ends.
-    pub forget_unsynced: bool,
+    /// For tests and benches only.
+    pub store: Store,
     /// The lines of keys whose values the machine may turn out not to have.
     pub(crate) lines: BTreeMap<String, usize>,
 }
@@ -193,6 +193,17 @@ pub enum Driver {
     Poll,
 }
 
+/// What the files of the store do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Store {
+    /// What files do.
+    Ordinary,
+    /// What was never synced is gone when the process ends.
+    ForgetUnsynced,
+    /// Each flush takes a millisecond more.
+    SlowFlush,
+}
+
 /// How log lines look.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LogFormat {
@@ -269,7 +280,7 @@ fn read(file: &Path, top: &Table<'_, '_>) -> Option<Config> {
     let (cores, driver, poll_us) = read_runtime(top);
     let scrub_every_days = read_scrub(top);
     let log = read_log(top);
-    let forget_unsynced = read_testing(top);
+    let store = read_testing(top);
     top.finish(&["mirror", "arbiter", "tls", "site"]);
     Some(Config {
         file: file.to_owned(),
@@ -283,7 +294,7 @@ fn read(file: &Path, top: &Table<'_, '_>) -> Option<Config> {
         poll_us,
         scrub_every_days,
         log,
-        forget_unsynced,
+        store,
         lines,
     })
 }
@@ -699,22 +710,26 @@ fn read_log(top: &Table<'_, '_>) -> LogFormat {
     format
 }
 
-/// Not part of the promised interface: proofs of durability run the daemon on a forgetful store.
-fn read_testing(top: &Table<'_, '_>) -> bool {
+/// Not part of the promised interface: proofs of durability run the daemon on a forgetful store, benches on a slow one.
+fn read_testing(top: &Table<'_, '_>) -> Store {
     let Some(table) = top.table("testing") else {
-        return false;
+        return Store::Ordinary;
     };
     let files = table.text("files");
-    let forget = match files.as_ref().map(|text| text.value.as_str()) {
-        None => false,
-        Some("forget-unsynced") => true,
+    let store = match files.as_ref().map(|text| text.value.as_str()) {
+        None => Store::Ordinary,
+        Some("forget-unsynced") => Store::ForgetUnsynced,
+        Some("slow-flush") => Store::SlowFlush,
         Some(other) => {
-            table.wrong("files", format!("\"{other}\" is not \"forget-unsynced\""));
-            false
+            table.wrong(
+                "files",
+                format!("\"{other}\" is neither \"forget-unsynced\" nor \"slow-flush\""),
+            );
+            Store::Ordinary
         }
     };
     table.finish(&[]);
-    forget
+    store
 }
 
 /// The first of the mistakes decides the code of the whole.

@@ -235,6 +235,28 @@ pub enum FileOp {
     Len,
 }
 
+impl FileOp {
+    /// It ends with everything that it speaks of on stable media.
+    #[must_use]
+    pub const fn is_stable(&self) -> bool {
+        match self {
+            Self::Sync
+            | Self::Write {
+                durable: Durable::Yes,
+                ..
+            } => true,
+            Self::Write { .. }
+            | Self::Read { .. }
+            | Self::PunchHole { .. }
+            | Self::ZeroRange { .. }
+            | Self::Allocate { .. }
+            | Self::SetLen { .. }
+            | Self::Extents { .. }
+            | Self::Len => false,
+        }
+    }
+}
+
 /// What a file operation gave.
 #[derive(Debug)]
 pub enum FileDone {

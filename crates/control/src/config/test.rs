@@ -52,7 +52,7 @@ fn the_promised_example_is_read_and_paths_resolve_against_the_file() {
     assert_eq!(listens, ["127.0.0.1:3260", "eth1:3260", "[::1]:3261"]);
     assert_eq!(config.cores, Cores::Auto);
     assert_eq!(config.driver, Driver::Auto);
-    assert!(!config.forget_unsynced);
+    assert_eq!(config.store, Store::Ordinary);
     assert_eq!(
         config.place("pool[0].path"),
         "/etc/causeway/node.toml:12: pool[0].path"

@@ -5,6 +5,7 @@ use super::forget::Forgetful;
 use super::handle::{self, Handle, Handles, Locks};
 use super::registered::FilePlace;
 use super::ring::Ring;
+use super::slow_flush::SlowFlush;
 use super::transfer::{Memory, Transfer};
 use super::workers::Workers;
 use crate::file::{
@@ -41,6 +42,8 @@ pub(super) struct FilesShared {
     pub(super) bounces: AtomicU64,
     /// The store that forgets, where it was asked for.
     pub(super) forgetful: Option<Arc<Forgetful>>,
+    /// The disk with slow flushes, where it was asked for.
+    pub(super) slow: Option<Arc<SlowFlush>>,
 }
 
 /// The file system as one core sees it.
@@ -289,6 +292,15 @@ impl File for RealFile {
     }
 
     fn submit(&self, op: FileOp) -> FileFuture {
+        if let Some(slow) = self.shared.slow.as_ref().filter(|_| op.is_stable()) {
+            return slow.after(self.start(op), &self.shared);
+        }
+        self.start(op)
+    }
+}
+
+impl RealFile {
+    fn start(&self, op: FileOp) -> FileFuture {
         match op {
             FileOp::Read { offset, into } => {
                 if into.is_empty() {

@@ -31,6 +31,7 @@ mod readiness;
 mod registered;
 mod ring;
 mod runtime;
+mod slow_flush;
 mod spin;
 mod syncs;
 mod transfer;

@@ -5,6 +5,7 @@ use super::forget::Forgetful;
 use super::handle::{Handles, Locks};
 use super::here::{Message, RealCore};
 use super::ring::Ring;
+use super::slow_flush::SlowFlush;
 use super::spin::{Activity, spin};
 use super::workers::Workers;
 use crate::core::{CoreHandle, CoreId, Job, LocalFuture};
@@ -63,6 +64,8 @@ pub enum FilesMode {
     /// Only what was synced or written durably, and only names of synced directories: what a power cut
     /// would leave. For tests of the whole program; slow.
     ForgetUnsynced,
+    /// As the first, and every flush takes so much longer, one after the other: a disk whose cache is slow to empty. For benches.
+    SlowFlush(Duration),
 }
 
 /// How to run.
@@ -197,8 +200,12 @@ impl Runtime {
             names: Workers::new("names", NAME_THREADS_MAX),
             bounces: AtomicU64::new(0),
             forgetful: match config.files {
-                FilesMode::Ordinary => None,
+                FilesMode::Ordinary | FilesMode::SlowFlush(_) => None,
                 FilesMode::ForgetUnsynced => Some(Arc::new(Forgetful::default())),
+            },
+            slow: match config.files {
+                FilesMode::Ordinary | FilesMode::ForgetUnsynced => None,
+                FilesMode::SlowFlush(takes) => Some(Arc::new(SlowFlush::new(takes))),
             },
         });
         let mut runtime = Self {

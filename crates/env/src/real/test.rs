@@ -779,3 +779,34 @@ fn processors_that_do_not_exist_leave_a_notice() {
         "{notices:?}"
     );
 }
+
+#[test]
+fn flushes_of_a_slow_disk_take_turns_and_other_operations_pass_them() {
+    const TAKES: Duration = Duration::from_millis(20);
+    let scratch = Scratch::new("slow");
+    let path = scratch.path("file");
+    let runtime = start(1, Driver::Auto, FilesMode::SlowFlush(TAKES));
+    let (before_flushes, all) = runtime.run(CoreId(0), move |core| {
+        Box::pin(async move {
+            let file = open(&core, &path, Create::New, false).await;
+            let begin = core.now();
+            let mut flushes = vec![file.submit(FileOp::Sync)];
+            flushes.extend((0..4).map(|n| {
+                file.submit(FileOp::Write {
+                    offset: n,
+                    data: Buf::copy_of(&[1]),
+                    durable: Durable::Yes,
+                })
+            }));
+            write(&file, 100, &[2; 8], Durable::No).await;
+            assert_eq!(read(&file, 100, 8).await, [2; 8]);
+            let before_flushes = core.now().since(begin);
+            for flush in flushes {
+                flush.await.unwrap();
+            }
+            (before_flushes, core.now().since(begin))
+        })
+    });
+    assert!(all >= TAKES * 5, "{all:?}");
+    assert!(before_flushes < all - TAKES, "{before_flushes:?}, {all:?}");
+}

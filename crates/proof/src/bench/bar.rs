@@ -22,6 +22,8 @@ pub enum Limit {
     AtLeast(f64),
     /// Between one part in this many below 1 and above.
     Within(f64),
+    /// Whatever it is, it is told.
+    Stated,
 }
 
 impl Limit {
@@ -32,6 +34,7 @@ impl Limit {
             Self::AtMost(limit) => format!("<= {limit}"),
             Self::AtLeast(limit) => format!(">= {limit}"),
             Self::Within(part) => format!("1 +- {part}"),
+            Self::Stated => "stated".to_owned(),
         }
     }
 }
@@ -44,6 +47,7 @@ impl Bar {
             Limit::AtMost(limit) => self.value <= limit,
             Limit::AtLeast(limit) => self.value >= limit,
             Limit::Within(part) => (self.value - 1.0).abs() <= part,
+            Limit::Stated => true,
         }
     }
 }

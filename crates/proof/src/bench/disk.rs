@@ -7,6 +7,7 @@ use super::rounds::take_turns;
 use super::run::Plan;
 use super::servers::{self, Causeway};
 use super::special::{Found, rates};
+use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,7 +17,7 @@ use std::time::Duration;
 const BYTES: u64 = 1 << 30;
 
 /// The largest file below a directory.
-fn largest(directory: &Path) -> Option<(u64, PathBuf)> {
+pub(super) fn largest(directory: &Path) -> Option<(u64, PathBuf)> {
     let entries = fs::read_dir(directory).ok()?.flatten();
     let sizes = entries.filter_map(|entry| {
         let kind = entry.metadata().ok()?;
@@ -29,19 +30,43 @@ fn largest(directory: &Path) -> Option<(u64, PathBuf)> {
     sizes.max()
 }
 
-/// What fio does of a case.
-fn fio(file: &Path, case: &Case, warm_up: Duration, time: Duration) -> Result<Figures, String> {
+/// fio on a file, past the page cache.
+fn fio_on(file: &Path) -> Command {
     let mut fio = Command::new("taskset");
-    fio.args([
-        "-c",
-        "1",
-        "fio",
-        "--name=bench",
-        "--ioengine=io_uring",
-        "--direct=1",
-    ]);
-    fio.args(["--time_based", "--norandommap", "--output-format=json"]);
+    fio.args(["-c", "1", "fio", "--name=bench", "--ioengine=io_uring"]);
+    fio.args(["--direct=1", "--output-format=json"]);
     fio.arg(format!("--filename={}", file.display()));
+    fio
+}
+
+/// What it tells of its one job.
+fn job_of(mut fio: Command) -> Result<Value, String> {
+    let output = fio.output().map_err(|error| format!("fio: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("fio: {}", String::from_utf8_lossy(&output.stderr)));
+    }
+    let told: Value =
+        serde_json::from_slice(&output.stdout).map_err(|error| format!("fio: {error}"))?;
+    Ok(told["jobs"][0].clone())
+}
+
+/// Seconds that it takes to read a file from end to end.
+pub(super) fn read_through(file: &Path) -> Result<f64, String> {
+    let mut fio = fio_on(file);
+    fio.args(["--rw=read", "--bs=1M", "--iodepth=4"]);
+    let job = job_of(fio)?;
+    Ok(job["read"]["runtime"].as_f64().unwrap_or(0.0) / 1000.0)
+}
+
+/// What fio does of a case.
+pub(super) fn fio(
+    file: &Path,
+    case: &Case,
+    warm_up: Duration,
+    time: Duration,
+) -> Result<Figures, String> {
+    let mut fio = fio_on(file);
+    fio.args(["--time_based", "--norandommap"]);
     fio.arg(format!("--bs={}", case.bytes));
     fio.arg(format!("--iodepth={}", case.depth));
     fio.arg(format!("--size={BYTES}"));
@@ -55,15 +80,9 @@ fn fio(file: &Path, case: &Case, warm_up: Duration, time: Duration) -> Result<Fi
     if case.fua {
         fio.arg("--sync=dsync");
     }
-    let output = fio.output().map_err(|error| format!("fio: {error}"))?;
-    if !output.status.success() {
-        return Err(format!("fio: {}", String::from_utf8_lossy(&output.stderr)));
-    }
-    let told: serde_json::Value =
-        serde_json::from_slice(&output.stdout).map_err(|error| format!("fio: {error}"))?;
-    let job = &told["jobs"][0];
+    let job = &job_of(fio)?;
     let side = &job[if case.reads_only() { "read" } else { "write" }];
-    let number = |value: &serde_json::Value| value.as_f64().unwrap_or(0.0);
+    let number = |value: &Value| value.as_f64().unwrap_or(0.0);
     let iops = number(&side["iops"]);
     let processor = number(&job["usr_cpu"]) + number(&job["sys_cpu"]);
     let micros = |quantile| number(&side["clat_ns"]["percentile"][quantile]) / 1000.0;

@@ -111,10 +111,10 @@ pub fn units(plan: &Plan) -> Result<Found, String> {
         detail: format!("{lines} lines listed, of {UNITS} units in memory"),
     };
     Ok(Found {
-        rows: Vec::new(),
         bars: vec![
             bar("10,000 units, seconds to start", start, 5.0),
             bar("10,000 units, seconds to list", listing, 1.0),
         ],
+        ..Found::default()
     })
 }

@@ -23,6 +23,8 @@ pub struct Report {
     pub peers: Vec<Row>,
     /// Comparisons of Causeway with itself and with fio.
     pub special: Vec<Row>,
+    /// Their charts.
+    pub charts: Vec<(&'static str, String)>,
     /// What could not be measured, and why.
     pub left_out: Vec<String>,
 }
@@ -221,8 +223,8 @@ impl Report {
         fs::create_dir_all(to).map_err(|error| format!("{}: {error}", to.display()))?;
         put("table.md", &self.markdown())?;
         put("table.json", &format!("{:#}\n", self.json()))?;
-        for (name, svg) in self.charts() {
-            put(name, &svg)?;
+        for (name, svg) in self.charts().iter().chain(&self.charts) {
+            put(name, svg)?;
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use super::report::{self, Report};
 use super::rounds::{Effort, Row, measure};
 use super::servers::{self, Causeway, Place, Server};
 use super::special::{self, Found};
-use super::{cache, disk, layer, many};
+use super::{cache, course, disk, durable, layer, many, replay};
 use std::path::PathBuf;
 
 /// What to measure.
@@ -34,8 +34,9 @@ impl Plan {
 }
 
 /// The comparisons of Causeway with itself and with fio, by their short names.
-const SPECIAL: [&str; 9] = [
-    "cores", "poll", "sectors", "digests", "layer", "file", "cache", "idle", "units",
+const SPECIAL: [&str; 13] = [
+    "cores", "poll", "sectors", "digests", "layer", "file", "cache", "durable", "flush", "course",
+    "replay", "idle", "units",
 ];
 
 fn start(plan: &Plan, name: &str) -> Result<Server, String> {
@@ -88,6 +89,10 @@ fn special(plan: &Plan, client: &Client, id: &str) -> Result<Found, String> {
         "layer" => layer::one_path(plan, client),
         "file" => disk::file(plan, client),
         "cache" => cache::read_cache(plan, client),
+        "durable" => durable::durable(plan, client),
+        "flush" => durable::slow_flush(plan, client),
+        "course" => course::course(plan, client),
+        "replay" => replay::replay(plan),
         "idle" => many::idle_sessions(plan, client),
         "units" => many::units(plan),
         other => Err(format!("there is no comparison {other}")),
@@ -108,6 +113,7 @@ pub fn run(plan: &Plan) -> Result<(), String> {
         bars: report::bars(&rows),
         peers: rows,
         special: Vec::new(),
+        charts: Vec::new(),
         left_out: Vec::new(),
     };
     for id in SPECIAL.into_iter().filter(|id| plan.wants(id)) {
@@ -119,6 +125,7 @@ pub fn run(plan: &Plan) -> Result<(), String> {
                     .for_each(|bar| println!("{}", report::bar_line(bar)));
                 report.bars.extend(found.bars);
                 report.special.extend(found.rows);
+                report.charts.extend(found.charts);
             }
             Err(error) => {
                 println!("{id} is left out: {error}");

@@ -2,6 +2,7 @@
 
 use super::load::Unit;
 use super::usage;
+use serde_json::Value;
 use std::fs;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -71,6 +72,10 @@ pub struct Causeway {
     pub poll_us: u32,
     /// More lines of the unit in objects.toml.
     pub unit_lines: &'static str,
+    /// MiB of the pool's journal, beside the pool; 0: it has none.
+    pub journal_mib: u64,
+    /// More lines of node.toml, as tables of their own.
+    pub node_lines: &'static str,
 }
 
 impl Causeway {
@@ -86,6 +91,8 @@ impl Causeway {
             more_units: 0,
             poll_us: 0,
             unit_lines: "",
+            journal_mib: 0,
+            node_lines: "",
         }
     }
 }
@@ -238,6 +245,22 @@ pub fn list_units(place: &Place, how: &Causeway) -> Result<String, String> {
     control(place, how, &["lun", "ls"])
 }
 
+/// What `pool show` tells of the pool's journal.
+///
+/// # Errors
+/// Where it fails.
+pub fn journal_facts(place: &Place, how: &Causeway) -> Result<Value, String> {
+    let told = control(place, how, &["-o", "json", "pool", "show", "default"])?;
+    let pool: Value = serde_json::from_str(&told).map_err(|error| format!("{error}: {told}"))?;
+    Ok(pool["journal"].clone())
+}
+
+/// The journal's file of the pool in this directory.
+#[must_use]
+pub fn journal_of(pool: &Path) -> PathBuf {
+    pool.with_extension("journal")
+}
+
 /// Causeway with the objects that it had.
 ///
 /// # Errors
@@ -246,19 +269,27 @@ pub fn again(place: &Place, how: &Causeway) -> Result<Server, String> {
     let portal = free_port()?;
     let work = place.work.join(how.name);
     let cores: Vec<String> = how.cores.iter().map(ToString::to_string).collect();
-    let pool = how.pool.as_ref().map_or(String::new(), |path| {
+    let pool = how.pool.as_deref().map_or(String::new(), |path| {
+        let journal = match how.journal_mib {
+            0 => String::new(),
+            mib => format!(
+                "journal = \"{}\"\njournal_size = \"{mib}MiB\"\n",
+                journal_of(path).display()
+            ),
+        };
         format!(
-            "[[pool]]\nname = \"default\"\npath = \"{}\"\n",
+            "[[pool]]\nname = \"default\"\npath = \"{}\"\n{journal}",
             path.display()
         )
     });
     let node = format!(
         "schema = 1\n[node]\nname = \"bench\"\nstate_dir = \"state\"\n[[portal_group]]\nname = \"default\"\n\
          tag = 1\nlisten = [ {{ ip = \"127.0.0.1\", port = {} }} ]\n{pool}[api]\nlisten = [\"unix:api.sock\"]\n\
-         [runtime]\ncores = [{}]\npoll_us = {}\n",
+         [runtime]\ncores = [{}]\npoll_us = {}\n{}",
         portal.port(),
         cores.join(", "),
-        how.poll_us
+        how.poll_us,
+        how.node_lines
     );
     let config = work.join("node.toml");
     write(&config, &node)?;

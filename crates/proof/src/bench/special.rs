@@ -18,6 +18,8 @@ pub struct Found {
     pub rows: Vec<Row>,
     /// Bars.
     pub bars: Vec<Bar>,
+    /// Charts: names of their files, and what is in them.
+    pub charts: Vec<(&'static str, String)>,
 }
 
 /// One unit served by two cores and by one, each core capped.

@@ -1,10 +1,11 @@
 //! Prints and writes figures: `bench waist`, `bench run CAUSEWAY WORK OUT`, and the null server, `bench null ADDRESS
-//! BYTES BLOCK`.
+//! BYTES BLOCK`, and what fills and opens a journal, `bench journal fill PATH MIB` and `bench journal open PATH`.
 //!
 //! `waist` fails where a hop has become too dear. `run` looks at the environment: `CASES` and `PEERS` (names with
 //! commas), `ROUNDS`, `SECONDS_EACH`, `LUN_MIB`.
 
 use proof::bench::null_server;
+use proof::bench::replay;
 use proof::bench::rounds::Effort;
 use proof::bench::run::{Plan, run};
 use proof::bench::servers::Place;
@@ -69,6 +70,15 @@ fn work(words: &[&str]) -> Result<bool, String> {
                 .map_err(|_| format!("{address} is no address"))?;
             let served = null_server::serve(address, number(bytes)?, number(block)?);
             served.map_err(|error| error.to_string())?;
+            Ok(true)
+        }
+        ["journal", "fill", path, mib] => {
+            let mib = mib.parse().map_err(|_| format!("{mib} is no number"))?;
+            replay::fill(Path::new(path), mib)?;
+            Ok(true)
+        }
+        ["journal", "open", path] => {
+            replay::open(Path::new(path))?;
             Ok(true)
         }
         ["run", causeway, work, out] => {
