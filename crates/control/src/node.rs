@@ -26,7 +26,7 @@ mod unit;
 mod usage;
 
 use crate::code::Code;
-use crate::config::{Config, Listen, Place, Pool};
+use crate::config::{Config, Listen, Place};
 use crate::engine::{
     CoreFacts, DigestFacts, Engine, LoginFacts, LunFacts, MoveFacts, PoolFacts, PortalFacts,
     RefusalFacts, SessionFacts,
@@ -391,11 +391,12 @@ impl Engine for Node {
                 let keep = schedule::keep(Rc::clone(&node.core), Rc::downgrade(&node), every);
                 node.core.spawn(Box::pin(keep));
             }
-            let watched =
-                |pool: &Pool| pool.journal.is_some() || matches!(pool.place, Place::Members { .. });
-            if node.config.pools.iter().any(watched) {
-                let keep = keeper::keep(Rc::clone(&node.core), Rc::downgrade(&node));
-                node.core.spawn(Box::pin(keep));
+            for pool in &node.config.pools {
+                if pool.journal.is_some() || matches!(pool.place, Place::Members { .. }) {
+                    let core = Rc::clone(&node.core);
+                    let keep = keeper::keep(core, Rc::downgrade(&node), pool.name.clone());
+                    node.core.spawn(Box::pin(keep));
+                }
             }
             // Interfaces tell their addresses a moment later.
             let later = Rc::clone(&node);

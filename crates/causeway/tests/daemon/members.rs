@@ -12,9 +12,6 @@ const OBJECTS: &str = r#"
 [[lun]]
 name = "vm01"
 size = "60MiB"
-[[lun]]
-name = "vm02"
-size = "20MiB"
 [[target]]
 name = "t1"
 iqn = "iqn.2026-11.io.causeway:t1"
@@ -26,11 +23,6 @@ host = "all"
 lun = "vm01"
 target = "t1"
 lun_id = 0
-[[grant]]
-host = "all"
-lun = "vm02"
-target = "t1"
-lun_id = 1
 "#;
 
 /// A pool of these members, with more keys.
@@ -78,6 +70,7 @@ fn a_span_is_made_served_and_found_again_and_checked_without_a_daemon() {
     let place = span("span", "");
     let daemon = place.start();
     place.run(0, "apply -f objects.toml");
+    place.run(0, "lun create vm02 --size 20M");
     let portal = served(&place);
     written(&portal, 0..960);
     let pool = place.json("pool show default");
@@ -117,6 +110,7 @@ fn a_member_that_goes_takes_only_its_luns_along_and_they_come_back_with_it() {
     let place = span("member-goes", "");
     let daemon = place.start();
     place.run(0, "apply -f objects.toml");
+    place.run(0, "lun create vm02 --size 20M");
     let portal = served(&place);
     written(&portal, 0..960);
     std::fs::rename(place.path("m0"), place.path("aside")).unwrap();

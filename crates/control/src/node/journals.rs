@@ -178,27 +178,14 @@ impl Journals {
         open.collect()
     }
 
-    /// Those that are open.
-    fn open(&self) -> Vec<(String, Arc<Journal>)> {
-        let all = self.0.borrow();
-        let open = all.iter().filter_map(|(pool, entry)| {
-            let PoolJournal::Open(journal) = &entry.journal else {
-                return None;
-            };
-            Some((pool.clone(), Arc::clone(journal)))
-        });
-        open.collect()
-    }
-
     /// Looks how much was carried home.
-    pub(super) async fn sample(&self, core: &CoreHandle) {
-        for (pool, journal) in self.open() {
-            let status = journal.status(core).await;
-            let carried = status.iter().map(|ring| ring.carried_bytes).sum();
-            if let Some(entry) = self.0.borrow_mut().get_mut(&pool) {
-                entry.rate.sample(core.now(), carried);
-            }
-        }
+    pub(super) async fn sample(&self, core: &CoreHandle, pool: &str) {
+        let PoolJournal::Open(journal) = self.of(pool) else {
+            return;
+        };
+        let status = journal.status(core).await;
+        let carried = status.iter().map(|ring| ring.carried_bytes).sum();
+        self.with(pool, |entry| entry.rate.sample(core.now(), carried));
     }
 
     fn rate(&self, pool: &str) -> u64 {

@@ -36,20 +36,22 @@ const CLOSE_TIME_MAX: Duration = Duration::from_secs(10);
 const AGAIN: Duration = Duration::from_secs(10);
 const AGAIN_TIMES: u32 = 20;
 
-/// Runs for as long as the node does.
-pub(super) async fn keep(core: CoreHandle, node: Weak<Inner>) {
+/// Looks after one pool for as long as the node does: one whose disks hang holds up no other.
+pub(super) async fn keep(core: CoreHandle, node: Weak<Inner>, name: String) {
     loop {
         core.sleep_until(core.now().after(LOOK)).await;
         let Some(node) = node.upgrade() else { return };
-        node.journals.sample(&core).await;
-        for pool in &node.config.pools {
-            members::look_at(&node, &pool.name).await;
-            let Some(path) = &pool.journal else { continue };
-            match node.journals.of(&pool.name) {
-                PoolJournal::None => {}
-                PoolJournal::Open(journal) => look_at_open(&node, pool, &journal).await,
-                PoolJournal::Missing(_) => look_for(&node, pool, path).await,
-            }
+        let mut pools = node.config.pools.iter();
+        let Some(pool) = pools.find(|pool| pool.name == name) else {
+            return;
+        };
+        members::look_at(&node, &pool.name).await;
+        node.journals.sample(&core, &pool.name).await;
+        let Some(path) = &pool.journal else { continue };
+        match node.journals.of(&pool.name) {
+            PoolJournal::None => {}
+            PoolJournal::Open(journal) => look_at_open(&node, pool, &journal).await,
+            PoolJournal::Missing(_) => look_for(&node, pool, path).await,
         }
     }
 }

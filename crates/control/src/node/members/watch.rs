@@ -90,14 +90,14 @@ pub(in crate::node) async fn look_at(node: &Rc<Inner>, name: &str) {
     let Some(pool) = node.member_pools().get(name).cloned() else {
         return;
     };
+    let known = pool.prints.borrow().clone();
     let changed = pool.changed(&node.core).await;
     if changed.is_empty() && !pool.is_due(node.core.now()) {
         return;
     }
     let _turn = node.turn.lock().await;
-    // A change of the pool itself may have come between.
-    let changed = pool.changed(&node.core).await;
-    if changed.is_empty() && !pool.is_due(node.core.now()) {
+    if *pool.prints.borrow() != known {
+        // A change of the pool itself came between.
         return;
     }
     let (was_whole, before) = (pool.is_whole(), pool.problem());
