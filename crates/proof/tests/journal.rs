@@ -3,7 +3,7 @@
 //! `CAUSEWAY_JOURNAL_SEEDS` says how many of each story (the default below), `CAUSEWAY_JOURNAL_FROM` from which on.
 
 use env::sim::Hits;
-use proof::sim::journal::Journal;
+use proof::sim::journal::{Journal, Lies, Rot};
 use proof::sim::{Counts, Marks, Story, tell};
 use std::io::{self, Write};
 use std::ops::Range;
@@ -55,6 +55,19 @@ const SCHEDULES: u64 = 12_000;
 #[test]
 fn nothing_acknowledged_is_lost_behind_a_journal() {
     told(&Journal, part(SCHEDULES, 0, 2), &[154]);
+}
+
+/// The same for disks that are hurt.
+const HURT: u64 = 2_000;
+
+#[test]
+fn what_a_flipped_byte_costs_is_named() {
+    told(&Rot, part(HURT, 0, 1), &[]);
+}
+
+#[test]
+fn a_disk_that_lies_costs_age_and_never_truth() {
+    told(&Lies, part(HURT, 0, 1), &[]);
 }
 
 #[test]

@@ -6,7 +6,7 @@
 use env::sim::{Fault, Hits};
 use proof::sim::copy::Copy;
 use proof::sim::disk::Disk;
-use proof::sim::journal::Journal;
+use proof::sim::journal::{Journal, Lies, Rot};
 use proof::sim::multipath::Paths;
 use proof::sim::node::WholeNode;
 use proof::sim::order::Order;
@@ -55,6 +55,8 @@ fn scenes() -> Vec<Kind> {
         Kind::Story(Box::<Order>::default()),
         Kind::Story(Box::<Copy>::default()),
         Kind::Story(Box::<Journal>::default()),
+        Kind::Story(Box::<Rot>::default()),
+        Kind::Story(Box::<Lies>::default()),
         Kind::Story(Box::<Paths>::default()),
         Kind::Story(Box::<WholeNode>::default()),
         Kind::Story(Box::<Reservations>::default()),

@@ -363,6 +363,12 @@ impl Oracle {
         self.state.borrow_mut().violations.push(what);
     }
 
+    /// What a block may hold now, between two lives.
+    #[must_use]
+    pub fn possible(&self, lba: Lba) -> Vec<Value> {
+        self.state.borrow().model.possible(lba)
+    }
+
     /// What was asked and answered, one command a line.
     #[must_use]
     pub fn log(&self) -> String {

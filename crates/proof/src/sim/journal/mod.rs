@@ -9,6 +9,7 @@
 //! over, all comes home.
 
 mod filler;
+mod harm;
 mod pool;
 
 use super::client::{Client, audit};
@@ -19,6 +20,8 @@ use super::story::{Stage, Story};
 use crate::stamp::Value;
 use env::CoreHandle;
 use env::sim::{Fault, FaultPlan, Node};
+pub use harm::{Lies, Rot};
+
 use filler::Filler;
 use layers::write_back::{Mode, ShardStatus};
 use pool::{JOURNAL, Pool, Running};
@@ -109,17 +112,7 @@ impl Story for Journal {
     }
 
     fn tell(&self, stage: &mut Stage) -> Result<(), String> {
-        let pool = Pool::of(stage.seed);
-        let node = stage.world.node("san");
-        wait(stage, &node, "make", pool.make(node.clone()))?;
-        let oracles = (0..pool.volumes).map(|_| stage.oracle(pool.setup.block_size));
-        let mut told = Told {
-            pool,
-            node,
-            oracles: oracles.collect(),
-            filler: pool.fills.then(|| Filler::new(stage, pool)),
-            believes: Vec::new(),
-        };
+        let mut told = Told::new(stage, Pool::of(stage.seed))?;
         for _ in 0..stage.rng.between(1, 3) {
             let running = told.start(stage)?;
             told.life(stage, &running)?;
@@ -135,6 +128,20 @@ impl Story for Journal {
 }
 
 impl Told {
+    /// Makes it.
+    fn new(stage: &mut Stage, pool: Pool) -> Result<Self, String> {
+        let node = stage.world.node("san");
+        wait(stage, &node, "make", pool.make(node.clone()))?;
+        let oracles = (0..pool.volumes).map(|_| stage.oracle(pool.setup.block_size));
+        Ok(Self {
+            pool,
+            node,
+            oracles: oracles.collect(),
+            filler: pool.fills.then(|| Filler::new(stage, pool)),
+            believes: Vec::new(),
+        })
+    }
+
     /// Opens everything without faults, and reads it.
     fn start(&mut self, stage: &mut Stage) -> Result<Rc<Running>, String> {
         stage.world.set_faults(FaultPlan::none());
@@ -242,7 +249,7 @@ impl Told {
         event: Event,
         (stop, working): (&Rc<Cell<bool>>, &Rc<Cell<u32>>),
     ) -> Result<(), String> {
-        let syncs_failed = stage.world.hits().of(Fault::FileSyncError);
+        let before = self.stops(stage);
         match event {
             Event::CutAtDurable => self.runs_to_a_durable(stage, 60),
             Event::CutAnywhere => pause(stage, 100_000),
@@ -250,7 +257,7 @@ impl Told {
                 pause(stage, 60_000);
                 stop.set(true);
                 stage.quiet(working)?;
-                self.all_is_well(stage, running, syncs_failed)?;
+                self.all_is_well(stage, running, before)?;
             }
             Event::Full => {
                 self.fills(stage, running, (Rc::clone(stop), Rc::clone(working)))?;
@@ -262,7 +269,7 @@ impl Told {
                 self.node.disk().release();
                 stop.set(true);
                 stage.quiet(working)?;
-                self.all_is_well(stage, running, syncs_failed)?;
+                self.all_is_well(stage, running, before)?;
             }
             Event::HomeHangs => {
                 for volume in 0..self.pool.volumes {
@@ -307,20 +314,26 @@ impl Told {
         }
     }
 
-    /// The faults are over, and everybody has ended. All comes home, but where a sync of a home has failed, which then takes nothing until
-    /// it is opened again, or the log.
+    /// Faults so far after which a home takes nothing until it is opened again: of its sync, and of a write of its map of checksums.
+    fn stops(&self, stage: &Stage) -> u64 {
+        let hits = stage.world.hits();
+        let of_maps = [Fault::FileWriteError, Fault::FileNoSpace];
+        let of_maps = of_maps.iter().map(|fault| hits.of(*fault)).sum::<u64>();
+        hits.of(Fault::FileSyncError) + if self.pool.sums { of_maps } else { 0 }
+    }
+
+    /// The faults are over, and everybody has ended. All comes home, but where a home or the log takes nothing more.
     fn all_is_well(
         &mut self,
         stage: &mut Stage,
         running: &Rc<Running>,
-        syncs_failed: u64,
+        before: u64,
     ) -> Result<(), String> {
         stage.world.set_faults(FaultPlan::none());
         self.node.disk().release();
         // What met a fault and is still under way, such as a seal, ends.
         pause(stage, 60_000);
-        let synced = stage.world.hits().of(Fault::FileSyncError) == syncs_failed;
-        if synced && !self.has_failed(stage, running)? {
+        if self.stops(stage) == before && !self.has_failed(stage, running)? {
             stage.marks.borrow_mut().count("at_home");
             self.comes_home(stage, running)?;
         }
@@ -368,7 +381,16 @@ impl Told {
     fn comes_home(&mut self, stage: &mut Stage, running: &Rc<Running>) -> Result<(), String> {
         let (core, journal) = (self.node.core(0), Rc::clone(running));
         let status = wait(stage, &self.node, "carry home", async move {
-            journal.journal.drain(&core).await;
+            // What was refused a moment ago is tried again after a while.
+            for _ in 0..5 {
+                journal.journal.drain(&core).await;
+                let status = journal.journal.status(&core).await;
+                if status.iter().all(|it| it.stuck.is_empty()) {
+                    break;
+                }
+                let pause = Duration::from_secs(2);
+                core.sleep_until(core.now().after(pause)).await;
+            }
             Ok(journal.journal.status(&core).await)
         })?;
         if status

@@ -4,12 +4,14 @@ use crate::sim::disk::{add_device, file, leaf};
 use crate::sim::scene::{Opened, Setup};
 use env::CoreHandle;
 use env::sim::{Node, Rng};
+use layers::integrity::{self, Blank, MapSpec, Options};
 use layers::write_back::{Journal, JournalSpec, Mode, VolumeId, bytes_min};
-use layers::{Checked, Emulate, ReadCache, StableWrite, WriteBack, over};
+use layers::{Checked, Emulate, Integrity, ReadCache, StableWrite, WriteBack, over};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use units::BlockSize;
+use units::{BlockCount, BlockSize};
 use volume::{Fences, Volume};
 
 /// Where the journal is.
@@ -32,6 +34,8 @@ pub(super) struct Pool {
     pub(super) volumes: usize,
     /// There is one more, which fills the log.
     pub(super) fills: bool,
+    /// The volumes have checksums.
+    pub(super) sums: bool,
     rings: u32,
     shard_bytes: u64,
     past_bytes: usize,
@@ -55,10 +59,21 @@ impl Pool {
             setup,
             volumes: 1 + usize::from(rng.below(4) == 0),
             fills: rng.below(8) == 0,
+            sums: rng.below(3) == 0,
             rings: 1 + u32::from(rng.below(2) == 0),
             shard_bytes: *rng.pick(&[4 << 10, 16 << 10, 1 << 30]),
             past_bytes: if past { 6 << 10 } else { NEVER },
             switches,
+        }
+    }
+
+    /// The same in write-back mode all the time, with nothing that fills the log.
+    pub(super) fn plain(self) -> Self {
+        Self {
+            fills: false,
+            switches: false,
+            past_bytes: NEVER,
+            ..self
         }
     }
 
@@ -132,7 +147,61 @@ impl Pool {
             shard_bytes: self.shard_bytes,
         };
         let created = Journal::create(&core, &spec).await;
-        created.map_err(|error| error.to_string())
+        created.map_err(|error| error.to_string())?;
+        if self.sums {
+            self.make_maps(&core).await?;
+        }
+        Ok(())
+    }
+
+    async fn make_maps(self, core: &CoreHandle) -> Result<(), String> {
+        for volume in self.all() {
+            let setup = self.setup_of(volume);
+            let spec = MapSpec {
+                path: Self::map(volume),
+                volume: [u8::try_from(volume).expect("few"); 16],
+                block_size: setup.block_size,
+                block_count: BlockCount(setup.blocks),
+                blank: Blank::Zeroes,
+            };
+            let made = integrity::create(core, &spec).await;
+            made.map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+
+    /// Its number in the journal.
+    fn id(volume: usize) -> VolumeId {
+        VolumeId(10 + volume as u64)
+    }
+
+    /// The map of a volume's checksums.
+    pub(super) fn map(volume: usize) -> PathBuf {
+        PathBuf::from(format!("/journals/{}.sums", Self::name(volume)))
+    }
+
+    /// The volume with its checksums, where it has some: what the journal may have left half-way home is taken as it is.
+    async fn checked(
+        self,
+        core: &CoreHandle,
+        (number, id): (usize, VolumeId),
+        home: Arc<dyn Volume>,
+        journal: &Journal,
+    ) -> Result<Arc<dyn Volume>, String> {
+        if !self.sums {
+            return Ok(home);
+        }
+        let volume = [u8::try_from(number).expect("few"); 16];
+        let options = Options::new(Self::map(number), volume);
+        let checked = Integrity::open(core, home, options).await;
+        let checked = checked.map_err(|error| error.to_string())?;
+        if checked.is_replaying() {
+            let doubts = journal.doubts(id);
+            let doubted = checked.doubt(core, doubts.ranges()).await;
+            doubted.map_err(|error| error.to_string())?;
+            checked.replayed();
+        }
+        Ok(over(Checked, checked))
     }
 
     /// Opens journal and volumes. `Err` is the reason that an administrator is told.
@@ -144,9 +213,13 @@ impl Pool {
             let (fences, setup) = (Fences::new(1), self.setup_of(number));
             let leaf = leaf(&core, Self::name(number), setup, fences.clone()).await?;
             let home = over(StableWrite, over(Emulate, leaf));
-            let id = VolumeId(10 + number as u64);
+            let id = Self::id(number);
+            let home = self.checked(&core, (number, id), home, &journal).await?;
             let behind = WriteBack::new(Arc::clone(&journal), id, home, fences, mode);
             behind.go_past_from(self.past_bytes);
+            if self.sums {
+                behind.tell_first();
+            }
             // Every second setup has a cache that holds a part of the blocks.
             let bytes = (self.setup.salt & 4) * (16 << 10);
             let cached = over(ReadCache::new(bytes, self.setup.block_size), behind);
@@ -168,6 +241,21 @@ pub(super) struct Running {
 }
 
 impl Running {
+    /// Blocks of a volume that the journal says are damaged.
+    pub(super) fn damaged_blocks(&self, volume: usize) -> Vec<Range<u64>> {
+        let id = Pool::id(volume);
+        let damaged = self.journal.damaged().iter();
+        damaged
+            .filter(|it| it.volume == id)
+            .map(|it| it.range.start().0..it.range.end().0)
+            .collect()
+    }
+
+    /// Blocks of 4 KiB of a volume whose checksums are taken from what is there, as it was opened.
+    pub(super) fn doubted(&self, volume: usize) -> Vec<Range<u64>> {
+        self.journal.doubts(Pool::id(volume)).ranges().collect()
+    }
+
     /// A lane for a client.
     pub(super) async fn lane(&self, core: CoreHandle, volume: usize) -> Result<Opened, String> {
         let volume = Arc::clone(&self.volumes[&volume]);
