@@ -137,7 +137,7 @@ fn chart(looks: &[Look], ended: f64) -> String {
     ];
     let first = looks.iter().find(|it| it.carried > looks[0].carried);
     let mut moments = vec![Moment {
-        name: "no more load".to_owned(),
+        name: "load ends".to_owned(),
         at: ended,
     }];
     moments.extend(first.map(|it| Moment {

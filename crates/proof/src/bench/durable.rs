@@ -86,7 +86,7 @@ impl Daemon {
     pub(super) fn start(
         plan: &Plan,
         client: &Client,
-        how: Causeway,
+        how: &Causeway,
         directory: &str,
     ) -> Result<Self, String> {
         let pool = empty_pool(plan, directory)?;
@@ -94,7 +94,7 @@ impl Daemon {
         let pool = Pool(pool);
         let how = Causeway {
             pool: Some(pool.0.clone()),
-            ..how
+            ..how.clone()
         };
         let server = servers::causeway(&plan.place, &how)?;
         client.fill(&server.unit)?;
@@ -112,7 +112,7 @@ impl Daemon {
             journal_mib,
             ..how.clone()
         };
-        let daemon = Self::start(plan, client, how, "pool-journaled")?;
+        let daemon = Self::start(plan, client, &how, "pool-journaled")?;
         daemon.comes_home(plan)?;
         Ok(daemon)
     }
@@ -120,7 +120,7 @@ impl Daemon {
     fn through(plan: &Plan, client: &Client, how: Causeway) -> Result<Self, String> {
         let unit_lines = "cache = \"write-through\"";
         let how = Causeway { unit_lines, ..how };
-        Self::start(plan, client, how, "pool-through")
+        Self::start(plan, client, &how, "pool-through")
     }
 
     /// What its journal is like.
@@ -243,7 +243,7 @@ fn steady(three: &Three<'_>, found: &mut Found) -> Result<(), String> {
         journal_mib: SMALL_MIB,
         ..how
     };
-    let journaled = &Daemon::start(plan, client, small, "pool-steady")?;
+    let journaled = &Daemon::start(plan, client, &small, "pool-steady")?;
     let effort = Effort {
         rounds: plan.effort.rounds.div_ceil(2),
         time: plan.effort.time * STEADY_TURNS,

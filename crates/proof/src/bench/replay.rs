@@ -35,7 +35,7 @@ const BLOCKS: u64 = 16 << 20;
 const DEPTH: u64 = 64;
 
 /// As many volumes are opened to see what one takes.
-const VOLUMES: u64 = 4000;
+const VOLUMES: u64 = 40_000;
 
 /// The journal takes nothing more when nothing has changed for so long.
 const FULL_AFTER: Duration = Duration::from_millis(500);
