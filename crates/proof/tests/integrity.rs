@@ -114,6 +114,7 @@ impl Scene {
             if self.small {
                 options.resident_bytes = 0;
             }
+            options.covered = true;
             let told = Arc::clone(&findings);
             options.told = Arc::new(move |finding| told.lock().unwrap().push(finding.clone()));
             let checked = Integrity::open(core, home, options).await.unwrap();

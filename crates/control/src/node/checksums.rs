@@ -111,6 +111,8 @@ impl Checksums {
         let found = Arc::new(Found::new(name));
         let told = Arc::clone(&found);
         let mut options = Options::new(path, number(lun));
+        // The journal has the ranges of what goes past it until the next flush.
+        options.covered = true;
         options.told = Arc::new(move |finding| told.tell(finding));
         let integrity = Integrity::open(core, home, options).await?;
         if integrity.is_replaying() {

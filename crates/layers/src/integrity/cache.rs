@@ -76,6 +76,14 @@ impl Cache {
         }
     }
 
+    /// Looks at the page, if it is in memory: for a moment, because others wait for it.
+    pub(super) fn glance<T>(&self, index: u64, look: impl FnOnce(&Resident) -> T) -> Option<T> {
+        match lock(self.shard(index)).slots.get(&index) {
+            Some(Slot::Here(page)) => Some(look(page)),
+            Some(Slot::Loading(_)) | None => None,
+        }
+    }
+
     /// The page, or a place for the answer of whoever loads it. Where it is missing, `make` says whether this caller loads it
     /// (and must then [put](Loading) it), has it at once, or has no need of it.
     pub(super) fn look(

@@ -2,12 +2,15 @@
 
 use super::lane::{Held, Inside, pieces};
 use super::map::Tally;
+use super::page::Hold;
+use env::detach;
+use smallvec::SmallVec;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use sums::{Blank, FAN, Sum};
 use units::{Buf, Lba, LbaRange};
-use volume::{Durability, Io, IoError, Op, Origin, Provision, Zeroing};
+use volume::{Done, Durability, Io, IoError, IoFuture, Op, Origin, Provision, Zeroing};
 
 /// Blocks of 4 KiB that are held and zeroed together: 16 pages' worth, 63 MiB.
 const ZEROED_TOGETHER: u64 = 16 * FAN as u64;
@@ -16,6 +19,53 @@ const ZEROED_TOGETHER: u64 = 16 * FAN as u64;
 const ADOPTED_TOGETHER: u64 = 256;
 
 impl Inside {
+    /// Hands a write down in this poll: of whole blocks that nobody holds, whose sums are in memory and in one page. What comes after it
+    /// is done whether somebody waits or not. Gives the write back where that is not so.
+    pub(super) fn write_at_once(self: &Rc<Self>, io: Io) -> Result<IoFuture, Io> {
+        let Op::Write {
+            range,
+            data,
+            durability,
+        } = io.op()
+        else {
+            return Err(io);
+        };
+        let (range, blocks) = (*range, self.blocks_of(*range));
+        let waits = *durability == Durability::Stable && !self.map.covered;
+        if waits
+            || self.range_of(&blocks) != range
+            || range.len() > self.below_shape.limits.transfer_blocks_max
+            || self.map.dirty_pages() >= self.map.cache.pages_max()
+        {
+            return Err(io);
+        }
+        let (place, entry) = sums::Place::of_block(blocks.start);
+        let count = blocks.end - blocks.start;
+        let entries = entry..entry + usize::try_from(count).unwrap_or(FAN);
+        let hold = (entries.end <= FAN).then(|| self.map.cache.peek(place.index));
+        let hold = hold.flatten().and_then(|page| Hold::at_once(page, entries));
+        let Some(hold) = hold.filter(|_| !self.map.refuses()) else {
+            return Err(io);
+        };
+        let held = Held {
+            holds: SmallVec::from_buf([hold]),
+            blocks: blocks.clone(),
+        };
+        let sums = self.map.sums_of(blocks.start, data);
+        let answer = self.below.submit(io);
+        let inside = Rc::clone(self);
+        Ok(detach(&self.from.core, async move {
+            let done = inside.settle(&held, answer.await.map(drop), false);
+            if done.is_err() {
+                let known = inside.known(done.map_err(|error| super::lane::within(error, range)));
+                Box::pin(known).await?;
+            }
+            held.set(&inside, blocks.start, &sums);
+            inside.map.is_good(blocks);
+            Ok(Done::Nothing)
+        }))
+    }
+
     pub(super) async fn write(
         self: &Rc<Self>,
         range: LbaRange,

@@ -6,6 +6,7 @@ use super::map::{Known, Map, Part, Tally, parts};
 use super::page::{Hold, Resident, Sums};
 use super::rounds::From;
 use env::{Answer, CoreHandle, File, detach};
+use smallvec::SmallVec;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -30,7 +31,7 @@ pub(super) struct Inside {
 
 /// Held blocks, with everything that is needed to judge what is read of them.
 pub(super) struct Held {
-    pub(super) holds: Vec<Hold>,
+    pub(super) holds: SmallVec<[Hold; 1]>,
     pub(super) blocks: Range<u64>,
 }
 
@@ -101,8 +102,14 @@ impl Lane for IntegrityLane {
                 self.read(io, range)
             }
             Op::Extents { .. } => self.0.below.submit(io),
+            Op::Write { .. } => match self.0.write_at_once(io) {
+                Ok(answer) => answer,
+                Err(io) => {
+                    let (op, _) = io.into_parts();
+                    detach(&self.0.from.core, Rc::clone(&self.0).run(op, origin))
+                }
+            },
             Op::Read { .. }
-            | Op::Write { .. }
             | Op::WriteZeroes { .. }
             | Op::Discard { .. }
             | Op::CompareAndWrite { .. }
@@ -121,14 +128,14 @@ impl IntegrityLane {
         let inside = Rc::clone(&self.0);
         let origin = io.origin();
         let blocks = inside.blocks_of(range);
-        let fast = inside.range_of(&blocks) == range
-            && range.len() <= inside.below_shape.limits.transfer_blocks_max
-            && matches!(inside.map.peek(blocks.clone()), Known::Sums(_));
-        if !fast {
+        let whole = inside.range_of(&blocks) == range
+            && range.len() <= inside.below_shape.limits.transfer_blocks_max;
+        // What they are now, or become while it is read: what fits neither is looked at again while nobody can write.
+        let Some(Known::Sums(sums)) = whole.then(|| inside.map.peek(blocks.clone())) else {
             return Answer::wait(async move { inside.read(range, origin).await.map(Done::Data) });
-        }
+        };
         match inside.below.submit(io).now() {
-            Ok(Ok(Done::Data(data))) if inside.fits(&blocks, &data) => {
+            Ok(Ok(Done::Data(data))) if inside.map.all_fit(&sums, blocks.start, &data) => {
                 Answer::ready(Ok(Done::Data(data)))
             }
             Ok(Ok(_)) => {
@@ -139,7 +146,9 @@ impl IntegrityLane {
             Ok(Err(error)) => Answer::ready(Err(error)),
             Err(waiting) => Answer::wait(async move {
                 match waiting.await? {
-                    Done::Data(data) if inside.fits(&blocks, &data) => Ok(Done::Data(data)),
+                    Done::Data(data) if inside.map.all_fit(&sums, blocks.start, &data) => {
+                        Ok(Done::Data(data))
+                    }
                     Done::Data(_) | Done::Nothing | Done::Extents(_) => {
                         inside.second_look(blocks, origin).await.map(Done::Data)
                     }
@@ -205,7 +214,7 @@ impl Inside {
     }
 
     /// Of a mutation that failed it is made stable which blocks nobody knows any more: nobody writes them again after a crash.
-    async fn known(&self, result: Result<(), IoError>) -> Result<(), IoError> {
+    pub(super) async fn known(&self, result: Result<(), IoError>) -> Result<(), IoError> {
         if result.is_err_and(|error| !error.leaves_nothing_done()) {
             // Where the map cannot be written any more, that is told, and every later mutation is refused.
             let _ = self.map.stable(&self.from).await;
@@ -217,7 +226,8 @@ impl Inside {
     async fn after(&self, durability: Durability, lba: Lba) -> IoResult {
         // Where many pages have changed they are written anyway, so that memory stays bounded.
         let full = || self.map.dirty_pages() >= self.map.cache.pages_max();
-        if durability == Durability::Stable || full() {
+        let now = durability == Durability::Stable && !self.map.covered;
+        if now || full() {
             self.map
                 .stable(&self.from)
                 .await
@@ -296,7 +306,7 @@ impl Inside {
 
     /// Holds blocks, in the order of addresses.
     pub(super) async fn hold(&self, blocks: Range<u64>) -> Result<Held, IoError> {
-        let mut holds = Vec::new();
+        let mut holds = SmallVec::new();
         for part in parts(blocks.clone()) {
             let page = self
                 .map
@@ -452,7 +462,7 @@ impl Held {
 }
 
 /// The error with a block of what was asked for: a sum covers several of 512 bytes, and none of them is known to be the wrong one.
-fn within(error: IoError, range: LbaRange) -> IoError {
+pub(super) fn within(error: IoError, range: LbaRange) -> IoError {
     let inside = |lba: Lba| lba.max(range.start());
     match error {
         IoError::Integrity { lba } => IoError::Integrity { lba: inside(lba) },

@@ -1,6 +1,7 @@
 //! Whether bytes are what their sums say.
 
 use super::map::Map;
+use super::page::Sums;
 use std::ops::Range;
 use sums::{BLOCK, Blank, Sum};
 use units::Buf;
@@ -52,7 +53,7 @@ impl Map {
     }
 
     /// The sums of all blocks of `data`.
-    pub(super) fn sums_of(&self, first: u64, data: &Buf) -> Vec<Sum> {
+    pub(super) fn sums_of(&self, first: u64, data: &Buf) -> Sums {
         if let Some(bytes) = data.as_contiguous() {
             let pieces = (first..).zip(bytes.chunks(BLOCK));
             return pieces

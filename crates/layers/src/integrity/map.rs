@@ -51,6 +51,8 @@ pub(super) struct Map {
     pub(super) closed: AtomicBool,
     /// Writes of parts of blocks that do not fit their sums are taken: the journal's replay is not over.
     pub(super) replaying: AtomicBool,
+    /// Stable data needs no stable sums: whoever stands above names it, after a crash, until the next flush.
+    pub(super) covered: bool,
     pub(super) tally: Tally,
     pub(super) told: Told,
     pub(super) repair: Option<Arc<dyn super::Repair>>,
@@ -108,6 +110,7 @@ impl Map {
             broken: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             replaying: AtomicBool::new(!clean),
+            covered: options.covered,
             tally: Tally::default(),
             told: options.told,
             repair: options.repair,
@@ -119,9 +122,14 @@ impl Map {
     pub(super) fn peek(&self, blocks: Range<u64>) -> Known {
         let mut sums = Sums::new();
         for part in parts(blocks) {
-            if let Some(page) = self.cache.peek(part.page) {
-                page.copy(part.entries, &mut sums);
-            } else if lock(&self.tree).recorded(place(part.page)).is_absent() {
+            let entries = part.entries.clone();
+            let copied = self
+                .cache
+                .glance(part.page, |page| page.copy(entries, &mut sums));
+            if copied.is_some() {
+                continue;
+            }
+            if lock(&self.tree).recorded(place(part.page)).is_absent() {
                 sums.resize(sums.len() + part.entries.len(), Sum::BLANK);
             } else {
                 return Known::NotHere;

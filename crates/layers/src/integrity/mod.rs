@@ -94,6 +94,9 @@ pub struct Options {
     pub volume: [u8; 16],
     /// Bytes of pages of sums to keep in memory.
     pub resident_bytes: usize,
+    /// Whoever stands above [names](Integrity::doubt), after a crash, what was written since the last flush, stable or not: then a stable
+    /// write does not wait for its sums.
+    pub covered: bool,
     /// Who is told of findings.
     pub told: Told,
     /// Where another copy is, if anywhere.
@@ -108,6 +111,7 @@ impl Options {
             path,
             volume,
             resident_bytes: RESIDENT_BYTES,
+            covered: false,
             told: Arc::new(|_| {}),
             repair: None,
         }

@@ -130,6 +130,12 @@ pub(super) struct Hold {
 }
 
 impl Hold {
+    /// Where nobody else holds one of them now.
+    pub(super) fn at_once(page: Arc<Resident>, entries: Range<usize>) -> Option<Self> {
+        let taken = page.try_hold(&entries).is_none();
+        taken.then(|| Self { page, entries })
+    }
+
     /// Waits until nobody else holds one of them. Whoever takes several takes them in the order of addresses.
     pub(super) async fn take(page: Arc<Resident>, entries: Range<usize>) -> Self {
         while let Some(woken) = page.try_hold(&entries) {

@@ -17,7 +17,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 use units::{Buf, Reserve};
-use volume::IoError;
+use volume::{Io, IoError, Op, Origin};
 
 /// Blocks of the log in one round: enough that neighbours meet, and little enough for the memory that is kept for it.
 const ROUND_BLOCKS: u64 = 1024;
@@ -155,6 +155,7 @@ async fn round(shard: &Rc<Shard>, stretch: &Stretch) -> Result<(), Held> {
         move_on(shard, stretch, &data, held).await?;
     }
     awaited(shard, &contents.direct)?;
+    flush_direct(shard, &contents.direct).await?;
     shard.grace.wait().await;
     shard.counts.borrow_mut().rounds += 1;
     shard.state.borrow_mut().release(stretch.end());
@@ -221,6 +222,21 @@ async fn directs_end(shard: &Rc<Shard>) {
         }
         moved.await;
     }
+}
+
+/// What a layer below keeps beside the data of writes past the log is stable before the log forgets them.
+async fn flush_direct(shard: &Rc<Shard>, direct: &BTreeSet<Slot>) -> Result<(), Held> {
+    for slot in direct {
+        let open = shard.state.borrow().home(*slot).open.clone();
+        let Some(home) = open.filter(|home| home.modes.tells_first()) else {
+            continue;
+        };
+        let flushed = home.lane.submit(Io::new(Op::Flush, Origin::default()));
+        if flushed.await.is_err() && !shard.state.borrow().full {
+            return Err(Held::Home);
+        }
+    }
+    Ok(())
 }
 
 /// Volumes must be opened before what the log says of their writes past it is forgotten: a layer below has to know which blocks

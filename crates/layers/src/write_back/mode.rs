@@ -56,7 +56,12 @@ impl Modes {
 
     /// What need not be stable goes home at once, while the log is told.
     pub(super) fn passes(&self) -> bool {
-        self.get() == Mode::Volatile && !self.told_first.load(Ordering::Acquire)
+        self.get() == Mode::Volatile && !self.tells_first()
+    }
+
+    /// See [`Modes::tell_first`].
+    pub(super) fn tells_first(&self) -> bool {
+        self.told_first.load(Ordering::Acquire)
     }
 
     /// From so many bytes on writes go past the log where they may.

@@ -16,6 +16,7 @@ pub mod course;
 pub mod disk;
 pub mod durable;
 pub mod histogram;
+pub mod integrity;
 pub mod layer;
 pub mod load;
 pub mod machine;

@@ -7,7 +7,7 @@ use super::report::{self, Report};
 use super::rounds::{Effort, Row, measure};
 use super::servers::{self, Causeway, Place, Server};
 use super::special::{self, Found};
-use super::{cache, course, disk, durable, layer, many, replay};
+use super::{cache, course, disk, durable, integrity, layer, many, replay};
 use std::path::PathBuf;
 
 /// What to measure.
@@ -34,9 +34,21 @@ impl Plan {
 }
 
 /// The comparisons of Causeway with itself and with fio, by their short names.
-const SPECIAL: [&str; 13] = [
-    "cores", "poll", "sectors", "digests", "layer", "file", "cache", "durable", "flush", "course",
-    "replay", "idle", "units",
+const SPECIAL: [&str; 14] = [
+    "cores",
+    "poll",
+    "sectors",
+    "digests",
+    "layer",
+    "file",
+    "cache",
+    "durable",
+    "flush",
+    "course",
+    "replay",
+    "integrity",
+    "idle",
+    "units",
 ];
 
 fn start(plan: &Plan, name: &str) -> Result<Server, String> {
@@ -93,6 +105,7 @@ fn special(plan: &Plan, client: &Client, id: &str) -> Result<Found, String> {
         "flush" => durable::slow_flush(plan, client),
         "course" => course::course(plan, client),
         "replay" => replay::replay(plan),
+        "integrity" => integrity::checksums(plan, client),
         "idle" => many::idle_sessions(plan, client),
         "units" => many::units(plan),
         other => Err(format!("there is no comparison {other}")),

@@ -4,13 +4,13 @@ use super::disk::{ask, flush, make, on_file, open, open_with, range, read, write
 use crate::integrity::Blank;
 use crate::model::{Plan, conforms};
 use crate::test::{poor, simulate};
-use crate::{Faults, Odds, over};
+use crate::{Action, Faults, Odds, OpKind, over};
 use env::sim::{FaultPlan, World, WorldConfig};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use units::{BlockCount, BlockSize};
-use volume::{Op, Volume};
+use volume::{IoError, Op, Volume};
 
 const SIZES: [BlockSize; 2] = [BlockSize::B512, BlockSize::B4096];
 
@@ -248,4 +248,37 @@ fn a_volume_that_shrinks_and_grows_again_reads_zeroes_at_its_end() {
             }
         })
     });
+}
+
+#[test]
+fn a_write_that_its_fence_stops_leaves_block_and_sum_as_they_were() {
+    for size in SIZES {
+        simulate(7, move |core| {
+            Box::pin(async move {
+                let file = on_file(size, 64);
+                make(&core, &file, Blank::Zeroes).await;
+                let stop = Faults::new();
+                let below: Arc<dyn Volume> = over(stop.clone(), file);
+                let (volume, findings) = open(&core, &below).await;
+                let lane = volume.lane(&core).await.unwrap();
+                let bytes = usize::try_from(size.bytes()).unwrap();
+                // A whole block, which goes down at once, and a part of one, or two of them.
+                for at in [range(0, 4096 / u64::from(size.bytes())), range(17, 2)] {
+                    let of = |byte| vec![byte; bytes * usize::try_from(at.len().0).unwrap()];
+                    write(&lane, at, &of(1)).await.unwrap();
+                    stop.once(OpKind::Write, Action::Fail(IoError::Fenced));
+                    let refused = write(&lane, at, &of(2)).await;
+                    assert_eq!(refused, Err(IoError::Fenced));
+                    assert_eq!(read(&lane, at).await.unwrap(), of(1));
+                    // Of what was half done the next one who reads it takes the sum.
+                    let torn = Action::FailAfter(IoError::MediumError { lba: at.start() });
+                    stop.once(OpKind::Write, torn);
+                    assert!(write(&lane, at, &of(3)).await.is_err());
+                    assert_eq!(read(&lane, at).await.unwrap(), of(3));
+                }
+                assert_eq!(*findings.lock().unwrap(), []);
+                assert!(volume.counts().taken >= 2, "{:?}", volume.counts());
+            })
+        });
+    }
 }
