@@ -34,7 +34,8 @@ impl Modes {
             mode: AtomicU8::new(mode as u8),
             told_first: AtomicBool::new(false),
             past_bytes: AtomicUsize::new(PAST_BYTES),
-            volatile: AtomicU64::new(0),
+            // What a killed process left at home can be read, and lies in a cache perhaps: the first flush covers it.
+            volatile: AtomicU64::new(1),
             flushed: AtomicU64::new(0),
         }
     }
