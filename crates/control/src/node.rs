@@ -9,6 +9,7 @@
 //! **Invariants.** I1: every LUN in service has a unit, online or not. I2: a new export is published after
 //! the units that it names are up and before those that it no longer names go down.
 
+mod beside;
 mod checksums;
 mod discard;
 mod export;
@@ -172,6 +173,17 @@ impl Inner {
 
     /// Destroys what a LUN has.
     async fn destroy(&self, lun: &Lun) -> Result<(), Problem> {
+        if let Backing::Pool(pool) = &lun.backing
+            && let PoolJournal::Open(journal) = self.journals.of(pool)
+        {
+            // Else what it has of the LUN would have to go home for ever.
+            let forgotten = journal.forget(&self.core, layers::journal_id(lun)).await;
+            forgotten.map_err(|_| {
+                let why = format!("the journal of pool {pool} takes nothing");
+                Problem::new(Code::BackingFailed, why)
+                    .hint("see `causeway pool show`; `causeway journal reopen` opens it anew")
+            })?;
+        }
         let members = self.member_pools();
         unit::destroy(&self.core, (&self.config, &members), lun).await
     }

@@ -56,10 +56,14 @@ pub enum Kind {
     Lost,
     /// The volume is no more, whatever the log has of it. The range says nothing.
     Gone,
+    /// No change: what comes after it comes after this cut, whose number the range begins with.
+    Cut,
+    /// They were changed, and nothing more has to be known: what the log has of them elsewhere holds.
+    Touched,
 }
 
 impl Kind {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 9] = [
         Self::Write,
         Self::Zeroes,
         Self::Deallocate,
@@ -67,6 +71,8 @@ impl Kind {
         Self::Direct,
         Self::Lost,
         Self::Gone,
+        Self::Cut,
+        Self::Touched,
     ];
 
     const fn code(self) -> u8 {
@@ -78,6 +84,8 @@ impl Kind {
             Self::Direct => 5,
             Self::Lost => 6,
             Self::Gone => 7,
+            Self::Cut => 8,
+            Self::Touched => 9,
         }
     }
 

@@ -17,6 +17,7 @@
 //! `docs/formats/journal.md`.
 
 mod batch;
+mod changes;
 mod destage;
 pub mod fuzz;
 mod index;
@@ -34,6 +35,7 @@ pub use batch::{
     BATCH_BLOCKS_MAX, Change, DATA_ALIGNMENT, DATA_BYTES_MAX, Header, Kind, RECORDS_MAX, Record,
     Sequence, VolumeId,
 };
+pub use changes::{CUTS_KEPT, CutPoint, History, HistoryId, HistoryWrite, PART_BYTES};
 pub use destage::{Lying, Run, newest, runs};
 pub use formats::Damage;
 pub use index::{Index, Piece, SECTOR, Slot, Source};

@@ -3,17 +3,15 @@
 //! **Contract.** A LUN has its map for as long as it has its file. Blocks that a crash may have left between old and new are named by
 //! the pool's journal, before anything is read.
 
-use super::unit::file_of;
+use super::beside::{SUMS, beside};
 use crate::config::Config;
 use crate::engine::ChecksumFacts;
-use crate::objects::{Backing, Lun};
+use crate::objects::Lun;
 use crate::problem::Problem;
 use crate::scrub::{BadBlocks, Damage};
 use env::{CoreHandle, durable};
 use layers::integrity::{self, Blank, Finding, Integrity, IntegrityLane, MapSpec, Options};
 use layers::write_back::Doubts;
-use std::io;
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use units::{BlockCount, BlockSize, Lba, LbaRange};
@@ -24,19 +22,6 @@ const TOLD_MAX: u64 = 32;
 
 /// Places that `lun show` names.
 const PLACES_MAX: usize = 16;
-
-/// Where the map of a LUN is.
-fn map_of(config: &Config, lun: &Lun) -> Option<PathBuf> {
-    if let Some(file) = file_of(config, lun) {
-        return Some(file.with_extension("sums"));
-    }
-    let Backing::Pool(pool) = &lun.backing else {
-        return None;
-    };
-    // Members have no names: the map is where else is kept what belongs to the pool.
-    let directory = config.state_dir.join("pools").join(pool);
-    Some(directory.join(format!("{}.sums", lun.naa)))
-}
 
 /// What the map knows the LUN by.
 fn number(lun: &Lun) -> [u8; 16] {
@@ -55,7 +40,7 @@ fn no_pool() -> OpenError {
 
 /// Makes the map of a LUN whose file was just made.
 pub(super) async fn create(core: &CoreHandle, config: &Config, lun: &Lun) -> Result<(), Problem> {
-    let path = map_of(config, lun).ok_or_else(|| super::backing_failed(&no_pool()))?;
+    let path = beside(config, lun, SUMS).ok_or_else(|| super::backing_failed(&no_pool()))?;
     let block_size = BlockSize::from_bytes(u64::from(lun.block_size));
     let block_size = block_size.expect("stored LUNs have 512 or 4096");
     let spec = MapSpec {
@@ -73,19 +58,6 @@ pub(super) async fn create(core: &CoreHandle, config: &Config, lun: &Lun) -> Res
     };
     let made = made.await;
     made.map_err(|error| super::unit::failed(&error, &path, "make"))
-}
-
-/// Destroys the map of a LUN, if it has one.
-pub(super) async fn destroy(core: &CoreHandle, config: &Config, lun: &Lun) -> Result<(), Problem> {
-    let Some(path) = map_of(config, lun) else {
-        return Ok(());
-    };
-    match durable::remove_file(&*core.files(), &path).await {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(super::unit::failed(&error, &path, "remove"))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// The checksums of a LUN in service.
@@ -107,7 +79,7 @@ impl Checksums {
         home: Arc<dyn Volume>,
         doubts: impl FnOnce() -> Doubts,
     ) -> Result<Self, OpenError> {
-        let path = map_of(config, lun).ok_or_else(no_pool)?;
+        let path = beside(config, lun, SUMS).ok_or_else(no_pool)?;
         let found = Arc::new(Found::new(name));
         let told = Arc::clone(&found);
         let mut options = Options::new(path, number(lun));

@@ -10,6 +10,7 @@ use env::CoreHandle;
 use layers::limit::Rates;
 use layers::write_back::{Journal, Mode, VolumeId};
 use layers::{Limit, ReadCache, WriteBack, WriteThrough, over};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use units::BlockSize;
@@ -84,17 +85,20 @@ impl Layers {
         self.checksums.as_ref()
     }
 
-    /// Has the pool's journal keep the writes of the LUN, which lies in `home`.
+    /// Has the pool's journal keep the writes of the LUN, which lies in `home`, and the history of its changes in a file.
     pub(super) fn stand_on(
         &mut self,
         journal: &Arc<Journal>,
         lun: &Lun,
-        home: &Arc<dyn Volume>,
+        (home, history): (&Arc<dyn Volume>, Option<PathBuf>),
         fences: &Fences,
     ) {
         let (journal, home) = (Arc::clone(journal), Arc::clone(home));
-        let mode = mode(lun.storage.cache_mode());
-        let volume = WriteBack::new(journal, journal_id(lun), home, fences.clone(), mode);
+        let (id, mode) = (journal_id(lun), mode(lun.storage.cache_mode()));
+        let volume = match history {
+            Some(path) => WriteBack::with_history(journal, id, home, (fences.clone(), mode), path),
+            None => WriteBack::new(journal, id, home, fences.clone(), mode),
+        };
         if self.checksums.is_some() {
             volume.tell_first();
         }

@@ -11,6 +11,7 @@
 //! and a file is longer for a moment while the LUN grows.
 
 use super::backing_failed;
+use super::beside::{CHANGES, beside};
 use super::checksums::{self, Checksums};
 use super::journal::PoolJournal;
 use super::layers::Layers;
@@ -128,7 +129,8 @@ impl Stack {
                 let home = layers.check(core, ground.0, (name, lun), stable, journal);
                 home.await.map(|home| {
                     if let PoolJournal::Open(journal) = journal {
-                        layers.stand_on(journal, lun, &home, fences);
+                        let history = beside(ground.0, lun, CHANGES);
+                        layers.stand_on(journal, lun, (&home, history), fences);
                     }
                     over(Checked, over(*meter, layers.over(home)))
                 })
@@ -720,7 +722,7 @@ pub(super) async fn destroy(
     (config, members): Ground<'_>,
     lun: &Lun,
 ) -> Result<(), Problem> {
-    checksums::destroy(core, config, lun).await?;
+    super::beside::destroy(core, config, lun).await?;
     if let Backing::Pool(pool) = &lun.backing
         && let Some(pool) = members.get(pool)
     {

@@ -5,19 +5,17 @@
 //! any moment what is not stable at home is stable in the log.
 
 use super::contents::{contents, live_bare};
-use super::home::{AWAY, Going};
+use super::home::Going;
 use super::move_on::move_on;
 use super::pace::{Pace, Pressure, REST, pace};
-use super::shard::{Shard, Stuck};
+use super::shard::Shard;
 use env::{FileDone, FileOp};
 use futures_util::future::select;
-use journal::{Slot, Stretch, runs};
-use std::collections::BTreeSet;
+use journal::{Stretch, runs};
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 use units::{Buf, Reserve};
-use volume::{Io, IoError, Op, Origin};
 
 /// Blocks of the log in one round: enough that neighbours meet, and little enough for the memory that is kept for it.
 const ROUND_BLOCKS: u64 = 1024;
@@ -62,7 +60,7 @@ pub(super) async fn carry(shard: Rc<Shard>) {
             None => {}
             // Room comes with a checkpoint.
             Some(Held::Room) => wait(&shard, SHORTLY).await,
-            Some(Held::Home | Held::Log | Held::Away) => {
+            Some(Held::Home | Held::Log) => {
                 shard.seal_at_rest();
                 wait(&shard, AGAIN).await;
             }
@@ -136,8 +134,6 @@ pub(super) enum Held {
     Room,
     /// It cannot be read, or the log takes nothing any more.
     Log,
-    /// A volume must be opened before its oldest changes are forgotten.
-    Away,
 }
 
 async fn round(shard: &Rc<Shard>, stretch: &Stretch) -> Result<(), Held> {
@@ -149,13 +145,11 @@ async fn round(shard: &Rc<Shard>, stretch: &Stretch) -> Result<(), Held> {
         let runs = runs(&state.index, &contents.lying, RUN_SECTORS_MAX);
         Going::new(runs, live_bare(&state, &contents.bare))
     };
-    going.go(shard, stretch, &data).await;
-    let held = contents.held(&shard.state.borrow());
+    let unsaved = going.go(shard, stretch, &data, &contents).await;
+    let held = contents.held(&shard.state.borrow(), &unsaved);
     if held.is_any() {
         move_on(shard, stretch, &data, held).await?;
     }
-    awaited(shard, &contents.direct)?;
-    flush_direct(shard, &contents.direct).await?;
     shard.grace.wait().await;
     shard.counts.borrow_mut().rounds += 1;
     shard.state.borrow_mut().release(stretch.end());
@@ -221,40 +215,5 @@ async fn directs_end(shard: &Rc<Shard>) {
             return;
         }
         moved.await;
-    }
-}
-
-/// What a layer below keeps beside the data of writes past the log is stable before the log forgets them.
-async fn flush_direct(shard: &Rc<Shard>, direct: &BTreeSet<Slot>) -> Result<(), Held> {
-    for slot in direct {
-        let open = shard.state.borrow().home(*slot).open.clone();
-        let Some(home) = open.filter(|home| home.modes.tells_first()) else {
-            continue;
-        };
-        let flushed = home.lane.submit(Io::new(Op::Flush, Origin::default()));
-        if flushed.await.is_err() && !shard.state.borrow().full {
-            return Err(Held::Home);
-        }
-    }
-    Ok(())
-}
-
-/// Volumes must be opened before what the log says of their writes past it is forgotten: a layer below has to know which blocks
-/// were on their way home when the power failed. Where the log is full, others do not wait for a volume that is away.
-fn awaited(shard: &Rc<Shard>, direct: &BTreeSet<Slot>) -> Result<(), Held> {
-    let now = shard.core.now();
-    let mut state = shard.state.borrow_mut();
-    if state.full {
-        return Ok(());
-    }
-    let away = |slot: &&Slot| state.home(**slot).in_doubt;
-    let away: Vec<Slot> = direct.iter().filter(away).copied().collect();
-    for slot in &away {
-        state.home_mut(*slot).stuck = Some(Stuck::new(IoError::Unavailable, AWAY, now));
-    }
-    if away.is_empty() {
-        Ok(())
-    } else {
-        Err(Held::Away)
     }
 }

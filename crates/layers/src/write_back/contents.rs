@@ -3,7 +3,7 @@
 use super::parts::sectors;
 use super::shard::{Shard, State};
 use journal::{Again, Kind, Lying, Place, Record, Sequence, Slot, Source, Stretch, newest};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::rc::Rc;
 use units::Buf;
@@ -26,8 +26,10 @@ pub(super) struct Contents {
     pub(super) bare: Vec<BareChange>,
     /// What is lost cannot be carried anywhere, and must not be forgotten.
     pub(super) lost: Vec<BareChange>,
-    /// Whose writes went home past the log.
-    pub(super) direct: BTreeSet<Slot>,
+    /// Cuts, and what went home past the log: of some volumes the log must go on to say it.
+    pub(super) told: Vec<BareChange>,
+    /// The number after the newest change of each volume.
+    pub(super) next: BTreeMap<Slot, Sequence>,
 }
 
 /// What of a stretch cannot be given up.
@@ -72,6 +74,8 @@ impl Contents {
     fn take(&mut self, state: &State, stretch: &Stretch, place: Place, record: &Record) {
         let change = record.change;
         let slot = state.slots[&change.volume];
+        let next = self.next.entry(slot).or_insert(Sequence(0));
+        *next = (*next).max(Sequence(change.sequence.0 + 1));
         let bare = || BareChange {
             slot,
             sectors: sectors(change.range, change.block_size),
@@ -89,24 +93,35 @@ impl Contents {
             }
             Kind::Zeroes | Kind::Deallocate | Kind::Anchor => self.bare.push(bare()),
             Kind::Lost => self.lost.push(bare()),
-            Kind::Direct => {
-                self.direct.insert(slot);
-            }
+            Kind::Cut => self.told.push(bare()),
+            Kind::Direct | Kind::Touched => self.told.push(BareChange {
+                kind: Kind::Touched,
+                ..bare()
+            }),
             Kind::Gone => {}
         }
     }
 
     /// What of it is still the newest, and nowhere else.
-    pub(super) fn held(&self, state: &State) -> HeldParts {
+    ///
+    /// Of volumes whose history could not be saved, and of those that nobody has opened since the log was found, cuts and what went
+    /// past the log as well: a layer below has to know what was on its way home when the power failed.
+    pub(super) fn held(&self, state: &State, unsaved: &BTreeSet<Slot>) -> HeldParts {
         let with_by = self.lying.iter().zip(&self.by);
         let data = with_by.flat_map(|(lying, by)| {
             let parts = newest(&state.index, lying).into_iter();
             parts.map(move |part| (part, *by))
         });
         let bare = live_bare(state, &self.bare).into_iter();
+        let is_needed =
+            |it: &&BareChange| state.home(it.slot).in_doubt || unsaved.contains(&it.slot);
+        let told = self.told.iter().filter(is_needed);
         HeldParts {
             data: data.collect(),
-            bare: bare.chain(live_bare(state, &self.lost)).collect(),
+            bare: bare
+                .chain(live_bare(state, &self.lost))
+                .chain(told.cloned())
+                .collect(),
         }
     }
 }

@@ -25,7 +25,8 @@ impl Doubts {
         let start = change.range.start().0 * bytes;
         let end = change.range.end().0 * bytes;
         match change.kind {
-            Kind::Direct => self.insert(start / BLOCK..end.div_ceil(BLOCK)),
+            Kind::Cut => {}
+            Kind::Direct | Kind::Touched => self.insert(start / BLOCK..end.div_ceil(BLOCK)),
             Kind::Gone => self.0.clear(),
             Kind::Write | Kind::Zeroes | Kind::Deallocate | Kind::Anchor | Kind::Lost => {
                 for edge in [start, end] {

@@ -43,10 +43,11 @@ impl Shard {
         let held = match self.held.get() {
             // Whatever could go home went: the rest has moved on behind it.
             Some(Held::Home) => self.rounds.get() >= rounds && state.fresh_blocks() == 0,
-            Some(Held::Log | Held::Away) => self.rounds.get() >= rounds,
+            Some(Held::Log) => self.rounds.get() >= rounds,
             Some(Held::Room) | None => false,
         };
-        let empty = state.log.waiting() == 0 && ring.oldest(1).is_none();
+        // What is on its way counts: it may be what moved on.
+        let empty = state.log.waiting() == 0 && ring.unreleased_blocks() == 0;
         empty || held || ring.has_failed()
     }
 }

@@ -65,7 +65,9 @@ fn kind_of(kind: Kind, below: &Shape) -> ExtentKind {
         | Kind::Anchor
         | Kind::Direct
         | Kind::Lost
-        | Kind::Gone => ExtentKind::Mapped,
+        | Kind::Gone
+        | Kind::Cut
+        | Kind::Touched => ExtentKind::Mapped,
     }
 }
 

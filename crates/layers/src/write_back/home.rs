@@ -1,9 +1,9 @@
 //! Writes changes at their volumes.
 
-use super::contents::BareChange;
+use super::contents::{BareChange, Contents};
 use super::parts::{blocks, chunks, next_piece};
 use super::shard::{OpenHome, Shard, Stuck};
-use journal::{Kind, Run, Slot, Stretch};
+use journal::{Kind, Run, Sequence, Slot, Stretch};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;
@@ -61,8 +61,16 @@ impl Going {
         }
     }
 
-    /// Writes it all, flushes, and lets the index forget what is at home then.
-    pub(super) async fn go(mut self, shard: &Rc<Shard>, stretch: &Stretch, data: &Buf) {
+    /// Writes it all, flushes, saves the histories of the volumes, and lets the index forget what is at home then.
+    /// Answers whose history could not be saved.
+    pub(super) async fn go(
+        mut self,
+        shard: &Rc<Shard>,
+        stretch: &Stretch,
+        data: &Buf,
+        contents: &Contents,
+    ) -> BTreeSet<Slot> {
+        self.reads_end(shard).await;
         self.write(0, shard, stretch, data).await;
         let pieces = self.pieces_of_failed();
         if !pieces.is_empty() {
@@ -70,8 +78,54 @@ impl Going {
             self.jobs.extend(pieces.into_iter().map(Job::Run));
             self.write(first, shard, stretch, data).await;
         }
-        self.flush(shard).await;
+        let told: BTreeSet<Slot> = contents.told.iter().map(|it| it.slot).collect();
+        self.touch(shard, &told);
+        let mut unstable = self.flush(shard).await;
+        let mut unsaved = self.save(shard, &contents.next).await;
+        unsaved.extend(unstable.intersection(&told));
+        unstable.extend(&unsaved);
+        let slots = self.jobs.iter().map(Job::slot).enumerate();
+        let not_there = slots.filter(|(_, slot)| unstable.contains(slot));
+        self.failed.extend(not_there.map(|(which, _)| which));
         self.settle(shard);
+        unsaved
+    }
+
+    /// What a layer below keeps beside the data of writes past the log is flushed before the log forgets them.
+    fn touch(&mut self, shard: &Rc<Shard>, told: &BTreeSet<Slot>) {
+        let state = shard.state.borrow();
+        for slot in told {
+            let home = state.home(*slot).open.as_ref();
+            if let Some(home) = home.filter(|home| home.modes.tells_first()) {
+                self.touched.insert(*slot, Rc::clone(&home.lane));
+            }
+        }
+    }
+
+    async fn save(&mut self, shard: &Rc<Shard>, next: &BTreeMap<Slot, Sequence>) -> BTreeSet<Slot> {
+        let mut unsaved = BTreeSet::new();
+        for (slot, next) in next {
+            let kept = shard.state.borrow().home(*slot).kept.clone();
+            let Some(kept) = kept else { continue };
+            if let Err(error) = kept.save(*next).await {
+                let why = format!("its history cannot be written: {error}");
+                let again = shard.core.now().after(AGAIN);
+                let stuck = Stuck::new(IoError::Unavailable, &why, again);
+                self.errors.insert(*slot, stuck);
+                unsaved.insert(*slot);
+            }
+        }
+        unsaved
+    }
+
+    /// A read from home may have begun before the log had anything of its blocks, and must not see them half written. Later ones go
+    /// to the log.
+    async fn reads_end(&self, shard: &Rc<Shard>) {
+        let slots: BTreeSet<Slot> = self.jobs.iter().map(Job::slot).collect();
+        for slot in slots {
+            let reads = Rc::clone(&shard.state.borrow().home(slot).reads);
+            reads.wait().await;
+        }
     }
 
     /// Writes what was added from the first of these on.
@@ -162,7 +216,7 @@ impl Going {
         }
     }
 
-    async fn flush(&mut self, shard: &Rc<Shard>) {
+    async fn flush(&mut self, shard: &Rc<Shard>) -> BTreeSet<Slot> {
         let mut unstable = BTreeSet::new();
         for (slot, lane) in &self.touched {
             let flushed = lane.submit(Io::new(Op::Flush, Origin::default()));
@@ -172,9 +226,7 @@ impl Going {
                 unstable.insert(*slot);
             }
         }
-        let slots = self.jobs.iter().map(Job::slot).enumerate();
-        let not_there = slots.filter(|(_, slot)| unstable.contains(slot));
-        self.failed.extend(not_there.map(|(which, _)| which));
+        unstable
     }
 
     /// What is at home and stable there is forgotten here.
@@ -281,9 +333,14 @@ fn bare_ops(home: &OpenHome, it: &BareChange) -> Vec<Op> {
     let end = range.end().0.saturating_sub(first) / unit * unit + first;
     let to = match it.kind {
         Kind::Anchor => Provision::Anchored,
-        Kind::Write | Kind::Zeroes | Kind::Deallocate | Kind::Direct | Kind::Lost | Kind::Gone => {
-            Provision::Deallocated
-        }
+        Kind::Write
+        | Kind::Zeroes
+        | Kind::Deallocate
+        | Kind::Direct
+        | Kind::Lost
+        | Kind::Gone
+        | Kind::Cut
+        | Kind::Touched => Provision::Deallocated,
     };
     if start >= end || start < range.start().0 || end > range.end().0 {
         return vec![zeroes(range, Zeroing::MayUnmap)];

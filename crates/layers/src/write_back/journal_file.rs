@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use units::{Buf, Now};
-use volume::OpenError;
+use volume::{IoError, OpenError};
 
 /// Bytes that are written at once when a journal is made.
 const FILL_BYTES: u64 = 1 << 20;
@@ -275,9 +275,14 @@ impl Journal {
         &self.path
     }
 
+    /// Its own number.
+    pub(super) const fn number(&self) -> JournalId {
+        self.superblock.journal
+    }
+
     /// Its rings.
     #[must_use]
-    pub fn rings(&self) -> u32 {
+    pub const fn rings(&self) -> u32 {
         self.superblock.layout.rings
     }
 
@@ -349,6 +354,27 @@ impl Journal {
             Box::pin(async move { shard.status(ring) })
         })
         .await
+    }
+
+    /// Forgets a volume that is about to be destroyed, and that nobody uses any more: nothing of it has to go home.
+    ///
+    /// # Errors
+    /// A ring takes nothing; what it has of the volume stays.
+    pub async fn forget(&self, core: &CoreHandle, volume: VolumeId) -> Result<(), IoError> {
+        for ring in 0..self.rings() {
+            let key = (self.key, ring);
+            let forgotten = call(core, self.owner(ring), move |core| {
+                let shard = shard_of(core, key);
+                Box::pin(async move {
+                    match shard {
+                        Some(shard) => shard.forget(volume).await.map(|_| ()),
+                        None => Ok(()),
+                    }
+                })
+            });
+            forgotten.await.unwrap_or(Err(IoError::Unavailable))?;
+        }
+        Ok(())
     }
 
     /// Waits until all that was written is at home, or cannot get there now.

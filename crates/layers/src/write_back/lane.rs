@@ -1,18 +1,20 @@
 //! A volume behind a journal, and one core's handle on it.
 
 use super::doubts::Doubts;
+use super::history::Kept;
 use super::journal_file::{Journal, shard_of, stopping};
 use super::mode::{Mode, Modes};
 use super::parts::{Part, next_piece, parts};
 use super::shard::{OpenHome, Shard};
 use crate::join::{in_order, join};
 use env::{Answer, CoreHandle, LocalFuture, call};
-use journal::{Slot, VolumeId};
+use journal::{HistoryId, Slot, VolumeId};
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use units::BlockCount;
 use volume::{
-    Done, Fences, Io, IoError, IoFuture, Lane, Op, OpenError, Origin, Shape, Support, Volume,
+    Fences, Io, IoError, IoFuture, Lane, Op, OpenError, Origin, Shape, Support, Volume,
     VolumeEvents,
 };
 
@@ -23,6 +25,8 @@ pub struct WriteBack {
     home: Arc<dyn Volume>,
     fences: Fences,
     modes: Arc<Modes>,
+    /// Where its history is kept.
+    history: Option<PathBuf>,
 }
 
 impl WriteBack {
@@ -41,7 +45,36 @@ impl WriteBack {
             home,
             fences,
             modes: Arc::new(Modes::new(mode)),
+            history: None,
         })
+    }
+
+    /// As [`WriteBack::new`], with the history of its changes kept in the file `history`, which is made where there is none: numbers of
+    /// changes that go on for ever, cuts, and which parts changed since which cut.
+    #[must_use]
+    pub fn with_history(
+        journal: Arc<Journal>,
+        id: VolumeId,
+        home: Arc<dyn Volume>,
+        (fences, mode): (Fences, Mode),
+        history: PathBuf,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            journal,
+            id,
+            home,
+            fences,
+            modes: Arc::new(Modes::new(mode)),
+            history: Some(history),
+        })
+    }
+
+    pub(super) fn journal(&self) -> &Journal {
+        &self.journal
+    }
+
+    pub(super) const fn id(&self) -> VolumeId {
+        self.id
     }
 
     /// What lanes that are opened from now on do, and those that are open: whoever switches has nothing in flight, opens lanes anew and flushes.
@@ -92,31 +125,18 @@ impl WriteBack {
         self.modes.tell_first();
     }
 
-    /// Has the journal forget the volume, which is about to be destroyed: nothing of it has to go home any more. Whoever calls it
-    /// releases it afterwards.
-    ///
-    /// # Errors
-    /// A ring took it no more; what it has of the volume stays.
-    pub async fn forget(&self, core: &CoreHandle) -> Result<(), IoError> {
-        for ring in 0..self.journal.rings() {
-            let (key, id) = ((self.journal.key(), ring), self.id);
-            let forgotten = call(core, self.journal.owner(ring), move |core| {
-                let shard = shard_of(core, key);
-                Box::pin(async move {
-                    match shard {
-                        Some(shard) => shard.forget(id).await,
-                        None => Ok(Done::Nothing),
-                    }
-                })
-            });
-            forgotten.await.unwrap_or(Err(IoError::Unavailable))?;
-        }
-        Ok(())
-    }
-
     /// From so many bytes on writes go home past the log, where the log has nothing of their blocks.
     pub fn go_past_from(&self, bytes: usize) {
         self.modes.set_past_bytes(bytes);
+    }
+
+    fn history_id(&self, ring: u32) -> HistoryId {
+        HistoryId {
+            journal: self.journal.number(),
+            volume: self.id,
+            ring,
+            rings: self.journal.rings(),
+        }
     }
 
     /// Has every ring know where the volume is: what the log holds of it can then be carried home.
@@ -125,6 +145,7 @@ impl WriteBack {
             let (key, id) = ((self.journal.key(), ring), self.id);
             let (home, fences) = (Arc::clone(&self.home), self.fences.clone());
             let modes = Arc::clone(&self.modes);
+            let (history, of) = (self.history.clone(), self.history_id(ring));
             let served = call(core, self.journal.owner(ring), move |core| {
                 let core = Rc::clone(core);
                 Box::pin(async move {
@@ -138,7 +159,8 @@ impl WriteBack {
                         fences,
                         modes,
                     };
-                    let served = shard.serve(id, open);
+                    let kept = Kept::of(&shard, history, of).await?;
+                    let served = shard.serve(id, open, kept);
                     served.map(|_| ()).map_err(|_| OpenError {
                         cause: "a journal serves 65,535 volumes at most".to_owned(),
                         next_step: "put the volume into another pool".to_owned(),
@@ -158,7 +180,11 @@ impl Volume for WriteBack {
         shape.caps.stable_write = Support::Native;
         shape.caps.compare_and_write = Support::Absent;
         shape.limits.compare_and_write_blocks_max = BlockCount(0);
-        shape.caps.changed_blocks = Support::Absent;
+        shape.caps.changed_blocks = if self.history.is_some() {
+            Support::Native
+        } else {
+            Support::Absent
+        };
         // What is written by the log is whole block by block only.
         shape.limits.atomic_blocks_max = BlockCount(0);
         if shape.caps.write_zeroes == Support::Absent {

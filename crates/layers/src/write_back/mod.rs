@@ -21,10 +21,12 @@
 mod age;
 mod carry;
 mod contents;
+mod cut;
 mod doubts;
 mod drain;
 mod extents;
 mod grace;
+mod history;
 mod home;
 mod journal_file;
 mod lane;
@@ -40,6 +42,7 @@ mod status;
 mod survey;
 mod verify;
 
+pub use cut::RingHistory;
 pub use doubts::Doubts;
 pub use journal::{Damaged, Held, RingSurvey, Superblock, Survey, VolumeId};
 pub use journal_file::{CreateError, Journal, JournalSpec, SHARD_BYTES, bytes_min, is_journal_of};

@@ -202,6 +202,10 @@ impl State {
                     .map(|part| Moving::Data(part, *by))
                     .collect()
             }
+            // They say nothing of where data is.
+            Moving::Bare(bare) if matches!(bare.kind, Kind::Touched | Kind::Cut) => {
+                vec![Moving::Bare(bare.clone())]
+            }
             Moving::Bare(bare) => live_bare(self, std::slice::from_ref(bare))
                 .into_iter()
                 .map(Moving::Bare)

@@ -35,8 +35,17 @@ impl Shard {
         let pieces = {
             let state = self.state.borrow();
             if state.index.is_clear(slot, sectors.clone()) {
+                let reader = state.home(slot).reads.enter();
                 drop(state);
-                return home.lane.submit(Io::new(Op::Read { range, into }, origin));
+                let answer = home.lane.submit(Io::new(Op::Read { range, into }, origin));
+                return match answer.now() {
+                    Ok(result) => Answer::ready(result),
+                    Err(answer) => Answer::wait(async move {
+                        let result = answer.await;
+                        drop(reader);
+                        result
+                    }),
+                };
             }
             state.index.find(slot, sectors)
         };
@@ -45,7 +54,10 @@ impl Shard {
             .iter()
             .map(|piece| self.ask(slot, piece, origin))
             .collect();
-        let reader = self.grace.enter();
+        let readers = (
+            self.grace.enter(),
+            self.state.borrow().home(slot).reads.enter(),
+        );
         let coming = match coming {
             Ok(coming) => coming,
             Err(error) => return Answer::ready(Err(error)),
@@ -55,7 +67,7 @@ impl Shard {
             for piece in coming {
                 data.append_owned(piece.bytes().await?);
             }
-            drop(reader);
+            drop(readers);
             Ok(Done::Data(match into {
                 None => data,
                 Some(mut into) => {

@@ -4,6 +4,7 @@ use super::age::Ages;
 use super::carry::carry;
 use super::doubts::Doubts;
 use super::grace::Grace;
+use super::history::Early;
 use super::journal_file::JournalKey;
 use super::pump::pump;
 use super::shard::{OnCore, Shard, State};
@@ -105,6 +106,7 @@ fn start(
         log.serve(*volume, *next);
     }
     let mut state = State::new(log, found.index, found.slots, core.now());
+    state.remember(found.early);
     state.are_in_doubt(found.replayed.doubts.keys());
     let shard = Rc::new(Shard {
         core: Rc::clone(core),
@@ -160,6 +162,7 @@ struct Found {
     index: Index,
     slots: BTreeMap<VolumeId, Slot>,
     next: BTreeMap<VolumeId, Sequence>,
+    early: BTreeMap<VolumeId, Vec<Early>>,
     replayed: Replayed,
 }
 
@@ -175,6 +178,10 @@ impl Found {
         for (change, record) in all {
             let (slot, sectors) = (self.slot(change.volume)?, change.sectors());
             self.doubt(&change);
+            self.early
+                .entry(change.volume)
+                .or_default()
+                .push(Early::of(&change));
             match (change.kind, record) {
                 (Kind::Write, Some(record)) => {
                     let byte = data_at(batch.place, record, ring_blocks);
@@ -186,7 +193,11 @@ impl Found {
                     self.index.zero(slot, sectors, change.sequence, change.kind);
                 }
                 (Kind::Direct, _) => self.index.remove(slot, sectors),
-                (Kind::Gone, _) => self.index.forget(slot),
+                (Kind::Cut | Kind::Touched, _) => {}
+                (Kind::Gone, _) => {
+                    self.index.forget(slot);
+                    self.early.remove(&change.volume);
+                }
                 (Kind::Write | Kind::Lost, _) => self.index.lose(slot, sectors, change.sequence),
             }
         }

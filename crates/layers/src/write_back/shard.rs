@@ -3,6 +3,7 @@
 use super::age::Ages;
 use super::carry::Held;
 use super::grace::Grace;
+use super::history::{Early, Kept};
 use super::journal_file::JournalKey;
 use super::mode::Modes;
 use super::parts::{chunks, sectors};
@@ -40,6 +41,14 @@ pub(super) struct Home {
     pub(super) stuck: Option<Stuck>,
     /// The log that was found is all that knows which of its blocks may be half-way home, and nobody has opened it since.
     pub(super) in_doubt: bool,
+    /// What is known of its changes for good, where that is kept.
+    pub(super) kept: Option<Rc<Kept>>,
+    /// Who reads from home now.
+    pub(super) reads: Rc<Grace>,
+    /// What the log that was found says of them, until then.
+    early: Vec<Early>,
+    /// Somebody makes a cut: changes wait.
+    pub(super) held: bool,
 }
 
 /// Why something cannot be carried home.
@@ -151,6 +160,10 @@ impl State {
             open: None,
             stuck: None,
             in_doubt: false,
+            kept: None,
+            reads: Rc::default(),
+            early: Vec::new(),
+            held: false,
         });
         Self {
             log,
@@ -166,6 +179,15 @@ impl State {
             full: false,
             newest_data: log_end,
             moved: VecDeque::new(),
+        }
+    }
+
+    /// What the log that was found says of the history of volumes.
+    pub(super) fn remember(&mut self, early: BTreeMap<VolumeId, Vec<Early>>) {
+        for (volume, early) in early {
+            if let Some(slot) = self.slots.get(&volume).copied() {
+                self.home_mut(slot).early = early;
+            }
         }
     }
 
@@ -198,9 +220,29 @@ impl State {
             open: None,
             stuck: None,
             in_doubt: false,
+            kept: None,
+            reads: Rc::default(),
+            early: Vec::new(),
+            held: false,
         });
         self.log.serve(id, Sequence(0));
         Ok(slot)
+    }
+
+    /// The volume's history is kept from now on, unless it is already.
+    fn keep(&mut self, slot: Slot, kept: Option<Kept>) {
+        let home = self.home_mut(slot);
+        let early = std::mem::take(&mut home.early);
+        let Some(kept) = kept.filter(|_| home.kept.is_none()) else {
+            return;
+        };
+        kept.absorb(early);
+        let next = kept.history.borrow().next();
+        let id = home.id;
+        home.kept = Some(Rc::new(kept));
+        if self.log.next_sequence(id).is_none_or(|it| it < next) {
+            self.log.serve(id, next);
+        }
     }
 
     fn take_waiter(&mut self, token: Token) -> Option<Waiter> {
@@ -250,6 +292,8 @@ impl State {
         let fenced = |token: Token| {
             let place = usize::try_from(token.0 - first).unwrap_or(usize::MAX);
             let waiter = waiters.get(place).and_then(Option::as_ref);
+            // What has no blocks is asked for by no host.
+            let waiter = waiter.filter(|it| !it.sectors.is_empty());
             waiter.is_some_and(|it| {
                 let open = homes[usize::from(it.slot.0)].open.as_ref();
                 open.is_none_or(|home| !home.fences.holds(it.fence))
@@ -280,10 +324,21 @@ impl State {
             }
             // Only where the log had nothing of it; what came after it stays.
             Kind::Direct => {}
-            Kind::Gone => self.index.forget(waiter.slot),
-            Kind::Lost => unreachable!("nobody asks for it"),
+            Kind::Gone => self.forget_all(waiter.slot),
+            Kind::Cut => {}
+            Kind::Lost | Kind::Touched => unreachable!("nobody asks for it"),
+        }
+        if let Some(kept) = &self.home(waiter.slot).kept {
+            kept.take(change);
         }
         let _ = waiter.answer.send(Ok(()));
+    }
+
+    fn forget_all(&mut self, slot: Slot) {
+        self.index.forget(slot);
+        let home = self.home_mut(slot);
+        (home.in_doubt, home.kept, home.stuck) = (false, None, None);
+        home.early = Vec::new();
     }
 
     /// The log has failed: whoever waits is told that nobody knows. Of what was on its way the next replay may find the new or the
@@ -302,6 +357,11 @@ impl State {
                 let _ = waiter.answer.send(Err(IoError::MediumError { lba }));
             }
         }
+    }
+
+    /// Something of the volume is on its way home past the log.
+    pub(super) fn has_direct_of(&self, slot: Slot) -> bool {
+        self.directs.iter().any(|it| it.slot == slot)
     }
 
     /// The newest direct write that has begun.
@@ -325,15 +385,28 @@ fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
 
 impl Shard {
     /// Takes a volume in, or in again with another lane.
-    pub(super) fn serve(&self, id: VolumeId, open: OpenHome) -> Result<Slot, TooManyVolumes> {
+    pub(super) fn serve(
+        &self,
+        id: VolumeId,
+        open: OpenHome,
+        kept: Option<Kept>,
+    ) -> Result<Slot, TooManyVolumes> {
         let mut state = self.state.borrow_mut();
         let slot = state.slot_of(id)?;
+        state.keep(slot, kept);
         let home = state.home_mut(slot);
         home.open = Some(open);
         (home.stuck, home.in_doubt) = (None, false);
         drop(state);
         self.carry.notify_one();
         Ok(slot)
+    }
+
+    /// The volume's history is kept here already.
+    pub(super) fn keeps_history(&self, id: VolumeId) -> bool {
+        let state = self.state.borrow();
+        let slot = state.slots.get(&id);
+        slot.is_some_and(|slot| state.home(*slot).kept.is_some())
     }
 
     /// Nobody uses the volume any more.
@@ -347,12 +420,7 @@ impl Shard {
 
     /// Says in the log that the volume is no more.
     pub(super) fn forget(&self, id: VolumeId) -> IoFuture {
-        let open = {
-            let state = self.state.borrow();
-            let slot = state.slots.get(&id).copied();
-            slot.filter(|slot| state.home(*slot).open.is_some())
-        };
-        let Some(slot) = open else {
+        let Some(slot) = self.slot(id) else {
             return Answer::ready(Ok(Done::Nothing));
         };
         let nothing = LbaRange::between(Lba(0), Lba(0)).expect("in order");
@@ -369,6 +437,13 @@ impl Shard {
         if self.state.borrow().home(slot).open.is_none() {
             // It has left, and somebody still has a lane.
             return Answer::ready(Err(IoError::Unavailable));
+        }
+        if op.mutates() && self.state.borrow().home(slot).held {
+            let shard = Rc::clone(self);
+            return Answer::wait(async move {
+                shard.let_go(slot).await;
+                shard.submit(slot, op, origin).await
+            });
         }
         match op {
             Op::Read { range, into } => self.read(slot, range, into, origin),
@@ -404,7 +479,11 @@ impl Shard {
                 };
                 self.zero(slot, range, kind, origin)
             }
-            Op::Extents { range, .. } => self.extents(slot, range, origin),
+            Op::Extents {
+                range,
+                since: Some(cut),
+            } => self.changed(slot, range, cut),
+            Op::Extents { range, since: None } => self.extents(slot, range, origin),
             Op::CompareAndWrite { .. } => unreachable!("announced as absent"),
             Op::Flush => self.flush(slot, origin),
         }
@@ -458,7 +537,11 @@ impl Shard {
     /// what it had of the blocks before; a flush waits for both. Where the log has anything that it could bring back, so does the answer.
     fn pass(self: &Rc<Self>, slot: Slot, range: LbaRange, op: Op, origin: Origin) -> IoFuture {
         let home = self.home_of(slot);
-        let id = self.begin_direct(slot, sectors(range, home.shape.block_size), true);
+        let sectors = sectors(range, home.shape.block_size);
+        if let Some(kept) = &self.state.borrow().home(slot).kept {
+            kept.touch(&sectors);
+        }
+        let id = self.begin_direct(slot, sectors, true);
         let answer = home.lane.submit(Io::new(op, origin));
         let told = self.change(slot, range, Kind::Direct, Buf::empty(), origin);
         let brings_back = {
@@ -606,14 +689,25 @@ impl Shard {
     ) -> IoFuture {
         let mut state = self.state.borrow_mut();
         let home = state.home(slot);
-        let open = home.open.as_ref().expect("requests come through a lane");
-        if !open.fences.holds(origin.fence) {
+        let open = home.open.as_ref();
+        if open.is_some_and(|it| !it.fences.holds(origin.fence)) {
             return Answer::ready(Err(IoError::Fenced));
         }
+        let block_size = match kind {
+            // What its range begins with is no address; the volume may have left.
+            Kind::Cut | Kind::Gone => BlockSize::B512,
+            Kind::Write
+            | Kind::Zeroes
+            | Kind::Deallocate
+            | Kind::Anchor
+            | Kind::Direct
+            | Kind::Lost
+            | Kind::Touched => open.expect("requests come through a lane").shape.block_size,
+        };
         let wanted = Wanted {
             volume: home.id,
             range,
-            block_size: open.shape.block_size,
+            block_size,
             kind,
             data,
         };

@@ -1,0 +1,130 @@
+//! The header of a history: numbers and cuts.
+
+use super::{HEADER_BLOCKS, HistoryId, HistoryWrite};
+use crate::batch::{Sequence, VolumeId};
+use crate::layout::{BLOCK, JournalId, VERSION};
+use formats::{Writer, open, seal};
+use std::collections::VecDeque;
+
+const MAGIC: &[u8; 8] = b"CWJHISTO";
+
+/// Cuts that are kept with their numbers.
+pub const CUTS_KEPT: usize = 240;
+
+/// A cut in one ring.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CutPoint {
+    /// Which.
+    pub cut: u64,
+    /// The number of its own record.
+    pub sequence: Sequence,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Header {
+    /// Rises by one with each that is written; it goes to the place of its lowest bit.
+    generation: u64,
+    id: Option<HistoryId>,
+    /// The first cut of this history: what was before it is not known.
+    pub(super) made: u64,
+    pub(super) next: Sequence,
+    /// The oldest first.
+    pub(super) cuts: VecDeque<CutPoint>,
+}
+
+impl Header {
+    pub(super) const fn first(made: u64) -> Self {
+        Self {
+            generation: 0,
+            id: None,
+            made,
+            next: Sequence(0),
+            cuts: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn cut(&self) -> u64 {
+        self.cuts.back().map_or(self.made, |it| it.cut)
+    }
+
+    pub(super) fn is_of(&self, id: HistoryId) -> bool {
+        self.id == Some(id)
+    }
+
+    pub(super) fn begin(&mut self, point: CutPoint) {
+        self.cuts.push_back(point);
+        if self.cuts.len() > CUTS_KEPT {
+            self.cuts.pop_front();
+        }
+    }
+
+    /// The newest of both places, of this volume and ring, whichever journal wrote it.
+    pub(super) fn newest(bytes: &[u8], id: HistoryId) -> Option<Self> {
+        let blocks = bytes.chunks_exact(BLOCK);
+        let found = blocks.filter_map(Self::read);
+        let ours = found.filter(|it| it.id.is_some_and(|found| found.volume == id.volume));
+        ours.max_by_key(|it| it.generation)
+    }
+
+    fn read(block: &[u8]) -> Option<Self> {
+        let mut fields = open(block, MAGIC, VERSION).ok()?;
+        let cuts = fields.u16()?;
+        let id = HistoryId {
+            journal: JournalId(fields.bytes()?),
+            volume: VolumeId(fields.u64()?),
+            ring: fields.u32()?,
+            rings: fields.u32()?,
+        };
+        let (generation, made) = (fields.u64()?, fields.u64()?);
+        let next = Sequence(fields.u64()?);
+        let points = (0..cuts).map(|_| {
+            Some(CutPoint {
+                cut: fields.u64()?,
+                sequence: Sequence(fields.u64()?),
+            })
+        });
+        let points: Option<VecDeque<CutPoint>> = points.collect();
+        Some(Self {
+            generation,
+            id: Some(id),
+            made,
+            next,
+            cuts: points?,
+        })
+    }
+
+    /// The next one, twice, at the older place.
+    pub(super) fn write(&mut self, id: HistoryId) -> HistoryWrite {
+        self.generation += 1;
+        self.id = Some(id);
+        let mut fields = Writer::with_capacity(BLOCK);
+        fields
+            .bytes(MAGIC)
+            .u32(0)
+            .u16(VERSION)
+            .u16(u16::try_from(self.cuts.len()).expect("few are kept"))
+            .bytes(&id.journal.0)
+            .u64(id.volume.0)
+            .u32(id.ring)
+            .u32(id.rings)
+            .u64(self.generation)
+            .u64(self.made)
+            .u64(self.next.0);
+        for point in &self.cuts {
+            fields.u64(point.cut).u64(point.sequence.0);
+        }
+        let mut block = fields.padded(BLOCK);
+        seal(&mut block);
+        let bytes = block.repeat(2);
+        let place = self.generation % 2 * (HEADER_BLOCKS / 2) * BLOCK as u64;
+        HistoryWrite {
+            at: super::History::header_at(id.ring).0 + place,
+            bytes,
+        }
+    }
+
+    /// It goes to the same place again: the other one has the last that is known to be good.
+    pub(super) fn not_written(&mut self) {
+        self.generation -= 1;
+    }
+}

@@ -1,0 +1,186 @@
+//! A page of a history: after which cut each of its parts changed last.
+
+use super::{HistoryId, HistoryWrite};
+use crate::layout::{BLOCK, VERSION};
+use formats::{Writer, open, seal};
+
+const MAGIC: &[u8; 8] = b"CWJPARTS";
+
+/// Bytes of a volume that have one entry.
+pub const PART_BYTES: u64 = 64 << 10;
+
+const FIXED: usize = 64;
+
+/// Entries of a page.
+pub(super) const PARTS: usize = BLOCK - FIXED;
+
+/// Cuts that the entries of one page can tell apart.
+const SPAN: u64 = 255;
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Page {
+    /// `None`: what was written is not known yet.
+    generation: Option<u64>,
+    /// An entry of 1 stands for this cut, the next one for the next.
+    base: u64,
+    /// 0: not changed since this history was made.
+    entries: [u8; PARTS],
+    /// What was written last is not what is known.
+    pub(super) differs: bool,
+}
+
+impl Page {
+    pub(super) const fn unknown() -> Self {
+        Self {
+            generation: None,
+            base: 0,
+            entries: [0; PARTS],
+            differs: false,
+        }
+    }
+
+    pub(super) const fn is_known(&self) -> bool {
+        self.generation.is_some()
+    }
+
+    /// The part changed after this cut.
+    pub(super) fn mark(&mut self, entry: usize, cut: u64) {
+        if self.base == 0 {
+            self.base = cut;
+        }
+        if cut < self.base {
+            // Told as later than it was, which is too much, and no harm.
+            return self.mark(entry, self.base);
+        }
+        if cut - self.base >= SPAN {
+            self.rise(cut - SPAN / 2);
+        }
+        let value = u8::try_from(cut - self.base + 1).expect("within the span");
+        if self.entries[entry] < value {
+            self.entries[entry] = value;
+            self.differs = true;
+        }
+    }
+
+    /// The cut after which the part changed last.
+    pub(super) fn last(&self, entry: usize) -> Option<u64> {
+        let value = u64::from(self.entries[entry]);
+        (value > 0).then(|| self.base + value - 1)
+    }
+
+    /// Older cuts are no longer told apart.
+    fn rise(&mut self, base: u64) {
+        let by = base - self.base;
+        for entry in self.entries.iter_mut().filter(|it| **it > 0) {
+            let value = u64::from(*entry).saturating_sub(by).max(1);
+            *entry = u8::try_from(value).expect("it became smaller");
+        }
+        (self.base, self.differs) = (base, true);
+    }
+
+    /// What was written, in both places, under what is known already.
+    pub(super) fn fill(
+        &mut self,
+        id: HistoryId,
+        (index, made, cut): (u64, u64, u64),
+        bytes: &[u8],
+    ) {
+        let of = |block: &[u8]| Self::read(id, (index, made), block);
+        let places: Vec<Found> = bytes.chunks_exact(BLOCK).map(of).collect();
+        let damaged = places.iter().any(|it| matches!(it, Found::Damaged));
+        let found = places.into_iter().filter_map(|it| match it {
+            Found::Page(page) => Some(*page),
+            Found::Nothing | Found::Damaged => None,
+        });
+        let newest = found.max_by_key(|it| it.generation);
+        let newest = newest.unwrap_or_else(|| Self {
+            generation: Some(0),
+            ..Self::unknown()
+        });
+        let known_here = std::mem::replace(self, newest);
+        if self.base == 0 {
+            // Entries come in no order of cuts.
+            self.base = known_here.base;
+        }
+        for entry in 0..PARTS {
+            if let Some(last) = known_here.last(entry) {
+                self.mark(entry, last);
+            }
+            if damaged {
+                // Torn, or damaged: it may have been the newest.
+                self.mark(entry, cut);
+            }
+        }
+    }
+
+    fn read(id: HistoryId, (index, made): (u64, u64), block: &[u8]) -> Found {
+        if block.iter().all(|&byte| byte == 0) {
+            return Found::Nothing;
+        }
+        let read = || {
+            let mut fields = open(block, MAGIC, VERSION).ok()?;
+            fields.u16()?;
+            let here = fields.u64()? == id.volume.0 && fields.u32()? == id.ring;
+            let base = u64::from(fields.u32()?);
+            let (place, its_made, generation) = (fields.u64()?, fields.u64()?, fields.u64()?);
+            Some((here && place == index, its_made, generation, base))
+        };
+        match read() {
+            None | Some((false, ..)) => Found::Damaged,
+            // Of a history that was given up.
+            Some((true, its_made, ..)) if its_made != made => Found::Nothing,
+            Some((true, _, generation, base)) => {
+                let mut page = Self {
+                    generation: Some(generation),
+                    base: made + base,
+                    ..Self::unknown()
+                };
+                page.entries.copy_from_slice(&block[FIXED..BLOCK]);
+                Found::Page(Box::new(page))
+            }
+        }
+    }
+
+    /// The next one, to the older of both places, which begin at `at`.
+    pub(super) fn write(
+        &mut self,
+        id: HistoryId,
+        (index, made): (u64, u64),
+        at: u64,
+    ) -> HistoryWrite {
+        let generation = self.generation.expect("it is known") + 1;
+        (self.generation, self.differs) = (Some(generation), false);
+        let base = self.base.saturating_sub(made);
+        let mut fields = Writer::with_capacity(BLOCK);
+        fields
+            .bytes(MAGIC)
+            .u32(0)
+            .u16(VERSION)
+            .u16(0)
+            .u64(id.volume.0)
+            .u32(id.ring)
+            .u32(u32::try_from(base).expect("cuts are counted from the first"))
+            .u64(index)
+            .u64(made)
+            .u64(generation)
+            .bytes(&[0; 8])
+            .bytes(&self.entries);
+        let mut bytes = fields.padded(BLOCK);
+        seal(&mut bytes);
+        let at = at + generation % 2 * BLOCK as u64;
+        HistoryWrite { at, bytes }
+    }
+
+    /// It goes to the same place again: the other one has the last that is known to be good.
+    pub(super) fn not_written(&mut self) {
+        self.differs = true;
+        self.generation = self.generation.map(|it| it - 1);
+    }
+}
+
+/// What is at one of the places of a page.
+enum Found {
+    Nothing,
+    Damaged,
+    Page(Box<Page>),
+}

@@ -1,0 +1,264 @@
+//! A history on a file that tears and forgets, against a list of all that was marked.
+
+use super::*;
+use crate::layout::JournalId;
+use std::collections::BTreeMap;
+
+const PARTS_MAX: u64 = 3 * PARTS as u64;
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % limit
+    }
+}
+
+const fn id(ring: u32) -> HistoryId {
+    HistoryId {
+        journal: JournalId([3; 16]),
+        volume: VolumeId(77),
+        ring,
+        rings: 2,
+    }
+}
+
+/// A file, and what was marked: those that a crash must bring back are in the log besides.
+struct World {
+    random: Random,
+    file: Vec<u8>,
+    history: History,
+    /// After which cut a part changed last.
+    model: BTreeMap<u64, u64>,
+    /// Marks and cuts whose records are still in the log.
+    log: Vec<(u64, Option<u64>)>,
+    next: u64,
+}
+
+impl World {
+    fn bytes(&self, (at, len): (u64, usize)) -> Vec<u8> {
+        let at = usize::try_from(at).unwrap();
+        let mut bytes = vec![0; len];
+        let have = self.file.len().saturating_sub(at).min(len);
+        if have > 0 {
+            bytes[..have].copy_from_slice(&self.file[at..at + have]);
+        }
+        bytes
+    }
+
+    fn put(&mut self, write: &HistoryWrite, sectors: impl Fn(usize) -> bool) {
+        let at = usize::try_from(write.at).unwrap();
+        if self.file.len() < at + write.bytes.len() {
+            self.file.resize(at + write.bytes.len(), 0);
+        }
+        for (sector, part) in write.bytes.chunks(512).enumerate() {
+            if sectors(sector) {
+                self.file[at + sector * 512..][..512].copy_from_slice(part);
+            }
+        }
+    }
+
+    fn mark(&mut self) {
+        let part = self.random.below(PARTS_MAX);
+        let cut = self.history.cut();
+        let start = part * PART_BYTES + self.random.below(PART_BYTES / 512) * 512;
+        self.history.mark(&(start..start + 512), cut);
+        self.model.insert(part, cut);
+        self.log.push((self.next, Some(part)));
+        self.next += 1;
+    }
+
+    fn cut(&mut self) {
+        let cut = self.history.cut() + 1;
+        self.history.begin_cut(cut, Sequence(self.next));
+        self.log.push((self.next, None));
+        self.next += 1;
+    }
+
+    /// Writes what differs, of which all, a part, or nothing arrives; `true`: it is stable, and the log may forget.
+    fn save(&mut self) -> bool {
+        for page in self.history.unknown(None) {
+            let bytes = self.bytes(self.history.page_at(page));
+            self.history.fill(page, &bytes);
+        }
+        let writes = self.history.writes(Sequence(self.next));
+        let fate = self.random.below(6);
+        for write in &writes {
+            let seed = self.random.below(u64::MAX);
+            match fate {
+                0 => self.put(write, |sector| seed >> (sector % 60) & 1 == 1),
+                1 if seed & 1 == 0 => {}
+                _ => self.put(write, |_| true),
+            }
+        }
+        self.history.written(fate > 1);
+        if fate > 1 {
+            self.log.clear();
+        }
+        fate > 1
+    }
+
+    /// What is in memory is gone: it is read again, and told what the log still has.
+    fn crash(&mut self) {
+        let bytes = self.bytes(History::header_at(1));
+        self.history = History::open(id(1), &bytes, 1000);
+        for (sequence, part) in self.log.clone() {
+            match part {
+                None => {
+                    let cut = self.history.cut_of(Sequence(sequence)) + 1;
+                    self.history.begin_cut(cut, Sequence(sequence));
+                }
+                Some(part) => {
+                    let cut = self.history.cut_of(Sequence(sequence));
+                    self.history
+                        .mark(&(part * PART_BYTES..part * PART_BYTES + 1), cut);
+                }
+            }
+        }
+        assert!(self.history.next().0 <= self.next);
+        assert!(
+            self.history.next().0 + self.log.len() as u64 >= self.next,
+            "no number is given twice"
+        );
+    }
+
+    fn changed(&mut self, cut: u64) -> Vec<u64> {
+        let all = 0..PARTS_MAX * PART_BYTES;
+        for page in self.history.unknown(Some(all.clone())) {
+            let bytes = self.bytes(self.history.page_at(page));
+            self.history.fill(page, &bytes);
+        }
+        let ranges = self.history.changed_since(cut, &all);
+        assert!(ranges.windows(2).all(|two| two[0].end < two[1].start));
+        let parts = ranges
+            .into_iter()
+            .flat_map(|it| it.start / PART_BYTES..it.end / PART_BYTES);
+        parts.collect()
+    }
+}
+
+#[test]
+fn what_changed_since_a_cut_is_told_after_every_crash_and_numbers_go_on() {
+    let (mut crashes, mut exact, mut asked) = (0, 0, 0);
+    for seed in 1..=40_u64 {
+        let mut world = World {
+            random: Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1),
+            file: Vec::new(),
+            history: History::open(id(1), &vec![0; 4 * BLOCK], 1000),
+            model: BTreeMap::new(),
+            log: Vec::new(),
+            next: 0,
+        };
+        let mut torn = false;
+        for _ in 0..400 {
+            match world.random.below(12) {
+                0 => world.cut(),
+                1 => {
+                    torn |= !world.save();
+                }
+                2 => {
+                    world.crash();
+                    crashes += 1;
+                }
+                3 => {
+                    let newest = world.history.cut();
+                    let since = 1000 + world.random.below(newest - 1000 + 1);
+                    let told = world.changed(since);
+                    let wanted: Vec<u64> = world
+                        .model
+                        .iter()
+                        .filter(|(_, cut)| **cut >= since)
+                        .map(|(part, _)| *part)
+                        .collect();
+                    assert!(
+                        wanted.iter().all(|it| told.contains(it)),
+                        "nothing is left out"
+                    );
+                    assert!(
+                        torn || told == wanted,
+                        "and nothing is added without a reason"
+                    );
+                    exact += u64::from(told == wanted);
+                    asked += 1;
+                }
+                _ => world.mark(),
+            }
+        }
+    }
+    assert!(
+        crashes > 500 && asked > 500 && exact > asked / 4,
+        "{crashes} {exact} of {asked}"
+    );
+}
+
+#[test]
+fn many_cuts_are_told_apart_as_far_as_a_page_can_and_never_tell_too_little() {
+    let mut history = History::open(id(0), &vec![0; 4 * BLOCK], 5);
+    for cut in 6..=1005 {
+        history.mark(&((cut - 6) * PART_BYTES..(cut - 5) * PART_BYTES), cut - 1);
+        history.begin_cut(cut, Sequence(cut));
+    }
+    assert_eq!(history.cuts().count(), CUTS_KEPT);
+    let all = 0..1000 * PART_BYTES;
+    for page in history.unknown(Some(all.clone())) {
+        history.fill(page, &vec![0; 2 * BLOCK]);
+    }
+    let count = |since| -> u64 {
+        let ranges = history.changed_since(since, &all).into_iter();
+        ranges.map(|it| (it.end - it.start) / PART_BYTES).sum()
+    };
+    assert_eq!((count(1005), count(1004), count(905)), (0, 1, 100));
+    assert_eq!(count(500), 1000, "older ones are not told apart");
+    assert_eq!(
+        (count(4), count(1006)),
+        (1000, 1000),
+        "nothing is known of these"
+    );
+}
+
+#[test]
+fn a_flipped_bit_makes_parts_count_as_changed_and_no_number_go_back() {
+    for seed in 1..=300_u64 {
+        let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+        let mut file = vec![0; 40 * BLOCK];
+        let mut history = History::open(id(0), &file[..4 * BLOCK], 10);
+        for round in 0..3 {
+            history.mark(
+                &(round * PART_BYTES..(round + 1) * PART_BYTES),
+                history.cut(),
+            );
+            for page in history.unknown(None) {
+                let at = usize::try_from(history.page_at(page).0).unwrap();
+                history.fill(page, &file[at..at + 2 * BLOCK]);
+            }
+            for write in history.writes(Sequence(round + 1)) {
+                let at = usize::try_from(write.at).unwrap();
+                file[at..at + write.bytes.len()].copy_from_slice(&write.bytes);
+            }
+            history.written(true);
+            let cut = history.cut() + 1;
+            history.begin_cut(cut, Sequence(100 + round));
+        }
+        for write in history.writes(Sequence(3)) {
+            let at = usize::try_from(write.at).unwrap();
+            file[at..at + write.bytes.len()].copy_from_slice(&write.bytes);
+        }
+        let at = history.page_at(0).0 + 2 * BLOCK as u64;
+        let hit = usize::try_from(random.below(at)).unwrap();
+        file[hit] ^= 1 << random.below(8);
+        let mut again = History::open(id(0), &file[..4 * BLOCK], 10);
+        assert_eq!((again.next(), again.cut()), (Sequence(3), 13));
+        let (at, len) = again.page_at(0);
+        let at = usize::try_from(at).unwrap();
+        again.fill(0, &file[at..at + len]);
+        for (since, wanted) in [(10, 0..3), (11, 1..3), (12, 2..3)] {
+            let told = again.changed_since(since, &(0..PART_BYTES * 3));
+            let parts = if hit >= at { 0..3 } else { wanted };
+            let bytes = parts.start * PART_BYTES..parts.end * PART_BYTES;
+            assert_eq!(told, vec![bytes]);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Cuts: one number for each ring, so that what comes before and after is the same for all who watch the volume.
+//!
+//! ```text
+//!   hold all rings of the volume --> the next cut's number --> a record of it in each ring --> let go --> all are stable
+//! ```
+//!
+//! A change that was acknowledged before another one was asked for is never after a cut that the other one is before: while one ring is
+//! held and another is not yet, nothing that waits in the held one is acknowledged, so that nothing can follow from it.
+
+use super::journal_file::shard_of;
+use super::lane::WriteBack;
+use super::shard::Shard;
+use env::{CoreHandle, LocalFuture, call};
+use journal::{Kind, Sequence, Slot};
+use std::rc::Rc;
+use std::sync::Arc;
+use tokio::sync::oneshot;
+use units::{Buf, Lba, LbaRange};
+use volume::{Cut, IoError, Origin};
+
+/// A ring's part of a volume's history.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RingHistory {
+    /// The ring.
+    pub ring: u32,
+    /// The number that the volume's next change gets there: they have no gap.
+    pub next: Sequence,
+    /// The newest cut there; `None` where no history is kept.
+    pub cut: Option<Cut>,
+    /// The number of that cut's own record: changes with lower ones are before it. `None` before the first cut.
+    pub cut_at: Option<Sequence>,
+}
+
+/// What a ring answers about a volume.
+type OnRing<T> = LocalFuture<Result<T, IoError>>;
+
+impl WriteBack {
+    /// What each ring knows of the volume's history.
+    pub async fn history(&self, core: &CoreHandle) -> Vec<RingHistory> {
+        let mut all = Vec::new();
+        for ring in 0..self.journal().rings() {
+            let found = self.on_ring(core, ring, move |shard, slot| {
+                Box::pin(async move { Ok(shard.ring_history(ring, slot)) })
+            });
+            all.extend(found.await);
+        }
+        all
+    }
+
+    /// Divides all changes of the volume into those before and those after, and answers when that is stable: whatever was acknowledged
+    /// before this was asked for is before the cut, and read by whoever reads after it. Changes that come meanwhile wait for a
+    /// few hundred microseconds. It goes on when nobody waits for it any more.
+    ///
+    /// # Errors
+    /// The volume keeps no history ([`IoError::WriteProtected`]), or a ring takes nothing.
+    pub async fn cut(self: &Arc<Self>, core: &CoreHandle) -> Result<Cut, IoError> {
+        let (volume, here) = (Arc::clone(self), Rc::clone(core));
+        env::detach(core, async move { volume.make_cut(&here).await }).await
+    }
+
+    async fn make_cut(&self, core: &CoreHandle) -> Result<Cut, IoError> {
+        let mut newest = Ok(Cut(0));
+        let mut held = Vec::new();
+        // In the order of rings, so that two cuts wait for each other at the first one.
+        for ring in 0..self.journal().rings() {
+            let cut = self.on_ring(core, ring, move |shard, slot| {
+                Box::pin(async move {
+                    shard.hold(slot).await;
+                    Ok(shard.ring_history(ring, slot).cut)
+                })
+            });
+            let cut = cut.await;
+            held.extend(cut.is_ok().then_some(ring));
+            let cut = cut.and_then(|cut| cut.ok_or(IoError::WriteProtected));
+            newest = newest.and_then(|newest: Cut| Ok(newest.max(cut?)));
+        }
+        let cut = newest.map(|newest| Cut(newest.0 + 1));
+        let mut told = Vec::new();
+        for ring in held {
+            // In the log's queue ahead of all that waits; whether it is stable is asked when all rings have gone on.
+            let stable = self.on_ring(core, ring, move |shard, slot| {
+                let stable = cut.map(|cut| shard.tell_cut(slot, cut));
+                shard.end_hold(slot);
+                Box::pin(async move { stable })
+            });
+            told.push(stable.await?);
+        }
+        for stable in told {
+            stable.await.unwrap_or(Err(IoError::Unavailable))?;
+        }
+        cut
+    }
+
+    /// Asks a ring on its core.
+    async fn on_ring<T: Send + 'static>(
+        &self,
+        core: &CoreHandle,
+        ring: u32,
+        ask: impl FnOnce(Rc<Shard>, Slot) -> OnRing<T> + Send + 'static,
+    ) -> Result<T, IoError> {
+        let (key, id) = ((self.journal().key(), ring), self.id());
+        let answer = call(core, self.journal().owner(ring), move |core| {
+            let shard = shard_of(core, key);
+            let slot = shard.as_ref().and_then(|it| it.slot(id));
+            match shard.zip(slot) {
+                Some((shard, slot)) if shard.is_open(slot) => ask(shard, slot),
+                _ => Box::pin(async { Err(IoError::Unavailable) }),
+            }
+        });
+        answer.await.unwrap_or(Err(IoError::Unavailable))
+    }
+}
+
+impl Shard {
+    fn is_open(&self, slot: Slot) -> bool {
+        self.state.borrow().home(slot).open.is_some()
+    }
+
+    fn ring_history(&self, ring: u32, slot: Slot) -> RingHistory {
+        let state = self.state.borrow();
+        let home = state.home(slot);
+        let history = home.kept.as_ref().map(|it| it.history.borrow());
+        let next = state.log.next_sequence(home.id);
+        RingHistory {
+            ring,
+            next: next.unwrap_or(Sequence(0)),
+            cut: history.as_ref().map(|it| Cut(it.cut())),
+            cut_at: history.and_then(|it| it.cuts().last().map(|it| it.sequence)),
+        }
+    }
+
+    /// Changes of the volume wait from now on; answers when none is on its way home past the log.
+    async fn hold(&self, slot: Slot) {
+        self.let_go(slot).await;
+        self.state.borrow_mut().home_mut(slot).held = true;
+        loop {
+            let moved = self.moved.notified();
+            if !self.state.borrow().has_direct_of(slot) {
+                return;
+            }
+            moved.await;
+        }
+    }
+
+    /// Waits until changes of the volume need not wait any more.
+    pub(super) async fn let_go(&self, slot: Slot) {
+        loop {
+            let moved = self.moved.notified();
+            if !self.state.borrow().home(slot).held {
+                return;
+            }
+            moved.await;
+        }
+    }
+
+    fn end_hold(&self, slot: Slot) {
+        self.state.borrow_mut().home_mut(slot).held = false;
+        self.moved.notify_waiters();
+    }
+
+    /// Puts the cut into the log; what is received says when it is stable.
+    fn tell_cut(&self, slot: Slot, cut: Cut) -> oneshot::Receiver<Result<(), IoError>> {
+        let range = LbaRange::between(Lba(cut.0), Lba(cut.0)).expect("in order");
+        let told = self.change(slot, range, Kind::Cut, Buf::empty(), Origin::default());
+        let (tell, stable) = oneshot::channel();
+        self.core.spawn(Box::pin(async move {
+            // Who asked may have gone.
+            let _ = tell.send(told.await.map(|_| ()));
+        }));
+        stable
+    }
+}

@@ -1,0 +1,234 @@
+//! The history of a volume in one ring, in a file beside the volume.
+
+use super::parts::blocks;
+use super::shard::Shard;
+use env::{Access, Answer, CoreHandle, Create, Durable, File, FileDone, FileOp, OpenHow, durable};
+use journal::{Change, History, HistoryId, Kind, SECTOR, Sequence, Slot};
+use std::cell::RefCell;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use units::{Buf, BufMut, LbaRange};
+use volume::{Cut, Done, Extent, ExtentKind, ExtentList, IoError, IoFuture, OpenError};
+
+/// What one answer covers at most: that many entries are looked at in well under a millisecond.
+const COVERED_BYTES: u64 = 1 << 30;
+
+/// Cuts that a second has, so that a history that is begun anew begins above all that there were.
+const CUTS_A_SECOND_BITS: u32 = 10;
+
+/// A history and its file.
+pub(super) struct Kept {
+    file: Rc<dyn File>,
+    pub(super) history: RefCell<History>,
+}
+
+/// A change that was found in the log before its volume was opened.
+#[derive(Clone)]
+pub(super) struct Early {
+    sequence: Sequence,
+    kind: Kind,
+    sectors: Range<u64>,
+}
+
+impl Early {
+    /// Of what says something of the history.
+    pub(super) fn of(change: &Change) -> Self {
+        Self {
+            sequence: change.sequence,
+            kind: change.kind,
+            sectors: change.sectors(),
+        }
+    }
+}
+
+impl Kept {
+    /// Opens it for a volume whose history is kept in a file, unless it is open already.
+    pub(super) async fn of(
+        shard: &Shard,
+        path: Option<PathBuf>,
+        id: HistoryId,
+    ) -> Result<Option<Self>, OpenError> {
+        match path.filter(|_| !shard.keeps_history(id.volume)) {
+            Some(path) => Self::open(&shard.core, &path, id).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Opens it, and makes it where there is none.
+    async fn open(core: &CoreHandle, path: &Path, id: HistoryId) -> Result<Self, OpenError> {
+        let failed = |error: &io::Error| OpenError {
+            cause: format!("the history {} cannot be opened: {error}", path.display()),
+            next_step: "check the disk, its free space and its permissions".to_owned(),
+        };
+        let how = OpenHow {
+            access: Access::ReadWrite,
+            create: Create::IfAbsent,
+            direct: true,
+            lock: false,
+        };
+        let file = opened(core, path, how).await;
+        let file = file.map_err(|error| failed(&error))?;
+        let (at, len) = History::header_at(id.ring);
+        let header = read(&file, at, len).await;
+        let header = header.map_err(|error| failed(&error))?;
+        let first = (core.wall_clock().0 / 1_000_000_000) << CUTS_A_SECOND_BITS;
+        let history = RefCell::new(History::open(id, &header, first.max(1)));
+        Ok(Self { file, history })
+    }
+
+    /// What was found in the log when it was opened.
+    pub(super) fn absorb(&self, mut early: Vec<Early>) {
+        let mut history = self.history.borrow_mut();
+        early.sort_by_key(|it| it.sequence);
+        for it in early.iter().filter(|it| it.kind == Kind::Cut) {
+            history.begin_cut(it.sectors.start, it.sequence);
+        }
+        for it in early.iter().filter(|it| it.kind != Kind::Cut) {
+            let cut = history.cut_of(it.sequence);
+            history.mark(&bytes_of(&it.sectors), cut);
+        }
+    }
+
+    /// A change is stable.
+    pub(super) fn take(&self, change: &Change) {
+        let mut history = self.history.borrow_mut();
+        match change.kind {
+            Kind::Cut => history.begin_cut(change.range.start().0, change.sequence),
+            Kind::Write
+            | Kind::Zeroes
+            | Kind::Deallocate
+            | Kind::Anchor
+            | Kind::Direct
+            | Kind::Touched => {
+                let cut = history.cut();
+                history.mark(&bytes_of(&change.sectors()), cut);
+            }
+            Kind::Lost | Kind::Gone => {}
+        }
+    }
+
+    /// These sectors are about to change in a way that may be known before the log is told.
+    pub(super) fn touch(&self, sectors: &Range<u64>) {
+        let mut history = self.history.borrow_mut();
+        let cut = history.cut();
+        history.mark(&bytes_of(sectors), cut);
+    }
+
+    async fn learn(&self, pages: Vec<usize>) -> io::Result<()> {
+        for page in pages {
+            let (at, len) = self.history.borrow().page_at(page);
+            let bytes = read(&self.file, at, len).await?;
+            self.history.borrow_mut().fill(page, &bytes);
+        }
+        Ok(())
+    }
+
+    /// Makes stable what records with numbers below `next` say of it.
+    pub(super) async fn save(&self, next: Sequence) -> io::Result<()> {
+        let unknown = self.history.borrow().unknown(None);
+        self.learn(unknown).await?;
+        let writes = self.history.borrow_mut().writes(next);
+        if writes.is_empty() {
+            self.history.borrow_mut().written(true);
+            return Ok(());
+        }
+        let mut answers = Vec::new();
+        for write in writes {
+            let op = FileOp::Write {
+                offset: write.at,
+                data: Buf::from(write.bytes),
+                durable: Durable::No,
+            };
+            answers.push(self.file.submit(op));
+        }
+        let mut result = Ok(());
+        for answer in answers {
+            if let Err(error) = answer.await {
+                result = Err(error);
+            }
+        }
+        if result.is_ok() {
+            result = self.file.submit(FileOp::Sync).await.map(|_| ());
+        }
+        self.history.borrow_mut().written(result.is_ok());
+        result
+    }
+}
+
+/// The file; a new one is there after a crash, too, so that no number is given twice.
+async fn opened(core: &CoreHandle, path: &Path, how: OpenHow) -> io::Result<Rc<dyn File>> {
+    let files = core.files();
+    let directory = path.parent().filter(|it| *it != Path::new(""));
+    let file = match (files.open(path, how).await, directory) {
+        (Err(error), Some(directory)) if error.kind() == io::ErrorKind::NotFound => {
+            durable::make_dir(&*files, directory).await?;
+            files.open(path, how).await?
+        }
+        (opened, _) => opened?,
+    };
+    let FileDone::Len(len) = file.submit(FileOp::Len).await? else {
+        unreachable!("a length answers a length")
+    };
+    if let Some(directory) = directory.filter(|_| len == 0) {
+        files.sync_dir(directory).await?;
+    }
+    Ok(file)
+}
+
+fn bytes_of(sectors: &Range<u64>) -> Range<u64> {
+    sectors.start * SECTOR..sectors.end * SECTOR
+}
+
+async fn read(file: &Rc<dyn File>, offset: u64, len: usize) -> io::Result<Vec<u8>> {
+    let into = BufMut::zeroed(len);
+    let FileDone::Read(data) = file.submit(FileOp::Read { offset, into }).await? else {
+        unreachable!("a read answers data")
+    };
+    Ok(data.freeze().to_vec())
+}
+
+impl Shard {
+    /// What of these blocks changed after a cut: [`ExtentKind::Mapped`], whatever is there now.
+    pub(super) fn changed(&self, slot: Slot, range: LbaRange, since: Cut) -> IoFuture {
+        let (kept, block_size) = {
+            let state = self.state.borrow();
+            let home = state.home(slot);
+            let open = home.open.as_ref().expect("requests come through a lane");
+            (home.kept.clone(), open.shape.block_size)
+        };
+        let most = COVERED_BYTES / u64::from(block_size.bytes());
+        let range = super::parts::chunks(range, most).next();
+        let range = range.expect("a request has blocks");
+        let bytes = super::parts::sectors(range, block_size);
+        let bytes = bytes_of(&bytes);
+        let Some(kept) = kept else {
+            let kind = ExtentKind::Mapped;
+            let all = std::iter::once(Extent { range, kind }).collect();
+            return Answer::ready(Ok(Done::Extents(all)));
+        };
+        Answer::wait(async move {
+            let unknown = kept.history.borrow().unknown(Some(bytes.clone()));
+            let learnt = kept.learn(unknown).await;
+            let lba = range.start();
+            learnt.map_err(|_| IoError::MediumError { lba })?;
+            let changed = kept.history.borrow().changed_since(since.0, &bytes);
+            let mut told = ExtentList::new();
+            let mut at = bytes.start;
+            let mut tell = |bytes: Range<u64>, kind| {
+                if !bytes.is_empty() {
+                    let range = blocks(&(bytes.start / SECTOR..bytes.end / SECTOR), block_size);
+                    told.push(Extent { range, kind });
+                }
+            };
+            for part in changed {
+                tell(at..part.start, ExtentKind::Deallocated);
+                at = part.end;
+                tell(part, ExtentKind::Mapped);
+            }
+            tell(at..bytes.end, ExtentKind::Deallocated);
+            Ok(Done::Extents(told))
+        })
+    }
+}
