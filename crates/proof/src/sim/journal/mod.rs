@@ -331,8 +331,8 @@ impl Told {
     ) -> Result<(), String> {
         stage.world.set_faults(FaultPlan::none());
         self.node.disk().release();
-        // What met a fault and is still under way, such as a seal, ends.
-        pause(stage, 60_000);
+        // What met a fault and is still under way, such as a seal, ends: a slow write takes two seconds.
+        stage.world.run_for(Duration::from_secs(3));
         if self.stops(stage) == before && !self.has_failed(stage, running)? {
             stage.marks.borrow_mut().count("at_home");
             self.comes_home(stage, running)?;
