@@ -15,7 +15,7 @@
 //! **Failure.** Where a batch was stable, but not even its header or the next one's can be read, nobody knows whose blocks it
 //! changed: that is [`Stop::Lost`], and nothing of this ring may be served as if it were all there.
 
-use crate::batch::{Change, Header, Kind, Record};
+use crate::batch::{BATCH_BLOCKS_MAX, Change, Header, Kind, Record};
 use crate::layout::{BLOCK, Checkpoint, JournalId, Place};
 use crate::ring::Ring;
 use formats::crc32c;
@@ -109,6 +109,8 @@ pub struct Replay {
     epoch: u64,
     /// All batches up to this one were stable.
     sure: u64,
+    /// Number and epoch of the batch with which the ring begins anew at this position.
+    turned: Option<(u64, Option<(u64, u64)>)>,
     chain: VecDeque<Link>,
     /// What has been told so far: its end, distances, and what the last one changed.
     told: Place,
@@ -130,6 +132,7 @@ impl Replay {
             next: checkpoint.tail,
             epoch: 0,
             sure: checkpoint.begun.number.saturating_sub(1),
+            turned: None,
             chain: VecDeque::new(),
             told: checkpoint.tail,
             lengths: VecDeque::new(),
@@ -263,8 +266,13 @@ impl Replay {
     fn walk(&mut self, position: u64, otherwise: Mode) -> Result<(), Step> {
         if position < self.limit() {
             let number = self.next.number;
+            let turned = self.turned_after(position)?;
             let found = self.header(position)?;
-            if let Some(header) = found.filter(|it| it.place.number == number) {
+            // A later opening gave such a one up, and its own first batch of that number did not fit here.
+            let given_up =
+                |it: &Header| turned.is_some_and(|(its, epoch)| its == number && epoch > it.epoch);
+            let found = found.filter(|it| it.place.number == number && !given_up(it));
+            if let Some(header) = found {
                 self.chain(header)?;
                 self.mode = Mode::Walk;
                 return Ok(());
@@ -272,6 +280,21 @@ impl Replay {
         }
         self.mode = otherwise;
         Ok(())
+    }
+
+    /// Number and epoch of the batch with which the ring begins anew after this position, where one may have gone there that did not
+    /// fit here. Asked for before what is here, so that both windows are read once.
+    fn turned_after(&mut self, position: u64) -> Result<Option<(u64, u64)>, Step> {
+        let turn = self.turn(position);
+        if turn == position || turn - position > BATCH_BLOCKS_MAX || turn >= self.limit() {
+            return Ok(None);
+        }
+        if self.turned.is_none_or(|(at, _)| at != turn) {
+            let first = self.header(turn)?;
+            let first = first.map(|it| (it.place.number, it.epoch));
+            self.turned = Some((turn, first));
+        }
+        Ok(self.turned.and_then(|(_, first)| first))
     }
 
     /// The next batch is here: its data is looked at.

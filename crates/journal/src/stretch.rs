@@ -136,11 +136,10 @@ impl Stretch {
         let number = self.from.number + which as u64;
         let (begin, end) = (self.positions(which), self.ends[which]);
         let turned = begin.next_multiple_of(self.blocks);
-        let mut places = [begin, turned].into_iter();
-        let batch = places.find_map(|position| self.batch_at(bytes, number, position));
-        let Some((header, batch)) = batch else {
-            // Where it lies is known from its length: nothing else would reach over the ring's end.
-            let first = if end > turned { turned } else { begin };
+        // Where it lies is known from its length: nothing else would reach over the ring's end. What an earlier opening gave up
+        // may still lie at the other place, with the same number.
+        let first = if end > turned { turned } else { begin };
+        let Some((header, batch)) = self.batch_at(bytes, number, first) else {
             let sector = |block: u64| {
                 let sector = block * (BLOCK as u64 / SECTOR);
                 u32::try_from(sector).expect("a ring has 2 TiB at most")
