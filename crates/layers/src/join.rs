@@ -59,20 +59,8 @@ fn told(errors: &[IoError]) -> Option<IoError> {
     if errors.contains(&IoError::Fenced) {
         return Some(IoError::Fenced);
     }
-    let block = |error: &IoError| match error {
-        IoError::MediumError { lba } | IoError::Integrity { lba } => Some(*lba),
-        IoError::Miscompare { .. }
-        | IoError::SpaceExhausted
-        | IoError::WriteProtected
-        | IoError::Unavailable
-        | IoError::TimedOut
-        | IoError::Aborted
-        | IoError::Fenced
-        | IoError::Transition
-        | IoError::Busy => None,
-    };
-    let of_blocks = errors.iter().filter(|error| block(error).is_some());
-    let lowest = of_blocks.min_by_key(|error| block(error));
+    let of_blocks = errors.iter().filter(|error| error.lba().is_some());
+    let lowest = of_blocks.min_by_key(|error| error.lba());
     lowest.or(errors.first()).copied()
 }
 

@@ -419,6 +419,32 @@ impl IoError {
         }
     }
 
+    /// The block that it names, where it names one.
+    #[must_use]
+    pub const fn lba(self) -> Option<Lba> {
+        match self {
+            Self::MediumError { lba } | Self::Integrity { lba } => Some(lba),
+            Self::Miscompare { .. }
+            | Self::SpaceExhausted
+            | Self::WriteProtected
+            | Self::Unavailable
+            | Self::TimedOut
+            | Self::Aborted
+            | Self::Fenced
+            | Self::Transition
+            | Self::Busy => None,
+        }
+    }
+
+    /// The same with another block in place of the one that it names, where it names one.
+    #[must_use]
+    pub fn map_lba(mut self, there: impl FnOnce(Lba) -> Lba) -> Self {
+        if let Self::MediumError { lba } | Self::Integrity { lba } = &mut self {
+            *lba = there(*lba);
+        }
+        self
+    }
+
     /// What is to be told of an operation with this error of which something may have been done before, or elsewhere.
     #[must_use]
     pub const fn of_a_part(self) -> Self {

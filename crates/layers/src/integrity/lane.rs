@@ -463,20 +463,7 @@ impl Held {
 
 /// The error with a block of what was asked for: a sum covers several of 512 bytes, and none of them is known to be the wrong one.
 pub(super) fn within(error: IoError, range: LbaRange) -> IoError {
-    let inside = |lba: Lba| lba.max(range.start());
-    match error {
-        IoError::Integrity { lba } => IoError::Integrity { lba: inside(lba) },
-        IoError::MediumError { lba } => IoError::MediumError { lba: inside(lba) },
-        IoError::Miscompare { .. }
-        | IoError::SpaceExhausted
-        | IoError::WriteProtected
-        | IoError::Unavailable
-        | IoError::TimedOut
-        | IoError::Aborted
-        | IoError::Fenced
-        | IoError::Transition
-        | IoError::Busy => error,
-    }
+    error.map_lba(|lba| lba.max(range.start()))
 }
 
 /// A range in pieces of at most `max`.

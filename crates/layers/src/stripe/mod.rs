@@ -370,20 +370,7 @@ fn joined(parts: &[Buf], pieces: &Pieces, block: usize) -> Buf {
 
 /// The error as the volume counts blocks.
 fn here(error: IoError, range: LbaRange, piece: &Piece) -> IoError {
-    let lba = |lba: Lba| Lba(range.start().0 + piece.request_block(lba));
-    match error {
-        IoError::MediumError { lba: there } => IoError::MediumError { lba: lba(there) },
-        IoError::Integrity { lba: there } => IoError::Integrity { lba: lba(there) },
-        IoError::Miscompare { .. }
-        | IoError::SpaceExhausted
-        | IoError::WriteProtected
-        | IoError::Unavailable
-        | IoError::TimedOut
-        | IoError::Aborted
-        | IoError::Fenced
-        | IoError::Transition
-        | IoError::Busy => error,
-    }
+    error.map_lba(|there| Lba(range.start().0 + piece.request_block(there)))
 }
 
 /// `finish` of the answer, at once where that is there.

@@ -642,21 +642,7 @@ impl Shard {
         if held < most || state.moved_blocks() < most / 2 {
             return None;
         }
-        Some(match stuck.error {
-            IoError::MediumError { .. } | IoError::Integrity { .. } => {
-                let lba = range.start();
-                IoError::MediumError { lba }
-            }
-            error @ (IoError::SpaceExhausted
-            | IoError::WriteProtected
-            | IoError::Unavailable
-            | IoError::Transition
-            | IoError::Miscompare { .. }
-            | IoError::TimedOut
-            | IoError::Aborted
-            | IoError::Fenced
-            | IoError::Busy) => error,
-        })
+        Some(stuck.error.map_lba(|_| range.start()))
     }
 
     fn zero(self: &Rc<Self>, slot: Slot, range: LbaRange, kind: Kind, origin: Origin) -> IoFuture {
