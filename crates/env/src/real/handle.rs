@@ -11,6 +11,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 /// Alignment for direct I/O where the kernel does not tell (before Linux 6.1): enough for any disk.
 const ALIGNMENT_UNTOLD: u32 = 4096;
@@ -80,17 +81,43 @@ fn identity(file: &OwnedFd) -> io::Result<(u64, u64)> {
 #[derive(Default)]
 pub(super) struct Locks(Mutex<BTreeMap<(u64, u64), Weak<Lock>>>);
 
+/// How often a lock is tried, and the time between: 2 s. A process that was killed holds its locks until the disk has answered what it asked
+/// for last, which may be after the system has told its end.
+const TRIES: u32 = 400;
+const PAUSE: Duration = Duration::from_millis(5);
+
 impl Locks {
+    /// The lock of a file, which other cores of this runtime may have already. Blocks, and nobody else meanwhile.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "on a thread that may block, and nobody tells when another process has lost its lock"
+    )]
     fn take(&self, file: &OwnedFd) -> io::Result<Arc<Lock>> {
         let key = identity(file)?;
-        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        held.retain(|_, lock| lock.strong_count() > 0);
-        if let Some(lock) = held.get(&key).and_then(Weak::upgrade) {
-            return Ok(lock);
+        let mut tries = 0;
+        loop {
+            if let Some(lock) = self.held().get(&key).and_then(Weak::upgrade) {
+                return Ok(lock);
+            }
+            tries += 1;
+            match Lock::take(file) {
+                Ok(lock) => {
+                    let lock = Arc::new(lock);
+                    let mut held = self.held();
+                    held.retain(|_, lock| lock.strong_count() > 0);
+                    held.insert(key, Arc::downgrade(&lock));
+                    return Ok(lock);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock && tries < TRIES => {
+                    std::thread::sleep(PAUSE);
+                }
+                Err(error) => return Err(error),
+            }
         }
-        let lock = Arc::new(Lock::take(file)?);
-        held.insert(key, Arc::downgrade(&lock));
-        Ok(lock)
+    }
+
+    fn held(&self) -> MutexGuard<'_, BTreeMap<(u64, u64), Weak<Lock>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

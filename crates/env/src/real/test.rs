@@ -387,6 +387,35 @@ fn a_lock_keeps_other_runtimes_out_and_other_cores_in() {
     assert_eq!(try_theirs(path), Ok(()));
 }
 
+#[test]
+fn a_lock_that_somebody_gives_up_soon_is_waited_for() {
+    let scratch = Scratch::new("lock-soon");
+    let path = scratch.path("file");
+    let theirs = std::fs::File::create(&path).unwrap();
+    theirs.try_lock().unwrap();
+    let ours = start(1, Driver::Poll, FilesMode::Ordinary);
+    let (began, begun) = mpsc::channel();
+    let dying = std::thread::Builder::new().spawn(move || {
+        begun.recv().unwrap();
+        // Nothing comes: by then it is asked for.
+        let nothing = begun.recv_timeout(Duration::from_millis(150));
+        drop(theirs);
+        nothing
+    });
+    let opened = ours.run(CoreId(0), move |core| {
+        Box::pin(async move {
+            began.send(()).unwrap();
+            let files = core.files();
+            let opened = files.open(&path, how(Create::No, false, true)).await;
+            drop(began);
+            opened.map(|_| ()).map_err(|error| error.kind())
+        })
+    });
+    assert_eq!(opened, Ok(()));
+    let nothing = dying.unwrap().join().unwrap();
+    assert_eq!(nothing, Err(mpsc::RecvTimeoutError::Timeout));
+}
+
 /// A handle on the reading end of a pipe: its reads hang until something is written.
 fn pipe() -> (Arc<Handle>, io::PipeWriter) {
     let (reader, writer) = io::pipe().unwrap();
