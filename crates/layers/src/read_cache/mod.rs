@@ -8,7 +8,9 @@
 //! All cores share the pages ([`pages`], `docs/adr/0011-read-cache.md`). A lane keeps what was so when it was opened:
 //! whoever changes the size opens new lanes, with nothing in flight.
 
+mod frames;
 pub mod pages;
+mod shard;
 #[cfg(test)]
 mod test;
 

@@ -1,7 +1,7 @@
 //! The pages of a read cache: kept by all cores together, and never older than what the volume holds.
 //!
 //! ```text
-//!   page -> shard: a lock around a scan-resistant cache     page -> stamp: changes begun, changes ended
+//!   page -> shard: a lock around frames and their policy     page -> stamp: changes begun, changes ended
 //! ```
 //!
 //! **Invariants.** I1: a page that is there holds what the volume below holds. I2: a change takes its pages out after it is
@@ -9,10 +9,8 @@
 //! is put in only where no change of its stamp was under way when the read began, and none has begun since; this is looked at
 //! under the lock under which a change takes pages out, so that of a fill and a change the fill loses.
 
-use quick_cache::UnitWeighter;
-use quick_cache::unsync::{Cache, DefaultLifecycle};
+use super::shard::{RUN_PAGES, Shard, Spread};
 use smallvec::SmallVec;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -28,36 +26,13 @@ const PAGE_COST: usize = 256;
 const STAMPS: usize = 4096;
 
 /// Pages in a row that lie in one shard.
-const RUN: u64 = 32;
+const STRETCH: u64 = 4 * RUN_PAGES;
 
 /// The most shards.
 const SHARDS_MAX: usize = 64;
 
 /// The fewest pages in a shard.
 const SHARD_PAGES_MIN: usize = 256;
-
-/// Spreads page numbers in the same way on every machine and in every run.
-#[derive(Default)]
-pub struct Spread(u64);
-
-impl Hasher for Spread {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u64(u64::from(*byte));
-        }
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        let mixed = (self.0 ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        self.0 = mixed ^ (mixed >> 32);
-    }
-}
-
-type Shard = Cache<u64, Buf, UnitWeighter, BuildHasherDefault<Spread>, DefaultLifecycle<u64, Buf>>;
 
 #[derive(Default)]
 struct Stamp {
@@ -115,11 +90,7 @@ impl Pages {
         let pages = pages.max(1);
         let shards = (pages / SHARD_PAGES_MIN).clamp(1, SHARDS_MAX);
         let each = pages / shards;
-        let shard = || {
-            let (hasher, lifecycle) = (BuildHasherDefault::default(), DefaultLifecycle::default());
-            let weight = u64::try_from(each).expect("a usize fits");
-            Mutex::new(Cache::with(each, weight, UnitWeighter, hasher, lifecycle))
-        };
+        let shard = || Mutex::new(Shard::new(each));
         Self {
             shards: (0..shards).map(|_| shard()).collect(),
             stamps: (0..STAMPS).map(|_| Stamp::default()).collect(),
@@ -128,10 +99,9 @@ impl Pages {
     }
 
     fn shard(&self, page: u64) -> MutexGuard<'_, Shard> {
-        let mut spread = Spread::default();
-        spread.write_u64(page / RUN);
         let count = u64::try_from(self.shards.len()).expect("a usize fits");
-        let place = usize::try_from((spread.finish() >> 16) % count).expect("below the count");
+        let spread = Spread::of(page / STRETCH) >> 16;
+        let place = usize::try_from(spread % count).expect("below the count");
         let shard = self.shards.get(place).expect("below the count");
         shard.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -148,10 +118,9 @@ impl Pages {
         let mut all = Buf::empty();
         let mut at = pages.start;
         while at < pages.end {
-            let end = pages.end.min((at / RUN + 1) * RUN);
-            let shard = self.shard(at);
-            for page in at..end {
-                all.append_owned(shard.get(&page)?.clone());
+            let end = pages.end.min((at / RUN_PAGES + 1) * RUN_PAGES);
+            if !self.shard(at).read(at..end, &mut all) {
+                return None;
             }
             at = end;
         }
@@ -189,10 +158,9 @@ impl Pages {
         let count = data.len() / PAGE;
         for ((page, begun), at) in (fill.first..).zip(fill.begun).zip(0..count) {
             let Some(begun) = begun else { continue };
-            let copy = copy(data, at);
             let mut shard = self.shard(page);
             if self.stamp(page).begun.load(Ordering::Acquire) == begun {
-                shard.insert(page, copy);
+                shard.put(page, data, at * PAGE);
             }
         }
     }
@@ -213,12 +181,12 @@ impl Pages {
         if pages.end - pages.start > all {
             for shard in &self.shards {
                 let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
-                shard.retain(|page, _| !pages.contains(page));
+                shard.remove_all(&pages);
             }
         } else {
             let mut alone = alone.into_iter().peekable();
             for page in pages.clone() {
-                let removed = self.shard(page).remove(&page).is_some();
+                let removed = self.shard(page).remove(page);
                 let alone = alone.next_if(|(of, _)| *of == page);
                 there.extend(alone.filter(|_| removed));
             }
@@ -231,10 +199,9 @@ impl Pages {
         if let Some(data) = data {
             for (page, begun) in change.there {
                 let at = usize::try_from(page - change.pages.start).expect("a page of the payload");
-                let copy = copy(data, at);
                 let mut shard = self.shard(page);
                 if self.stamp(page).begun.load(Ordering::Acquire) == begun {
-                    shard.insert(page, copy);
+                    shard.put(page, data, at * PAGE);
                 }
             }
         }
@@ -262,14 +229,5 @@ impl Pages {
             tally.bytes += u64::try_from(len * PAGE).expect("a usize fits");
         }
         tally
-    }
-}
-
-/// Memory of its own: a page must not keep the whole of a large payload alive.
-fn copy(data: &Buf, at: usize) -> Buf {
-    let page = data.slice(at * PAGE..(at + 1) * PAGE);
-    match page.as_contiguous() {
-        Some(bytes) => Buf::copy_of(bytes),
-        None => Buf::copy_of(&page.to_vec()),
     }
 }

@@ -355,3 +355,59 @@ fn what_is_given_to_it_is_taken_only_where_nothing_changed_since_it_was_asked() 
         );
     });
 }
+
+/// Puts, removals and reads at random, of which some hold what they read for long. Reads of pages that were put: found,
+/// and not.
+fn churn(count: usize, pages: u64, slow: u64) -> (u32, u32) {
+    let mut shard = shard::Shard::new(count);
+    let mut draw = Draw::new(pages);
+    let mut newest = std::collections::BTreeMap::new();
+    let mut readers: Vec<(u64, Buf)> = Vec::new();
+    let (mut found, mut absent) = (0, 0);
+    for round in 1..30_000_u64 {
+        let page = draw.below(pages);
+        match draw.below(64) {
+            0..24 => {
+                shard.put(page, &page_of(round), 0);
+                newest.insert(page, round);
+            }
+            24..28 => {
+                shard.remove(page);
+                newest.remove(&page);
+            }
+            28 if draw.below(20) == 0 => {
+                shard.remove_all(&(page..page + 40));
+                newest.retain(|other, _| !(page..page + 40).contains(other));
+            }
+            _ => {
+                let mut all = Buf::empty();
+                if shard.read(page..page + 1, &mut all) {
+                    found += 1;
+                    assert_eq!(Some(&number_of(&all)), newest.get(&page), "page {page}");
+                    readers.push((number_of(&all), all));
+                } else {
+                    absent += u32::from(newest.contains_key(&page));
+                }
+            }
+        }
+        if readers.len() as u64 > slow {
+            let place = usize::try_from(draw.below(slow)).unwrap();
+            let (number, page) = readers.swap_remove(place);
+            assert_eq!(number_of(&page), number, "what was read has changed");
+        }
+        assert!(shard.len() <= count);
+    }
+    (found, absent)
+}
+
+#[test]
+fn a_page_that_somebody_reads_never_changes_and_what_is_read_was_put_last() {
+    for (count, pages, slow) in [(20, 30, 4), (64, 90, 4), (600, 800, 12)] {
+        let (found, absent) = churn(count, pages, slow);
+        // Two thirds or three quarters of the pages have room.
+        assert!(
+            found > absent,
+            "{count}: {found} were here, {absent} were not"
+        );
+    }
+}
