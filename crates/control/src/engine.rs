@@ -4,6 +4,7 @@
 //! `adopt`. What `prepare` did is invisible to hosts; `adopt` answers when every core has the change.
 //! A LUN whose backing is missing is no error anywhere: it is there, offline, with the reason.
 
+use crate::code::Code;
 use crate::journal::{JournalFacts, JournalOutcome, JournalRequest};
 use crate::latency::{Latency, Stages};
 use crate::objects::Objects;
@@ -184,6 +185,10 @@ pub struct ChecksumFacts {
     /// Where they are: the first 16 places.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub places: Vec<BadBlocks>,
+    /// Blocks that have no checksum yet: they are given as they are, and checked from the first time on that they are written, read or
+    /// scrubbed. After a crash about so many, until the next scrub has ended.
+    #[serde(default)]
+    pub unchecked_blocks: u64,
     /// Reads that met such a block.
     pub mismatches: u64,
     /// Blocks of 4 KiB that were written anew from another copy.
@@ -209,14 +214,16 @@ impl ChecksumFacts {
     pub fn problem(&self) -> Option<String> {
         if let Some(why) = &self.broken {
             return Some(format!(
-                "its checksums cannot be written, and so nothing of it: {why}; look at the disk, then restart the daemon"
+                "its checksums cannot be written, and so nothing of it: {why}; look at the disk, then restart the daemon ({})",
+                Code::ChecksumsUnwritable
             ));
         }
         let first = self.places.first()?.lba;
         let bad = self.bad_blocks;
         Some(format!(
             "{bad} of its blocks are not what was written, the first at {first}, and cannot be read: restore what lies there \
-             from a backup, by writing it, and look at the disk"
+             from a backup, by writing whole 4 KiB, and look at the disk ({})",
+            Code::BlocksDamaged
         ))
     }
 }

@@ -207,12 +207,18 @@ fn storage(out: &mut Text, luns: &BTreeMap<&str, &LunFacts>) {
 /// Of checksums, for LUNs that have some.
 fn checksums(out: &mut Text, luns: &BTreeMap<&str, &LunFacts>) {
     type Value = fn(&ChecksumFacts) -> u64;
-    let families: [(&str, &str, &str, Value); 5] = [
+    let families: [(&str, &str, &str, Value); 6] = [
         (
             "causeway_integrity_bad_blocks",
             "gauge",
             "Blocks that are known not to be what was written",
             |it| it.bad_blocks,
+        ),
+        (
+            "causeway_integrity_unchecked_blocks",
+            "gauge",
+            "Blocks that have no checksum yet, because the LUN had contents when it got checksums",
+            |it| it.unchecked_blocks,
         ),
         (
             "causeway_integrity_mismatches_total",

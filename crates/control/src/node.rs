@@ -10,6 +10,7 @@
 //! the units that it names are up and before those that it no longer names go down.
 
 mod beside;
+mod checking;
 mod checksums;
 mod discard;
 mod export;
@@ -23,6 +24,7 @@ mod members;
 mod schedule;
 mod scrub;
 mod space;
+mod unfinished;
 mod unit;
 mod usage;
 
@@ -85,6 +87,7 @@ struct Inner {
     /// Pools of members.
     members: RefCell<Rc<MemberPools>>,
     journals: journals::Journals,
+    unfinished: unfinished::Unfinished,
     /// Changes of LUNs, and of what they stand on, come one after the other.
     turn: Mutex<()>,
 }
@@ -108,6 +111,7 @@ impl Node {
             spaces: space::Spaces::default(),
             members: RefCell::default(),
             journals: journals::Journals::default(),
+            unfinished: unfinished::Unfinished::default(),
             turn: Mutex::new(()),
         }))
     }
@@ -132,6 +136,7 @@ impl Inner {
         let members = members::open_all(self, &objects).await;
         *self.members.borrow_mut() = Rc::new(members);
         journal::open_all(self).await;
+        self.finish(&objects).await;
         for (name, lun) in &objects.luns {
             let unit = self.bring_up(name, lun).await;
             if let Some(reason) = unit.offline() {
@@ -265,8 +270,9 @@ impl Inner {
         found.map_or_else(|| lun.naa.clone(), |(name, _)| name.clone())
     }
 
-    async fn prepare(&self, changes: &LunChanges) -> Result<(), Problem> {
+    async fn prepare(self: &Rc<Self>, changes: &LunChanges) -> Result<(), Problem> {
         let _turn = self.turn.lock().await;
+        self.begin(changes).await?;
         for lun in &changes.created {
             let made = self.make(lun).await;
             made.map_err(|problem| of_lun(&problem, lun, backing_key(lun)))?;
@@ -283,6 +289,10 @@ impl Inner {
                 grown.map_err(|problem| of_lun(&problem, lun, "size"))?;
             }
         }
+        for lun in &changes.checked {
+            let checked = self.check(lun).await;
+            checked.map_err(|problem| of_lun(&problem, lun, "integrity"))?;
+        }
         Ok(())
     }
 
@@ -294,16 +304,25 @@ impl Inner {
         }
     }
 
-    async fn abandon(&self, changes: &LunChanges) {
+    async fn abandon(self: &Rc<Self>, changes: &LunChanges) {
         let _turn = self.turn.lock().await;
+        for lun in &changes.checked {
+            self.stop_checking_again(lun).await;
+        }
         for lun in changes.created.iter().chain(&changes.restored) {
             self.take_down(lun).await;
         }
+        let mut left = Vec::new();
         for lun in &changes.created {
             if let Err(problem) = self.destroy(lun).await {
-                tracing::warn!("an unused file is left behind: {}", problem.detail);
+                tracing::warn!(
+                    "what a LUN that was not made takes is given back later: {}",
+                    problem.detail
+                );
+                left.push(lun.clone());
             }
         }
+        self.end(changes, left).await;
     }
 
     async fn take_down(&self, lun: &Lun) {
@@ -319,7 +338,11 @@ impl Inner {
         }
     }
 
-    async fn adopt(&self, objects: Rc<Objects>, changes: &LunChanges) -> Result<(), Problem> {
+    async fn adopt(
+        self: &Rc<Self>,
+        objects: Rc<Objects>,
+        changes: &LunChanges,
+    ) -> Result<(), Problem> {
         let _turn = self.turn.lock().await;
         *self.objects.borrow_mut() = Rc::clone(&objects);
         let mut failed = Vec::new();
@@ -328,6 +351,14 @@ impl Inner {
                 && let Err(error) = unit.resize(&self.core, lun.size).await
             {
                 failed.push(format!("LUN {}: {error}", self.name_of(lun)));
+            }
+        }
+        for lun in &changes.unchecked {
+            if let Err(error) = self.stop_checking(lun).await {
+                let name = self.name_of(lun);
+                failed.push(format!(
+                    "LUN {name} is still checked, until a restart: {error}"
+                ));
             }
         }
         for (name, lun) in &objects.luns {
@@ -347,13 +378,16 @@ impl Inner {
         for lun in changes.retired.iter().chain(&changes.purged) {
             self.take_down(lun).await;
         }
+        let mut left = Vec::new();
         for lun in &changes.purged {
             self.retired.borrow_mut().remove(&lun.naa);
             self.forget_scrub(lun).await;
             if let Err(problem) = self.destroy(lun).await {
                 failed.push(problem.detail.clone());
+                left.push(lun.clone());
             }
         }
+        self.end(changes, left).await;
         if failed.is_empty() {
             return Ok(());
         }

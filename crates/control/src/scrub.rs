@@ -1,5 +1,6 @@
 //! What is known of a LUN's scrub, and what may be asked of it.
 
+use crate::code::Code;
 use serde::{Deserialize, Serialize};
 
 /// What to do.
@@ -151,9 +152,14 @@ impl ScrubFacts {
             return self.journal.as_ref()?.problem();
         };
         let lba = first.lba;
+        let code = if self.mismatched_blocks > 0 {
+            format!(" ({})", Code::BlocksDamaged)
+        } else {
+            String::new()
+        };
         Some(format!(
             "its scrub found {bad} bad blocks, the first at {lba}: restore what lies there from a backup, by writing \
-             it, and look at the disk; then causeway scrub start"
+             it, and look at the disk; then causeway scrub start{code}"
         ))
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::{Damage, Reader};
 use crc_fast::{CrcAlgorithm, Digest};
+use std::sync::OnceLock;
 
 /// Where what the checksum covers begins.
 const COVERED_FROM: usize = 12;
@@ -19,6 +20,36 @@ pub fn crc32c_of<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> u32 {
         digest.update(piece);
     }
     sum(digest.finalize())
+}
+
+/// Bytes of a block that [`crc32c_with_block`] adds.
+pub const JOINED_BYTES: usize = 4096;
+
+/// CRC-32C of bytes and a block of [`JOINED_BYTES`] after them, from the CRC-32C of each.
+#[must_use]
+pub fn crc32c_with_block(before: u32, block: u32) -> u32 {
+    static AHEAD: OnceLock<[[u32; 256]; 4]> = OnceLock::new();
+    let ahead = AHEAD.get_or_init(ahead_of_block);
+    let parts = before.to_le_bytes().into_iter().zip(ahead);
+    parts.fold(block, |crc, (byte, table)| crc ^ table[usize::from(byte)])
+}
+
+/// What each byte of a CRC becomes when a block follows: the CRC is linear, so that they add up.
+fn ahead_of_block() -> [[u32; 256]; 4] {
+    let length = u64::try_from(JOINED_BYTES).expect("a small number");
+    let mut tables = [[0; 256]; 4];
+    for (place, table) in (0..).zip(&mut tables) {
+        for (byte, entry) in (0_u64..).zip(table) {
+            let before = byte << (8 * place);
+            *entry = sum(crc_fast::checksum_combine(
+                CrcAlgorithm::Crc32Iscsi,
+                before,
+                0,
+                length,
+            ));
+        }
+    }
+    tables
 }
 
 fn sum(crc: u64) -> u32 {
@@ -70,6 +101,18 @@ mod test {
         for (bytes, known) in [(vec![0; 32], 0x8a91_36aa), (counted, 0x46dd_794e)] {
             assert_eq!(crc32c(&bytes), known);
             assert_eq!(crc32c_of([&bytes[..5], &[], &bytes[5..]]), known);
+        }
+    }
+
+    #[test]
+    fn a_checksum_goes_on_over_a_block() {
+        let bytes: Vec<u8> = (0..3 * JOINED_BYTES)
+            .map(|at| u8::try_from(at * at % 253).unwrap())
+            .collect();
+        let crc = |range: std::ops::Range<usize>| crc32c(&bytes[range]);
+        for ahead in [1, 512, JOINED_BYTES, 2 * JOINED_BYTES] {
+            let joined = crc32c_with_block(crc(0..ahead), crc(ahead..ahead + JOINED_BYTES));
+            assert_eq!(joined, crc(0..ahead + JOINED_BYTES), "{ahead}");
         }
     }
 

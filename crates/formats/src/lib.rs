@@ -9,4 +9,4 @@ mod head;
 
 pub use damage::Damage;
 pub use fields::{Reader, Writer};
-pub use head::{crc32c, crc32c_of, open, seal};
+pub use head::{JOINED_BYTES, crc32c, crc32c_of, crc32c_with_block, open, seal};

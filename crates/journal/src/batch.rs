@@ -9,7 +9,7 @@
 //! not taken for damage, nor damage for a torn end.
 
 use crate::layout::{BLOCK, JournalId, Place, VERSION};
-use formats::{Reader, Writer, crc32c, crc32c_of, seal};
+use formats::{Reader, Writer, crc32c, seal};
 use std::ops::Range;
 use units::{BlockCount, BlockSize, Buf, Lba, LbaRange};
 
@@ -194,21 +194,21 @@ pub(crate) const fn header_blocks(records: usize, before: usize) -> usize {
 }
 
 impl Header {
-    /// A header over `changes` with their data, which begins right after it.
+    /// A header over `changes` with their data, which begins right after it, and the checksums of it.
     pub(crate) fn over(
         place: Place,
-        epoch: u64,
-        stable: u64,
+        (epoch, stable): (u64, u64),
         changes: &[(Change, Buf)],
+        crcs: &[u32],
         before: Vec<Change>,
     ) -> Self {
         let mut at = header_blocks(changes.len(), before.len()) * BLOCK;
         let mut records = Vec::with_capacity(changes.len());
-        for (change, data) in changes {
+        for ((change, data), crc) in changes.iter().zip(crcs) {
             records.push(Record {
                 change: *change,
                 data_at: u32::try_from(at).expect("a batch is short"),
-                crc: crc32c_of(data.segments()),
+                crc: *crc,
             });
             at += data.len().next_multiple_of(DATA_ALIGNMENT);
         }

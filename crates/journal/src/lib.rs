@@ -17,6 +17,7 @@
 //! `docs/formats/journal.md`.
 
 mod batch;
+mod blocks;
 mod changes;
 mod destage;
 pub mod fuzz;
@@ -35,6 +36,7 @@ pub use batch::{
     BATCH_BLOCKS_MAX, Change, DATA_ALIGNMENT, DATA_BYTES_MAX, Header, Kind, RECORDS_MAX, Record,
     Sequence, VolumeId,
 };
+pub use blocks::block_sum;
 pub use changes::{CUTS_KEPT, CutPoint, History, HistoryId, HistoryWrite, PART_BYTES};
 pub use destage::{Lying, Run, newest, runs};
 pub use formats::Damage;

@@ -15,12 +15,14 @@
 //! **Failure.** Where a batch was stable, but not even its header or the next one's can be read, nobody knows whose blocks it
 //! changed: that is [`Stop::Lost`], and nothing of this ring may be served as if it were all there.
 
-use crate::batch::{BATCH_BLOCKS_MAX, Change, Header, Kind, Record};
+use crate::batch::{BATCH_BLOCKS_MAX, Change, Header, Kind, Record, header_blocks};
+use crate::blocks::{BlockSums, sum_of};
 use crate::layout::{BLOCK, Checkpoint, JournalId, Place};
 use crate::ring::Ring;
 use formats::crc32c;
 use std::collections::VecDeque;
 use std::fmt;
+use std::ops::Range;
 
 /// Blocks that are read at once, where the ring has so many more: several of the largest batches.
 const WINDOW_BLOCKS: u64 = 1024;
@@ -81,6 +83,8 @@ struct Link {
     changes: Vec<Change>,
     /// Where the next one may begin.
     end: Place,
+    /// Where its data begins, and the sums of the data's blocks.
+    sums: (u64, Vec<u32>),
 }
 
 #[derive(Clone, Copy)]
@@ -112,9 +116,12 @@ pub struct Replay {
     /// Number and epoch of the batch with which the ring begins anew at this position.
     turned: Option<(u64, Option<(u64, u64)>)>,
     chain: VecDeque<Link>,
+    /// Batches that were told: their numbers, and where they lie, in blocks of the ring; those that were found to be stable leave.
+    unsure: VecDeque<(u64, Range<u64>)>,
     /// What has been told so far: its end, distances, and what the last one changed.
     told: Place,
     lengths: VecDeque<u32>,
+    sums: BlockSums,
     before: Vec<Change>,
 }
 
@@ -134,8 +141,10 @@ impl Replay {
             sure: checkpoint.begun.number.saturating_sub(1),
             turned: None,
             chain: VecDeque::new(),
+            unsure: VecDeque::new(),
             told: checkpoint.tail,
             lengths: VecDeque::new(),
+            sums: BlockSums::default(),
             before: Vec::new(),
         }
     }
@@ -166,6 +175,19 @@ impl Replay {
         }
     }
 
+    /// The last batches, of which nothing in the log says that they were ever stable: where they lie, in bytes from the first one of
+    /// the log. What was read of them may lie in a cache only, even after a sync: one that failed before may have
+    /// let go of what it could not write. They are to be written once more, as they were read, before the ring is opened: after that,
+    /// damage to them is taken for damage, and not for a torn end.
+    #[must_use]
+    pub fn unsure(&self) -> Vec<Range<u64>> {
+        let unsure = self.unsure.iter().filter(|it| it.0 > self.sure);
+        let bytes = |block: u64| block * BLOCK as u64;
+        unsure
+            .map(|(_, blocks)| bytes(blocks.start)..bytes(blocks.end))
+            .collect()
+    }
+
     /// The ring, open for writing after what was found. The device must have been flushed: what was read may still lie in
     /// its cache.
     ///
@@ -192,7 +214,7 @@ impl Replay {
             of,
             self.blocks,
             checkpoint,
-            self.lengths,
+            (self.lengths, self.sums),
             self.before,
         ))
     }
@@ -204,9 +226,18 @@ impl Replay {
             return None;
         }
         let link = self.chain.pop_front()?;
+        let sure = self.sure;
+        self.unsure.retain(|(number, _)| *number > sure);
+        let place = link.found.place;
+        if place.number > sure {
+            let at = place.position % self.blocks;
+            let blocks = at..at + (link.end.position - place.position);
+            self.unsure.push_back((place.number, blocks));
+        }
         let length = link.end.position - self.told.position;
         self.lengths
             .push_back(u32::try_from(length).expect("a batch and a ring's end are short"));
+        self.sums.put(link.sums.0, &link.sums.1);
         (self.told, self.before) = (link.end, link.changes);
         Some(link.found)
     }
@@ -301,7 +332,10 @@ impl Replay {
     fn chain(&mut self, header: Header) -> Result<(), Step> {
         let at = header.place.position % self.blocks;
         let batch = self.blocks(at, header.blocks.into())?;
-        let damaged = header.damaged(|range| batch.get(range).map(crc32c));
+        let own = header_blocks(header.records.len(), header.before.len());
+        let data = batch.get(own * BLOCK..).unwrap_or_default();
+        let sums: Vec<u32> = data.chunks(BLOCK).map(crc32c).collect();
+        let damaged = header.damaged(|range| sum_of(batch, own, &sums, range));
         self.sure = self.sure.max(header.stable);
         self.epoch = header.epoch;
         let end = Place {
@@ -320,6 +354,7 @@ impl Replay {
             },
             changes,
             end,
+            sums: (header.place.position + own as u64, sums),
         });
         self.next = end;
         Ok(())
@@ -367,6 +402,7 @@ impl Replay {
             },
             changes: after.before,
             end,
+            sums: (end.position, Vec::new()),
         });
         self.next = end;
         self.mode = Mode::Walk;

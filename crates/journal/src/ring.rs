@@ -15,6 +15,7 @@
 
 use crate::batch::header_blocks;
 use crate::batch::{BATCH_BLOCKS_MAX, Change, DATA_ALIGNMENT, DATA_BYTES_MAX, Header, RECORDS_MAX};
+use crate::blocks::{BlockSums, DataSums, padding};
 use crate::layout::{BLOCK, Checkpoint, JournalId, Place};
 use crate::stretch::Stretch;
 use std::collections::VecDeque;
@@ -83,19 +84,20 @@ pub struct Ring {
     released: Place,
     /// What the newest batch changed.
     before: Vec<Change>,
+    /// Of the blocks from the checkpoint's tail on.
+    sums: BlockSums,
     failed: bool,
 }
 
 impl Ring {
     /// Opens a ring of `blocks` blocks after what was found in it: its checkpoint, the distances from batch to batch from the
-    /// checkpoint's tail on, and what the last one changed. Nothing may be written before
+    /// checkpoint's tail on with the sums of their blocks, and what the last one changed. Nothing may be written before
     /// [`Ring::checkpoint`] has been and is stable.
-    #[must_use]
-    pub fn open(
+    pub(crate) fn open(
         (journal, ring): (JournalId, u32),
         blocks: u64,
         found: Checkpoint,
-        lengths: VecDeque<u32>,
+        (lengths, sums): (VecDeque<u32>, BlockSums),
         before: Vec<Change>,
     ) -> Self {
         let ahead: u64 = lengths.iter().map(|&blocks| u64::from(blocks)).sum();
@@ -122,6 +124,7 @@ impl Ring {
             in_flight: VecDeque::new(),
             released: found.tail,
             before,
+            sums,
             failed: false,
         }
     }
@@ -192,10 +195,54 @@ impl Ring {
         })
     }
 
+    /// The batch in use that has this block of the ring.
+    #[must_use]
+    pub fn batch_at(&self, block: u64) -> Option<Stretch> {
+        let position = self.position(block);
+        let mut from = self.checkpoint.tail;
+        for &length in &self.lengths {
+            let end = from.position + u64::from(length);
+            if position < end {
+                return Some(Stretch {
+                    of: (self.journal, self.ring),
+                    blocks: self.blocks,
+                    from,
+                    ends: vec![end],
+                });
+            }
+            from = Place {
+                number: from.number + 1,
+                position: end,
+            };
+        }
+        None
+    }
+
+    /// The position of a block of the ring, from the checkpoint's tail on.
+    const fn position(&self, block: u64) -> u64 {
+        let tail = self.checkpoint.tail.position;
+        let position = tail - tail % self.blocks + block;
+        let lap = if position < tail { self.blocks } else { 0 };
+        position + lap
+    }
+
     /// Blocks of the log.
     #[must_use]
     pub const fn blocks(&self) -> u64 {
         self.blocks
+    }
+
+    /// The checksum of a block of the log as it was written, by its place in the ring; `None` where nothing in use lies there,
+    /// or it is not known.
+    #[must_use]
+    pub fn sum_of(&self, block: u64) -> Option<u32> {
+        self.sums.get(self.position(block))
+    }
+
+    /// Memory for checksums of blocks, in bytes.
+    #[must_use]
+    pub fn sums_bytes(&self) -> usize {
+        self.sums.bytes()
     }
 
     /// Blocks that changes of hosts may take: the rest is kept for what moves on.
@@ -280,7 +327,9 @@ impl Ring {
             changes.iter().map(|(change, _)| *change).collect(),
         );
         let (epoch, stable) = (self.checkpoint.epoch, self.stable());
-        let header = Header::over(place, epoch, stable, changes, before);
+        let sums = DataSums::of(changes);
+        let header = Header::over(place, (epoch, stable), changes, &sums.records, before);
+        self.sums.put(place.position + own as u64, &sums.blocks);
         debug_assert_eq!(u64::from(header.blocks), blocks);
         let length = place.position + blocks - self.head.position;
         self.lengths
@@ -316,11 +365,10 @@ impl Ring {
         for (record, (_, data)) in header.records.iter().zip(changes) {
             data_at.push(record.data_at);
             bytes.append(data);
-            let pad = data.len().next_multiple_of(DATA_ALIGNMENT) - data.len();
-            bytes.append_owned(Buf::zeroes(pad));
+            bytes.append_owned(padding(data.len(), DATA_ALIGNMENT));
         }
-        let pad = header.blocks as usize * BLOCK - bytes.len();
-        bytes.append_owned(Buf::zeroes(pad));
+        bytes.append_owned(padding(bytes.len(), BLOCK));
+        debug_assert_eq!(bytes.len(), header.blocks as usize * BLOCK);
         Write {
             number: header.place.number,
             at: header.place.position % self.blocks * BLOCK as u64,
@@ -396,6 +444,7 @@ impl Ring {
         for _ in 0..count {
             self.lengths.pop_front();
         }
+        self.sums.forget_before(written.tail.position);
         (self.floor, self.checkpoint) = (self.checkpoint.tail, written);
     }
 }

@@ -4,6 +4,7 @@
 //! * [`model_disk`]: which values each block may hold now, and after a power cut.
 //! * [`history`]: whether what several clients saw can have happened one command after the other.
 //! * [`sim`]: volumes and targets with clients in a world made from one seed.
+//! * [`forge`]: files as a kill or a failed sync leaves them.
 //! * [`fuzz`]: mutated inputs for every parser, with the oracles that the crates offer.
 //! * [`bench`]: what a hop and an I/O cost, beside generics and beside another target.
 //! * [`hops`]: layers whose cost is measured.
@@ -13,6 +14,8 @@
 
 #[cfg(feature = "simulator")]
 pub mod bench;
+#[cfg(feature = "simulator")]
+pub mod forge;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
 #[cfg(feature = "simulator")]

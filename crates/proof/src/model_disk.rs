@@ -365,6 +365,12 @@ impl ModelDisk {
         true
     }
 
+    /// A sync that no host asked for has failed, and nobody was told.
+    pub fn a_sync_failed(&mut self) {
+        self.flushes_may_have_failed();
+        self.all_in_doubt();
+    }
+
     /// A flush failed, or may have (M6).
     fn all_in_doubt(&mut self) {
         self.last_doubt = self.clock;

@@ -6,7 +6,7 @@
 //! other block is old or new. In both no block is torn, and objects, reservations and identities are those
 //! that were acknowledged.
 //!
-//! `CAUSEWAY_KILL_CYCLES` says how many cycles (25, behind a journal 50), `CAUSEWAY_KILL_SEED` which draws.
+//! `CAUSEWAY_KILL_CYCLES` says how many cycles of each (25; there are two behind journals), `CAUSEWAY_KILL_SEED` which draws.
 
 #[path = "common/site.rs"]
 mod site;
@@ -227,9 +227,47 @@ struct Mode {
     store_forgets: bool,
     /// The loop allows that.
     may_forget: bool,
-    /// The pool has a journal, and its LUNs are in write-back mode.
-    journal: bool,
+    pool: Pool,
 }
+
+/// The pool that the LUNs lie in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pool {
+    Directory,
+    /// With a journal, and its LUNs in write-back mode.
+    Journal,
+    /// The same in a stripe over several members, with checksums.
+    Members,
+}
+
+impl Pool {
+    /// Its keys in node.toml.
+    fn keys(self) -> String {
+        let place = match self {
+            Self::Directory | Self::Journal => "path = \"pool\"\n",
+            Self::Members => "members = [\"m0\", \"m1\", \"m2\"]\nlayout = \"stripe\"\n",
+        };
+        let journal = match self {
+            Self::Directory => "",
+            Self::Journal | Self::Members => "journal = \"journal\"\njournal_size = \"64MiB\"\n",
+        };
+        format!("{place}{journal}")
+    }
+
+    /// What its members need to be there.
+    fn prepare(self, site: &Site) {
+        if self == Self::Members {
+            for member in ["m0", "m1", "m2"] {
+                let file =
+                    std::fs::File::create(site.path(member)).expect("the site can be written");
+                file.set_len(MEMBER_BYTES).expect("a sparse file");
+            }
+        }
+    }
+}
+
+/// Bytes of a member: room for every LUN of the loop.
+const MEMBER_BYTES: u64 = 64 << 20;
 
 /// What a run did, or what it found.
 fn kill_loop(mode: Mode) -> Result<String, String> {
@@ -242,20 +280,21 @@ fn kill_loop(mode: Mode) -> Result<String, String> {
 }
 
 async fn run(core: CoreHandle, mode: Mode) -> Result<String, String> {
-    let usual = if mode.journal { 50 } else { 25 };
-    let cycles = setting("CAUSEWAY_KILL_CYCLES").unwrap_or(usual);
+    let cycles = setting("CAUSEWAY_KILL_CYCLES").unwrap_or(25);
     let mut draw = [0; 8];
     core.fill_random(&mut draw);
     let seed = setting("CAUSEWAY_KILL_SEED").unwrap_or(u64::from_le_bytes(draw));
     let testing = "[testing]\nfiles = \"forget-unsynced\"\n";
-    let journal = "journal = \"journal\"\njournal_size = \"64MiB\"\n";
     let more = if mode.store_forgets { testing } else { "" };
-    let site = if mode.journal {
-        Site::with_pool(mode.name, journal, more)
-    } else {
-        Site::new(mode.name, more)
+    let site = match mode.pool {
+        Pool::Directory => Site::new(mode.name, more),
+        Pool::Journal | Pool::Members => Site::with_pool(mode.name, &mode.pool.keys(), more),
     };
-    let disks = disks::all();
+    mode.pool.prepare(&site);
+    let disks = match mode.pool {
+        Pool::Directory | Pool::Journal => disks::all(),
+        Pool::Members => disks::of_members(),
+    };
     let base = objects_file(&disks);
     site.write("objects.toml", &base);
     let mut rng = Rng::new(seed);
@@ -299,7 +338,7 @@ fn everything_acknowledged_survives_a_kill() {
         name: "kill-cached",
         store_forgets: false,
         may_forget: false,
-        journal: false,
+        pool: Pool::Directory,
     });
 }
 
@@ -309,7 +348,7 @@ fn everything_synced_survives_a_kill_of_a_store_that_forgets_the_rest() {
         name: "kill-forgets",
         store_forgets: true,
         may_forget: true,
-        journal: false,
+        pool: Pool::Directory,
     });
 }
 
@@ -319,7 +358,17 @@ fn behind_a_journal_everything_acknowledged_survives_a_store_that_forgets() {
         name: "kill-journal",
         store_forgets: true,
         may_forget: false,
-        journal: true,
+        pool: Pool::Journal,
+    });
+}
+
+#[test]
+fn behind_a_journal_and_over_several_members_the_same_survives_with_checksums() {
+    passes(Mode {
+        name: "kill-members",
+        store_forgets: true,
+        may_forget: false,
+        pool: Pool::Members,
     });
 }
 
@@ -329,7 +378,7 @@ fn a_store_that_loses_acknowledged_writes_is_caught() {
         name: "kill-caught",
         store_forgets: true,
         may_forget: false,
-        journal: false,
+        pool: Pool::Directory,
     });
     let wrong =
         found.expect_err("writes that were never synced are lost, and the loop must see it");

@@ -1,4 +1,5 @@
-//! Volumes behind a journal against the model disk: power cut at any point, over files of a simulated machine.
+//! Volumes behind a journal against the model disk, with checksums and without: power cut at any point, over files of a simulated machine.
+//! Every block must be one that the model allows, and none may be taken for damaged.
 
 #![expect(
     clippy::unwrap_used,
@@ -8,13 +9,14 @@
 use backends::{FileSpec, Provisioning, create_file, open_file};
 use env::CoreHandle;
 use env::sim::{Fault, FaultPlan, Node, World, WorldConfig};
-use layers::WriteBack;
+use layers::integrity::{self, Blank, Finding, Integrity, MapSpec, Options};
 use layers::model::{Model, Plan, conforms, goes_on, verify};
 use layers::write_back::{Journal, JournalSpec, Mode, VolumeId};
+use layers::{Checked, WriteBack, over};
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use units::{BlockCount, BlockSize, Buf, ByteCount, Lba, LbaRange};
 use volume::{Done, Durability, Fences, Io, IoError, Op, Origin, Volume};
@@ -38,11 +40,38 @@ struct Scene {
     /// From so many bytes on writes go past the log.
     past_bytes: usize,
     mode: Mode,
+    sums: Sums,
+}
+
+/// Its volumes' checksums.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Sums {
+    None,
+    /// Kept, and all of them fit into memory.
+    Kept,
+    /// Kept, and few pages of them fit into memory.
+    Few,
+}
+
+/// What is open of a pool.
+struct Open {
+    journal: Arc<Journal>,
+    volumes: [Arc<dyn Volume>; 2],
+    checked: Vec<Arc<Integrity>>,
+    findings: Arc<Mutex<Vec<Finding>>>,
+}
+
+fn number(volume: u64) -> [u8; 16] {
+    (100 + u128::from(volume)).to_be_bytes()
 }
 
 impl Scene {
     fn path(volume: u64) -> PathBuf {
         format!("/pool/volume-{volume}").into()
+    }
+
+    fn sums(volume: u64) -> PathBuf {
+        format!("/pool/volume-{volume}.sums").into()
     }
 
     /// What is kept whole: a block in the log, and a sector at home.
@@ -63,18 +92,29 @@ impl Scene {
         };
         Journal::create(&core, &spec).await.unwrap();
         for volume in 0..2 {
-            let size = ByteCount(4 << 20);
+            let size = ByteCount(8 << 20);
             let path = Self::path(volume);
             create_file(&core, &path, size, self.provisioning)
                 .await
                 .unwrap();
+            let spec = MapSpec {
+                path: Self::sums(volume),
+                volume: number(volume),
+                block_size: self.block_size,
+                block_count: BlockCount(size.0 / u64::from(self.block_size.bytes())),
+                blank: Blank::Zeroes,
+            };
+            if self.sums != Sums::None {
+                integrity::create(&core, &spec).await.unwrap();
+            }
         }
     }
 
-    async fn open(self, core: &CoreHandle) -> (Arc<Journal>, [Arc<dyn Volume>; 2]) {
+    async fn open(self, core: &CoreHandle) -> Open {
         let journal = Journal::open(core, Path::new(JOURNAL), POOL).await.unwrap();
         assert_eq!(journal.damaged(), []);
-        let mut volumes = Vec::new();
+        let findings: Arc<Mutex<Vec<Finding>>> = Arc::default();
+        let (mut volumes, mut all_checked) = (Vec::new(), Vec::new());
         for volume in 0..2 {
             let spec = FileSpec {
                 path: Self::path(volume),
@@ -83,37 +123,99 @@ impl Scene {
                 provisioning: self.provisioning,
             };
             let fences = Fences::new(1);
-            let home = open_file(core, spec, fences.clone()).await.unwrap();
+            let opened = open_file(core, spec, fences.clone()).await.unwrap();
+            let mut home: Arc<dyn Volume> = opened;
             let id = VolumeId(100 + volume);
+            if self.sums != Sums::None {
+                let checked = self.checked(core, volume, home, &findings).await;
+                if checked.is_replaying() {
+                    let doubts = journal.doubts(id);
+                    checked.doubt(core, doubts.ranges()).await.unwrap();
+                    checked.replayed();
+                }
+                home = over(Checked, Arc::<Integrity>::clone(&checked));
+                all_checked.push(checked);
+            }
             let volume = WriteBack::new(Arc::clone(&journal), id, home, fences, self.mode);
             volume.go_past_from(self.past_bytes);
+            if self.sums != Sums::None {
+                volume.tell_first();
+            }
             volumes.push(volume as Arc<dyn Volume>);
         }
         let volumes = volumes.try_into().map_err(|_| ()).expect("there are two");
-        (journal, volumes)
+        Open {
+            journal,
+            volumes,
+            checked: all_checked,
+            findings,
+        }
+    }
+
+    async fn checked(
+        self,
+        core: &CoreHandle,
+        volume: u64,
+        home: Arc<dyn Volume>,
+        findings: &Arc<Mutex<Vec<Finding>>>,
+    ) -> Arc<Integrity> {
+        let mut options = Options::new(Self::sums(volume), number(volume));
+        if self.sums == Sums::Few {
+            options.resident_bytes = 0;
+        }
+        options.covered = true;
+        let told = Arc::clone(findings);
+        options.told = Arc::new(move |finding| told.lock().unwrap().push(finding.clone()));
+        Integrity::open(core, home, options).await.unwrap()
+    }
+}
+
+impl Open {
+    /// Reads all that was ever written.
+    async fn check(&self, core: &CoreHandle, models: &[Rc<RefCell<Model>>; 2]) {
+        for (volume, model) in self.volumes.iter().zip(models) {
+            let lane = Arc::clone(volume).open(core).await.unwrap();
+            verify(&lane, &volume.shape(), model).await;
+        }
+        assert_eq!(*self.findings.lock().unwrap(), []);
+    }
+
+    /// Sums that were taken from what is there.
+    fn taken(&self) -> u64 {
+        self.checked.iter().map(|it| it.counts().taken).sum()
     }
 }
 
 fn scenes() -> Vec<Scene> {
+    let (back, through, volatile) = (Mode::WriteBack, Mode::WriteThrough, Mode::Volatile);
+    let plain = [
+        (1, 1 << 30, 1 << 20, back, Sums::None),
+        (2, 16 << 10, 1 << 20, back, Sums::None),
+        (2, 16 << 10, 6 << 10, back, Sums::None),
+        (2, 16 << 10, 6 << 10, volatile, Sums::None),
+        (1, 1 << 30, 1 << 20, through, Sums::None),
+    ];
+    let checked = [
+        (1, 16 << 10, 1 << 20, back, Sums::Kept),
+        (2, 16 << 10, 6 << 10, back, Sums::Kept),
+        (2, 16 << 10, 6 << 10, back, Sums::Few),
+        (2, 16 << 10, 6 << 10, volatile, Sums::Kept),
+        (1, 16 << 10, 1 << 20, through, Sums::Kept),
+    ];
+    let (thin, thick) = (Provisioning::Thin, Provisioning::Thick);
     let mut scenes = Vec::new();
     for block_size in SIZES {
-        for provisioning in [Provisioning::Thin, Provisioning::Thick] {
-            for (rings, shard_bytes, past_bytes, mode) in [
-                (1, 1 << 30, 1 << 20, Mode::WriteBack),
-                (2, 16 << 10, 1 << 20, Mode::WriteBack),
-                (2, 16 << 10, 6 << 10, Mode::WriteBack),
-                (2, 16 << 10, 6 << 10, Mode::Volatile),
-                (1, 1 << 30, 1 << 20, Mode::WriteThrough),
-            ] {
-                scenes.push(Scene {
-                    block_size,
-                    provisioning,
-                    rings,
-                    shard_bytes,
-                    past_bytes,
-                    mode,
-                });
-            }
+        for (provisioning, kinds) in [(thin, plain), (thick, plain), (thin, checked)] {
+            let scene = |(rings, shard_bytes, past_bytes, mode, sums)| Scene {
+                block_size,
+                provisioning,
+                rings,
+                shard_bytes,
+                past_bytes,
+                mode,
+                sums,
+            };
+            scenes.extend(kinds.map(scene));
         }
     }
     scenes
@@ -142,7 +244,8 @@ fn a_volume_behind_a_journal_conforms() {
         let node = made(&world, scene);
         let core = node.core(0);
         let run = async move {
-            let (journal, [volume, _]) = scene.open(&core).await;
+            let open = scene.open(&core).await;
+            let volume = Arc::clone(&open.volumes[0]);
             let shape = volume.shape();
             let plan = Plan {
                 whole_bytes: scene.whole_bytes(),
@@ -150,31 +253,53 @@ fn a_volume_behind_a_journal_conforms() {
             };
             let tally = conforms(&core, volume, plan).await;
             tally.assert_covers(&shape);
-            journal.drain(&core).await;
-            let status = journal.status(&core).await;
+            open.journal.drain(&core).await;
+            let status = open.journal.status(&core).await;
             assert!(status.iter().all(|it| it.pages == 0 && it.stuck.is_empty()));
             assert!(status.iter().any(|it| it.batches > 0));
+            open.journal.close(&core).await;
+            for checked in &open.checked {
+                checked.close(&core).await.unwrap();
+            }
+            assert_eq!(*open.findings.lock().unwrap(), []);
+            let writes = open.checked.first().map(|it| it.counts().page_writes);
+            assert!(writes.is_none_or(|it| it > 0), "{writes:?}");
         };
         world.block_on(&node, DAY, run).unwrap();
     }
 }
 
-#[test]
-fn what_was_acknowledged_survives_power_cuts_at_any_point() {
-    let (mut cuts, mut replays) = (0, 0);
-    for seed in 0..seeds() {
-        for scene in scenes() {
-            let (cut, replayed) = with_cuts(scene, seed);
-            (cuts, replays) = (cuts + cut, replays + replayed);
-        }
-    }
-    println!("{cuts} lives cut, {replays} with something to replay");
-    assert!(cuts > 50 && replays > 40, "{cuts} cut, {replays} replayed");
+/// What became of lives that were cut.
+#[derive(Clone, Copy, Default, Debug)]
+struct Cuts {
+    /// Cut before their end.
+    cut: u64,
+    /// Found something in the journal.
+    replayed: u64,
+    /// Sums that had to be taken anew.
+    taken: u64,
 }
 
-/// Lives of one pool, each cut after another time; how many were cut before their end, and how many found something in the
-/// journal.
-fn with_cuts(scene: Scene, seed: u64) -> (u32, u32) {
+#[test]
+fn what_was_acknowledged_survives_power_cuts_at_any_point_and_none_is_taken_for_damaged() {
+    let mut all = Cuts::default();
+    for seed in 0..seeds() {
+        for scene in scenes() {
+            let one = with_cuts(scene, seed);
+            all.cut += one.cut;
+            all.replayed += one.replayed;
+            all.taken += one.taken;
+        }
+    }
+    println!("{all:?}");
+    assert!(
+        all.cut > 100 && all.replayed > 60 && all.taken > 50,
+        "{all:?}"
+    );
+}
+
+/// Lives of one pool, each cut after another time.
+fn with_cuts(scene: Scene, seed: u64) -> Cuts {
     println!("seed {seed}: {scene:?}");
     let world = world(seed);
     let node = made(&world, scene);
@@ -182,17 +307,21 @@ fn with_cuts(scene: Scene, seed: u64) -> (u32, u32) {
         let model = Model::new(scene.block_size, BlockCount(64)).keeping_whole(scene.whole_bytes());
         Rc::new(RefCell::new(model))
     });
-    let (mut cuts, replays) = (0, Rc::new(Cell::new(0)));
+    let cuts = Rc::new(Cell::new(Cuts::default()));
     for life in 0..4_u64 {
         let ended = Rc::new(Cell::new(false));
         let (core, told) = (node.core(0), Rc::clone(&ended));
-        let (models_here, replays) = (models.clone(), Rc::clone(&replays));
+        let (models_here, here) = (models.clone(), Rc::clone(&cuts));
         node.core(0).spawn(Box::pin(async move {
-            let (journal, volumes) = scene.open(&core).await;
-            replays.set(replays.get() + u32::from(journal.replayed() > 0));
+            let open = scene.open(&core).await;
+            open.check(&core, &models_here).await;
+            let mut so_far = here.get();
+            so_far.replayed += u64::from(open.journal.replayed() > 0);
+            so_far.taken += open.taken();
+            here.set(so_far);
             let seed = seed * 4 + life;
             let [one, other] = [0, 1].map(|at: usize| {
-                let volume = Arc::clone(&volumes[at]);
+                let volume = Arc::clone(&open.volumes[at]);
                 let (core, model) = (Rc::clone(&core), Rc::clone(&models_here[at]));
                 let plan = Plan::new(seed * 2 + at as u64);
                 async move { goes_on(&core, volume, plan, model).await }
@@ -200,10 +329,13 @@ fn with_cuts(scene: Scene, seed: u64) -> (u32, u32) {
             let second = env::detach(&core, other);
             one.await;
             second.await;
+            assert_eq!(*open.findings.lock().unwrap(), []);
             told.set(true);
         }));
-        world.run_for(Duration::from_millis(4 + 7 * (seed % 5) + 23 * life));
-        cuts += u32::from(!ended.get());
+        world.run_for(Duration::from_millis(5 + 7 * (seed % 5) + 26 * life));
+        let mut so_far = cuts.get();
+        so_far.cut += u64::from(!ended.get());
+        cuts.set(so_far);
         node.crash();
         for model in &models {
             model.borrow_mut().cut();
@@ -212,27 +344,15 @@ fn with_cuts(scene: Scene, seed: u64) -> (u32, u32) {
     }
     let core = node.core(0);
     let last = async move {
-        let (journal, volumes) = scene.open(&core).await;
-        for (volume, model) in volumes.iter().zip(&models) {
-            let (shape, lane) = (
-                volume.shape(),
-                Arc::clone(volume).open(&core).await.unwrap(),
-            );
-            verify(&lane, &shape, model).await;
-        }
-        journal.drain(&core).await;
-        let status = journal.status(&core).await;
+        let open = scene.open(&core).await;
+        open.check(&core, &models).await;
+        open.journal.drain(&core).await;
+        let status = open.journal.status(&core).await;
         assert!(status.iter().all(|it| it.pages == 0), "{status:?}");
-        for (volume, model) in volumes.iter().zip(&models) {
-            let (shape, lane) = (
-                volume.shape(),
-                Arc::clone(volume).open(&core).await.unwrap(),
-            );
-            verify(&lane, &shape, model).await;
-        }
+        open.check(&core, &models).await;
     };
     world.block_on(&node, DAY, last).unwrap();
-    (cuts, replays.get())
+    cuts.get()
 }
 
 #[test]
@@ -298,7 +418,7 @@ fn a_write_that_the_log_failed_is_not_read_as_old_and_then_as_new() {
         let ask = |op| Io::new(op, Origin::default());
         let core = node.core(0);
         let open = async move {
-            let (_, [volume, _]) = scene.open(&core).await;
+            let [volume, _] = scene.open(&core).await.volumes;
             let lane = volume.open(&core).await.unwrap();
             lane.submit(ask(write_at(3, 7))).await.unwrap();
             lane.submit(ask(write_at(4, 7))).await.unwrap();
@@ -322,7 +442,7 @@ fn a_write_that_the_log_failed_is_not_read_as_old_and_then_as_new() {
         node.restart();
         let core = node.core(0);
         let again = async move {
-            let (_, [volume, _]) = scene.open(&core).await;
+            let [volume, _] = scene.open(&core).await.volumes;
             let lane = volume.open(&core).await.unwrap();
             let Ok(Done::Data(data)) = lane.submit(ask(read_at(3))).await else {
                 panic!("an opening decides what is there");

@@ -12,6 +12,7 @@ use env::{Access, CoreHandle, Create, Durable, FileDone, FileOp, OpenHow};
 use layers::WriteBack;
 use layers::fault::{Action, FaultRule, Faults, OpKind};
 use layers::write_back::{Journal, JournalSpec, Mode, ShardStatus, VolumeId};
+use proof::forge::put;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -392,6 +393,16 @@ fn damage_that_is_met_while_serving_is_told_for_exactly_its_blocks_and_for_as_lo
                 assert!(flip(&core, b"CWJBATCH", 60).await);
             } else {
                 assert!(flip(&core, &hit, 600).await);
+                // Whoever reads it before it is carried hears of it, and of nothing else.
+                for lba in [6, 7, 8] {
+                    let read = pool.read(0, lba).await;
+                    let right = read == Ok(block(0, lba, 5));
+                    assert_eq!(right, lba != 7, "{lba}");
+                    let integrity = Err(IoError::Integrity { lba: Lba(lba) });
+                    assert!(right || read == integrity, "{lba}: {read:?}");
+                }
+                let status = pool.status().await;
+                assert_eq!((status.misreads, status.lost.len()), (1, 1), "{status:?}");
             }
             pool.pause(Duration::from_secs(3)).await;
             // What is met when it is carried: the first batch, which has no data, or the one of block 7.
@@ -432,4 +443,70 @@ fn damage_that_is_met_while_serving_is_told_for_exactly_its_blocks_and_for_as_lo
         };
         world.block_on(&node, DAY, again).unwrap();
     }
+}
+
+/// A write was under way when the process was killed, and lies in the system's cache only. The next opening is told that it cannot
+/// be synced, the one after it is told that all is well, though the disk never got it.
+fn read_from_a_cache(seed: u64) -> bool {
+    let world = world(90 + seed);
+    let node = made(&world);
+    let told = Told::default();
+    let images = Rc::new(RefCell::new(Vec::new()));
+    let (core, here, disk, kept) = (node.core(0), told, node.disk(), Rc::clone(&images));
+    let first = async move {
+        let faults = Faults::new();
+        faults.add(all_fail(IoError::Unavailable));
+        let pool = open(&core, &faults).await;
+        for stamp in [1, 2] {
+            pool.write(0, 3, stamp, &here).await.unwrap();
+            let image = disk.durable(Path::new(JOURNAL)).unwrap();
+            kept.borrow_mut().push(image);
+        }
+    };
+    world.block_on(&node, DAY, first).unwrap();
+    node.crash();
+    node.restart();
+    let (core, all) = (node.core(0), Rc::clone(&images));
+    let forge = async move {
+        let all = all.take();
+        let journal = Path::new(JOURNAL);
+        put(&core, journal, &all[0], Durable::Yes).await;
+        put(&core, journal, &all[1], Durable::No).await;
+    };
+    world.block_on(&node, DAY, forge).unwrap();
+    node.kill();
+    node.restart();
+    world.set_faults(FaultPlan::none().with(env::sim::Fault::FileSyncError, 1_000_000));
+    let core = node.core(0);
+    let refused = async move {
+        Journal::open(&core, Path::new(JOURNAL), POOL)
+            .await
+            .is_err()
+    };
+    assert!(world.block_on(&node, DAY, refused).unwrap());
+    node.kill();
+    world.set_faults(FaultPlan::none());
+    let mut seen = Vec::new();
+    for _ in 0..2 {
+        node.restart();
+        let core = node.core(0);
+        let look = async move {
+            let pool = open(&core, &Faults::new()).await;
+            assert_eq!(pool.journal.damaged(), []);
+            pool.read(0, 3).await.unwrap()
+        };
+        seen.push(world.block_on(&node, DAY, look).unwrap());
+        node.crash();
+    }
+    assert!(
+        seen[0] == seen[1],
+        "seed {seed}: another one than was read before"
+    );
+    seen[0] == block(0, 3, 2)
+}
+
+#[test]
+fn what_an_opening_has_read_from_a_cache_is_on_the_disk_before_anybody_is_told() {
+    let newest = (0..24).filter(|seed| read_from_a_cache(*seed)).count();
+    assert!(newest >= 6, "{newest} of 24 found what was in the cache");
 }

@@ -7,10 +7,11 @@
 )]
 
 use backends::{FileSpec, Provisioning, create_file, open_file};
-use env::CoreHandle;
-use env::sim::{FaultPlan, Node, Rng, World, WorldConfig};
+use env::sim::{Fault, FaultPlan, Node, Rng, World, WorldConfig};
+use env::{CoreHandle, Durable};
 use layers::WriteBack;
 use layers::write_back::{Journal, JournalSpec, Mode, VolumeId, bytes_min};
+use proof::forge::{put, sync_fails};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -349,4 +350,77 @@ fn a_cut_never_has_a_change_without_one_that_was_acknowledged_before_it() {
         between += world.block_on(&node, DAY, run).unwrap();
     }
     assert!(between > 10, "some cuts were made between both: {between}");
+}
+
+/// A history was written and its sync failed; then the process was killed. Who opens it reads from the system's cache what the disk
+/// does not have: the log must not be given up on the strength of it.
+fn saved_in_a_cache(seed: u64) {
+    let world = world(seed);
+    world.set_faults(FaultPlan::none());
+    let node = made(&world, 1);
+    let image = |node: &Node, path: &str| node.disk().durable(Path::new(path)).unwrap();
+    let begun = Rc::new(Cell::new(None));
+    let (core, cut) = (node.core(0), Rc::clone(&begun));
+    let pool = world.block_on(&node, DAY, async move {
+        let pool = open(&core, Mode::WriteBack).await;
+        pool.write(0, 1, 1).await;
+        pool.journal.drain(&core).await;
+        pool
+    });
+    let pool = Rc::new(pool.unwrap());
+    let saved = image(&node, HISTORY);
+    let here = Rc::clone(&pool);
+    let numbers = world.block_on(&node, DAY, async move {
+        cut.set(Some(here.volume.cut(&here.core).await.unwrap()));
+        here.write(7 * PART, 1, 2).await;
+        here.numbers().await
+    });
+    let logged = image(&node, JOURNAL);
+    let here = Rc::clone(&pool);
+    let drained = async move { here.journal.drain(&here.core).await };
+    world.block_on(&node, DAY, drained).unwrap();
+    let newest = image(&node, HISTORY);
+    assert!(saved != newest, "it was saved again");
+    drop(pool);
+    node.crash();
+    node.restart();
+    let core = node.core(0);
+    let forge = async move {
+        put(&core, Path::new(JOURNAL), &logged, Durable::Yes).await;
+        put(&core, Path::new(HISTORY), &saved, Durable::Yes).await;
+        put(&core, Path::new(HISTORY), &newest, Durable::No).await;
+    };
+    world.block_on(&node, DAY, forge).unwrap();
+    world.set_faults(FaultPlan::none().with(Fault::FileSyncError, 1_000_000));
+    let core = node.core(0);
+    let fails = async move { sync_fails(&core, Path::new(HISTORY)).await };
+    world.block_on(&node, DAY, fails).unwrap();
+    world.set_faults(FaultPlan::none());
+    node.kill();
+    for drains in [true, false] {
+        node.restart();
+        let (core, cut) = (node.core(0), begun.get().unwrap());
+        let look = async move {
+            let pool = open(&core, Mode::WriteBack).await;
+            if drains {
+                pool.journal.drain(&core).await;
+                // Until the log has given up what is at home.
+                let later = core.now().after(Duration::from_secs(60));
+                core.sleep_until(later).await;
+            }
+            (pool.changed(cut).await, pool.numbers().await)
+        };
+        let (changed, now) = world.block_on(&node, DAY, look).unwrap();
+        assert_eq!(changed, BTreeSet::from([7]), "seed {seed}, {drains}");
+        assert!(now >= *numbers.as_ref().unwrap(), "seed {seed}: {now:?}");
+        node.crash();
+    }
+}
+
+#[test]
+fn a_history_that_an_opening_has_read_from_a_cache_is_on_the_disk_before_the_log_gives_up_what_it_says()
+ {
+    for seed in 0..16 {
+        saved_in_a_cache(200 + seed);
+    }
 }

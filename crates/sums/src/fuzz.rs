@@ -124,6 +124,7 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
             clean,
             count: 8,
             regions: Box::new([5; crate::REGIONS_MAX]),
+            summed: if blank == Blank::Anything { 77 } else { 0 },
         }
         .write()
     };

@@ -28,7 +28,7 @@ pub use page::{FAN, Generation, Level, PAGE, Page};
 pub use place::{BLOCKS_MAX, Place, REGIONS_MAX, SUPERBLOCKS_AT};
 pub use sum::{BLOCK, MapId, Salt, Sum};
 pub use superblock::{Blank, Superblock};
-pub use tree::{Found, NodeWrite, Recorded, Tree, Unfit, judge};
+pub use tree::{Found, NodeWrite, Recorded, Tree, Unfit, follows, judge};
 
 /// The version of the format that is written, and the only one that is read.
 pub const VERSION: u16 = 1;

@@ -39,6 +39,8 @@ pub struct Superblock {
     pub count: u64,
     /// Of each region's page the generation (lower 32 bits), 0 for none.
     pub regions: Box<[u32; REGIONS_MAX]>,
+    /// Blocks that have a sum, where those that have none may hold anything; after a crash not exactly. Else 0.
+    pub summed: u64,
 }
 
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -54,12 +56,14 @@ struct RawSuperblock {
     blocks: U64,
     count: U64,
     regions: [U32; REGIONS_MAX],
-    rest: [u8; PAGE - 64 - 4 * REGIONS_MAX],
+    summed: U64,
+    rest: [u8; PAGE - 72 - 4 * REGIONS_MAX],
 }
 
 const _: () = assert!(size_of::<RawSuperblock>() == PAGE);
 const _: () = assert!(std::mem::offset_of!(RawSuperblock, map) == 16);
 const _: () = assert!(std::mem::offset_of!(RawSuperblock, regions) == 64);
+const _: () = assert!(std::mem::offset_of!(RawSuperblock, summed) == 320);
 
 const CLEAN: u8 = 1;
 const ANYTHING: u8 = 2;
@@ -100,7 +104,8 @@ impl Superblock {
             blocks: U64::new(self.blocks),
             count: U64::new(self.count),
             regions: self.regions.map(U32::new),
-            rest: [0; PAGE - 64 - 4 * REGIONS_MAX],
+            summed: U64::new(self.summed),
+            rest: [0; PAGE - 72 - 4 * REGIONS_MAX],
         };
         let mut block = raw.as_bytes().to_vec();
         seal(&mut block);
@@ -135,7 +140,11 @@ impl Superblock {
             clean: raw.flags & CLEAN != 0,
             count: raw.count.get(),
             regions: Box::new(raw.regions.map(U32::get)),
+            summed: raw.summed.get(),
         };
+        if found.blank == Blank::Zeroes && found.summed != 0 {
+            return Err(Damage::Contradiction("every block of it has a sum"));
+        }
         if !(1..=BLOCKS_MAX).contains(&found.sums()) {
             return Err(Damage::Contradiction("no volume has that size"));
         }

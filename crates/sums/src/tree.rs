@@ -3,6 +3,8 @@
 //! **Invariants.**
 //! T1. A page above says of a page below only what is stable below: it is told by [`Tree::stable`] after a sync.
 //!     So after a crash a page is at least as new as the page above says; an older one was lost by the device.
+//!     A page that is read and newer than that is perhaps not stable, where a sync failed before the process died: it is written once
+//!     more, to the same place, before the page above is told.
 //! T2. In memory the newest generation of a page is known exactly once it was read or written, and of every page from the
 //!     beginning where the map was closed cleanly.
 //! T3. A page is written at most once between two syncs, and its two places take turns: a torn one leaves the one before.
@@ -108,6 +110,20 @@ pub fn judge(
     Ok(page.map_or(Found::Absent, Found::Page))
 }
 
+/// What the next version has to follow of a page that is newer than recorded: that goes to the same place, so that the version before
+/// stays, unless the other place holds none that could be lost.
+#[must_use]
+pub fn follows(page: &Page, map: MapId, slots: [&[u8]; 2]) -> Generation {
+    let other = slots[usize::from(page.generation.next().slot())];
+    let has_one =
+        Page::read(other, map).is_ok_and(|it| it.level == page.level && it.index == page.index);
+    if has_one {
+        page.generation.next()
+    } else {
+        page.generation
+    }
+}
+
 /// A page above sums.
 #[derive(Clone, Debug)]
 struct Node {
@@ -204,20 +220,24 @@ impl Tree {
             .collect()
     }
 
-    /// Takes a page above sums from what both its places hold. What is read counts as stable, so the file is synced before: a
-    /// process that was killed may have left more there than the device has.
+    /// Takes a page above sums from what both its places hold. One that is newer than recorded is written again.
     ///
     /// # Errors
     /// That it cannot be used. Then only less is known of the pages below it: lost writes from before are not noticed.
     pub fn load(&mut self, place: Place, slots: [&[u8]; 2]) -> Result<(), Unfit> {
         let recorded = self.recorded(place);
-        let judged = judge(recorded, place, self.map, slots);
+        let (judged, map) = (judge(recorded, place, self.map, slots), self.map);
         let node = self.node(place);
         match judged {
             Ok(Found::Page(page)) => {
-                node.entries = page.entries;
-                node.generation = page.generation;
-                self.tell_above(place, page.generation);
+                let told = page.generation.low() == recorded.generation;
+                let generation = if told {
+                    page.generation
+                } else {
+                    follows(&page, map, slots)
+                };
+                (node.entries, node.generation) = (page.entries, generation);
+                node.dirty |= !told;
                 Ok(())
             }
             Ok(Found::Absent) => Ok(()),

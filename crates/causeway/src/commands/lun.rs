@@ -313,6 +313,9 @@ fn integrity(lun: &LunView) -> String {
         0 => "yes, no damage known".to_owned(),
         bad => format!("yes, {bad} blocks are NOT what was written"),
     };
+    if facts.unchecked_blocks > 0 {
+        told.push_str(&unchecked(lun, facts.unchecked_blocks));
+    }
     if facts.repaired > 0 {
         told.push_str(&format!("; {} repaired", facts.repaired));
     }
@@ -320,6 +323,16 @@ fn integrity(lun: &LunView) -> String {
         told.push_str(&format!("\n{}", super::scrub::place(place)));
     }
     told
+}
+
+/// How much of it cannot be checked yet, and what to do about that.
+fn unchecked(lun: &LunView, blocks: u64) -> String {
+    let all = lun.size.bytes() / u64::from(lun.block_size).max(1);
+    let permille = blocks.saturating_mul(1000).checked_div(all).unwrap_or(0);
+    let (percent, name) = (permille / 10, &lun.name);
+    format!(
+        "\n{blocks} of {all} blocks ({percent} %) have no checksum yet and are given as they are: causeway scrub start {name}"
+    )
 }
 
 /// What it is, and what it does.

@@ -23,12 +23,12 @@ lun_id = 0
 "#;
 
 /// Bytes that one checksum covers.
-const BLOCK: u64 = 4096;
+pub(crate) const BLOCK: u64 = 4096;
 
 /// The first block that the bench writes, after its own mark.
-const FIRST: u64 = 256;
+pub(crate) const FIRST: u64 = 256;
 
-fn with_journal(name: &str) -> Place {
+pub(crate) fn with_journal(name: &str) -> Place {
     let place = Place::new(name);
     let good = std::fs::read_to_string(place.path("node.toml")).unwrap();
     let journal = "journal = \"data/journal\"\njournal_size = \"64MiB\"\npath = ";
@@ -59,7 +59,7 @@ fn put(file: &std::fs::File, number: u64, bytes: &[u8]) {
 }
 
 /// Runs a load on the LUN that must end with `code`.
-fn load(place: &Place, code: i32, words: &str) -> String {
+pub(crate) fn load(place: &Place, code: i32, words: &str) -> String {
     let portal = place.json("target show t1")["portals"][0].clone();
     let url = format!(
         "iscsi://{}/iqn.2026-11.io.causeway:t1/0",
@@ -71,7 +71,7 @@ fn load(place: &Place, code: i32, words: &str) -> String {
 }
 
 /// Writes every block, and ends with all of it in the LUN's file.
-fn written(place: &Place, seed: u32) {
+pub(crate) fn written(place: &Place, seed: u32) {
     let daemon = place.start();
     if seed == 0 {
         place.run(0, "apply -f objects.toml");
@@ -84,7 +84,7 @@ fn written(place: &Place, seed: u32) {
     daemon.stop();
 }
 
-fn scrubbed(place: &Place) -> Value {
+pub(crate) fn scrubbed(place: &Place) -> Value {
     place.run(0, "scrub start vm01");
     // Each question is a process of its own, which takes some milliseconds.
     for _ in 0..10_000 {
@@ -98,7 +98,7 @@ fn scrubbed(place: &Place) -> Value {
 }
 
 /// First blocks and lengths, of 512 bytes, of what a document calls bad.
-fn places(document: &Value) -> Vec<(u64, u64)> {
+pub(crate) fn places(document: &Value) -> Vec<(u64, u64)> {
     let places = document["places"].as_array().into_iter().flatten();
     let number = |place: &Value, key: &str| place[key].as_u64().unwrap();
     places
@@ -110,14 +110,14 @@ fn places(document: &Value) -> Vec<(u64, u64)> {
 }
 
 /// What `status` says of the LUN.
-fn problems(place: &Place) -> Vec<String> {
+pub(crate) fn problems(place: &Place) -> Vec<String> {
     let status = place.json("status");
     let all = status["problems"].as_array().unwrap().iter();
     let told = all.map(|problem| problem.as_str().unwrap().to_owned());
     told.filter(|problem| problem.contains("vm01")).collect()
 }
 
-fn stops_well(daemon: Daemon) -> String {
+pub(crate) fn stops_well(daemon: Daemon) -> String {
     let log = daemon.stop();
     assert!(!log.contains("panic"), "{log}");
     log
@@ -236,8 +236,6 @@ fn a_lun_with_checksums_grows_shrinks_and_goes_and_needs_a_journal() {
     place.run(0, "lun resize vm01 --size 24M");
     assert_eq!(scrubbed(&place)["mismatched_blocks"], 0);
     load(&place, 0, "-b4K -r -w60 -o16 -d1 -W0 --verify --destroy");
-    let refused = place.run(5, "lun set vm01 integrity=false");
-    assert!(refused.contains("from the first write on"), "{refused}");
     place.run(0, "lun delete vm01 --yes");
     place.run(0, "lun restore vm01");
     assert_eq!(scrubbed(&place)["mismatched_blocks"], 0);
@@ -252,6 +250,167 @@ fn a_lun_with_checksums_grows_shrinks_and_goes_and_needs_a_journal() {
     let place = Place::new("integrity-bare");
     let daemon = place.start();
     let refused = place.run(2, "lun create a --size 16M --integrity");
+    assert!(refused.contains("has no journal"), "{refused}");
+    daemon.stop();
+}
+
+/// Blocks of the LUN that have no checksum.
+fn unchecked(place: &Place) -> u64 {
+    let lun = place.json("lun show vm01");
+    lun["checksums"]["unchecked_blocks"].as_u64().unwrap()
+}
+
+/// Reads 128 KiB from the bench's first block on.
+pub(crate) const READS: &str = "-b4K -s -o1 -d1 -W0 -B1M:128K";
+
+pub(crate) fn flip(place: &Place, number: u64) {
+    let data = file(place, ".lun");
+    let mut flipped = block(&data, number);
+    flipped[1000] ^= 4;
+    put(&data, number, &flipped);
+}
+
+/// As [`written`], without checksums.
+fn written_without(place: &Place) {
+    let daemon = place.start();
+    let without = OBJECTS.replace("integrity = true\n", "");
+    place.write("objects.toml", &without);
+    place.run(0, "apply -f objects.toml");
+    load(place, 0, "--fill -Zr -z9 -b64K -s -w100 -d1 -W0 --destroy");
+    daemon.stop();
+}
+
+#[test]
+fn checksums_are_switched_on_and_off_while_hosts_write_and_an_old_map_is_never_trusted() {
+    let place = with_journal("integrity-switch");
+    written_without(&place);
+    // Nobody has a sum of this one yet: it is taken as it is.
+    flip(&place, FIRST + 3);
+    let daemon = place.start();
+    assert!(place.json("lun show vm01")["checksums"].is_null());
+    let told = place.run(0, "lun set vm01 integrity=true");
+    assert!(told.contains("has no checksums before"), "{told}");
+    assert_eq!(unchecked(&place), 32768);
+    let shown = place.run(0, "lun show vm01");
+    assert!(
+        shown.contains("32768 of 32768 blocks (100 %) have no checksum yet"),
+        "{shown}"
+    );
+    let metrics = place.metrics();
+    assert!(
+        metrics.contains("causeway_integrity_unchecked_blocks{lun=\"vm01\"} 32768"),
+        "{metrics}"
+    );
+    load(&place, 0, READS);
+    let left = unchecked(&place);
+    assert!(left < 32768, "what was read has sums: {left}");
+    assert_eq!(scrubbed(&place)["mismatched_blocks"], 0);
+    assert_eq!(unchecked(&place), 0, "a scrub leaves nothing unchecked");
+    load(&place, 0, "-b4K -r -w60 -o16 -d1 -W0 --verify --destroy");
+    stops_well(daemon);
+
+    flip(&place, FIRST + 5);
+    let daemon = place.start();
+    let told = load(&place, 1, READS);
+    assert!(told.contains("medium error at block 2088"), "{told}");
+    // Off: what is there is what is read.
+    place.run(0, "lun set vm01 integrity=false");
+    load(&place, 0, READS);
+    assert!(place.json("lun show vm01")["checksums"].is_null());
+    load(&place, 0, "--fill -Zr -z5 -b64K -s -w100 -d1 -W0 --destroy");
+    // On again, and nothing that was known before is trusted. What the log still had would get its sums on the way home.
+    stops_well(daemon);
+    let daemon = place.start();
+    place.run(0, "lun set vm01 integrity=true");
+    assert_eq!(unchecked(&place), 32768);
+    load(&place, 0, READS);
+    assert_eq!(scrubbed(&place)["mismatched_blocks"], 0);
+    stops_well(daemon);
+    flip(&place, FIRST + 5);
+    let daemon = place.start();
+    assert_eq!(unchecked(&place), 0);
+    let told = load(&place, 1, READS);
+    assert!(told.contains("medium error at block 2088"), "{told}");
+    stops_well(daemon);
+}
+
+#[test]
+fn while_hosts_write_in_every_mode_a_switch_disturbs_none_and_a_kill_leaves_old_or_new() {
+    let place = with_journal("integrity-switch-busy");
+    let without = OBJECTS.replace("integrity = true\n", "");
+    place.write("objects.toml", &without);
+    let mut daemon = place.start();
+    place.run(0, "apply -f objects.toml");
+    load(&place, 0, "--fill -Zr -b64K -s -w100 -d1 -W0 --destroy");
+    for (mode, block) in [
+        ("write-back", "512"),
+        ("write-through", "4K"),
+        ("volatile", "4K"),
+        ("write-back", "300K"),
+    ] {
+        place.run(0, &format!("lun set vm01 cache={mode} --yes"));
+        let writes = format!("-b{block} -r -w60 -o16 -d2 -W0 --verify --destroy");
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| load(&place, 0, &writes));
+            while !writer.is_finished() {
+                place.run(0, "lun set vm01 integrity=true");
+                place.run(0, "lun set vm01 integrity=false");
+            }
+            writer.join().unwrap();
+        });
+        place.run(0, "lun set vm01 integrity=true");
+        let found = scrubbed(&place);
+        assert_eq!(found["mismatched_blocks"], 0, "{mode}: {found}");
+        daemon.kill();
+        daemon = place.start();
+        let found = scrubbed(&place);
+        assert_eq!(found["mismatched_blocks"], 0, "{mode}: {found}");
+        place.run(0, "lun set vm01 integrity=false");
+    }
+    stops_well(daemon);
+}
+
+#[test]
+fn a_map_that_a_crash_left_is_removed_and_one_that_is_lost_can_be_given_up() {
+    let place = with_journal("integrity-switch-crash");
+    written(&place, 0);
+    // As a crash between storing the switch and removing the map leaves it, with a block written since.
+    let sums = std::fs::read_dir(place.path("data/pool")).unwrap();
+    let map = sums.map(|entry| entry.unwrap().path());
+    let map = map
+        .into_iter()
+        .find(|path| path.extension().is_some_and(|it| it == "sums"));
+    let (map, aside) = (map.unwrap(), place.path("aside"));
+    std::fs::copy(&map, &aside).unwrap();
+    let daemon = place.start();
+    place.run(0, "lun set vm01 integrity=false");
+    assert!(!map.exists());
+    load(&place, 0, "--fill -Zr -z7 -b64K -s -w100 -d1 -W0 --destroy");
+    daemon.kill();
+    std::fs::copy(&aside, &map).unwrap();
+    let daemon = place.start();
+    assert!(!map.exists(), "nobody follows it");
+    std::fs::copy(&aside, &map).unwrap();
+    place.run(0, "lun set vm01 integrity=true");
+    load(&place, 0, READS);
+    assert_eq!(scrubbed(&place)["mismatched_blocks"], 0);
+    stops_well(daemon);
+
+    std::fs::remove_file(&map).unwrap();
+    let daemon = place.start();
+    let lun = place.json("lun show vm01");
+    assert_eq!(lun["state"], "offline");
+    let reason = lun["reason"].as_str().unwrap();
+    assert!(reason.contains("lun set NAME integrity=false"), "{reason}");
+    place.run(0, "lun set vm01 integrity=false");
+    assert_eq!(place.json("lun show vm01")["state"], "online");
+    load(&place, 0, READS);
+    stops_well(daemon);
+
+    let place = Place::new("integrity-switch-bare");
+    let daemon = place.start();
+    place.run(0, "lun create a --size 16M");
+    let refused = place.run(2, "lun set a integrity=true");
     assert!(refused.contains("has no journal"), "{refused}");
     daemon.stop();
 }

@@ -11,6 +11,7 @@ mod members;
 mod paths;
 mod place;
 mod pool;
+mod repair;
 mod scrub;
 #[path = "../../../proof/tests/common/small_file_system.rs"]
 mod small_file_system;

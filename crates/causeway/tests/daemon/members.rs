@@ -310,3 +310,107 @@ fn stripes_over_two_file_systems_are_told() {
     assert!(notes.contains("the file system at"), "{notes}");
     daemon.stop();
 }
+
+/// Bytes that LUNs have of the pool.
+fn used(place: &Place) -> u64 {
+    place.json("pool show default")["used"].as_u64().unwrap()
+}
+
+#[test]
+fn a_new_lun_with_checksums_in_room_that_another_one_had_reads_as_zeroes_and_is_never_taken_for_damaged()
+ {
+    let place = span(
+        "member-reused",
+        "journal = \"data/journal\"\njournal_size = \"64MiB\"\n",
+    );
+    let checked = OBJECTS.replace("size = \"60MiB\"", "size = \"60MiB\"\nintegrity = true");
+    place.write("objects.toml", &checked);
+    let daemon = place.start();
+    place.run(0, "apply -f objects.toml");
+    written(&served(&place), 0..960);
+    daemon.stop();
+    for round in 0..2 {
+        let daemon = place.start();
+        place.run(0, "lun delete vm01 --yes");
+        place.run(0, "lun purge vm01 --yes");
+        assert_eq!(used(&place), 0);
+        place.run(0, "apply -f objects.toml");
+        let portal = served(&place);
+        let told = qemu_io(&portal, &["read -P 0 0 60M".to_owned()]);
+        assert!(
+            told.contains("read 62914560/62914560") && !told.contains("failed"),
+            "{told}"
+        );
+        let found = crate::integrity::scrubbed(&place);
+        assert_eq!(found["mismatched_blocks"], 0, "{found}");
+        written(&portal, 0..960);
+        // Given back and got again at its end.
+        place.run(0, "lun resize vm01 --size 20M --yes");
+        place.run(0, "lun resize vm01 --size 60M");
+        let told = qemu_io(&portal, &["read -P 0 20M 40M".to_owned()]);
+        assert!(
+            told.contains("read 41943040/41943040") && !told.contains("failed"),
+            "{told}"
+        );
+        must_hold(&portal, 0..320);
+        if round == 0 {
+            daemon.kill();
+        } else {
+            let log = daemon.stop();
+            assert!(!log.contains("not what was written"), "{log}");
+        }
+    }
+}
+
+#[test]
+fn what_a_kill_leaves_of_luns_that_are_made_or_purged_is_given_back_at_the_next_start() {
+    let place = span("member-leaks", "");
+    let mut daemon = place.start();
+    place.run(0, "apply -f objects.toml");
+    for round in 0..12 {
+        let other = format!("lun create a{round} --size 20M");
+        std::thread::scope(|scope| {
+            let asked = scope.spawn(|| {
+                let words: Vec<&str> = other.split(' ').collect();
+                place.run_with(&place.api(), &words, "")
+            });
+            // At its beginning, and later each time.
+            let begun = place.path("data/unfinished.json");
+            let seen = (0..2_000_000).find(|_| begun.exists());
+            let later = (0..round * 100).filter(|_| begun.exists()).count();
+            assert!(seen.is_some() || later == 0, "it was never written down");
+            daemon.kill();
+            drop(asked.join());
+        });
+        daemon = place.start();
+        let luns = place.json("lun ls");
+        let sizes = luns.as_array().unwrap().iter();
+        let sizes: u64 = sizes.map(|lun| lun["size"].as_u64().unwrap()).sum();
+        assert_eq!(used(&place), sizes, "round {round}");
+        for lun in luns.as_array().unwrap() {
+            let name = lun["name"].as_str().unwrap();
+            if name != "vm01" {
+                place.run(0, &format!("lun delete {name}"));
+                place.run(0, &format!("lun purge {name}"));
+            }
+        }
+        assert_eq!(used(&place), 60 << 20);
+    }
+    // Purged while a member is away: the others cannot give back what they have, until the next start with all of them.
+    place.run(0, "lun create vm02 --size 20M");
+    place.run(0, "lun delete vm02");
+    std::fs::rename(place.path("m2"), place.path("aside")).unwrap();
+    let told = (0..5_000).find_map(|_| {
+        let shown = place.json("status")["problems"].to_string();
+        shown.contains("m2").then_some(shown)
+    });
+    assert!(told.is_some());
+    place.run(6, "lun purge vm02");
+    daemon.kill();
+    std::fs::rename(place.path("aside"), place.path("m2")).unwrap();
+    let daemon = place.start();
+    assert_eq!(used(&place), 60 << 20);
+    assert!(!place.path("data/unfinished.json").exists());
+    let log = daemon.stop();
+    assert!(log.contains("was given back"), "{log}");
+}

@@ -4,6 +4,7 @@
 //! the pool's journal, before anything is read.
 
 use super::beside::{SUMS, beside};
+use crate::code::Code;
 use crate::config::Config;
 use crate::engine::ChecksumFacts;
 use crate::objects::Lun;
@@ -12,6 +13,7 @@ use crate::scrub::{BadBlocks, Damage};
 use env::{CoreHandle, durable};
 use layers::integrity::{self, Blank, Finding, Integrity, IntegrityLane, MapSpec, Options};
 use layers::write_back::Doubts;
+use std::io;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use units::{BlockCount, BlockSize, Lba, LbaRange};
@@ -38,8 +40,40 @@ fn no_pool() -> OpenError {
     }
 }
 
-/// Makes the map of a LUN whose file was just made.
+/// Makes the map of a LUN whose file was just made, and reads as zeroes.
 pub(super) async fn create(core: &CoreHandle, config: &Config, lun: &Lun) -> Result<(), Problem> {
+    make(core, config, lun, Blank::Zeroes).await
+}
+
+/// Makes the map of a LUN that has contents, in place of any that it had.
+pub(super) async fn create_later(
+    core: &CoreHandle,
+    config: &Config,
+    lun: &Lun,
+) -> Result<(), Problem> {
+    let retired = retire(core, config, lun).await;
+    retired.map_err(|error| super::backing_failed(&error))?;
+    make(core, config, lun, Blank::Anything).await
+}
+
+/// Removes the map of a LUN that has no checksums, or is to have none, where there is one: it is never trusted again.
+pub(super) async fn retire(core: &CoreHandle, config: &Config, lun: &Lun) -> Result<(), OpenError> {
+    let Some(path) = beside(config, lun, SUMS) else {
+        return Ok(());
+    };
+    match durable::remove_file(&*core.files(), &path).await {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(OpenError {
+            cause: format!(
+                "the old checksums {} cannot be removed: {error}",
+                path.display()
+            ),
+            next_step: "check the disk and its permissions".to_owned(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+async fn make(core: &CoreHandle, config: &Config, lun: &Lun, blank: Blank) -> Result<(), Problem> {
     let path = beside(config, lun, SUMS).ok_or_else(|| super::backing_failed(&no_pool()))?;
     let block_size = BlockSize::from_bytes(u64::from(lun.block_size));
     let block_size = block_size.expect("stored LUNs have 512 or 4096");
@@ -48,7 +82,7 @@ pub(super) async fn create(core: &CoreHandle, config: &Config, lun: &Lun) -> Res
         volume: number(lun),
         block_size,
         block_count: BlockCount(lun.size.bytes() / u64::from(block_size.bytes())),
-        blank: Blank::Zeroes,
+        blank,
     };
     let made = async {
         if let Some(directory) = path.parent() {
@@ -126,6 +160,11 @@ impl Checksums {
         }
     }
 
+    /// Nothing is written through them any more, and they are not used again.
+    pub(super) fn give_up(&self) {
+        self.integrity.give_up();
+    }
+
     /// How they are.
     pub(super) fn facts(&self) -> ChecksumFacts {
         let (counts, bad) = (self.integrity.counts(), self.integrity.bad());
@@ -136,6 +175,7 @@ impl Checksums {
         };
         ChecksumFacts {
             bad_blocks: bad.iter().map(|range| range.len().0).sum(),
+            unchecked_blocks: self.integrity.without_sum().0,
             places: bad.iter().take(PLACES_MAX).map(place).collect(),
             mismatches: counts.mismatches,
             repaired: counts.repaired,
@@ -188,6 +228,7 @@ impl Found {
                     let places = known.places;
                     tracing::error!(
                         lun,
+                        code = %Code::BlocksDamaged,
                         first,
                         places,
                         "blocks are not what was written, from {first} on: reads of them fail until they are written again"
@@ -201,9 +242,22 @@ impl Found {
                     "{blocks} blocks from {first} on were not what was written, and are again, from another copy"
                 );
             }
+            Finding::Rewritten(range) => {
+                let (first, blocks) = (range.start().0, range.len().0);
+                tracing::info!(
+                    lun,
+                    first,
+                    blocks,
+                    "{blocks} blocks from {first} on, which were not what was written, were written again and can be read"
+                );
+            }
             Finding::MapDamaged { blocks, why } => {
                 let (first, end) = (blocks.start.0, blocks.end.0);
-                tracing::error!(lun, "the checksums of blocks {first} to {end}: {why}");
+                tracing::error!(
+                    lun,
+                    code = %Code::BlocksDamaged,
+                    "the checksums of blocks {first} to {end}: {why}"
+                );
             }
             Finding::MapWeakened { why } => {
                 tracing::warn!(
@@ -214,6 +268,7 @@ impl Found {
             Finding::MapBroken { why } => {
                 tracing::error!(
                     lun,
+                    code = %Code::ChecksumsUnwritable,
                     "its checksums cannot be written, and so nothing of it, until the daemon is restarted: {why}"
                 );
                 known.broken = Some(why.clone());

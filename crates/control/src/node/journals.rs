@@ -34,6 +34,8 @@ struct Entry {
     known: Vec<u64>,
     /// When a journal that is there is to be tried again; `None`: at once.
     again: Option<Now>,
+    /// LUNs that could not be carried home when it was looked last, and what was told of them.
+    stuck: BTreeMap<VolumeId, String>,
 }
 
 impl Entry {
@@ -44,6 +46,7 @@ impl Entry {
             ending: None,
             known: Vec::new(),
             again: None,
+            stuck: BTreeMap::new(),
         }
     }
 }
@@ -178,20 +181,43 @@ impl Journals {
         open.collect()
     }
 
-    /// Looks how much was carried home.
-    pub(super) async fn sample(&self, core: &CoreHandle, pool: &str) {
+    /// Looks how much was carried home, and what cannot be: answers what is new of that, `None` for what can be again.
+    pub(super) async fn sample(
+        &self,
+        core: &CoreHandle,
+        pool: &str,
+    ) -> Vec<(VolumeId, Option<String>)> {
         let PoolJournal::Open(journal) = self.of(pool) else {
-            return;
+            return Vec::new();
         };
         let status = journal.status(core).await;
         let carried = status.iter().map(|ring| ring.carried_bytes).sum();
-        self.with(pool, |entry| entry.rate.sample(core.now(), carried));
+        let stuck = status.into_iter().flat_map(|ring| ring.stuck);
+        let stuck: BTreeMap<VolumeId, String> = stuck.collect();
+        let news = self.with(pool, |entry| {
+            entry.rate.sample(core.now(), carried);
+            let news = news_of(&entry.stuck, &stuck);
+            entry.stuck = stuck;
+            news
+        });
+        news.unwrap_or_default()
     }
 
     fn rate(&self, pool: &str) -> u64 {
         let all = self.0.borrow();
         all.get(pool).map_or(0, |entry| entry.rate.bytes())
     }
+}
+
+/// What there is to tell of LUNs that cannot be carried home.
+fn news_of(
+    before: &BTreeMap<VolumeId, String>,
+    now: &BTreeMap<VolumeId, String>,
+) -> Vec<(VolumeId, Option<String>)> {
+    let new = now.iter().filter(|(lun, _)| !before.contains_key(lun));
+    let new = new.map(|(lun, why)| (*lun, Some(why.clone())));
+    let gone = before.keys().filter(|lun| !now.contains_key(lun));
+    new.chain(gone.map(|lun| (*lun, None))).collect()
 }
 
 /// How the journals of all pools are that have one, by pool.
@@ -279,6 +305,30 @@ impl Inner {
 #[cfg(test)]
 mod test {
     use super::*;
+
+    #[test]
+    fn what_cannot_be_carried_home_is_told_once_and_so_is_its_end() {
+        let stuck = |luns: &[u64]| {
+            let stuck = luns
+                .iter()
+                .map(|lun| (VolumeId(*lun), format!("why {lun}")));
+            stuck.collect::<BTreeMap<VolumeId, String>>()
+        };
+        let (none, one, two) = (stuck(&[]), stuck(&[1]), stuck(&[1, 2]));
+        assert_eq!(
+            news_of(&none, &one),
+            [(VolumeId(1), Some("why 1".to_owned()))]
+        );
+        assert_eq!(news_of(&one, &one), []);
+        assert_eq!(
+            news_of(&one, &two),
+            [(VolumeId(2), Some("why 2".to_owned()))]
+        );
+        assert_eq!(
+            news_of(&two, &none),
+            [(VolumeId(1), None), (VolumeId(2), None)]
+        );
+    }
 
     #[test]
     fn a_rate_follows_what_was_carried_lately() {

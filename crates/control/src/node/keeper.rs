@@ -46,7 +46,21 @@ pub(super) async fn keep(core: CoreHandle, node: Weak<Inner>, name: String) {
             return;
         };
         members::look_at(&node, &pool.name).await;
-        node.journals.sample(&core, &pool.name).await;
+        for (volume, stuck) in node.journals.sample(&core, &pool.name).await {
+            let (pool, lun) = (&*pool.name, node.lun_of(volume));
+            match stuck {
+                Some(why) => tracing::error!(
+                    pool,
+                    lun,
+                    "what the journal holds of it cannot be carried home, and stays there: {why}"
+                ),
+                None => tracing::info!(
+                    pool,
+                    lun,
+                    "what the journal holds of it can be carried home again"
+                ),
+            }
+        }
         let Some(path) = &pool.journal else { continue };
         match node.journals.of(&pool.name) {
             PoolJournal::None => {}

@@ -1,6 +1,6 @@
 //! The layers of a LUN over its blocks.
 
-use super::checksums::Checksums;
+use super::checksums::{self, Checksums};
 use super::journal::PoolJournal;
 use crate::config::Config;
 use crate::engine::{LimitFacts, ReadCacheFacts};
@@ -10,6 +10,7 @@ use env::CoreHandle;
 use layers::limit::Rates;
 use layers::write_back::{Journal, Mode, VolumeId};
 use layers::{Limit, ReadCache, WriteBack, WriteThrough, over};
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +22,7 @@ pub(super) struct Layers {
     limit: Limit,
     read_cache: ReadCache,
     cache: Cache,
-    checksums: Option<Checksums>,
+    checksums: RefCell<Option<Checksums>>,
 }
 
 /// What keeps acknowledged writes.
@@ -43,7 +44,7 @@ impl Layers {
             limit,
             read_cache: ReadCache::new(cache_bytes(&lun.storage), block_size),
             cache: Cache::Through(WriteThrough::new(is_stable(&lun.storage))),
-            checksums: None,
+            checksums: RefCell::default(),
         }
     }
 
@@ -60,6 +61,8 @@ impl Layers {
         journal: &PoolJournal,
     ) -> Result<Arc<dyn Volume>, OpenError> {
         if !lun.storage.integrity {
+            // What an earlier switch left: nobody follows with it what is written from now on.
+            checksums::retire(core, config, lun).await?;
             return Ok(home);
         }
         let PoolJournal::Open(journal) = journal else {
@@ -71,18 +74,23 @@ impl Layers {
         let doubts = || journal.doubts(journal_id(lun));
         let checksums = Checksums::open(core, config, (name, lun), home, doubts).await?;
         let checked = checksums.volume();
-        self.checksums = Some(checksums);
+        self.set_checksums(Some(checksums));
         Ok(checked)
     }
 
     /// Keeps the checksums that other layers of the LUN have.
     pub(super) fn keep_checksums(&mut self, other: &Self) {
-        self.checksums.clone_from(&other.checksums);
+        self.set_checksums(other.checksums());
     }
 
     /// Its checksums, where it has some.
-    pub(super) fn checksums(&self) -> Option<&Checksums> {
-        self.checksums.as_ref()
+    pub(super) fn checksums(&self) -> Option<Checksums> {
+        self.checksums.borrow().clone()
+    }
+
+    /// It has these from now on, or none.
+    pub(super) fn set_checksums(&self, checksums: Option<Checksums>) {
+        *self.checksums.borrow_mut() = checksums;
     }
 
     /// Has the pool's journal keep the writes of the LUN, which lies in `home`, and the history of its changes in a file.
@@ -99,7 +107,7 @@ impl Layers {
             Some(path) => WriteBack::with_history(journal, id, home, (fences.clone(), mode), path),
             None => WriteBack::new(journal, id, home, fences.clone(), mode),
         };
-        if self.checksums.is_some() {
+        if self.checksums.borrow().is_some() {
             volume.tell_first();
         }
         self.cache = Cache::Journal(volume);

@@ -25,6 +25,7 @@ use crate::size::Size;
 use backends::{DiskVolume, FileSpec, MemoryVolume, Provisioning};
 use env::{CoreHandle, CoreId, durable};
 use layers::integrity::IntegrityLane;
+use layers::write_back::Doubts;
 use layers::{Checked, Emulate, Meter, StableWrite, Wrap, over};
 use logical_unit::{DirectoryStore, Ending, Identity, LogicalUnit, UnitConfig, UnitId, UnitStore};
 use std::collections::BTreeMap;
@@ -35,8 +36,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
+use std::time::Duration;
 use units::{BlockCount, BlockSize, ByteCount, Now};
 use volume::{Fences, Io, Lane, Op, OpenError, Origin, Shape, Volume};
+
+/// How long what is under way at home may take to end, for checksums to come between or to go.
+const EXCHANGE_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// What LUNs are made on.
 pub(super) type Ground<'a> = (&'a Config, &'a MemberPools);
@@ -101,6 +106,8 @@ impl Wrap for Clip {
 /// What stands under a logical unit.
 struct Stack {
     leaf: Option<Leaf>,
+    /// Its blocks at home, below its checksums.
+    bare: Option<Arc<dyn Volume>>,
     layers: Layers,
     volume: Result<Arc<dyn Volume>, OpenError>,
 }
@@ -122,10 +129,12 @@ impl Stack {
                 open_leaf(core, ground, lun, fences.clone()).await
             }
         };
+        let mut bare = None;
         let volume = match &leaf {
             Ok(leaf) => {
                 let clipped = over(Clip(Arc::clone(blocks)), leaf.volume());
                 let stable = over(StableWrite, over(Emulate, clipped));
+                bare = Some(Arc::clone(&stable));
                 let home = layers.check(core, ground.0, (name, lun), stable, journal);
                 home.await.map(|home| {
                     if let PoolJournal::Open(journal) = journal {
@@ -139,6 +148,7 @@ impl Stack {
         };
         Self {
             leaf: leaf.ok(),
+            bare,
             layers,
             volume,
         }
@@ -237,6 +247,7 @@ impl Unit {
         layers.keep_checksums(&self.stack.layers);
         let stack = Stack {
             leaf: None,
+            bare: None,
             layers,
             volume: Err(why.clone()),
         };
@@ -370,7 +381,59 @@ impl Unit {
 
     /// How its checksums are, where it has some.
     pub(super) fn checksums(&self) -> Option<ChecksumFacts> {
-        self.stack.layers.checksums().map(Checksums::facts)
+        let checksums = self.stack.layers.checksums();
+        checksums.as_ref().map(Checksums::facts)
+    }
+
+    /// Has its blocks checked from now on, by the map that was made for it, while hosts work.
+    ///
+    /// # Errors
+    /// Why that cannot be done now; nothing has changed then.
+    pub(super) async fn check(
+        &self,
+        core: &CoreHandle,
+        config: &Config,
+        lun: &Lun,
+    ) -> Result<(), OpenError> {
+        let (Some(bare), Some(journaled)) = (&self.stack.bare, self.stack.layers.journaled())
+        else {
+            return Err(not_journaled());
+        };
+        let name = self.name();
+        let named = (&*name, lun);
+        // It is new: nothing of it is in doubt.
+        let opened = Checksums::open(core, config, named, Arc::clone(bare), Doubts::default);
+        let checksums = opened.await?;
+        let until = core.now().after(EXCHANGE_TIME_MAX);
+        let exchanged = journaled.exchange(core, checksums.volume(), true, until);
+        if let Err(error) = exchanged.await {
+            checksums.give_up();
+            return Err(error);
+        }
+        self.stack.layers.set_checksums(Some(checksums));
+        self.unit.adopt_cache(core).await
+    }
+
+    /// Has its blocks no longer checked, while hosts work. Its map is worth nothing from then on.
+    ///
+    /// # Errors
+    /// Why that cannot be done now; nothing has changed then.
+    pub(super) async fn stop_checking(&self, core: &CoreHandle) -> Result<(), OpenError> {
+        let Some(checksums) = self.stack.layers.checksums() else {
+            return Ok(());
+        };
+        let (Some(bare), Some(journaled)) = (&self.stack.bare, self.stack.layers.journaled())
+        else {
+            return Err(not_journaled());
+        };
+        let until = core.now().after(EXCHANGE_TIME_MAX);
+        let exchanged = journaled.exchange(core, Arc::clone(bare), false, until);
+        exchanged.await?;
+        self.stack.layers.set_checksums(None);
+        let adopted = self.unit.adopt_cache(core).await;
+        // Only now does nobody use them any more.
+        checksums.give_up();
+        adopted
     }
 
     /// What its limit did, where it has one.
@@ -562,6 +625,13 @@ impl Unit {
     /// Takes it down on every core.
     pub(super) async fn stop(&self, core: &CoreHandle) {
         self.unit.stop(core).await;
+    }
+}
+
+fn not_journaled() -> OpenError {
+    OpenError {
+        cause: "checksums need the pool's journal, and it is not in use for this LUN".to_owned(),
+        next_step: "causeway pool show tells how the journal is".to_owned(),
     }
 }
 

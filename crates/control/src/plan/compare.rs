@@ -20,10 +20,28 @@ pub struct LunChanges {
     pub restored: Vec<Lun>,
     /// Those whose size changes, as they will be.
     pub resized: Vec<Lun>,
+    /// Those that get checksums although they have contents, as they will be.
+    pub checked: Vec<Lun>,
+    /// Those whose checksums are given up, as they will be.
+    pub unchecked: Vec<Lun>,
     /// Those that go out of service and keep their data.
     pub retired: Vec<Lun>,
     /// Those whose data is destroyed.
     pub purged: Vec<Lun>,
+}
+
+impl LunChanges {
+    /// What changes of a LUN that stays.
+    fn follow(&mut self, was: &Lun, is: &Lun) {
+        if was.size != is.size {
+            self.resized.push(is.clone());
+        }
+        match (was.storage.integrity, is.storage.integrity) {
+            (false, true) => self.checked.push(is.clone()),
+            (true, false) => self.unchecked.push(is.clone()),
+            (true, true) | (false, false) => {}
+        }
+    }
 }
 
 /// The changes of the LUNs from one set of objects to another.
@@ -38,16 +56,10 @@ pub fn lun_changes(before: &Objects, after: &Objects) -> LunChanges {
     let mut out = LunChanges::default();
     for (naa, lun) in &is {
         match (was.get(naa), was_removed.get(naa)) {
-            (Some(known), _) => {
-                if known.size != lun.size {
-                    out.resized.push(lun.clone());
-                }
-            }
+            (Some(known), _) => out.follow(known, lun),
             (None, Some(known)) => {
                 out.restored.push(known.clone());
-                if known.size != lun.size {
-                    out.resized.push(lun.clone());
-                }
+                out.follow(known, lun);
             }
             (None, None) => out.created.push(lun.clone()),
         }
@@ -246,8 +258,11 @@ impl Steps<'_> {
         }
         let mut change = |detail: String| self.push(Verb::Change, Section::Lun, name, detail);
         if was.integrity != is.integrity {
-            let word = if is.integrity { "is" } else { "is no longer" };
-            change(format!("what is read {word} checked"));
+            change(if is.integrity {
+                "what is read is checked; what it holds has no checksums before it is written, read or scrubbed".to_owned()
+            } else {
+                "what is read is no longer checked, and its checksums are given up".to_owned()
+            });
         }
         if was.read_cache != is.read_cache {
             change(match is.read_cache {

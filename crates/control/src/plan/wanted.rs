@@ -501,13 +501,6 @@ fn changed_lun(known: &Lun, spec: &LunSpec) -> Result<Lun, Problem> {
         let (is, wanted) = (known.thin.to_string(), thin.to_string());
         return Err(immutable(spec, "thin", &is, &wanted, why));
     }
-    if let Some(integrity) = spec.integrity
-        && integrity != known.storage.integrity
-    {
-        let why = "checksums are kept from the first write on, or never";
-        let (is, wanted) = (known.storage.integrity.to_string(), integrity.to_string());
-        return Err(immutable(spec, "integrity", &is, &wanted, why));
-    }
     let wanted = match (&spec.backend, &spec.pool) {
         (Some(BackendSpec::Memory), _) => Some(Backing::Memory),
         (Some(BackendSpec::Block(path)), _) => Some(Backing::Block(path.clone())),

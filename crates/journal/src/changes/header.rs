@@ -5,6 +5,7 @@ use crate::batch::{Sequence, VolumeId};
 use crate::layout::{BLOCK, JournalId, VERSION};
 use formats::{Writer, open, seal};
 use std::collections::VecDeque;
+use std::ops::Range;
 
 const MAGIC: &[u8; 8] = b"CWJHISTO";
 
@@ -116,11 +117,18 @@ impl Header {
         let mut block = fields.padded(BLOCK);
         seal(&mut block);
         let bytes = block.repeat(2);
-        let place = self.generation % 2 * (HEADER_BLOCKS / 2) * BLOCK as u64;
+        let place = self.place().start;
         HistoryWrite {
             at: super::History::header_at(id.ring).0 + place,
             bytes,
         }
+    }
+
+    /// Where it lies, in bytes from the first place.
+    pub(super) const fn place(&self) -> Range<u64> {
+        let bytes = HEADER_BLOCKS / 2 * BLOCK as u64;
+        let start = self.generation % 2 * bytes;
+        start..start + bytes
     }
 
     /// It goes to the same place again: the other one has the last that is known to be good.

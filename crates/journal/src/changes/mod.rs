@@ -94,6 +94,22 @@ impl History {
         }
     }
 
+    /// What has to be stable before anything else is written, by the bytes of the header that it was opened by: the newest one, as it was read. It
+    /// may lie in a cache only, after a sync that failed; the same bytes at the same place cannot be torn.
+    #[must_use]
+    pub fn again(&self, bytes: &[u8]) -> Option<HistoryWrite> {
+        if self.header_differs {
+            return None;
+        }
+        let place = self.header.place();
+        let from = usize::try_from(place.start).expect("within the header");
+        let to = usize::try_from(place.end).expect("within the header");
+        Some(HistoryWrite {
+            at: Self::header_at(self.id.ring).0 + place.start,
+            bytes: bytes.get(from..to)?.to_vec(),
+        })
+    }
+
     /// The newest cut: what changes now changes after it.
     #[must_use]
     pub fn cut(&self) -> u64 {

@@ -98,6 +98,8 @@ impl Page {
             ..Self::unknown()
         });
         let known_here = std::mem::replace(self, newest);
+        // What is there already may lie in a cache only, after a sync that failed: what the log says of it is written again.
+        self.differs = known_here.differs;
         if self.base == 0 {
             // Entries come in no order of cuts.
             self.base = known_here.base;
@@ -121,8 +123,11 @@ impl Page {
             let mut fields = open(block, MAGIC, VERSION).ok()?;
             fields.u16()?;
             let here = fields.u64()? == id.volume.0 && fields.u32()? == id.ring;
-            let base = u64::from(fields.u32()?);
+            let low = u64::from(fields.u32()?);
             let (place, its_made, generation) = (fields.u64()?, fields.u64()?, fields.u64()?);
+            let base = u64::from(fields.u32()?) << 32 | low;
+            // Where it counts further than there are numbers, everything changed.
+            let base = its_made.checked_add(base)?;
             Some((here && place == index, its_made, generation, base))
         };
         match read() {
@@ -132,7 +137,7 @@ impl Page {
             Some((true, _, generation, base)) => {
                 let mut page = Self {
                     generation: Some(generation),
-                    base: made + base,
+                    base,
                     ..Self::unknown()
                 };
                 page.entries.copy_from_slice(&block[FIXED..BLOCK]);
@@ -150,7 +155,9 @@ impl Page {
     ) -> HistoryWrite {
         let generation = self.generation.expect("it is known") + 1;
         (self.generation, self.differs) = (Some(generation), false);
+        // Another ring's history may have been begun years later: its cuts are these as well.
         let base = self.base.saturating_sub(made);
+        let half = |bits: u64| u32::try_from(bits & u64::from(u32::MAX)).expect("32 bits");
         let mut fields = Writer::with_capacity(BLOCK);
         fields
             .bytes(MAGIC)
@@ -159,11 +166,12 @@ impl Page {
             .u16(0)
             .u64(id.volume.0)
             .u32(id.ring)
-            .u32(u32::try_from(base).expect("cuts are counted from the first"))
+            .u32(half(base))
             .u64(index)
             .u64(made)
             .u64(generation)
-            .bytes(&[0; 8])
+            .u32(half(base >> 32))
+            .u32(0)
             .bytes(&self.entries);
         let mut bytes = fields.padded(BLOCK);
         seal(&mut bytes);

@@ -219,6 +219,30 @@ fn many_cuts_are_told_apart_as_far_as_a_page_can_and_never_tell_too_little() {
     );
 }
 
+/// One ring's history may be years older than another's, whose cuts are its cuts as well.
+#[test]
+fn a_cut_of_any_number_is_told_after_another_opening() {
+    for far in [1, 255, u64::from(u32::MAX) - 1, 1 << 32, 1 << 45] {
+        let mut world = World {
+            random: Random(9),
+            file: Vec::new(),
+            history: History::open(id(1), &vec![0; 4 * BLOCK], 1000),
+            model: BTreeMap::new(),
+            log: Vec::new(),
+            next: 0,
+        };
+        world.history.mark(&(0..1), 1000);
+        world.history.begin_cut(1000 + far, Sequence(1));
+        world
+            .history
+            .mark(&(PART_BYTES..PART_BYTES + 1), 1000 + far);
+        while !world.save() {}
+        world.crash();
+        assert_eq!(world.changed(1000 + far), [1], "{far}");
+        assert_eq!(world.changed(1000), [0, 1], "{far}");
+    }
+}
+
 #[test]
 fn a_flipped_bit_makes_parts_count_as_changed_and_no_number_go_back() {
     for seed in 1..=300_u64 {

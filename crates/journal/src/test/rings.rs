@@ -77,6 +77,32 @@ fn lies(world: &World, number: u64) -> (usize, usize, usize) {
 }
 
 #[test]
+fn batches_of_which_nothing_says_that_they_were_stable_are_told() {
+    let mut sealed = 0;
+    for seed in 1..=200 {
+        let seal = seed % 2 == 0;
+        let (world, _) = at_rest(seed, seal);
+        let (found, replay) = world.read();
+        let lying = |number| {
+            let (from, end, _) = lies(&world, number);
+            from as u64..end as u64
+        };
+        let headers = found.iter().map(|it| {
+            let from = usize::try_from(it.place.position).unwrap() * BLOCK;
+            Header::read(&world.log[from..], OF.0, OF.1).unwrap().stable
+        });
+        let begun = world.checkpoint().begun.number - 1;
+        let sure = headers.max().unwrap_or(0).max(begun);
+        let last = found.iter().map(|it| it.place.number);
+        let wanted: Vec<_> = last.filter(|it| *it > sure).map(lying).collect();
+        assert_eq!(replay.unsure(), wanted, "seed {seed}");
+        assert!(!wanted.is_empty(), "the last one at least");
+        sealed += usize::from(found.last().unwrap().records.is_empty());
+    }
+    assert!(sealed >= 50, "{sealed}");
+}
+
+#[test]
 fn a_flipped_bit_is_named_by_exactly_its_blocks_and_never_read_as_data() {
     let mut named = [0; 3];
     for seed in 1..=800 {

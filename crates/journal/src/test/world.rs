@@ -76,6 +76,12 @@ impl World {
     }
 
     pub(super) fn replay(&self) -> (Vec<Found>, Result<Ring, Stop>) {
+        let (found, replay) = self.read();
+        (found, replay.into_ring())
+    }
+
+    /// What is found, and who has read it.
+    pub(super) fn read(&self) -> (Vec<Found>, Replay) {
         let mut replay = Replay::new(OF, self.blocks, self.checkpoint());
         let mut found = Vec::new();
         loop {
@@ -85,7 +91,7 @@ impl World {
                     replay.fill(at, self.log[from..from + bytes].to_vec());
                 }
                 Step::Found(batch) => found.push(batch),
-                Step::End => return (found, replay.into_ring()),
+                Step::End => return (found, replay),
             }
         }
     }

@@ -52,6 +52,7 @@ impl Inside {
             blocks: blocks.clone(),
         };
         let sums = self.map.sums_of(blocks.start, data);
+        let (durability, failed) = (*durability, self.map.failed_flushes());
         let answer = self.below.submit(io);
         let inside = Rc::clone(self);
         Ok(detach(&self.from.core, async move {
@@ -60,8 +61,7 @@ impl Inside {
                 let known = inside.known(done.map_err(|error| super::lane::within(error, range)));
                 Box::pin(known).await?;
             }
-            held.set(&inside, blocks.start, &sums);
-            inside.map.is_good(blocks);
+            inside.is_written(&held, &sums, durability, failed);
             Ok(Done::Nothing)
         }))
     }
@@ -82,7 +82,7 @@ impl Inside {
             self.completed(range, data, &held, origin).await?
         };
         let sums = self.map.sums_of(blocks.start, &data);
-        let mut at = 0;
+        let (mut at, failed) = (0, self.map.failed_flushes());
         for piece in pieces(whole, self.below_shape.limits.transfer_blocks_max) {
             let bytes = self.shape.bytes_in(piece);
             let op = Op::Write {
@@ -94,17 +94,30 @@ impl Inside {
             self.settle(&held, done.map(drop), at > 0)?;
             at += bytes;
         }
-        held.set(self, blocks.start, &sums);
-        self.map.is_good(blocks);
+        self.is_written(&held, &sums, durability, failed);
         Ok(())
+    }
+
+    /// Held blocks were written since so many flushes had failed, and have these sums now.
+    fn is_written(&self, held: &Held, sums: &[Sum], durability: Durability, failed: u64) {
+        if !self.map.is_written(&held.blocks, durability, failed) {
+            return self.nobody_knows(held);
+        }
+        held.set(self, held.blocks.start, sums);
+        self.map.is_good(held.blocks.clone());
+    }
+
+    /// Whoever reads held blocks takes their sums.
+    fn nobody_knows(&self, held: &Held) {
+        let count = usize::try_from(held.blocks.end - held.blocks.start).expect("in memory");
+        held.set(self, held.blocks.start, &vec![Sum::OPEN; count]);
     }
 
     /// What a failure leaves of held blocks: nobody knows, unless it says that nothing was done.
     fn settle(&self, held: &Held, done: Result<(), IoError>, begun: bool) -> Result<(), IoError> {
         let Err(error) = done else { return Ok(()) };
         if begun || !error.leaves_nothing_done() {
-            let count = usize::try_from(held.blocks.end - held.blocks.start).expect("in memory");
-            held.set(self, held.blocks.start, &vec![Sum::OPEN; count]);
+            self.nobody_knows(held);
         }
         Err(if begun { error.of_a_part() } else { error })
     }
@@ -151,7 +164,12 @@ impl Inside {
             }
             return Ok(data);
         }
-        self.read_held(held, block..block + 1, origin).await
+        let read = self.read_held(held, block..block + 1, origin).await;
+        if matches!(read, Err(IoError::Integrity { .. })) && self.map.repair.is_none() {
+            // After a crash it must not be taken for a block that this write left half-way.
+            held.set(self, block, &[Sum::LOST]);
+        }
+        read
     }
 
     pub(super) async fn zeroes(
@@ -229,7 +247,7 @@ impl Inside {
     ) -> Result<(), IoError> {
         let whole = self.range_of(&blocks);
         let held = self.hold_to_write(blocks.clone()).await?;
-        let mut begun = false;
+        let (mut begun, failed) = (false, self.map.failed_flushes());
         for range in pieces(whole, self.below_shape.limits.write_zeroes_blocks_max) {
             let op = Op::WriteZeroes {
                 range,
@@ -240,13 +258,12 @@ impl Inside {
             self.settle(&held, done.map(drop), begun)?;
             begun = true;
         }
-        held.set(self, blocks.start, &self.zero_sums(&blocks));
-        self.map.is_good(blocks);
+        self.is_written(&held, &self.zero_sums(&blocks), durability, failed);
         Ok(())
     }
 
     fn zero_sums(&self, blocks: &Range<u64>) -> Vec<Sum> {
-        if self.map.blank == Blank::Zeroes {
+        if self.map.blank() == Blank::Zeroes {
             let count = usize::try_from(blocks.end - blocks.start).expect("in memory");
             return vec![Sum::BLANK; count];
         }

@@ -202,11 +202,18 @@ impl Inside {
                 self.after(durability, range.start()).await
             }
             Op::Flush => {
+                let number = self.map.flush_begins();
                 let data = self.below.submit(Io::new(Op::Flush, origin));
                 let sums = self.map.stable(&self.from).await;
-                let done = data.await?;
+                match data.await {
+                    Ok(_) => self.map.flush_is_done(number),
+                    Err(error) => {
+                        Box::pin(self.flush_failed()).await;
+                        return Err(error);
+                    }
+                }
                 sums?;
-                Ok(done)
+                Ok(Done::Nothing)
             }
             Op::CompareAndWrite { .. } => unreachable!("announced as absent"),
             Op::Extents { .. } => unreachable!("passed through"),
@@ -289,7 +296,14 @@ impl Inside {
         // A task of its own: what it repairs or takes must not stop half-way.
         detach(&self.from.core, async move {
             let held = inside.hold(blocks).await?;
-            inside.read_held(&held, held.blocks.clone(), origin).await
+            let read = inside.read_held(&held, held.blocks.clone(), origin).await;
+            drop(held);
+            // Of sums that were taken no more are kept in memory than of those of writes.
+            if inside.map.dirty_pages() >= inside.map.cache.pages_max() {
+                // Where the map cannot be written any more, that is told.
+                let _ = inside.map.stable(&inside.from).await;
+            }
+            read
         })
         .await
     }
@@ -377,7 +391,7 @@ impl Inside {
             durability: Durability::Stable,
         };
         self.below.submit(Io::new(op, origin)).await.ok()?;
-        self.map.is_good(block..block + 1);
+        self.map.not_bad(block..block + 1);
         Tally::add(&self.map.tally.repaired, 1);
         self.map.tell(&Finding::Repaired(range));
         Some(copy)
@@ -418,8 +432,8 @@ impl Inside {
             if sums::judge(before, super::map::place(index), map.id, both).is_ok() {
                 return Ok(false);
             }
-            if last && page.taint() {
-                map.dirtied(page);
+            if last {
+                map.changed(&page, page.taint());
             }
             // It may have been written meanwhile; and what is damaged is written anew.
             map.stable(&self.from).await?;
@@ -454,9 +468,7 @@ impl Held {
             let (here, rest) = left.split_at(entries.len());
             left = rest;
             let page = self.page(page);
-            if page.set(entries.start, here) {
-                inside.map.dirtied(Arc::clone(page));
-            }
+            inside.map.changed(page, page.set(entries.start, here));
         }
     }
 }

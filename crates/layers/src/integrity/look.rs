@@ -20,7 +20,7 @@ pub(super) enum Verdict {
 impl Map {
     /// Judges one block.
     pub(super) fn judge(&self, sum: Sum, block: u64, bytes: &Buf) -> Verdict {
-        match (sum, self.blank) {
+        match (sum, self.blank()) {
             (Sum::BLANK, Blank::Anything) | (Sum::OPEN, _) => Verdict::Take,
             (Sum::LOST, _) => Verdict::Differs,
             (Sum::BLANK, Blank::Zeroes) => fits(bytes.is_zero()),
@@ -46,7 +46,7 @@ impl Map {
 
     /// The sum of what is about to be there.
     pub(super) fn sum_of(&self, block: u64, bytes: &Buf) -> Sum {
-        if self.blank == Blank::Zeroes && bytes.is_zero() {
+        if self.blank() == Blank::Zeroes && bytes.is_zero() {
             return Sum::BLANK;
         }
         Sum::of_buf(self.salt, block, bytes)

@@ -1,16 +1,19 @@
 //! The map of one volume, shared by its lanes on all cores: which pages are in memory, what is to be written, and what was seen.
 
 use super::cache::{Cache, Look, Make};
-use super::page::{Resident, Sums, lock};
+use super::page::{Changed, Resident, Sums, lock};
 use super::rounds::Rounds;
+use super::unflushed::Unflushed;
 use super::{Counts, Finding, Options, Told};
 use env::{CoreHandle, File, FileDone, FileOp};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use sums::{Blank, FAN, Found, Level, MapId, PAGE, Place, Salt, Sum, Superblock, Tree, judge};
+use sums::{
+    Blank, FAN, Found, Level, MapId, PAGE, Place, Salt, Sum, Superblock, Tree, follows, judge,
+};
 use units::{Buf, BufMut, Lba, LbaRange};
 use volume::IoError;
 
@@ -40,11 +43,17 @@ impl Tally {
 pub(super) struct Map {
     pub(super) id: MapId,
     pub(super) salt: Salt,
-    pub(super) blank: Blank,
+    /// A block without a sum may hold anything.
+    pub(super) anything: AtomicBool,
+    /// Blocks that are not blank, where those that are may hold anything.
+    pub(super) summed: AtomicI64,
+    /// The superblock says something new, and is to be written with the next pages above.
+    pub(super) superblock_is_new: AtomicBool,
     pub(super) cache: Cache,
     pub(super) tree: Mutex<Tree>,
     pub(super) superblock: Mutex<Superblock>,
     pub(super) rounds: Mutex<Rounds>,
+    pub(super) unflushed: Mutex<Unflushed>,
     /// A write or sync of the map failed, or it was closed: nothing may be written any more.
     pub(super) broken: AtomicBool,
     /// It is being closed: no block may be written any more, and what was set is written.
@@ -102,11 +111,14 @@ impl Map {
         Arc::new(Self {
             id: superblock.map,
             salt: Salt::of(superblock.map),
-            blank: superblock.blank,
+            anything: AtomicBool::new(superblock.blank == Blank::Anything),
+            summed: AtomicI64::new(superblock.summed.try_into().unwrap_or(i64::MAX)),
+            superblock_is_new: AtomicBool::new(false),
             cache: Cache::new(options.resident_bytes / PAGE),
             tree: Mutex::new(tree),
             superblock: Mutex::new(superblock),
             rounds: Mutex::default(),
+            unflushed: Mutex::default(),
             broken: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             replaying: AtomicBool::new(!clean),
@@ -116,6 +128,25 @@ impl Map {
             repair: options.repair,
             bad: Mutex::default(),
         })
+    }
+
+    /// What a block without a sum holds.
+    pub(super) fn blank(&self) -> Blank {
+        if self.anything.load(Ordering::Relaxed) {
+            Blank::Anything
+        } else {
+            Blank::Zeroes
+        }
+    }
+
+    /// Sums of a page were set.
+    pub(super) fn changed(&self, page: &Arc<Resident>, changed: Changed) {
+        if changed.filled != 0 && self.blank() == Blank::Anything {
+            self.summed.fetch_add(changed.filled, Ordering::Relaxed);
+        }
+        if changed.dirtied {
+            self.dirtied(Arc::clone(page));
+        }
     }
 
     /// The sums of blocks as far as they are in memory, or known to be blank.
@@ -188,10 +219,19 @@ impl Map {
     fn judged(&self, index: u64, slots: &[u8]) -> Arc<Resident> {
         let both = [&slots[..PAGE], &slots[PAGE..]];
         let mut tree = lock(&self.tree);
-        match judge(tree.recorded(place(index)), place(index), self.id, both) {
-            Ok(Found::Page(page)) => {
+        let recorded = tree.recorded(place(index));
+        match judge(recorded, place(index), self.id, both) {
+            Ok(Found::Page(page)) if page.generation.low() == recorded.generation => {
                 tree.stable(index, page.generation);
                 Resident::new(index, page.entries, page.generation)
+            }
+            Ok(Found::Page(page)) => {
+                // Perhaps a sync of it failed: nobody above is told of it before it is written once more.
+                drop(tree);
+                let generation = follows(&page, self.id, both);
+                let page = Resident::new(index, page.entries, generation);
+                self.changed(&page, page.taint());
+                page
             }
             Ok(Found::Absent) => {
                 tree.stable(index, sums::Generation(0));
@@ -236,10 +276,17 @@ impl Map {
 
     /// Blocks that are known not to fit, in order, neighbours together.
     pub(super) fn bad(&self) -> Vec<LbaRange> {
+        self.ranges_of(lock(&self.bad).clone())
+    }
+
+    fn ranges_of(&self, blocks: BTreeSet<u64>) -> Vec<LbaRange> {
+        if blocks.is_empty() {
+            return Vec::new();
+        }
         let per_sum = self.per_sum();
         let end = lock(&self.superblock).blocks;
         let mut ranges: Vec<LbaRange> = Vec::new();
-        for &block in lock(&self.bad).iter() {
+        for block in blocks {
             let to = Lba(((block + 1) * per_sum).min(end));
             let from = match ranges.last() {
                 Some(last) if last.end().0 == block * per_sum => {
@@ -253,12 +300,22 @@ impl Map {
         ranges
     }
 
-    /// Blocks have new sums.
+    /// Blocks have new sums; those that were bad are told.
     pub(super) fn is_good(&self, blocks: Range<u64>) {
-        let mut bad = lock(&self.bad);
-        if !bad.is_empty() {
-            bad.retain(|block| !blocks.contains(block));
+        for range in self.ranges_of(self.not_bad(blocks)) {
+            self.tell(&Finding::Rewritten(range));
         }
+    }
+
+    /// Those of the blocks that were bad are not any more.
+    pub(super) fn not_bad(&self, blocks: Range<u64>) -> BTreeSet<u64> {
+        let mut bad = lock(&self.bad);
+        if bad.is_empty() {
+            return BTreeSet::new();
+        }
+        let gone: BTreeSet<u64> = bad.range(blocks).copied().collect();
+        bad.retain(|block| !gone.contains(block));
+        gone
     }
 
     pub(super) fn is_broken(&self) -> bool {

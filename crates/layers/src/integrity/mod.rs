@@ -13,7 +13,8 @@
 //! written again through this layer before it is read ([`Integrity::replayed`] ends that time), named as [doubtful](Integrity::doubt)
 //! before anything is, or [adopted](IntegrityLane::adopt).
 //!
-//! **Failure model.** A write that fails leaves blocks whose sums are taken anew by the next read. A page of the map that is damaged
+//! **Failure model.** A write that fails leaves blocks whose sums are taken anew by the next read, and so does a flush that fails of all
+//! that was written since the one before. A page of the map that is damaged
 //! or lost costs its blocks: they cannot be read until they are written or adopted. A write or sync of the map that fails: no
 //! mutation is done any more until the volume is opened anew.
 //!
@@ -21,6 +22,7 @@
 
 mod cache;
 mod change;
+mod cover;
 mod lane;
 mod look;
 mod map;
@@ -29,6 +31,7 @@ mod page;
 mod rounds;
 #[cfg(test)]
 mod test;
+mod unflushed;
 
 pub use lane::IntegrityLane;
 pub use open::{MapSpec, create};
@@ -57,6 +60,8 @@ pub enum Finding {
     Mismatch(LbaRange),
     /// They were not, and another copy is there again.
     Repaired(LbaRange),
+    /// They were not, and were written again.
+    Rewritten(LbaRange),
     /// A page of the map cannot be used: these blocks cannot be vouched for until they are written.
     MapDamaged {
         /// Which blocks; some may lie past the volume's end.
@@ -173,6 +178,16 @@ impl Integrity {
     #[must_use]
     pub fn bad(&self) -> Vec<LbaRange> {
         self.map.bad()
+    }
+
+    /// Blocks that have no sum: nobody can tell whether they are what was written. After a crash about so many, until
+    /// [`IntegrityLane::cover`] has counted them.
+    #[must_use]
+    pub fn without_sum(&self) -> BlockCount {
+        let shape = self.shape();
+        let per_sum = sums::BLOCK as u64 / u64::from(shape.block_size.bytes());
+        let blocks = self.map.without_sum() * per_sum;
+        BlockCount(blocks.min(shape.block_count.0))
     }
 
     /// A lane with everything that the layer can do.

@@ -63,6 +63,7 @@ pub async fn create(core: &CoreHandle, spec: &MapSpec) -> io::Result<()> {
         clean: true,
         count: 0,
         regions: Box::new([0; REGIONS_MAX]),
+        summed: 0,
     };
     let filled = async {
         let write = FileOp::Write {
@@ -105,16 +106,18 @@ fn cannot(path: &Path, error: &io::Error) -> OpenError {
     let path = path.display();
     OpenError {
         cause: format!("the checksums in {path} cannot be used: {error}"),
-        next_step: "bring the file back, or give the checksums up by setting integrity to false"
-            .to_owned(),
+        next_step:
+            "bring the file back, or give the checksums up: causeway lun set NAME integrity=false"
+                .to_owned(),
     }
 }
 
 fn refused(path: &Path, why: &dyn std::fmt::Display) -> OpenError {
     OpenError {
         cause: format!("the checksums in {} cannot be used: {why}", path.display()),
-        next_step: "restore the file, or give the checksums up by setting integrity to false"
-            .to_owned(),
+        next_step:
+            "restore the file, or give the checksums up: causeway lun set NAME integrity=false"
+                .to_owned(),
     }
 }
 
@@ -149,6 +152,10 @@ impl Integrity {
             Err(version @ Damage::Version { .. }) => return Err(refused_version(&path, version)),
             Err(damage) => return Err(refused(&path, &damage)),
         };
+        // The newest may not be stable, where a sync of it failed: then it is written over, and the one before stays.
+        let both =
+            Superblock::read(&slots[..PAGE]).is_ok() && Superblock::read(&slots[PAGE..]).is_ok();
+        let by = if both { 2 } else { 1 };
         let shape = below.shape();
         if superblock.volume != options.volume {
             return Err(refused(&path, &"they are another volume's"));
@@ -186,7 +193,7 @@ impl Integrity {
             core: Rc::clone(core),
             file,
         };
-        integrity.begin(&from).await.map_err(fail)?;
+        integrity.begin(&from, by).await.map_err(fail)?;
         integrity
             .reshape_from(&from)
             .await
@@ -194,11 +201,11 @@ impl Integrity {
         Ok(integrity)
     }
 
-    /// From now on, generations in the file may be older than the newest ones.
-    async fn begin(&self, from: &From) -> io::Result<()> {
+    /// From now on, generations in the file may be older than the newest ones. `by`: 1 writes over the older superblock, 2 over the newest.
+    async fn begin(&self, from: &From, by: u64) -> io::Result<()> {
         let (at, bytes) = {
             let mut superblock = lock(&self.map.superblock);
-            superblock.count += 1;
+            superblock.count += by;
             superblock.clean = false;
             (SUPERBLOCKS_AT[superblock.slot()], superblock.write())
         };
@@ -250,7 +257,7 @@ impl Integrity {
                 .await?;
         }
         map.stable(from).await?;
-        let written = async { self.begin(from).await };
+        let written = async { self.begin(from, 1).await };
         written
             .await
             .map_err(|_| IoError::MediumError { lba: units::Lba(0) })
@@ -267,9 +274,7 @@ impl Integrity {
                 .await?;
             let Some(page) = page else { continue };
             let sums = vec![to; part.entries.len()];
-            if page.set(part.entries.start, &sums) {
-                self.map.dirtied(page);
-            }
+            self.map.changed(&page, page.set(part.entries.start, &sums));
         }
         Ok(())
     }
@@ -289,35 +294,14 @@ impl Integrity {
             core: Rc::clone(core),
             file,
         };
-        let opened = self.open_up(&from, blocks).await;
+        let opened = open_up(&self.map, &from, blocks).await;
         opened.map_err(|error| refused(&self.path, &format!("{error:?}")))
     }
 
-    async fn open_up(
-        &self,
-        from: &From,
-        blocks: impl Iterator<Item = Range<u64>>,
-    ) -> Result<(), IoError> {
-        let map = &self.map;
-        let end = lock(&map.superblock).sums();
-        let parts = blocks.flat_map(|it| super::map::parts(it.start.min(end)..it.end.min(end)));
-        // Side by side, because each page is a read of the file.
-        let mut opened = stream::iter(parts)
-            .map(|part| async move {
-                let page = map.page(&from.core, &from.file, part.page, true).await;
-                page.map(|page| (page.expect("wanted anyway"), part.entries))
-            })
-            .buffer_unordered(PAGES_AT_ONCE);
-        while let Some(opened) = opened.next().await {
-            let (page, entries) = opened?;
-            if page.open(entries) {
-                map.dirtied(page);
-            }
-            if map.dirty_pages() >= map.cache.pages_max() {
-                map.stable(from).await?;
-            }
-        }
-        map.stable(from).await
+    /// The map is given up: nothing is written any more, to it or through it.
+    pub fn give_up(&self) {
+        self.map.closed.store(true, Ordering::Release);
+        self.map.broken.store(true, Ordering::Release);
     }
 
     /// Writes everything, and that it is everything. Nothing can be written through the volume afterwards, whether this succeeds or not.
@@ -350,4 +334,30 @@ impl Integrity {
         };
         closed.await.map_err(|error: io::Error| fail(&error))
     }
+}
+
+/// Has whoever reads these blocks next take their sums, and makes that stable.
+pub(super) async fn open_up(
+    map: &Arc<Map>,
+    from: &From,
+    blocks: impl Iterator<Item = Range<u64>>,
+) -> Result<(), IoError> {
+    let end = lock(&map.superblock).sums();
+    let parts = blocks.flat_map(|it| super::map::parts(it.start.min(end)..it.end.min(end)));
+    // Side by side, because each page is a read of the file.
+    let mut opened = stream::iter(parts)
+        .map(|part| async move {
+            let page = map.page(&from.core, &from.file, part.page, true).await;
+            page.map(|page| (page.expect("wanted anyway"), part.entries))
+        })
+        .buffer_unordered(PAGES_AT_ONCE);
+    while let Some(opened) = opened.next().await {
+        let (page, entries) = opened?;
+        let spared = (map.blank() == Blank::Anything).then_some(Sum::BLANK);
+        map.changed(&page, page.open(entries, spared));
+        if map.dirty_pages() >= map.cache.pages_max() {
+            map.stable(from).await?;
+        }
+    }
+    map.stable(from).await
 }

@@ -13,6 +13,15 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// What setting sums changed.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Changed {
+    /// The page was clean before and is not any more.
+    pub(super) dirtied: bool,
+    /// So many more blocks are not blank.
+    pub(super) filled: i64,
+}
+
 /// A page of sums in memory, shared by all cores.
 pub(super) struct Resident {
     index: u64,
@@ -54,36 +63,54 @@ impl Resident {
         to.extend(inner.entries[entries].iter().map(|&raw| Sum::from_raw(raw)));
     }
 
-    /// Changes sums; `true` where the page was clean before and is not any more.
-    pub(super) fn set(&self, first: usize, sums: &[Sum]) -> bool {
+    /// Changes sums.
+    pub(super) fn set(&self, first: usize, sums: &[Sum]) -> Changed {
+        let blank = Sum::BLANK.raw();
         let mut inner = lock(&self.inner);
-        let mut changed = false;
+        let (mut changed, mut filled) = (false, 0);
         for (entry, sum) in inner.entries[first..first + sums.len()]
             .iter_mut()
             .zip(sums)
         {
             changed |= *entry != sum.raw();
+            filled += i64::from(*entry == blank) - i64::from(sum.raw() == blank);
             *entry = sum.raw();
         }
-        changed && !std::mem::replace(&mut inner.dirty, true)
+        let dirtied = changed && !std::mem::replace(&mut inner.dirty, true);
+        Changed { dirtied, filled }
     }
 
-    /// The next one who reads these blocks takes their sums, but for those that the map has lost; answers as [`Resident::set`].
-    pub(super) fn open(&self, entries: Range<usize>) -> bool {
+    /// The next one who reads these blocks takes their sums, but for those that the map has lost, or that are `spared`.
+    pub(super) fn open(&self, entries: Range<usize>, spared: Option<Sum>) -> Changed {
+        let keep = [Sum::LOST, Sum::OPEN, spared.unwrap_or(Sum::OPEN)].map(Sum::raw);
         let mut inner = lock(&self.inner);
-        let mut changed = false;
+        let (mut changed, mut filled) = (false, 0);
         for entry in &mut inner.entries[entries] {
-            if *entry != Sum::LOST.raw() && *entry != Sum::OPEN.raw() {
+            if !keep.contains(entry) {
+                filled += i64::from(*entry == Sum::BLANK.raw());
                 *entry = Sum::OPEN.raw();
                 changed = true;
             }
         }
-        changed && !std::mem::replace(&mut inner.dirty, true)
+        let dirtied = changed && !std::mem::replace(&mut inner.dirty, true);
+        Changed { dirtied, filled }
     }
 
-    /// It is to be written once more although nothing changed; answers as [`Resident::set`].
-    pub(super) fn taint(&self) -> bool {
-        !std::mem::replace(&mut lock(&self.inner).dirty, true)
+    /// It is to be written once more although nothing changed.
+    pub(super) fn taint(&self) -> Changed {
+        Changed {
+            dirtied: !std::mem::replace(&mut lock(&self.inner).dirty, true),
+            filled: 0,
+        }
+    }
+
+    /// How many of its first blocks are blank.
+    pub(super) fn blanks(&self, entries: usize) -> u64 {
+        let blank = |entry: &&u32| **entry == Sum::BLANK.raw();
+        lock(&self.inner).entries[..entries]
+            .iter()
+            .filter(blank)
+            .count() as u64
     }
 
     /// What is to be written now: the next version.

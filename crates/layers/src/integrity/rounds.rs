@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use sums::{Generation, NodeWrite, Place, SUPERBLOCKS_AT};
+use sums::{Blank, Generation, NodeWrite, Place, SUPERBLOCKS_AT};
 use tokio::sync::oneshot;
 use units::{Lba, Now};
 use volume::IoError;
@@ -223,7 +223,8 @@ impl Map {
     /// Writes the superblock where the regions have changed; always, where the map is closed by it.
     pub(super) async fn write_superblock(&self, from: &From, close: bool) -> io::Result<()> {
         let roots = lock(&self.tree).roots_to_write();
-        if roots.is_none() && !close {
+        let is_new = self.superblock_is_new.swap(false, Ordering::AcqRel);
+        if roots.is_none() && !close && !is_new {
             return Ok(());
         }
         let (at, bytes) = {
@@ -232,6 +233,10 @@ impl Map {
             // Closed before the journal was replayed, it is as after the crash.
             superblock.clean = close && !self.replaying.load(Ordering::Acquire);
             superblock.regions = lock(&self.tree).roots();
+            superblock.summed = match superblock.blank {
+                Blank::Anything => self.summed(superblock.sums()),
+                Blank::Zeroes => 0,
+            };
             (SUPERBLOCKS_AT[superblock.slot()], superblock.write())
         };
         from.write(at, &bytes).await?;

@@ -117,11 +117,23 @@ impl Job {
             }
             if core.now().since(kept) >= KEEP_EVERY {
                 kept = core.now();
+                self.keep_sums(false).await;
                 (self.keep)(self.progress(), self.report()).await;
             }
         };
+        self.keep_sums(end == End::Finished).await;
         (self.keep)(self.progress(), self.report()).await;
         end
+    }
+
+    /// What had no sum has one now; `counted`: and it is looked whether anything is left that has none.
+    async fn keep_sums(&self, counted: bool) {
+        let Some(map) = &self.map else { return };
+        // A map that cannot be written says so by itself.
+        let _ = map.keep_sums().await;
+        if counted {
+            let _ = map.cover().await;
+        }
     }
 
     async fn look(&self, range: LbaRange) -> Result<(), IoError> {

@@ -36,6 +36,10 @@ const ENODATA: i32 = 61;
 pub(super) async fn carry(shard: Rc<Shard>) {
     let mut took = Duration::ZERO;
     while !shard.closing.get() {
+        if !shard.pauses.borrow().is_empty() {
+            shard.carry.notified().await;
+            continue;
+        }
         // A single batch always finds room to move on.
         let most = if shard.held.get() == Some(Held::Room) {
             1
@@ -47,11 +51,13 @@ pub(super) async fn carry(shard: Rc<Shard>) {
             rest(&shard).await;
             continue;
         };
-        if !is_time(&shard, took).await {
+        if !is_time(&shard, took).await || !shard.pauses.borrow().is_empty() {
             continue;
         }
         let begin = shard.core.now();
+        shard.in_round.set(true);
         let held = round(&shard, &stretch).await.err();
+        shard.in_round.set(false);
         took = shard.core.now().since(begin);
         shard.rounds.set(shard.rounds.get() + 1);
         shard.held.set(held);

@@ -140,7 +140,7 @@ pub(super) fn live_bare(state: &State, all: &[BareChange]) -> Vec<BareChange> {
 
 impl State {
     /// The data of a write is damaged: what of it is the newest is lost. What was lost before is told again.
-    fn lose(&mut self, stretch: &Stretch, place: Place, record: &Record) -> BareChange {
+    pub(super) fn lose(&mut self, stretch: &Stretch, place: Place, record: &Record) -> BareChange {
         let change = record.change;
         let lying = Lying {
             slot: self.slots[&change.volume],

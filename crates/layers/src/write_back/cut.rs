@@ -32,7 +32,7 @@ pub struct RingHistory {
 }
 
 /// What a ring answers about a volume.
-type OnRing<T> = LocalFuture<Result<T, IoError>>;
+pub(super) type OnRing<T> = LocalFuture<Result<T, IoError>>;
 
 impl WriteBack {
     /// What each ring knows of the volume's history.
@@ -92,7 +92,7 @@ impl WriteBack {
     }
 
     /// Asks a ring on its core.
-    async fn on_ring<T: Send + 'static>(
+    pub(super) async fn on_ring<T: Send + 'static>(
         &self,
         core: &CoreHandle,
         ring: u32,

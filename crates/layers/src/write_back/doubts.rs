@@ -38,7 +38,8 @@ impl Doubts {
         }
     }
 
-    fn insert(&mut self, blocks: Range<u64>) {
+    /// Blocks, by their numbers.
+    pub(crate) fn insert(&mut self, blocks: Range<u64>) {
         let mut at = blocks.start;
         while at < blocks.end {
             let bits = self.0.entry(at / CHUNK).or_default();

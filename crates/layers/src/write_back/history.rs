@@ -74,7 +74,16 @@ impl Kept {
         let header = read(&file, at, len).await;
         let header = header.map_err(|error| failed(&error))?;
         let first = (core.wall_clock().0 / 1_000_000_000) << CUTS_A_SECOND_BITS;
-        let history = RefCell::new(History::open(id, &header, first.max(1)));
+        let history = History::open(id, &header, first.max(1));
+        if let Some(again) = history.again(&header) {
+            let op = FileOp::Write {
+                offset: again.at,
+                data: Buf::from(again.bytes),
+                durable: Durable::Yes,
+            };
+            file.submit(op).await.map_err(|error| failed(&error))?;
+        }
+        let history = RefCell::new(history);
         Ok(Self { file, history })
     }
 

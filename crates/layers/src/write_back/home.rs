@@ -47,6 +47,8 @@ pub(super) struct Going {
     failed: BTreeSet<usize>,
     /// Volumes that something was written to. Their lanes are kept: a volume may leave meanwhile.
     touched: BTreeMap<Slot, Rc<dyn Lane>>,
+    /// Volumes whose history was saved.
+    saved: BTreeSet<Slot>,
     /// Why, by volume.
     errors: BTreeMap<Slot, Stuck>,
     flying: VecDeque<(usize, Slot, IoFuture)>,
@@ -111,8 +113,17 @@ impl Going {
                 let why = format!("its history cannot be written: {error}");
                 let again = shard.core.now().after(AGAIN);
                 let stuck = Stuck::new(IoError::Unavailable, &why, again);
-                self.errors.insert(*slot, stuck);
+                let of_history = true;
+                self.errors.insert(
+                    *slot,
+                    Stuck {
+                        of_history,
+                        ..stuck
+                    },
+                );
                 unsaved.insert(*slot);
+            } else {
+                self.saved.insert(*slot);
             }
         }
         unsaved
@@ -247,6 +258,11 @@ impl Going {
         for slot in self.touched.into_keys() {
             state.home_mut(slot).stuck = None;
         }
+        // Perhaps nothing else is to be carried for it.
+        for slot in self.saved {
+            let home = state.home_mut(slot);
+            home.stuck = home.stuck.take().filter(|it| !it.of_history);
+        }
         for (slot, stuck) in self.errors {
             state.home_mut(slot).stuck = Some(stuck);
         }
@@ -372,8 +388,11 @@ fn reason(error: IoError) -> String {
         IoError::SpaceExhausted => "no space is left where it lies".to_owned(),
         IoError::WriteProtected => "it may not be written".to_owned(),
         IoError::Unavailable | IoError::Transition => "it cannot be reached".to_owned(),
+        IoError::Integrity { lba } => format!(
+            "the 4 KiB around block {} are not what was written, and only a part of them was written again: write them as a whole",
+            lba.0
+        ),
         IoError::MediumError { .. }
-        | IoError::Integrity { .. }
         | IoError::Miscompare { .. }
         | IoError::TimedOut
         | IoError::Aborted

@@ -11,7 +11,7 @@ use env::{Answer, CoreHandle, LocalFuture, call};
 use journal::{HistoryId, Slot, VolumeId};
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use units::BlockCount;
 use volume::{
     Fences, Io, IoError, IoFuture, Lane, Op, OpenError, Origin, Shape, Support, Volume,
@@ -22,7 +22,7 @@ use volume::{
 pub struct WriteBack {
     journal: Arc<Journal>,
     id: VolumeId,
-    home: Arc<dyn Volume>,
+    home: Mutex<Arc<dyn Volume>>,
     fences: Fences,
     modes: Arc<Modes>,
     /// Where its history is kept.
@@ -42,7 +42,7 @@ impl WriteBack {
         Arc::new(Self {
             journal,
             id,
-            home,
+            home: Mutex::new(home),
             fences,
             modes: Arc::new(Modes::new(mode)),
             history: None,
@@ -62,7 +62,7 @@ impl WriteBack {
         Arc::new(Self {
             journal,
             id,
-            home,
+            home: Mutex::new(home),
             fences,
             modes: Arc::new(Modes::new(mode)),
             history: Some(history),
@@ -75,6 +75,22 @@ impl WriteBack {
 
     pub(super) const fn id(&self) -> VolumeId {
         self.id
+    }
+
+    pub(super) fn modes(&self) -> &Arc<Modes> {
+        &self.modes
+    }
+
+    pub(super) fn fences(&self) -> &Fences {
+        &self.fences
+    }
+
+    pub(super) fn home(&self) -> Arc<dyn Volume> {
+        Arc::clone(&self.home.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(super) fn set_home(&self, home: Arc<dyn Volume>) {
+        *self.home.lock().unwrap_or_else(PoisonError::into_inner) = home;
     }
 
     /// What lanes that are opened from now on do, and those that are open: whoever switches has nothing in flight, opens lanes anew and flushes.
@@ -122,7 +138,7 @@ impl WriteBack {
     /// Has the log be told of everything before it goes home, in volatile mode as well: the layer below keeps something beside the
     /// data, and asks after a crash what may not fit together.
     pub fn tell_first(&self) {
-        self.modes.tell_first();
+        self.modes.tell_first(true);
     }
 
     /// From so many bytes on writes go home past the log, where the log has nothing of their blocks.
@@ -143,7 +159,7 @@ impl WriteBack {
     async fn serve(&self, core: &CoreHandle) -> Result<(), OpenError> {
         for ring in 0..self.journal.rings() {
             let (key, id) = ((self.journal.key(), ring), self.id);
-            let (home, fences) = (Arc::clone(&self.home), self.fences.clone());
+            let (home, fences) = (self.home(), self.fences.clone());
             let modes = Arc::clone(&self.modes);
             let (history, of) = (self.history.clone(), self.history_id(ring));
             let served = call(core, self.journal.owner(ring), move |core| {
@@ -175,7 +191,7 @@ impl WriteBack {
 
 impl Volume for WriteBack {
     fn shape(&self) -> Shape {
-        let mut shape = self.home.shape();
+        let mut shape = self.home().shape();
         shape.caps.volatile_cache = self.modes.get() == Mode::Volatile;
         shape.caps.stable_write = Support::Native;
         shape.caps.compare_and_write = Support::Absent;
@@ -200,7 +216,7 @@ impl Volume for WriteBack {
         let core = Rc::clone(core);
         Box::pin(async move {
             self.serve(&core).await?;
-            let shape = self.home.shape();
+            let shape = self.home().shape();
             let mut here = Vec::new();
             for ring in 0..self.journal.rings() {
                 let shard = shard_of(&core, (self.journal.key(), ring));
@@ -217,7 +233,7 @@ impl Volume for WriteBack {
     }
 
     fn events(self: Arc<Self>, core: &CoreHandle) -> Rc<dyn VolumeEvents> {
-        Arc::clone(&self.home).events(core)
+        self.home().events(core)
     }
 }
 

@@ -50,9 +50,9 @@ impl Modes {
         self.mode.store(mode as u8, Ordering::Release);
     }
 
-    /// The volume below must be able to learn from the log, after a crash, what was on its way home.
-    pub(super) fn tell_first(&self) {
-        self.told_first.store(true, Ordering::Release);
+    /// Whether the volume below must be able to learn from the log, after a crash, what was on its way home.
+    pub(super) fn tell_first(&self, first: bool) {
+        self.told_first.store(first, Ordering::Release);
     }
 
     /// What need not be stable goes home at once, while the log is told.

@@ -1,25 +1,19 @@
 //! Reads, from wherever the newest data is.
 
+use super::log_read::LogRead;
 use super::parts::{blocks, sectors};
 use super::shard::Shard;
-use env::{Answer, FileDone, FileOp};
-use journal::{Piece, SECTOR, Slot, Source};
-use std::io;
-use std::ops::Range;
+use env::Answer;
+use journal::{Piece, Slot, Source};
 use std::rc::Rc;
-use units::{Buf, BufMut, Lba, LbaRange};
+use units::{Buf, BufMut, LbaRange};
 use volume::{Done, Io, IoError, IoFuture, IoResult, Op, Origin};
 
 /// A piece that is on its way.
 enum Coming {
     Here(Buf),
     FromHome(IoFuture),
-    FromLog {
-        answer: env::FileFuture,
-        /// Of what is read: what was asked for.
-        part: Range<usize>,
-        first: Lba,
-    },
+    FromLog(env::FileFuture, LogRead),
 }
 
 impl Shard {
@@ -62,10 +56,11 @@ impl Shard {
             Ok(coming) => coming,
             Err(error) => return Answer::ready(Err(error)),
         };
+        let shard = Rc::clone(self);
         Answer::wait(async move {
             let mut data = Buf::empty();
             for piece in coming {
-                data.append_owned(piece.bytes().await?);
+                data.append_owned(piece.bytes(&shard).await?);
             }
             drop(readers);
             Ok(Done::Data(match into {
@@ -89,52 +84,21 @@ impl Shard {
             Source::Zeroes(_) => Ok(Coming::Here(Buf::zeroes(home.shape.bytes_in(range)))),
             Source::Lost => Err(IoError::Integrity { lba: range.start() }),
             Source::Log(at) => {
-                let len = home.shape.bytes_in(range);
-                let offset = self.device_byte(at);
-                let whole = u64::from(self.file.facts().alignment).max(SECTOR);
-                let from = offset - offset % whole;
-                let to = (offset + len as u64).next_multiple_of(whole);
-                let bytes = usize::try_from(to - from).expect("a piece is in memory");
-                let into = self.core.pool().alloc(bytes);
-                let into = into.map_err(|units::Exhausted| IoError::Busy)?;
-                let ahead = usize::try_from(offset - from).expect("less than a block");
-                Ok(Coming::FromLog {
-                    answer: self.file.submit(FileOp::Read { offset: from, into }),
-                    part: ahead..ahead + len,
-                    first: range.start(),
-                })
+                let bytes = home.shape.bytes_in(range);
+                let read = LogRead::new(self, at, bytes, (range.start(), home.shape.block_size));
+                Ok(Coming::FromLog(read.begin(self)?, read))
             }
         }
     }
 }
 
 impl Coming {
-    async fn bytes(self) -> Result<Buf, IoError> {
+    async fn bytes(self, shard: &Shard) -> Result<Buf, IoError> {
         match self {
             Self::Here(data) => Ok(data),
             Self::FromHome(answer) => data_of(answer.await),
-            Self::FromLog {
-                answer,
-                part,
-                first,
-            } => match answer.await {
-                Ok(FileDone::Read(data)) => Ok(data.freeze().slice(part)),
-                Ok(other) => unreachable!("{other:?} is no data"),
-                Err(error) => Err(log_error(&error, first)),
-            },
+            Self::FromLog(answer, read) => read.end(shard, answer).await,
         }
-    }
-}
-
-#[expect(
-    clippy::wildcard_enum_match_arm,
-    reason = "std's list of kinds grows; what is not named is treated alike"
-)]
-fn log_error(error: &io::Error, first: Lba) -> IoError {
-    match error.kind() {
-        io::ErrorKind::OutOfMemory | io::ErrorKind::WouldBlock => IoError::Busy,
-        io::ErrorKind::TimedOut => IoError::TimedOut,
-        _ => IoError::MediumError { lba: first },
     }
 }
 

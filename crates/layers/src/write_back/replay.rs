@@ -66,6 +66,7 @@ pub(super) async fn open_ring(
             Step::End => break,
         }
     }
+    let unsure = replay.unsure();
     let mut opened = replay.into_ring().map_err(|stop| OpenError {
         cause: format!("ring {ring} of the journal is damaged: {stop}"),
         next_step: DAMAGED.to_owned(),
@@ -73,6 +74,11 @@ pub(super) async fn open_ring(
     // What was read may lie in the device's cache only, and the checkpoint says that it is there.
     let synced = file.submit(FileOp::Sync).await;
     synced.map_err(|error| failed(&error))?;
+    for bytes in unsure {
+        let at = layout.ring_at(ring) + bytes.start;
+        let again = write_again(&file, at, bytes.end - bytes.start).await;
+        again.map_err(|error| failed(&error))?;
+    }
     let opening = opened.opening().expect("a ring that was just opened");
     let written = file.submit(FileOp::Write {
         offset: checkpoints_at[usize::from(opening.slot)],
@@ -82,6 +88,19 @@ pub(super) async fn open_ring(
     written.await.map_err(|error| failed(&error))?;
     opened.checkpoint_written(true);
     Ok(start(core, file, (key, superblock, ring), opened, found))
+}
+
+/// Writes what is read there once more, so that it is stable.
+async fn write_again(file: &Rc<dyn File>, offset: u64, bytes: u64) -> io::Result<()> {
+    let bytes = usize::try_from(bytes).expect("a batch is in memory");
+    let data = Buf::from(read(file, offset, bytes).await?);
+    let durable = Durable::Yes;
+    let op = FileOp::Write {
+        offset,
+        data,
+        durable,
+    };
+    file.submit(op).await.map(drop)
 }
 
 /// The first bytes of both checkpoints of a ring.
@@ -121,6 +140,8 @@ fn start(
         closing: Cell::new(false),
         carrier_rests: Cell::new(false),
         hurry: Cell::new(0),
+        pauses: RefCell::default(),
+        in_round: Cell::new(false),
         held: Cell::new(None),
         moving: Cell::new(false),
         rounds: Cell::new(0),

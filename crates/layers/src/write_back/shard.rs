@@ -11,7 +11,7 @@ use super::status::Counts;
 use env::{Answer, CoreHandle, File};
 use journal::{Change, DATA_BYTES_MAX, Index, Kind, Log, Sequence, Slot, Token, VolumeId, Wanted};
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -49,6 +49,15 @@ pub(super) struct Home {
     early: Vec<Early>,
     /// Somebody makes a cut: changes wait.
     pub(super) held: bool,
+    /// What it is to be instead, while another volume takes its place and everything waits.
+    pub(super) next: Option<OpenHome>,
+}
+
+impl Home {
+    /// A request waits; `changes`: one that changes blocks.
+    pub(super) const fn makes_wait(&self, changes: bool) -> bool {
+        self.next.is_some() || (changes && self.held)
+    }
 }
 
 /// Why something cannot be carried home.
@@ -58,12 +67,19 @@ pub(super) struct Stuck {
     pub(super) why: String,
     /// When to try again.
     pub(super) again: Now,
+    /// It is at home, and only its history cannot be saved.
+    pub(super) of_history: bool,
 }
 
 impl Stuck {
     pub(super) fn new(error: IoError, why: &str, again: Now) -> Self {
         let why = why.to_owned();
-        Self { error, why, again }
+        Self {
+            error,
+            why,
+            again,
+            of_history: false,
+        }
     }
 }
 
@@ -137,6 +153,10 @@ pub(super) struct Shard {
     pub(super) carrier_rests: Cell<bool>,
     /// Those who wait until all is at home.
     pub(super) hurry: Cell<u32>,
+    /// While there are some, nothing is carried home: other volumes are about to take the place of theirs.
+    pub(super) pauses: RefCell<BTreeSet<Slot>>,
+    /// Something is being carried home.
+    pub(super) in_round: Cell<bool>,
     /// Why the last round left the oldest part of the log where it is.
     pub(super) held: Cell<Option<Held>>,
     /// Somebody waits for a batch of what moves on.
@@ -164,6 +184,7 @@ impl State {
             reads: Rc::default(),
             early: Vec::new(),
             held: false,
+            next: None,
         });
         Self {
             log,
@@ -224,6 +245,7 @@ impl State {
             reads: Rc::default(),
             early: Vec::new(),
             held: false,
+            next: None,
         });
         self.log.serve(id, Sequence(0));
         Ok(slot)
@@ -438,10 +460,10 @@ impl Shard {
             // It has left, and somebody still has a lane.
             return Answer::ready(Err(IoError::Unavailable));
         }
-        if op.mutates() && self.state.borrow().home(slot).held {
+        if self.state.borrow().home(slot).makes_wait(op.mutates()) {
             let shard = Rc::clone(self);
             return Answer::wait(async move {
-                shard.let_go(slot).await;
+                shard.let_in(slot, op.mutates()).await;
                 shard.submit(slot, op, origin).await
             });
         }

@@ -15,6 +15,7 @@ pub(super) struct Counts {
     pub(super) direct_bytes: u64,
     pub(super) moved_bytes: u64,
     pub(super) rounds: u64,
+    pub(super) misreads: u64,
 }
 
 /// How a shard is.
@@ -28,7 +29,7 @@ pub struct ShardStatus {
     pub used_blocks: u64,
     /// Pages of 4096 bytes whose newest data is in the log.
     pub pages: u64,
-    /// Memory of the index, in bytes.
+    /// Memory of the index and of the checksums of the log's blocks, in bytes.
     pub index_bytes: u64,
     /// Batches that were written to the log since it was opened.
     pub batches: u64,
@@ -42,6 +43,8 @@ pub struct ShardStatus {
     pub direct_bytes: u64,
     /// Bytes that moved on in the log, because they could not be carried home.
     pub moved_bytes: u64,
+    /// Reads of the log that did not give what was written there at first.
+    pub misreads: u64,
     /// The last batch that is stable.
     pub stable: u64,
     /// How long the oldest change has been in the log that is not at home; of what was found when it was opened, since then.
@@ -82,13 +85,14 @@ impl Shard {
             blocks: state.log.ring().blocks(),
             used_blocks: state.log.ring().used_blocks(),
             pages: state.index.pages() as u64,
-            index_bytes: state.index.bytes() as u64,
+            index_bytes: (state.index.bytes() + state.log.ring().sums_bytes()) as u64,
             batches: counts.batches,
             records: counts.records,
             written_bytes: counts.written_bytes,
             carried_bytes: counts.carried_bytes,
             direct_bytes: counts.direct_bytes,
             moved_bytes: counts.moved_bytes,
+            misreads: counts.misreads,
             stable: state.log.ring().stable(),
             oldest,
             failed: failed.then(|| self.failure.borrow().clone()),

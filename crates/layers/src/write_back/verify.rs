@@ -95,7 +95,7 @@ fn is_given_up(shard: &Shard, part: &Stretch) -> bool {
     shard.state.borrow().log.ring().released().number > part.first()
 }
 
-async fn part_read(shard: &Shard, part: &Stretch) -> io::Result<Buf> {
+pub(super) async fn part_read(shard: &Shard, part: &Stretch) -> io::Result<Buf> {
     let mut data = Buf::empty();
     for (at, bytes) in part.reads() {
         let offset = shard.log_at + at;

@@ -102,6 +102,7 @@ pub(super) fn empty_pool(plan: &Plan, name: &str) -> Result<PathBuf, String> {
     let pool = plan.out.join(name);
     // What an earlier run left.
     let _none = fs::remove_dir_all(&pool);
+    let _none = fs::remove_file(servers::journal_of(&pool));
     // The daemon reads a relative path from where its configuration stands.
     let made = fs::create_dir_all(&pool).and_then(|()| pool.canonicalize());
     made.map_err(|error| format!("{}: {error}", pool.display()))

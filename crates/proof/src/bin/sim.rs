@@ -7,6 +7,7 @@ use env::sim::{Fault, Hits};
 use proof::sim::copy::Copy;
 use proof::sim::disk::Disk;
 use proof::sim::journal::{Journal, Lies, Rot};
+use proof::sim::layers::Layers;
 use proof::sim::multipath::Paths;
 use proof::sim::node::WholeNode;
 use proof::sim::order::Order;
@@ -51,6 +52,7 @@ fn scenes() -> Vec<Kind> {
     vec![
         Kind::Scene(Box::new(Raw::with(Bug::None))),
         Kind::Scene(Box::<Disk>::default()),
+        Kind::Scene(Box::<Layers>::default()),
         Kind::Scene(Box::<Target>::default()),
         Kind::Story(Box::<Order>::default()),
         Kind::Story(Box::<Copy>::default()),

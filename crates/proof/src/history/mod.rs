@@ -142,6 +142,7 @@ pub struct History {
     initial: BTreeMap<u64, Value>,
     records: Vec<Record>,
     clock: u64,
+    in_part: bool,
 }
 
 impl History {
@@ -152,6 +153,13 @@ impl History {
             initial,
             ..Self::default()
         }
+    }
+
+    /// Whether a compare-and-write whose end nobody knows may be done in part, block by block.
+    #[must_use]
+    pub fn in_parts(mut self, in_part: bool) -> Self {
+        self.in_part = in_part;
+        self
     }
 
     /// A client sends a command.
@@ -252,7 +260,7 @@ impl History {
             let range = record.call.range();
             let touches = (range.start().0..range.end().0).any(|lba| group.contains(&lba));
             if touches {
-                record.effects(group, &mut steps);
+                record.effects(group, self.in_part, &mut steps);
             }
         }
         search::without_unseen(steps)
@@ -260,11 +268,17 @@ impl History {
 }
 
 impl Record {
-    fn effects(&self, group: &BTreeSet<u64>, steps: &mut Vec<Step>) {
+    fn effects(&self, group: &BTreeSet<u64>, in_part: bool, steps: &mut Vec<Step>) {
+        let unknown = if in_part {
+            Answer::InPart
+        } else {
+            Answer::Unknown
+        };
         let (ended, answer) = match &self.ended {
             Some((_, Answer::Nothing)) => return,
+            Some((at, Answer::Unknown)) => (*at, unknown),
             Some((at, answer)) => (*at, answer.clone()),
-            None => (u64::MAX, Answer::Unknown),
+            None => (u64::MAX, unknown),
         };
         let must = !matches!(answer, Answer::Unknown | Answer::InPart);
         let mut add = |effect| {

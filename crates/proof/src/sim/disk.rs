@@ -5,16 +5,90 @@ use super::scene::{Opened, Scene, Setup};
 use backends::{FileSpec, Provisioning, create_file, open_block, open_file};
 use env::sim::{BlockDevice, Node, World};
 use env::{CoreHandle, LocalFuture};
+use layers::stripe::{Column, Map, Row, Stripe};
 use layers::{Checked, Emulate, ReadCache, StableWrite, over};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
-use units::{BlockSize, ByteCount};
+use units::{BlockSize, ByteCount, Lba};
 use volume::{Fences, Volume};
 
 /// The name of the only disk.
 const ONLY: &str = "lun";
+
+/// Blocks of a stripe's unit.
+const UNIT: u64 = 4;
+
+/// How the blocks of a volume lie on files or devices.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Layout {
+    /// All on one.
+    One,
+    /// The second half behind the first.
+    Span,
+    /// By turns on three.
+    Stripe,
+}
+
+impl Layout {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::One, Self::Span, Self::Stripe];
+
+    const fn columns(self) -> u64 {
+        match self {
+            Self::One => 1,
+            Self::Span => 2,
+            Self::Stripe => 3,
+        }
+    }
+
+    /// A volume has a multiple of so many blocks.
+    pub(super) const fn whole_blocks(self) -> u64 {
+        match self {
+            Self::One => 1,
+            Self::Span => 2,
+            Self::Stripe => UNIT * self.columns(),
+        }
+    }
+
+    /// Where the blocks are.
+    fn map(self, blocks: u64) -> Map {
+        let blocks = blocks / self.columns();
+        let column = |part| Column {
+            part,
+            start: Lba(0),
+        };
+        let row = |columns| Row { columns, blocks };
+        let rows = match self {
+            Self::One => vec![row(vec![column(0)])],
+            Self::Span => vec![row(vec![column(0)]), row(vec![column(1)])],
+            Self::Stripe => vec![row((0..3).map(column).collect())],
+        };
+        Map::new(rows, UNIT).expect("blocks are a multiple of what it takes")
+    }
+}
+
+/// The names of the parts of a disk, each of which is one as a setup of its own says.
+fn parts(name: &str, setup: Setup) -> Vec<(String, Setup)> {
+    if setup.layout == Layout::One {
+        return vec![(name.to_owned(), setup)];
+    }
+    let part = Setup {
+        blocks: setup.blocks / setup.layout.columns(),
+        layout: Layout::One,
+        ..setup
+    };
+    let names = (0..setup.layout.columns()).map(|number| format!("{name}.{number}"));
+    names.map(|name| (name, part)).collect()
+}
+
+/// The files or devices of a disk.
+pub(super) fn homes(name: &str, setup: Setup) -> Vec<PathBuf> {
+    let parts = parts(name, setup).into_iter();
+    let at = if uses_device(setup) { device } else { file };
+    parts.map(|(name, _)| at(&name)).collect()
+}
 
 /// The file of a pool.
 pub(super) fn file(name: &str) -> PathBuf {
@@ -47,8 +121,28 @@ pub(super) async fn volume(
     Ok(over(Checked, cached))
 }
 
-/// The file or device itself.
+/// The files or devices themselves.
 pub(super) async fn leaf(
+    core: &CoreHandle,
+    name: &str,
+    setup: Setup,
+    fences: Fences,
+) -> Result<Arc<dyn Volume>, String> {
+    if setup.layout == Layout::One {
+        return part(core, name, setup, fences).await;
+    }
+    let mut opened = Vec::new();
+    for (name, setup) in parts(name, setup) {
+        let part = part(core, &name, setup, fences.clone()).await?;
+        opened.push(over(Checked, part));
+    }
+    let laid = Stripe::new(opened, setup.layout.map(setup.blocks));
+    let laid = laid.map_err(|error| error.to_string())?;
+    Ok(over(Checked, laid))
+}
+
+/// The file or device of one part.
+async fn part(
     core: &CoreHandle,
     name: &str,
     setup: Setup,
@@ -66,16 +160,18 @@ pub(super) fn uses_device(setup: Setup) -> bool {
     setup.salt.is_multiple_of(3)
 }
 
-/// Adds the block device of a setup to a new node.
+/// Adds the block devices of a setup to a new node.
 pub(super) fn add_device(node: &Node, name: &str, setup: Setup) {
     let bytes = setup.block_size.bytes();
-    let facts = BlockDevice {
-        bytes: setup.blocks * u64::from(bytes),
-        logical_block_bytes: bytes,
-        physical_block_bytes: bytes,
-        discard_granularity: if setup.salt & 4 == 0 { bytes } else { 0 },
-    };
-    node.disk().add_block_device(&device(name), facts);
+    for (name, setup) in parts(name, setup) {
+        let facts = BlockDevice {
+            bytes: setup.blocks * u64::from(bytes),
+            logical_block_bytes: bytes,
+            physical_block_bytes: bytes << setup.physical_block_exponent,
+            discard_granularity: if setup.salt & 4 == 0 { bytes } else { 0 },
+        };
+        node.disk().add_block_device(&device(&name), facts);
+    }
 }
 
 async fn pool_file(
@@ -103,7 +199,7 @@ async fn pool_file(
     let spec = FileSpec {
         path: file(name),
         block_size: setup.block_size,
-        physical_block_exponent: 0,
+        physical_block_exponent: setup.physical_block_exponent,
         provisioning,
     };
     let opened = open_file(core, spec, fences).await;

@@ -1,7 +1,7 @@
 //! What most stories stand on: a node with units, hosts on nodes of their own, lives that end.
 
 use super::client::audit_blocks;
-use super::disk::add_device;
+use super::disk::{Layout, add_device};
 use super::initiator::{Host, Session, SessionConfig};
 use super::oracle::Oracle;
 use super::scene::Setup;
@@ -51,6 +51,8 @@ impl Lab {
                 block_size: BlockSize::B512,
                 blocks: *blocks,
                 salt: stage.rng.draw(),
+                physical_block_exponent: 0,
+                layout: Layout::One,
                 strict,
             };
             add_device(&san, name, setup);

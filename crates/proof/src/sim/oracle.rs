@@ -54,6 +54,7 @@ struct State {
     model: ModelDisk,
     /// Absent while registers are no model of the disk: after a failed flush, until the next audit.
     history: Option<History>,
+    in_parts: bool,
     /// Counts the histories, so that a command of an older one is not entered into a newer.
     chapter: u64,
     counts: Counts,
@@ -111,6 +112,7 @@ impl Oracle {
         let state = State {
             model: ModelDisk::new(block_size),
             history: Some(History::default()),
+            in_parts: false,
             chapter: 0,
             counts: Counts::default(),
             violations: Vec::new(),
@@ -314,6 +316,17 @@ impl Oracle {
         }
     }
 
+    /// As [`Oracle::syncs_failed`], where a journal syncs the disk by itself: what was not flushed may be gone although nobody flushed.
+    pub fn own_syncs_failed(&self, so_far: u64) {
+        let state = &mut *self.state.borrow_mut();
+        let before = std::mem::replace(&mut state.failed_syncs, so_far);
+        if so_far > before {
+            state.model.a_sync_failed();
+            state.say(|| "a sync failed and nobody was told".to_owned());
+            state.history = None;
+        }
+    }
+
     /// The node lost its power (`true`) or its process. The history so far is judged.
     pub fn life_ended(&self, power_cut: bool) {
         self.close_history();
@@ -345,11 +358,18 @@ impl Oracle {
         }
     }
 
+    /// A compare-and-write whose answer nobody has got may be done in part: below, it is several writes.
+    pub fn asked_in_parts(&self) {
+        let mut state = self.state.borrow_mut();
+        state.in_parts = true;
+        state.history = Some(History::default().in_parts(true));
+    }
+
     /// A new history starts, from what an audit has just read.
     pub fn open_history(&self, initial: BTreeMap<u64, Value>) {
         let mut state = self.state.borrow_mut();
         state.chapter += 1;
-        state.history = Some(History::new(initial));
+        state.history = Some(History::new(initial).in_parts(state.in_parts));
     }
 
     /// What went wrong so far.

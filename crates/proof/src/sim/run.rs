@@ -1,6 +1,7 @@
 //! One run of one scene from one seed.
 
 use super::client::{Client, audit};
+use super::lab::LIMIT;
 use super::oracle::{Counts, Oracle};
 use super::scene::{Scene, Setup};
 use super::story::Marks;
@@ -61,6 +62,8 @@ struct Run<'a> {
     plan: FaultPlan,
     setup: Setup,
     oracle: Rc<Oracle>,
+    /// Clients of this life that are still at work.
+    working: Rc<Cell<u32>>,
 }
 
 /// Runs `scene` from `seed`.
@@ -97,7 +100,7 @@ fn run_to_the_end(
     trace_lines: usize,
 ) -> Result<Report, Box<Failure>> {
     let mut rng = Rng::new(seed);
-    let mut setup = Setup::any(&mut rng, scene.block_sizes());
+    let mut setup = scene.setup(seed, &mut rng);
     let plan = FaultPlan::any(&mut rng);
     setup.strict = [Fault::NetReset, Fault::NetHalfOpen]
         .iter()
@@ -116,7 +119,11 @@ fn run_to_the_end(
         plan,
         setup,
         oracle: Rc::new(Oracle::new(setup.block_size, trace_lines > 0)),
+        working: Rc::default(),
     };
+    if scene.asks_in_parts() {
+        run.oracle.asked_in_parts();
+    }
     scene.prepare(&run.world, setup);
     let ended = run.lives();
     let mut what = run.oracle.violations();
@@ -131,6 +138,7 @@ fn run_to_the_end(
             steps: run.world.steps(),
         });
     }
+    what.extend(run.scene.made_of());
     let trace = run.world.trace() + &run.oracle.log() + "\n";
     let scene = scene.name();
     Err(Box::new(Failure {
@@ -147,7 +155,7 @@ impl Run<'_> {
         let mut known = self.audited()?;
         for _ in 0..lives {
             self.life(&known)?;
-            self.end_of_life();
+            self.end_of_life()?;
             if !self.oracle.violations().is_empty() {
                 return Ok(());
             }
@@ -163,7 +171,7 @@ impl Run<'_> {
         let victim = self.scene.victim(&self.world);
         let clients = self.scene.clients(&self.world);
         victim.restart();
-        let limit = Duration::from_secs(600);
+        let limit = LIMIT;
         let start = self.scene.start(&victim, self.setup);
         let started = self.world.block_on(&victim, limit, start);
         started.map_err(|stuck| format!("start: {stuck}"))??;
@@ -182,13 +190,12 @@ impl Run<'_> {
     fn life(&mut self, known: &BTreeMap<u64, crate::stamp::Value>) -> Result<(), String> {
         let clients = self.scene.clients(&self.world);
         let stop = Rc::new(Cell::new(false));
-        let working = Rc::new(Cell::new(0));
+        self.working = Rc::default();
+        let working = Rc::clone(&self.working);
         for number in 0..u32::try_from(self.rng.between(1, 4)).expect("at most 4") {
             let core = clients.core(u16::try_from(self.rng.below(2)).expect("below 2"));
             let open = self.scene.open(&core, self.setup, number);
-            let opened = self
-                .world
-                .block_on(&clients, Duration::from_secs(600), open);
+            let opened = self.world.block_on(&clients, LIMIT, open);
             let opened = opened.map_err(|stuck| format!("open: {stuck}"))??;
             working.set(working.get() + 1);
             let client = Client {
@@ -226,10 +233,24 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn end_of_life(&mut self) {
+    fn end_of_life(&mut self) -> Result<(), String> {
         let victim = self.scene.victim(&self.world);
+        let quiet = self.working.get() == 0;
+        let closing = quiet.then(|| self.scene.close(&victim)).flatten();
+        if let Some(closing) = closing
+            && self.rng.below(2) == 0
+        {
+            self.world.set_faults(FaultPlan::none());
+            victim.disk().release();
+            let closed = self.world.block_on(&victim, LIMIT, closing);
+            closed.map_err(|stuck| format!("close: {stuck}"))??;
+        }
         let failed = self.world.hits().of(Fault::FileSyncError);
-        self.oracle.syncs_failed(failed);
+        if self.scene.syncs_by_itself() {
+            self.oracle.own_syncs_failed(failed);
+        } else {
+            self.oracle.syncs_failed(failed);
+        }
         if self.rng.below(2) == 0 {
             victim.crash();
             self.oracle.life_ended(true);
@@ -239,6 +260,7 @@ impl Run<'_> {
         }
         // What the dead left on its way is over before the next life.
         self.world.run_for(Duration::from_millis(1));
+        Ok(())
     }
 }
 

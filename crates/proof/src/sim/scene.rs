@@ -6,6 +6,7 @@ use std::rc::Rc;
 use units::BlockSize;
 use volume::{Lane, Shape};
 
+use super::disk::Layout;
 use env::LocalFuture;
 
 /// A lane with the facts of the volume behind it.
@@ -27,6 +28,12 @@ pub trait Scene {
 
     /// Block sizes that it can be run with.
     fn block_sizes(&self) -> &'static [BlockSize];
+
+    /// What a seed decides about the volume.
+    fn setup(&self, seed: u64, rng: &mut Rng) -> Setup {
+        let _ = seed;
+        Setup::any(rng, self.block_sizes())
+    }
 
     /// The node whose power is cut and whose process is killed.
     fn victim(&self, world: &World) -> Node;
@@ -50,6 +57,28 @@ pub trait Scene {
         client: u32,
     ) -> LocalFuture<Result<Opened, String>>;
 
+    /// Ends what runs on the victim as an administrator would, once its clients are quiet; `None` where it knows no other end than
+    /// a kill.
+    fn close(&self, victim: &Node) -> Option<LocalFuture<Result<(), String>>> {
+        let _ = victim;
+        None
+    }
+
+    /// What the volume is asked as one it may ask of several: where that fails and nobody is told, some of it may be done.
+    fn asks_in_parts(&self) -> bool {
+        false
+    }
+
+    /// It syncs its disk when nobody asks for that, and promises nothing of what is not flushed.
+    fn syncs_by_itself(&self) -> bool {
+        false
+    }
+
+    /// What a seed has made of it, where that is worth saying of a failure.
+    fn made_of(&self) -> Option<String> {
+        None
+    }
+
     /// What went wrong in the eyes of the scene itself, since this was asked last.
     fn complaints(&self) -> Vec<String> {
         Vec::new()
@@ -65,6 +94,10 @@ pub struct Setup {
     pub blocks: u64,
     /// Whatever else the scene wants to vary.
     pub salt: u64,
+    /// A physical block has two to the power of this many logical ones.
+    pub physical_block_exponent: u8,
+    /// How its blocks lie on files or devices.
+    pub layout: Layout,
     /// Nothing on the network is ever lost for good: answers must come.
     pub strict: bool,
 }
@@ -75,7 +108,19 @@ impl Setup {
             block_size: *rng.pick(sizes),
             blocks: rng.between(16, 96),
             salt: rng.draw(),
+            physical_block_exponent: 0,
+            layout: Layout::One,
             strict: false,
+        }
+    }
+
+    /// The same over several files or devices.
+    pub(super) fn laid(self, layout: Layout) -> Self {
+        let blocks = self.blocks.next_multiple_of(layout.whole_blocks());
+        Self {
+            blocks,
+            layout,
+            ..self
         }
     }
 }

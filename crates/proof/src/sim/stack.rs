@@ -1,17 +1,20 @@
 //! The iSCSI front over logical units over volumes, as a scene sets them up by hand.
 
 use super::disk::volume;
-use super::initiator::SessionConfig;
-use super::scene::Setup;
+use super::initiator::{Complaints, Host, Session, SessionConfig};
+use super::scene::{Opened, Setup};
 use env::{CoreHandle, CoreId};
+use iscsi::Lun;
 use logical_unit::{DirectoryStore, Identity, LogicalUnit, UnitConfig, UnitId};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use target::{Export, ExportedTarget, Grant, Listen, PortalGroup, Server, Settings};
-use volume::{Shape, Volume};
+use units::BlockCount;
+use volume::{Fences, Shape, Support, Volume};
 
 const NAME: &str = "iqn.2026-11.io.causeway:sim";
 /// Where the portal listens.
@@ -24,6 +27,9 @@ pub(super) struct UnitRuns {
     pub(super) shape: Shape,
     pub(super) naa: [u8; 16],
 }
+
+/// The volume of a unit.
+pub(super) type Made<'a> = Pin<Box<dyn Future<Output = Result<Arc<dyn Volume>, String>> + 'a>>;
 
 /// What runs on the node. The place of a unit is its LUN.
 pub(super) struct Running {
@@ -60,7 +66,7 @@ async fn wander(core: CoreHandle, server: Server) {
     }
 }
 
-fn identity(name: &str, setup: Setup) -> Identity {
+fn identity(name: &str, setup: Setup, shape: &Shape) -> Identity {
     let mut naa = [0x60; 16];
     naa[8..].copy_from_slice(&setup.salt.to_be_bytes());
     Identity {
@@ -69,7 +75,7 @@ fn identity(name: &str, setup: Setup) -> Identity {
         naa,
         store_key: name.to_owned(),
         block_size: setup.block_size,
-        physical_block_exponent: 0,
+        physical_block_exponent: shape.physical_block_exponent,
         thin: true,
     }
 }
@@ -111,17 +117,30 @@ fn export(units: u16, listen: SocketAddr) -> Export {
     }
 }
 
-/// Brings up units and the front.
+/// Brings up units over files and devices, and the front.
 pub(super) async fn start(
     core: &CoreHandle,
     units: &[(&str, Setup)],
     listen: SocketAddr,
 ) -> Result<Running, String> {
+    start_over(core, units, listen, |core, name, setup, fences| {
+        Box::pin(async move { volume(&core, name, setup, fences).await })
+    })
+    .await
+}
+
+/// Brings up units over what is made for them, and the front.
+pub(super) async fn start_over<'a>(
+    core: &CoreHandle,
+    units: &[(&'a str, Setup)],
+    listen: SocketAddr,
+    make: impl Fn(CoreHandle, &'a str, Setup, Fences) -> Made<'a>,
+) -> Result<Running, String> {
     let mut up = Vec::new();
     for (number, (name, setup)) in (1..).zip(units) {
         let fences = LogicalUnit::fences_for();
-        let volume = volume(core, name, *setup, fences.clone()).await?;
-        let identity = identity(name, *setup);
+        let volume = make(Rc::clone(core), name, *setup, fences.clone()).await?;
+        let identity = identity(name, *setup, &volume.shape());
         let naa = identity.naa;
         let unit = LogicalUnit::new(UnitConfig {
             id: UnitId(number),
@@ -156,5 +175,26 @@ pub(super) fn session(portal: SocketAddr, host: u32, setup: Setup) -> SessionCon
         strict: setup.strict,
         reconnects: true,
         salt: setup.salt.rotate_right(host % 64) ^ u64::from(host),
+    }
+}
+
+/// The lane of host number `host` on the first unit, over a session of its own.
+pub(super) async fn lane(
+    core: CoreHandle,
+    (portal, setup, host): (SocketAddr, Setup, u32),
+    mut shape: Shape,
+    complaints: Complaints,
+) -> Opened {
+    shape.caps.compare_and_write = Support::Emulated;
+    shape.limits.compare_and_write_blocks_max = BlockCount(128);
+    let config = session(portal, host, setup);
+    let session = Session::start(&core, config.clone(), Rc::clone(&complaints)).await;
+    let facts = (setup.block_size, shape.caps.discard != Support::Absent);
+    let host = Host::new(session, &config, Lun::default(), facts, complaints);
+    Opened {
+        lane: Rc::new(host),
+        shape,
+        stable_zeroes: false,
+        acknowledged_is_stable: false,
     }
 }

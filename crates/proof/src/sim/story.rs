@@ -29,6 +29,12 @@ impl Marks {
         }
     }
 
+    /// How often this class took place.
+    #[must_use]
+    pub fn of(&self, class: &str) -> u64 {
+        self.0.get(class).copied().unwrap_or(0)
+    }
+
     /// The classes of `wanted` that never took place.
     #[must_use]
     pub fn missing(&self, wanted: &[&'static str]) -> Vec<&'static str> {

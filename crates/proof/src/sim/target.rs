@@ -2,17 +2,15 @@
 //! another, the simulated network between.
 
 use super::disk::add_device;
-use super::initiator::{Complaints, Host, Session};
+use super::initiator::Complaints;
 use super::scene::{Opened, Scene, Setup};
 use super::stack::{self, PORT, Running};
 use env::sim::{Node, World};
 use env::{CoreHandle, LocalFuture};
-use iscsi::Lun;
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use units::BlockSize;
-use volume::Support;
 
 /// Its only unit.
 const UNIT: &str = "sim";
@@ -89,20 +87,9 @@ impl Scene for Target {
             .as_ref()
             .map(|running| running.units[0].shape);
         Box::pin(async move {
-            let mut shape = shape.ok_or("the target does not run")?;
-            shape.caps.compare_and_write = Support::Emulated;
-            shape.limits.compare_and_write_blocks_max = units::BlockCount(128);
+            let shape = shape.ok_or("the target does not run")?;
             let portal = portal.ok_or("the scene is not prepared")?;
-            let config = stack::session(portal, client, setup);
-            let session = Session::start(&core, config.clone(), Rc::clone(&complaints)).await;
-            let facts = (setup.block_size, shape.caps.discard != Support::Absent);
-            let host = Host::new(session, &config, Lun::default(), facts, complaints);
-            Ok(Opened {
-                lane: Rc::new(host),
-                shape,
-                stable_zeroes: false,
-                acknowledged_is_stable: false,
-            })
+            Ok(stack::lane(core, (portal, setup, client), shape, complaints).await)
         })
     }
 

@@ -58,10 +58,10 @@ impl Site {
     /// A directory with a `node.toml` that listens at free ports of the loopback interface; `more` is added
     /// to it.
     pub(crate) fn new(name: &str, more: &str) -> Self {
-        Self::with_pool(name, "", more)
+        Self::with_pool(name, "path = \"pool\"\n", more)
     }
 
-    /// The same with more keys of its pool.
+    /// The same with these keys of its pool.
     pub(crate) fn with_pool(name: &str, pool: &str, more: &str) -> Self {
         let dir = std::env::temp_dir().join(format!("causeway-{name}-{}", std::process::id()));
         // Of an older run with the same number.
@@ -75,7 +75,7 @@ impl Site {
         let node = "schema = 1\n[node]\nname = \"proof\"\nstate_dir = \"data\"\n\
              [[portal_group]]\nname = \"default\"\ntag = 1\n\
              listen = [ { ip = \"127.0.0.1\", port = 0 } ]\n\
-             [[pool]]\nname = \"default\"\npath = \"pool\"\n";
+             [[pool]]\nname = \"default\"\n";
         let api = "[api]\nlisten = [\"unix:api.sock\"]\n";
         site.write("node.toml", &format!("{node}{pool}{api}{more}"));
         site

@@ -31,9 +31,8 @@ pub(crate) struct Disk {
     identity: Option<[Vec<u8>; 2]>,
 }
 
-/// The LUNs of the loop: each kind of logical and physical block.
-pub(crate) fn all() -> Vec<Disk> {
-    let disk = |name, fields, block_size, blocks| Disk {
+fn disk(name: &'static str, fields: &'static str, block_size: BlockSize, blocks: u64) -> Disk {
+    Disk {
         name,
         fields,
         block_size,
@@ -41,7 +40,26 @@ pub(crate) fn all() -> Vec<Disk> {
         oracle: Rc::new(Oracle::without_history(block_size)),
         known: BTreeMap::new(),
         identity: None,
-    };
+    }
+}
+
+/// The LUNs of a pool of members, whose physical blocks are theirs: with checksums and without.
+pub(crate) fn of_members() -> Vec<Disk> {
+    let (small, large) = (BlockSize::B512, BlockSize::B4096);
+    vec![
+        disk("d512", "size = 524288\nintegrity = true\n", small, 1024),
+        disk("d512plain", "size = 524288\n", small, 1024),
+        disk(
+            "d4096",
+            "size = 2097152\nblock_size = 4096\nintegrity = true\n",
+            large,
+            512,
+        ),
+    ]
+}
+
+/// The LUNs of the loop: each kind of logical and physical block.
+pub(crate) fn all() -> Vec<Disk> {
     let (small, large) = (BlockSize::B512, BlockSize::B4096);
     vec![
         disk("d512", "size = 524288\n", small, 1024),

@@ -17,6 +17,7 @@ fn superblock() -> Superblock {
         clean: true,
         count: 6,
         regions: Box::new([3; REGIONS_MAX]),
+        summed: 0,
     }
 }
 
@@ -35,6 +36,20 @@ fn page(generation: u64) -> Page {
 
 #[test]
 fn a_block_says_what_was_written_and_with_any_bit_changed_nothing() {
+    let known = Superblock {
+        blank: Blank::Anything,
+        summed: 1 << 40 | 7,
+        ..superblock()
+    };
+    assert_eq!(Superblock::read(&known.write()), Ok(known.clone()));
+    let wrong = Superblock {
+        blank: Blank::Zeroes,
+        ..known
+    };
+    assert_eq!(
+        Superblock::read(&wrong.write()),
+        Err(Damage::Contradiction("every block of it has a sum"))
+    );
     let (map, page) = (superblock(), page(8));
     let (map_block, page_block) = (map.write(), page.write(OF));
     assert_eq!(Superblock::read(&map_block), Ok(map));

@@ -262,6 +262,38 @@ impl MemberPool {
         .await
     }
 
+    /// Takes back what a LUN has beyond so many bytes, where that is anything and the pool is whole; `true`: it was.
+    ///
+    /// # Errors
+    /// The table could not be written.
+    pub(super) async fn trim(
+        &self,
+        core: &CoreHandle,
+        lun: LunId,
+        bytes: u64,
+    ) -> Result<bool, OpenError> {
+        let has = self.there(|there| {
+            let table = &there.assembly.table;
+            let chunks = table.luns.get(&lun)?.iter().map(|run| u64::from(run.count));
+            Some(chunks.sum::<u64>().saturating_mul(table.bytes_per_chunk()))
+        });
+        let each = self.there(|there| there.assembly.table.bytes_per_chunk());
+        let (Ok(Some(has)), Ok(each)) = (has, each) else {
+            return Ok(false);
+        };
+        if !self.is_whole() || has < bytes.saturating_add(each) {
+            return Ok(false);
+        }
+        self.resize(core, lun, bytes).await?;
+        Ok(true)
+    }
+
+    /// LUNs that have a part of it.
+    pub(super) fn luns(&self) -> Vec<LunId> {
+        self.there(|there| there.assembly.table.luns.keys().copied().collect())
+            .unwrap_or_default()
+    }
+
     /// Takes back what a LUN has.
     ///
     /// # Errors

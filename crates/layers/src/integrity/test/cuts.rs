@@ -1,7 +1,7 @@
 //! Power cuts at any moment, with a log above that writes again what no flush had covered.
 
 use super::disk::{make, on_file, open};
-use crate::integrity::Blank;
+use crate::integrity::{Blank, Integrity, IntegrityLane};
 use crate::model::{Model, Plan, goes_on, verify};
 use crate::{Wrap, over};
 use env::sim::{Fault, Hits, World, WorldConfig};
@@ -10,7 +10,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use units::{BlockCount, BlockSize};
+use units::{BlockCount, BlockSize, Lba, LbaRange};
 use volume::{Durability, Io, IoFuture, Lane, Op, Origin, Shape, Volume};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -126,7 +126,26 @@ struct Seen {
     before_serving: u64,
     redone: u64,
     not_needed: u64,
+    covered: u64,
     hits: Hits,
+}
+
+/// Later, all blocks get a sum; counts where none is left without.
+async fn cover(
+    core: CoreHandle,
+    (lane, volume): (Rc<IntegrityLane>, Arc<Integrity>),
+    later: Duration,
+    covered: Rc<Cell<u64>>,
+) {
+    core.sleep_until(core.now().after(later)).await;
+    // What the model has not.
+    let range = LbaRange::between(Lba(100), Lba(128)).unwrap();
+    let op = Op::Read { range, into: None };
+    let read = lane.submit(Io::new(op, Origin::default()));
+    read.await.unwrap();
+    lane.cover().await.unwrap();
+    let all = volume.without_sum().0 == 0;
+    covered.set(covered.get() + u64::from(all));
 }
 
 /// One life after the other, each ended by a power cut.
@@ -136,25 +155,44 @@ fn lives(seed: u64, size: BlockSize, seen: &mut Seen) {
     let below = on_file(size, 128);
     let unit = 4096 / u64::from(size.bytes());
     let (core, made) = (node.core(0), Arc::clone(&below));
-    let first = async move { make(&core, &made, Blank::Zeroes).await };
+    // Each third one as one that has got its map later.
+    let blank = if seed.is_multiple_of(3) {
+        Blank::Anything
+    } else {
+        Blank::Zeroes
+    };
+    let first = async move { make(&core, &made, blank).await };
     world.block_on(&node, HOUR, first).unwrap();
     let model = Model::new(size, BlockCount(100)).keeping_whole(512);
     let model = Rc::new(RefCell::new(model));
     let log = Log::default();
     let mut draw = crate::draw::Draw::new(seed);
+    let covered = Rc::new(Cell::new(0));
     for life in 0..8 {
         let core = node.core(0);
         core.locals().get::<RefCell<Log>>().replace(log.clone());
         let (below, judge, log) = (Arc::clone(&below), Rc::clone(&model), log.clone());
         let redone = Rc::new(Cell::new(None));
         let counted = Rc::clone(&redone);
+        let (covered, later) = (
+            Rc::clone(&covered),
+            Duration::from_micros(draw.below(3_000)),
+        );
         let life = async move {
             let (volume, findings) = open(&core, &below).await;
-            let lane: Rc<dyn Lane> = volume.lane(&core).await.unwrap();
+            let checked = volume.lane(&core).await.unwrap();
+            let lane: Rc<dyn Lane> = Rc::<IntegrityLane>::clone(&checked);
             counted.set(Some(redo(&lane, &log, unit).await));
             volume.replayed();
             verify(&lane, &volume.shape(), &judge).await;
             assert_eq!(*findings.lock().unwrap(), [], "nothing was damaged");
+            let counts = Arc::clone(&volume);
+            core.spawn(Box::pin(cover(
+                Rc::clone(&core),
+                (checked, counts),
+                later,
+                covered,
+            )));
             let plan = Plan {
                 steps: 1_000_000,
                 whole_bytes: 512,
@@ -176,6 +214,9 @@ fn lives(seed: u64, size: BlockSize, seen: &mut Seen) {
             }
         }
     }
+    if blank == Blank::Anything {
+        seen.covered += covered.get();
+    }
     seen.hits.add(&world.hits());
 }
 
@@ -194,6 +235,7 @@ fn after_a_power_cut_at_any_moment_and_a_replay_every_block_fits_and_is_allowed(
         Fault::CutReplaced,
     ];
     assert_eq!(seen.hits.missing(&cut), []);
+    assert!(seen.covered > 100, "{seen:?}");
     assert!(seen.before_serving > 20 && seen.not_needed > 20, "{seen:?}");
     println!(
         "{} power cuts, {} of them before serving; {} writes redone, {} stable ones found as they were",

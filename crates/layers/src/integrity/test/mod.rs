@@ -4,3 +4,4 @@ mod conforms;
 mod cuts;
 mod damage;
 mod disk;
+mod unflushed;

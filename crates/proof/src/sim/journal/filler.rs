@@ -1,9 +1,9 @@
 //! A volume that fills the log: its home hangs while it writes as much as it can.
 
-use super::pool::{FILLER, FILLER_BYTES, Pool, Running};
 use crate::sim::client::within;
 use crate::sim::lab::wait;
 use crate::sim::oracle::{End, Oracle};
+use crate::sim::pool::{FILLER, FILLER_BYTES, Pool, Running};
 use crate::sim::story::Stage;
 use crate::stamp::Value;
 use env::CoreHandle;
@@ -37,9 +37,9 @@ impl Filler {
         &self.oracle
     }
 
-    /// Its file or device.
-    pub(super) fn home(&self) -> PathBuf {
-        self.pool.home(FILLER)
+    /// Its files or devices.
+    pub(super) fn homes(&self) -> Vec<PathBuf> {
+        self.pool.homes(FILLER)
     }
 
     fn range(&self, number: u64) -> LbaRange {

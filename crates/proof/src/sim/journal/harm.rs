@@ -8,16 +8,19 @@
 //! the record are errors, or the pool does not open and says why; a superblock or checkpoint costs nothing, as there are two; in
 //! the data or the map of a volume with checksums exactly the blocks concerned are errors, or none. What is named can be written again.
 //!
+//! The same holds of a byte of the log that changes while it serves: whoever reads it from the log, before it is carried home, gets
+//! an error for the blocks of that record, and nobody else does.
+//!
 //! **The exceptions**: blocks that were on their way home when the power failed, which nobody can tell from what they were; and batches of which nothing in the log says yet that they were stable, when the power failed; there is one at the most
 //! on an idle disk, and a pause of the work seals it. Such a batch that is damaged looks like one that was never finished.
 
-use super::pool::{JOURNAL, Pool, Running};
 use super::{Told, wait};
+use crate::sim::pool::{JOURNAL, Pool, Running};
 use crate::sim::scene::Opened;
 use crate::sim::story::{Stage, Story};
 use crate::stamp::{Stamp, Value};
 use env::sim::{Fault, FaultPlan};
-use journal::{BLOCK, Checkpoint, Header, Replay, Step, Superblock};
+use journal::{BLOCK, Checkpoint, Header, Kind, Replay, Step, Superblock, VolumeId};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -37,6 +40,8 @@ pub struct Rot;
 enum Place {
     /// In a batch; `true` where something says that it was stable.
     Batch(bool),
+    /// In a batch, while it served. Of each volume, the blocks that the batch wrote.
+    Serving(Vec<(usize, Range<u64>)>),
     Checkpoint,
     Superblock,
     /// In the data of volume 0, in this block of 4 KiB.
@@ -49,6 +54,7 @@ impl Place {
         match self {
             Self::Batch(true) => "in_a_batch",
             Self::Batch(false) => "in_an_unsealed_batch",
+            Self::Serving(_) => "while_serving",
             Self::Checkpoint => "in_a_checkpoint",
             Self::Superblock => "in_a_superblock",
             Self::Data(_) => "in_data",
@@ -61,6 +67,8 @@ impl Place {
 struct Batch {
     bytes: Range<u64>,
     witnessed: bool,
+    /// Which blocks of which volumes it wrote.
+    wrote: Vec<(VolumeId, Range<u64>)>,
 }
 
 /// The batches of a journal, as its own reader finds them before anything is hurt.
@@ -93,21 +101,52 @@ fn batches(image: &[u8]) -> Vec<Batch> {
             let rest = &image[usize::try_from(from).expect("a small file")..];
             let header = Header::read(rest, id, ring)?;
             sure = sure.max(header.stable);
-            Some((
-                place.number,
-                from..from + u64::from(header.blocks) * BLOCK as u64,
-            ))
+            let bytes = from..from + u64::from(header.blocks) * BLOCK as u64;
+            Some((header, bytes))
         });
-        let headers: Vec<(u64, Range<u64>)> = headers.collect();
-        all.extend(headers.into_iter().map(|(number, bytes)| Batch {
+        let headers: Vec<(Header, Range<u64>)> = headers.collect();
+        all.extend(headers.into_iter().map(|(header, bytes)| Batch {
             bytes,
-            witnessed: number <= sure,
+            witnessed: header.place.number <= sure,
+            wrote: wrote(&header),
         }));
     }
     all
 }
 
+fn wrote(header: &Header) -> Vec<(VolumeId, Range<u64>)> {
+    let writes = header.records.iter().map(|it| it.change);
+    let writes = writes.filter(|it| it.kind == Kind::Write);
+    writes
+        .map(|it| (it.volume, it.range.start().0..it.range.end().0))
+        .collect()
+}
+
 impl Told {
+    /// Changes a byte of the log while it serves, and nobody works. `None`: all is at home.
+    fn rots_while_serving(&self, stage: &mut Stage) -> Option<Place> {
+        let disk = self.node.disk();
+        let image = disk.durable(Path::new(JOURNAL));
+        let all = batches(&image.expect("it serves"));
+        let all: Vec<Batch> = all.into_iter().filter(|it| !it.wrote.is_empty()).collect();
+        if all.is_empty() {
+            return None;
+        }
+        let batch = stage.rng.pick(&all);
+        let len = batch.bytes.end - batch.bytes.start;
+        let at = batch.bytes.start + stage.rng.below(len);
+        assert!(disk.rot(Path::new(JOURNAL), at), "the journal is there");
+        let volumes = 0..self.pool.volumes;
+        let of = |volume: usize| {
+            let id = Pool::id(volume);
+            let wrote = batch.wrote.iter().filter(move |(of, _)| *of == id);
+            wrote.map(move |(_, blocks)| (volume, blocks.clone()))
+        };
+        let place = Place::Serving(volumes.flat_map(of).collect());
+        stage.marks.borrow_mut().count(place.class());
+        Some(place)
+    }
+
     /// Changes a byte somewhere.
     fn rots(&self, stage: &mut Stage) -> Place {
         let disk = self.node.disk();
@@ -131,7 +170,7 @@ impl Told {
             4 => (Place::Checkpoint, 2 * block + stage.rng.below(2 * block)),
             5 => (Place::Superblock, stage.rng.below(2 * block)),
             6 => {
-                path = self.pool.home(0);
+                path = self.pool.homes(0).remove(0);
                 let bytes = self.pool.setup.blocks * u64::from(self.pool.setup.block_size.bytes());
                 let at = stage.rng.below(bytes);
                 (Place::Data(at / block), at)
@@ -231,6 +270,15 @@ impl Told {
         }
     }
 
+    /// Reads all volumes of a disk that was hurt there.
+    fn judge_all(&self, stage: &Stage, running: &Rc<Running>, place: &Place) -> Result<(), String> {
+        for volume in 0..self.pool.volumes {
+            let judged = self.judge_rot(stage, running, volume, place);
+            judged.map_err(|wrong| format!("{place:?}, volume {volume}: {wrong}"))?;
+        }
+        Ok(())
+    }
+
     /// Reads a volume whose disk was hurt there.
     fn judge_rot(
         &self,
@@ -270,12 +318,19 @@ impl Told {
                         // Its checksum may have come home before it.
                         Place::Batch(false) => true,
                         Place::Batch(true) => damaged.iter().any(|it| it.contains(&lba)),
+                        Place::Serving(wrote) => {
+                            let here = |it: &(usize, Range<u64>)| it.0 == volume;
+                            wrote.iter().any(|it| here(it) && it.1.contains(&lba))
+                        }
                         Place::Data(sum) => volume == 0 && lba / unit == *sum,
                         Place::Map => volume == 0,
                         Place::Checkpoint | Place::Superblock => false,
                     };
                     if !may {
                         return Err(format!("block {lba} has nothing to do with it: {error:?}"));
+                    }
+                    if matches!(place, Place::Serving(_)) {
+                        stage.marks.borrow_mut().count("named_while_serving");
                     }
                     named.push(lba);
                 }
@@ -298,6 +353,8 @@ impl Story for Rot {
     fn classes(&self) -> &'static [&'static str] {
         &[
             "in_a_batch",
+            "while_serving",
+            "named_while_serving",
             "in_a_checkpoint",
             "in_a_superblock",
             "in_data",
@@ -315,6 +372,13 @@ impl Story for Rot {
         let mut told = Told::new(stage, Pool::of(stage.seed).plain())?;
         stage.plan = FaultPlan::benign();
         let running = told.start(stage)?;
+        if stage.rng.below(3) == 0 {
+            told.works(stage, &running)?;
+            let Some(place) = told.rots_while_serving(stage) else {
+                return Ok(());
+            };
+            return told.judge_all(stage, &running, &place);
+        }
         told.life(stage, &running)?;
         told.dies(stage);
         drop(running);
@@ -323,7 +387,7 @@ impl Story for Rot {
             let may = match place {
                 // A checkpoint may have been torn by the cut beside the one that is hurt.
                 Place::Batch(_) | Place::Checkpoint | Place::Map => true,
-                Place::Superblock | Place::Data(_) => false,
+                Place::Superblock | Place::Data(_) | Place::Serving(_) => false,
             };
             stage.marks.borrow_mut().count("named_stop");
             return if may {
@@ -332,11 +396,7 @@ impl Story for Rot {
                 Err(format!("{place:?} must not keep it from opening"))
             };
         };
-        for volume in 0..told.pool.volumes {
-            let judged = told.judge_rot(stage, &running, volume, &place);
-            judged.map_err(|wrong| format!("{place:?}, volume {volume}: {wrong}"))?;
-        }
-        Ok(())
+        told.judge_all(stage, &running, &place)
     }
 }
 

@@ -8,11 +8,12 @@
 //! history, after every cut. An opening without faults serves; one among faults serves or names why not. When work and faults are
 //! over, all comes home.
 
+mod changes;
 mod filler;
 mod harm;
-mod pool;
 
 use super::client::{Client, audit};
+use super::disk::Layout;
 use super::lab::wait;
 use super::oracle::Oracle;
 use super::run::FILE_FAULTS;
@@ -22,9 +23,10 @@ use env::CoreHandle;
 use env::sim::{Fault, FaultPlan, Node};
 pub use harm::{Lies, Rot};
 
+use super::pool::{JOURNAL, Pool, Running};
+use changes::{Changes, Noted};
 use filler::Filler;
 use layers::write_back::{Mode, ShardStatus};
-use pool::{JOURNAL, Pool, Running};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -77,6 +79,8 @@ struct Told {
     /// A volume that fills the log, where the seed wants one.
     filler: Option<Filler>,
     believes: Vec<BTreeMap<u64, Value>>,
+    /// What was asked of each volume, where its history is kept.
+    changes: Vec<Rc<Changes>>,
 }
 
 impl Story for Journal {
@@ -100,6 +104,9 @@ impl Story for Journal {
             "write_through",
             "volatile",
             "quiet",
+            "span",
+            "stripe",
+            "exact",
         ]
     }
 
@@ -112,10 +119,11 @@ impl Story for Journal {
     }
 
     fn tell(&self, stage: &mut Stage) -> Result<(), String> {
-        let mut told = Told::new(stage, Pool::of(stage.seed))?;
+        let mut told = Told::new(stage, Pool::of(stage.seed).with_more(stage.seed))?;
         for _ in 0..stage.rng.between(1, 3) {
             let running = told.start(stage)?;
             told.life(stage, &running)?;
+            told.false_alarms(&running)?;
             told.end_of_life(stage, running.mode);
             told.troubled_openings(stage);
             if stage.is_lost() {
@@ -123,7 +131,8 @@ impl Story for Journal {
             }
         }
         let running = told.start(stage)?;
-        told.comes_home(stage, &running)
+        told.comes_home(stage, &running)?;
+        told.changes_are_exact(stage, &running)
     }
 }
 
@@ -132,13 +141,21 @@ impl Told {
     fn new(stage: &mut Stage, pool: Pool) -> Result<Self, String> {
         let node = stage.world.node("san");
         wait(stage, &node, "make", pool.make(node.clone()))?;
+        match pool.setup.layout {
+            Layout::One => {}
+            Layout::Span => stage.marks.borrow_mut().count("span"),
+            Layout::Stripe => stage.marks.borrow_mut().count("stripe"),
+        }
         let oracles = (0..pool.volumes).map(|_| stage.oracle(pool.setup.block_size));
+        let watched = if pool.history { pool.volumes } else { 0 };
+        let changes = (0..watched).map(|_| Changes::new(pool.setup.block_size));
         Ok(Self {
             pool,
             node,
             oracles: oracles.collect(),
             filler: pool.fills.then(|| Filler::new(stage, pool)),
             believes: Vec::new(),
+            changes: changes.collect(),
         })
     }
 
@@ -161,6 +178,9 @@ impl Told {
         if !damaged.is_empty() {
             return Err(format!("damage where nothing was damaged: {damaged:?}"));
         }
+        for changes in &self.changes {
+            changes.life_begins(mode == Mode::Volatile);
+        }
         self.audit(stage, &running)?;
         Ok(running)
     }
@@ -179,9 +199,23 @@ impl Told {
             oracle.open_history(values.clone());
             self.believes.push(values);
         }
+        for (volume, changes) in self.changes.iter().enumerate() {
+            for made in changes.cuts() {
+                self.asks(stage, running, volume, made)?;
+            }
+        }
+        self.false_alarms(running)?;
         self.filler
             .as_ref()
             .map_or(Ok(()), |filler| filler.audit(stage, &self.node, running))
+    }
+
+    /// Nothing is damaged, and nothing may be taken for it.
+    fn false_alarms(&self, running: &Rc<Running>) -> Result<(), String> {
+        match running.false_alarms().as_slice() {
+            [] => Ok(()),
+            alarms => Err(format!("taken for damage: {}", alarms.join("; "))),
+        }
     }
 
     /// Lets clients work among faults, and something happen.
@@ -192,6 +226,10 @@ impl Told {
                 let work = (Rc::clone(&stop), Rc::clone(&working));
                 self.client(stage, running, (volume, number), work)?;
             }
+        }
+        for volume in 0..self.changes.len() {
+            let work = (Rc::clone(&stop), Rc::clone(&working));
+            self.cutter(stage, running, volume, work)?;
         }
         stage.world.set_faults(stage.plan.clone());
         let usual = *stage.rng.pick(&[
@@ -212,6 +250,18 @@ impl Told {
         Ok(())
     }
 
+    /// Lets a client of each volume work for a moment, without faults, and come to an end.
+    fn works(&mut self, stage: &mut Stage, running: &Rc<Running>) -> Result<(), String> {
+        let (stop, working) = (Rc::new(Cell::new(false)), Rc::new(Cell::new(0)));
+        for volume in 0..self.pool.volumes {
+            let work = (Rc::clone(&stop), Rc::clone(&working));
+            self.client(stage, running, (volume, 0), work)?;
+        }
+        pause(stage, 20_000);
+        stop.set(true);
+        stage.quiet(&working)
+    }
+
     /// Starts a client of a volume.
     fn client(
         &self,
@@ -224,7 +274,13 @@ impl Told {
         let core = self.node.core(on);
         let (through, here) = (Rc::clone(running), Rc::clone(&core));
         let open = async move { through.lane(here, volume).await };
-        let opened = wait(stage, &self.node, "open", open)?;
+        let mut opened = wait(stage, &self.node, "open", open)?;
+        if let Some(changes) = self.changes.get(volume) {
+            opened.lane = Rc::new(Noted {
+                below: opened.lane,
+                changes: Rc::clone(changes),
+            });
+        }
         working.set(working.get() + 1);
         let client = Client {
             number,
@@ -273,8 +329,10 @@ impl Told {
             }
             Event::HomeHangs => {
                 for volume in 0..self.pool.volumes {
-                    let hangs = self.node.disk().hang_file(&self.pool.home(volume));
-                    assert!(hangs, "it was opened");
+                    for home in self.pool.homes(volume) {
+                        let hangs = self.node.disk().hang_file(&home);
+                        assert!(hangs, "it was opened");
+                    }
                 }
                 self.runs_to_a_durable(stage, 90);
             }
@@ -351,8 +409,10 @@ impl Told {
         stage.world.set_faults(FaultPlan::none());
         filler.start(stage, &self.node, running, work)?;
         stage.world.set_faults(stage.plan.clone());
-        let hangs = self.node.disk().hang_file(&filler.home());
-        assert!(hangs, "it was opened");
+        for home in filler.homes() {
+            let hangs = self.node.disk().hang_file(&home);
+            assert!(hangs, "it was opened");
+        }
         for _ in 0..40 {
             pause(stage, 2_000);
             let full = self.status(stage, running)?;
@@ -410,7 +470,7 @@ impl Told {
         if mode == Mode::Volatile {
             let failed = stage.world.hits().of(Fault::FileSyncError);
             for oracle in &self.oracles {
-                oracle.syncs_failed(failed);
+                oracle.own_syncs_failed(failed);
             }
         }
         self.dies(stage);
@@ -427,6 +487,9 @@ impl Told {
         let fillers = self.filler.iter().map(Filler::oracle);
         for oracle in self.oracles.iter().chain(fillers) {
             oracle.life_ended(power_cut);
+        }
+        for changes in &self.changes {
+            changes.life_ended();
         }
         self.node.disk().release();
         // What the dead left on its way is over before the next life.

@@ -1,0 +1,198 @@
+//! What a crash in the middle of making or purging LUNs leaves: it belongs to nobody, and is given back at the next start.
+//!
+//! ```text
+//!   written down: these are made, these are purged --> made --> objects stored --> destroyed --> crossed out
+//! ```
+//!
+//! **Contract.** Nothing is given back that was not written down by name before it was begun: space that belongs to no LUN known here
+//! may be one's whose record was lost. What cannot be given back stays written down.
+
+use super::Inner;
+use super::members::lun_id;
+use crate::code::Code;
+use crate::objects::{Backing, Lun, Objects};
+use crate::plan::LunChanges;
+use crate::problem::Problem;
+use env::durable::{make_dir, read_file, remove_file, replace_file};
+use members::LunId;
+use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::io;
+use std::path::PathBuf;
+
+/// The file in the state directory.
+const FILE: &str = "unfinished.json";
+
+/// The longest that is read back.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// LUNs whose making or purging did not come to its end.
+#[derive(Default)]
+pub(super) struct Unfinished(RefCell<Vec<Lun>>);
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Record {
+    schema: u32,
+    luns: Vec<Lun>,
+}
+
+/// The version of the file.
+const SCHEMA: u32 = 1;
+
+/// LUNs of pools that a change makes or destroys.
+fn concerned(changes: &LunChanges) -> Vec<Lun> {
+    let all = changes.created.iter().chain(&changes.purged);
+    let in_pools = all.filter(|lun| matches!(lun.backing, Backing::Pool(_)));
+    in_pools.cloned().collect()
+}
+
+impl Inner {
+    fn unfinished_file(&self) -> PathBuf {
+        self.config.state_dir.join(FILE)
+    }
+
+    /// Writes down what a change is about to make and destroy.
+    pub(super) async fn begin(&self, changes: &LunChanges) -> Result<(), Problem> {
+        let mut luns = concerned(changes);
+        if luns.is_empty() {
+            return Ok(());
+        }
+        luns.extend(self.unfinished.0.borrow().iter().cloned());
+        let written = self.write_unfinished(luns).await;
+        written.map_err(|error| {
+            let file = self.unfinished_file();
+            Problem::new(
+                Code::StateNotSaved,
+                format!(
+                    "{} cannot be written, and nothing was changed: {error} (look at the space and the permissions of state_dir)",
+                    file.display()
+                ),
+            )
+        })
+    }
+
+    /// A change is at its end, and these of it could not be destroyed.
+    pub(super) async fn end(&self, changes: &LunChanges, left: Vec<Lun>) {
+        if concerned(changes).is_empty() {
+            return;
+        }
+        let luns = {
+            let mut unfinished = self.unfinished.0.borrow_mut();
+            unfinished.extend(left);
+            unfinished.clone()
+        };
+        if let Err(error) = self.write_unfinished(luns).await {
+            // What stands there is looked up in the objects before anything is given back.
+            tracing::warn!("{}: {error}", self.unfinished_file().display());
+        }
+    }
+
+    async fn write_unfinished(&self, luns: Vec<Lun>) -> io::Result<()> {
+        let (files, file) = (self.core.files(), self.unfinished_file());
+        if luns.is_empty() {
+            return remove_file(&*files, &file).await;
+        }
+        make_dir(&*files, &self.config.state_dir).await?;
+        let record = Record {
+            schema: SCHEMA,
+            luns,
+        };
+        let text = serde_json::to_vec(&record).expect("LUNs are plain words and numbers");
+        replace_file(&*files, &file, &text).await
+    }
+
+    /// At the start: gives back what is written down and belongs to no LUN, and what LUNs in pools of members have too much.
+    pub(super) async fn finish(&self, objects: &Objects) {
+        let file = self.unfinished_file();
+        let read = read_file(&*self.core.files(), &file, FILE_BYTES_MAX).await;
+        let record = match read {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => Some(Err(error.to_string())),
+            Ok(text) => Some(match serde_json::from_slice::<Record>(&text) {
+                Ok(record) if record.schema == SCHEMA => Ok(record),
+                Ok(record) => Err(format!("it has schema {}, and not {SCHEMA}", record.schema)),
+                Err(error) => Err(error.to_string()),
+            }),
+        };
+        match record {
+            None => {}
+            Some(Ok(record)) => self.finish_all(objects, record.luns).await,
+            Some(Err(why)) => tracing::error!(
+                "{}: {why}: what a crash left of LUNs is not given back",
+                file.display()
+            ),
+        }
+        self.trim(objects).await;
+    }
+
+    async fn finish_all(&self, objects: &Objects, luns: Vec<Lun>) {
+        let known: BTreeSet<&str> = objects
+            .luns
+            .values()
+            .chain(objects.removed.values())
+            .map(|lun| lun.naa.as_str())
+            .collect();
+        let mut left = Vec::new();
+        for lun in luns {
+            if known.contains(lun.naa.as_str()) {
+                continue;
+            }
+            let naa = &lun.naa;
+            match self.destroy(&lun).await {
+                Ok(()) => tracing::info!("what a crash left of LUN {naa} was given back"),
+                Err(problem) => {
+                    tracing::warn!(
+                        "what is left of LUN {naa} is given back at a later start: {}",
+                        problem.detail
+                    );
+                    left.push(lun);
+                }
+            }
+        }
+        self.unfinished.0.borrow_mut().clone_from(&left);
+        if let Err(error) = self.write_unfinished(left).await {
+            tracing::warn!("{}: {error}", self.unfinished_file().display());
+        }
+    }
+
+    /// A crash while a LUN grew or shrank may leave it more of its members than it has.
+    async fn trim(&self, objects: &Objects) {
+        let members = self.member_pools();
+        for (name, lun) in objects.luns.iter().chain(&objects.removed) {
+            let Backing::Pool(pool) = &lun.backing else {
+                continue;
+            };
+            let Some(pool) = members.get(pool) else {
+                continue;
+            };
+            let trimmed = pool.trim(&self.core, lun_id(lun), lun.size.bytes());
+            match trimmed.await {
+                Ok(false) => {}
+                Ok(true) => {
+                    tracing::info!(lun = name, "what a crash left it too much was given back");
+                }
+                Err(error) => tracing::warn!(lun = name, "it keeps more than it has: {error}"),
+            }
+        }
+        self.tell_strangers(objects);
+    }
+
+    /// What was not written down is left alone: its record may be lost, and its data not.
+    fn tell_strangers(&self, objects: &Objects) {
+        let unfinished = self.unfinished.0.borrow();
+        let luns = objects.luns.values().chain(objects.removed.values());
+        let known: BTreeSet<LunId> = luns.chain(unfinished.iter()).map(lun_id).collect();
+        for (name, pool) in &*self.member_pools() {
+            for lun in pool.luns().iter().filter(|lun| !known.contains(lun)) {
+                let naa = u128::from_be_bytes(lun.0);
+                let bytes = pool.bytes_of(*lun).unwrap_or_default();
+                tracing::warn!(
+                    pool = name,
+                    "{bytes} bytes of the pool belong to LUN {naa:032x}, which this node does not know: they are left as they are"
+                );
+            }
+        }
+    }
+}

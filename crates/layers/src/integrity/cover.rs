@@ -1,0 +1,85 @@
+//! How much of a volume has sums, where its map was made later than it: blocks get theirs when they are written or read.
+//!
+//! **Invariant.** The superblock says that blocks without a sum are zeroes only when every block has one that is stable.
+
+use super::lane::{Inside, IntegrityLane};
+use super::map::{Map, parts};
+use super::page::lock;
+use futures_util::stream::{self, StreamExt};
+use std::sync::atomic::Ordering;
+use sums::Blank;
+use volume::IoError;
+
+/// Pages that are read at once when all are looked at.
+const PAGES_AT_ONCE: usize = 8;
+
+impl Map {
+    /// Of so many blocks of 4 KiB, those that are not blank.
+    pub(super) fn summed(&self, all: u64) -> u64 {
+        let summed = self.summed.load(Ordering::Relaxed);
+        u64::try_from(summed).unwrap_or(0).min(all)
+    }
+
+    /// Blocks of 4 KiB without a sum that may hold anything.
+    pub(super) fn without_sum(&self) -> u64 {
+        match self.blank() {
+            Blank::Zeroes => 0,
+            Blank::Anything => {
+                let all = lock(&self.superblock).sums();
+                all - self.summed(all)
+            }
+        }
+    }
+}
+
+impl IntegrityLane {
+    /// Makes the sums stable that reads have taken.
+    ///
+    /// # Errors
+    /// The map cannot be written.
+    pub async fn keep_sums(&self) -> Result<(), IoError> {
+        self.0.map.stable(&self.0.from).await
+    }
+
+    /// Counts the blocks that have no sum. Once none is left, the map is as one that was made with its volume.
+    ///
+    /// # Errors
+    /// The map cannot be read or written.
+    pub async fn cover(&self) -> Result<(), IoError> {
+        self.0.cover().await
+    }
+}
+
+impl Inside {
+    async fn cover(&self) -> Result<(), IoError> {
+        let map = &self.map;
+        if map.blank() == Blank::Zeroes {
+            return Ok(());
+        }
+        let all = lock(&map.superblock).sums();
+        let mut counted = stream::iter(parts(0..all))
+            .map(|part| async move {
+                let (core, file) = (&self.from.core, &self.from.file);
+                let page = map.page(core, file, part.page, false).await?;
+                let entries = part.entries.len();
+                Ok(page.map_or(entries as u64, |page| page.blanks(entries)))
+            })
+            .buffer_unordered(PAGES_AT_ONCE);
+        let mut without = 0;
+        while let Some(blanks) = counted.next().await {
+            without += blanks?;
+        }
+        drop(counted);
+        let summed = i64::try_from(all - without).unwrap_or(i64::MAX);
+        map.summed.store(summed, Ordering::Relaxed);
+        // No block becomes blank again: what was counted goes to the file now, if it was not there.
+        map.stable(&self.from).await?;
+        if without == 0 && lock(&map.superblock).sums() == all {
+            lock(&map.superblock).blank = Blank::Zeroes;
+            map.superblock_is_new.store(true, Ordering::Release);
+            map.settle(&self.from).await?;
+            map.anything.store(false, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+}

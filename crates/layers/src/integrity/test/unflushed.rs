@@ -1,0 +1,72 @@
+//! A flush that fails: what it should have covered is old or new at home, and neither is damage.
+
+use super::disk::{DATA, ask, flush, make, on_file, open, range, raw_read, raw_write, read, write};
+use crate::fault::{Action, FaultRule, Faults, OpKind};
+use crate::integrity::Blank;
+use crate::over;
+use crate::test::simulate;
+use env::CoreHandle;
+use std::sync::Arc;
+use units::{BlockSize, Lba};
+use volume::{IoError, Op, Volume};
+
+const SPACE: u64 = 2050;
+
+fn contents(version: u8) -> Vec<u8> {
+    vec![version; 4096]
+}
+
+async fn a_flush_fails(core: CoreHandle, size: BlockSize) {
+    let unit = 4096 / u64::from(size.bytes());
+    let faults = Faults::new();
+    let below: Arc<dyn Volume> = over(faults.clone(), on_file(size, SPACE * unit));
+    make(&core, &below, Blank::Zeroes).await;
+    let (volume, findings) = open(&core, &below).await;
+    let lane = volume.lane(&core).await.unwrap();
+    let at = |block: u64| range(block * unit, unit);
+    // Of 1 and 1500 the device loses what was not flushed, of 2 it does not; 3 was flushed and is damaged.
+    for block in [1, 2, 3, 1500] {
+        write(&lane, at(block), &contents(1)).await.unwrap();
+    }
+    flush(&lane).await;
+    for block in [1, 2, 1500] {
+        write(&lane, at(block), &contents(2)).await.unwrap();
+    }
+    let error = IoError::MediumError { lba: Lba(0) };
+    faults.add(FaultRule {
+        kinds: vec![OpKind::Flush],
+        range: None,
+        skip: 0,
+        times: 1,
+        action: Action::Fail(error),
+    });
+    assert_eq!(ask(&lane, Op::Flush).await.err(), Some(error));
+    for block in [1, 1500] {
+        raw_write(&core, DATA, block * 4096, &contents(1)).await;
+    }
+    let mut damaged = raw_read(&core, DATA, 3 * 4096, 4096).await;
+    damaged[77] ^= 4;
+    raw_write(&core, DATA, 3 * 4096, &damaged).await;
+    for (block, version) in [(1, 1), (2, 2), (1500, 1)] {
+        assert_eq!(read(&lane, at(block)).await, Ok(contents(version)));
+    }
+    // A part of one is written without a word of the rest.
+    let part = vec![3; usize::try_from(size.bytes()).unwrap()];
+    let first = range(1500 * unit, 1);
+    write(&lane, first, &part).await.unwrap();
+    assert_eq!(findings.lock().unwrap().as_slice(), []);
+    let lba = at(3).start();
+    assert_eq!(read(&lane, at(3)).await, Err(IoError::Integrity { lba }));
+    // From now on they are what they were found to be.
+    flush(&lane).await;
+    raw_write(&core, DATA, 2 * 4096, &contents(1)).await;
+    let lba = at(2).start();
+    assert_eq!(read(&lane, at(2)).await, Err(IoError::Integrity { lba }));
+}
+
+#[test]
+fn what_a_failed_flush_may_have_lost_is_not_taken_for_damage() {
+    for size in [BlockSize::B512, BlockSize::B4096] {
+        simulate(3, |core| Box::pin(a_flush_fails(core, size)));
+    }
+}
