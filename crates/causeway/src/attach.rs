@@ -1,8 +1,9 @@
 //! `causeway attach`: a volume for the programs of this machine, through an NBD socket.
 
 use crate::cli::AttachFlags;
+use crate::log::{Log, Lost};
 use crate::open::{Opened, open};
-use crate::serve::{Signals, notify, start_log};
+use crate::serve::{Signals, notify};
 use control::code::{Code, Exit};
 use control::config::LogFormat;
 use control::problem::Problem;
@@ -20,6 +21,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 use volume::{Volume, VolumeEvent};
 
 /// Cores that connections are spread over.
@@ -29,13 +31,15 @@ const CORES_MAX: usize = 4;
 /// take for ever.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How often the paths are looked at for the log.
+/// How often the paths, and what of the log is lost, are looked at for the log.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Runs until a signal ends it.
 pub(crate) fn run(flags: &AttachFlags) -> Exit {
-    start_log(LogFormat::Text);
-    match attach(flags) {
+    let log = Log::start(LogFormat::Text);
+    let attached = attach(flags, &log.lost());
+    drop(log);
+    match attached {
         Ok(()) => Exit::Done,
         Err(problem) => {
             eprintln!("{problem}");
@@ -184,7 +188,7 @@ async fn end(core: CoreHandle) -> bool {
     finished
 }
 
-fn attach(flags: &AttachFlags) -> Result<(), Problem> {
+fn attach(flags: &AttachFlags, lost: &Lost) -> Result<(), Problem> {
     let socket = socket_path(&flags.export)?;
     let main = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -218,7 +222,11 @@ fn attach(flags: &AttachFlags) -> Result<(), Problem> {
         begun.map_err(|_| internal(format!("a task panicked: {:?}", runtime.notices())))??;
     notify(&[NotifyState::Ready]);
     tracing::info!(socket = %socket.display(), volume = flags.volume, size = told, "attached");
-    main.block_on(stop.next());
+    main.block_on(async {
+        while timeout(LOOK, stop.next()).await.is_err() {
+            lost.tell();
+        }
+    });
     notify(&[NotifyState::Stopping]);
     tracing::info!("stopping: what is in flight is finished first");
     let finished = runtime.run(CoreId(0), |core| Box::pin(end(core)));

@@ -9,6 +9,7 @@ mod cli;
 mod client;
 mod commands;
 mod connect;
+mod log;
 mod open;
 mod output;
 mod paths_api;

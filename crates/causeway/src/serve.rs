@@ -1,8 +1,9 @@
 //! `causeway serve`: the daemon's life from its configuration to its end.
 
+use crate::log::{Log, Lost};
 use control::api;
 use control::code::{Code, Exit};
-use control::config::{self, Config, Cores, Driver, Layout, LogFormat, Place, Store};
+use control::config::{self, Config, Cores, Driver, Layout, Place, Store};
 use control::controller::{Controller, Handle};
 use control::engine::Engine;
 use control::node::Node;
@@ -43,8 +44,8 @@ pub(crate) fn run(file: &Path) -> Exit {
             return Exit::Usage;
         }
     };
-    start_log(config.log);
-    match serve(&config) {
+    let log = Log::start(config.log);
+    match serve(&config, log) {
         Ok(()) => Exit::Done,
         Err(problem) => {
             eprintln!("{problem}");
@@ -124,16 +125,6 @@ fn check_cores(config: &Config) -> Result<(), Problem> {
     );
     Err(Problem::new(Code::ConfigEnvironment, detail)
         .hint("name processors that are there, or write cores = \"auto\" for all of them"))
-}
-
-pub(crate) fn start_log(format: LogFormat) {
-    let log = tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .with_ansi(false);
-    match format {
-        LogFormat::Text => log.with_target(false).init(),
-        LogFormat::Json => log.json().init(),
-    }
 }
 
 /// Every LUN in a file or on a device takes two descriptors, and every session one.
@@ -217,15 +208,14 @@ fn start_node(
     runtime: &Runtime,
     config: &Config,
     notices: &Notices,
+    lost: Lost,
 ) -> Result<(Handle, Secret), Problem> {
     let (config, notices) = (config.clone(), Arc::clone(notices));
     runtime.run(CoreId(0), move |core| {
         Box::pin(async move {
             let tell = move || {
-                notices
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .clone()
+                let known = notices.lock().unwrap_or_else(PoisonError::into_inner);
+                known.iter().cloned().chain(lost.notice()).collect()
             };
             let node = Node::new(Rc::clone(&core), config.clone(), Box::new(tell));
             let engine: Rc<dyn Engine> = Rc::new(node);
@@ -239,7 +229,7 @@ fn start_node(
     })
 }
 
-fn serve(config: &Config) -> Result<(), Problem> {
+fn serve(config: &Config, log: Log) -> Result<(), Problem> {
     raise_descriptor_limit();
     // The signals are caught from here on, so that an early one is not lost.
     let main = tokio::runtime::Builder::new_current_thread()
@@ -251,14 +241,14 @@ fn serve(config: &Config) -> Result<(), Problem> {
     check_pins(config, runtime.core_count())?;
     let notices = Notices::default();
     look_at_notices(&runtime, &notices);
-    let (handle, token) = start_node(&runtime, config, &notices)?;
+    let (handle, token) = start_node(&runtime, config, &notices, log.lost())?;
     let bound = api::bind(&config.api).map_err(|problem| {
         let detail = format!("{}: {}", config.place("api.listen"), problem.detail);
         Problem::new(problem.code, detail)
     })?;
     let addresses: Vec<String> = bound.addresses.iter().map(|at| from_anywhere(at)).collect();
     let server = api::Server::start(bound, handle.clone(), token)?;
-    main.block_on(async {
+    let served = main.block_on(async {
         let shown = addresses.clone();
         let told =
             handle.call(move |controller| Box::pin(async move { controller.set_api(shown) }));
@@ -269,7 +259,7 @@ fn serve(config: &Config) -> Result<(), Problem> {
             "serving"
         );
         notify(&[NotifyState::Ready]);
-        if let Some(why) = watch(&runtime, &notices, &handle, &mut stop).await {
+        if let Some(why) = watch(&runtime, &notices, &log.lost(), &handle, &mut stop).await {
             // What hangs on that core would hold up a stop in order. All that was acknowledged as stable is.
             return Err(Problem::new(Code::Internal, why).hint(
                 "start it again (systemd does so by itself); hosts log in again; please report this with the log",
@@ -282,11 +272,12 @@ fn serve(config: &Config) -> Result<(), Problem> {
             tracing::error!("not everything ended in time; the rest is given up");
         }
         Ok::<(), Problem>(())
-    })
-    .unwrap_or_else(|problem| {
+    });
+    if let Err(problem) = served {
+        drop(log);
         eprintln!("{problem}");
         std::process::exit(i32::from(problem.exit() as u8));
-    });
+    }
     server.stop();
     for notice in runtime.shutdown() {
         tracing::debug!("{notice}");
@@ -337,6 +328,7 @@ impl Signals {
 async fn watch(
     runtime: &Runtime,
     notices: &Notices,
+    lost: &Lost,
     handle: &Handle,
     stop: &mut Signals,
 ) -> Option<String> {
@@ -348,6 +340,7 @@ async fn watch(
         }
         ticks.tick().await;
         look_at_notices(runtime, notices);
+        lost.tell();
         if let Some(why) = runtime.failure() {
             return Some(why);
         }

@@ -6,6 +6,7 @@ mod gone;
 mod integrity;
 mod interface;
 mod journal;
+mod log;
 mod login;
 mod members;
 mod paths;

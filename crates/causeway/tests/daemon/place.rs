@@ -90,16 +90,17 @@ impl Place {
     }
 
     pub(crate) fn start(&self) -> Daemon {
-        let (daemon, ready) = self.spawn();
-        let mut told = [0; 64];
-        let len = ready
-            .recv(&mut told)
-            .expect("the daemon says READY=1 within a minute");
-        assert_eq!(&told[..len], b"READY=1\n");
+        self.start_with(Stdio::piped())
+    }
+
+    /// With its log going where `log` leads.
+    pub(crate) fn start_with(&self, log: Stdio) -> Daemon {
+        let (daemon, ready) = self.spawn(log);
+        is_ready(&ready);
         daemon
     }
 
-    fn spawn(&self) -> (Daemon, UnixDatagram) {
+    fn spawn(&self, log: Stdio) -> (Daemon, UnixDatagram) {
         let socket = self.path("notify.sock");
         let _ = std::fs::remove_file(&socket);
         let ready = UnixDatagram::bind(&socket).unwrap();
@@ -110,11 +111,19 @@ impl Place {
             .args(["serve", "--config", "node.toml"])
             .current_dir(&self.dir)
             .env("NOTIFY_SOCKET", &socket)
-            .stderr(Stdio::piped())
+            .stderr(log)
             .spawn()
             .unwrap();
         (Daemon { child: Some(child) }, ready)
     }
+}
+
+fn is_ready(socket: &UnixDatagram) {
+    let mut told = [0; 64];
+    let len = socket
+        .recv(&mut told)
+        .expect("the daemon says READY=1 within a minute");
+    assert_eq!(&told[..len], b"READY=1\n");
 }
 
 impl Drop for Place {
@@ -140,12 +149,9 @@ impl Daemon {
         let pid = Pid::from_child(&child);
         kill_process(pid, signal).unwrap();
         let mut log = String::new();
-        child
-            .stderr
-            .take()
-            .unwrap()
-            .read_to_string(&mut log)
-            .unwrap();
+        if let Some(mut lines) = child.stderr.take() {
+            lines.read_to_string(&mut log).unwrap();
+        }
         (child.wait().unwrap().code(), log)
     }
 
