@@ -1,11 +1,12 @@
 //! Which of the members that were found fit together, and how far the pool can be used.
 //!
 //! **Invariants.** I1: the table that holds is that of the newest event. I2: a member is used only where it has the last event
-//! that the newest superblock expects of it, or the one before, which a crash may have left. I3: of two that say they are the
-//! same member, neither is used.
+//! that the newest superblock expects of it, or the one that it had before or was to have next, which a crash may have left. I3: of two that say they
+//! are the same member, neither is used. I4: nothing is written over the newest superblock of a member but its own bytes.
 
-use crate::superblock::{DATA_OFFSET, Found, LunId, Superblock};
+use crate::superblock::{DATA_OFFSET, Found, LunId, Superblock, offset_of};
 use formats::Damage;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// Something that was looked at.
@@ -80,6 +81,8 @@ pub struct Assembly {
     pub states: Vec<State>,
     /// What was seen and is no member: its place, and why.
     pub strangers: Vec<(usize, String)>,
+    /// What stands on each member that is there, by its number.
+    events: BTreeMap<u16, u64>,
 }
 
 /// Why nothing can be used.
@@ -106,19 +109,7 @@ pub fn assemble(seen: &[Seen]) -> Result<Assembly, Refused> {
     if let Some((other, _)) = found().find(|(_, block)| block.pool != known.pool) {
         return Err(Refused::SeveralPools(first, other));
     }
-    let (at, newest) = found()
-        .max_by_key(|(_, block)| block.event)
-        .ok_or(Refused::NoMember)?;
-    let differs = |block: &Superblock| {
-        block.event == newest.event
-            && Superblock {
-                member: newest.member,
-                ..block.clone()
-            } != *newest
-    };
-    if let Some((other, _)) = found().find(|(_, block)| differs(block)) {
-        return Err(Refused::Contradiction(at, other));
-    }
+    let newest = newest(found().collect())?;
     let states = (0_u16..).zip(&newest.members).map(|(number, member)| {
         let is_it = |block: &Superblock| {
             let own = block.members.get(usize::from(block.member));
@@ -136,11 +127,49 @@ pub fn assemble(seen: &[Seen]) -> Result<Assembly, Refused> {
     let table = newest.clone();
     let states: Vec<State> = states.collect();
     let strangers = strangers(&table, seen);
+    let events = (0_u16..).zip(&states).filter_map(|(number, state)| {
+        let State::Present(place) = state else {
+            return None;
+        };
+        Some((number, superblock(seen, *place)?.event))
+    });
     Ok(Assembly {
+        events: events.collect(),
         table,
         states,
         strangers,
     })
+}
+
+/// The newest superblock. Of two events with one number, which two crashes may leave where each began one without the other's
+/// members, it is the one that knows the other as just begun.
+fn newest(mut found: Vec<(usize, &Superblock)>) -> Result<&Superblock, Refused> {
+    let event = found.iter().map(|(_, block)| block.event).max();
+    found.retain(|(_, block)| Some(block.event) == event);
+    // Whatever the order in which they are seen.
+    found.sort_by_key(|(_, block)| block.member);
+    let mut refused = Refused::NoMember;
+    for (at, one) in &found {
+        let differs = |(_, block): &&(usize, &Superblock)| {
+            let same = Superblock {
+                member: one.member,
+                ..(*block).clone()
+            };
+            same != **one && !is_begun(one, block)
+        };
+        match found.iter().find(differs) {
+            None => return Ok(one),
+            Some((other, _)) => refused = Refused::Contradiction(*at, *other),
+        }
+    }
+    Err(refused)
+}
+
+/// By what `one` knows, the other's member was just at the event before.
+fn is_begun(one: &Superblock, other: &Superblock) -> bool {
+    let id = other.members.get(usize::from(other.member)).map(|it| it.id);
+    let known = one.members.iter().find(|it| Some(it.id) == id);
+    known.is_some_and(|it| it.last_event.saturating_add(1) == other.event)
 }
 
 fn judge(
@@ -154,14 +183,17 @@ fn judge(
     else {
         return State::Absent;
     };
-    if block.event.saturating_add(1) < member.last_event || block.member != number {
-        return State::Stale {
+    // One more was begun without the others, and whoever uses a member by itself writes two before it touches data.
+    let begun = member.last_event.saturating_add(1);
+    if block.event > begun {
+        return State::Diverged {
             seen: place,
             event: block.event,
         };
     }
-    if block.event > member.last_event {
-        return State::Diverged {
+    let expected = [member.before, member.last_event, begun].contains(&block.event);
+    if !expected || block.member != number {
+        return State::Stale {
             seen: place,
             event: block.event,
         };
@@ -176,6 +208,11 @@ fn judge(
         return State::TooSmall(place);
     }
     State::Present(place)
+}
+
+fn superblock(seen: &[Seen], place: usize) -> Option<&Superblock> {
+    let found = seen.get(place)?.found.as_ref().ok()?;
+    Some(&found.superblock)
 }
 
 fn strangers(table: &Superblock, seen: &[Seen]) -> Vec<(usize, String)> {
@@ -233,23 +270,54 @@ impl Assembly {
         }
     }
 
+    /// The superblocks that were seen on the members that are there. They are to be written again where they stand, before the
+    /// next event: what a cache answered after a sync had failed may not be on the disk, and then only the other place is.
+    #[must_use]
+    pub fn again(&self, seen: &[Seen]) -> Vec<(usize, Superblock)> {
+        let places = (0_u16..).zip(&self.states);
+        let places = places.filter_map(|(number, _)| self.place_of(number));
+        places
+            .filter_map(|place| Some((place, superblock(seen, place)?.clone())))
+            .collect()
+    }
+
+    /// So many events were written since that a copy of a member from that time, or before, is refused: data may be touched.
+    #[must_use]
+    pub fn has_gone_on_since(&self, event: u64) -> bool {
+        let mut present = self.events.keys();
+        present.all(|number| {
+            let member = self.table.members.get(usize::from(*number));
+            member.is_some_and(|member| member.before > event)
+        })
+    }
+
     /// The superblocks that the next event writes: the place of each among what was seen, with its table. Members that are not
-    /// there stay as they are known.
+    /// there stay as they are known, and so do those whose newest superblock stands where this one goes, after a crash or
+    /// when they were away: the event after it is written to them as well.
     #[must_use]
     pub fn next(&self, change: impl FnOnce(&mut Superblock)) -> Vec<(usize, Superblock)> {
         let mut table = self.table.clone();
         table.event += 1;
+        let has_room = |event: u64, has: u64| offset_of(has) != offset_of(event);
+        if !self.events.values().any(|has| has_room(table.event, *has)) {
+            table.event += 1;
+        }
         change(&mut table);
-        let present: Vec<(u16, usize)> = (0_u16..)
-            .zip(&self.states)
-            .filter_map(|(number, _)| Some((number, self.place_of(number)?)))
-            .collect();
-        for (number, _) in &present {
+        let event = table.event;
+        let present = self.events.iter().filter_map(|(number, has)| {
+            let place = self.place_of(*number)?;
+            has_room(event, *has).then_some((*number, place, *has))
+        });
+        let present: Vec<(u16, usize, u64)> = present.collect();
+        for (number, _, has) in &present {
             if let Some(member) = table.members.get_mut(usize::from(*number)) {
-                member.last_event = table.event;
+                (member.last_event, member.before) = (table.event, *has);
             }
         }
-        let blocks = present.into_iter().map(|(number, place)| {
+        let present = present
+            .into_iter()
+            .map(|(number, place, _)| (number, place));
+        let blocks = present.map(|(number, place)| {
             let block = Superblock {
                 member: number,
                 ..table.clone()
@@ -262,6 +330,9 @@ impl Assembly {
     /// The same after what [`Assembly::next`] told is stable everywhere.
     #[must_use]
     pub fn after(mut self, written: &[(usize, Superblock)]) -> Self {
+        for (_, block) in written {
+            self.events.insert(block.member, block.event);
+        }
         if let Some((_, block)) = written.first() {
             self.table = block.clone();
         }

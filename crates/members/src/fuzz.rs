@@ -70,6 +70,7 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         id: MemberId([number; 16]),
         chunks: 64,
         last_event: 4,
+        before: 3 - u64::from(number == 2),
     };
     let mut block = Superblock {
         pool: PoolId([7; 16]),

@@ -6,9 +6,9 @@
 //! ```
 //!
 //! **Contract.** A superblock is written whole to the place of its event, never over the newest one, and is stable on every
-//! member before anything is done that it allows; so a crash leaves old or new, and members differ by one event at the most.
-//! Whoever opens a pool writes two events before it touches data: a member that was away and was written elsewhere, or an
-//! old copy of one, is then at least two behind, and refused.
+//! member before anything is done that it allows; so a crash leaves old or new. Whoever opens a pool writes again what it found,
+//! and then two events before it touches data, three to a member that lagged: one that was away and was written elsewhere, or an
+//! old copy of one, then has an event that nobody expects, and is refused.
 //!
 //! **Failure model.** A LUN is served where all members that hold a part of it are there and none of them is stale. Nothing
 //! is made, grown or given back while a member is away.

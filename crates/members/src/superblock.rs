@@ -77,6 +77,8 @@ pub struct Member {
     pub chunks: u32,
     /// The last event that was to be written to it.
     pub last_event: u64,
+    /// The event that stood on it before that one, and stands there where a crash came between.
+    pub before: u64,
 }
 
 /// What stands at the start of a member.
@@ -168,7 +170,9 @@ impl Superblock {
         out.u32(luns).u32(0).bytes(&[0; 16]);
         for member in &self.members {
             out.bytes(&member.id.0).u32(member.chunks).u32(0);
-            out.u64(member.last_event).u64(0);
+            let usual = member.before.saturating_add(1) == member.last_event;
+            let before = if usual { 0 } else { member.before };
+            out.u64(member.last_event).u64(before);
         }
         for (lun, runs) in &self.luns {
             let count = u32::try_from(runs.len()).ok()?;
@@ -252,6 +256,11 @@ impl Superblock {
             .iter()
             .all(|member| member.last_event <= self.event);
         rule(newest, "a member's event is in the future")?;
+        let in_order = self
+            .members
+            .iter()
+            .all(|member| member.before < member.last_event);
+        rule(in_order, "a member's events are not in order")?;
         let own = self.members.get(usize::from(self.member));
         let is_own = own.is_some_and(|own| own.last_event == self.event);
         rule(is_own, "it is written to a member that it does not expect")?;
@@ -308,12 +317,16 @@ fn read(fields: &mut Reader<'_>) -> Option<Result<Superblock, Damage>> {
         let id = MemberId(fields.bytes()?);
         let chunks = fields.u32()?;
         reserved |= u64::from(fields.u32()?);
-        let last_event = fields.u64()?;
-        reserved |= fields.u64()?;
+        let (last_event, before) = (fields.u64()?, fields.u64()?);
+        let usual = last_event.saturating_sub(1);
+        if before != 0 && before == usual {
+            return Some(Err(RESERVED));
+        }
         members.push(Member {
             id,
             chunks,
             last_event,
+            before: if before == 0 { usual } else { before },
         });
     }
     let mut luns: BTreeMap<LunId, Vec<Run>> = BTreeMap::new();

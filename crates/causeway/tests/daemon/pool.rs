@@ -11,6 +11,7 @@ fn member(number: u8, last_event: u64) -> Member {
         id: MemberId([number; 16]),
         chunks: 8,
         last_event,
+        before: last_event - 1,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{CHUNK, STRIPE, lun, pool};
 use crate::assembly::{Assembly, Refused, Seen, State, Unreadable, assemble};
-use crate::superblock::{DATA_OFFSET, Found, Layout, Superblock};
+use crate::superblock::{DATA_OFFSET, Found, Layout, Superblock, find, offset_of};
 
 fn seen(path: &str, block: &Superblock) -> Seen {
     Seen {
@@ -58,9 +58,10 @@ impl Disks {
         assembly
     }
 
-    /// As a node that opens the pool: two events before it touches data.
+    /// As a node that opens the pool: before it touches data, two events, and three to whoever lagged.
     fn open(&mut self, present: &[usize]) {
-        for _ in 0..2 {
+        let found = assemble(&self.look(present)).unwrap().table.event;
+        while !(assemble(&self.look(present)).unwrap()).has_gone_on_since(found) {
             self.write(present, present.len(), |_| ());
         }
     }
@@ -180,4 +181,140 @@ fn members_of_two_pools_or_of_none_are_refused() {
         assemble(&forked.look(&ALL)),
         Err(Refused::Contradiction(..))
     ));
+}
+
+/// What a power cut makes of the write that it meets.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Cut {
+    /// It never came.
+    Nothing,
+    /// It came half.
+    Torn,
+    /// It is stable.
+    Whole,
+    /// Its sync fails, and what the system says of it until the power goes is not on the disk.
+    Lie,
+}
+
+/// A member with its two places, on the disk and as the system has them.
+#[derive(Clone)]
+struct Places {
+    disk: [Vec<u8>; 2],
+    cache: [Vec<u8>; 2],
+}
+
+impl Places {
+    fn look(&self, number: usize) -> Seen {
+        let [even, odd] = &self.cache;
+        Seen {
+            found: find(even, odd).map_err(Unreadable::Damaged),
+            ..seen(&format!("/dev/{number}"), &pool(STRIPE, &[1]))
+        }
+    }
+
+    /// `false`: it ends here.
+    fn write(&mut self, block: &Superblock, cut: Cut) -> bool {
+        assert_eq!(block.check(), Ok(()));
+        let place = usize::from(offset_of(block.event) != 0);
+        let bytes = block.encode().unwrap();
+        let torn = || {
+            let same = bytes == self.disk[place];
+            if same { bytes.clone() } else { vec![7; 4096] }
+        };
+        match cut {
+            Cut::Nothing => {}
+            Cut::Torn => (self.disk[place], self.cache[place]) = (torn(), torn()),
+            Cut::Whole => (self.disk[place], self.cache[place]) = (bytes.clone(), bytes),
+            Cut::Lie => self.cache[place] = bytes,
+        }
+        cut == Cut::Whole
+    }
+}
+
+/// An opening whose write number `at` meets this; how many writes there were.
+fn opening(disks: &mut [Places], there: &[usize], at: usize, cut: Cut) -> usize {
+    let seen: Vec<Seen> = there.iter().map(|it| disks[*it].look(*it)).collect();
+    let mut assembly = assemble(&seen).unwrap();
+    for (which, state) in there.iter().zip(&assembly.states) {
+        let place = assembly.place_of(u16::try_from(*which).unwrap());
+        assert!(place.is_some(), "{which} of {there:?}: {state:?}");
+    }
+    let found = assembly.table.event;
+    let mut writes = 0;
+    let mut write = |blocks: &[(usize, Superblock)]| {
+        blocks.iter().all(|(place, block)| {
+            let meets = if writes == at { cut } else { Cut::Whole };
+            writes += 1;
+            disks[there[*place]].write(block, meets)
+        })
+    };
+    let mut goes_on = write(&assembly.again(&seen));
+    while goes_on && !assembly.has_gone_on_since(found) {
+        let blocks = assembly.next(|_| ());
+        assert!(!blocks.is_empty());
+        goes_on = write(&blocks);
+        assembly = assembly.after(&blocks);
+    }
+    writes
+}
+
+const CUTS: [Cut; 4] = [Cut::Nothing, Cut::Torn, Cut::Lie, Cut::Whole];
+
+/// All openings that are cut one after the other, to this depth, with a member away from some of them: nobody is lost.
+fn open_on(disks: &[Places], depth: usize, looks: &mut usize) {
+    *looks += 1;
+    let writes = opening(&mut disks.to_vec(), &ALL, usize::MAX, Cut::Whole);
+    assert!(writes <= 12, "{writes}");
+    if depth == 0 {
+        return;
+    }
+    for there in [&ALL[..], &[1, 2]] {
+        let all = opening(&mut disks.to_vec(), there, usize::MAX, Cut::Whole);
+        for (at, cut) in (0..=all).flat_map(|at| CUTS.map(|cut| (at, cut))) {
+            let mut next = disks.to_vec();
+            opening(&mut next, there, at, cut);
+            if cut == Cut::Lie {
+                killed(&next, there, depth, looks);
+            }
+            power_goes(&mut next);
+            open_on(&next, depth - 1, looks);
+        }
+    }
+}
+
+/// The process that got the error is killed: the next opening finds what is not on the disk, and may be cut off as well.
+fn killed(disks: &[Places], there: &[usize], depth: usize, looks: &mut usize) {
+    let mut whole = disks.to_vec();
+    let all = opening(&mut whole, there, usize::MAX, Cut::Whole);
+    open_on(&whole, depth - 1, looks);
+    for at in 0..all {
+        let mut torn = disks.to_vec();
+        opening(&mut torn, there, at, Cut::Torn);
+        power_goes(&mut torn);
+        open_on(&torn, 0, looks);
+    }
+}
+
+fn power_goes(disks: &mut [Places]) {
+    for disk in disks {
+        disk.cache = disk.disk.clone();
+    }
+}
+
+#[test]
+fn openings_that_power_cuts_end_one_after_the_other_lose_no_member() {
+    let mut disks = Vec::new();
+    for block in Disks::new(Layout::Span).0 {
+        let nothing = [Vec::new(), Vec::new()];
+        let mut places = Places {
+            disk: nothing.clone(),
+            cache: nothing,
+        };
+        places.write(&block, Cut::Whole);
+        disks.push(places);
+    }
+    opening(&mut disks, &ALL, usize::MAX, Cut::Whole);
+    let mut looks = 0;
+    open_on(&disks, 2, &mut looks);
+    assert!(looks > 10_000, "{looks}");
 }

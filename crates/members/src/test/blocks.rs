@@ -13,7 +13,7 @@ fn sample(event: u64) -> Superblock {
     block.resize(lun(2), 30 << 20).unwrap();
     block.event = event;
     for member in &mut block.members {
-        member.last_event = event;
+        (member.last_event, member.before) = (event, event - 1);
     }
     block
 }
@@ -162,7 +162,7 @@ fn rules_that_a_table_breaks_are_named() {
         }),
         (
             "it is written to a member that it does not expect",
-            |block| block.members[0].last_event = 3,
+            |block| (block.members[0].last_event, block.members[0].before) = (3, 2),
         ),
         ("a chunk belongs to two LUNs", |block| {
             block.luns.insert(lun(7), vec![Run { first: 2, count: 2 }]);

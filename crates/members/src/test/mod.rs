@@ -18,6 +18,7 @@ pub(super) fn pool(layout: Layout, chunks: &[u32]) -> Superblock {
         id: MemberId([number; 16]),
         chunks: *chunks,
         last_event: 1,
+        before: 0,
     });
     Superblock {
         pool: PoolId([9; 16]),

@@ -88,6 +88,7 @@ fn member(core: &CoreHandle, seen: &Seen, chunk_bytes: u64) -> Result<Member, Op
         id: MemberId(id),
         chunks: u32::try_from(chunks).unwrap_or(u32::MAX),
         last_event: 1,
+        before: 0,
     })
 }
 

@@ -147,8 +147,11 @@ impl MemberPool {
         let assembly = assemble(&seen);
         let mut assembly = assembly.map_err(|refused| self.refused(&refused, &looked))?;
         self.has_this_layout(&assembly)?;
-        // Two events before data is touched: an old copy of a member is then too far behind to be taken for it.
-        for _ in 0..2 {
+        look::write(&looked, &assembly.again(&seen)).await?;
+        // Two events before data is touched, three to a member that lagged: an old copy of a member is then too far behind
+        // to be taken for it.
+        let found = assembly.table.event;
+        while !assembly.has_gone_on_since(found) {
             let blocks = assembly.next(|_| {});
             look::write(&looked, &blocks).await?;
             assembly = assembly.after(&blocks);
