@@ -9,7 +9,7 @@
 //! to know what was read only when it has to choose: it is told then.
 //!
 //! **Invariants.** I1: the policy knows exactly the pages that have a frame. I2: a page with its bit set in `touched` is in
-//! `untold`.
+//! `untold`. I3: `untold` is no longer than twice as many pages as there may be, however seldom the policy chooses.
 
 use super::frames::{Frame, Frames};
 use hashbrown::HashTable;
@@ -199,6 +199,9 @@ impl Shard {
 
     /// Tells the policy what was read.
     fn tell(&mut self) {
+        if self.untold.len() > 2 * self.frames.max() {
+            self.forget_untold();
+        }
         let kept = self.untold.len().saturating_sub(TOLD_MAX);
         for page in self.untold.drain(kept..) {
             let number = page / RUN_PAGES;
@@ -210,6 +213,14 @@ impl Shard {
                 run.touched &= !bit;
                 self.policy.get(&page);
             }
+        }
+    }
+
+    /// Pages that have left are told of nowhere, and so add up where much more is read than is put in.
+    fn forget_untold(&mut self) {
+        self.untold.clear();
+        for run in &mut self.runs {
+            run.touched = 0;
         }
     }
 
@@ -247,5 +258,29 @@ impl Shard {
         }
         self.frames.give(frame);
         true
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::super::pages::PAGE;
+    use super::*;
+
+    #[test]
+    fn what_the_policy_was_not_told_does_not_add_up_where_much_is_read_and_little_put_in() {
+        let mut shard = Shard::new(512);
+        let data = Buf::zeroes(PAGE);
+        for page in 0..5_000 {
+            shard.put(page, &data, 0);
+            for run in 0..=page / RUN_PAGES {
+                let first = run * RUN_PAGES;
+                for page in first..first + RUN_PAGES {
+                    shard.read(page..page + 1, &mut Buf::empty());
+                }
+            }
+            let untold = shard.untold.len();
+            assert!(untold <= 3 * 512, "{untold} after {page} pages");
+        }
+        assert!(shard.len() > 400);
     }
 }
