@@ -1,7 +1,8 @@
 //! Makes a file what it is after a write that a kill or a failed sync has left in a cache only.
 
-use env::{Access, CoreHandle, Create, Durable, FileDone, FileOp, OpenHow};
+use env::{Access, CoreHandle, Create, Durable, File, FileDone, FileOp, OpenHow};
 use std::path::Path;
+use std::rc::Rc;
 
 const BLOCK: usize = 4096;
 
@@ -10,13 +11,7 @@ const BLOCK: usize = 4096;
 /// # Panics
 /// If it cannot be read or written.
 pub async fn put(core: &CoreHandle, path: &Path, bytes: &[u8], durable: Durable) {
-    let how = OpenHow {
-        access: Access::ReadWrite,
-        create: Create::No,
-        direct: false,
-        lock: false,
-    };
-    let file = core.files().open(path, how).await.expect("it is there");
+    let file = opened(core, path).await;
     for (at, block) in bytes.chunks(BLOCK).enumerate() {
         let offset = (at * BLOCK) as u64;
         let into = units::BufMut::zeroed(block.len());
@@ -40,13 +35,17 @@ pub async fn put(core: &CoreHandle, path: &Path, bytes: &[u8], durable: Durable)
 /// # Panics
 /// If it does not.
 pub async fn sync_fails(core: &CoreHandle, path: &Path) {
+    let file = opened(core, path).await;
+    let synced = file.submit(FileOp::Sync).await;
+    assert!(synced.is_err(), "it was to fail");
+}
+
+async fn opened(core: &CoreHandle, path: &Path) -> Rc<dyn File> {
     let how = OpenHow {
         access: Access::ReadWrite,
         create: Create::No,
         direct: false,
         lock: false,
     };
-    let file = core.files().open(path, how).await.expect("it is there");
-    let synced = file.submit(FileOp::Sync).await;
-    assert!(synced.is_err(), "it was to fail");
+    core.files().open(path, how).await.expect("it is there")
 }

@@ -4,6 +4,7 @@
 //! * [`model_disk`]: which values each block may hold now, and after a power cut.
 //! * [`history`]: whether what several clients saw can have happened one command after the other.
 //! * [`sim`]: volumes and targets with clients in a world made from one seed.
+//! * [`plain_pool`]: a pool with a journal and nothing else.
 //! * [`forge`]: files as a kill or a failed sync leaves them.
 //! * [`fuzz`]: mutated inputs for every parser, with the oracles that the crates offer.
 //! * [`bench`]: what a hop and an I/O cost, beside generics and beside another target.
@@ -24,6 +25,8 @@ pub mod history;
 pub mod hops;
 #[cfg(feature = "simulator")]
 pub mod model_disk;
+#[cfg(feature = "simulator")]
+pub mod plain_pool;
 #[cfg(any(feature = "fuzz", feature = "simulator"))]
 pub mod random;
 #[cfg(feature = "simulator")]

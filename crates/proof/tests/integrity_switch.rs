@@ -11,8 +11,9 @@ use env::CoreHandle;
 use env::sim::{FaultPlan, World, WorldConfig};
 use layers::integrity::{self, Blank, Finding, Integrity, IntegrityLane, MapSpec, Options};
 use layers::model::{Model, Plan, goes_on, verify};
-use layers::write_back::{Journal, JournalSpec, Mode, VolumeId};
+use layers::write_back::{Journal, Mode, VolumeId};
 use layers::{Checked, WriteBack, over};
+use proof::plain_pool::{self, JOURNAL};
 use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::rc::Rc;
@@ -22,10 +23,8 @@ use units::{BlockCount, BlockSize, ByteCount};
 use volume::{Fences, Volume};
 
 const DAY: Duration = Duration::from_secs(86_400);
-const JOURNAL: &str = "/pool/journal";
 const DATA: &str = "/pool/volume";
 const SUMS: &str = "/pool/volume.sums";
-const POOL: [u8; 16] = [9; 16];
 const NUMBER: [u8; 16] = [4; 16];
 const ID: VolumeId = VolumeId(100);
 
@@ -93,16 +92,7 @@ impl Scene {
     }
 
     async fn make(self, core: CoreHandle) {
-        core.files().create_dir(Path::new("/pool")).await.unwrap();
-        core.files().sync_dir(Path::new("/")).await.unwrap();
-        let spec = JournalSpec {
-            path: JOURNAL.into(),
-            bytes: layers::write_back::bytes_min(self.rings),
-            rings: self.rings,
-            pool: POOL,
-            shard_bytes: 16 << 10,
-        };
-        Journal::create(&core, &spec).await.unwrap();
+        plain_pool::make(&core, self.rings, 16 << 10).await;
         let size = ByteCount(1 << 20);
         create_file(&core, Path::new(DATA), size, Provisioning::Thin)
             .await
@@ -110,7 +100,9 @@ impl Scene {
     }
 
     async fn open(self, core: &CoreHandle, stored: &Stored) -> Open {
-        let journal = Journal::open(core, Path::new(JOURNAL), POOL).await.unwrap();
+        let journal = Journal::open(core, Path::new(JOURNAL), plain_pool::NUMBER)
+            .await
+            .unwrap();
         assert_eq!(journal.damaged(), []);
         let spec = FileSpec {
             path: DATA.into(),

@@ -11,8 +11,9 @@ use env::CoreHandle;
 use env::sim::{Fault, FaultPlan, Node, World, WorldConfig};
 use layers::integrity::{self, Blank, Finding, Integrity, MapSpec, Options};
 use layers::model::{Model, Plan, conforms, goes_on, verify};
-use layers::write_back::{Journal, JournalSpec, Mode, VolumeId};
+use layers::write_back::{Journal, Mode, VolumeId};
 use layers::{Checked, WriteBack, over};
+use proof::plain_pool::{self, JOURNAL, NUMBER};
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -23,12 +24,9 @@ use volume::{Done, Durability, Fences, Io, IoError, Op, Origin, Volume};
 
 const DAY: Duration = Duration::from_secs(86_400);
 const SIZES: [BlockSize; 2] = [BlockSize::B512, BlockSize::B4096];
-const JOURNAL: &str = "/pool/journal";
 fn seeds() -> u64 {
     std::env::var("CAUSEWAY_SEEDS").map_or(6, |it| it.parse().unwrap())
 }
-
-const POOL: [u8; 16] = [9; 16];
 
 /// A pool with a journal and two volumes.
 #[derive(Clone, Copy, Debug)]
@@ -81,16 +79,7 @@ impl Scene {
     }
 
     async fn make(self, core: CoreHandle) {
-        core.files().create_dir(Path::new("/pool")).await.unwrap();
-        core.files().sync_dir(Path::new("/")).await.unwrap();
-        let spec = JournalSpec {
-            path: JOURNAL.into(),
-            bytes: layers::write_back::bytes_min(self.rings),
-            rings: self.rings,
-            pool: POOL,
-            shard_bytes: self.shard_bytes,
-        };
-        Journal::create(&core, &spec).await.unwrap();
+        plain_pool::make(&core, self.rings, self.shard_bytes).await;
         for volume in 0..2 {
             let size = ByteCount(8 << 20);
             let path = Self::path(volume);
@@ -111,7 +100,9 @@ impl Scene {
     }
 
     async fn open(self, core: &CoreHandle) -> Open {
-        let journal = Journal::open(core, Path::new(JOURNAL), POOL).await.unwrap();
+        let journal = Journal::open(core, Path::new(JOURNAL), NUMBER)
+            .await
+            .unwrap();
         assert_eq!(journal.damaged(), []);
         let findings: Arc<Mutex<Vec<Finding>>> = Arc::default();
         let (mut volumes, mut all_checked) = (Vec::new(), Vec::new());
@@ -362,7 +353,7 @@ fn a_lane_of_a_volume_that_has_left_is_told_so_and_a_new_one_finds_the_data() {
     let node = made(&world, scene);
     let core = node.core(0);
     let run = async move {
-        let journal = Journal::open(&core, Path::new(JOURNAL), POOL)
+        let journal = Journal::open(&core, Path::new(JOURNAL), NUMBER)
             .await
             .unwrap();
         let spec = FileSpec {

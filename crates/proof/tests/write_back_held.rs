@@ -11,8 +11,9 @@ use env::sim::{FaultPlan, Node, World, WorldConfig};
 use env::{Access, CoreHandle, Create, Durable, FileDone, FileOp, OpenHow};
 use layers::WriteBack;
 use layers::fault::{Action, FaultRule, Faults, OpKind};
-use layers::write_back::{Journal, JournalSpec, Mode, ShardStatus, VolumeId};
+use layers::write_back::{Journal, Mode, ShardStatus, VolumeId};
 use proof::forge::put;
+use proof::plain_pool::{self, JOURNAL, NUMBER};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,8 +24,6 @@ use units::{BlockCount, BlockSize, Buf, BufMut, ByteCount, Lba, LbaRange};
 use volume::{Done, Durability, Fences, Io, IoError, Lane, Op, Origin, Volume, Zeroing};
 
 const DAY: Duration = Duration::from_secs(86_400);
-const JOURNAL: &str = "/pool/journal";
-const POOL: [u8; 16] = [9; 16];
 const BLOCKS: u64 = 1024;
 
 fn path(volume: u64) -> PathBuf {
@@ -43,16 +42,7 @@ fn made(world: &World) -> Node {
     let node = world.node("node");
     let core = node.core(0);
     let make = async move {
-        core.files().create_dir(Path::new("/pool")).await.unwrap();
-        core.files().sync_dir(Path::new("/")).await.unwrap();
-        let spec = JournalSpec {
-            path: JOURNAL.into(),
-            bytes: layers::write_back::bytes_min(1),
-            rings: 1,
-            pool: POOL,
-            shard_bytes: 1 << 30,
-        };
-        Journal::create(&core, &spec).await.unwrap();
+        plain_pool::make(&core, 1, 1 << 30).await;
         for volume in 0..2 {
             let size = ByteCount(BLOCKS * 4096);
             create_file(&core, &path(volume), size, Provisioning::Thin)
@@ -76,7 +66,9 @@ struct Open {
 type Told = Rc<RefCell<BTreeMap<(usize, u64), u32>>>;
 
 async fn open(core: &CoreHandle, faults: &Faults) -> Open {
-    let journal = Journal::open(core, Path::new(JOURNAL), POOL).await.unwrap();
+    let journal = Journal::open(core, Path::new(JOURNAL), NUMBER)
+        .await
+        .unwrap();
     let (mut volumes, mut lanes) = (Vec::new(), Vec::new());
     for volume in 0..2 {
         let spec = FileSpec {
@@ -261,6 +253,73 @@ fn a_volume_that_cannot_go_home_keeps_its_data_in_the_log_and_stops_no_other() {
             pool.verify(&here, &[]).await;
         };
         world.block_on(&node, DAY, again).unwrap();
+    }
+}
+
+/// Puts another volume on the same file in the place of the first one's home.
+async fn exchanged(pool: &Open) -> Result<(), volume::OpenError> {
+    let spec = FileSpec {
+        path: path(0),
+        block_size: BlockSize::B4096,
+        physical_block_exponent: 0,
+        provisioning: Provisioning::Thin,
+    };
+    let file = open_file(&pool.core, spec, Fences::new(1)).await.unwrap();
+    let begun = pool.core.now();
+    let until = begun.after(Duration::from_secs(5));
+    let volume = &pool.volumes[0];
+    let done = volume.exchange(&pool.core, file, false, until).await;
+    let took = pool.core.now().since(begun);
+    assert!(took < Duration::from_secs(6), "{took:?}");
+    done
+}
+
+#[test]
+fn a_home_that_hangs_does_not_hold_up_who_wants_another_one_in_its_place() {
+    for (seed, kind) in (0..).zip([OpKind::Flush, OpKind::Write, OpKind::Read]) {
+        let world = world(60 + seed);
+        let node = made(&world);
+        let told = Told::default();
+        let faults = Faults::new();
+        let (core, here) = (node.core(0), Rc::clone(&told));
+        let run = async move {
+            let pool = open(&core, &faults).await;
+            pool.write(0, 7, 1, &here).await.unwrap();
+            pool.journal.drain(&pool.core).await;
+            faults.add(FaultRule {
+                kinds: vec![kind],
+                action: Action::Hang,
+                ..all_fail(IoError::Busy)
+            });
+            let mut reads = None;
+            if kind == OpKind::Read {
+                let op = Op::Read {
+                    range: range(7, 1),
+                    into: None,
+                };
+                reads = Some(pool.lanes[0].submit(Io::new(op, Origin::default())));
+                pool.pause(Duration::from_millis(1)).await;
+            } else {
+                pool.write(0, 9, 2, &here).await.unwrap();
+                // It is on its way home.
+                pool.pause(Duration::from_secs(10)).await;
+            }
+            let refused = exchanged(&pool).await.unwrap_err();
+            assert!(refused.cause.contains("does not end"), "{refused}");
+            // What it refused changes nothing, and what hung goes on.
+            pool.write(0, 11, 3, &here).await.unwrap();
+            faults.clear();
+            faults.release();
+            if let Some(reads) = reads {
+                reads.await.unwrap();
+            }
+            pool.verify(&here, &[]).await;
+            exchanged(&pool).await.unwrap();
+            pool.write(0, 13, 4, &here).await.unwrap();
+            pool.journal.drain(&pool.core).await;
+            pool.verify(&here, &[]).await;
+        };
+        world.block_on(&node, DAY, run).unwrap();
     }
 }
 
@@ -479,7 +538,7 @@ fn read_from_a_cache(seed: u64) -> bool {
     world.set_faults(FaultPlan::none().with(env::sim::Fault::FileSyncError, 1_000_000));
     let core = node.core(0);
     let refused = async move {
-        Journal::open(&core, Path::new(JOURNAL), POOL)
+        Journal::open(&core, Path::new(JOURNAL), NUMBER)
             .await
             .is_err()
     };

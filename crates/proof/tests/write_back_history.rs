@@ -10,8 +10,9 @@ use backends::{FileSpec, Provisioning, create_file, open_file};
 use env::sim::{Fault, FaultPlan, Node, Rng, World, WorldConfig};
 use env::{CoreHandle, Durable};
 use layers::WriteBack;
-use layers::write_back::{Journal, JournalSpec, Mode, VolumeId, bytes_min};
+use layers::write_back::{Journal, Mode, VolumeId};
 use proof::forge::{put, sync_fails};
+use proof::plain_pool::{self, JOURNAL, NUMBER};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -24,10 +25,8 @@ use volume::{
 };
 
 const DAY: Duration = Duration::from_secs(86_400);
-const JOURNAL: &str = "/pool/journal";
 const HOME: &str = "/pool/volume";
 const HISTORY: &str = "/pool/volume.changes";
-const POOL: [u8; 16] = [9; 16];
 /// Blocks of 4096 bytes in one part.
 const PART: u64 = 16;
 const PARTS: u64 = 160;
@@ -36,16 +35,7 @@ fn made(world: &World, rings: u32) -> Node {
     let node = world.node("node");
     let core = node.core(0);
     let make = async move {
-        core.files().create_dir(Path::new("/pool")).await.unwrap();
-        core.files().sync_dir(Path::new("/")).await.unwrap();
-        let spec = JournalSpec {
-            path: JOURNAL.into(),
-            bytes: bytes_min(rings),
-            rings,
-            pool: POOL,
-            shard_bytes: PART * 4096,
-        };
-        Journal::create(&core, &spec).await.unwrap();
+        plain_pool::make(&core, rings, PART * 4096).await;
         let size = ByteCount(PARTS * PART * 4096);
         let made = create_file(&core, Path::new(HOME), size, Provisioning::Thin);
         made.await.unwrap();
@@ -70,7 +60,9 @@ struct Open {
 }
 
 async fn open(core: &CoreHandle, mode: Mode) -> Open {
-    let journal = Journal::open(core, Path::new(JOURNAL), POOL).await.unwrap();
+    let journal = Journal::open(core, Path::new(JOURNAL), NUMBER)
+        .await
+        .unwrap();
     let spec = FileSpec {
         path: HOME.into(),
         block_size: BlockSize::B4096,

@@ -33,6 +33,19 @@ fn unflushed(error: IoError) -> OpenError {
     }
 }
 
+/// The answer of `work`, which goes on where that takes too long.
+async fn in_time<T: Unpin + 'static>(
+    core: &CoreHandle,
+    until: Now,
+    work: impl Future<Output = Result<T, OpenError>> + 'static,
+) -> Result<T, OpenError> {
+    let answer = pin!(env::detach(core, work));
+    match select(answer, core.sleep_until(until)).await {
+        Either::Left((answer, _)) => answer,
+        Either::Right(_) => Err(busy()),
+    }
+}
+
 impl WriteBack {
     /// Puts another volume with the same blocks in the place of the one below; `tell_first`: as [`WriteBack::tell_first`]. Whoever has
     /// lanes opens them anew, because facts may differ. It goes on when nobody waits for it any more.
@@ -82,14 +95,15 @@ impl WriteBack {
         until: Now,
     ) -> Result<(), OpenError> {
         // Most of it now, so that little is left while requests wait.
-        self.flush_home(core).await?;
+        self.flush_home(core, until).await?;
         for ring in 0..self.journal().rings() {
             let (other, fences) = (Arc::clone(other), self.fences().clone());
             let modes = Arc::clone(self.modes());
             let rests = self.on_ring(core, ring, move |shard, slot| {
                 Box::pin(async move {
                     let shape = other.shape();
-                    let opened = Arc::clone(&other).open(&shard.core).await;
+                    let opening = Arc::clone(&other).open(&shard.core);
+                    let opened = in_time(&shard.core, until, opening).await;
                     let next = opened.map(|lane| OpenHome {
                         lane,
                         volume: other,
@@ -105,13 +119,17 @@ impl WriteBack {
             });
             rests.await.map_err(unflushed)??;
         }
-        self.flush_home(core).await
+        self.flush_home(core, until).await
     }
 
-    async fn flush_home(&self, core: &CoreHandle) -> Result<(), OpenError> {
-        let lane = self.home().open(core).await?;
-        let flushed = lane.submit(Io::new(Op::Flush, Origin::default())).await;
-        flushed.map(|_| ()).map_err(unflushed)
+    async fn flush_home(&self, core: &CoreHandle, until: Now) -> Result<(), OpenError> {
+        let opening = self.home().open(core);
+        let flushed = async move {
+            let lane = opening.await?;
+            let flushed = lane.submit(Io::new(Op::Flush, Origin::default())).await;
+            flushed.map(|_| ()).map_err(unflushed)
+        };
+        in_time(core, until, flushed).await
     }
 }
 

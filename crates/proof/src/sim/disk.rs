@@ -246,15 +246,7 @@ impl Scene for Disk {
         Box::pin(async move {
             let volume = slot.borrow().clone();
             let volume = volume.ok_or("the volume has not been started")?;
-            let shape = volume.shape();
-            let lane = volume.open(&core).await;
-            let lane = lane.map_err(|error| error.to_string())?;
-            Ok(Opened {
-                lane,
-                shape,
-                stable_zeroes: true,
-                acknowledged_is_stable: false,
-            })
+            Opened::of(volume, &core).await
         })
     }
 }

@@ -244,13 +244,7 @@ impl Scene for Layers {
         let journaled = open.pool.is_some();
         Box::pin(async move {
             let mut opened = if let Some(volume) = volume {
-                let (shape, lane) = (volume.shape(), volume.open(&core).await);
-                Opened {
-                    lane: lane.map_err(|error| error.to_string())?,
-                    shape,
-                    stable_zeroes: true,
-                    acknowledged_is_stable: false,
-                }
+                Opened::of(volume, &core).await?
             } else {
                 let shape = shape.ok_or("it does not run")?;
                 let portal = portal.ok_or("the scene is not prepared")?;

@@ -399,15 +399,10 @@ impl Running {
         core: CoreHandle,
         volume: usize,
     ) -> Result<Opened, String> {
-        let volume = Arc::clone(&self.volumes[&volume]);
-        let shape = volume.shape();
-        let lane = volume.open(&core).await;
-        let lane = lane.map_err(|error| error.to_string())?;
+        let opened = Opened::of(Arc::clone(&self.volumes[&volume]), &core).await?;
         Ok(Opened {
-            lane,
-            shape,
-            stable_zeroes: true,
-            acknowledged_is_stable: !shape.caps.volatile_cache,
+            acknowledged_is_stable: !opened.shape.caps.volatile_cache,
+            ..opened
         })
     }
 }

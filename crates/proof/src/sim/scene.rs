@@ -3,8 +3,9 @@
 use env::CoreHandle;
 use env::sim::{Node, Rng, World};
 use std::rc::Rc;
+use std::sync::Arc;
 use units::BlockSize;
-use volume::{Lane, Shape};
+use volume::{Lane, Shape, Volume};
 
 use super::disk::Layout;
 use env::LocalFuture;
@@ -19,6 +20,23 @@ pub struct Opened {
     pub stable_zeroes: bool,
     /// Every change is stable when it is acknowledged, and no flush is needed for it.
     pub acknowledged_is_stable: bool,
+}
+
+impl Opened {
+    /// A lane of a volume that has nothing above it.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub async fn of(volume: Arc<dyn Volume>, core: &CoreHandle) -> Result<Self, String> {
+        let shape = volume.shape();
+        let lane = volume.open(core).await;
+        Ok(Self {
+            lane: lane.map_err(|error| error.to_string())?,
+            shape,
+            stable_zeroes: true,
+            acknowledged_is_stable: false,
+        })
+    }
 }
 
 /// A system under simulation.
