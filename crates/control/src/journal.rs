@@ -92,6 +92,9 @@ pub struct JournalFacts {
     pub direct_bytes: u64,
     /// Memory of its index, in bytes.
     pub index_bytes: u64,
+    /// Reads of it that did not give what was written there at first, and were looked at again.
+    #[serde(default)]
+    pub misreads: u64,
     /// Batches that it held when it was opened.
     pub replayed_batches: u64,
     /// Acknowledged blocks that were damaged in it when it was opened: reads fail until they are written again.
@@ -122,6 +125,7 @@ impl JournalFacts {
             carried_bytes: 0,
             direct_bytes: 0,
             index_bytes: 0,
+            misreads: 0,
             replayed_batches: 0,
             lost: Vec::new(),
             stuck: Vec::new(),

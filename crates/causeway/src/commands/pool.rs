@@ -164,6 +164,13 @@ fn of_journal(journal: &JournalFacts) -> Vec<(&'static str, String)> {
             ("past the journal", rounded(journal.direct_bytes)),
             ("memory of its index", rounded(journal.index_bytes)),
         ]);
+        if journal.misreads > 0 {
+            let told = format!(
+                "{} did not give what was written there at first: look at its device",
+                journal.misreads
+            );
+            rows.push(("reads of it", told));
+        }
     }
     let stuck: Vec<String> = journal
         .stuck

@@ -1,7 +1,7 @@
 //! What a pool's journal stands on goes away while hosts work: clear words, nothing lost, and all is well when it is back.
 //! What hosts have is asked by a foreign client (qemu-io).
 
-use crate::journal::{load, served, state, with_journal};
+use crate::journal::{LUN, load, served, state, with_journal};
 use crate::place::Place;
 use crate::small_file_system::{SmallFileSystem, is_root};
 use std::process::{Child, Command, Stdio};
@@ -70,7 +70,7 @@ pub(crate) fn until(place: &Place, wanted: &str) -> String {
 
 #[test]
 fn a_journal_that_is_moved_away_under_load_is_carried_home_and_found_again_without_a_restart() {
-    let place = with_journal("journal-moved");
+    let place = with_journal("journal-moved", LUN);
     let daemon = place.start();
     place.run(0, "apply -f objects.toml");
     let portal = served(&place);
@@ -99,7 +99,7 @@ fn a_journal_that_is_moved_away_under_load_is_carried_home_and_found_again_witho
 
 #[test]
 fn an_older_copy_of_a_journal_is_not_taken_for_it() {
-    let place = with_journal("journal-copy");
+    let place = with_journal("journal-copy", LUN);
     let daemon = place.start();
     place.run(0, "apply -f objects.toml");
     let portal = served(&place);
@@ -118,7 +118,7 @@ fn an_older_copy_of_a_journal_is_not_taken_for_it() {
 
 #[test]
 fn a_lost_journal_is_given_up_by_its_pools_name_only_and_its_luns_serve_at_once() {
-    let place = with_journal("journal-discard");
+    let place = with_journal("journal-discard", LUN);
     let daemon = place.start();
     place.run(0, "apply -f objects.toml");
     load(&place, &served(&place), "");
@@ -161,7 +161,7 @@ fn a_journal_that_fails_refuses_changes_keeps_what_it_has_and_is_reopened_in_ser
         println!("skipped: only root can mount a file system that is soon full");
         return;
     }
-    let place = with_journal("journal-fails");
+    let place = with_journal("journal-fails", LUN);
     let mounted = place.path("small");
     let _small = SmallFileSystem::mount(&mounted, 40 << 20).unwrap();
     let (disk, filler) = (mounted.join("journal"), mounted.join("filler"));
@@ -210,7 +210,7 @@ fn a_full_disk_below_a_journal_is_named_and_what_waits_goes_home_when_there_is_r
         println!("skipped: only root can mount a file system that is soon full");
         return;
     }
-    let place = with_journal("journal-full-disk");
+    let place = with_journal("journal-full-disk", LUN);
     std::fs::create_dir_all(place.path("data")).unwrap();
     let pool = place.path("data/pool");
     let _small = SmallFileSystem::mount(&pool, 8 << 20).unwrap();

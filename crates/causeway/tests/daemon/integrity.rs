@@ -1,26 +1,13 @@
 //! A LUN with checksums over a disk that lies: what it holds is damaged in its file, below the daemon.
 
+use crate::journal;
 use crate::place::{Daemon, Place, text_of};
 use serde_json::Value;
 use std::os::unix::fs::FileExt;
 
-const OBJECTS: &str = r#"
-[[lun]]
-name = "vm01"
-size = "16MiB"
-integrity = true
-[[target]]
-name = "t1"
-iqn = "iqn.2026-11.io.causeway:t1"
-[[host]]
-name = "all"
-iqn = ["*"]
-[[grant]]
-host = "all"
-lun = "vm01"
-target = "t1"
-lun_id = 0
-"#;
+/// Without checksums, and with them.
+const PLAIN: &str = "size = \"16MiB\"";
+const CHECKED: &str = "size = \"16MiB\"\nintegrity = true";
 
 /// Bytes that one checksum covers.
 pub(crate) const BLOCK: u64 = 4096;
@@ -29,12 +16,7 @@ pub(crate) const BLOCK: u64 = 4096;
 pub(crate) const FIRST: u64 = 256;
 
 pub(crate) fn with_journal(name: &str) -> Place {
-    let place = Place::new(name);
-    let good = std::fs::read_to_string(place.path("node.toml")).unwrap();
-    let journal = "journal = \"data/journal\"\njournal_size = \"64MiB\"\npath = ";
-    place.write("node.toml", &good.replace("path = ", journal));
-    place.write("objects.toml", OBJECTS);
-    place
+    journal::with_journal(name, CHECKED)
 }
 
 /// The only file of the pool whose name ends so.
@@ -273,8 +255,7 @@ pub(crate) fn flip(place: &Place, number: u64) {
 /// As [`written`], without checksums.
 fn written_without(place: &Place) {
     let daemon = place.start();
-    let without = OBJECTS.replace("integrity = true\n", "");
-    place.write("objects.toml", &without);
+    place.write("objects.toml", &journal::objects(PLAIN));
     place.run(0, "apply -f objects.toml");
     load(place, 0, "--fill -Zr -z9 -b64K -s -w100 -d1 -W0 --destroy");
     daemon.stop();
@@ -337,8 +318,7 @@ fn checksums_are_switched_on_and_off_while_hosts_write_and_an_old_map_is_never_t
 #[test]
 fn while_hosts_write_in_every_mode_a_switch_disturbs_none_and_a_kill_leaves_old_or_new() {
     let place = with_journal("integrity-switch-busy");
-    let without = OBJECTS.replace("integrity = true\n", "");
-    place.write("objects.toml", &without);
+    place.write("objects.toml", &journal::objects(PLAIN));
     let mut daemon = place.start();
     place.run(0, "apply -f objects.toml");
     load(&place, 0, "--fill -Zr -b64K -s -w100 -d1 -W0 --destroy");

@@ -3,10 +3,13 @@
 use crate::gone::begin_writes;
 use crate::place::{Place, text_of};
 
-const OBJECTS: &str = r#"
+/// A LUN of these lines, for all hosts.
+pub(crate) fn objects(lun: &str) -> String {
+    format!(
+        r#"
 [[lun]]
 name = "vm01"
-size = "64MiB"
+{lun}
 [[target]]
 name = "t1"
 iqn = "iqn.2026-11.io.causeway:t1"
@@ -18,16 +21,22 @@ host = "all"
 lun = "vm01"
 target = "t1"
 lun_id = 0
-"#;
+"#
+    )
+}
 
-pub(crate) fn with_journal(name: &str) -> Place {
+/// A pool with a journal, and such a LUN to be applied.
+pub(crate) fn with_journal(name: &str, lun: &str) -> Place {
     let place = Place::new(name);
     let good = std::fs::read_to_string(place.path("node.toml")).unwrap();
     let journal = "journal = \"data/journal\"\njournal_size = \"64MiB\"\npath = ";
     place.write("node.toml", &good.replace("path = ", journal));
-    place.write("objects.toml", OBJECTS);
+    place.write("objects.toml", &objects(lun));
     place
 }
+
+/// What most tests have.
+pub(crate) const LUN: &str = "size = \"64MiB\"";
 
 pub(crate) fn state(place: &Place) -> (String, String) {
     let lun = place.json("lun show vm01");
@@ -54,7 +63,7 @@ pub(crate) fn load(place: &Place, portal: &str, more: &str) {
 
 #[test]
 fn a_lun_in_a_pool_with_a_journal_is_in_write_back_mode_and_changes_it_while_it_serves() {
-    let place = with_journal("journal-modes");
+    let place = with_journal("journal-modes", LUN);
     let daemon = place.start();
     place.run(0, "apply -f objects.toml");
     let portal = served(&place);
@@ -72,6 +81,7 @@ fn a_lun_in_a_pool_with_a_journal_is_in_write_back_mode_and_changes_it_while_it_
         "causeway_journal_state{pool=\"default\",state=\"failed\"} 0",
         "causeway_journal_written_bytes_total{pool=\"default\"} ",
         "causeway_journal_oldest_seconds{pool=\"default\"} ",
+        "causeway_journal_misreads_total{pool=\"default\"} 0",
     ] {
         assert!(metrics.contains(wanted), "{wanted}\n{metrics}");
     }
@@ -99,7 +109,7 @@ fn a_lun_in_a_pool_with_a_journal_is_in_write_back_mode_and_changes_it_while_it_
 
 #[test]
 fn without_its_journal_a_lun_is_offline_and_is_back_with_it() {
-    let place = with_journal("journal-missing");
+    let place = with_journal("journal-missing", LUN);
     let daemon = place.start();
     place.run(0, "apply -f objects.toml");
     load(&place, &served(&place), "");
@@ -145,7 +155,7 @@ fn without_its_journal_a_lun_is_offline_and_is_back_with_it() {
 
 #[test]
 fn what_somebody_else_wrote_is_not_made_a_journal() {
-    let place = with_journal("journal-foreign");
+    let place = with_journal("journal-foreign", LUN);
     std::fs::create_dir_all(place.path("data")).unwrap();
     let precious = vec![7; 128 << 10];
     std::fs::write(place.path("data/journal"), &precious).unwrap();
@@ -158,7 +168,7 @@ fn what_somebody_else_wrote_is_not_made_a_journal() {
 
 #[test]
 fn a_journal_is_checked_without_a_daemon_and_what_is_damaged_is_named() {
-    let place = with_journal("journal-check");
+    let place = with_journal("journal-check", LUN);
     let daemon = place.start();
     place.run(0, "apply -f objects.toml");
     let naa = place.json("lun show vm01")["naa"].clone();

@@ -2,28 +2,13 @@
 //! old copies or of another kind.
 
 use crate::gone::{must_hold, qemu_io, until, write};
-use crate::journal::{load, served, state};
+use crate::journal::{load, objects, served, state};
 use crate::place::Place;
 use crate::small_file_system::{SmallFileSystem, is_root};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const OBJECTS: &str = r#"
-[[lun]]
-name = "vm01"
-size = "60MiB"
-[[target]]
-name = "t1"
-iqn = "iqn.2026-11.io.causeway:t1"
-[[host]]
-name = "all"
-iqn = ["*"]
-[[grant]]
-host = "all"
-lun = "vm01"
-target = "t1"
-lun_id = 0
-"#;
+const LUN: &str = "size = \"60MiB\"";
 
 /// A pool of these members, with more keys.
 fn pool_of(name: &str, members: &[&str], keys: &str) -> Place {
@@ -34,7 +19,7 @@ fn pool_of(name: &str, members: &[&str], keys: &str) -> Place {
     let pool = good.replace("path = \"data/pool\"", &named);
     assert_ne!(pool, good);
     place.write("node.toml", &pool);
-    place.write("objects.toml", OBJECTS);
+    place.write("objects.toml", &objects(LUN));
     place
 }
 
@@ -323,7 +308,7 @@ fn a_new_lun_with_checksums_in_room_that_another_one_had_reads_as_zeroes_and_is_
         "member-reused",
         "journal = \"data/journal\"\njournal_size = \"64MiB\"\n",
     );
-    let checked = OBJECTS.replace("size = \"60MiB\"", "size = \"60MiB\"\nintegrity = true");
+    let checked = objects(&format!("{LUN}\nintegrity = true"));
     place.write("objects.toml", &checked);
     let daemon = place.start();
     place.run(0, "apply -f objects.toml");

@@ -1,6 +1,6 @@
 //! `causeway scrub`: from the first start to the end, through a stop and through a restart of the daemon.
 
-use crate::journal::with_journal;
+use crate::journal::{LUN, with_journal};
 use crate::place::Place;
 use serde_json::Value;
 use std::os::unix::fs::FileExt;
@@ -63,7 +63,7 @@ fn a_scrub_reads_all_of_a_lun_stops_when_told_and_goes_on_after_a_restart() {
 
 #[test]
 fn a_scrub_reads_the_journal_and_comes_by_itself_when_it_is_due() {
-    let place = with_journal("scrub-schedule");
+    let place = with_journal("scrub-schedule", LUN);
     let named = std::fs::read_to_string(place.path("node.toml")).unwrap();
     place.write("node.toml", &format!("{named}[scrub]\nevery_days = 7\n"));
     let daemon = place.start();

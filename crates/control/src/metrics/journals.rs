@@ -10,7 +10,7 @@ type Family = (&'static str, &'static str, &'static str, Value);
 type Value = fn(&JournalFacts) -> String;
 
 /// Of journals that are open, failed or not.
-const FAMILIES: [Family; 11] = [
+const FAMILIES: [Family; 12] = [
     ("size_bytes", "gauge", "Bytes of the journal", |it| {
         it.size_bytes.to_string()
     }),
@@ -55,6 +55,12 @@ const FAMILIES: [Family; 11] = [
         "counter",
         "Bytes that went home past it",
         |it| it.direct_bytes.to_string(),
+    ),
+    (
+        "misreads_total",
+        "counter",
+        "Reads of it that did not fit their checksum at first",
+        |it| it.misreads.to_string(),
     ),
     (
         "lost_blocks",

@@ -286,6 +286,7 @@ fn open(node: &Inner, pool: &Pool, journal: &Journal, status: &[ShardStatus]) ->
         carried_bytes: sum(|ring| ring.carried_bytes),
         direct_bytes: sum(|ring| ring.direct_bytes),
         index_bytes: sum(|ring| ring.index_bytes),
+        misreads: sum(|ring| ring.misreads),
         replayed_batches: journal.replayed(),
         lost: lost.collect(),
         stuck,
