@@ -59,7 +59,7 @@ fn nothing_acknowledged_is_lost_behind_a_journal() {
     told(
         &Journal,
         part(SCHEDULES, 0, 2),
-        &[154, 1720, 7531, 34_731, 67_714, 74_482],
+        &[154, 1720, 7531, 34_731, 67_714, 74_482, 516_765, 547_477],
     );
 }
 

@@ -1,4 +1,7 @@
 //! The history of a volume in one ring, in a file beside the volume.
+//!
+//! The rings share the file. A sync that fails may lose what another ring has written and not synced yet, and tells only the one who
+//! asked for it: so one ring writes and syncs at a time ([`Turns`]).
 
 use super::parts::blocks;
 use super::shard::Shard;
@@ -9,6 +12,7 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::{Arc, Weak};
 use units::{Buf, BufMut, LbaRange};
 use volume::{Cut, Done, Extent, ExtentKind, ExtentList, IoError, IoFuture, OpenError};
 
@@ -18,9 +22,16 @@ const COVERED_BYTES: u64 = 1 << 30;
 /// Cuts that a second has, so that a history that is begun anew begins above all that there were.
 const CUTS_A_SECOND_BITS: u32 = 10;
 
+/// Whose turn it is to write a volume's history.
+pub(super) type Turns = Arc<tokio::sync::Mutex<()>>;
+
+/// The same, for as long as anybody has it.
+pub(super) type WeakTurns = Weak<tokio::sync::Mutex<()>>;
+
 /// A history and its file.
 pub(super) struct Kept {
     file: Rc<dyn File>,
+    turns: Turns,
     pub(super) history: RefCell<History>,
 }
 
@@ -49,15 +60,21 @@ impl Kept {
         shard: &Shard,
         path: Option<PathBuf>,
         id: HistoryId,
+        turns: Turns,
     ) -> Result<Option<Self>, OpenError> {
         match path.filter(|_| !shard.keeps_history(id.volume)) {
-            Some(path) => Self::open(&shard.core, &path, id).await.map(Some),
+            Some(path) => Self::open(&shard.core, &path, id, turns).await.map(Some),
             None => Ok(None),
         }
     }
 
     /// Opens it, and makes it where there is none.
-    async fn open(core: &CoreHandle, path: &Path, id: HistoryId) -> Result<Self, OpenError> {
+    async fn open(
+        core: &CoreHandle,
+        path: &Path,
+        id: HistoryId,
+        turns: Turns,
+    ) -> Result<Self, OpenError> {
         let failed = |error: &io::Error| OpenError {
             cause: format!("the history {} cannot be opened: {error}", path.display()),
             next_step: "check the disk, its free space and its permissions".to_owned(),
@@ -81,10 +98,15 @@ impl Kept {
                 data: Buf::from(again.bytes),
                 durable: Durable::Yes,
             };
+            let _turn = turns.lock().await;
             file.submit(op).await.map_err(|error| failed(&error))?;
         }
         let history = RefCell::new(history);
-        Ok(Self { file, history })
+        Ok(Self {
+            file,
+            turns,
+            history,
+        })
     }
 
     /// What was found in the log when it was opened.
@@ -138,6 +160,7 @@ impl Kept {
     pub(super) async fn save(&self, next: Sequence) -> io::Result<()> {
         let unknown = self.history.borrow().unknown(None);
         self.learn(unknown).await?;
+        let _turn = self.turns.lock().await;
         let writes = self.history.borrow_mut().writes(next);
         if writes.is_empty() {
             self.history.borrow_mut().written(true);

@@ -2,6 +2,7 @@
 
 use super::doubts::Doubts;
 use super::drain::drained;
+use super::history::{Turns, WeakTurns};
 use super::replay::{Replayed, open_ring, read};
 use super::shard::{OnCore, Shard};
 use super::status::ShardStatus;
@@ -15,8 +16,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use units::{Buf, Now};
 use volume::{IoError, OpenError};
@@ -150,6 +151,8 @@ pub struct Journal {
     found: Vec<u64>,
     /// What may have been half-way home, by volume.
     doubts: BTreeMap<VolumeId, Doubts>,
+    /// Whose turn it is to write a volume's history, for those that are open.
+    turns: Mutex<BTreeMap<VolumeId, WeakTurns>>,
 }
 
 fn how(create: Create, lock: bool) -> OpenHow {
@@ -230,6 +233,7 @@ impl Journal {
             damaged: Vec::new(),
             found: Vec::new(),
             doubts: BTreeMap::new(),
+            turns: Mutex::default(),
         };
         for ring in 0..superblock.layout.rings {
             match opened.open_one(core, ring).await {
@@ -313,6 +317,18 @@ impl Journal {
     #[must_use]
     pub fn damaged(&self) -> &[journal::Change] {
         &self.damaged
+    }
+
+    /// Whose turn it is to write this volume's history, for all rings the same.
+    pub(super) fn turns_of(&self, volume: VolumeId) -> Turns {
+        let mut all = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(turns) = all.get(&volume).and_then(WeakTurns::upgrade) {
+            return turns;
+        }
+        all.retain(|_, turns| turns.strong_count() > 0);
+        let turns = Turns::default();
+        all.insert(volume, Arc::downgrade(&turns));
+        turns
     }
 
     /// Blocks of a volume that may have been half-way home when the power failed.

@@ -39,14 +39,7 @@ impl WriteBack {
         fences: Fences,
         mode: Mode,
     ) -> Arc<Self> {
-        Arc::new(Self {
-            journal,
-            id,
-            home: Mutex::new(home),
-            fences,
-            modes: Arc::new(Modes::new(mode)),
-            history: None,
-        })
+        Self::made(journal, id, home, (fences, mode), None)
     }
 
     /// As [`WriteBack::new`], with the history of its changes kept in the file `history`, which is made where there is none: numbers of
@@ -59,13 +52,23 @@ impl WriteBack {
         (fences, mode): (Fences, Mode),
         history: PathBuf,
     ) -> Arc<Self> {
+        Self::made(journal, id, home, (fences, mode), Some(history))
+    }
+
+    fn made(
+        journal: Arc<Journal>,
+        id: VolumeId,
+        home: Arc<dyn Volume>,
+        (fences, mode): (Fences, Mode),
+        history: Option<PathBuf>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             journal,
             id,
             home: Mutex::new(home),
             fences,
             modes: Arc::new(Modes::new(mode)),
-            history: Some(history),
+            history,
         })
     }
 
@@ -162,6 +165,7 @@ impl WriteBack {
             let (home, fences) = (self.home(), self.fences.clone());
             let modes = Arc::clone(&self.modes);
             let (history, of) = (self.history.clone(), self.history_id(ring));
+            let turns = self.journal.turns_of(self.id);
             let served = call(core, self.journal.owner(ring), move |core| {
                 let core = Rc::clone(core);
                 Box::pin(async move {
@@ -175,7 +179,7 @@ impl WriteBack {
                         fences,
                         modes,
                     };
-                    let kept = Kept::of(&shard, history, of).await?;
+                    let kept = Kept::of(&shard, history, of, turns).await?;
                     let served = shard.serve(id, open, kept);
                     served.map(|_| ()).map_err(|_| OpenError {
                         cause: "a journal serves 65,535 volumes at most".to_owned(),
