@@ -123,6 +123,11 @@ impl Daemon {
         Self::start(plan, client, &how, "pool-through")
     }
 
+    /// Says something to it.
+    pub(super) fn control(&self, plan: &Plan, words: &[&str]) -> Result<String, String> {
+        servers::control(&plan.place, &self.how, words)
+    }
+
     /// What its journal is like.
     pub(super) fn facts(&self, plan: &Plan) -> Result<serde_json::Value, String> {
         journal_facts(&plan.place, &self.how)

@@ -26,6 +26,7 @@ pub mod replay;
 pub mod report;
 pub mod rounds;
 pub mod run;
+pub mod scrub;
 pub mod servers;
 pub mod special;
 pub mod usage;

@@ -7,7 +7,7 @@ use super::report::{self, Report};
 use super::rounds::{Effort, Row, measure};
 use super::servers::{self, Causeway, Place, Server};
 use super::special::{self, Found};
-use super::{cache, course, disk, durable, integrity, layer, many, replay};
+use super::{cache, course, disk, durable, integrity, layer, many, replay, scrub};
 use std::path::PathBuf;
 
 /// What to measure.
@@ -34,7 +34,7 @@ impl Plan {
 }
 
 /// The comparisons of Causeway with itself and with fio, by their short names.
-const SPECIAL: [&str; 14] = [
+const SPECIAL: [&str; 15] = [
     "cores",
     "poll",
     "sectors",
@@ -47,6 +47,7 @@ const SPECIAL: [&str; 14] = [
     "course",
     "replay",
     "integrity",
+    "scrub",
     "idle",
     "units",
 ];
@@ -106,6 +107,7 @@ fn special(plan: &Plan, client: &Client, id: &str) -> Result<Found, String> {
         "course" => course::course(plan, client),
         "replay" => replay::replay(plan),
         "integrity" => integrity::checksums(plan, client),
+        "scrub" => scrub::scrub(plan, client),
         "idle" => many::idle_sessions(plan, client),
         "units" => many::units(plan),
         other => Err(format!("there is no comparison {other}")),

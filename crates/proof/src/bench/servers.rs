@@ -227,7 +227,10 @@ pub fn causeway(place: &Place, how: &Causeway) -> Result<Server, String> {
 }
 
 /// Says something to a Causeway that runs.
-fn control(place: &Place, how: &Causeway, words: &[&str]) -> Result<String, String> {
+///
+/// # Errors
+/// What it answers where it refuses.
+pub fn control(place: &Place, how: &Causeway, words: &[&str]) -> Result<String, String> {
     let api = format!(
         "unix:{}",
         place.work.join(how.name).join("api.sock").display()
