@@ -404,6 +404,9 @@ pub(crate) struct LunFields {
     /// So many seconds' worth of what was not used may be used at once [default: a moment's worth]
     #[arg(long, value_name = "SECONDS")]
     pub(crate) limit_burst_seconds: Option<u32>,
+    /// Its part of its pool where LUNs compete, 1 to 10000 [default: none; 100 where another LUN of the pool has some]
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) shares: Option<u32>,
 }
 
 #[derive(Subcommand, Debug)]
@@ -430,7 +433,7 @@ pub(crate) enum LunVerb {
     Show(Named),
     /// Change properties: size=20G, name=NEW, bytes_in_flight_max=64M|none, cache=MODE,
     /// integrity=true|false, read_cache=256M|none, limit.iops=5000|none,
-    /// limit.bytes_per_second=200M|none, limit.burst_seconds=5|none, limit=none; what a LUN has for
+    /// limit.bytes_per_second=200M|none, limit.burst_seconds=5|none, limit=none, shares=200|none; what a LUN has for
     /// ever is refused with the reason
     Set(Assigned),
     /// Change the size; shrinking cuts off the end
@@ -610,7 +613,7 @@ pub(crate) enum ShareVerb {
         /// The LUN's name
         name: String,
         #[command(flatten)]
-        fields: LunFields,
+        fields: Box<LunFields>,
         /// Hosts by name, or initiators by iSCSI name, or * for every initiator (a host is made)
         #[arg(long = "for", required = true, num_args = 1.., value_delimiter = ',', value_name = "HOST")]
         hosts: Vec<String>,

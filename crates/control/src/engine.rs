@@ -144,6 +144,8 @@ pub struct LunFacts {
     /// What its limit did, where it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limited: Option<LimitFacts>,
+    /// What others of its pool did to it by their shares, where there are any.
+    pub shared: Option<LimitFacts>,
     /// What its read cache did, where it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached: Option<ReadCacheFacts>,
@@ -155,7 +157,7 @@ pub struct LunFacts {
     pub scrub: Option<ScrubFacts>,
 }
 
-/// What a limit did since the LUN came into service.
+/// What a limit, or the shares of others, did since the LUN came into service.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
 pub struct LimitFacts {
     /// Operations that had to wait.

@@ -178,6 +178,22 @@ fn storage(out: &mut Text, luns: &BTreeMap<&str, &LunFacts>) {
             waited,
         );
     }
+    let shared = || {
+        luns.iter()
+            .filter_map(|(name, facts)| Some((*name, facts.shared?)))
+    };
+    let name = "causeway_lun_shares_deferred_total";
+    let help = "Operations that waited because LUNs of the pool competed";
+    out.family(name, "counter", help);
+    for (lun, facts) in shared() {
+        out.series(name, &[("lun", lun)], facts.deferred);
+    }
+    let name = "causeway_lun_shares_wait_seconds_total";
+    let help = "How long they waited, together";
+    out.family(name, "counter", help);
+    for (lun, facts) in shared() {
+        out.series(name, &[("lun", lun)], seconds(facts.waited_us));
+    }
     let cached = || {
         luns.iter()
             .filter_map(|(name, facts)| Some((*name, facts.cached?)))

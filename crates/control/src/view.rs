@@ -132,6 +132,12 @@ pub struct LunView {
     /// What the limit did, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limited: Option<LimitFacts>,
+    /// Its part of the pool where its LUNs compete; 100 where another one has some and this one has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shares: Option<u32>,
+    /// What competing did to it, where it did anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared: Option<LimitFacts>,
     /// What the read cache did, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached: Option<ReadCacheFacts>,

@@ -35,6 +35,7 @@ const KEYS: Keys = Keys {
         "limit.iops",
         "limit.bytes_per_second",
         "limit.burst_seconds",
+        "shares",
     ],
     fixed: &[
         ("naa", IDENTITY),
@@ -121,6 +122,7 @@ pub(super) fn spec(name: &str, fields: &LunFields) -> Result<LunSpec, Problem> {
         integrity: fields.integrity,
         read_cache: fields.read_cache,
         limit: Some(limit).filter(|limit| *limit != Limit::default()),
+        shares: fields.shares,
     })
 }
 
@@ -153,6 +155,7 @@ fn set(context: &Context<'_>, assigned: &Assigned) -> Result<(), Problem> {
             "thin" | "integrity" => json!(boolean(key, value)?),
             "cache" => json!(value.parse::<CacheMode>().map_err(usage)?),
             "read_cache" => json!(bytes_or_none(value)?),
+            "shares" if value == "none" => json!(0),
             "limit" | "limit.iops" | "limit.bytes_per_second" | "limit.burst_seconds" => {
                 assign_limit(&mut patch, key, value)?;
                 continue;
@@ -347,6 +350,21 @@ fn shown_limit(lun: &LunView) -> String {
     )
 }
 
+/// Its part of the pool, and what competing did.
+fn shown_shares(lun: &LunView) -> String {
+    let shares = lun
+        .shares
+        .map_or_else(|| "none".to_owned(), |it| it.to_string());
+    let Some(facts) = lun.shared else {
+        return shares;
+    };
+    let mean = facts.waited_us.checked_div(facts.deferred).unwrap_or(0);
+    format!(
+        "{shares}; {} operations had to wait, {mean} us on average, {} wait now",
+        facts.deferred, facts.waiting
+    )
+}
+
 fn yes(is: bool) -> String {
     if is { "yes" } else { "no" }.to_owned()
 }
@@ -376,6 +394,7 @@ fn page(lun: &LunView) -> String {
         ("integrity", integrity(lun)),
         ("read cache", read_cache(lun)),
         ("limit", shown_limit(lun)),
+        ("shares", shown_shares(lun)),
     ]);
     if !lun.notices.is_empty() {
         lines.push(("notices", lun.notices.join("\n")));

@@ -31,6 +31,8 @@ fn page_of(portals: &[&str], chap: bool, lun_id: u16) -> String {
         read_cache: None,
         limit: Limit::default(),
         limited: None,
+        shares: None,
+        shared: None,
         cached: None,
         checksums: None,
         journal: None,

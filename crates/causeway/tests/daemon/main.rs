@@ -14,6 +14,7 @@ mod place;
 mod pool;
 mod repair;
 mod scrub;
+mod shares;
 #[path = "../../../proof/tests/common/small_file_system.rs"]
 mod small_file_system;
 mod top;

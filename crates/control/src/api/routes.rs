@@ -273,6 +273,7 @@ struct LunPatch {
     read_cache: Option<Size>,
     #[serde(default, deserialize_with = "present")]
     limit: Option<Option<LimitPatch>>,
+    shares: Option<u32>,
 }
 
 /// What of a limit shall change: absent stays, `null` lifts.
@@ -337,6 +338,7 @@ async fn set_lun(
             integrity: patch.integrity,
             read_cache: patch.read_cache,
             limit,
+            shares: patch.shares,
         };
         Ok(Edit::Set(ObjectSet {
             lun: vec![lun],

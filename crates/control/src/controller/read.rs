@@ -463,6 +463,8 @@ fn lun_view(objects: &Objects, name: &str, lun: &Lun, facts: Option<&LunFacts>) 
         read_cache: lun.storage.read_cache,
         limit: lun.storage.limit,
         limited: facts.and_then(|facts| facts.limited),
+        shares: lun.storage.shares,
+        shared: facts.and_then(|facts| facts.shared),
         cached: facts.and_then(|facts| facts.cached),
         checksums: facts.and_then(|facts| facts.checksums.clone()),
         journal: None,

@@ -104,6 +104,7 @@ impl Engine for FakeEngine {
                 statuses: BTreeMap::new(),
                 allocated: Some(4096),
                 limited: None,
+                shared: None,
                 cached: None,
                 checksums: None,
                 scrub: None,

@@ -77,6 +77,7 @@ fn lun(unit: &Unit, counters: &Counters, figures: Option<&Figures>) -> LunFacts 
         statuses: BTreeMap::new(),
         allocated: unit.allocated(),
         limited: unit.limited(),
+        shared: unit.shared(),
         cached: unit.cached(),
         checksums: unit.checksums(),
         scrub: None,

@@ -4,13 +4,14 @@ use super::checksums::{self, Checksums};
 use super::journal::PoolJournal;
 use crate::config::Config;
 use crate::engine::{LimitFacts, ReadCacheFacts};
-use crate::objects::{self, CacheMode, Lun, Storage};
+use crate::objects::{self, Backing, CacheMode, Lun, Storage};
 use crate::size::Size;
 use env::CoreHandle;
-use layers::limit::Rates;
+use layers::limit::{Deferred, Rates};
 use layers::write_back::{Journal, Mode, VolumeId};
-use layers::{Limit, ReadCache, WriteBack, WriteThrough, over};
+use layers::{Limit, ReadCache, Share, Shares, WriteBack, WriteThrough, over};
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,8 +22,24 @@ use volume::{Fences, OpenError, Volume};
 pub(super) struct Layers {
     limit: Limit,
     read_cache: ReadCache,
+    /// Its part of its pool, where it is in one.
+    share: Option<Share>,
     cache: Cache,
     checksums: RefCell<Option<Checksums>>,
+}
+
+/// What the LUNs of each pool have in common, by the pool's name.
+#[derive(Default)]
+struct PoolShares(RefCell<BTreeMap<String, Shares>>);
+
+fn share_of(core: &CoreHandle, lun: &Lun) -> Option<Share> {
+    let Backing::Pool(pool) = &lun.backing else {
+        return None;
+    };
+    let all = core.locals().get::<PoolShares>();
+    let mut all = all.0.borrow_mut();
+    let shares = all.entry(pool.clone()).or_insert_with(Shares::new);
+    Some(shares.join(lun.storage.shares))
 }
 
 /// What keeps acknowledged writes.
@@ -43,6 +60,7 @@ impl Layers {
         Self {
             limit,
             read_cache: ReadCache::new(cache_bytes(&lun.storage), block_size),
+            share: share_of(core, lun),
             cache: Cache::Through(WriteThrough::new(is_stable(&lun.storage))),
             checksums: RefCell::default(),
         }
@@ -127,12 +145,19 @@ impl Layers {
             Cache::Through(through) => over(through.clone(), below),
             Cache::Journal(volume) => Arc::<WriteBack>::clone(volume),
         };
-        over(self.limit.clone(), over(self.read_cache.clone(), stable))
+        let shared = match &self.share {
+            Some(share) => over(share.clone(), stable),
+            None => stable,
+        };
+        over(self.limit.clone(), over(self.read_cache.clone(), shared))
     }
 
-    /// Brings the limit into force at once.
+    /// Brings the limit and the shares into force at once.
     pub(super) async fn set_limit(&self, core: &CoreHandle, storage: &Storage) {
         self.limit.set(core, rates(&storage.limit)).await;
+        if let Some(share) = &self.share {
+            share.set(storage.shares);
+        }
     }
 
     /// What lanes do that are opened from now on; `true`: they must be opened for it.
@@ -147,14 +172,13 @@ impl Layers {
     }
 
     pub(super) fn limited(&self) -> Option<LimitFacts> {
-        let deferred = self.limit.deferred();
-        let waited = u64::try_from(deferred.waited.as_micros()).unwrap_or(u64::MAX);
-        let facts = LimitFacts {
-            deferred: deferred.operations,
-            waited_us: waited,
-            waiting: u64::try_from(deferred.waiting).unwrap_or(u64::MAX),
-        };
+        let facts = facts_of(&self.limit.deferred());
         (self.limit.is_set() || facts != LimitFacts::default()).then_some(facts)
+    }
+
+    pub(super) fn shared(&self) -> Option<LimitFacts> {
+        let facts = facts_of(&self.share.as_ref()?.deferred());
+        Some(facts).filter(|facts| *facts != LimitFacts::default())
     }
 
     pub(super) fn cached(&self) -> Option<ReadCacheFacts> {
@@ -167,6 +191,14 @@ impl Layers {
             misses: tally.misses,
             bytes: tally.bytes,
         })
+    }
+}
+
+fn facts_of(deferred: &Deferred) -> LimitFacts {
+    LimitFacts {
+        deferred: deferred.operations,
+        waited_us: u64::try_from(deferred.waited.as_micros()).unwrap_or(u64::MAX),
+        waiting: u64::try_from(deferred.waiting).unwrap_or(u64::MAX),
     }
 }
 

@@ -441,6 +441,11 @@ impl Unit {
         self.stack.layers.limited()
     }
 
+    /// What its shares, and those of others, did.
+    pub(super) fn shared(&self) -> Option<LimitFacts> {
+        self.stack.layers.shared()
+    }
+
     /// What its read cache did, where it has one.
     pub(super) fn cached(&self) -> Option<ReadCacheFacts> {
         self.stack.layers.cached()

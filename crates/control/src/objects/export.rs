@@ -146,6 +146,9 @@ fn write_storage(out: &mut String, storage: &StorageSpec) {
     if let Some(bytes) = storage.read_cache {
         let _ = writeln!(out, "read_cache = \"{bytes}\"");
     }
+    if let Some(shares) = storage.shares {
+        let _ = writeln!(out, "shares = {shares}");
+    }
     if let Some(limit) = &storage.limit {
         let mut keys = Vec::new();
         keys.extend(limit.iops.map(|iops| format!("iops = {iops}")));

@@ -6,7 +6,7 @@ use super::model::{Redirect, SECTION_GRANT, SECTION_HOST, SECTION_LUN, SECTION_T
 use super::spec::{
     BackendSpec, ChapSpec, GrantSpec, HostSpec, LunSpec, ObjectSet, SecretSpec, TargetSpec,
 };
-use super::storage::{BURST_SECONDS_MAX, CacheMode, Limit, NOT_YET, StorageSpec};
+use super::storage::{BURST_SECONDS_MAX, CacheMode, Limit, NOT_YET, SHARES_MAX, StorageSpec};
 use crate::code::Code;
 use crate::problem::Fault;
 use crate::secret::Secret;
@@ -283,6 +283,9 @@ fn read_storage(table: &Table<'_, '_>) -> Option<StorageSpec> {
         integrity: table.boolean("integrity"),
         read_cache: table.size("read_cache").map(|bytes| bytes.value),
         limit,
+        shares: table
+            .integer("shares", 0, u64::from(SHARES_MAX))
+            .map(|shares| u32::try_from(shares.value).expect("read with a small limit")),
     };
     (!has_limit || spec.limit.is_some()).then_some(spec)
 }

@@ -64,6 +64,9 @@ pub struct LunSpec {
     /// What it may use of a second; an empty one lifts it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<Limit>,
+    /// Its part of its pool where LUNs compete; 0 takes it away.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shares: Option<u32>,
 }
 
 impl LunSpec {
@@ -83,6 +86,7 @@ impl LunSpec {
             integrity: None,
             read_cache: None,
             limit: None,
+            shares: None,
         }
     }
 
@@ -94,6 +98,7 @@ impl LunSpec {
             integrity: self.integrity,
             read_cache: self.read_cache,
             limit: self.limit,
+            shares: self.shares,
         }
     }
 
@@ -104,6 +109,7 @@ impl LunSpec {
         self.integrity = storage.integrity;
         self.read_cache = storage.read_cache;
         self.limit = storage.limit;
+        self.shares = storage.shares;
         self
     }
 }

@@ -23,6 +23,8 @@ pub enum Feature {
     ReadCache,
     /// `limit`.
     Limit,
+    /// `shares`.
+    Shares,
 }
 
 /// Whether this version has it. What it has not is refused by [`NOT_YET`], never taken and ignored.
@@ -34,7 +36,8 @@ pub const fn available(feature: Feature) -> bool {
         | Feature::WriteBack
         | Feature::Integrity
         | Feature::ReadCache
-        | Feature::Limit => true,
+        | Feature::Limit
+        | Feature::Shares => true,
     }
 }
 
@@ -47,6 +50,9 @@ pub const VOLATILE_RISK: &str =
 
 /// The longest that a limit may save up for a burst, in seconds.
 pub const BURST_SECONDS_MAX: u32 = 3600;
+
+/// The most shares of a pool that a LUN may have.
+pub const SHARES_MAX: u32 = 10_000;
 
 /// The most operations a second that a limit may name; more is no limit.
 pub const LIMIT_IOPS_MAX: u64 = 1_000_000_000;
@@ -149,6 +155,9 @@ pub struct Storage {
     /// What it may use of a second.
     #[serde(default, skip_serializing_if = "Limit::is_none")]
     pub limit: Limit,
+    /// Its part of its pool where LUNs compete.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shares: Option<u32>,
 }
 
 impl Storage {
@@ -177,6 +186,8 @@ pub struct StorageSpec {
     pub read_cache: Option<Size>,
     /// See [`Storage::limit`]; an empty one lifts it.
     pub limit: Option<Limit>,
+    /// See [`Storage::shares`]; 0 takes them away.
+    pub shares: Option<u32>,
 }
 
 impl StorageSpec {
@@ -188,6 +199,7 @@ impl StorageSpec {
             integrity: storage.integrity.then_some(true),
             read_cache: storage.read_cache,
             limit: Some(storage.limit).filter(|limit| !limit.is_none()),
+            shares: storage.shares,
         }
     }
 
@@ -205,6 +217,10 @@ impl StorageSpec {
                 Some(limit) if limit.is_none() => Limit::default(),
                 Some(limit) => limit,
                 None => known.limit,
+            },
+            shares: match self.shares {
+                Some(shares) => Some(shares).filter(|shares| *shares > 0),
+                None => known.shares,
             },
         }
     }
@@ -226,7 +242,12 @@ impl StorageSpec {
         later("read_cache", Feature::ReadCache, caches);
         let limit = self.limit.unwrap_or_default();
         later("limit", Feature::Limit, !limit.is_none());
+        let has_shares = self.shares.is_some_and(|shares| shares > 0);
+        later("shares", Feature::Shares, has_shares);
         check_limit(&limit, &mut wrong);
+        if let Some(shares) = self.shares.filter(|shares| *shares > SHARES_MAX) {
+            wrong("shares", format!("{shares} is outside 1 to {SHARES_MAX}"));
+        }
     }
 }
 
@@ -262,8 +283,13 @@ pub(crate) fn check_place(
     storage: &Storage,
     pool: Option<(&str, bool)>,
 ) -> Vec<(&'static str, String)> {
+    let mut out = Vec::new();
+    if storage.shares.is_some() && pool.is_none() {
+        let why = "shares are of what the LUNs of a pool have in common, and no pool holds this one; leave it out";
+        out.push(("shares", why.to_owned()));
+    }
     if pool.is_some_and(|(_, journal)| journal) {
-        return Vec::new();
+        return out;
     }
     let why = match pool {
         Some((pool, _)) => format!(
@@ -274,7 +300,6 @@ pub(crate) fn check_place(
             "it needs the journal of a pool, and no pool holds this LUN; leave it out".to_owned()
         }
     };
-    let mut out = Vec::new();
     if storage.cache == Some(CacheMode::WriteBack) {
         out.push(("cache", why.clone()));
     }
@@ -325,6 +350,13 @@ mod test {
                 limit(Some(u64::MAX), None, None),
                 "limit.iops: 18446744073709551615 is outside",
             ),
+            (
+                StorageSpec {
+                    shares: Some(10_001),
+                    ..StorageSpec::default()
+                },
+                "shares: 10001 is outside 1 to 10000",
+            ),
         ] {
             let told = faults(spec);
             assert!(told.iter().any(|told| told.contains(wanted)), "{told:?}");
@@ -358,6 +390,18 @@ mod test {
     }
 
     #[test]
+    fn shares_are_of_a_pool() {
+        let has = Storage {
+            shares: Some(200),
+            ..Storage::default()
+        };
+        assert_eq!(check_place(&has, Some(("p", false))), []);
+        let told = check_place(&has, None);
+        assert_eq!(told[0].0, "shares");
+        assert!(told[0].1.contains("no pool holds this one"), "{told:?}");
+    }
+
+    #[test]
     fn a_wish_for_what_is_changes_nothing_and_an_empty_limit_lifts() {
         let is = Storage {
             cache: Some(CacheMode::WriteThrough),
@@ -367,6 +411,7 @@ mod test {
                 iops: Some(5),
                 ..Limit::default()
             },
+            shares: Some(200),
         };
         assert_eq!(StorageSpec::of(&is).over(is), is);
         assert_eq!(StorageSpec::default().over(is), is);
@@ -377,6 +422,11 @@ mod test {
             ..StorageSpec::default()
         };
         assert_eq!(off.over(is).read_cache, None);
+        let none = StorageSpec {
+            shares: Some(0),
+            ..StorageSpec::default()
+        };
+        assert_eq!(none.over(is).shares, None);
     }
 
     #[test]

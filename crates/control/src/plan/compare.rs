@@ -273,6 +273,12 @@ impl Steps<'_> {
         if was.limit != is.limit {
             change(format!("limit {}", is.limit));
         }
+        if was.shares != is.shares {
+            change(is.shares.map_or_else(
+                || "no shares of its pool".to_owned(),
+                |shares| format!("{shares} shares of its pool"),
+            ));
+        }
     }
 
     fn lun_size(&mut self, name: &str, was: &Lun, is: &Lun, verb: Verb) {

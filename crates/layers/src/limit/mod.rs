@@ -51,10 +51,10 @@ struct State {
     waited: Duration,
 }
 
-/// What a limit did.
+/// What a limit did, or who competes ([`crate::shares`]).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Deferred {
-    /// Operations that had to wait, since the limit was made.
+    /// Operations that had to wait, from the beginning on.
     pub operations: u64,
     /// How long those of them that went on had waited, together.
     pub waited: Duration,
@@ -258,7 +258,7 @@ async fn wait(core: &CoreHandle, shared: &Shared, ticket: Ticket) {
 }
 
 /// The bytes that an operation moves; `None` where it is not limited.
-fn cost(op: &Op, block_bytes: u64) -> Option<u64> {
+pub(crate) fn cost(op: &Op, block_bytes: u64) -> Option<u64> {
     match op {
         Op::Read { range, .. } | Op::Write { range, .. } | Op::CompareAndWrite { range, .. } => {
             Some(range.len().0.saturating_mul(block_bytes))
