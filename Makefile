@@ -49,7 +49,7 @@ sim: ## one seed of the simulator (SEED=n), or SEEDS=n of them
 
 soak: ## a hundred thousand seeds of the simulator, a million of its journals, and a long kill loop
 	cargo run --release --locked -p proof --bin sim -- --seeds 100000
-	cargo run --release --locked -p proof --bin sim -- --scene journal --from 100000 --seeds 900000
+	cargo run --release --locked -p proof --bin sim -- --scene journal --seeds 1000000
 	cargo build --release --locked --bin causeway
 	CAUSEWAY_KILL_CYCLES=500 cargo test --release --locked -p proof --test kill_loop -- --nocapture
 	cargo build --release --locked --bin causeway

@@ -1,28 +1,16 @@
 //! LUNs of a pool that compete: what each gets, by the shares that it has.
 
+use crate::journal::objects;
 use crate::place::{Daemon, Place, text_of};
 
-const OBJECTS: &str = r#"
-[[lun]]
-name = "gold"
-size = "16MiB"
-cache = "write-through"
-shares = 400
+const GOLD: &str = "size = \"16MiB\"\ncache = \"write-through\"\nshares = 400";
+
+/// Beside the LUN that other tests have as their only one.
+const IRON: &str = r#"
 [[lun]]
 name = "iron"
 size = "16MiB"
 cache = "write-through"
-[[target]]
-name = "t1"
-iqn = "iqn.2026-11.io.causeway:t1"
-[[host]]
-name = "all"
-iqn = ["*"]
-[[grant]]
-host = "all"
-lun = "gold"
-target = "t1"
-lun_id = 0
 [[grant]]
 host = "all"
 lun = "iron"
@@ -38,7 +26,7 @@ fn started() -> (Place, Daemon) {
         "node.toml",
         &format!("{good}[testing]\nfiles = \"slow-flush\"\n"),
     );
-    place.write("objects.toml", OBJECTS);
+    place.write("objects.toml", &format!("{}{IRON}", objects(GOLD)));
     let daemon = place.start();
     place.run(0, "apply -f objects.toml");
     (place, daemon)
@@ -64,7 +52,7 @@ fn luns_that_compete_get_their_shares_and_who_has_none_counts_as_a_hundred() {
     assert!(gold > 2.5 * iron, "{gold} {iron}");
     let shown = place.run(0, "lun show iron");
     assert!(shown.contains("operations had to wait"), "{shown}");
-    assert_eq!(place.json("lun show gold")["shares"], 400);
+    assert_eq!(place.json("lun show vm01")["shares"], 400);
     let metrics = place.metrics();
     assert!(
         metrics.contains("causeway_lun_shares_deferred_total{lun=\"iron\"} "),
@@ -76,11 +64,11 @@ fn luns_that_compete_get_their_shares_and_who_has_none_counts_as_a_hundred() {
     place.run(0, "lun set iron shares=1600");
     let [gold, iron] = compete(&place);
     assert!(iron > 2.5 * gold, "{gold} {iron}");
-    place.run(0, "lun set gold shares=none");
+    place.run(0, "lun set vm01 shares=none");
     place.run(0, "lun set iron shares=none");
     let [gold, iron] = compete(&place);
     assert!(gold < 2.0 * iron && iron < 2.0 * gold, "{gold} {iron}");
-    assert!(place.json("lun show gold")["shares"].is_null());
+    assert!(place.json("lun show vm01")["shares"].is_null());
     let refused = place.run(2, "lun set iron shares=10001");
     assert!(refused.contains("10001 is outside 1 to 10000"), "{refused}");
     let refused = place.run(2, "lun create m --size 1M --backend memory --shares 5");

@@ -2,7 +2,8 @@
 //!
 //! **Contract.** Where volumes of one pool compete, each has its part of the pool's operations and bytes: an operation counts as
 //! [`OPERATION_BYTES`] and what it moves. What one does not use the others have at once, nothing is saved up, and one that is alone is
-//! held up by nothing. Nothing is refused. Repair, resynchronisation, scrub, flushes and questions about extents pass.
+//! held up by nothing. A volume that hangs holds up no other: each always has one operation under way, and what hangs for a second no
+//! longer counts. Nothing is refused. Repair, resynchronisation, scrub, flushes and questions about extents pass.
 //!
 //! Where no volume of a pool was given shares, an operation costs a look at a flag that nobody writes.
 
@@ -10,7 +11,7 @@ mod queue;
 #[cfg(test)]
 mod test;
 
-pub use queue::{Flow, Queue, Ticket};
+pub use queue::{Flow, Queue, STUCK, Ticket};
 
 use crate::limit::{Deferred, cost};
 use crate::wrap::Wrap;
@@ -22,6 +23,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
+use units::Now;
 use volume::{Class, Io, IoFuture, Lane, Shape};
 
 /// Shares of a volume that was given none, where another one of its pool has some.
@@ -51,6 +53,8 @@ struct State {
     wakers: BTreeMap<Ticket, Waker>,
     /// Those that may go and do not know it yet.
     granted: BTreeSet<Ticket>,
+    /// When something came or ended last.
+    at: Now,
 }
 
 /// A volume's part; clones are one.
@@ -78,13 +82,13 @@ impl State {
     }
 
     fn go_on(&mut self) {
-        while let Some(ticket) = self.queue.release() {
+        while let Some(ticket) = self.queue.release(self.at) {
             self.grant(ticket);
         }
     }
 
     fn go_on_all(&mut self) {
-        while let Some(ticket) = self.queue.release_any() {
+        while let Some(ticket) = self.queue.release_any(self.at) {
             self.grant(ticket);
         }
     }
@@ -100,6 +104,7 @@ impl Shares {
             named: 0,
             wakers: BTreeMap::new(),
             granted: BTreeSet::new(),
+            at: Now::ZERO,
         };
         Self(Arc::new(Pool {
             on: AtomicBool::new(false),
@@ -190,13 +195,18 @@ struct ShareLane {
 }
 
 /// One that went; the next may go when it has ended, whatever becomes of its answer.
-struct UnderWay(Share);
+struct UnderWay {
+    share: Share,
+    core: CoreHandle,
+}
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        let member = &self.0.0;
+        let member = &self.share.0;
         let mut state = lock(&member.pool.state);
-        state.queue.ended(member.flow);
+        state.at = self.core.now();
+        let at = state.at;
+        state.queue.ended(member.flow, at);
         state.go_on();
     }
 }
@@ -211,10 +221,10 @@ impl Lane for ShareLane {
             return self.below.submit(io);
         };
         let cost = OPERATION_BYTES.saturating_add(bytes);
-        let ticket = lock(&member.pool.state).queue.arrive(member.flow, cost);
-        let share = self.share.clone();
+        let ticket = member.pool.arrive(member.flow, cost, self.core.now());
+        let (share, core) = (self.share.clone(), Rc::clone(&self.core));
         let Some(ticket) = ticket else {
-            let under_way = UnderWay(share);
+            let under_way = UnderWay { share, core };
             let answer = self.below.submit(io);
             return Answer::wait(async move {
                 let result = answer.await;
@@ -223,14 +233,14 @@ impl Lane for ShareLane {
             });
         };
         member.deferred.fetch_add(1, Ordering::Relaxed);
-        let (core, below) = (Rc::clone(&self.core), Rc::clone(&self.below));
+        let below = Rc::clone(&self.below);
         let arrived = core.now();
         detach(&self.core, async move {
             poll_fn(|cx| share.0.pool.look(ticket, cx)).await;
             let waited = u64::try_from(core.now().since(arrived).as_nanos());
             let waited = waited.unwrap_or(u64::MAX);
             share.0.waited_nanos.fetch_add(waited, Ordering::Relaxed);
-            let under_way = UnderWay(share);
+            let under_way = UnderWay { share, core };
             let result = below.submit(io).await;
             drop(under_way);
             result
@@ -239,6 +249,16 @@ impl Lane for ShareLane {
 }
 
 impl Pool {
+    /// `None`: it goes.
+    fn arrive(&self, flow: Flow, cost: u64, at: Now) -> Option<Ticket> {
+        let mut state = lock(&self.state);
+        state.at = at;
+        let ticket = state.queue.arrive(flow, cost, at)?;
+        // It may go before those that wait.
+        state.go_on();
+        Some(ticket)
+    }
+
     fn look(&self, ticket: Ticket, cx: &Context<'_>) -> Poll<()> {
         let mut state = lock(&self.state);
         if state.granted.remove(&ticket) {

@@ -4,13 +4,22 @@
 //! Each operation begins, in a time of its own, where the one before it of its flow ended, but not before now; it ends later by its
 //! cost divided by the flow's shares. Those that begin first go first, and now is the beginning of the last one that went.
 //!
-//! **Invariants.** I1: while more than one flow has something, at most `depth` operations are under way after one has gone. I2: nothing waits where
-//! less than that is under way, or where only one flow has something. I3: a flow's operations go in their order.
+//! **Invariants.** I1: while more than one flow has something, an operation goes only where fewer than `depth` are under way, or none of its
+//! own flow. I2: nothing waits that may go. I3: a flow's operations go in their order. I4: a flow of which nothing has ended for
+//! [`STUCK`] does not count in the depth, and gets nothing more, until something does: a disk that hangs holds up no other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+use units::Now;
 
 /// What makes costs divisible.
 const SCALE: u128 = 1 << 20;
+
+/// A flow of which nothing ends for so long hangs.
+pub const STUCK: Duration = Duration::from_secs(1);
+
+/// How often it is looked for those that hang, while others wait.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// One of those that have something in common.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -26,12 +35,21 @@ struct Known {
     /// Where its last operation ends.
     end: u128,
     under_way: usize,
-    waiting: usize,
+    /// Where each begins.
+    waiting: VecDeque<(u128, Ticket)>,
+    /// When one of it ended last, or went while none was under way.
+    moved: Now,
+    stuck: bool,
 }
 
 impl Known {
-    const fn is_active(&self) -> bool {
-        self.under_way + self.waiting > 0
+    fn is_active(&self) -> bool {
+        self.under_way + self.waiting.len() > 0
+    }
+
+    /// What of it counts in the depth.
+    const fn counts(&self) -> usize {
+        if self.stuck { 0 } else { self.under_way }
     }
 }
 
@@ -41,12 +59,16 @@ pub struct Queue {
     depth: usize,
     now: u128,
     under_way: usize,
+    /// Of those, what counts.
+    counted: usize,
     flows: BTreeMap<Flow, Known>,
-    /// By where they begin.
-    waiting: BTreeMap<(u128, Ticket), Flow>,
+    /// Flows of which something waits, by where the first of it begins.
+    first: BTreeSet<(u128, Flow)>,
+    waiting: usize,
     /// Flows that have something.
     active: usize,
     numbers: u64,
+    looked: Now,
 }
 
 impl Queue {
@@ -57,10 +79,13 @@ impl Queue {
             depth,
             now: 0,
             under_way: 0,
+            counted: 0,
             flows: BTreeMap::new(),
-            waiting: BTreeMap::new(),
+            first: BTreeSet::new(),
+            waiting: 0,
             active: 0,
             numbers: 0,
+            looked: Now::ZERO,
         }
     }
 
@@ -76,7 +101,9 @@ impl Queue {
             shares,
             end: 0,
             under_way: 0,
-            waiting: 0,
+            waiting: VecDeque::new(),
+            moved: Now::ZERO,
+            stuck: false,
         };
         self.flows.insert(flow, known);
         flow
@@ -96,61 +123,105 @@ impl Queue {
         };
         self.active -= usize::from(known.is_active());
         self.under_way -= known.under_way;
-        self.waiting.retain(|_, of| *of != flow);
+        self.counted -= known.counts();
+        self.waiting -= known.waiting.len();
+        if let Some((begin, _)) = known.waiting.front() {
+            self.first.remove(&(*begin, flow));
+        }
     }
 
     /// An operation of this cost has come; `None`: it goes.
-    pub fn arrive(&mut self, flow: Flow, cost: u64) -> Option<Ticket> {
-        let now = self.now;
+    pub fn arrive(&mut self, flow: Flow, cost: u64, at: Now) -> Option<Ticket> {
+        let (now, ticket) = (self.now, Ticket(self.number()));
         let known = self.flows.get_mut(&flow)?;
         let begin = now.max(known.end);
         known.end = begin + (u128::from(cost) * SCALE / u128::from(known.shares)).max(1);
         self.active += usize::from(!known.is_active());
-        let nothing_waits = self.waiting.is_empty();
-        if nothing_waits && (self.active == 1 || self.under_way < self.depth) {
-            self.goes(flow, begin);
-            return None;
+        known.waiting.push_back((begin, ticket));
+        self.waiting += 1;
+        if known.waiting.len() == 1 {
+            self.first.insert((begin, flow));
         }
-        let ticket = Ticket(self.number());
-        if let Some(known) = self.flows.get_mut(&flow) {
-            known.waiting += 1;
+        // Whoever waited before goes first, if it may; then nothing waits that may.
+        let may = self.waiting == 1 && self.may_go(flow);
+        if !may {
+            return Some(ticket);
         }
-        self.waiting.insert((begin, ticket), flow);
-        Some(ticket)
+        self.goes(flow, at);
+        None
     }
 
-    fn goes(&mut self, flow: Flow, begin: u128) {
-        self.now = self.now.max(begin);
-        self.under_way += 1;
-        if let Some(known) = self.flows.get_mut(&flow) {
-            known.under_way += 1;
+    fn may_go(&self, flow: Flow) -> bool {
+        let Some(known) = self.flows.get(&flow) else {
+            return false;
+        };
+        let has_room = self.counted < self.depth && !known.stuck;
+        self.active == 1 || has_room || known.under_way == 0
+    }
+
+    /// The first of a flow goes.
+    fn goes(&mut self, flow: Flow, at: Now) -> Option<Ticket> {
+        let known = self.flows.get_mut(&flow)?;
+        let (begin, ticket) = known.waiting.pop_front()?;
+        self.first.remove(&(begin, flow));
+        if let Some((next, _)) = known.waiting.front() {
+            self.first.insert((*next, flow));
         }
+        if known.under_way == 0 {
+            known.moved = at;
+        }
+        self.counted -= known.counts();
+        known.under_way += 1;
+        self.counted += known.counts();
+        self.under_way += 1;
+        self.waiting -= 1;
+        self.now = self.now.max(begin);
+        Some(ticket)
     }
 
     /// The next one that may go now; to be asked until there is none, after every change.
-    pub fn release(&mut self) -> Option<Ticket> {
-        if self.active > 1 && self.under_way >= self.depth {
+    pub fn release(&mut self, at: Now) -> Option<Ticket> {
+        if let Some(flow) = self.next() {
+            return self.goes(flow, at);
+        }
+        if self.waiting == 0 || at.since(self.looked) < LOOK {
             return None;
         }
-        self.release_any()
+        self.look_for_stuck(at);
+        let flow = self.next()?;
+        self.goes(flow, at)
+    }
+
+    fn next(&self) -> Option<Flow> {
+        let mut flows = self.first.iter().map(|(_, flow)| *flow);
+        flows.find(|flow| self.may_go(*flow))
+    }
+
+    fn look_for_stuck(&mut self, at: Now) {
+        self.looked = at;
+        for known in self.flows.values_mut().filter(|it| it.under_way > 0) {
+            if !known.stuck && at.since(known.moved) >= STUCK {
+                self.counted -= known.under_way;
+                known.stuck = true;
+            }
+        }
     }
 
     /// The next one, whether it may go or not.
-    pub fn release_any(&mut self) -> Option<Ticket> {
-        let ((begin, ticket), flow) = self.waiting.pop_first()?;
-        if let Some(known) = self.flows.get_mut(&flow) {
-            known.waiting -= 1;
-        }
-        self.goes(flow, begin);
-        Some(ticket)
+    pub fn release_any(&mut self, at: Now) -> Option<Ticket> {
+        let (_, flow) = *self.first.first()?;
+        self.goes(flow, at)
     }
 
     /// One that went has ended.
-    pub fn ended(&mut self, flow: Flow) {
+    pub fn ended(&mut self, flow: Flow, at: Now) {
         let Some(known) = self.flows.get_mut(&flow) else {
             return;
         };
+        self.counted -= known.counts();
+        (known.moved, known.stuck) = (at, false);
         known.under_way -= 1;
+        self.counted += known.counts();
         self.active -= usize::from(!known.is_active());
         self.under_way -= 1;
     }
@@ -158,13 +229,13 @@ impl Queue {
     /// Of one flow.
     #[must_use]
     pub fn waiting_of(&self, flow: Flow) -> usize {
-        self.flows.get(&flow).map_or(0, |it| it.waiting)
+        self.flows.get(&flow).map_or(0, |it| it.waiting.len())
     }
 
     /// Operations that wait.
     #[must_use]
-    pub fn waiting(&self) -> usize {
-        self.waiting.len()
+    pub const fn waiting(&self) -> usize {
+        self.waiting
     }
 
     /// Operations that went and have not ended.

@@ -7,7 +7,7 @@ use crate::plain::Plain;
 use crate::wrap::over;
 use env::sim::{Node, World, WorldConfig};
 use std::collections::VecDeque;
-use units::{BlockCount, BlockSize, Lba, LbaRange, Now};
+use units::{BlockCount, BlockSize, Lba, LbaRange};
 use volume::{Op, Origin, Volume};
 
 /// A flow as a count of its own knows it.
@@ -20,66 +20,87 @@ struct Model {
     went: u64,
 }
 
+/// So many flows of arbitrary shares.
+fn flows(queue: &mut Queue, draw: &mut Draw, count: u64) -> Vec<Model> {
+    let flow = |_| {
+        let shares = 50 + u32::try_from(draw.below(1000)).unwrap();
+        Model {
+            flow: queue.join(shares),
+            shares,
+            waiting: VecDeque::new(),
+            under_way: 0,
+            went: 0,
+        }
+    };
+    (0..count).map(flow).collect()
+}
+
+impl Model {
+    fn is_active(&self) -> bool {
+        self.under_way + self.waiting.len() > 0
+    }
+
+    fn arrive(&mut self, queue: &mut Queue, cost: u64, at: Now) {
+        match queue.arrive(self.flow, cost, at) {
+            None => self.under_way += 1,
+            Some(ticket) => self.waiting.push_back((ticket, cost)),
+        }
+    }
+}
+
+/// Lets go who may: each must be the first of its flow (I3), and allowed to (I1). Who went.
+fn let_go(queue: &mut Queue, flows: &mut [Model], depth: usize, at: Now) -> Vec<usize> {
+    let mut went = Vec::new();
+    while let Some(ticket) = queue.release(at) {
+        let is_its = |it: &Model| it.waiting.front().is_some_and(|it| it.0 == ticket);
+        let which = flows.iter().position(is_its).expect("I3");
+        let under_way: usize = flows.iter().map(|it| it.under_way).sum();
+        let active = flows.iter().filter(|it| it.is_active()).count();
+        assert!(
+            active == 1 || under_way < depth || flows[which].under_way == 0,
+            "I1"
+        );
+        let (_, cost) = flows[which].waiting.pop_front().unwrap();
+        flows[which].under_way += 1;
+        flows[which].went += cost;
+        went.push(which);
+    }
+    went
+}
+
 /// Arbitrary arrivals and ends: I1, I2 and I3 after each; how many waited.
 fn history(seed: u64) -> usize {
     let mut draw = Draw::new(seed);
     let depth = 1 + usize::try_from(draw.below(12)).unwrap();
     let mut queue = Queue::new(depth);
     let count = 1 + draw.below(4);
-    let mut flows: Vec<Model> = (0..count)
-        .map(|_| {
-            let shares = 1 + u32::try_from(draw.below(1000)).unwrap();
-            Model {
-                flow: queue.join(shares),
-                shares,
-                waiting: VecDeque::new(),
-                under_way: 0,
-                went: 0,
-            }
-        })
-        .collect();
+    let mut all = flows(&mut queue, &mut draw, count);
     let mut waited = 0;
-    for _ in 0..2_000 {
+    for step in 0..2_000 {
+        // Too little time for anything to hang.
+        let at = Now(1 + step * 400_000);
         let which = usize::try_from(draw.below(count)).unwrap();
         if draw.below(2) == 0 {
-            let cost = 1 + draw.below(100_000);
-            match queue.arrive(flows[which].flow, cost) {
-                None => flows[which].under_way += 1,
-                Some(ticket) => {
-                    flows[which].waiting.push_back((ticket, cost));
-                    waited += 1;
-                }
-            }
-        } else if flows[which].under_way > 0 {
-            flows[which].under_way -= 1;
-            queue.ended(flows[which].flow);
+            let before = queue.waiting();
+            all[which].arrive(&mut queue, 1 + draw.below(100_000), at);
+            waited += queue.waiting() - before;
+        } else if all[which].under_way > 0 {
+            all[which].under_way -= 1;
+            queue.ended(all[which].flow, at);
         }
-        let active = |flows: &[Model]| {
-            let busy = flows
-                .iter()
-                .filter(|it| it.under_way + it.waiting.len() > 0);
-            busy.count()
-        };
-        while let Some(ticket) = queue.release() {
-            assert!(
-                active(&flows) == 1 || flows.iter().map(|it| it.under_way).sum::<usize>() < depth,
-                "I1"
-            );
-            let of = flows.iter_mut().find(|it| {
-                it.waiting
-                    .front()
-                    .is_some_and(|(first, _)| *first == ticket)
-            });
-            let of = of.expect("I3: the first of a flow");
-            of.waiting.pop_front();
-            of.under_way += 1;
-        }
-        let under_way: usize = flows.iter().map(|it| it.under_way).sum();
-        let waiting: usize = flows.iter().map(|it| it.waiting.len()).sum();
+        let_go(&mut queue, &mut all, depth, at);
+        let under_way: usize = all.iter().map(|it| it.under_way).sum();
+        let waiting: usize = all.iter().map(|it| it.waiting.len()).sum();
         assert_eq!((queue.under_way(), queue.waiting()), (under_way, waiting));
+        let active = all.iter().filter(|it| it.is_active()).count();
         if waiting > 0 {
-            assert!(active(&flows) > 1 && under_way >= depth, "I2");
+            assert!(active > 1 && under_way >= depth, "I2");
         }
+        assert!(
+            all.iter()
+                .all(|it| it.waiting.is_empty() || it.under_way > 0),
+            "I2"
+        );
     }
     waited
 }
@@ -94,53 +115,68 @@ fn no_history_goes_deeper_or_idles_while_work_waits_or_changes_a_flows_order() {
 fn flows_that_always_want_more_get_what_their_shares_say_whatever_their_operations_cost() {
     for seed in 0..100 {
         let mut draw = Draw::new(1000 + seed);
-        let mut queue = Queue::new(8);
-        let mut flows: Vec<Model> = (0..3)
-            .map(|_| {
-                let shares = 50 + u32::try_from(draw.below(1000)).unwrap();
-                Model {
-                    flow: queue.join(shares),
-                    shares,
-                    waiting: VecDeque::new(),
-                    under_way: 0,
-                    went: 0,
-                }
-            })
-            .collect();
-        let costs: Vec<u64> = (0..3).map(|_| 1_000 + draw.below(1_000_000)).collect();
-        let mut under_way: VecDeque<usize> = VecDeque::new();
-        // More than goes until the end.
-        for (which, cost) in costs.iter().enumerate() {
+        let mut queue = Queue::new(64);
+        let mut all = flows(&mut queue, &mut draw, 3);
+        let costs: Vec<u64> = (0..3).map(|_| 10_000 + draw.below(100_000)).collect();
+        let at = Now(1);
+        for (flow, cost) in all.iter_mut().zip(&costs) {
             for _ in 0..20_000 {
-                match queue.arrive(flows[which].flow, *cost) {
-                    None => under_way.push_back(which),
-                    Some(ticket) => flows[which].waiting.push_back((ticket, *cost)),
-                }
+                flow.arrive(&mut queue, *cost, at);
             }
         }
-        while flows.iter().all(|it| it.waiting.len() > 1) {
-            while let Some(ticket) = queue.release() {
-                let is_its = |it: &Model| it.waiting.front().is_some_and(|it| it.0 == ticket);
-                let which = flows.iter().position(is_its).unwrap();
-                let (_, cost) = flows[which].waiting.pop_front().unwrap();
-                flows[which].went += cost;
-                under_way.push_back(which);
-            }
+        // The first one had everything while it was alone.
+        let mut under_way: VecDeque<usize> = (0..all[0].under_way).map(|_| 0).collect();
+        under_way.extend((1..3).flat_map(|which| vec![which; all[which].under_way]));
+        while all.iter().all(|it| it.waiting.len() > 1) {
+            under_way.extend(let_go(&mut queue, &mut all, 64, at));
             let ends = under_way.pop_front().unwrap();
-            queue.ended(flows[ends].flow);
+            all[ends].under_way -= 1;
+            queue.ended(all[ends].flow, at);
         }
         let part = |it: &Model| it.went as f64 / f64::from(it.shares);
-        let parts: Vec<f64> = flows.iter().map(part).collect();
-        // The first flow filled the depth before the others came.
+        let parts: Vec<f64> = all.iter().map(part).collect();
         let most = parts.iter().copied().fold(0.0, f64::max);
         let least = parts.iter().copied().fold(f64::MAX, f64::min);
-        let one = costs.iter().max().unwrap() * 10;
-        let slack = one as f64 / f64::from(flows.iter().map(|it| it.shares).min().unwrap());
+        let one = *costs.iter().max().unwrap() as f64 * 10.0;
+        let slack = one / f64::from(all.iter().map(|it| it.shares).min().unwrap());
         assert!(
             most <= least + slack,
             "seed {seed}: {parts:?}, slack {slack}"
         );
     }
+}
+
+#[test]
+fn a_flow_that_hangs_holds_up_no_other() {
+    let mut queue = Queue::new(8);
+    let mut all = flows(&mut queue, &mut Draw::new(1), 2);
+    let begun = Now(1);
+    for _ in 0..100 {
+        all[0].arrive(&mut queue, 1, begun);
+    }
+    assert_eq!(all[0].under_way, 100, "it was alone");
+    for _ in 0..50 {
+        all[1].arrive(&mut queue, 1_000_000, begun);
+        all[0].arrive(&mut queue, 1, begun);
+    }
+    assert_eq!(let_go(&mut queue, &mut all, 8, begun), []);
+    assert_eq!(all[1].under_way, 1, "one goes at once");
+    // It works, one at a time, until the other one has hung for a second.
+    let soon = begun.after(Duration::from_millis(500));
+    all[1].under_way -= 1;
+    queue.ended(all[1].flow, soon);
+    assert_eq!(let_go(&mut queue, &mut all, 8, soon), [1]);
+    let later = soon.after(STUCK);
+    all[1].under_way -= 1;
+    queue.ended(all[1].flow, later);
+    let mut released = 0;
+    while queue.release(later).is_some() {
+        released += 1;
+    }
+    assert_eq!(released, 8, "the depth is its own then");
+    // One of the other ends: it counts again.
+    queue.ended(all[0].flow, later);
+    assert_eq!(queue.release(later), None);
 }
 
 const CORES: u16 = 2;
