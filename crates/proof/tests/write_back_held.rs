@@ -9,9 +9,9 @@
 use backends::{FileSpec, Provisioning, create_file, open_file};
 use env::sim::{FaultPlan, Node, World, WorldConfig};
 use env::{Access, CoreHandle, Create, Durable, FileDone, FileOp, OpenHow};
-use layers::WriteBack;
 use layers::fault::{Action, FaultRule, Faults, OpKind};
 use layers::write_back::{Journal, Mode, ShardStatus, VolumeId};
+use layers::{ReadCache, WriteBack};
 use proof::forge::put;
 use proof::plain_pool::{self, JOURNAL, NUMBER};
 use std::cell::RefCell;
@@ -254,6 +254,44 @@ fn a_volume_that_cannot_go_home_keeps_its_data_in_the_log_and_stops_no_other() {
         };
         world.block_on(&node, DAY, again).unwrap();
     }
+}
+
+#[test]
+fn what_is_carried_home_is_in_the_read_cache_and_never_what_it_was_before() {
+    let world = world(70);
+    let node = made(&world);
+    let told = Told::default();
+    let (core, here) = (node.core(0), Rc::clone(&told));
+    let run = async move {
+        let mut pool = open(&core, &Faults::new()).await;
+        let cache = ReadCache::new(16 << 20, BlockSize::B4096);
+        pool.volumes[0].fills(cache.clone());
+        let volume: Arc<dyn Volume> = Arc::<WriteBack>::clone(&pool.volumes[0]);
+        pool.lanes[0] = layers::over(cache.clone(), volume)
+            .open(&core)
+            .await
+            .unwrap();
+        for lba in 0..200 {
+            pool.write(0, lba * 2, 1, &here).await.unwrap();
+        }
+        assert_eq!(
+            cache.tally().bytes,
+            0,
+            "a write keeps what is there, and nothing was"
+        );
+        pool.journal.drain(&pool.core).await;
+        assert_eq!(cache.tally().bytes, 200 * 4096);
+        // Those that were written again meanwhile are there as they are now.
+        for lba in 0..100 {
+            pool.write(0, lba * 2, 2, &here).await.unwrap();
+            pool.write(0, 601 + lba, 2, &here).await.unwrap();
+        }
+        pool.journal.drain(&pool.core).await;
+        pool.verify(&here, &[]).await;
+        let tally = cache.tally();
+        assert!(tally.hits >= 300, "{tally:?}");
+    };
+    world.block_on(&node, DAY, run).unwrap();
 }
 
 /// Puts another volume on the same file in the place of the first one's home.

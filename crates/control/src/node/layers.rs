@@ -128,6 +128,7 @@ impl Layers {
         if self.checksums.borrow().is_some() {
             volume.tell_first();
         }
+        volume.fills(self.read_cache.clone());
         self.cache = Cache::Journal(volume);
     }
 

@@ -159,7 +159,9 @@ impl Pages {
         for ((page, begun), at) in (fill.first..).zip(fill.begun).zip(0..count) {
             let Some(begun) = begun else { continue };
             let mut shard = self.shard(page);
-            if self.stamp(page).begun.load(Ordering::Acquire) == begun {
+            // One that is there holds the same.
+            let is_news = !shard.holds(page);
+            if is_news && self.stamp(page).begun.load(Ordering::Acquire) == begun {
                 shard.put(page, data, at * PAGE);
             }
         }

@@ -124,6 +124,15 @@ impl Shard {
         }
     }
 
+    /// The page is here.
+    pub(super) fn holds(&self, page: u64) -> bool {
+        let number = page / RUN_PAGES;
+        let found = self
+            .runs
+            .find(Spread::of(number), |run| run.number == number);
+        found.is_some_and(|run| run.frame(page).is_some())
+    }
+
     /// How many pages are here.
     pub(super) fn len(&self) -> usize {
         self.policy.len()

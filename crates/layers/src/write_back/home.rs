@@ -3,7 +3,8 @@
 use super::contents::{BareChange, Contents};
 use super::parts::{blocks, chunks, next_piece};
 use super::shard::{OpenHome, Shard, Stuck};
-use journal::{Kind, Run, Sequence, Slot, Stretch};
+use crate::read_cache::TRANSFER_BYTES_MAX;
+use journal::{Kind, Lying, Run, Sequence, Slot, Stretch, newest};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;
@@ -148,9 +149,13 @@ impl Going {
                 continue;
             };
             let whole = match &self.jobs[which] {
-                Job::Run(run) => write_of(shard, &home, stretch, data, run)
-                    .into_iter()
-                    .collect(),
+                Job::Run(run) => {
+                    let write = write_of(shard, &home, stretch, data, run);
+                    if let Some(Op::Write { range, data, .. }) = &write {
+                        fill(shard, &home, run, *range, data);
+                    }
+                    write.into_iter().collect()
+                }
                 Job::Bare(bare) => bare_ops(&home, bare),
             };
             let shape = home.shape;
@@ -301,6 +306,30 @@ fn write_of(
         },
         durability: Durability::Cached,
     })
+}
+
+/// Gives what goes home to the read cache above, if it still is the newest and came in transfers that the cache keeps. Whatever changed it has ended, and the index knows; or it
+/// has begun, and the cache does.
+fn fill(shard: &Rc<Shard>, home: &OpenHome, run: &Run, range: LbaRange, data: &Buf) {
+    let sectors = |lying: &Lying| lying.sectors.end - lying.sectors.start;
+    let is_large = |part: &Lying| sectors(part) * journal::SECTOR > TRANSFER_BYTES_MAX as u64;
+    let Some(cache) = home.modes.read_cache() else {
+        return;
+    };
+    if run.parts.iter().any(is_large) {
+        return;
+    }
+    let Some(fill) = cache.begin_fill(range) else {
+        return;
+    };
+    let state = shard.state.borrow();
+    let is_newest = |part: &Lying| {
+        let newest: u64 = newest(&state.index, part).iter().map(sectors).sum();
+        newest == sectors(part)
+    };
+    if run.parts.iter().all(is_newest) {
+        cache.fill(fill, range, data);
+    }
 }
 
 /// The operation in pieces that the volume takes.

@@ -7,6 +7,7 @@ use super::mode::{Mode, Modes};
 use super::parts::{Part, next_piece, parts};
 use super::shard::{OpenHome, Shard};
 use crate::join::{in_order, join};
+use crate::read_cache::ReadCache;
 use env::{Answer, CoreHandle, LocalFuture, call};
 use journal::{HistoryId, Slot, VolumeId};
 use std::path::PathBuf;
@@ -142,6 +143,11 @@ impl WriteBack {
     /// data, and asks after a crash what may not fit together.
     pub fn tell_first(&self) {
         self.modes.tell_first(true);
+    }
+
+    /// What is carried home is given to this read cache, which stands above: the newest contents of its blocks.
+    pub fn fills(&self, cache: ReadCache) {
+        self.modes.fill(cache);
     }
 
     /// From so many bytes on writes go home past the log, where the log has nothing of their blocks.

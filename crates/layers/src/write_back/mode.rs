@@ -1,5 +1,7 @@
 //! What an acknowledged write has behind it.
 
+use crate::read_cache::ReadCache;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 /// From so many bytes on a write may go home past the log: its transfer takes longer than a second flush.
@@ -26,6 +28,8 @@ pub(super) struct Modes {
     volatile: AtomicU64,
     /// So much of it was flushed.
     flushed: AtomicU64,
+    /// What is carried home is given to it.
+    read_cache: OnceLock<ReadCache>,
 }
 
 impl Modes {
@@ -37,6 +41,7 @@ impl Modes {
             // What a killed process left at home can be read, and lies in a cache perhaps: the first flush covers it.
             volatile: AtomicU64::new(1),
             flushed: AtomicU64::new(0),
+            read_cache: OnceLock::new(),
         }
     }
 
@@ -75,6 +80,15 @@ impl Modes {
 
     pub(super) fn set_past_bytes(&self, bytes: usize) {
         self.past_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// See [`super::WriteBack::fills`]; the first one stays.
+    pub(super) fn fill(&self, cache: ReadCache) {
+        let _first = self.read_cache.set(cache);
+    }
+
+    pub(super) fn read_cache(&self) -> Option<&ReadCache> {
+        self.read_cache.get()
     }
 
     /// Something goes home that is not stable there.

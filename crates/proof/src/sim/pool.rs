@@ -300,7 +300,9 @@ impl Pool {
             }
             // Every second setup has a cache that holds a part of the blocks.
             let bytes = (self.setup.salt & 4) * (16 << 10);
-            let cached = over(ReadCache::new(bytes, self.setup.block_size), behind);
+            let cache = ReadCache::new(bytes, self.setup.block_size);
+            behind.fills(cache.clone());
+            let cached = over(cache, behind);
             volumes.insert(number, over(Checked, cached));
         }
         Ok(Running {
