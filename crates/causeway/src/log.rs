@@ -88,15 +88,20 @@ mod test {
     use std::io;
     use std::sync::Mutex;
     use std::sync::mpsc::{self, Receiver, Sender};
-    use std::time::Duration;
 
-    /// Takes a line whenever it is let.
-    struct Reluctant(Receiver<()>, Sender<Vec<u8>>);
+    /// Says that it has a line, and takes it when it is let.
+    struct Reluctant {
+        has: Sender<()>,
+        may: Receiver<()>,
+        took: Sender<Vec<u8>>,
+    }
 
     impl Write for Reluctant {
         fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-            let _ = self.0.recv();
-            let _ = self.1.send(line.to_vec());
+            let over = || io::Error::other("the test is over");
+            self.has.send(()).map_err(|_| over())?;
+            self.may.recv().map_err(|_| over())?;
+            self.took.send(line.to_vec()).map_err(|_| over())?;
             Ok(line.len())
         }
 
@@ -105,38 +110,72 @@ mod test {
         }
     }
 
+    /// The other side of it.
+    struct Reader {
+        has: Receiver<()>,
+        let_one: Sender<()>,
+        lines: Receiver<Vec<u8>>,
+    }
+
+    impl Reader {
+        /// Waits until a line is being written, which goes no further.
+        fn holds(&self) {
+            self.has.recv().expect("the log writes");
+        }
+
+        /// Lets the line that is held go, and reads it.
+        fn read(&self) -> String {
+            self.let_one.send(()).expect("the log writes");
+            let line = self.lines.recv().expect("the log writes");
+            String::from_utf8(line).expect("text")
+        }
+    }
+
+    fn reluctant() -> (Reluctant, Reader) {
+        let ((has, is_held), (let_one, may)) = (mpsc::channel(), mpsc::channel());
+        let (took, lines) = mpsc::channel();
+        let reader = Reader {
+            has: is_held,
+            let_one,
+            lines,
+        };
+        (Reluctant { has, may, took }, reader)
+    }
+
     #[test]
     fn lines_that_nobody_takes_hold_up_nobody_and_their_loss_is_told_as_soon_as_somebody_does() {
-        let (let_one, may) = mpsc::channel();
-        let (wrote, lines) = mpsc::channel();
-        let (queue, log) = Log::new(Reluctant(may, wrote), 4);
+        let (writer, reader) = reluctant();
+        let (queue, log) = Log::new(writer, 4);
         let lines_of = tracing_subscriber::fmt().with_writer(Mutex::new(queue));
         tracing::subscriber::with_default(lines_of.finish(), || {
             assert_eq!(log.lost().notice(), None);
-            for number in 0..100 {
+            tracing::info!(number = 0, "told");
+            reader.holds();
+            for number in 1..100 {
                 tracing::info!(number, "told");
             }
             let notice = log.lost().notice().expect("most are lost");
-            assert!(notice.contains("lines of the log are lost"), "{notice}");
+            assert!(notice.contains("95 lines of the log are lost"), "{notice}");
             // Still nobody takes any: this is lost, too.
             log.lost().tell();
             log.lost().tell();
-            for _ in 0..100 {
-                let_one.send(()).unwrap_or_default();
+            for number in 0..5 {
+                let line = reader.read();
+                assert!(line.contains(&format!("number={number}")), "{line}");
+                if number < 4 {
+                    reader.holds();
+                }
             }
-            let first = lines.recv_timeout(Duration::from_secs(10));
-            let first = String::from_utf8(first.unwrap_or_default()).unwrap_or_default();
-            assert!(first.contains("number=0"), "{first}");
-            while lines.recv_timeout(Duration::from_millis(200)).is_ok() {}
             log.lost().tell();
-            let told = lines.recv_timeout(Duration::from_secs(10));
-            let told = String::from_utf8(told.unwrap_or_default()).unwrap_or_default();
-            assert!(told.contains("lines of the log are lost"), "{told}");
+            reader.holds();
+            let told = reader.read();
+            assert!(told.contains("97 lines of the log are lost"), "{told}");
+            // Once.
             log.lost().tell();
-            assert!(
-                lines.recv_timeout(Duration::from_millis(200)).is_err(),
-                "once"
-            );
+            tracing::info!("after");
+            reader.holds();
+            let after = reader.read();
+            assert!(after.contains("after"), "{after}");
         });
     }
 }
