@@ -177,7 +177,7 @@ catalogue! {
 
     BlocksDamaged = 4009, 503, Failed, "Blocks are not what was written",
         "A checksum does not fit: the disk has changed blocks, lost a write, or written one elsewhere; or a page of the map of checksums is damaged. Hosts get a medium error for exactly these blocks.",
-        "Write the 4 KiB around each place again as a whole, from a backup or from a host that knows what belongs there (`causeway lun show NAME` lists the places); `causeway scrub start NAME` finds all others. Look at the disk.";
+        "Write each place again as a whole, the 4 KiB around it or, with physical blocks of 512 bytes, the block itself, from a backup or from a host that knows what belongs there (`causeway lun show NAME` lists the places); `causeway scrub start NAME` finds all others. Look at the disk.";
     ChecksumsUnwritable = 4010, 503, Failed, "The checksums of a LUN cannot be written",
         "The file that holds them took no write, so that nothing of the LUN is written any more: a block whose checksum is not stored would later look damaged. Reads go on.",
         "Look at the disk and the kernel's log, then restart the daemon. To go on without checksums: `causeway lun set NAME integrity=false`.";

@@ -193,7 +193,7 @@ pub struct ChecksumFacts {
     pub unchecked_blocks: u64,
     /// Reads that met such a block.
     pub mismatches: u64,
-    /// Blocks of 4 KiB that were written anew from another copy.
+    /// Blocks with a checksum each that were written anew from another copy.
     pub repaired: u64,
     /// Checksums that were taken from what was there: after a crash, and after writes that failed.
     pub taken: u64,
@@ -224,7 +224,7 @@ impl ChecksumFacts {
         let bad = self.bad_blocks;
         Some(format!(
             "{bad} of its blocks are not what was written, the first at {first}, and cannot be read: restore what lies there \
-             from a backup, by writing whole 4 KiB, and look at the disk ({})",
+             from a backup, by writing whole physical blocks of it, and look at the disk ({})",
             Code::BlocksDamaged
         ))
     }

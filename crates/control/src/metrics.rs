@@ -245,7 +245,7 @@ fn checksums(out: &mut Text, luns: &BTreeMap<&str, &LunFacts>) {
         (
             "causeway_integrity_repaired_total",
             "counter",
-            "Blocks of 4 KiB that were written anew from another copy",
+            "Blocks with a checksum each that were written anew from another copy",
             |it| it.repaired,
         ),
         (

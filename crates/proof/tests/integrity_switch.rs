@@ -63,14 +63,7 @@ async fn make_map(core: &CoreHandle, bare: &Arc<dyn Volume>) {
     env::durable::remove_file(&*core.files(), Path::new(SUMS))
         .await
         .unwrap();
-    let shape = bare.shape();
-    let spec = MapSpec {
-        path: SUMS.into(),
-        volume: NUMBER,
-        block_size: shape.block_size,
-        block_count: shape.block_count,
-        blank: Blank::Anything,
-    };
+    let spec = MapSpec::of(SUMS.into(), NUMBER, &bare.shape(), Blank::Anything);
     integrity::create(core, &spec).await.unwrap();
 }
 

@@ -114,16 +114,19 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         }
         .write(OF)
     };
-    let superblock = |block_size, blank, clean| {
+    let superblock = |block_size, covers, blank, clean| {
+        let mut regions = Box::new([0; crate::REGIONS_MAX]);
+        regions[..64].fill(5);
         Superblock {
             map: OF,
             volume: [3; 16],
             block_size,
+            covers,
             blocks: 1 << 20,
             blank,
             clean,
             count: 8,
-            regions: Box::new([5; crate::REGIONS_MAX]),
+            regions,
             summed: if blank == Blank::Anything { 77 } else { 0 },
         }
         .write()
@@ -138,11 +141,15 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         ("map_page", page(Level::Groups, u64::from(u32::MAX), 0)),
         (
             "map_superblock",
-            superblock(BlockSize::B512, Blank::Zeroes, true),
+            superblock(BlockSize::B512, BlockSize::B4096, Blank::Zeroes, true),
         ),
         (
             "map_superblock",
-            superblock(BlockSize::B4096, Blank::Anything, false),
+            superblock(BlockSize::B4096, BlockSize::B4096, Blank::Anything, false),
+        ),
+        (
+            "map_superblock",
+            superblock(BlockSize::B512, BlockSize::B512, Blank::Anything, true),
         ),
     ]
     .into_iter()

@@ -1,9 +1,11 @@
 //! The checksums of a volume's blocks, kept apart from them, as pure machines.
 //!
 //! ```text
-//!   superblock --> 64 regions --> 1008 groups each --> 1008 pages each --> 1008 sums of 4 KiB each
+//!   superblock --> regions --> 1008 groups each --> 1008 pages each --> 1008 sums of a block each
 //!      each says which generation of the next is the newest one that is stable
 //! ```
+//!
+//! A block is 4 KiB of a volume, or 512 bytes where those are its physical blocks.
 //!
 //! What the map promises, if whoever writes it keeps the rules of [`Tree`]:
 //!
@@ -25,10 +27,13 @@ mod tree;
 
 pub use formats::Damage;
 pub use page::{FAN, Generation, Level, PAGE, Page};
-pub use place::{BLOCKS_MAX, Place, REGIONS_MAX, SUPERBLOCKS_AT};
-pub use sum::{BLOCK, MapId, Salt, Sum};
+pub use place::{Place, REGIONS_MAX, SUPERBLOCKS_AT, sums_max};
+pub use sum::{MapId, Salt, Sum};
 pub use superblock::{Blank, Superblock};
 pub use tree::{Found, NodeWrite, Recorded, Tree, Unfit, follows, judge};
 
-/// The version of the format that is written, and the only one that is read.
+/// The version of pages, and of superblocks of maps whose sums cover 4 KiB each.
 pub const VERSION: u16 = 1;
+
+/// The version of superblocks of maps whose sums cover 512 bytes each.
+pub const VERSION_SECTORS: u16 = 2;

@@ -1,13 +1,13 @@
 //! A page of the map: 1008 sums, or 1008 generations of pages below.
 
 use crate::VERSION;
-use crate::sum::{BLOCK, MapId};
+use crate::sum::MapId;
 use formats::{Damage, open, seal};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// Bytes of a page.
-pub const PAGE: usize = BLOCK;
+pub const PAGE: usize = 4096;
 
 /// Entries of a page.
 pub const FAN: usize = 1008;

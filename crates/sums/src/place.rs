@@ -7,15 +7,30 @@
 //! Everything has its place whatever the size of the volume, so a volume can grow; what was never written is a hole.
 
 use crate::page::{FAN, Generation, Level, PAGE};
+use units::BlockSize;
 
 /// Where both superblocks lie, in bytes.
 pub const SUPERBLOCKS_AT: [u64; 2] = [0, PAGE as u64];
 
-/// Regions of a map at most.
-pub const REGIONS_MAX: usize = 64;
+/// Regions of a map at most, where sums cover 4 KiB each.
+pub(crate) const REGIONS_OF_PAGES: usize = 64;
 
-/// Blocks of 4 KiB of a volume at most: 244 TiB.
-pub const BLOCKS_MAX: u64 = REGIONS_MAX as u64 * FAN64 * FAN64 * FAN64;
+/// Regions of a map at most.
+pub const REGIONS_MAX: usize = 512;
+
+/// Regions of a map at most, whose sums cover so much each.
+pub(crate) const fn regions_max(covers: BlockSize) -> usize {
+    match covers {
+        BlockSize::B512 => REGIONS_MAX,
+        BlockSize::B4096 => REGIONS_OF_PAGES,
+    }
+}
+
+/// Sums of a map at most, that cover so much each: 244 TiB of a volume either way.
+#[must_use]
+pub const fn sums_max(covers: BlockSize) -> u64 {
+    regions_max(covers) as u64 * FAN64 * FAN64 * FAN64
+}
 
 const FAN64: u64 = FAN as u64;
 const PAIR: u64 = 2 * PAGE as u64;

@@ -3,9 +3,6 @@
 use formats::{crc32c, crc32c_of};
 use units::Buf;
 
-/// Bytes of a volume that one sum covers, and of a block of the map.
-pub const BLOCK: usize = 4096;
-
 /// A map's own number, made at random with it: the generation that its sums cover. What belonged to another map of the same place
 /// does not fit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,7 +55,7 @@ impl Sum {
     /// Sums that would be one of the words are moved by this.
     const MOVED: u32 = 1 << 31;
 
-    /// The sum of the bytes of block `block` (of [`BLOCK`] bytes each, the volume's last one perhaps of fewer).
+    /// The sum of the bytes of block `block` (of as many bytes as a sum [covers](crate::Superblock), the volume's last one perhaps of fewer).
     #[must_use]
     pub fn of(salt: Salt, block: u64, bytes: &[u8]) -> Self {
         Self::from_crc(salt, block, crc32c(bytes))

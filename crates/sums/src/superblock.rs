@@ -1,9 +1,9 @@
 //! What is said of a whole map, and which generation of each region is the newest.
 
-use crate::VERSION;
 use crate::page::PAGE;
-use crate::place::{BLOCKS_MAX, REGIONS_MAX};
-use crate::sum::{BLOCK, MapId};
+use crate::place::{REGIONS_MAX, REGIONS_OF_PAGES, regions_max, sums_max};
+use crate::sum::MapId;
+use crate::{VERSION, VERSION_SECTORS};
 use formats::{Damage, open, seal};
 use units::BlockSize;
 use zerocopy::little_endian::{U16, U32, U64};
@@ -29,6 +29,8 @@ pub struct Superblock {
     pub volume: [u8; 16],
     /// Bytes in a logical block of the volume.
     pub block_size: BlockSize,
+    /// Bytes that one sum covers: a physical block, and no less than a logical one.
+    pub covers: BlockSize,
     /// Logical blocks of the volume.
     pub blocks: u64,
     /// What a block without a sum holds.
@@ -55,15 +57,18 @@ struct RawSuperblock {
     volume: [u8; 16],
     blocks: U64,
     count: U64,
-    regions: [U32; REGIONS_MAX],
+    regions: [U32; REGIONS_OF_PAGES],
     summed: U64,
-    rest: [u8; PAGE - 72 - 4 * REGIONS_MAX],
+    zero: [u8; 8],
+    more_regions: [U32; REGIONS_MAX - REGIONS_OF_PAGES],
+    rest: [u8; PAGE - 80 - 4 * REGIONS_MAX],
 }
 
 const _: () = assert!(size_of::<RawSuperblock>() == PAGE);
 const _: () = assert!(std::mem::offset_of!(RawSuperblock, map) == 16);
 const _: () = assert!(std::mem::offset_of!(RawSuperblock, regions) == 64);
 const _: () = assert!(std::mem::offset_of!(RawSuperblock, summed) == 320);
+const _: () = assert!(std::mem::offset_of!(RawSuperblock, more_regions) == 336);
 
 const CLEAN: u8 = 1;
 const ANYTHING: u8 = 2;
@@ -75,11 +80,23 @@ impl Superblock {
         if self.count.is_multiple_of(2) { 0 } else { 1 }
     }
 
-    /// Blocks of 4 KiB; the last one may be shorter.
+    /// Logical blocks that one sum covers.
+    #[must_use]
+    pub const fn per_sum(&self) -> u64 {
+        (self.covers.bytes() / self.block_size.bytes()) as u64
+    }
+
+    /// Blocks with a sum each; the last one may be shorter.
     #[must_use]
     pub const fn sums(&self) -> u64 {
-        self.blocks
-            .div_ceil(BLOCK as u64 / self.block_size.bytes() as u64)
+        self.blocks.div_ceil(self.per_sum())
+    }
+
+    const fn version(&self) -> u16 {
+        match self.covers {
+            BlockSize::B512 => VERSION_SECTORS,
+            BlockSize::B4096 => VERSION,
+        }
     }
 
     /// The block that says it.
@@ -93,7 +110,7 @@ impl Superblock {
         let raw = RawSuperblock {
             magic: *MAGIC,
             checksum: U32::ZERO,
-            version: U16::new(VERSION),
+            version: U16::new(self.version()),
             block_exponent: match self.block_size {
                 BlockSize::B512 => 9,
                 BlockSize::B4096 => 12,
@@ -103,9 +120,11 @@ impl Superblock {
             volume: self.volume,
             blocks: U64::new(self.blocks),
             count: U64::new(self.count),
-            regions: self.regions.map(U32::new),
+            regions: std::array::from_fn(|at| U32::new(self.regions[at])),
             summed: U64::new(self.summed),
-            rest: [0; PAGE - 72 - 4 * REGIONS_MAX],
+            zero: [0; 8],
+            more_regions: std::array::from_fn(|at| U32::new(self.regions[REGIONS_OF_PAGES + at])),
+            rest: [0; PAGE - 80 - 4 * REGIONS_MAX],
         };
         let mut block = raw.as_bytes().to_vec();
         seal(&mut block);
@@ -117,20 +136,40 @@ impl Superblock {
     /// # Errors
     /// What is wrong with it.
     pub fn read(block: &[u8]) -> Result<Self, Damage> {
-        open(block, MAGIC, VERSION)?;
+        let covers = if open(block, MAGIC, VERSION).is_ok() {
+            BlockSize::B4096
+        } else {
+            open(block, MAGIC, VERSION_SECTORS)?;
+            BlockSize::B512
+        };
         let raw = RawSuperblock::ref_from_bytes(block).map_err(|_| Damage::Foreign)?;
         let block_size = match raw.block_exponent {
             9 => BlockSize::B512,
             12 => BlockSize::B4096,
             _ => return Err(Damage::Contradiction("no such block size")),
         };
-        if raw.flags & !(CLEAN | ANYTHING) != 0 || raw.rest.iter().any(|&byte| byte != 0) {
+        if covers.bytes() < block_size.bytes() {
+            return Err(Damage::Contradiction("a sum covers a block at least"));
+        }
+        let mut regions = Box::new([0; REGIONS_MAX]);
+        for (region, raw) in regions
+            .iter_mut()
+            .zip(raw.regions.iter().chain(&raw.more_regions))
+        {
+            *region = raw.get();
+        }
+        let zeroes = raw.zero.iter().chain(&raw.rest).all(|&byte| byte == 0)
+            && regions[regions_max(covers)..]
+                .iter()
+                .all(|&region| region == 0);
+        if raw.flags & !(CLEAN | ANYTHING) != 0 || !zeroes {
             return Err(Damage::Contradiction("what must be zero is not"));
         }
         let found = Self {
             map: MapId(raw.map),
             volume: raw.volume,
             block_size,
+            covers,
             blocks: raw.blocks.get(),
             blank: if raw.flags & ANYTHING == 0 {
                 Blank::Zeroes
@@ -139,13 +178,13 @@ impl Superblock {
             },
             clean: raw.flags & CLEAN != 0,
             count: raw.count.get(),
-            regions: Box::new(raw.regions.map(U32::get)),
+            regions,
             summed: raw.summed.get(),
         };
         if found.blank == Blank::Zeroes && found.summed != 0 {
             return Err(Damage::Contradiction("every block of it has a sum"));
         }
-        if !(1..=BLOCKS_MAX).contains(&found.sums()) {
+        if !(1..=sums_max(covers)).contains(&found.sums()) {
             return Err(Damage::Contradiction("no volume has that size"));
         }
         Ok(found)

@@ -155,7 +155,7 @@ pub struct NodeWrite {
     pub bytes: Vec<u8>,
 }
 
-/// All generations of a map: 4 bytes for each page of sums, which is 1 for each MiB of the volume, and a bit.
+/// All generations of a map: 4 bytes and a bit for each page of sums.
 #[derive(Clone, Debug)]
 pub struct Tree {
     map: MapId,

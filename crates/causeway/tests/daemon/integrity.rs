@@ -6,8 +6,8 @@ use serde_json::Value;
 use std::os::unix::fs::FileExt;
 
 /// Without checksums, and with them.
-const PLAIN: &str = "size = \"16MiB\"";
-const CHECKED: &str = "size = \"16MiB\"\nintegrity = true";
+const PLAIN: &str = "size = \"16MiB\"\nphysical_block_size = 4096";
+const CHECKED: &str = "size = \"16MiB\"\nphysical_block_size = 4096\nintegrity = true";
 
 /// Bytes that one checksum covers.
 pub(crate) const BLOCK: u64 = 4096;
@@ -169,6 +169,43 @@ fn flipped_bits_misdirected_and_lost_writes_are_caught_at_their_block_and_mended
         let line = format!("not what was written, from {lba} on");
         assert_eq!(log.matches(&line).count(), 1, "told once: {log}");
     }
+}
+
+/// With physical blocks of 512 bytes, as they are where nothing is said.
+const SECTORS: &str = "size = \"16MiB\"\nintegrity = true";
+
+#[test]
+fn of_physical_blocks_of_512_bytes_only_the_damaged_one_is_refused_and_mended_by_writing_it() {
+    let place = journal::with_journal("integrity-sectors", SECTORS);
+    written(&place, 0);
+    flip(&place, FIRST + 5);
+    let hurt = (FIRST + 5) * 8 + 1;
+    let daemon = place.start();
+    let at = |sector: u64, count: u64| {
+        format!("-b512 -s -o1 -d1 -W0 -B{}:{}", sector * 512, count * 512)
+    };
+    load(&place, 0, &at(hurt - 1, 1));
+    load(&place, 0, &at(hurt + 1, 6));
+    for words in [&at(hurt, 1), READS] {
+        let told = load(&place, 1, words);
+        assert!(told.contains("medium error at block 2089"), "{told}");
+    }
+    let found = scrubbed(&place);
+    assert_eq!(places(&found), [(hurt, 1)]);
+    assert_eq!(found["mismatched_blocks"], 1);
+    load(&place, 0, &format!("{} -w100 --destroy", at(hurt, 1)));
+    assert_eq!(scrubbed(&place)["mismatched_blocks"], 0);
+    load(&place, 0, READS);
+    daemon.kill();
+    let daemon = place.start();
+    load(&place, 0, "-b512 -r -w60 -o16 -d1 -W0 --verify --destroy");
+    daemon.kill();
+    let daemon = place.start();
+    place.run(0, "lun resize vm01 --size 9999K --yes");
+    place.run(0, "lun resize vm01 --size 24M");
+    assert_eq!(scrubbed(&place)["mismatched_blocks"], 0);
+    let log = stops_well(daemon);
+    assert!(!log.contains("not what was written"), "{log}");
 }
 
 #[test]

@@ -81,6 +81,10 @@ async fn make(core: &CoreHandle, config: &Config, lun: &Lun, blank: Blank) -> Re
         path: path.clone(),
         volume: number(lun),
         block_size,
+        covers: match lun.physical_block_size {
+            512 => BlockSize::B512,
+            _ => BlockSize::B4096,
+        },
         block_count: BlockCount(lun.size.bytes() / u64::from(block_size.bytes())),
         blank,
     };
@@ -142,6 +146,11 @@ impl Checksums {
     /// The LUN has another name.
     pub(super) fn rename(&self, name: &str) {
         self.found.lock().name = name.into();
+    }
+
+    /// Whether so many blocks can have checksums.
+    pub(super) fn reaches(&self, blocks: BlockCount) -> Result<(), OpenError> {
+        self.integrity.reaches(blocks)
     }
 
     /// The blocks at home are more or fewer now.

@@ -228,12 +228,10 @@ impl Inner {
         let block_bytes = u64::from(shape.block_size.bytes());
         let position = Lba(before.map_or(0, |facts| facts.done_bytes / block_bytes));
         let report = before.map(report_of).unwrap_or_default();
-        let machine = Machine::new(
-            shape.block_count,
-            shape.block_size.bytes(),
-            position,
-            report,
-        );
+        let bytes = shape.block_size.bytes();
+        let physical = bytes << shape.physical_block_exponent;
+        let finest = map.as_ref().map_or(physical, |map| map.covered_bytes());
+        let machine = Machine::new(shape.block_count, [bytes, finest], position, report);
         let now = || rfc3339(self.core.wall_clock());
         let started = before.map_or_else(now, |facts| facts.started.clone());
         let mut facts = ScrubFacts::begun(started, shape.byte_count().0);

@@ -512,6 +512,10 @@ impl Unit {
 
     /// Makes room for a larger size. Hosts see nothing of it yet.
     pub(super) async fn grow(&self, core: &CoreHandle, size: Size) -> Result<(), Problem> {
+        if let Some(checksums) = self.stack.layers.checksums() {
+            let reaches = checksums.reaches(BlockCount(size.bytes() / self.block_bytes));
+            reaches.map_err(|error| backing_failed(&error))?;
+        }
         let wanted = ByteCount(size.bytes());
         let volume = match &self.stack.leaf {
             Some(Leaf::Disk(volume)) => volume,

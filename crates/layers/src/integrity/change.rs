@@ -12,11 +12,11 @@ use sums::{Blank, FAN, Sum};
 use units::{Buf, Lba, LbaRange};
 use volume::{Done, Durability, Io, IoError, IoFuture, Op, Origin, Provision, Zeroing};
 
-/// Blocks of 4 KiB that are held and zeroed together: 16 pages' worth, 63 MiB.
+/// Blocks that are held and zeroed together: 16 pages' worth, 63 MiB where a sum covers 4 KiB.
 const ZEROED_TOGETHER: u64 = 16 * FAN as u64;
 
-/// Blocks that are adopted together: 1 MiB.
-const ADOPTED_TOGETHER: u64 = 256;
+/// Bytes that are adopted together.
+const ADOPTED_TOGETHER: u64 = 1 << 20;
 
 impl Inside {
     /// Hands a write down in this poll: of whole blocks that nobody holds, whose sums are in memory and in one page. What comes after it
@@ -181,10 +181,10 @@ impl Inside {
     ) -> Result<(), IoError> {
         let (start, end) = (range.start().0, range.end().0);
         let last = end == self.shape.block_count.0;
-        let blocks = start.div_ceil(self.per_sum)..if last {
-            end.div_ceil(self.per_sum)
+        let blocks = start.div_ceil(self.map.per_sum)..if last {
+            end.div_ceil(self.map.per_sum)
         } else {
-            end / self.per_sum
+            end / self.map.per_sum
         };
         if blocks.is_empty() {
             let data = Buf::zeroes(self.shape.bytes_in(range));
@@ -225,7 +225,7 @@ impl Inside {
             Provision::Deallocated => Zeroing::MayUnmap,
             Provision::Anchored => Zeroing::KeepAllocated,
         };
-        let unit = self.per_sum;
+        let unit = self.map.per_sum;
         let end = range.end().0;
         let last = end == self.shape.block_count.0;
         let end = if last { end } else { end - end % unit };
@@ -276,16 +276,17 @@ impl Inside {
 
     pub(super) async fn adopt(self: &Rc<Self>, range: LbaRange) -> Result<(), IoError> {
         let blocks = self.blocks_of(range);
+        let together = ADOPTED_TOGETHER / self.map.covered_bytes as u64;
         let mut at = blocks.start;
         while at < blocks.end {
-            let to = blocks.end.min(at + ADOPTED_TOGETHER);
+            let to = blocks.end.min(at + together);
             let held = self.hold_to_write(at..to).await?;
             let data = self
                 .read_below(self.range_of(&(at..to)), Origin::default())
                 .await?;
             let count = usize::try_from(to - at).expect("a small number");
             let sum = |place: usize| {
-                let bytes = super::look::bytes_of(place, data.len());
+                let bytes = self.map.bytes_of(place, data.len());
                 self.map.sum_of(at + place as u64, &data.slice(bytes))
             };
             let sums: Vec<Sum> = (0..count).map(sum).collect();

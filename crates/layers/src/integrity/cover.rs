@@ -14,13 +14,13 @@ use volume::IoError;
 const PAGES_AT_ONCE: usize = 8;
 
 impl Map {
-    /// Of so many blocks of 4 KiB, those that are not blank.
+    /// Of so many blocks, those that are not blank.
     pub(super) fn summed(&self, all: u64) -> u64 {
         let summed = self.summed.load(Ordering::Relaxed);
         u64::try_from(summed).unwrap_or(0).min(all)
     }
 
-    /// Blocks of 4 KiB without a sum that may hold anything.
+    /// Blocks without a sum that may hold anything.
     pub(super) fn without_sum(&self) -> u64 {
         match self.blank() {
             Blank::Zeroes => 0,

@@ -1,7 +1,7 @@
 //! One core's handle: reads, and what else only passes through.
 
 use super::Finding;
-use super::look::{Verdict, bytes_of};
+use super::look::Verdict;
 use super::map::{Known, Map, Part, Tally, parts};
 use super::page::{Hold, Resident, Sums};
 use super::rounds::From;
@@ -25,8 +25,6 @@ pub(super) struct Inside {
     pub(super) from: From,
     pub(super) shape: Shape,
     pub(super) below_shape: Shape,
-    /// Logical blocks that one sum covers.
-    pub(super) per_sum: u64,
 }
 
 /// Held blocks, with everything that is needed to judge what is read of them.
@@ -50,7 +48,6 @@ impl IntegrityLane {
             from: From { core, file },
             shape,
             below_shape,
-            per_sum: sums::BLOCK as u64 / u64::from(shape.block_size.bytes()),
         }))
     }
 
@@ -69,6 +66,12 @@ impl IntegrityLane {
         );
         let inside = Rc::clone(&self.0);
         detach(&self.0.from.core, async move { inside.adopt(range).await }).await
+    }
+
+    /// Bytes that one sum covers.
+    #[must_use]
+    pub fn covered_bytes(&self) -> u32 {
+        u32::try_from(self.0.map.covered_bytes).expect("512 or 4096")
     }
 
     /// The range has the first block of a page of sums.
@@ -244,14 +247,15 @@ impl Inside {
     }
 
     /// The blocks of sums that a range touches.
-    pub(super) const fn blocks_of(&self, range: LbaRange) -> Range<u64> {
-        range.start().0 / self.per_sum..range.end().0.div_ceil(self.per_sum)
+    pub(super) fn blocks_of(&self, range: LbaRange) -> Range<u64> {
+        range.start().0 / self.map.per_sum..range.end().0.div_ceil(self.map.per_sum)
     }
 
     /// The range of such blocks; the volume's last one may be shorter.
     pub(super) fn range_of(&self, blocks: &Range<u64>) -> LbaRange {
-        let end = (blocks.end * self.per_sum).min(self.shape.block_count.0);
-        LbaRange::between(Lba(blocks.start * self.per_sum), Lba(end)).expect("in order")
+        let per_sum = self.map.per_sum;
+        let end = (blocks.end * per_sum).min(self.shape.block_count.0);
+        LbaRange::between(Lba(blocks.start * per_sum), Lba(end)).expect("in order")
     }
 
     fn fits(&self, blocks: &Range<u64>, data: &Buf) -> bool {
@@ -347,7 +351,7 @@ impl Inside {
         let mut mended = Buf::empty();
         let mut wrong = None;
         for (place, (block, sum)) in blocks.zip(sums).enumerate() {
-            let found = data.slice(bytes_of(place, data.len()));
+            let found = data.slice(self.map.bytes_of(place, data.len()));
             match self.map.judge(sum, block, &found) {
                 Verdict::Fits => mended.append_owned(found),
                 Verdict::Take => {
@@ -473,7 +477,7 @@ impl Held {
     }
 }
 
-/// The error with a block of what was asked for: a sum covers several of 512 bytes, and none of them is known to be the wrong one.
+/// The error with a block of what was asked for: a sum may cover several of them, and none of them is known to be the wrong one.
 pub(super) fn within(error: IoError, range: LbaRange) -> IoError {
     error.map_lba(|lba| lba.max(range.start()))
 }

@@ -3,7 +3,7 @@
 use super::map::Map;
 use super::page::Sums;
 use std::ops::Range;
-use sums::{BLOCK, Blank, Sum};
+use sums::{Blank, Sum};
 use units::Buf;
 
 /// What a block turned out to be.
@@ -33,14 +33,14 @@ impl Map {
         if let Some(bytes) = data.as_contiguous()
             && sums.iter().all(|sum| sum.is_sum())
         {
-            let pieces = bytes.chunks(BLOCK).zip(sums);
+            let pieces = bytes.chunks(self.covered_bytes).zip(sums);
             return (first..)
                 .zip(pieces)
                 .all(|(block, (piece, sum))| Sum::of(self.salt, block, piece) == *sum);
         }
         let blocks = (first..).zip(sums).enumerate();
         blocks.into_iter().all(|(place, (block, sum))| {
-            self.judge(*sum, block, &data.slice(bytes_of(place, data.len()))) == Verdict::Fits
+            self.judge(*sum, block, &data.slice(self.bytes_of(place, data.len()))) == Verdict::Fits
         })
     }
 
@@ -55,25 +55,29 @@ impl Map {
     /// The sums of all blocks of `data`.
     pub(super) fn sums_of(&self, first: u64, data: &Buf) -> Sums {
         if let Some(bytes) = data.as_contiguous() {
-            let pieces = (first..).zip(bytes.chunks(BLOCK));
+            let pieces = (first..).zip(bytes.chunks(self.covered_bytes));
             return pieces
                 .map(|(block, piece)| Sum::of(self.salt, block, piece))
                 .collect();
         }
-        let places = (first..).zip(0..data.len().div_ceil(BLOCK));
+        let places = (first..).zip(0..data.len().div_ceil(self.covered_bytes));
         places
             .map(|(block, place)| {
-                Sum::of_buf(self.salt, block, &data.slice(bytes_of(place, data.len())))
+                Sum::of_buf(
+                    self.salt,
+                    block,
+                    &data.slice(self.bytes_of(place, data.len())),
+                )
             })
             .collect()
+    }
+
+    /// The bytes of the block at a place; the volume's last one may be shorter.
+    pub(super) fn bytes_of(&self, place: usize, len: usize) -> Range<usize> {
+        place * self.covered_bytes..((place + 1) * self.covered_bytes).min(len)
     }
 }
 
 const fn fits(yes: bool) -> Verdict {
     if yes { Verdict::Fits } else { Verdict::Differs }
-}
-
-/// The bytes of the block at a place; the volume's last one may be shorter.
-pub(super) fn bytes_of(place: usize, len: usize) -> Range<usize> {
-    place * BLOCK..((place + 1) * BLOCK).min(len)
 }

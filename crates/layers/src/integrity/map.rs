@@ -43,6 +43,10 @@ impl Tally {
 pub(super) struct Map {
     pub(super) id: MapId,
     pub(super) salt: Salt,
+    /// Bytes that one sum covers.
+    pub(super) covered_bytes: usize,
+    /// Logical blocks that one sum covers.
+    pub(super) per_sum: u64,
     /// A block without a sum may hold anything.
     pub(super) anything: AtomicBool,
     /// Blocks that are not blank, where those that are may hold anything.
@@ -111,6 +115,8 @@ impl Map {
         Arc::new(Self {
             id: superblock.map,
             salt: Salt::of(superblock.map),
+            covered_bytes: superblock.covers.bytes() as usize,
+            per_sum: superblock.per_sum(),
             anything: AtomicBool::new(superblock.blank == Blank::Anything),
             summed: AtomicI64::new(superblock.summed.try_into().unwrap_or(i64::MAX)),
             superblock_is_new: AtomicBool::new(false),
@@ -256,11 +262,7 @@ impl Map {
     }
 
     fn first_of(&self, index: u64) -> Lba {
-        Lba(index * FAN as u64 * self.per_sum())
-    }
-
-    fn per_sum(&self) -> u64 {
-        sums::BLOCK as u64 / u64::from(lock(&self.superblock).block_size.bytes())
+        Lba(index * FAN as u64 * self.per_sum)
     }
 
     pub(super) fn tell(&self, finding: &Finding) {
@@ -283,7 +285,7 @@ impl Map {
         if blocks.is_empty() {
             return Vec::new();
         }
-        let per_sum = self.per_sum();
+        let per_sum = self.per_sum;
         let end = lock(&self.superblock).blocks;
         let mut ranges: Vec<LbaRange> = Vec::new();
         for block in blocks {

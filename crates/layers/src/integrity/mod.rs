@@ -1,4 +1,5 @@
-//! Checksums of every 4 KiB of a volume, kept apart from it, verified on every read.
+//! Checksums of every 4 KiB of a volume, or of every 512 bytes where those are its physical blocks, kept apart from it, verified on
+//! every read.
 //!
 //! ```text
 //!   write-back, or hosts --> [Integrity] --> data: file or device
@@ -7,7 +8,7 @@
 //!
 //! **Contract.** What is read is what was written there last, or [`IoError::Integrity`] with the first block that is not: flipped
 //! bits, misdirected and lost writes, of the data as of the map. A stable write, and a flush, answer when data and sums are stable.
-//! Overlapping writes are put in order; parts of 4 KiB are read, verified, and written whole.
+//! Overlapping writes are put in order; parts of what a sum covers are read, verified, and written whole.
 //!
 //! **What it relies on.** Data and sums are not written as one. So whatever was not covered by a flush when the power failed must be
 //! written again through this layer before it is read ([`Integrity::replayed`] ends that time), named as [doubtful](Integrity::doubt)
@@ -50,7 +51,8 @@ use volume::{Lane, OpenError, Shape, Support, Volume, VolumeEvents};
 #[cfg(doc)]
 use volume::IoError;
 
-/// Bytes of pages of sums that are kept in memory for a volume, unless told otherwise: enough for 16 GiB.
+/// Bytes of pages of sums that are kept in memory for a volume, unless told otherwise: enough for 16 GiB of it, or for 2 GiB where
+/// sums cover 512 bytes each.
 pub const RESIDENT_BYTES: usize = 16 << 20;
 
 /// What the layer has found out by itself.
@@ -185,8 +187,7 @@ impl Integrity {
     #[must_use]
     pub fn without_sum(&self) -> BlockCount {
         let shape = self.shape();
-        let per_sum = sums::BLOCK as u64 / u64::from(shape.block_size.bytes());
-        let blocks = self.map.without_sum() * per_sum;
+        let blocks = self.map.without_sum() * self.map.per_sum;
         BlockCount(blocks.min(shape.block_count.0))
     }
 
@@ -209,11 +210,10 @@ impl Integrity {
     }
 }
 
-/// The facts above, given those below.
-fn shape_over(below: Shape) -> Shape {
+/// The facts above, given those below and how many logical blocks a sum covers.
+fn shape_over(below: Shape, per_sum: u64) -> Shape {
     let mut shape = below;
     let (limits, caps) = (&mut shape.limits, &mut shape.caps);
-    let unit = sums::BLOCK as u64 / u64::from(shape.block_size.bytes());
     if caps.compare_and_write != Support::Absent {
         caps.compare_and_write = Support::Absent;
         limits.compare_and_write_blocks_max = BlockCount(0);
@@ -225,14 +225,14 @@ fn shape_over(below: Shape) -> Shape {
         limits.discard_blocks_max = BlockCount(0);
     }
     if caps.discard != Support::Absent {
-        limits.discard_granularity = limits.discard_granularity.max(BlockCount(unit));
+        limits.discard_granularity = limits.discard_granularity.max(BlockCount(per_sum));
     }
     shape
 }
 
 impl Volume for Integrity {
     fn shape(&self) -> Shape {
-        shape_over(self.below.shape())
+        shape_over(self.below.shape(), self.map.per_sum)
     }
 
     fn open(self: Arc<Self>, core: &CoreHandle) -> LocalFuture<Result<Rc<dyn Lane>, OpenError>> {

@@ -12,9 +12,11 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use sums::{Blank, Damage, FAN, MapId, PAGE, REGIONS_MAX, SUPERBLOCKS_AT, Sum, Superblock, Tree};
+use sums::{
+    Blank, Damage, FAN, MapId, PAGE, REGIONS_MAX, SUPERBLOCKS_AT, Sum, Superblock, Tree, sums_max,
+};
 use units::{BlockCount, BlockSize, Buf};
-use volume::{IoError, OpenError, Volume};
+use volume::{IoError, OpenError, Shape, Volume};
 
 /// Pages that are read at once when many are looked at.
 const PAGES_AT_ONCE: usize = 32;
@@ -28,10 +30,32 @@ pub struct MapSpec {
     pub volume: [u8; 16],
     /// The volume's logical blocks: their size ...
     pub block_size: BlockSize,
+    /// Bytes that one sum is to cover: a physical block.
+    pub covers: BlockSize,
     /// ... and how many.
     pub block_count: BlockCount,
     /// What the volume holds now.
     pub blank: Blank,
+}
+
+impl MapSpec {
+    /// For a volume as it is: each sum covers a physical block, which is 512 bytes or as good as 4 KiB.
+    #[must_use]
+    pub fn of(path: PathBuf, volume: [u8; 16], shape: &Shape, blank: Blank) -> Self {
+        let in_sectors = shape.block_size == BlockSize::B512 && shape.physical_block_exponent == 0;
+        Self {
+            path,
+            volume,
+            block_size: shape.block_size,
+            covers: if in_sectors {
+                BlockSize::B512
+            } else {
+                BlockSize::B4096
+            },
+            block_count: shape.block_count,
+            blank,
+        }
+    }
 }
 
 const fn how(create: Create, direct: bool) -> OpenHow {
@@ -43,21 +67,28 @@ const fn how(create: Create, direct: bool) -> OpenHow {
     }
 }
 
+/// A map has an end, and a volume that goes on behind it cannot have one.
+fn end_of_map(superblock: &Superblock) -> Result<(), String> {
+    let most = sums_max(superblock.covers);
+    if superblock.sums() <= most {
+        return Ok(());
+    }
+    let tib = (most * u64::from(superblock.covers.bytes())) >> 40;
+    Err(format!("checksums reach as far as {tib} TiB"))
+}
+
 /// Makes an empty map that survives a power cut. On an error nothing is left.
 ///
 /// # Errors
-/// `AlreadyExists`, `StorageFull` and whatever else the file system says.
+/// `InvalidInput` for a volume that is too large, `AlreadyExists`, `StorageFull` and whatever else the file system says.
 pub async fn create(core: &CoreHandle, spec: &MapSpec) -> io::Result<()> {
-    let file = core
-        .files()
-        .open(&spec.path, how(Create::New, false))
-        .await?;
     let mut id = [0; 16];
     core.fill_random(&mut id);
     let superblock = Superblock {
         map: MapId(id),
         volume: spec.volume,
         block_size: spec.block_size,
+        covers: spec.covers.max(spec.block_size),
         blocks: spec.block_count.0,
         blank: spec.blank,
         clean: true,
@@ -65,6 +96,11 @@ pub async fn create(core: &CoreHandle, spec: &MapSpec) -> io::Result<()> {
         regions: Box::new([0; REGIONS_MAX]),
         summed: 0,
     };
+    end_of_map(&superblock).map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why))?;
+    let file = core
+        .files()
+        .open(&spec.path, how(Create::New, false))
+        .await?;
     let filled = async {
         let write = FileOp::Write {
             offset: SUPERBLOCKS_AT[0],
@@ -194,10 +230,7 @@ impl Integrity {
             file,
         };
         integrity.begin(&from, by).await.map_err(fail)?;
-        integrity
-            .reshape_from(&from)
-            .await
-            .map_err(|error| refused(&path, &format!("{error:?}")))?;
+        integrity.reshape_from(&from).await?;
         Ok(integrity)
     }
 
@@ -224,25 +257,52 @@ impl Integrity {
             core: Rc::clone(core),
             file,
         };
-        let result = self.reshape_from(&from).await;
-        result.map_err(|error| refused(&self.path, &format!("{error:?}")))
+        self.reshape_from(&from).await
     }
 
-    async fn reshape_from(&self, from: &From) -> Result<(), IoError> {
-        let map = &self.map;
+    /// Whether the map goes on as far as a volume of so many logical blocks.
+    ///
+    /// # Errors
+    /// It does not.
+    pub fn reaches(&self, blocks: BlockCount) -> Result<(), OpenError> {
+        let larger = Superblock {
+            blocks: blocks.0,
+            ..lock(&self.map.superblock).clone()
+        };
+        end_of_map(&larger).map_err(|why| OpenError {
+            cause: why,
+            next_step: "stay below that, or give the checksums up: causeway lun set NAME \
+                        integrity=false"
+                .to_owned(),
+        })
+    }
+
+    async fn reshape_from(&self, from: &From) -> Result<(), OpenError> {
         let blocks = self.below.shape().block_count.0;
         let (old, new) = {
-            let mut superblock = lock(&map.superblock);
+            let mut superblock = lock(&self.map.superblock);
             let old = superblock.clone();
-            superblock.blocks = blocks;
-            (old, superblock.clone())
+            let new = Superblock {
+                blocks,
+                ..old.clone()
+            };
+            end_of_map(&new).map_err(|why| refused(&self.path, &why))?;
+            *superblock = new.clone();
+            (old, new)
         };
         if old.blocks == new.blocks {
             return Ok(());
         }
+        let followed = self.follow(from, &old, &new).await;
+        followed.map_err(|error| refused(&self.path, &format!("{error:?}")))
+    }
+
+    /// The map becomes that of a volume of another size.
+    async fn follow(&self, from: &From, old: &Superblock, new: &Superblock) -> Result<(), IoError> {
+        let map = &self.map;
         lock(&map.tree).grow(new.sums().div_ceil(FAN as u64));
         // A block that is cut, or was, has a sum over other bytes than before.
-        let per_sum = sums::BLOCK as u64 / u64::from(new.block_size.bytes());
+        let per_sum = map.per_sum;
         let cut = if old.blocks < new.blocks {
             old.blocks
         } else {
@@ -294,6 +354,8 @@ impl Integrity {
             core: Rc::clone(core),
             file,
         };
+        let per_block = (PAGE / self.map.covered_bytes) as u64;
+        let blocks = blocks.map(|it| it.start * per_block..it.end * per_block);
         let opened = open_up(&self.map, &from, blocks).await;
         opened.map_err(|error| refused(&self.path, &format!("{error:?}")))
     }

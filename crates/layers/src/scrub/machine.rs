@@ -8,7 +8,7 @@ use volume::IoError;
 const PIECE_IDLE: u64 = 1 << 20;
 /// ... and while somebody does.
 const PIECE_BUSY: u64 = 128 << 10;
-/// Bytes of one read where a larger one has failed.
+/// Bytes of one read where a larger one has failed; where blocks are smaller and one of these has failed, they are read one by one.
 const PIECE_NARROW: u64 = 4096;
 
 /// While hosts work, a scrub rests so many times as long as its last read took ...
@@ -104,9 +104,13 @@ pub struct Progress {
 pub struct Machine {
     blocks: BlockCount,
     block_bytes: u64,
+    /// Bytes of the smallest piece that is good or bad by itself.
+    finest_bytes: u64,
     position: Lba,
-    /// Up to here, blocks are read one by one.
+    /// Up to here, pieces are [narrow](PIECE_NARROW) ...
     narrow_to: Lba,
+    /// ... and up to here, the finest.
+    finest_to: Lba,
     busy: bool,
     retries: u32,
     report: Report,
@@ -115,14 +119,23 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A scrub that goes on at `position`, with what it had found before.
+    /// A scrub of blocks of so many bytes that goes on at `position`, with what it had found before. `finest_bytes`: what is good or bad
+    /// as a whole, by its checksum or as the disk's physical block, 4 KiB at most.
     #[must_use]
-    pub fn new(blocks: BlockCount, block_bytes: u32, position: Lba, report: Report) -> Self {
+    pub fn new(
+        blocks: BlockCount,
+        [block_bytes, finest_bytes]: [u32; 2],
+        position: Lba,
+        report: Report,
+    ) -> Self {
+        let block_bytes = u64::from(block_bytes);
         Self {
             blocks,
-            block_bytes: u64::from(block_bytes),
+            block_bytes,
+            finest_bytes: u64::from(finest_bytes).clamp(block_bytes, PIECE_NARROW),
             position: Lba(position.0.min(blocks.0)),
             narrow_to: Lba(0),
+            finest_to: Lba(0),
             busy: true,
             retries: 0,
             report,
@@ -134,7 +147,9 @@ impl Machine {
     /// What to read next, at most `most` blocks; `None` at the end.
     #[must_use]
     pub fn next(&self, most: BlockCount) -> Option<LbaRange> {
-        let piece = if self.position < self.narrow_to {
+        let piece = if self.position < self.finest_to {
+            self.finest_bytes
+        } else if self.position < self.narrow_to {
             PIECE_NARROW
         } else if self.busy {
             PIECE_BUSY
@@ -175,11 +190,15 @@ impl Machine {
             ) => return self.again(),
         };
         self.retries = 0;
-        let is_single = range.len().0 * self.block_bytes <= PIECE_NARROW;
+        let bytes = range.len().0 * self.block_bytes;
         match kind {
-            Some(_) if !is_single => {
-                // The error names one block at most: all of them are looked at.
+            // The error names one block at most: all of them are looked at.
+            Some(_) if bytes > PIECE_NARROW => {
                 self.narrow_to = range.end();
+                return Ok(self.rest(took));
+            }
+            Some(_) if bytes > self.finest_bytes => {
+                self.finest_to = range.end();
                 return Ok(self.rest(took));
             }
             Some(kind) => self.report.add(Bad { range, kind }),

@@ -1,4 +1,5 @@
-//! What checksums cost: a unit in a pool with a journal beside the same with checksums, all of whose map is in memory.
+//! What checksums cost: a unit in a pool with a journal beside the same with checksums, all of whose map is in memory; and beside one
+//! with a checksum for each 512 bytes, which are its physical blocks.
 //!
 //! What counts is the server's processor time from the first command until it has come to rest: what the journal carries home, and the
 //! sums that are taken on the way, belong to the writes that were answered before.
@@ -51,10 +52,10 @@ fn rested(server: &Server) -> Result<u64, String> {
 /// # Errors
 /// What failed, for people.
 pub fn checksums(plan: &Plan, client: &Client) -> Result<Found, String> {
-    let (pool, other) = (
-        empty_pool(plan, "pool-unchecked")?,
-        empty_pool(plan, "pool-checked")?,
-    );
+    let names = ["unchecked", "checked", "sectors"];
+    let pools = names.map(|name| empty_pool(plan, &format!("pool-{name}")));
+    let [pool, other, third] = pools;
+    let pools = [pool?, other?, third?];
     let start = |name, pool: &Path, unit_lines| {
         let how = Causeway {
             name,
@@ -67,8 +68,19 @@ pub fn checksums(plan: &Plan, client: &Client) -> Result<Found, String> {
         client.fill(&server.unit)?;
         Ok::<_, String>(server)
     };
-    let plain = start("unchecked", &pool, "")?;
-    let checked = start("checked", &other, "integrity = true")?;
+    let servers = [
+        start(names[0], &pools[0], "physical_block_size = 4096")?,
+        start(
+            names[1],
+            &pools[1],
+            "physical_block_size = 4096\nintegrity = true",
+        )?,
+        start(
+            names[2],
+            &pools[2],
+            "physical_block_size = 512\nintegrity = true",
+        )?,
+    ];
     // Three percent are less than a median of few rounds can tell.
     let effort = Effort {
         rounds: plan.effort.rounds * 4 + 1,
@@ -79,9 +91,9 @@ pub fn checksums(plan: &Plan, client: &Client) -> Result<Found, String> {
     let large = |id| PEER_CASES.into_iter().find(|case| case.id == id);
     let cases = [Some(READ_4K), Some(WRITE_4K), large("r1m8"), large("w1m8")];
     for case in cases.into_iter().flatten() {
-        let names = ["unchecked", "checked"].map(str::to_owned).to_vec();
+        let named = names.map(str::to_owned).to_vec();
         let mut run = |at: usize, _| {
-            let server = [&plain, &checked][at];
+            let server = &servers[at];
             let before = rested(server)?;
             // Without a warm-up: all of the processor time is to be divided by all of the commands.
             let mut figures = client.run(&server.unit, &case, Duration::ZERO, effort.time)?;
@@ -90,17 +102,19 @@ pub fn checksums(plan: &Plan, client: &Client) -> Result<Found, String> {
             figures.server = used / 1000.0 / figures.commands;
             Ok::<Figures, String>(figures)
         };
-        let row = take_turns(case, names, effort, &mut run)?;
-        found.bars.push(Bar {
-            what: format!("checksums : none, {}, processor time", case.name),
-            value: row.ratio(1, 0, |f| f.server),
-            limit: Limit::AtMost(1.03),
-            detail: rates(&row),
-        });
+        let row = take_turns(case, named, effort, &mut run)?;
+        for (at, each) in [(1, "4 KiB"), (2, "512 bytes")] {
+            found.bars.push(Bar {
+                what: format!("checksums of {each} : none, {}, processor time", case.name),
+                value: row.ratio(at, 0, |f| f.server),
+                limit: Limit::AtMost(1.03),
+                detail: rates(&row),
+            });
+        }
         found.rows.push(row);
     }
-    drop((plain, checked));
-    for pool in [pool, other] {
+    drop(servers);
+    for pool in pools {
         let _gone = fs::remove_dir_all(&pool);
     }
     Ok(found)

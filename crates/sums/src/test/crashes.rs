@@ -44,6 +44,7 @@ impl World {
             map: OF,
             volume: [1; 16],
             block_size: BlockSize::B4096,
+            covers: BlockSize::B4096,
             blocks: (2 * FAN * FAN + 5) as u64,
             blank: Blank::Zeroes,
             clean: true,

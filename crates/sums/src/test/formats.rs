@@ -7,16 +7,21 @@ use units::{BlockSize, Buf};
 
 const OF: MapId = MapId([9; 16]);
 
+const BLOCK: usize = 4096;
+
 fn superblock() -> Superblock {
+    let mut regions = Box::new([0; REGIONS_MAX]);
+    regions[..64].fill(3);
     Superblock {
         map: OF,
         volume: [4; 16],
         block_size: BlockSize::B512,
+        covers: BlockSize::B4096,
         blocks: 1 << 21,
         blank: Blank::Zeroes,
         clean: true,
         count: 6,
-        regions: Box::new([3; REGIONS_MAX]),
+        regions,
         summed: 0,
     }
 }
@@ -44,7 +49,7 @@ fn a_block_says_what_was_written_and_with_any_bit_changed_nothing() {
     assert_eq!(Superblock::read(&known.write()), Ok(known.clone()));
     let wrong = Superblock {
         blank: Blank::Zeroes,
-        ..known
+        ..known.clone()
     };
     assert_eq!(
         Superblock::read(&wrong.write()),
@@ -75,19 +80,47 @@ fn a_block_says_what_was_written_and_with_any_bit_changed_nothing() {
 }
 
 #[test]
+fn sums_of_sectors_have_a_version_that_older_programs_refuse_and_room_for_as_much() {
+    let of_pages = superblock();
+    let mut of_sectors = Superblock {
+        covers: BlockSize::B512,
+        blocks: sums_max(BlockSize::B512),
+        ..superblock()
+    };
+    of_sectors.regions.fill(9);
+    let [pages, sectors] = [&of_pages, &of_sectors].map(Superblock::write);
+    assert_eq!([pages[12], sectors[12]], [1, 2]);
+    assert_eq!(Superblock::read(&sectors), Ok(of_sectors.clone()));
+    let bytes = |covers: BlockSize| sums_max(covers) * u64::from(covers.bytes());
+    assert_eq!(bytes(BlockSize::B512), bytes(BlockSize::B4096));
+    for wrong in [
+        Superblock {
+            blocks: of_sectors.blocks + 1,
+            ..of_sectors.clone()
+        },
+        Superblock {
+            block_size: BlockSize::B4096,
+            ..of_sectors.clone()
+        },
+        Superblock {
+            covers: BlockSize::B4096,
+            ..of_sectors
+        },
+    ] {
+        let read = Superblock::read(&wrong.write());
+        assert!(matches!(read, Err(Damage::Contradiction(_))), "{read:?}");
+    }
+}
+
+#[test]
 fn a_later_version_is_refused_by_name_even_beside_one_of_ours() {
     let mut later = superblock().write();
-    later[12] = 2;
+    later[12] = 3;
     formats::seal(&mut later);
-    assert_eq!(
-        Superblock::read(&later),
-        Err(Damage::Version { found: 2, read: 1 })
-    );
+    let wanted = Damage::Version { found: 3, read: 2 };
+    assert_eq!(Superblock::read(&later), Err(wanted));
     let ours = superblock().write();
-    assert_eq!(
-        Superblock::newest([&ours, &later]),
-        Err(Damage::Version { found: 2, read: 1 })
-    );
+    assert_eq!(Superblock::newest([&ours, &later]), Err(wanted));
     let told = Damage::Version { found: 2, read: 1 }.to_string();
     assert!(told.contains("version 2") && told.contains("reads version 1"));
     let mut block = page(8).write(OF);
@@ -159,7 +192,7 @@ fn every_page_has_a_place_of_its_own_and_one_above() {
             assert_eq!(above_index * fan + entry as u64, index);
         }
     }
-    let last = Place::of_block(BLOCKS_MAX - 1);
+    let last = Place::of_block(sums_max(BlockSize::B512) - 1);
     assert_eq!(last.1, FAN - 1);
     assert!(last.0.pair_at() > 0);
 }

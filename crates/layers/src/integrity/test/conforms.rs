@@ -1,6 +1,9 @@
 //! The layer keeps the waist's promises, whatever is below.
 
-use super::disk::{ask, flush, make, on_file, open, open_with, range, read, write};
+use super::disk::{
+    EMULATED, KINDS, Kind, PAGES, SECTORS, ask, flush, make, on_file, open, open_with, range, read,
+    write,
+};
 use crate::integrity::Blank;
 use crate::model::{Plan, conforms};
 use crate::test::{poor, simulate};
@@ -9,17 +12,15 @@ use env::sim::{FaultPlan, World, WorldConfig};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use units::{BlockCount, BlockSize};
+use units::BlockCount;
 use volume::{IoError, Op, Volume};
 
-const SIZES: [BlockSize; 2] = [BlockSize::B512, BlockSize::B4096];
-
-async fn conforms_and_reopens(core: env::CoreHandle, size: BlockSize, blank: Blank, seed: u64) {
-    // 251 blocks of 512 bytes: the last sum covers three of them.
+async fn conforms_and_reopens(core: env::CoreHandle, kind: Kind, blank: Blank, seed: u64) {
+    // 251 blocks of 512 bytes: the last sum of 4 KiB covers three of them.
     let below = if seed.is_multiple_of(2) {
-        on_file(size, 251)
+        on_file(kind, 251)
     } else {
-        poor(size)
+        poor(kind.block_size)
     };
     make(&core, &below, blank).await;
     let (volume, findings) = open(&core, &below).await;
@@ -46,11 +47,11 @@ async fn conforms_and_reopens(core: env::CoreHandle, size: BlockSize, blank: Bla
 
 #[test]
 fn it_conforms_over_files_and_poor_volumes_of_both_block_sizes_and_blanks() {
-    for size in SIZES {
+    for kind in KINDS {
         for blank in [Blank::Zeroes, Blank::Anything] {
             for seed in 0..12 {
                 simulate(seed, move |core| {
-                    Box::pin(conforms_and_reopens(core, size, blank, seed))
+                    Box::pin(conforms_and_reopens(core, kind, blank, seed))
                 });
             }
         }
@@ -59,7 +60,7 @@ fn it_conforms_over_files_and_poor_volumes_of_both_block_sizes_and_blanks() {
 
 #[test]
 fn failures_below_leave_old_or_new_blocks_that_can_be_read() {
-    for size in SIZES {
+    for kind in KINDS {
         for seed in 0..20 {
             simulate(seed, move |core| {
                 Box::pin(async move {
@@ -70,7 +71,7 @@ fn failures_below_leave_old_or_new_blocks_that_can_be_read() {
                         ..Odds::default()
                     };
                     faults.by_chance(seed, odds);
-                    let below = over(faults.clone(), on_file(size, 256));
+                    let below = over(faults.clone(), on_file(kind, 256));
                     make(&core, &below, Blank::Zeroes).await;
                     let (volume, findings) = open(&core, &below).await;
                     let stop = Faults::new();
@@ -144,7 +145,7 @@ fn writers_on_two_cores_at_the_same_blocks_leave_sums_that_fit() {
         let node = world.node("node");
         let (core, other) = (node.core(0), node.core(1));
         let test = async move {
-            let below = on_file(BlockSize::B512, 512);
+            let below = on_file([SECTORS, EMULATED][usize::from(seed % 2 == 0)], 512);
             make(&core, &below, Blank::Zeroes).await;
             let (volume, findings) = open(&core, &below).await;
             let theirs = writer(Rc::clone(&other), Arc::clone(&volume), seed, 0x80);
@@ -165,55 +166,62 @@ fn writers_on_two_cores_at_the_same_blocks_leave_sums_that_fit() {
 
 #[test]
 fn memory_stays_bounded_and_a_sparse_volume_reads_its_map_once_a_page() {
-    simulate(3, |core| {
-        Box::pin(async move {
-            // 1 TiB, of which every 8th page of sums has a block: far more pages than may stay.
-            let below = on_file(BlockSize::B4096, 1 << 28);
-            make(&core, &below, Blank::Zeroes).await;
-            let (volume, _) =
-                open_with(&core, &below, |options| options.resident_bytes = 1 << 20).await;
-            let lane = volume.lane(&core).await.unwrap();
-            let base = volume.counts().resident_bytes;
-            let places: Vec<u64> = (0..1500).map(|n| n * 8 * 1008 + n % 1008).collect();
-            for &at in &places {
-                write(&lane, range(at, 1), &[at.to_le_bytes()[0]; 4096])
-                    .await
-                    .unwrap();
-            }
-            flush(&lane).await;
-            assert_eq!(
-                volume.counts().page_reads,
-                0,
-                "nothing was there to be read"
-            );
-            for &at in &places {
+    for kind in [PAGES, SECTORS] {
+        simulate(3, move |core| {
+            Box::pin(async move {
+                // 1 TiB, of which every 8th page of sums has a block: far more pages than may stay.
+                let below = on_file(kind, (1 << 40) / kind.bytes());
+                make(&core, &below, Blank::Zeroes).await;
+                let (volume, _) =
+                    open_with(&core, &below, |options| options.resident_bytes = 1 << 20).await;
+                let lane = volume.lane(&core).await.unwrap();
+                let base = volume.counts().resident_bytes;
+                let places: Vec<u64> = (0..1500).map(|n| n * 8 * 1008 + n % 1008).collect();
+                for &at in &places {
+                    let bytes = vec![at.to_le_bytes()[0]; usize::try_from(kind.bytes()).unwrap()];
+                    write(&lane, range(at, 1), &bytes).await.unwrap();
+                }
+                flush(&lane).await;
                 assert_eq!(
-                    read(&lane, range(at, 1)).await.unwrap()[0],
-                    at.to_le_bytes()[0]
+                    volume.counts().page_reads,
+                    0,
+                    "nothing was there to be read"
                 );
-                read(&lane, range(at + 1008 * 3, 1)).await.unwrap();
-            }
-            let counts = volume.counts();
-            assert!(counts.page_reads <= 1500, "{counts:?}");
-            assert!(
-                counts.page_reads >= 1000,
-                "they did not all stay: {counts:?}"
-            );
-            assert!(
-                counts.resident_bytes <= base + (2 << 20),
-                "{base}, then {counts:?}"
-            );
-            println!("1500 written, 3000 reads of a sparse 1 TiB: {counts:?}, tree {base} bytes");
-        })
-    });
+                for &at in &places {
+                    assert_eq!(
+                        read(&lane, range(at, 1)).await.unwrap()[0],
+                        at.to_le_bytes()[0]
+                    );
+                    read(&lane, range(at + 1008 * 3, 1)).await.unwrap();
+                }
+                let counts = volume.counts();
+                assert!(counts.page_reads <= 1500, "{counts:?}");
+                assert!(
+                    counts.page_reads >= 1000,
+                    "they did not all stay: {counts:?}"
+                );
+                assert!(
+                    counts.resident_bytes <= base + (2 << 20),
+                    "{base}, then {counts:?}"
+                );
+                println!(
+                    "1500 written, 3000 reads of a sparse 1 TiB: {counts:?}, tree {base} bytes"
+                );
+            })
+        });
+    }
 }
 
 #[test]
 fn a_volume_that_shrinks_and_grows_again_reads_zeroes_at_its_end() {
     simulate(4, |core| {
         Box::pin(async move {
-            for (large, small) in [(5000, 2000), (4096, 17), (3000, 1501)] {
-                let below = on_file(BlockSize::B512, large);
+            let sizes = [(5000, 2000), (4096, 17), (3000, 1501)];
+            for ((large, small), kind) in sizes
+                .into_iter()
+                .flat_map(|it| [(it, SECTORS), (it, EMULATED)])
+            {
+                let below = on_file(kind, large);
                 make(&core, &below, Blank::Zeroes).await;
                 let (volume, _) = open(&core, &below).await;
                 let lane = volume.lane(&core).await.unwrap();
@@ -223,7 +231,7 @@ fn a_volume_that_shrinks_and_grows_again_reads_zeroes_at_its_end() {
                     write(&lane, range(at, len), &bytes).await.unwrap();
                 }
                 volume.close(&core).await.unwrap();
-                let cut = on_file(BlockSize::B512, small);
+                let cut = on_file(kind, small);
                 let (volume, _) = open(&core, &cut).await;
                 volume.close(&core).await.unwrap();
                 let file = super::disk::open_raw(&core, super::disk::DATA).await;
@@ -252,18 +260,18 @@ fn a_volume_that_shrinks_and_grows_again_reads_zeroes_at_its_end() {
 
 #[test]
 fn a_write_that_its_fence_stops_leaves_block_and_sum_as_they_were() {
-    for size in SIZES {
+    for kind in KINDS {
         simulate(7, move |core| {
             Box::pin(async move {
-                let file = on_file(size, 64);
+                let file = on_file(kind, 64);
                 make(&core, &file, Blank::Zeroes).await;
                 let stop = Faults::new();
                 let below: Arc<dyn Volume> = over(stop.clone(), file);
                 let (volume, findings) = open(&core, &below).await;
                 let lane = volume.lane(&core).await.unwrap();
-                let bytes = usize::try_from(size.bytes()).unwrap();
+                let bytes = usize::try_from(kind.block_size.bytes()).unwrap();
                 // A whole block, which goes down at once, and a part of one, or two of them.
-                for at in [range(0, 4096 / u64::from(size.bytes())), range(17, 2)] {
+                for at in [range(0, kind.unit()), range(17, 2)] {
                     let of = |byte| vec![byte; bytes * usize::try_from(at.len().0).unwrap()];
                     write(&lane, at, &of(1)).await.unwrap();
                     stop.once(OpKind::Write, Action::Fail(IoError::Fenced));

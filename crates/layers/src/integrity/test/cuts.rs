@@ -1,6 +1,6 @@
 //! Power cuts at any moment, with a log above that writes again what no flush had covered.
 
-use super::disk::{make, on_file, open};
+use super::disk::{KINDS, Kind, make, on_file, open};
 use crate::integrity::{Blank, Integrity, IntegrityLane};
 use crate::model::{Model, Plan, goes_on, verify};
 use crate::{Wrap, over};
@@ -10,7 +10,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use units::{BlockCount, BlockSize, Lba, LbaRange};
+use units::{BlockCount, Lba, LbaRange};
 use volume::{Durability, Io, IoFuture, Lane, Op, Origin, Shape, Volume};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -149,11 +149,11 @@ async fn cover(
 }
 
 /// One life after the other, each ended by a power cut.
-fn lives(seed: u64, size: BlockSize, seen: &mut Seen) {
+fn lives(seed: u64, kind: Kind, seen: &mut Seen) {
     let world = World::new(seed, WorldConfig::default());
     let node = world.node("node");
-    let below = on_file(size, 128);
-    let unit = 4096 / u64::from(size.bytes());
+    let below = on_file(kind, 128);
+    let unit = kind.unit();
     let (core, made) = (node.core(0), Arc::clone(&below));
     // Each third one as one that has got its map later.
     let blank = if seed.is_multiple_of(3) {
@@ -163,7 +163,7 @@ fn lives(seed: u64, size: BlockSize, seen: &mut Seen) {
     };
     let first = async move { make(&core, &made, blank).await };
     world.block_on(&node, HOUR, first).unwrap();
-    let model = Model::new(size, BlockCount(100)).keeping_whole(512);
+    let model = Model::new(kind.block_size, BlockCount(100)).keeping_whole(512);
     let model = Rc::new(RefCell::new(model));
     let log = Log::default();
     let mut draw = crate::draw::Draw::new(seed);
@@ -223,9 +223,9 @@ fn lives(seed: u64, size: BlockSize, seen: &mut Seen) {
 #[test]
 fn after_a_power_cut_at_any_moment_and_a_replay_every_block_fits_and_is_allowed() {
     let mut seen = Seen::default();
-    for size in [BlockSize::B512, BlockSize::B4096] {
+    for kind in KINDS {
         for seed in 0..100 {
-            lives(seed, size, &mut seen);
+            lives(seed, kind, &mut seen);
         }
     }
     let cut = [

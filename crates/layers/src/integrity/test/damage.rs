@@ -2,7 +2,8 @@
 
 use super::super::{Finding, Integrity, IntegrityLane, Repair};
 use super::disk::{
-    DATA, SUMS, flush, make, on_file, open, open_with, range, raw_read, raw_write, read, write,
+    DATA, KINDS, Kind, PAGES, SUMS, flush, make, on_file, open, open_with, range, raw_read,
+    raw_write, read, write,
 };
 use crate::draw::Draw;
 use crate::integrity::Blank;
@@ -12,10 +13,10 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 use sums::{Level, PAGE, Place};
-use units::{BlockSize, Buf, Lba, LbaRange};
+use units::{Buf, Lba, LbaRange};
 use volume::{IoError, Volume};
 
-/// Blocks of 4 KiB of the volumes here: two pages of sums and a bit.
+/// Sums of the volumes here: two pages of them and a bit.
 const BLOCKS: u64 = 2050;
 
 /// Writes on which damage is done.
@@ -24,17 +25,15 @@ struct Bed {
     below: Arc<dyn Volume>,
     volume: Arc<Integrity>,
     lane: Rc<IntegrityLane>,
-    /// Logical blocks in 4 KiB.
-    unit: u64,
+    kind: Kind,
     draw: Draw,
-    /// Which 4 KiB were written.
+    /// Which blocks with a sum were written.
     written: Vec<u64>,
 }
 
 impl Bed {
-    async fn new(core: &CoreHandle, size: BlockSize, seed: u64) -> Self {
-        let unit = 4096 / u64::from(size.bytes());
-        let below = on_file(size, BLOCKS * unit);
+    async fn new(core: &CoreHandle, kind: Kind, seed: u64) -> Self {
+        let below = on_file(kind, BLOCKS * kind.unit());
         make(core, &below, Blank::Zeroes).await;
         let (volume, _) = open(core, &below).await;
         let lane = volume.lane(core).await.unwrap();
@@ -43,7 +42,7 @@ impl Bed {
             below,
             volume,
             lane,
-            unit,
+            kind,
             draw: Draw::new(seed),
             written: vec![0, 1, 2, 700, 1007, 1008, 1009, 1500, 2016, 2049],
         };
@@ -55,11 +54,27 @@ impl Bed {
     }
 
     fn at(&self, block: u64) -> LbaRange {
-        range(block * self.unit, self.unit)
+        range(block * self.kind.unit(), self.kind.unit())
+    }
+
+    fn contents(&self, block: u64, version: u8) -> Vec<u8> {
+        contents(self.kind, block, version)
+    }
+
+    /// What a block holds at home, whatever its sum says.
+    async fn raw(&self, block: u64) -> Vec<u8> {
+        let bytes = self.kind.bytes();
+        let len = usize::try_from(bytes).unwrap();
+        raw_read(&self.core, DATA, block * bytes, len).await
+    }
+
+    /// Puts something there behind the back of its sum.
+    async fn put(&self, block: u64, bytes: &[u8]) {
+        raw_write(&self.core, DATA, block * self.kind.bytes(), bytes).await;
     }
 
     async fn write(&mut self, block: u64, version: u8) {
-        write(&self.lane, self.at(block), &contents(block, version))
+        write(&self.lane, self.at(block), &self.contents(block, version))
             .await
             .unwrap();
     }
@@ -86,7 +101,7 @@ impl Bed {
                 Ok(bytes) if self.written.contains(&block) => {
                     assert_eq!(
                         bytes,
-                        contents(block, version(block)),
+                        self.contents(block, version(block)),
                         "block {block} is wrong, silently"
                     );
                 }
@@ -109,23 +124,23 @@ impl Bed {
     }
 }
 
-fn contents(block: u64, version: u8) -> Vec<u8> {
+fn contents(kind: Kind, block: u64, version: u8) -> Vec<u8> {
     let word = block * 1000 + u64::from(version);
-    word.to_le_bytes().repeat(512)
+    word.to_le_bytes()
+        .repeat(usize::try_from(kind.bytes() / 8).unwrap())
 }
 
 /// One kind of damage to the data, and that it is caught where it is, until the block is written again.
 async fn hurt(bed: &mut Bed, kind: u64) {
-    let core = Rc::clone(&bed.core);
     let (one, other) = (bed.any(), bed.any());
-    let mut hurt = raw_read(&core, DATA, one * 4096, 4096).await;
+    let mut hurt = bed.raw(one).await;
     let mut place = one;
     match kind {
         0 => {
-            let bit = usize::try_from(bed.draw.below(4096 * 8)).unwrap();
+            let bit = usize::try_from(bed.draw.below(bed.kind.bytes() * 8)).unwrap();
             hurt[bit / 8] ^= 1 << (bit % 8);
         }
-        1 if one != other => hurt = raw_read(&core, DATA, other * 4096, 4096).await,
+        1 if one != other => hurt = bed.raw(other).await,
         // The next write of it does not arrive.
         2 => {
             bed.write(one, 2).await;
@@ -134,10 +149,10 @@ async fn hurt(bed: &mut Bed, kind: u64) {
         // Something lands where nothing was ever written.
         _ => place = 1200,
     }
-    raw_write(&core, DATA, place * 4096, &hurt).await;
+    bed.put(place, &hurt).await;
     assert_eq!(bed.refused(|_| 1).await, BTreeSet::from([place]), "{kind}");
     if place == 1200 {
-        raw_write(&core, DATA, place * 4096, &[0; 4096]).await;
+        bed.put(place, &vec![0; hurt.len()]).await;
     } else {
         bed.write(one, 1).await;
     }
@@ -146,8 +161,8 @@ async fn hurt(bed: &mut Bed, kind: u64) {
     flush(&bed.lane).await;
 }
 
-async fn hurt_often(core: CoreHandle, size: BlockSize) {
-    let mut bed = Bed::new(&core, size, 5).await;
+async fn hurt_often(core: CoreHandle, kind: Kind) {
+    let mut bed = Bed::new(&core, kind, 5).await;
     for round in 0..200 {
         hurt(&mut bed, round % 4).await;
         match round % 100 {
@@ -162,8 +177,8 @@ async fn hurt_often(core: CoreHandle, size: BlockSize) {
 
 #[test]
 fn each_flipped_bit_misdirected_write_and_lost_write_of_data_is_caught_at_its_block() {
-    for size in [BlockSize::B512, BlockSize::B4096] {
-        simulate(11, |core| Box::pin(hurt_often(core, size)));
+    for kind in KINDS {
+        simulate(11, |core| Box::pin(hurt_often(core, kind)));
     }
     println!(
         "of each 100 flipped bits, misdirected and lost writes, and writes into blank space, all were caught"
@@ -192,7 +207,11 @@ async fn flip_of_resident(bed: &mut Bed, place: Place, tally: &mut Tally) {
     bed.refused(|_| 1).await;
     flip(bed, place).await;
     assert_eq!(bed.refused(|_| 1).await, BTreeSet::new());
-    tally.mended += bed.lane.check_map(range(0, BLOCKS)).await.unwrap();
+    tally.mended += bed
+        .lane
+        .check_map(bed.volume.shape().whole())
+        .await
+        .unwrap();
     bed.reopen(true).await;
     assert_eq!(bed.refused(|_| 1).await, BTreeSet::new());
 }
@@ -217,45 +236,47 @@ async fn flip_of_closed(bed: &mut Bed, place: Place, tally: &mut Tally) {
         tally.named += 1;
         assert!(of_page.is_subset(&refused), "{of_page:?}, {refused:?}");
         assert!(refused.iter().all(|block| block / 1008 == place.index));
-        let first = Lba(place.index * 1008);
+        let first = Lba(place.index * 1008 * bed.kind.unit());
         let names = |it: &Finding| matches!(it, Finding::MapDamaged { blocks, .. } if blocks.start == first);
         assert!(findings.lock().unwrap().iter().any(names));
     }
     // The last resort: to live with what is there.
-    bed.lane.adopt(range(0, BLOCKS)).await.unwrap();
+    bed.lane.adopt(bed.volume.shape().whole()).await.unwrap();
     flush(&bed.lane).await;
     assert_eq!(bed.refused(|_| 1).await, BTreeSet::new());
 }
 
 #[test]
 fn damage_of_the_map_is_mended_or_named_and_nothing_is_wrong_in_silence() {
-    simulate(12, |core| {
-        Box::pin(async move {
-            let mut bed = Bed::new(&core, BlockSize::B4096, 9).await;
-            let mut tally = Tally::default();
-            for round in 0..150_u64 {
-                let level = Level::Sums;
-                let place = Place {
-                    level,
-                    index: round / 3 % 3,
-                };
-                if round % 3 == 0 {
-                    flip_of_resident(&mut bed, place, &mut tally).await;
-                } else {
-                    flip_of_closed(&mut bed, place, &mut tally).await;
-                }
-            }
-            let Tally {
-                named,
-                harmless,
-                mended,
-            } = tally;
-            assert!(named > 20 && mended > 10, "{named}, {mended}");
-            println!(
-                "bits of the map: {named} named, {harmless} in the older place, {mended} mended from memory"
-            );
-        })
-    });
+    for kind in KINDS {
+        simulate(12, move |core| Box::pin(hurt_map_often(core, kind)));
+    }
+}
+
+async fn hurt_map_often(core: CoreHandle, kind: Kind) {
+    let mut bed = Bed::new(&core, kind, 9).await;
+    let mut tally = Tally::default();
+    for round in 0..150_u64 {
+        let level = Level::Sums;
+        let place = Place {
+            level,
+            index: round / 3 % 3,
+        };
+        if round % 3 == 0 {
+            flip_of_resident(&mut bed, place, &mut tally).await;
+        } else {
+            flip_of_closed(&mut bed, place, &mut tally).await;
+        }
+    }
+    let Tally {
+        named,
+        harmless,
+        mended,
+    } = tally;
+    assert!(named > 20 && mended > 10, "{named}, {mended}");
+    println!(
+        "bits of the map: {named} named, {harmless} in the older place, {mended} mended from memory"
+    );
 }
 
 #[test]
@@ -263,12 +284,12 @@ fn a_lost_write_of_data_and_of_its_page_of_sums_is_caught_by_the_page_above() {
     let (mut open_still, mut stopped) = (0, 0);
     simulate(13, |core| {
         Box::pin(async move {
-            for seed in 0..40 {
-                let mut bed = Bed::new(&core, BlockSize::B4096, seed).await;
+            for seed in 0..40_usize {
+                let mut bed = Bed::new(&core, KINDS[seed % 3], u64::try_from(seed).unwrap()).await;
                 let block = bed.any();
                 let (place, _) = Place::of_block(block);
                 let (data, pair) = (
-                    raw_read(&core, DATA, block * 4096, 4096).await,
+                    bed.raw(block).await,
                     raw_read(&core, SUMS, place.pair_at(), 2 * PAGE).await,
                 );
                 bed.write(block, 2).await;
@@ -277,7 +298,7 @@ fn a_lost_write_of_data_and_of_its_page_of_sums_is_caught_by_the_page_above() {
                     bed.reopen(true).await;
                 }
                 // Both writes never were.
-                raw_write(&core, DATA, block * 4096, &data).await;
+                bed.put(block, &data).await;
                 raw_write(&core, SUMS, place.pair_at(), &pair).await;
                 if seed % 2 == 1 {
                     // While the map is open, and the page has left the memory.
@@ -311,7 +332,7 @@ struct Other(u8);
 impl Repair for Other {
     fn copy_of(self: Arc<Self>, _core: &CoreHandle, range: LbaRange) -> LocalFuture<Option<Buf>> {
         let version = self.0;
-        Box::pin(async move { Some(Buf::copy_of(&contents(range.start().0, version))) })
+        Box::pin(async move { Some(Buf::copy_of(&contents(PAGES, range.start().0, version))) })
     }
 }
 
@@ -320,7 +341,7 @@ fn another_copy_is_written_where_it_fits_and_refused_where_not() {
     for (version, fits) in [(1, true), (3, false)] {
         simulate(14, move |core| {
             Box::pin(async move {
-                let bed = Bed::new(&core, BlockSize::B4096, 1).await;
+                let bed = Bed::new(&core, PAGES, 1).await;
                 bed.volume.close(&core).await.unwrap();
                 raw_write(&core, DATA, 700 * 4096 + 77, &[1]).await;
                 let (volume, findings) = open_with(&core, &bed.below, |options| {
@@ -332,11 +353,11 @@ fn another_copy_is_written_where_it_fits_and_refused_where_not() {
                 let told = findings.lock().unwrap().clone();
                 let at = range(700, 1);
                 if fits {
-                    assert_eq!(answer.unwrap()[4096..8192], contents(700, 1));
+                    assert_eq!(answer.unwrap()[4096..8192], contents(PAGES, 700, 1));
                     assert_eq!(told, [Finding::Mismatch(at), Finding::Repaired(at)]);
                     assert_eq!(
                         raw_read(&core, DATA, 700 * 4096, 4096).await,
-                        contents(700, 1)
+                        contents(PAGES, 700, 1)
                     );
                 } else {
                     assert_eq!(answer, Err(IoError::Integrity { lba: Lba(700) }));

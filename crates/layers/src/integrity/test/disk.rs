@@ -153,8 +153,43 @@ impl Lane for OnFileLane {
     }
 }
 
-pub(super) fn on_file(block_size: BlockSize, blocks: u64) -> Arc<dyn Volume> {
+/// A kind of volume: its logical blocks, and what a sum of it covers.
+#[derive(Clone, Copy)]
+pub(super) struct Kind {
+    pub(super) block_size: BlockSize,
+    pub(super) covers: BlockSize,
+}
+
+pub(super) const SECTORS: Kind = Kind {
+    block_size: BlockSize::B512,
+    covers: BlockSize::B512,
+};
+pub(super) const EMULATED: Kind = Kind {
+    block_size: BlockSize::B512,
+    covers: BlockSize::B4096,
+};
+pub(super) const PAGES: Kind = Kind {
+    block_size: BlockSize::B4096,
+    covers: BlockSize::B4096,
+};
+pub(super) const KINDS: [Kind; 3] = [SECTORS, EMULATED, PAGES];
+
+impl Kind {
+    /// Logical blocks that a sum covers.
+    pub(super) fn unit(self) -> u64 {
+        self.bytes() / u64::from(self.block_size.bytes())
+    }
+
+    /// Bytes that a sum covers.
+    pub(super) fn bytes(self) -> u64 {
+        self.covers.bytes().into()
+    }
+}
+
+pub(super) fn on_file(kind: Kind, blocks: u64) -> Arc<dyn Volume> {
+    let block_size = kind.block_size;
     let mut shape = Shape::of_memory(block_size, BlockCount(blocks));
+    shape.physical_block_exponent = kind.unit().ilog2().try_into().unwrap();
     shape.limits.transfer_blocks_max = BlockCount((1 << 20) / u64::from(block_size.bytes()));
     Arc::new(OnFile(shape))
 }
@@ -167,13 +202,7 @@ pub(super) async fn make(core: &CoreHandle, below: &Arc<dyn Volume>, blank: Blan
     core.files().create_dir(Path::new("/pool")).await.unwrap();
     core.files().sync_dir(Path::new("/")).await.unwrap();
     drop(open_raw(core, DATA).await);
-    let spec = MapSpec {
-        path: SUMS.into(),
-        volume: NUMBER,
-        block_size: shape.block_size,
-        block_count: shape.block_count,
-        blank,
-    };
+    let spec = MapSpec::of(SUMS.into(), NUMBER, &shape, blank);
     create(core, &spec).await.unwrap();
 }
 

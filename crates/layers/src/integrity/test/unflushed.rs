@@ -1,25 +1,25 @@
 //! A flush that fails: what it should have covered is old or new at home, and neither is damage.
 
-use super::disk::{DATA, ask, flush, make, on_file, open, range, raw_read, raw_write, read, write};
+use super::disk::{
+    DATA, KINDS, Kind, ask, flush, make, on_file, open, range, raw_read, raw_write, read, write,
+};
 use crate::fault::{Action, FaultRule, Faults, OpKind};
 use crate::integrity::Blank;
 use crate::over;
 use crate::test::simulate;
 use env::CoreHandle;
 use std::sync::Arc;
-use units::{BlockSize, Lba};
+use units::Lba;
 use volume::{IoError, Op, Volume};
 
 const SPACE: u64 = 2050;
 
-fn contents(version: u8) -> Vec<u8> {
-    vec![version; 4096]
-}
-
-async fn a_flush_fails(core: CoreHandle, size: BlockSize) {
-    let unit = 4096 / u64::from(size.bytes());
+async fn a_flush_fails(core: CoreHandle, kind: Kind) {
+    let (unit, bytes) = (kind.unit(), kind.bytes());
+    let whole = usize::try_from(bytes).unwrap();
+    let contents = |version: u8| vec![version; whole];
     let faults = Faults::new();
-    let below: Arc<dyn Volume> = over(faults.clone(), on_file(size, SPACE * unit));
+    let below: Arc<dyn Volume> = over(faults.clone(), on_file(kind, SPACE * unit));
     make(&core, &below, Blank::Zeroes).await;
     let (volume, findings) = open(&core, &below).await;
     let lane = volume.lane(&core).await.unwrap();
@@ -42,16 +42,16 @@ async fn a_flush_fails(core: CoreHandle, size: BlockSize) {
     });
     assert_eq!(ask(&lane, Op::Flush).await.err(), Some(error));
     for block in [1, 1500] {
-        raw_write(&core, DATA, block * 4096, &contents(1)).await;
+        raw_write(&core, DATA, block * bytes, &contents(1)).await;
     }
-    let mut damaged = raw_read(&core, DATA, 3 * 4096, 4096).await;
+    let mut damaged = raw_read(&core, DATA, 3 * bytes, whole).await;
     damaged[77] ^= 4;
-    raw_write(&core, DATA, 3 * 4096, &damaged).await;
+    raw_write(&core, DATA, 3 * bytes, &damaged).await;
     for (block, version) in [(1, 1), (2, 2), (1500, 1)] {
         assert_eq!(read(&lane, at(block)).await, Ok(contents(version)));
     }
     // A part of one is written without a word of the rest.
-    let part = vec![3; usize::try_from(size.bytes()).unwrap()];
+    let part = vec![3; usize::try_from(kind.block_size.bytes()).unwrap()];
     let first = range(1500 * unit, 1);
     write(&lane, first, &part).await.unwrap();
     assert_eq!(findings.lock().unwrap().as_slice(), []);
@@ -59,14 +59,14 @@ async fn a_flush_fails(core: CoreHandle, size: BlockSize) {
     assert_eq!(read(&lane, at(3)).await, Err(IoError::Integrity { lba }));
     // From now on they are what they were found to be.
     flush(&lane).await;
-    raw_write(&core, DATA, 2 * 4096, &contents(1)).await;
+    raw_write(&core, DATA, 2 * bytes, &contents(1)).await;
     let lba = at(2).start();
     assert_eq!(read(&lane, at(2)).await, Err(IoError::Integrity { lba }));
 }
 
 #[test]
 fn what_a_failed_flush_may_have_lost_is_not_taken_for_damage() {
-    for size in [BlockSize::B512, BlockSize::B4096] {
-        simulate(3, |core| Box::pin(a_flush_fails(core, size)));
+    for kind in KINDS {
+        simulate(3, |core| Box::pin(a_flush_fails(core, kind)));
     }
 }
