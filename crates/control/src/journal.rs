@@ -92,6 +92,15 @@ pub struct JournalFacts {
     pub direct_bytes: u64,
     /// Memory of its index, in bytes.
     pub index_bytes: u64,
+    /// Changes that wait for it now ...
+    #[serde(default)]
+    pub waiting_changes: u64,
+    /// ... and the bytes of their data.
+    #[serde(default)]
+    pub waiting_bytes: u64,
+    /// Changes that were kept back, because as many waited as may.
+    #[serde(default)]
+    pub kept_back: u64,
     /// Reads of it that did not give what was written there at first, and were looked at again.
     #[serde(default)]
     pub misreads: u64,
@@ -125,6 +134,9 @@ impl JournalFacts {
             carried_bytes: 0,
             direct_bytes: 0,
             index_bytes: 0,
+            waiting_changes: 0,
+            waiting_bytes: 0,
+            kept_back: 0,
             misreads: 0,
             replayed_batches: 0,
             lost: Vec::new(),

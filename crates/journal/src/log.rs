@@ -157,15 +157,19 @@ impl Log {
         if self.waiting.is_empty() || self.on_their_way.len() >= BATCHES_MAX {
             return None;
         }
-        let count = self.fit();
-        let changes: Vec<(Change, Buf)> = self.numbered(count);
-        match self.ring.append(&changes) {
-            Ok(write) => {
-                self.put_on_its_way(&write, &changes);
-                Some(Next::Write(write))
+        let mut count = self.fit();
+        loop {
+            let changes: Vec<(Change, Buf)> = self.numbered(count);
+            match self.ring.append(&changes) {
+                Ok(write) => {
+                    self.put_on_its_way(&write, &changes);
+                    return Some(Next::Write(write));
+                }
+                // Fewer of them may find room, and what they are waiting for may be these.
+                Err(Refused::Full) if count > 1 => count /= 2,
+                Err(Refused::Full) => return Some(Next::Full),
+                Err(Refused::Failed) => return None,
             }
-            Err(Refused::Full) => Some(Next::Full),
-            Err(Refused::Failed) => None,
         }
     }
 

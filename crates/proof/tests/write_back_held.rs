@@ -9,6 +9,7 @@
 use backends::{FileSpec, Provisioning, create_file, open_file};
 use env::sim::{FaultPlan, Node, World, WorldConfig};
 use env::{Access, CoreHandle, Create, Durable, FileDone, FileOp, OpenHow};
+use futures_util::future::{join, join_all};
 use layers::fault::{Action, FaultRule, Faults, OpKind};
 use layers::write_back::{Journal, Mode, ShardStatus, VolumeId};
 use layers::{ReadCache, WriteBack};
@@ -21,7 +22,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use units::{BlockCount, BlockSize, Buf, BufMut, ByteCount, Lba, LbaRange};
-use volume::{Done, Durability, Fences, Io, IoError, Lane, Op, Origin, Volume, Zeroing};
+use volume::{Done, Durability, Fences, Io, IoError, IoFuture, Lane, Op, Origin, Volume, Zeroing};
 
 const DAY: Duration = Duration::from_secs(86_400);
 const BLOCKS: u64 = 1024;
@@ -606,4 +607,124 @@ fn read_from_a_cache(seed: u64) -> bool {
 fn what_an_opening_has_read_from_a_cache_is_on_the_disk_before_anybody_is_told() {
     let newest = (0..24).filter(|seed| read_from_a_cache(*seed)).count();
     assert!(newest >= 6, "{newest} of 24 found what was in the cache");
+}
+
+impl Open {
+    /// So many writes at once of so many blocks each, over and over the volume, told as if the last ones came last.
+    fn writes(&self, volume: usize, count: u32, blocks: u64, told: &Told) -> Vec<IoFuture> {
+        let write = |write: u32| {
+            let lba = u64::from(write) * blocks % BLOCKS;
+            let all = lba..lba + blocks;
+            let data: Vec<u8> = all
+                .clone()
+                .flat_map(|lba| block(volume, lba, write + 1))
+                .collect();
+            told.borrow_mut()
+                .extend(all.map(|lba| ((volume, lba), write + 1)));
+            let op = Op::Write {
+                range: range(lba, blocks),
+                data: Buf::copy_of(&data),
+                durability: Durability::Stable,
+            };
+            self.lanes[volume].submit(Io::new(op, Origin::default()))
+        };
+        (0..count).map(write).collect()
+    }
+}
+
+#[test]
+fn what_waits_for_the_log_is_bounded_in_bytes_and_all_of_it_is_answered() {
+    for (blocks, writes, past_bytes) in [
+        (1, 5000, usize::MAX),
+        (256, 50, usize::MAX),
+        (256, 50, 1 << 20),
+    ] {
+        let world = world(7);
+        let node = made(&world);
+        let (core, told) = (node.core(0), Told::default());
+        let run = async move {
+            let pool = open(&core, &Faults::new()).await;
+            pool.volumes[1].go_past_from(past_bytes);
+            let answers = pool.writes(1, writes, blocks, &told);
+            // An eighth of the log, which has 1024 blocks of which nearly half are kept for what moves on, and one write more.
+            let status = pool.status().await;
+            let most = (1024 * 4096 / 8).max(blocks * 4096);
+            assert!(
+                status.waiting_bytes > 0 && status.waiting_bytes <= most,
+                "{status:?}"
+            );
+            let let_in = u64::from(writes) - status.kept_back;
+            assert_eq!(status.waiting_bytes, let_in * blocks * 4096);
+            for answer in join_all(answers).await {
+                answer.unwrap();
+            }
+            let status = pool.status().await;
+            assert_eq!((status.waiting_changes, status.waiting_bytes), (0, 0));
+            let goes_past = past_bytes < usize::MAX;
+            assert_eq!(status.direct_bytes > 0, goes_past, "{status:?}");
+            for lba in 0..BLOCKS {
+                let read = pool.read(1, lba).await.unwrap();
+                let mut stamps = (0..writes)
+                    .filter(|write| u64::from(*write) % (BLOCKS / blocks) == lba / blocks);
+                assert!(stamps.any(|it| block(1, lba, it + 1) == read), "{lba}");
+            }
+        };
+        world.block_on(&node, DAY, run).unwrap();
+    }
+}
+
+#[test]
+fn changes_without_data_that_wait_are_bounded_in_number() {
+    let world = world(9);
+    let node = made(&world);
+    let core = node.core(0);
+    let run = async move {
+        let pool = open(&core, &Faults::new()).await;
+        let zero = |lba: u64| {
+            let op = Op::WriteZeroes {
+                range: range(lba % BLOCKS, 1),
+                zeroing: Zeroing::MayUnmap,
+                durability: Durability::Stable,
+            };
+            pool.lanes[1].submit(Io::new(op, Origin::default()))
+        };
+        let answers: Vec<IoFuture> = (0..5000).map(zero).collect();
+        let status = pool.status().await;
+        assert_eq!((status.waiting_changes, status.kept_back), (2048, 2952));
+        for answer in join_all(answers).await {
+            answer.unwrap();
+        }
+        assert_eq!(pool.status().await.waiting_changes, 0);
+    };
+    world.block_on(&node, DAY, run).unwrap();
+}
+
+#[test]
+fn those_who_were_kept_back_behind_a_volume_that_cannot_go_home_all_get_an_answer() {
+    for seed in 0..4 {
+        let world = world(seed);
+        let node = made(&world);
+        let (core, told) = (node.core(0), Told::default());
+        let faults = Faults::new();
+        faults.add(all_fail(IoError::SpaceExhausted));
+        let run = async move {
+            let pool = open(&core, &faults).await;
+            // Of a volume that may fill half of the log more than that, and behind them those of another one.
+            let stuck = pool.writes(0, 5000, 1, &told);
+            let other = pool.writes(1, 3000, 1, &told);
+            let (stuck, other) = join(join_all(stuck), join_all(other)).await;
+            let refused: Vec<IoError> = stuck.into_iter().filter_map(Result::err).collect();
+            assert!(!refused.is_empty(), "it has its share of the log, not more");
+            assert!(refused.iter().all(|it| *it == IoError::SpaceExhausted));
+            assert!(other.iter().all(Result::is_ok));
+            let status = pool.status().await;
+            assert!(status.kept_back > 0, "{status:?}");
+            assert_eq!((status.waiting_changes, status.waiting_bytes), (0, 0));
+            for lba in 0..BLOCKS {
+                let wanted = block(1, lba, told.borrow()[&(1, lba)]);
+                assert!(pool.read(1, lba).await.unwrap() == wanted, "{lba}");
+            }
+        };
+        world.block_on(&node, DAY, run).unwrap();
+    }
 }

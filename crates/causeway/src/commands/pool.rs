@@ -161,6 +161,15 @@ fn of_journal(journal: &JournalFacts) -> Vec<(&'static str, String)> {
                     journal.batches
                 ),
             ),
+            (
+                "waiting for it",
+                format!(
+                    "{} changes, {}; {} were kept back so far",
+                    journal.waiting_changes,
+                    rounded(journal.waiting_bytes),
+                    journal.kept_back
+                ),
+            ),
             ("past the journal", rounded(journal.direct_bytes)),
             ("memory of its index", rounded(journal.index_bytes)),
         ]);

@@ -10,7 +10,7 @@ type Family = (&'static str, &'static str, &'static str, Value);
 type Value = fn(&JournalFacts) -> String;
 
 /// Of journals that are open, failed or not.
-const FAMILIES: [Family; 12] = [
+const FAMILIES: [Family; 15] = [
     ("size_bytes", "gauge", "Bytes of the journal", |it| {
         it.size_bytes.to_string()
     }),
@@ -55,6 +55,24 @@ const FAMILIES: [Family; 12] = [
         "counter",
         "Bytes that went home past it",
         |it| it.direct_bytes.to_string(),
+    ),
+    (
+        "waiting_changes",
+        "gauge",
+        "Changes that wait for it now",
+        |it| it.waiting_changes.to_string(),
+    ),
+    (
+        "waiting_bytes",
+        "gauge",
+        "Bytes of the data of changes that wait for it now",
+        |it| it.waiting_bytes.to_string(),
+    ),
+    (
+        "kept_back_total",
+        "counter",
+        "Changes that were kept back, because as many waited as may",
+        |it| it.kept_back.to_string(),
     ),
     (
         "misreads_total",

@@ -62,6 +62,10 @@ pub(super) async fn carry(shard: Rc<Shard>) {
         shard.rounds.set(shard.rounds.get() + 1);
         shard.held.set(held);
         shard.moved.notify_waiters();
+        // What waits for room may be refused by now.
+        if shard.state.borrow_mut().withdraw_refused() {
+            shard.pump.notify_one();
+        }
         match held {
             None => {}
             // Room comes with a checkpoint.

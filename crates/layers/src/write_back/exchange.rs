@@ -184,7 +184,7 @@ impl Shard {
             .await;
     }
 
-    async fn until(&self, is_so: impl Fn() -> bool) {
+    pub(super) async fn until(&self, is_so: impl Fn() -> bool) {
         loop {
             let moved = self.moved.notified();
             if is_so() {

@@ -9,7 +9,8 @@
 //! ```
 //!
 //! A journal serves the volumes of a pool. It is cut into rings, each of which belongs to one core; an address of a volume
-//! belongs to one ring for ever, so that all changes of it have one order.
+//! belongs to one ring for ever, so that all changes of it have one order. What waits for a ring's log is bounded in bytes and changes by
+//! permits; who has none waits its turn.
 //!
 //! **Contract.** What is acknowledged is stable: there is no volatile cache above this layer, whatever lies below. Reads find what was
 //! acknowledged last. Every change has a number of its volume in its shard, without a gap.
@@ -36,10 +37,12 @@ mod mode;
 mod move_on;
 mod pace;
 mod parts;
+mod permits;
 mod pump;
 mod read;
 mod replay;
 mod shard;
+mod share;
 mod status;
 mod survey;
 mod verify;

@@ -6,6 +6,7 @@ use super::doubts::Doubts;
 use super::grace::Grace;
 use super::history::Early;
 use super::journal_file::JournalKey;
+use super::permits::Permits;
 use super::pump::pump;
 use super::shard::{OnCore, Shard, State};
 use super::status::Counts;
@@ -124,6 +125,7 @@ fn start(
     for (volume, next) in &found.next {
         log.serve(*volume, *next);
     }
+    let permits = Permits::of_log(log.ring().room_blocks() * BLOCK as u64);
     let mut state = State::new(log, found.index, found.slots, core.now());
     state.remember(found.early);
     state.are_in_doubt(found.replayed.doubts.keys());
@@ -134,6 +136,7 @@ fn start(
         checkpoints_at: checkpoints_at(layout, ring),
         state: RefCell::new(state),
         grace: Rc::new(Grace::default()),
+        permits,
         pump: Notify::new(),
         carry: Notify::new(),
         moved: Notify::new(),

@@ -7,6 +7,7 @@ use super::history::{Early, Kept};
 use super::journal_file::JournalKey;
 use super::mode::Modes;
 use super::parts::{chunks, sectors};
+use super::permits::{Permit, Permits};
 use super::status::Counts;
 use env::{Answer, CoreHandle, File};
 use journal::{Change, DATA_BYTES_MAX, Index, Kind, Log, Sequence, Slot, Token, VolumeId, Wanted};
@@ -24,9 +25,6 @@ use volume::{
 
 /// Blocks of zeroes in one record: looking them up in the index takes well under a millisecond.
 const ZEROES_BYTES_MAX: u64 = 64 << 20;
-
-/// Volumes that cannot be carried home may together have the log's room divided by this.
-const STUCK_PART_MAX: u64 = 2;
 
 /// The volumes that a core has shards of, by journal and ring.
 #[derive(Default)]
@@ -99,6 +97,8 @@ struct Waiter {
     sectors: Range<u64>,
     fence: Fence,
     answer: oneshot::Sender<Result<(), IoError>>,
+    /// Given back when the change is told.
+    permit: Permit,
 }
 
 /// A write that goes home past the log.
@@ -142,6 +142,8 @@ pub(super) struct Shard {
     pub(super) checkpoints_at: [u64; 2],
     pub(super) state: RefCell<State>,
     pub(super) grace: Rc<Grace>,
+    /// What changes take that wait for the log.
+    pub(super) permits: Rc<Permits>,
     /// Something is to be written to the log.
     pub(super) pump: Notify,
     /// Something may be carried home.
@@ -372,13 +374,41 @@ impl State {
                     let sectors = waiter.sectors.clone();
                     self.index.lose(waiter.slot, sectors, change.sequence);
                 }
-                let home = self.home(waiter.slot).open.as_ref();
-                let block = home.map_or(BlockSize::B512, |it| it.shape.block_size);
-                let by = u64::from(block.bytes()) / journal::SECTOR;
-                let lba = units::Lba(waiter.sectors.start / by);
+                let lba = self.first_block(&waiter);
                 let _ = waiter.answer.send(Err(IoError::MediumError { lba }));
             }
         }
+    }
+
+    fn first_block(&self, waiter: &Waiter) -> Lba {
+        let home = self.home(waiter.slot).open.as_ref();
+        let block = home.map_or(BlockSize::B512, |it| it.shape.block_size);
+        let by = u64::from(block.bytes()) / journal::SECTOR;
+        Lba(waiter.sectors.start / by)
+    }
+
+    /// Writes that wait for a batch, and are refused by now, are answered so: they keep nobody behind them waiting. `true`: there were some.
+    pub(super) fn withdraw_refused(&mut self) -> bool {
+        if !self.refuses_some() {
+            return false;
+        }
+        let (waiters, first, homes) = (&self.waiters, self.first_token, &self.homes);
+        let refused = |token: Token| {
+            let place = usize::try_from(token.0 - first).unwrap_or(usize::MAX);
+            let waiter = waiters.get(place).and_then(Option::as_ref);
+            waiter.is_some_and(|it| {
+                it.permit.bytes() > 0 && homes[usize::from(it.slot.0)].stuck.is_some()
+            })
+        };
+        let withdrawn = self.log.withdraw(refused);
+        for token in &withdrawn {
+            if let Some(waiter) = self.take_waiter(*token) {
+                let error = self.refused(waiter.slot, self.first_block(&waiter));
+                // Who asked may have gone.
+                let _ = waiter.answer.send(error.map_or(Ok(()), Err));
+            }
+        }
+        !withdrawn.is_empty()
     }
 
     /// Something of the volume is on its way home past the log.
@@ -454,8 +484,50 @@ impl Shard {
         self.state.borrow().slots.get(&id).copied()
     }
 
-    /// What a request for blocks of this ring does.
+    /// What a request for blocks of this ring does, once there is room for what it changes.
     pub(super) fn submit(self: &Rc<Self>, slot: Slot, op: Op, origin: Origin) -> IoFuture {
+        if !op.mutates()
+            || op
+                .range()
+                .is_some_and(|it| self.refuses(slot, it.start()).is_some())
+        {
+            return self.begin(slot, op, origin);
+        }
+        if !self.has_share(slot) {
+            let shard = Rc::clone(self);
+            return env::detach(&self.core, async move {
+                shard.share_comes(slot).await;
+                shard.submit(slot, op, origin).await
+            });
+        }
+        if self.permits.are_free() {
+            return self.begin(slot, op, origin);
+        }
+        let bytes = if let Op::Write { data, .. } = &op {
+            data.len()
+        } else {
+            0
+        };
+        let turn = self.permits.wait(bytes);
+        let shard = Rc::clone(self);
+        // A task of its own: whoever is slow to look for the answer keeps nobody from his turn.
+        env::detach(&self.core, async move {
+            let Ok(permit) = turn.await else {
+                // The shard is gone with its core: nobody is told anything any more.
+                return std::future::pending().await;
+            };
+            if !shard.has_share(slot) {
+                drop(permit);
+                return shard.submit(slot, op, origin).await;
+            }
+            let answer = shard.begin(slot, op, origin);
+            // Its changes have taken what they need.
+            drop(permit);
+            answer.await
+        })
+    }
+
+    fn begin(self: &Rc<Self>, slot: Slot, op: Op, origin: Origin) -> IoFuture {
         if self.state.borrow().home(slot).open.is_none() {
             // It has left, and somebody still has a lane.
             return Answer::ready(Err(IoError::Unavailable));
@@ -627,7 +699,7 @@ impl Shard {
             let open = open.expect("requests come through a lane");
             (open.shape.block_size, open.modes.past_bytes())
         };
-        if let Some(error) = self.refuses(slot, range) {
+        if let Some(error) = self.refuses(slot, range.start()) {
             return Answer::ready(Err(error));
         }
         let sectors = sectors(range, block_size);
@@ -647,24 +719,6 @@ impl Shard {
             })
             .collect();
         Answer::wait(all(answers))
-    }
-
-    /// Volumes whose data cannot go home may fill half of the log, so that others have the rest; then their writes are
-    /// answered as those that would go home. What gives room back, or needs none, is taken.
-    fn refuses(&self, slot: Slot, range: LbaRange) -> Option<IoError> {
-        let state = self.state.borrow();
-        let stuck = state.home(slot).stuck.as_ref()?;
-        let homes = (0..).zip(&state.homes);
-        let held = homes.filter(|(_, home)| home.stuck.is_some());
-        let held: u64 = held
-            .map(|(slot, _)| u64::from(state.index.pages_of(Slot(slot))))
-            .sum();
-        let most = state.log.ring().room_blocks() / STUCK_PART_MAX;
-        // What only waits for its turn does not count: it moves on when that comes, if it must.
-        if held < most || state.moved_blocks() < most / 2 {
-            return None;
-        }
-        Some(stuck.error.map_lba(|_| range.start()))
     }
 
     fn zero(self: &Rc<Self>, slot: Slot, range: LbaRange, kind: Kind, origin: Origin) -> IoFuture {
@@ -719,7 +773,7 @@ impl Shard {
             kind,
             data,
         };
-        let sectors = sectors(range, wanted.block_size);
+        let (sectors, bytes) = (sectors(range, wanted.block_size), wanted.data.len());
         let token = Token(state.first_token + state.waiters.len() as u64);
         if state.log.submit(token, wanted).is_err() {
             return Answer::ready(Err(IoError::WriteProtected));
@@ -730,6 +784,7 @@ impl Shard {
             sectors,
             fence: origin.fence,
             answer,
+            permit: self.permits.take(bytes),
         }));
         state.changed_at = self.core.recent();
         drop(state);
@@ -755,7 +810,7 @@ impl Shard {
         let told = self.change(slot, range, Kind::Direct, Buf::empty(), origin);
         // Kept: the volume may leave while the log is told.
         let lane = self.home_of(slot).lane;
-        let shard = Rc::clone(self);
+        let (shard, permit) = (Rc::clone(self), self.permits.take(data.len()));
         env::detach(&self.core, async move {
             let mut result = told.await;
             if result.is_ok() {
@@ -769,6 +824,7 @@ impl Shard {
                 result = lane.submit(Io::new(op, origin)).await;
             }
             shard.end_direct(id);
+            drop(permit);
             result
         })
     }

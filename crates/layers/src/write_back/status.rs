@@ -43,6 +43,12 @@ pub struct ShardStatus {
     pub direct_bytes: u64,
     /// Bytes that moved on in the log, because they could not be carried home.
     pub moved_bytes: u64,
+    /// Changes that wait for the log now ...
+    pub waiting_changes: u64,
+    /// ... and the bytes of their data.
+    pub waiting_bytes: u64,
+    /// Changes that were kept back since it was opened, because as many as may waited already.
+    pub kept_back: u64,
     /// Reads of the log that did not give what was written there at first.
     pub misreads: u64,
     /// The last batch that is stable.
@@ -72,7 +78,7 @@ impl Shard {
     /// How it is.
     pub(super) fn status(&self, ring: u32) -> ShardStatus {
         let (state, counts) = (self.state.borrow(), *self.counts.borrow());
-        let now = self.core.now();
+        let (now, held) = (self.core.now(), self.permits.held());
         let oldest = state.log.ring().oldest(1);
         let oldest = oldest.and_then(|it| self.ages.borrow_mut().of(it.first(), now));
         let failed = state.log.ring().has_failed();
@@ -92,6 +98,9 @@ impl Shard {
             carried_bytes: counts.carried_bytes,
             direct_bytes: counts.direct_bytes,
             moved_bytes: counts.moved_bytes,
+            waiting_changes: held.jobs as u64,
+            waiting_bytes: held.bytes as u64,
+            kept_back: self.permits.waited(),
             misreads: counts.misreads,
             stable: state.log.ring().stable(),
             oldest,
