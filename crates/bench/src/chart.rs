@@ -10,6 +10,8 @@ pub const COLOURS: [&str; 6] = [
 const WIDTH: f64 = 860.0;
 const LEFT: f64 = 78.0;
 const RIGHT: f64 = 24.0;
+/// Room for the name of a moment.
+const MOMENT: f64 = 120.0;
 const TOP: f64 = 58.0;
 const PLOT: f64 = 200.0;
 const FOOT: f64 = 44.0;
@@ -197,12 +199,17 @@ pub fn lines(title: &str, unit: &str, axis: &str, all: &[Line], moments: &[Momen
     plot.axes(&mut out, axis);
     for moment in moments {
         let at = plot.x(moment.at);
+        // To the left of its line, where it would leave the picture on the right.
+        let (beside, anchor) = if at > WIDTH - RIGHT - MOMENT {
+            (at - 4.0, "end")
+        } else {
+            (at + 4.0, "start")
+        };
         let _ = writeln!(
             out,
             "<line x1=\"{at:.1}\" x2=\"{at:.1}\" y1=\"{TOP}\" y2=\"{}\" stroke=\"#f85149\" stroke-dasharray=\"4 3\"/>\
-             <text x=\"{:.1}\" y=\"{}\" fill=\"#f85149\">{}</text>",
+             <text x=\"{beside:.1}\" y=\"{}\" text-anchor=\"{anchor}\" fill=\"#f85149\">{}</text>",
             TOP + PLOT,
-            at + 4.0,
             TOP + 12.0,
             escaped(&moment.name)
         );

@@ -1,6 +1,7 @@
 //! A full journal: how long it takes to open, beside reading its file from end to end, and the memory of its index.
 //!
-//! A process of its own fills it with random 4 KiB writes of a volume that takes nothing home, and ends there; others open it.
+//! A process of its own fills it with random 4 KiB writes of two volumes that take nothing home, each of which may have three quarters of it,
+//! and ends there; others open it.
 
 use super::bar::{Bar, Limit};
 use super::disk::read_through;
@@ -100,19 +101,21 @@ async fn fill_it(core: CoreHandle, path: &Path, mib: u64) -> Result<f64, String>
     let journal = Journal::open(&core, path, POOL).await;
     let journal = journal.map_err(|error| error.to_string())?;
     let each_volume = each_volume(&core, &journal).await?;
-    let faults = Faults::new();
-    faults.add(FaultRule {
-        kinds: vec![OpKind::Write],
-        range: None,
-        skip: 0,
-        times: u64::MAX,
-        action: Action::Hang,
-    });
-    let home = over(faults, memory(BLOCKS));
-    let lane = volume(&journal, 1, home).open(&core).await;
-    let lane = lane.map_err(|error| error.to_string())?;
-    for seed in 0..DEPTH {
-        core.spawn(Box::pin(write_on(Rc::clone(&lane), seed)));
+    for id in [1, 2 + VOLUMES] {
+        let faults = Faults::new();
+        faults.add(FaultRule {
+            kinds: vec![OpKind::Write],
+            range: None,
+            skip: 0,
+            times: u64::MAX,
+            action: Action::Hang,
+        });
+        let home = over(faults, memory(BLOCKS));
+        let lane = volume(&journal, id, home).open(&core).await;
+        let lane = lane.map_err(|error| error.to_string())?;
+        for seed in 0..DEPTH / 2 {
+            core.spawn(Box::pin(write_on(Rc::clone(&lane), id * DEPTH + seed)));
+        }
     }
     let mut before = 0;
     loop {
