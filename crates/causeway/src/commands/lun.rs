@@ -312,10 +312,15 @@ fn integrity(lun: &LunView) -> String {
     if let Some(why) = &facts.broken {
         return format!("yes, but its checksums cannot be written: {why}");
     }
-    let mut told = match facts.bad_blocks {
-        0 => "yes, no damage known".to_owned(),
-        bad => format!("yes, {bad} blocks are NOT what was written"),
+    let each = match facts.block_bytes {
+        512 => "512 bytes",
+        _ => "4 KiB",
     };
+    let mut told = format!("yes, a checksum for each {each}: ");
+    match facts.bad_blocks {
+        0 => told.push_str("no damage known"),
+        bad => told.push_str(&format!("{bad} blocks are NOT what was written")),
+    }
     if facts.unchecked_blocks > 0 {
         told.push_str(&unchecked(lun, facts.unchecked_blocks));
     }

@@ -183,6 +183,7 @@ impl Checksums {
             damage: Damage::Mismatch,
         };
         ChecksumFacts {
+            block_bytes: self.integrity.covered_bytes(),
             bad_blocks: bad.iter().map(|range| range.len().0).sum(),
             unchecked_blocks: self.integrity.without_sum().0,
             places: bad.iter().take(PLACES_MAX).map(place).collect(),

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use sums::{
     Blank, FAN, Found, Level, MapId, PAGE, Place, Salt, Sum, Superblock, Tree, follows, judge,
 };
-use units::{Buf, BufMut, Lba, LbaRange};
+use units::{BlockSize, Buf, BufMut, Lba, LbaRange};
 use volume::IoError;
 
 /// Bad blocks whose numbers are kept; more are only counted.
@@ -43,9 +43,11 @@ impl Tally {
 pub(super) struct Map {
     pub(super) id: MapId,
     pub(super) salt: Salt,
-    /// Bytes that one sum covers.
+    /// What one sum covers ...
+    pub(super) covers: BlockSize,
+    /// ... in bytes, and
     pub(super) covered_bytes: usize,
-    /// Logical blocks that one sum covers.
+    /// in logical blocks.
     pub(super) per_sum: u64,
     /// A block without a sum may hold anything.
     pub(super) anything: AtomicBool,
@@ -115,6 +117,7 @@ impl Map {
         Arc::new(Self {
             id: superblock.map,
             salt: Salt::of(superblock.map),
+            covers: superblock.covers,
             covered_bytes: superblock.covers.bytes() as usize,
             per_sum: superblock.per_sum(),
             anything: AtomicBool::new(superblock.blank == Blank::Anything),

@@ -170,6 +170,12 @@ impl Integrity {
         self.map.replaying.load(Ordering::Acquire)
     }
 
+    /// Bytes that one sum covers.
+    #[must_use]
+    pub fn covered_bytes(&self) -> u32 {
+        self.map.covers.bytes()
+    }
+
     /// What happened so far.
     #[must_use]
     pub fn counts(&self) -> Counts {
