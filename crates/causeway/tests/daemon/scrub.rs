@@ -56,9 +56,21 @@ fn a_scrub_reads_all_of_a_lun_stops_when_told_and_goes_on_after_a_restart() {
         fresh["started"], begun["started"],
         "a finished one begins anew"
     );
+    place.run(0, "scrub stop a");
+    let naa = place.json("lun show a")["naa"].clone();
+    daemon.stop();
+
+    // A damaged record is not believed.
+    let record = format!("data/scrubs/{}.json", naa.as_str().unwrap());
+    let mut text = std::fs::read(place.path(&record)).unwrap();
+    *text.last_mut().unwrap() ^= 1;
+    std::fs::write(place.path(&record), text).unwrap();
+    let daemon = place.start();
+    place.run(3, "scrub status a");
     place.run(0, "lun delete a --yes");
     place.run(0, "lun purge a --yes");
-    daemon.stop();
+    let log = daemon.stop();
+    assert!(log.contains("the checksum does not match"), "{log}");
 }
 
 #[test]

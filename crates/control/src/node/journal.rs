@@ -48,8 +48,7 @@ struct PoolFile {
     schema: u32,
     /// The pool's number, 32 hexadecimal digits.
     id: String,
-    /// It has a journal, which may hold what is nowhere else.
-    #[serde(default)]
+    /// It has a journal, which may hold what is nowhere else. Always there: a file that was cut off says nothing of it.
     journal: bool,
 }
 

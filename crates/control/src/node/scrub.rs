@@ -11,6 +11,7 @@ use crate::code::Code;
 use crate::objects::{Backing, Lun};
 use crate::problem::Problem;
 use crate::scrub::{BadBlocks, Damage, JournalScrub, ScrubFacts, ScrubState, ScrubWish};
+use crate::state::document;
 use crate::time::rfc3339;
 use env::durable::{make_dir, read_file, remove_file, replace_file};
 use layers::OpKind;
@@ -26,6 +27,9 @@ use units::{BlockCount, Lba, LbaRange, WallClock};
 
 /// The longest record that is read back.
 const RECORD_BYTES_MAX: u64 = 1 << 20;
+
+/// What the record of a scrub is called in its file.
+const RECORD: &str = "scrub";
 
 /// All scrubs, by NAA identifier.
 #[derive(Default)]
@@ -118,6 +122,12 @@ fn report_of(facts: &ScrubFacts) -> Report {
     }
 }
 
+/// The record of a scrub, from its file.
+fn record_of(text: &[u8]) -> Result<ScrubFacts, String> {
+    let body = document::read(RECORD, text)?;
+    serde_json::from_slice(&body).map_err(|error| error.to_string())
+}
+
 impl Inner {
     fn scrub_file(&self, naa: &str) -> PathBuf {
         self.config
@@ -140,13 +150,16 @@ impl Inner {
             let Ok(text) = read_file(&*self.core.files(), &file, RECORD_BYTES_MAX).await else {
                 continue;
             };
-            let Ok(facts) = serde_json::from_slice::<ScrubFacts>(&text) else {
-                tracing::warn!(
-                    lun = &*unit.name(),
-                    "the record of its last scrub in {} cannot be read",
-                    file.display()
-                );
-                continue;
+            let facts = match record_of(&text) {
+                Ok(facts) => facts,
+                Err(why) => {
+                    tracing::warn!(
+                        lun = &*unit.name(),
+                        "the record of its last scrub in {} cannot be used: {why}",
+                        file.display()
+                    );
+                    continue;
+                }
             };
             let runs = facts.state == ScrubState::Running;
             let entry = Entry {
@@ -358,6 +371,7 @@ impl Inner {
             return;
         };
         let text = serde_json::to_vec(&facts).expect("facts are plain words and numbers");
+        let text = document::write(RECORD, &text);
         let file = self.scrub_file(naa);
         let kept = async {
             let directory = file.parent().expect("it was joined to one");
