@@ -1,5 +1,7 @@
 //! Runs the simulator over seeds: `cargo run -p proof --bin sim -- [--scene NAME] [--from S] [--seeds N] [--seed S]`.
 //!
+//! Each processor runs seeds of its own: a seed is a world by itself, and what it does depends on nothing else.
+//!
 //! Prints what was run and which faults were met; on a failure the last events go to standard error, then
 //! what went wrong and the command that repeats it.
 
@@ -16,12 +18,17 @@ use proof::sim::reservations::Reservations;
 use proof::sim::target::Target;
 use proof::sim::{Counts, Failure, Marks, Report, Scene, Story, run, tell};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Events that are printed when one seed is repeated.
 const TRACE_LINES: usize = 2000;
 
+/// Seeds after which is told how far it is.
+const TOLD_EVERY: u64 = 50_000;
+
 struct Wish {
-    scenes: Vec<Kind>,
+    /// Names of scenes.
+    scenes: Vec<&'static str>,
     first: u64,
     count: u64,
 }
@@ -67,7 +74,7 @@ fn scenes() -> Vec<Kind> {
 
 fn wish(mut words: impl Iterator<Item = String>) -> Result<Wish, String> {
     let mut wish = Wish {
-        scenes: scenes(),
+        scenes: scenes().iter().map(Kind::name).collect(),
         first: 0,
         count: 1000,
     };
@@ -83,10 +90,9 @@ fn wish(mut words: impl Iterator<Item = String>) -> Result<Wish, String> {
             "--from" => wish.first = number()?,
             "--seed" => (wish.first, wish.count) = (number()?, 1),
             "--scene" => {
-                wish.scenes.retain(|scene| scene.name() == value);
+                wish.scenes.retain(|name| *name == value);
                 if wish.scenes.is_empty() {
-                    let all = scenes();
-                    let names: Vec<&str> = all.iter().map(|scene| scene.name()).collect();
+                    let names: Vec<&str> = scenes().iter().map(Kind::name).collect();
                     return Err(format!("no scene {value}; there are {}", names.join(", ")));
                 }
             }
@@ -96,28 +102,93 @@ fn wish(mut words: impl Iterator<Item = String>) -> Result<Wish, String> {
     Ok(wish)
 }
 
-fn simulate(scene: &Kind, wish: &Wish) -> Result<(), Box<Failure>> {
-    let (mut hits, mut marks) = (Hits::default(), Marks::default());
-    let (mut counts, mut steps) = (Counts::default(), 0);
+/// What seeds came to.
+#[derive(Default)]
+struct Sum {
+    hits: Hits,
+    marks: Marks,
+    counts: Counts,
+    steps: u64,
+}
+
+impl Sum {
+    fn add(&mut self, other: &Self) {
+        self.hits.add(&other.hits);
+        self.marks.add(&other.marks);
+        self.counts += other.counts;
+        self.steps += other.steps;
+    }
+}
+
+/// Seeds that nobody has begun, until one fails.
+struct Seeds {
+    next: AtomicU64,
+    end: u64,
+    failed: AtomicBool,
+}
+
+impl Seeds {
+    fn next(&self) -> Option<u64> {
+        if self.failed.load(Ordering::Relaxed) {
+            return None;
+        }
+        let seed = self.next.fetch_add(1, Ordering::Relaxed);
+        (seed < self.end).then_some(seed)
+    }
+}
+
+/// Runs seeds of a scene on this thread as long as there are some.
+fn some(name: &str, seeds: &Seeds, wish: &Wish) -> Result<Sum, Box<Failure>> {
+    let scene = scenes().into_iter().find(|scene| scene.name() == name);
+    let scene = scene.expect("names of scenes were taken from them");
     let trace_lines = if wish.count == 1 { TRACE_LINES } else { 0 };
-    for seed in wish.first..wish.first + wish.count {
-        let report = scene.run(seed, trace_lines)?;
-        hits.add(&report.hits);
-        counts += report.counts;
-        marks.add(&report.marks);
-        steps += report.steps;
+    let mut sum = Sum::default();
+    while let Some(seed) = seeds.next() {
+        let report = scene.run(seed, trace_lines);
+        let report = report.inspect_err(|_| seeds.failed.store(true, Ordering::Relaxed))?;
+        sum.add(&Sum {
+            hits: report.hits,
+            marks: report.marks,
+            counts: report.counts,
+            steps: report.steps,
+        });
+        let done = seed + 1 - wish.first;
         if wish.count == 1 {
             println!("hash {:016x}", report.hash);
+        } else if done.is_multiple_of(TOLD_EVERY) && done < wish.count {
+            eprintln!("scene {name}: {done} of {} seeds", wish.count);
         }
     }
+    Ok(sum)
+}
+
+fn simulate(name: &'static str, wish: &Wish) -> Result<(), Box<Failure>> {
+    let seeds = Seeds {
+        next: AtomicU64::new(wish.first),
+        end: wish.first + wish.count,
+        failed: AtomicBool::new(false),
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut sum = Sum::default();
+    std::thread::scope(|scope| {
+        let run = || scope.spawn(|| some(name, &seeds, wish));
+        let running: Vec<_> = (0..threads).map(|_| run()).collect();
+        let ended: Vec<_> = running
+            .into_iter()
+            .map(|it| it.join().expect("panics are caught with their seed"))
+            .collect();
+        ended.into_iter().try_for_each(|ended| {
+            sum.add(&ended?);
+            Ok::<(), Box<Failure>>(())
+        })
+    })?;
     println!(
-        "scene {}: {} seeds, {steps} steps, {counts:?}",
-        scene.name(),
-        wish.count
+        "scene {name}: {} seeds, {} steps, {:?}",
+        wish.count, sum.steps, sum.counts
     );
-    println!("  {marks:?}");
+    println!("  {:?}", sum.marks);
     for fault in Fault::ALL {
-        println!("  {:<20} {}", fault.name(), hits.of(*fault));
+        println!("  {:<20} {}", fault.name(), sum.hits.of(*fault));
     }
     Ok(())
 }

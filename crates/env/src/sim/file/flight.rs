@@ -325,13 +325,16 @@ impl Inner {
         mut into: BufMut,
         seen: Option<Vec<u8>>,
     ) -> BufMut {
-        let bytes = seen.unwrap_or_else(|| {
-            let mut bytes = vec![0; into.len()];
+        let Some(bytes) = seen else {
             self.with_disk(node, |disk| {
-                disk.inode(inode).volatile.read(offset, &mut bytes);
+                let (file, mut at) = (&disk.inode(inode).volatile, offset);
+                for piece in into.pieces_mut() {
+                    file.read(at, piece);
+                    at += piece.len() as u64;
+                }
             });
-            bytes
-        });
+            return into;
+        };
         into.copy_at(0, &bytes);
         into
     }
