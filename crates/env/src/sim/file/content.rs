@@ -10,7 +10,7 @@ pub(super) const PAGE: u64 = 4096;
 
 type Page = [u8; 4096];
 
-/// Sparse bytes with a length. A page that is allocated and was never written is `None`.
+/// Sparse bytes with a length. A page that is allocated and holds zeroes may be `None`.
 #[derive(Clone, Default)]
 pub(super) struct Content {
     pages: BTreeMap<u64, Option<Rc<Page>>>,
@@ -65,9 +65,16 @@ impl Content {
     pub(super) fn write(&mut self, offset: u64, bytes: &[u8]) {
         let end = offset + bytes.len() as u64;
         for (page, inside, outside) in pieces(offset..end) {
-            let page = self.pages.entry(page).or_default();
-            let page = Rc::make_mut(page.get_or_insert_with(|| Rc::new([0; 4096])));
-            page[inside].copy_from_slice(&bytes[outside]);
+            let (page, bytes) = (self.pages.entry(page).or_default(), &bytes[outside]);
+            match Page::try_from(bytes) {
+                // Files are made of zeroes, mostly.
+                Ok(whole) if whole == [0; 4096] => *page = None,
+                Ok(whole) => *page = Some(Rc::new(whole)),
+                Err(_) => {
+                    let page = page.get_or_insert_with(|| Rc::new([0; 4096]));
+                    Rc::make_mut(page)[inside].copy_from_slice(bytes);
+                }
+            }
         }
         self.len = self.len.max(end);
     }

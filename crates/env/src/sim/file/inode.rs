@@ -71,7 +71,11 @@ impl Change {
                     let inside = part.start - offset..part.end - offset;
                     let inside =
                         super::content::index(inside.start)..super::content::index(inside.end);
-                    content.write(part.start, &data.slice(inside).to_vec());
+                    let mut at = part.start;
+                    for piece in data.slice(inside).segments() {
+                        content.write(at, piece);
+                        at += piece.len() as u64;
+                    }
                 }
             }
             Self::Zero { keep, .. } => {
