@@ -1,7 +1,7 @@
 //! Memory for blocks that may be read again.
 //!
 //! **Contract.** A read is answered from memory only with what a read of the volume below could answer. It is filled by
-//! reads, and by what a journal carries home ([`ReadCache::begin_fill`]); a write replaces what is there,
+//! reads, and by what a journal carries home ([`Copies`]); a write replaces what is there,
 //! zeroes and discards take it out, when they go down, not when they are answered. Large transfers pass it by; a scrub
 //! always reads the volume. It takes no more memory than it may, with its index. What is seldom read again (a scan) leaves first.
 //!
@@ -14,11 +14,12 @@ mod shard;
 #[cfg(test)]
 mod test;
 
-pub use pages::{Fill, PAGE, Tally};
+pub use pages::{PAGE, Tally};
 
 use crate::wrap::Wrap;
+use crate::write_back::Copies;
 use env::{Answer, CoreHandle};
-use pages::{Change, Pages};
+use pages::{Change, Fill, Pages};
 use std::future::Future;
 use std::ops::Range;
 use std::pin::Pin;
@@ -29,7 +30,7 @@ use units::{BlockCount, BlockSize, Buf, Lba, LbaRange};
 use volume::{Class, Done, Io, IoError, IoFuture, IoResult, Lane, Op, Shape};
 
 /// Larger transfers are not kept, and not looked for.
-pub const TRANSFER_BYTES_MAX: usize = 128 << 10;
+const TRANSFER_BYTES_MAX: usize = 128 << 10;
 
 /// A volume's read cache; clones are one.
 #[derive(Clone)]
@@ -93,8 +94,7 @@ impl ReadCache {
 
     /// Whoever is about to find out what the newest contents of these blocks are asks first, and gives them to
     /// [`ReadCache::fill`]; what was changed in between is not taken. `None`: there is no cache, or no whole page.
-    #[must_use]
-    pub fn begin_fill(&self, range: LbaRange) -> Option<Fill> {
+    fn begin_fill(&self, range: LbaRange) -> Option<Fill> {
         let pages = self.whole_pages(range);
         if pages.is_empty() {
             return None;
@@ -104,7 +104,7 @@ impl ReadCache {
 
     /// The newest contents of the whole pages of the range of `fill`, as they were at some moment since it began. `data` is of
     /// the whole range.
-    pub fn fill(&self, fill: Fill, range: LbaRange, data: &Buf) {
+    fn fill(&self, fill: Fill, range: LbaRange, data: &Buf) {
         let Some(pages) = self.pages() else { return };
         let whole = self.whole_pages(range);
         let skip = whole.start * self.0.page_blocks - range.start().0;
@@ -143,6 +143,20 @@ impl ReadCache {
             pages.clear();
         }
         Some(Arc::clone(pages))
+    }
+}
+
+impl Copies for ReadCache {
+    fn offer(&self, range: LbaRange, data: &Buf, write_bytes: u64, is_newest: &dyn Fn() -> bool) {
+        if write_bytes > TRANSFER_BYTES_MAX as u64 {
+            return;
+        }
+        let Some(fill) = self.begin_fill(range) else {
+            return;
+        };
+        if is_newest() {
+            self.fill(fill, range, data);
+        }
     }
 }
 

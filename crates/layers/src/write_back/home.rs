@@ -3,7 +3,6 @@
 use super::contents::{BareChange, Contents};
 use super::parts::{blocks, chunks, next_piece};
 use super::shard::{OpenHome, Shard, Stuck};
-use crate::read_cache::TRANSFER_BYTES_MAX;
 use journal::{Kind, Lying, Run, Sequence, Slot, Stretch, newest};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
@@ -152,7 +151,7 @@ impl Going {
                 Job::Run(run) => {
                     let write = write_of(shard, &home, stretch, data, run);
                     if let Some(Op::Write { range, data, .. }) = &write {
-                        fill(shard, &home, run, *range, data);
+                        offer(shard, &home, run, *range, data);
                     }
                     write.into_iter().collect()
                 }
@@ -308,28 +307,22 @@ fn write_of(
     })
 }
 
-/// Gives what goes home to the read cache above, if it still is the newest and came in transfers that the cache keeps. Whatever changed it has ended, and the index knows; or it
-/// has begun, and the cache does.
-fn fill(shard: &Rc<Shard>, home: &OpenHome, run: &Run, range: LbaRange, data: &Buf) {
+/// Offers what goes home to who keeps copies above. It still is the newest, where whatever changed it has ended, and the index knows; or it
+/// has begun, and who keeps copies does.
+fn offer(shard: &Rc<Shard>, home: &OpenHome, run: &Run, range: LbaRange, data: &Buf) {
+    let Some(copies) = home.modes.copies() else {
+        return;
+    };
     let sectors = |lying: &Lying| lying.sectors.end - lying.sectors.start;
-    let is_large = |part: &Lying| sectors(part) * journal::SECTOR > TRANSFER_BYTES_MAX as u64;
-    let Some(cache) = home.modes.read_cache() else {
-        return;
-    };
-    if run.parts.iter().any(is_large) {
-        return;
-    }
-    let Some(fill) = cache.begin_fill(range) else {
-        return;
-    };
-    let state = shard.state.borrow();
-    let is_newest = |part: &Lying| {
-        let newest: u64 = newest(&state.index, part).iter().map(sectors).sum();
-        newest == sectors(part)
-    };
-    if run.parts.iter().all(is_newest) {
-        cache.fill(fill, range, data);
-    }
+    let largest = run.parts.iter().map(sectors).max().unwrap_or(0);
+    copies.offer(range, data, largest * journal::SECTOR, &|| {
+        let state = shard.state.borrow();
+        let is_newest = |part: &Lying| {
+            let newest: u64 = newest(&state.index, part).iter().map(sectors).sum();
+            newest == sectors(part)
+        };
+        run.parts.iter().all(is_newest)
+    });
 }
 
 /// The operation in pieces that the volume takes.

@@ -1,5 +1,6 @@
 //! A volume behind a journal, and one core's handle on it.
 
+use super::copies::Copies;
 use super::doubts::Doubts;
 use super::history::Kept;
 use super::journal_file::{Journal, shard_of, stopping};
@@ -7,7 +8,6 @@ use super::mode::{Mode, Modes};
 use super::parts::{Part, next_piece, parts};
 use super::shard::{OpenHome, Shard};
 use crate::join::{in_order, join};
-use crate::read_cache::ReadCache;
 use env::{Answer, CoreHandle, LocalFuture, call};
 use journal::{HistoryId, Slot, VolumeId};
 use std::path::PathBuf;
@@ -145,9 +145,9 @@ impl WriteBack {
         self.modes.tell_first(true);
     }
 
-    /// What is carried home is given to this read cache, which stands above: the newest contents of its blocks.
-    pub fn fills(&self, cache: ReadCache) {
-        self.modes.fill(cache);
+    /// What is carried home is offered to whoever stands above and keeps copies.
+    pub fn fills(&self, copies: impl Copies + 'static) {
+        self.modes.fill(Box::new(copies));
     }
 
     /// From so many bytes on writes go home past the log, where the log has nothing of their blocks.

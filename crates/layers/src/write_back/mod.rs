@@ -22,6 +22,7 @@
 mod age;
 mod carry;
 mod contents;
+mod copies;
 mod cut;
 mod doubts;
 mod drain;
@@ -47,6 +48,7 @@ mod status;
 mod survey;
 mod verify;
 
+pub use copies::Copies;
 pub use cut::RingHistory;
 pub use doubts::Doubts;
 pub use journal::{Damaged, Held, RingSurvey, Superblock, Survey, VolumeId};

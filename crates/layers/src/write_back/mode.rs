@@ -1,6 +1,6 @@
 //! What an acknowledged write has behind it.
 
-use crate::read_cache::ReadCache;
+use super::copies::Copies;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
@@ -28,8 +28,8 @@ pub(super) struct Modes {
     volatile: AtomicU64,
     /// So much of it was flushed.
     flushed: AtomicU64,
-    /// What is carried home is given to it.
-    read_cache: OnceLock<ReadCache>,
+    /// What is carried home is offered to it.
+    copies: OnceLock<Box<dyn Copies>>,
 }
 
 impl Modes {
@@ -41,7 +41,7 @@ impl Modes {
             // What a killed process left at home can be read, and lies in a cache perhaps: the first flush covers it.
             volatile: AtomicU64::new(1),
             flushed: AtomicU64::new(0),
-            read_cache: OnceLock::new(),
+            copies: OnceLock::new(),
         }
     }
 
@@ -83,12 +83,12 @@ impl Modes {
     }
 
     /// See [`super::WriteBack::fills`]; the first one stays.
-    pub(super) fn fill(&self, cache: ReadCache) {
-        let _first = self.read_cache.set(cache);
+    pub(super) fn fill(&self, copies: Box<dyn Copies>) {
+        let _first = self.copies.set(copies);
     }
 
-    pub(super) fn read_cache(&self) -> Option<&ReadCache> {
-        self.read_cache.get()
+    pub(super) fn copies(&self) -> Option<&dyn Copies> {
+        self.copies.get().map(|it| &**it)
     }
 
     /// Something goes home that is not stable there.

@@ -22,9 +22,6 @@ pub(super) async fn pump(shard: Rc<Shard>) {
             Some(Next::Write(write)) => start(&shard, write),
             Some(Next::Checkpoint(write)) => start_checkpoint(&shard, write),
             Some(Next::Full) => {
-                if shard.state.borrow_mut().withdraw_refused() {
-                    continue;
-                }
                 shard.carry.notify_one();
                 shard.pump.notified().await;
             }

@@ -312,23 +312,44 @@ impl State {
 
     /// Changes that wait for a batch whose writer has lost its right: they get into none.
     pub(super) fn withdraw_fenced(&mut self) {
+        let fenced = |it: &Waiter, home: &Home| {
+            let open = home.open.as_ref();
+            // What has no blocks is asked for by no host.
+            !it.sectors.is_empty() && open.is_none_or(|home| !home.fences.holds(it.fence))
+        };
+        for waiter in self.withdraw(fenced) {
+            // Who asked may have gone.
+            let _ = waiter.answer.send(Err(IoError::Fenced));
+        }
+    }
+
+    /// Writes that wait for a batch, and are refused by now, are answered so: they keep nobody behind them waiting. `true`: there were some.
+    pub(super) fn withdraw_refused(&mut self) -> bool {
+        if !self.refuses_some() {
+            return false;
+        }
+        let withdrawn = self.withdraw(|it, home| it.permit.bytes() > 0 && home.stuck.is_some());
+        let are_some = !withdrawn.is_empty();
+        for waiter in withdrawn {
+            let stuck = self.home(waiter.slot).stuck.as_ref();
+            let error = stuck.expect("those were asked for").error;
+            let lba = self.first_block(&waiter);
+            // Who asked may have gone.
+            let _ = waiter.answer.send(Err(error.map_lba(|_| lba)));
+        }
+        are_some
+    }
+
+    /// Takes those who wait for a batch out of the log's queue that are `gone`, by themselves or by their volume.
+    fn withdraw(&mut self, gone: impl Fn(&Waiter, &Home) -> bool) -> Vec<Waiter> {
         let (waiters, first, homes) = (&self.waiters, self.first_token, &self.homes);
-        let fenced = |token: Token| {
+        let withdrawn = self.log.withdraw(|token: Token| {
             let place = usize::try_from(token.0 - first).unwrap_or(usize::MAX);
             let waiter = waiters.get(place).and_then(Option::as_ref);
-            // What has no blocks is asked for by no host.
-            let waiter = waiter.filter(|it| !it.sectors.is_empty());
-            waiter.is_some_and(|it| {
-                let open = homes[usize::from(it.slot.0)].open.as_ref();
-                open.is_none_or(|home| !home.fences.holds(it.fence))
-            })
-        };
-        for token in self.log.withdraw(fenced) {
-            if let Some(waiter) = self.take_waiter(token) {
-                // Who asked may have gone.
-                let _ = waiter.answer.send(Err(IoError::Fenced));
-            }
-        }
+            waiter.is_some_and(|it| gone(it, &homes[usize::from(it.slot.0)]))
+        });
+        let taken = withdrawn.into_iter();
+        taken.filter_map(|token| self.take_waiter(token)).collect()
     }
 
     /// A change is stable: from now on it is what is read.
@@ -385,30 +406,6 @@ impl State {
         let block = home.map_or(BlockSize::B512, |it| it.shape.block_size);
         let by = u64::from(block.bytes()) / journal::SECTOR;
         Lba(waiter.sectors.start / by)
-    }
-
-    /// Writes that wait for a batch, and are refused by now, are answered so: they keep nobody behind them waiting. `true`: there were some.
-    pub(super) fn withdraw_refused(&mut self) -> bool {
-        if !self.refuses_some() {
-            return false;
-        }
-        let (waiters, first, homes) = (&self.waiters, self.first_token, &self.homes);
-        let refused = |token: Token| {
-            let place = usize::try_from(token.0 - first).unwrap_or(usize::MAX);
-            let waiter = waiters.get(place).and_then(Option::as_ref);
-            waiter.is_some_and(|it| {
-                it.permit.bytes() > 0 && homes[usize::from(it.slot.0)].stuck.is_some()
-            })
-        };
-        let withdrawn = self.log.withdraw(refused);
-        for token in &withdrawn {
-            if let Some(waiter) = self.take_waiter(*token) {
-                let error = self.refused(waiter.slot, self.first_block(&waiter));
-                // Who asked may have gone.
-                let _ = waiter.answer.send(error.map_or(Ok(()), Err));
-            }
-        }
-        !withdrawn.is_empty()
     }
 
     /// Something of the volume is on its way home past the log.
@@ -486,11 +483,7 @@ impl Shard {
 
     /// What a request for blocks of this ring does, once there is room for what it changes.
     pub(super) fn submit(self: &Rc<Self>, slot: Slot, op: Op, origin: Origin) -> IoFuture {
-        if !op.mutates()
-            || op
-                .range()
-                .is_some_and(|it| self.refuses(slot, it.start()).is_some())
-        {
+        if !op.mutates() || self.is_refused(slot) {
             return self.begin(slot, op, origin);
         }
         if !self.has_share(slot) {

@@ -25,17 +25,11 @@ impl State {
             .sum()
     }
 
-    /// Volumes that do not go home have all that they may have.
+    /// Volumes that do not go home have all that they may have: half of the log, so that others have the rest.
     pub(super) fn refuses_some(&self) -> bool {
         let most = self.log.ring().room_blocks() / STUCK_PART_MAX;
         // What only waits for its turn does not count: it moves on when that comes, if it must.
         self.stuck_pages() >= most && self.moved_blocks() >= most / 2
-    }
-
-    /// What a write of the volume is answered, while it is refused.
-    pub(super) fn refused(&self, slot: Slot, at: Lba) -> Option<IoError> {
-        let stuck = self.home(slot).stuck.as_ref()?;
-        self.refuses_some().then(|| stuck.error.map_lba(|_| at))
     }
 
     /// One more change of the volume leaves room in the log for others.
@@ -56,10 +50,16 @@ impl State {
 }
 
 impl Shard {
-    /// Volumes whose data cannot go home may fill half of the log, so that others have the rest; then their writes are
-    /// answered as those that would go home. What gives room back, or needs none, is taken.
+    /// What a write of the volume is answered, while it is refused: what it would be at home. What gives room back, or needs none, is taken.
     pub(super) fn refuses(&self, slot: Slot, at: Lba) -> Option<IoError> {
-        self.state.borrow().refused(slot, at)
+        let state = self.state.borrow();
+        let stuck = state.home(slot).stuck.as_ref()?;
+        state.refuses_some().then(|| stuck.error.map_lba(|_| at))
+    }
+
+    /// Writes of the volume are refused.
+    pub(super) fn is_refused(&self, slot: Slot) -> bool {
+        self.refuses(slot, Lba(0)).is_some()
     }
 
     /// One more change of the volume leaves room in the log for others.
@@ -69,7 +69,7 @@ impl Shard {
 
     /// Waits until the volume has its share again, or can be told why it has not.
     pub(super) async fn share_comes(&self, slot: Slot) {
-        self.until(|| self.has_share(slot) || self.refuses(slot, Lba(0)).is_some())
+        self.until(|| self.has_share(slot) || self.is_refused(slot))
             .await;
     }
 }
