@@ -179,16 +179,10 @@ pub struct ReadCacheFacts {
     pub bytes: u64,
 }
 
-/// What a checksum covered when nothing said so.
-const fn four_kib() -> u32 {
-    4096
-}
-
 /// What the checksums of a LUN found since it came into service.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
 pub struct ChecksumFacts {
     /// Bytes that each of them covers: 4096, or 512 where those are the LUN's physical blocks.
-    #[serde(default = "four_kib")]
     pub block_bytes: u32,
     /// Blocks that are known not to be what was written; after very many, no more are counted.
     pub bad_blocks: u64,

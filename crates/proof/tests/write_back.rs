@@ -90,7 +90,7 @@ impl Scene {
                 path: Self::sums(volume),
                 volume: number(volume),
                 block_size: self.block_size,
-                covers: [self.block_size, BlockSize::B4096][usize::from(volume > 0)],
+                physical_block_bytes: [self.block_size.bytes(), 4096][usize::from(volume > 0)],
                 block_count: BlockCount(size.0 / u64::from(self.block_size.bytes())),
                 blank: Blank::Zeroes,
             };

@@ -204,9 +204,7 @@ fn of_physical_blocks_of_512_bytes_only_the_damaged_one_is_refused_and_mended_by
     load(&place, 0, "-b512 -r -w60 -o16 -d1 -W0 --verify --destroy");
     daemon.kill();
     let daemon = place.start();
-    place.run(0, "lun resize vm01 --size 9999K --yes");
-    place.run(0, "lun resize vm01 --size 24M");
-    assert_eq!(scrubbed(&place)["mismatched_blocks"], 0);
+    shrinks_and_grows(&place);
     let log = stops_well(daemon);
     assert!(!log.contains("not what was written"), "{log}");
 }
@@ -254,9 +252,7 @@ fn a_lun_with_checksums_grows_shrinks_and_goes_and_needs_a_journal() {
     load(&place, 0, "--fill -Zr -b64K -s -w100 -d1 -W0 --destroy");
     place.run(0, "lun resize vm01 --size 24M");
     load(&place, 0, "--fill -Zr -b64K -s -w100 -d1 -W0 --destroy");
-    place.run(0, "lun resize vm01 --size 9999K --yes");
-    place.run(0, "lun resize vm01 --size 24M");
-    assert_eq!(scrubbed(&place)["mismatched_blocks"], 0);
+    shrinks_and_grows(&place);
     load(&place, 0, "-b4K -r -w60 -o16 -d1 -W0 --verify --destroy");
     place.run(0, "lun delete vm01 --yes");
     place.run(0, "lun restore vm01");
@@ -274,6 +270,13 @@ fn a_lun_with_checksums_grows_shrinks_and_goes_and_needs_a_journal() {
     let refused = place.run(2, "lun create a --size 16M --integrity");
     assert!(refused.contains("has no journal"), "{refused}");
     daemon.stop();
+}
+
+/// It gets shorter by a part of a block, and longer again.
+fn shrinks_and_grows(place: &Place) {
+    place.run(0, "lun resize vm01 --size 9999K --yes");
+    place.run(0, "lun resize vm01 --size 24M");
+    assert_eq!(scrubbed(place)["mismatched_blocks"], 0);
 }
 
 /// Blocks of the LUN that have no checksum.

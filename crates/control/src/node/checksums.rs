@@ -81,10 +81,7 @@ async fn make(core: &CoreHandle, config: &Config, lun: &Lun, blank: Blank) -> Re
         path: path.clone(),
         volume: number(lun),
         block_size,
-        covers: match lun.physical_block_size {
-            512 => BlockSize::B512,
-            _ => BlockSize::B4096,
-        },
+        physical_block_bytes: lun.physical_block_size,
         block_count: BlockCount(lun.size.bytes() / u64::from(block_size.bytes())),
         blank,
     };

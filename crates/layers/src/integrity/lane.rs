@@ -71,7 +71,7 @@ impl IntegrityLane {
     /// Bytes that one sum covers.
     #[must_use]
     pub fn covered_bytes(&self) -> u32 {
-        self.0.map.covers.bytes()
+        u32::try_from(self.0.map.covered_bytes).expect("512 or 4096")
     }
 
     /// The range has the first block of a page of sums.

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use sums::{
     Blank, FAN, Found, Level, MapId, PAGE, Place, Salt, Sum, Superblock, Tree, follows, judge,
 };
-use units::{BlockSize, Buf, BufMut, Lba, LbaRange};
+use units::{Buf, BufMut, Lba, LbaRange};
 use volume::IoError;
 
 /// Bad blocks whose numbers are kept; more are only counted.
@@ -43,11 +43,9 @@ impl Tally {
 pub(super) struct Map {
     pub(super) id: MapId,
     pub(super) salt: Salt,
-    /// What one sum covers ...
-    pub(super) covers: BlockSize,
-    /// ... in bytes, and
+    /// Bytes that one sum covers.
     pub(super) covered_bytes: usize,
-    /// in logical blocks.
+    /// Logical blocks that one sum covers.
     pub(super) per_sum: u64,
     /// A block without a sum may hold anything.
     pub(super) anything: AtomicBool,
@@ -117,7 +115,6 @@ impl Map {
         Arc::new(Self {
             id: superblock.map,
             salt: Salt::of(superblock.map),
-            covers: superblock.covers,
             covered_bytes: superblock.covers.bytes() as usize,
             per_sum: superblock.per_sum(),
             anything: AtomicBool::new(superblock.blank == Blank::Anything),

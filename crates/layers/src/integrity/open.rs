@@ -30,8 +30,8 @@ pub struct MapSpec {
     pub volume: [u8; 16],
     /// The volume's logical blocks: their size ...
     pub block_size: BlockSize,
-    /// Bytes that one sum is to cover: a physical block.
-    pub covers: BlockSize,
+    /// Bytes of a physical block, which a sum covers: 512, or as good as 4096.
+    pub physical_block_bytes: u32,
     /// ... and how many.
     pub block_count: BlockCount,
     /// What the volume holds now.
@@ -39,21 +39,23 @@ pub struct MapSpec {
 }
 
 impl MapSpec {
-    /// For a volume as it is: each sum covers a physical block, which is 512 bytes or as good as 4 KiB.
+    /// For a volume as it is.
     #[must_use]
     pub fn of(path: PathBuf, volume: [u8; 16], shape: &Shape, blank: Blank) -> Self {
-        let in_sectors = shape.block_size == BlockSize::B512 && shape.physical_block_exponent == 0;
         Self {
             path,
             volume,
             block_size: shape.block_size,
-            covers: if in_sectors {
-                BlockSize::B512
-            } else {
-                BlockSize::B4096
-            },
+            physical_block_bytes: shape.block_size.bytes() << shape.physical_block_exponent,
             block_count: shape.block_count,
             blank,
+        }
+    }
+
+    fn covers(&self) -> BlockSize {
+        match self.physical_block_bytes {
+            512 => BlockSize::B512,
+            _ => BlockSize::B4096,
         }
     }
 }
@@ -88,7 +90,7 @@ pub async fn create(core: &CoreHandle, spec: &MapSpec) -> io::Result<()> {
         map: MapId(id),
         volume: spec.volume,
         block_size: spec.block_size,
-        covers: spec.covers.max(spec.block_size),
+        covers: spec.covers(),
         blocks: spec.block_count.0,
         blank: spec.blank,
         clean: true,

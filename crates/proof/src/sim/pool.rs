@@ -41,8 +41,8 @@ pub(in crate::sim) struct Pool {
     pub(in crate::sim) sums: bool,
     /// Stable writes do not wait for their checksums, as in the daemon.
     covered: bool,
-    /// Bytes that a checksum covers, where blocks are no larger.
-    covers: BlockSize,
+    /// Bytes of physical blocks, as far as checksums are concerned.
+    physical_block_bytes: u32,
     /// The history of what changes is kept.
     pub(in crate::sim) history: bool,
     rings: u32,
@@ -72,10 +72,9 @@ impl Pool {
             fills: rng.below(8) == 0,
             sums: rng.below(3) == 0,
             covered: seed & 4 != 0,
-            covers: if seed & 8 == 0 {
-                BlockSize::B512
-            } else {
-                BlockSize::B4096
+            physical_block_bytes: match seed & 8 {
+                0 => setup.block_size.bytes(),
+                _ => 4096,
             },
             history: false,
             rings: 1 + u32::from(rng.below(2) == 0),
@@ -118,11 +117,7 @@ impl Pool {
             fills: false,
             sums,
             covered: true,
-            covers: if setup.physical_block_exponent == 0 {
-                setup.block_size
-            } else {
-                BlockSize::B4096
-            },
+            physical_block_bytes: setup.block_size.bytes() << setup.physical_block_exponent,
             history: false,
             rings: 1 + u32::from(setup.salt & 16 != 0),
             shard_bytes: if setup.salt & 32 == 0 {
@@ -219,7 +214,7 @@ impl Pool {
                 path: Self::map(volume),
                 volume: [u8::try_from(volume).expect("few"); 16],
                 block_size: setup.block_size,
-                covers: self.covers,
+                physical_block_bytes: self.physical_block_bytes,
                 block_count: BlockCount(setup.blocks),
                 blank: Blank::Zeroes,
             };
