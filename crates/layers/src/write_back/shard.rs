@@ -802,7 +802,7 @@ impl Shard {
         let id = self.begin_direct(slot, sectors(range, self.block_size(slot)), false);
         let told = self.change(slot, range, Kind::Direct, Buf::empty(), origin);
         // Kept: the volume may leave while the log is told.
-        let lane = self.home_of(slot).lane;
+        let home = self.home_of(slot);
         let (shard, permit) = (Rc::clone(self), self.permits.take(data.len()));
         env::detach(&self.core, async move {
             let mut result = told.await;
@@ -814,7 +814,11 @@ impl Shard {
                     data,
                     durability,
                 };
-                result = lane.submit(Io::new(op, origin)).await;
+                result = home.lane.submit(Io::new(op, origin)).await;
+                if result.is_err() {
+                    // What it left there can be read, and is in a cache perhaps: the next flush covers it.
+                    home.modes.leave_volatile();
+                }
             }
             shard.end_direct(id);
             drop(permit);
