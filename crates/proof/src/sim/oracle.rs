@@ -62,6 +62,8 @@ struct State {
     sequence: u64,
     /// Syncs of the node that failed in its earlier lives.
     failed_syncs: u64,
+    /// The disk is synced whenever somebody below likes to, and that may fail.
+    own_syncs: Option<Started>,
     /// What was asked and answered, in words, where that is wanted.
     log: Option<Vec<String>>,
 }
@@ -118,6 +120,7 @@ impl Oracle {
             violations: Vec::new(),
             sequence: 0,
             failed_syncs: 0,
+            own_syncs: None,
             log: log.then(Vec::new),
         };
         Self {
@@ -316,14 +319,24 @@ impl Oracle {
         }
     }
 
+    /// From now on a journal syncs the disk by itself: what was not flushed may be gone at any moment, where [`Oracle::own_syncs_failed`]
+    /// tells of a failure later.
+    pub fn syncs_by_itself(&self) {
+        let state = &mut *self.state.borrow_mut();
+        state.own_syncs = Some(state.model.flush());
+    }
+
     /// As [`Oracle::syncs_failed`], where a journal syncs the disk by itself: what was not flushed may be gone although nobody flushed.
     pub fn own_syncs_failed(&self, so_far: u64) {
         let state = &mut *self.state.borrow_mut();
         let before = std::mem::replace(&mut state.failed_syncs, so_far);
+        let own_syncs = state.own_syncs.take();
         if so_far > before {
             state.model.a_sync_failed();
             state.say(|| "a sync failed and nobody was told".to_owned());
             state.history = None;
+        } else if let Some(started) = own_syncs {
+            state.end_sync(&started, &End::Done(None), false);
         }
     }
 
@@ -529,6 +542,26 @@ mod test {
             oracle.life_ended(false);
             sees_the_old_one();
             assert_eq!(oracle.violations().is_empty(), right, "{failed} {answered}");
+        }
+    }
+
+    #[test]
+    fn data_that_came_back_is_right_where_a_journal_synced_by_itself_and_that_failed() {
+        for (failed, right) in [(1, true), (0, false)] {
+            let oracle = Oracle::new(BlockSize::B512, false);
+            let at = LbaRange::new(Lba(0), BlockCount(1)).unwrap();
+            let [old, new] = [(); 2].map(|()| oracle.fresh(1, at));
+            oracle.syncs_by_itself();
+            for values in [&old, &new] {
+                let ticket = oracle.write(1, at, values, Durability::Cached);
+                oracle.end(&ticket, &End::Done(None));
+            }
+            let ticket = oracle.read(1, at);
+            let seen = Value::payload(&old, BlockSize::B512);
+            oracle.end(&ticket, &End::Done(Some(seen)));
+            oracle.own_syncs_failed(failed);
+            oracle.life_ended(true);
+            assert_eq!(oracle.violations().is_empty(), right, "{failed}");
         }
     }
 }

@@ -190,6 +190,9 @@ impl Run<'_> {
     fn life(&mut self, known: &BTreeMap<u64, crate::stamp::Value>) -> Result<(), String> {
         let clients = self.scene.clients(&self.world);
         let stop = Rc::new(Cell::new(false));
+        if self.scene.syncs_by_itself() {
+            self.oracle.syncs_by_itself();
+        }
         self.working = Rc::default();
         let working = Rc::clone(&self.working);
         for number in 0..u32::try_from(self.rng.between(1, 4)).expect("at most 4") {

@@ -221,6 +221,11 @@ impl Told {
     /// Lets clients work among faults, and something happen.
     fn life(&mut self, stage: &mut Stage, running: &Rc<Running>) -> Result<(), String> {
         let (stop, working) = (Rc::new(Cell::new(false)), Rc::new(Cell::new(0)));
+        if running.mode == Mode::Volatile {
+            for oracle in &self.oracles {
+                oracle.syncs_by_itself();
+            }
+        }
         for volume in 0..self.pool.volumes {
             for number in 0..u32::try_from(stage.rng.between(1, 3)).expect("few") {
                 let work = (Rc::clone(&stop), Rc::clone(&working));
