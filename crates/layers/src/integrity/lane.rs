@@ -204,20 +204,7 @@ impl Inside {
                 self.known(written).await?;
                 self.after(durability, range.start()).await
             }
-            Op::Flush => {
-                let number = self.map.flush_begins();
-                let data = self.below.submit(Io::new(Op::Flush, origin));
-                let sums = self.map.stable(&self.from).await;
-                match data.await {
-                    Ok(_) => self.map.flush_is_done(number),
-                    Err(error) => {
-                        Box::pin(self.flush_failed()).await;
-                        return Err(error);
-                    }
-                }
-                sums?;
-                Ok(Done::Nothing)
-            }
+            Op::Flush => self.flush(origin).await,
             Op::CompareAndWrite { .. } => unreachable!("announced as absent"),
             Op::Extents { .. } => unreachable!("passed through"),
         }
@@ -343,10 +330,15 @@ impl Inside {
         blocks: Range<u64>,
         origin: Origin,
     ) -> Result<Buf, IoError> {
-        let data = self.read_below(self.range_of(&blocks), origin).await?;
-        let sums = held.sums(blocks.clone());
+        let range = self.range_of(&blocks);
+        let mut data = self.read_below(range, origin).await?;
+        let mut sums = held.sums(blocks.clone());
         if self.map.all_fit(&sums, blocks.start, &data) {
             return Ok(data);
+        }
+        if self.differ(&sums, blocks.start, &data) && self.learns_what_is_lost(&blocks).await {
+            data = self.read_below(range, origin).await?;
+            sums = held.sums(blocks.clone());
         }
         let mut mended = Buf::empty();
         let mut wrong = None;
@@ -374,6 +366,15 @@ impl Inside {
                 lba: self.range_of(&(block..block + 1)).start(),
             }),
         }
+    }
+
+    /// Some of the blocks of `data` are not what was written there.
+    fn differ(&self, sums: &[Sum], first: u64, data: &Buf) -> bool {
+        let mut blocks = (first..).zip(sums).enumerate();
+        blocks.any(|(place, (block, sum))| {
+            let found = data.slice(self.map.bytes_of(place, data.len()));
+            self.map.judge(*sum, block, &found) == Verdict::Differs
+        })
     }
 
     /// A block does not fit: says so, and writes another copy of it where there is one.

@@ -5,9 +5,10 @@ use super::map::Map;
 use super::open::open_up;
 use super::page::lock;
 use crate::write_back::Doubts;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use volume::Durability;
+use tokio::sync::oneshot;
+use volume::{Done, Durability, Io, IoResult, Op, Origin};
 
 /// Blocks that were written and perhaps not flushed.
 #[derive(Default)]
@@ -18,6 +19,18 @@ pub(super) struct Unflushed {
     next: u64,
     /// Flushes that failed.
     failed: u64,
+    /// Flushes that have begun and not ended, by their numbers.
+    under_way: BTreeSet<u64>,
+    /// Who waits for one of them to end.
+    waiting: Vec<oneshot::Sender<()>>,
+}
+
+impl Unflushed {
+    fn ended(&mut self, number: u64) {
+        self.under_way.remove(&number);
+        // Who waits is woken by losing his sender.
+        self.waiting.clear();
+    }
 }
 
 impl Map {
@@ -44,24 +57,67 @@ impl Map {
         unflushed.failed == failed
     }
 
+    /// Some of these blocks were written, and no flush has covered them yet.
+    fn are_unflushed(&self, blocks: &Range<u64>) -> bool {
+        let unflushed = lock(&self.unflushed);
+        let mut written = unflushed.written.values().flat_map(Doubts::ranges);
+        written.any(|it| it.start < blocks.end && blocks.start < it.end)
+    }
+
     /// A flush begins; answers its number.
-    pub(super) fn flush_begins(&self) -> u64 {
+    fn flush_begins(&self) -> u64 {
         let mut unflushed = lock(&self.unflushed);
+        let number = unflushed.next;
         unflushed.next += 1;
-        unflushed.next - 1
+        unflushed.under_way.insert(number);
+        number
     }
 
     /// It has covered what was written before it.
-    pub(super) fn flush_is_done(&self, number: u64) {
+    fn flush_is_done(&self, number: u64) {
         let mut unflushed = lock(&self.unflushed);
         let later = unflushed.written.split_off(&(number + 1));
         unflushed.written = later;
+        unflushed.ended(number);
+    }
+
+    /// The flushes that are under way end, well or not, and what that means is known.
+    async fn flushes_end(&self) {
+        let last = lock(&self.unflushed).next;
+        loop {
+            let woken = {
+                let mut unflushed = lock(&self.unflushed);
+                if unflushed.under_way.range(..last).next().is_none() {
+                    return;
+                }
+                let (wake, woken) = oneshot::channel();
+                unflushed.waiting.push(wake);
+                woken
+            };
+            drop(woken.await);
+        }
     }
 }
 
 impl Inside {
+    /// Data and sums are stable, or it is known of what was written that nobody knows it.
+    pub(super) async fn flush(&self, origin: Origin) -> IoResult {
+        let number = self.map.flush_begins();
+        let data = self.below.submit(Io::new(Op::Flush, origin));
+        let sums = self.map.stable(&self.from).await;
+        match data.await {
+            Ok(_) => self.map.flush_is_done(number),
+            Err(error) => {
+                Box::pin(self.flush_failed(number)).await;
+                return Err(error);
+            }
+        }
+        sums?;
+        Ok(Done::Nothing)
+    }
+
     /// A flush has failed: whoever reads what was written since the last one takes its sums.
-    pub(super) async fn flush_failed(&self) {
+    async fn flush_failed(&self, number: u64) {
         let written = {
             let mut unflushed = lock(&self.map.unflushed);
             unflushed.failed += 1;
@@ -70,5 +126,20 @@ impl Inside {
         let blocks = written.values().flat_map(Doubts::ranges);
         // Where the map cannot be read or written, that is told, and every later mutation is refused.
         let _ = open_up(&self.map, &self.from, blocks).await;
+        lock(&self.map.unflushed).ended(number);
+    }
+
+    /// Held blocks are not what their sums say. `true`: they were written and not flushed, and perhaps a sync that failed has taken that back, of which
+    /// nobody here was told yet; now it is known.
+    pub(super) async fn learns_what_is_lost(&self, blocks: &Range<u64>) -> bool {
+        if !self.map.are_unflushed(blocks) {
+            return false;
+        }
+        self.map.flushes_end().await;
+        if self.map.are_unflushed(blocks) {
+            // Where it fails, what that means is known.
+            let _ = self.flush(Origin::default()).await;
+        }
+        true
     }
 }

@@ -4,10 +4,11 @@ use super::disk::{
     DATA, KINDS, Kind, ask, flush, make, on_file, open, range, raw_read, raw_write, read, write,
 };
 use crate::fault::{Action, FaultRule, Faults, OpKind};
-use crate::integrity::Blank;
+use crate::integrity::{Blank, Finding};
 use crate::over;
 use crate::test::simulate;
 use env::CoreHandle;
+use futures_util::future::join;
 use std::sync::Arc;
 use units::Lba;
 use volume::{IoError, Op, Volume};
@@ -68,5 +69,58 @@ async fn a_flush_fails(core: CoreHandle, kind: Kind) {
 fn what_a_failed_flush_may_have_lost_is_not_taken_for_damage() {
     for kind in KINDS {
         simulate(3, |core| Box::pin(a_flush_fails(core, kind)));
+    }
+}
+
+/// The disk takes back what was not flushed, and a read finds that before anybody was told; `under_way`: while the flush that fails is.
+async fn is_read_before_it_is_told(core: CoreHandle, kind: Kind, [fails, under_way]: [bool; 2]) {
+    let (unit, bytes) = (kind.unit(), kind.bytes());
+    let contents = |version: u8| vec![version; usize::try_from(bytes).unwrap()];
+    let faults = Faults::new();
+    let below: Arc<dyn Volume> = over(faults.clone(), on_file(kind, SPACE * unit));
+    make(&core, &below, Blank::Zeroes).await;
+    let (volume, findings) = open(&core, &below).await;
+    let lane = volume.lane(&core).await.unwrap();
+    let at = range(unit, unit);
+    write(&lane, at, &contents(1)).await.unwrap();
+    flush(&lane).await;
+    write(&lane, at, &contents(2)).await.unwrap();
+    if fails {
+        let error = IoError::MediumError { lba: Lba(0) };
+        faults.add(FaultRule {
+            kinds: vec![OpKind::Flush],
+            range: None,
+            skip: 0,
+            times: 1,
+            action: Action::Fail(error),
+        });
+    }
+    raw_write(&core, DATA, bytes, &contents(1)).await;
+    let found = if under_way {
+        let (flushed, found) = join(ask(&lane, Op::Flush), read(&lane, at)).await;
+        assert_eq!(flushed.is_err(), fails);
+        found
+    } else {
+        read(&lane, at).await
+    };
+    let lba = at.start();
+    let told = if fails {
+        assert_eq!(found, Ok(contents(1)));
+        vec![]
+    } else {
+        assert_eq!(found, Err(IoError::Integrity { lba }));
+        vec![Finding::Mismatch(at)]
+    };
+    assert_eq!(findings.lock().unwrap().as_slice(), told);
+}
+
+#[test]
+fn what_is_not_flushed_and_differs_is_damage_only_where_it_can_be_flushed() {
+    for kind in KINDS {
+        for how in [[true, true], [true, false], [false, true], [false, false]] {
+            simulate(3, |core| {
+                Box::pin(is_read_before_it_is_told(core, kind, how))
+            });
+        }
     }
 }
