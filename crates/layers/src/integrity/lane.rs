@@ -71,7 +71,7 @@ impl IntegrityLane {
     /// Bytes that one sum covers.
     #[must_use]
     pub fn covered_bytes(&self) -> u32 {
-        u32::try_from(self.0.map.covered_bytes).expect("512 or 4096")
+        self.0.map.bytes_per_sum()
     }
 
     /// The range has the first block of a page of sums.

@@ -136,6 +136,11 @@ impl Map {
         })
     }
 
+    /// Bytes that one sum covers, as they are told.
+    pub(super) fn bytes_per_sum(&self) -> u32 {
+        u32::try_from(self.covered_bytes).expect("512 or 4096")
+    }
+
     /// What a block without a sum holds.
     pub(super) fn blank(&self) -> Blank {
         if self.anything.load(Ordering::Relaxed) {

@@ -173,7 +173,7 @@ impl Integrity {
     /// Bytes that one sum covers.
     #[must_use]
     pub fn covered_bytes(&self) -> u32 {
-        u32::try_from(self.map.covered_bytes).expect("512 or 4096")
+        self.map.bytes_per_sum()
     }
 
     /// What happened so far.

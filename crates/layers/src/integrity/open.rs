@@ -30,10 +30,10 @@ pub struct MapSpec {
     pub volume: [u8; 16],
     /// The volume's logical blocks: their size ...
     pub block_size: BlockSize,
-    /// Bytes of a physical block, which a sum covers: 512, or as good as 4096.
-    pub physical_block_bytes: u32,
     /// ... and how many.
     pub block_count: BlockCount,
+    /// Bytes of a physical block, which a sum covers: 512, or as good as 4096.
+    pub physical_block_bytes: u32,
     /// What the volume holds now.
     pub blank: Blank,
 }

@@ -15,6 +15,19 @@ use volume::{IoError, Op, Volume};
 
 const SPACE: u64 = 2050;
 
+/// The next flush of the disk fails, with this error.
+fn next_flush_fails(faults: &Faults) -> IoError {
+    let error = IoError::MediumError { lba: Lba(0) };
+    faults.add(FaultRule {
+        kinds: vec![OpKind::Flush],
+        range: None,
+        skip: 0,
+        times: 1,
+        action: Action::Fail(error),
+    });
+    error
+}
+
 async fn a_flush_fails(core: CoreHandle, kind: Kind) {
     let (unit, bytes) = (kind.unit(), kind.bytes());
     let whole = usize::try_from(bytes).unwrap();
@@ -33,14 +46,7 @@ async fn a_flush_fails(core: CoreHandle, kind: Kind) {
     for block in [1, 2, 1500] {
         write(&lane, at(block), &contents(2)).await.unwrap();
     }
-    let error = IoError::MediumError { lba: Lba(0) };
-    faults.add(FaultRule {
-        kinds: vec![OpKind::Flush],
-        range: None,
-        skip: 0,
-        times: 1,
-        action: Action::Fail(error),
-    });
+    let error = next_flush_fails(&faults);
     assert_eq!(ask(&lane, Op::Flush).await.err(), Some(error));
     for block in [1, 1500] {
         raw_write(&core, DATA, block * bytes, &contents(1)).await;
@@ -86,14 +92,7 @@ async fn is_read_before_it_is_told(core: CoreHandle, kind: Kind, [fails, under_w
     flush(&lane).await;
     write(&lane, at, &contents(2)).await.unwrap();
     if fails {
-        let error = IoError::MediumError { lba: Lba(0) };
-        faults.add(FaultRule {
-            kinds: vec![OpKind::Flush],
-            range: None,
-            skip: 0,
-            times: 1,
-            action: Action::Fail(error),
-        });
+        next_flush_fails(&faults);
     }
     raw_write(&core, DATA, bytes, &contents(1)).await;
     let found = if under_way {
