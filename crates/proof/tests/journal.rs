@@ -52,7 +52,7 @@ fn told(story: &dyn Story, seeds: Range<u64>, once_failed: &[u64]) {
 }
 
 /// Schedules in `make test`: what two cores do in about four minutes.
-const SCHEDULES: u64 = 20_000;
+const SCHEDULES: u64 = 36_000;
 
 #[test]
 fn nothing_acknowledged_is_lost_behind_a_journal() {
