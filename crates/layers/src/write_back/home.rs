@@ -5,6 +5,7 @@ use super::parts::{blocks, chunks, next_piece};
 use super::shard::{OpenHome, Shard, Stuck};
 use journal::{Kind, Lying, Run, Sequence, Slot, Stretch, newest};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Range;
 use std::rc::Rc;
 use std::time::Duration;
 use units::{Buf, Lba, LbaRange};
@@ -35,6 +36,13 @@ impl Job {
         match self {
             Self::Run(run) => run.slot,
             Self::Bare(bare) => bare.slot,
+        }
+    }
+
+    fn sectors(&self) -> Range<u64> {
+        match self {
+            Self::Run(run) => run.sectors.clone(),
+            Self::Bare(bare) => bare.sectors.clone(),
         }
     }
 }
@@ -89,7 +97,7 @@ impl Going {
         let slots = self.jobs.iter().map(Job::slot).enumerate();
         let not_there = slots.filter(|(_, slot)| unstable.contains(slot));
         self.failed.extend(not_there.map(|(which, _)| which));
-        self.settle(shard);
+        self.settle(shard, &unstable);
         unsaved
     }
 
@@ -244,8 +252,8 @@ impl Going {
         unstable
     }
 
-    /// What is at home and stable there is forgotten here.
-    fn settle(self, shard: &Rc<Shard>) {
+    /// What is at home and stable there is forgotten here; of the volumes `unstable` nothing is.
+    fn settle(self, shard: &Rc<Shard>, unstable: &BTreeSet<Slot>) {
         let mut state = shard.state.borrow_mut();
         let is_home = |which: &usize| !self.failed.contains(which);
         let jobs = self.jobs.iter().enumerate();
@@ -267,8 +275,15 @@ impl Going {
             let home = state.home_mut(slot);
             home.stuck = home.stuck.take().filter(|it| !it.of_history);
         }
+        // What failed may have gone home all the same, as another change of the same blocks.
+        let failed = self.failed.iter().map(|which| &self.jobs[*which]);
+        let left = failed.filter(|job| !state.index.is_clear(job.slot(), job.sectors()));
+        let held: BTreeSet<Slot> = left
+            .map(Job::slot)
+            .chain(unstable.iter().copied())
+            .collect();
         for (slot, stuck) in self.errors {
-            state.home_mut(slot).stuck = Some(stuck);
+            state.home_mut(slot).stuck = held.contains(&slot).then_some(stuck);
         }
     }
 }
