@@ -30,7 +30,7 @@ pub use page::{FAN, Generation, Level, PAGE, Page};
 pub use place::{Place, REGIONS_MAX, SUPERBLOCKS_AT, sums_max};
 pub use sum::{MapId, Salt, Sum};
 pub use superblock::{Blank, Superblock};
-pub use tree::{Found, NodeWrite, Recorded, Tree, Unfit, follows, judge};
+pub use tree::{Found, NodeWrite, Recorded, Tree, Unfit, judge};
 
 /// The version of pages, and of superblocks of maps whose sums cover 4 KiB each.
 pub const VERSION: u16 = 1;

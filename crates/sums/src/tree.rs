@@ -3,8 +3,9 @@
 //! **Invariants.**
 //! T1. A page above says of a page below only what is stable below: it is told by [`Tree::stable`] after a sync.
 //!     So after a crash a page is at least as new as the page above says; an older one was lost by the device.
-//!     A page that is read and newer than that is perhaps not stable, where a sync failed before the process died: it is written once
-//!     more, to the same place, before the page above is told.
+//!     A page that is read and newer than that is perhaps not stable, where a sync failed before the process died; and it may be, so that
+//!     others rely on it. A page of sums is therefore written once more as it is, to where it is, before another version of it is
+//!     and before the page above is told. On a page above nobody relies before it was told itself: its next version takes its place.
 //! T2. In memory the newest generation of a page is known exactly once it was read or written, and of every page from the
 //!     beginning where the map was closed cleanly.
 //! T3. A page is written at most once between two syncs, and its two places take turns: a torn one leaves the one before.
@@ -110,10 +111,9 @@ pub fn judge(
     Ok(page.map_or(Found::Absent, Found::Page))
 }
 
-/// What the next version has to follow of a page that is newer than recorded: that goes to the same place, so that the version before
-/// stays, unless the other place holds none that could be lost.
-#[must_use]
-pub fn follows(page: &Page, map: MapId, slots: [&[u8]; 2]) -> Generation {
+/// What the next version has to follow of a page above sums that is newer than recorded: that goes to the same place, so that the version
+/// before stays, unless the other place holds none that could be lost.
+fn follows(page: &Page, map: MapId, slots: [&[u8]; 2]) -> Generation {
     let other = slots[usize::from(page.generation.next().slot())];
     let has_one =
         Page::read(other, map).is_ok_and(|it| it.level == page.level && it.index == page.index);

@@ -11,9 +11,7 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use sums::{
-    Blank, FAN, Found, Level, MapId, PAGE, Place, Salt, Sum, Superblock, Tree, follows, judge,
-};
+use sums::{Blank, FAN, Found, Level, MapId, PAGE, Place, Salt, Sum, Superblock, Tree, judge};
 use units::{Buf, BufMut, Lba, LbaRange};
 use volume::IoError;
 
@@ -237,11 +235,10 @@ impl Map {
                 Resident::new(index, page.entries, page.generation)
             }
             Ok(Found::Page(page)) => {
-                // Perhaps a sync of it failed: nobody above is told of it before it is written once more.
+                // Perhaps a sync of it failed, and perhaps it is stable and relied upon: see `sums::Tree`.
                 drop(tree);
-                let generation = follows(&page, self.id, both);
-                let page = Resident::new(index, page.entries, generation);
-                self.changed(&page, page.taint());
+                let page = Resident::new(index, page.entries, page.generation);
+                self.changed(&page, page.doubt());
                 page
             }
             Ok(Found::Absent) => {

@@ -190,10 +190,7 @@ impl Integrity {
             Err(version @ Damage::Version { .. }) => return Err(refused_version(&path, version)),
             Err(damage) => return Err(refused(&path, &damage)),
         };
-        // The newest may not be stable, where a sync of it failed: then it is written over, and the one before stays.
-        let both =
-            Superblock::read(&slots[..PAGE]).is_ok() && Superblock::read(&slots[PAGE..]).is_ok();
-        let by = if both { 2 } else { 1 };
+        let newest = slots[superblock.slot() * PAGE..][..PAGE].to_vec();
         let shape = below.shape();
         if superblock.volume != options.volume {
             return Err(refused(&path, &"they are another volume's"));
@@ -231,16 +228,26 @@ impl Integrity {
             core: Rc::clone(core),
             file,
         };
-        integrity.begin(&from, by).await.map_err(fail)?;
+        integrity.make_sure(&from, &newest).await.map_err(fail)?;
+        integrity.begin(&from).await.map_err(fail)?;
         integrity.reshape_from(&from).await?;
         Ok(integrity)
     }
 
-    /// From now on, generations in the file may be older than the newest ones. `by`: 1 writes over the older superblock, 2 over the newest.
-    async fn begin(&self, from: &From, by: u64) -> io::Result<()> {
+    /// The newest superblock may not be stable, where a sync of it failed: it is written once more as it is, so that it stays whatever becomes
+    /// of the next one.
+    async fn make_sure(&self, from: &From, newest: &[u8]) -> io::Result<()> {
+        let slot = lock(&self.map.superblock).slot();
+        from.write(SUPERBLOCKS_AT[slot], newest).await?;
+        from.file.submit(FileOp::Sync).await?;
+        Ok(())
+    }
+
+    /// From now on, generations in the file may be older than the newest ones.
+    async fn begin(&self, from: &From) -> io::Result<()> {
         let (at, bytes) = {
             let mut superblock = lock(&self.map.superblock);
-            superblock.count += by;
+            superblock.count += 1;
             superblock.clean = false;
             (SUPERBLOCKS_AT[superblock.slot()], superblock.write())
         };
@@ -319,7 +326,7 @@ impl Integrity {
                 .await?;
         }
         map.stable(from).await?;
-        let written = async { self.begin(from, 1).await };
+        let written = async { self.begin(from).await };
         written
             .await
             .map_err(|_| IoError::MediumError { lba: units::Lba(0) })

@@ -31,8 +31,10 @@ pub(super) struct Resident {
 struct Inner {
     entries: Box<[u32; FAN]>,
     generation: Generation,
-    /// It differs from what was handed to the device last.
+    /// It differs from what was handed to the device last, or that is to be handed over once more.
     dirty: bool,
+    /// What was found in the file and may not be stable there.
+    unsure: Option<Box<[u32; FAN]>>,
     /// Somebody asked for it since the hand of the cache passed.
     used: bool,
     held: SmallVec<[Range<usize>; 4]>,
@@ -45,6 +47,7 @@ impl Resident {
             entries,
             generation,
             dirty: false,
+            unsure: None,
             used: true,
             held: SmallVec::new(),
             waiting: Vec::new(),
@@ -104,6 +107,23 @@ impl Resident {
         }
     }
 
+    /// What was found may not be stable: it is to be written once more as it is.
+    pub(super) fn doubt(&self) -> Changed {
+        let mut inner = lock(&self.inner);
+        inner.unsure = Some(inner.entries.clone());
+        Changed {
+            dirtied: !std::mem::replace(&mut inner.dirty, true),
+            filled: 0,
+        }
+    }
+
+    /// What is to be made stable, in its place, before the next version is written.
+    pub(super) fn unsure(&self) -> Option<Page> {
+        let inner = lock(&self.inner);
+        let entries = inner.unsure.clone()?;
+        Some(self.version(inner.generation, entries))
+    }
+
     /// How many of its first blocks are blank.
     pub(super) fn blanks(&self, entries: usize) -> u64 {
         let blank = |entry: &&u32| **entry == Sum::BLANK.raw();
@@ -113,16 +133,24 @@ impl Resident {
             .count() as u64
     }
 
-    /// What is to be written now: the next version.
-    pub(super) fn next(&self) -> Page {
+    /// What is to be written now, the next version; `None`: what was found is stable now, and nothing has changed since.
+    pub(super) fn next(&self) -> Option<Page> {
         let mut inner = lock(&self.inner);
         inner.dirty = false;
+        let found = inner.unsure.take();
+        if found.is_some_and(|found| found == inner.entries) {
+            return None;
+        }
         inner.generation = inner.generation.next();
+        Some(self.version(inner.generation, inner.entries.clone()))
+    }
+
+    fn version(&self, generation: Generation, entries: Box<[u32; FAN]>) -> Page {
         Page {
             level: Level::Sums,
             index: self.index,
-            generation: inner.generation,
-            entries: inner.entries.clone(),
+            generation,
+            entries,
         }
     }
 

@@ -7,12 +7,13 @@ use super::Finding;
 use super::map::{Map, Tally, payload, place};
 use super::page::{Resident, lock};
 use env::{CoreHandle, Durable, File, FileOp};
+use std::collections::VecDeque;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use sums::{Blank, Generation, NodeWrite, Place, SUPERBLOCKS_AT};
+use sums::{Blank, Generation, NodeWrite, Page, Place, SUPERBLOCKS_AT};
 use tokio::sync::oneshot;
 use units::{Lba, Now};
 use volume::IoError;
@@ -157,7 +158,9 @@ impl Map {
     }
 
     async fn write(&self, from: &From, round: Round) -> io::Result<()> {
-        let pages: Vec<(u64, Generation)> = self.write_pages(from, &round.pages).await?;
+        self.make_sure(from, &round.pages).await?;
+        let next = round.pages.iter().map(|page| page.next());
+        let pages = self.write_pages(from, next).await?;
         let nodes = if round.above {
             lock(&self.tree).to_write()
         } else {
@@ -168,10 +171,8 @@ impl Map {
             self.write_superblock(from, false).await?;
         }
         from.file.submit(FileOp::Sync).await?;
+        self.are_stable(pages);
         let mut tree = lock(&self.tree);
-        for (index, generation) in pages {
-            tree.stable(index, generation);
-        }
         for (place, generation) in nodes {
             tree.node_stable(place, generation);
         }
@@ -179,25 +180,44 @@ impl Map {
         Ok(())
     }
 
+    /// What was found after a crash is stable before something else is written of the same pages: torn, that leaves what was found.
+    async fn make_sure(&self, from: &From, pages: &[Arc<Resident>]) -> io::Result<()> {
+        let unsure = pages.iter().map(|page| page.unsure());
+        let written = self.write_pages(from, unsure).await?;
+        if !written.is_empty() {
+            from.file.submit(FileOp::Sync).await?;
+            self.are_stable(written);
+        }
+        Ok(())
+    }
+
+    fn are_stable(&self, pages: Vec<(u64, Generation)>) {
+        let mut tree = lock(&self.tree);
+        for (index, generation) in pages {
+            tree.stable(index, generation);
+        }
+    }
+
+    /// Writes those that there are.
     async fn write_pages(
         &self,
         from: &From,
-        pages: &[Arc<Resident>],
+        pages: impl Iterator<Item = Option<Page>>,
     ) -> io::Result<Vec<(u64, Generation)>> {
-        let mut written = Vec::with_capacity(pages.len());
-        for some in pages.chunks(IN_FLIGHT) {
-            let mut answers = Vec::with_capacity(some.len());
-            for page in some {
-                let next = page.next();
-                let at = place(next.index).at(next.generation);
-                answers.push(from.write(at, &next.write(self.id)));
-                written.push((next.index, next.generation));
+        let (mut written, mut answers) = (Vec::new(), VecDeque::new());
+        for page in pages.flatten() {
+            if answers.len() == IN_FLIGHT {
+                let oldest: env::FileFuture = answers.pop_front().expect("as many as that");
+                oldest.await?;
             }
-            for answer in answers {
-                answer.await?;
-            }
+            let at = place(page.index).at(page.generation);
+            answers.push_back(from.write(at, &page.write(self.id)));
+            written.push((page.index, page.generation));
         }
-        Tally::add(&self.tally.page_writes, pages.len() as u64);
+        for answer in answers {
+            answer.await?;
+        }
+        Tally::add(&self.tally.page_writes, written.len() as u64);
         Ok(written)
     }
 
