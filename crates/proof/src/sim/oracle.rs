@@ -320,9 +320,10 @@ impl Oracle {
     }
 
     /// From now on a journal syncs the disk by itself: what was not flushed may be gone at any moment, where [`Oracle::own_syncs_failed`]
-    /// tells of a failure later.
-    pub fn syncs_by_itself(&self) {
+    /// tells later that more than these have failed.
+    pub fn syncs_by_itself(&self, failed_so_far: u64) {
         let state = &mut *self.state.borrow_mut();
+        state.failed_syncs = failed_so_far;
         state.own_syncs = Some(state.model.flush());
     }
 
@@ -551,7 +552,7 @@ mod test {
             let oracle = Oracle::new(BlockSize::B512, false);
             let at = LbaRange::new(Lba(0), BlockCount(1)).unwrap();
             let [old, new] = [(); 2].map(|()| oracle.fresh(1, at));
-            oracle.syncs_by_itself();
+            oracle.syncs_by_itself(0);
             for values in [&old, &new] {
                 let ticket = oracle.write(1, at, values, Durability::Cached);
                 oracle.end(&ticket, &End::Done(None));

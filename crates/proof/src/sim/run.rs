@@ -191,7 +191,8 @@ impl Run<'_> {
         let clients = self.scene.clients(&self.world);
         let stop = Rc::new(Cell::new(false));
         if self.scene.syncs_by_itself() {
-            self.oracle.syncs_by_itself();
+            let failed = self.world.hits().of(Fault::FileSyncError);
+            self.oracle.syncs_by_itself(failed);
         }
         self.working = Rc::default();
         let working = Rc::clone(&self.working);

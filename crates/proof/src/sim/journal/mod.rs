@@ -81,6 +81,9 @@ struct Told {
     believes: Vec<BTreeMap<u64, Value>>,
     /// What was asked of each volume, where its history is kept.
     changes: Vec<Rc<Changes>>,
+    /// A life in volatile mode may have left something in a cache below, where a sync that fails loses it: in this life, and in those
+    /// of whatever mode that follow until the power is cut.
+    unflushed: bool,
 }
 
 impl Story for Journal {
@@ -124,7 +127,7 @@ impl Story for Journal {
             let running = told.start(stage)?;
             told.life(stage, &running)?;
             told.false_alarms(&running)?;
-            told.end_of_life(stage, running.mode);
+            told.dies(stage);
             told.troubled_openings(stage);
             if stage.is_lost() {
                 return Ok(());
@@ -156,6 +159,7 @@ impl Told {
             filler: pool.fills.then(|| Filler::new(stage, pool)),
             believes: Vec::new(),
             changes: changes.collect(),
+            unflushed: false,
         })
     }
 
@@ -221,11 +225,8 @@ impl Told {
     /// Lets clients work among faults, and something happen.
     fn life(&mut self, stage: &mut Stage, running: &Rc<Running>) -> Result<(), String> {
         let (stop, working) = (Rc::new(Cell::new(false)), Rc::new(Cell::new(0)));
-        if running.mode == Mode::Volatile {
-            for oracle in &self.oracles {
-                oracle.syncs_by_itself();
-            }
-        }
+        self.unflushed |= running.mode == Mode::Volatile;
+        self.may_lose_what_is_unflushed(stage);
         for volume in 0..self.pool.volumes {
             for number in 0..u32::try_from(stage.rng.between(1, 3)).expect("few") {
                 let work = (Rc::clone(&stop), Rc::clone(&working));
@@ -471,19 +472,22 @@ impl Told {
         Ok(())
     }
 
-    fn end_of_life(&self, stage: &mut Stage, mode: Mode) {
-        if mode == Mode::Volatile {
-            let failed = stage.world.hits().of(Fault::FileSyncError);
-            for oracle in &self.oracles {
-                oracle.own_syncs_failed(failed);
-            }
+    /// From now on a sync that fails may lose what no flush has covered, and only whoever asked for it is told.
+    fn may_lose_what_is_unflushed(&self, stage: &Stage) {
+        let failed = stage.world.hits().of(Fault::FileSyncError);
+        for oracle in self.oracles.iter().filter(|_| self.unflushed) {
+            oracle.syncs_by_itself(failed);
         }
-        self.dies(stage);
     }
 
     /// The power is cut, or the process killed.
-    fn dies(&self, stage: &mut Stage) {
+    fn dies(&mut self, stage: &mut Stage) {
+        let failed = stage.world.hits().of(Fault::FileSyncError);
+        for oracle in self.oracles.iter().filter(|_| self.unflushed) {
+            oracle.own_syncs_failed(failed);
+        }
         let power_cut = stage.rng.below(4) != 0;
+        self.unflushed &= !power_cut;
         if power_cut {
             self.node.crash();
         } else {
@@ -502,9 +506,10 @@ impl Told {
     }
 
     /// Openings that are cut, or meet faults: they end with a pool that serves or with a reason, and harm nothing.
-    fn troubled_openings(&self, stage: &mut Stage) {
+    fn troubled_openings(&mut self, stage: &mut Stage) {
         while stage.rng.below(3) == 0 {
             self.node.restart();
+            self.may_lose_what_is_unflushed(stage);
             let mode = self.pool.mode(&mut stage.rng);
             let (pool, core) = (self.pool, self.node.core(0));
             let opened: Rc<RefCell<Option<Result<Running, String>>>> = Rc::default();
