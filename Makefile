@@ -51,8 +51,6 @@ soak: ## a hundred thousand seeds of the simulator, a million of its journals, a
 	cargo run --release --locked -p proof --bin sim -- --seeds 100000
 	cargo run --release --locked -p proof --bin sim -- --scene journal --seeds 1000000
 	cargo build --release --locked --bin causeway
-	CAUSEWAY_KILL_CYCLES=500 cargo test --release --locked -p proof --test kill_loop -- --nocapture
-	cargo build --release --locked --bin causeway
 	CAUSEWAY_KILL_CYCLES=2000 cargo test --release --locked -p proof --test kill_loop -- --nocapture
 
 tools: ## install everything that any target needs (make fuzz also uses cargo-fuzz where it is there)
