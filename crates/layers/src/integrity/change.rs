@@ -100,11 +100,15 @@ impl Inside {
 
     /// Held blocks were written since so many flushes had failed, and have these sums now.
     fn is_written(&self, held: &Held, sums: &[Sum], durability: Durability, failed: u64) {
-        if !self.map.is_written(&held.blocks, durability, failed) {
-            return self.nobody_knows(held);
-        }
-        held.set(self, held.blocks.start, sums);
-        self.map.is_good(held.blocks.clone());
+        let (map, blocks) = (&self.map, &held.blocks);
+        map.is_written(blocks, durability, failed, |is_there| {
+            if is_there {
+                held.set(self, blocks.start, sums);
+            } else {
+                self.nobody_knows(held);
+            }
+        });
+        map.is_good(blocks.clone());
     }
 
     /// Whoever reads held blocks takes their sums.
@@ -281,6 +285,7 @@ impl Inside {
         while at < blocks.end {
             let to = blocks.end.min(at + together);
             let held = self.hold_to_write(at..to).await?;
+            let failed = self.map.failed_flushes();
             let data = self
                 .read_below(self.range_of(&(at..to)), Origin::default())
                 .await?;
@@ -290,8 +295,7 @@ impl Inside {
                 self.map.sum_of(at + place as u64, &data.slice(bytes))
             };
             let sums: Vec<Sum> = (0..count).map(sum).collect();
-            held.set(self, at, &sums);
-            self.map.is_good(at..to);
+            self.is_written(&held, &sums, Durability::Cached, failed);
             Tally::add(&self.map.tally.taken, count as u64);
             at = to;
         }

@@ -331,12 +331,14 @@ impl Inside {
         origin: Origin,
     ) -> Result<Buf, IoError> {
         let range = self.range_of(&blocks);
+        let mut failed = self.map.failed_flushes();
         let mut data = self.read_below(range, origin).await?;
         let mut sums = held.sums(blocks.clone());
         if self.map.all_fit(&sums, blocks.start, &data) {
             return Ok(data);
         }
         if self.differ(&sums, blocks.start, &data) && self.learns_what_is_lost(&blocks).await {
+            failed = self.map.failed_flushes();
             data = self.read_below(range, origin).await?;
             sums = held.sums(blocks.clone());
         }
@@ -347,8 +349,7 @@ impl Inside {
             match self.map.judge(sum, block, &found) {
                 Verdict::Fits => mended.append_owned(found),
                 Verdict::Take => {
-                    held.set(self, block, &[self.map.sum_of(block, &found)]);
-                    Tally::add(&self.map.tally.taken, 1);
+                    self.take(held, block, &found, failed);
                     mended.append_owned(found);
                 }
                 Verdict::Differs => match self.repaired(block, sum, origin).await {
@@ -366,6 +367,18 @@ impl Inside {
                 lba: self.range_of(&(block..block + 1)).start(),
             }),
         }
+    }
+
+    /// A held block gets the sum of what was read after so many flushes had failed.
+    fn take(&self, held: &Held, block: u64, found: &Buf, failed: u64) {
+        let (map, cached) = (&self.map, Durability::Cached);
+        map.is_written(&(block..block + 1), cached, failed, |is_there| {
+            // Else its next reader takes it.
+            if is_there {
+                held.set(self, block, &[map.sum_of(block, found)]);
+            }
+        });
+        Tally::add(&map.tally.taken, 1);
     }
 
     /// Some of the blocks of `data` are not what was written there.

@@ -15,7 +15,7 @@
 //! before anything is, or [adopted](IntegrityLane::adopt).
 //!
 //! **Failure model.** A write that fails leaves blocks whose sums are taken anew by the next read, and so does a flush that fails of all
-//! that was written since the one before; what differs and was not flushed is flushed before it is called damage. A page of the map that is damaged
+//! that was written, and of whose sums were taken, since the one before; what differs and was not flushed is flushed before it is called damage. A page of the map that is damaged
 //! or lost costs its blocks: they cannot be read until they are written or adopted. A write or sync of the map that fails: no
 //! mutation is done any more until the volume is opened anew.
 //!

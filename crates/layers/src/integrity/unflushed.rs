@@ -39,22 +39,24 @@ impl Map {
         lock(&self.unflushed).failed
     }
 
-    /// A write has ended well that was handed down after so many flushes had failed. `false`: another one has failed meanwhile, and may have
-    /// taken it along.
+    /// A write has ended well that was handed down after so many flushes had failed, or what was read since then is what blocks hold from now
+    /// on: it may be what a killed process left in a cache. `set` is told `true`, or `false` where another flush has failed meanwhile, and may have taken it along.
     pub(super) fn is_written(
         &self,
         blocks: &Range<u64>,
         durability: Durability,
         failed: u64,
-    ) -> bool {
+        set: impl FnOnce(bool),
+    ) {
         if durability == Durability::Stable {
-            return true;
+            return set(true);
         }
         let mut unflushed = lock(&self.unflushed);
         let next = unflushed.next;
         let written = unflushed.written.entry(next).or_default();
         written.insert(blocks.clone());
-        unflushed.failed == failed
+        // Whoever fails to flush them finds their sums set.
+        set(unflushed.failed == failed);
     }
 
     /// Some of these blocks were written, and no flush has covered them yet.
