@@ -143,6 +143,11 @@ impl Pool {
         }
     }
 
+    /// Long writes go home past the log, whatever the mode.
+    pub(in crate::sim) fn goes_past(&self) -> bool {
+        self.past_bytes != NEVER
+    }
+
     /// The mode of a life.
     pub(in crate::sim) fn mode(&self, rng: &mut Rng) -> Mode {
         if self.switches {

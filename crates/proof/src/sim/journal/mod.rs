@@ -81,9 +81,11 @@ struct Told {
     believes: Vec<BTreeMap<u64, Value>>,
     /// What was asked of each volume, where its history is kept.
     changes: Vec<Rc<Changes>>,
-    /// A life in volatile mode may have left something in a cache below, where a sync that fails loses it: in this life, and in those
-    /// of whatever mode that follow until the power is cut.
+    /// Something may lie in a cache below that no flush has covered, where a sync that fails loses it: in a life in volatile mode, and
+    /// in those of whatever mode that follow a kill, until the power is cut.
     unflushed: bool,
+    /// In this life, what is under way goes home before it is stable: a kill leaves it in a cache.
+    goes_home: bool,
 }
 
 impl Story for Journal {
@@ -160,6 +162,7 @@ impl Told {
             believes: Vec::new(),
             changes: changes.collect(),
             unflushed: false,
+            goes_home: false,
         })
     }
 
@@ -226,6 +229,7 @@ impl Told {
     fn life(&mut self, stage: &mut Stage, running: &Rc<Running>) -> Result<(), String> {
         let (stop, working) = (Rc::new(Cell::new(false)), Rc::new(Cell::new(0)));
         self.unflushed |= running.mode == Mode::Volatile;
+        self.goes_home = running.mode != Mode::WriteBack || self.pool.goes_past();
         self.may_lose_what_is_unflushed(stage);
         for volume in 0..self.pool.volumes {
             for number in 0..u32::try_from(stage.rng.between(1, 3)).expect("few") {
@@ -487,6 +491,7 @@ impl Told {
             oracle.own_syncs_failed(failed);
         }
         let power_cut = stage.rng.below(4) != 0;
+        self.unflushed |= std::mem::take(&mut self.goes_home);
         self.unflushed &= !power_cut;
         if power_cut {
             self.node.crash();
