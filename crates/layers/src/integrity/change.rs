@@ -101,14 +101,18 @@ impl Inside {
     /// Held blocks were written since so many flushes had failed, and have these sums now.
     fn is_written(&self, held: &Held, sums: &[Sum], durability: Durability, failed: u64) {
         let (map, blocks) = (&self.map, &held.blocks);
+        let mut is_known = false;
         map.is_written(blocks, durability, failed, |is_there| {
             if is_there {
                 held.set(self, blocks.start, sums);
             } else {
                 self.nobody_knows(held);
             }
+            is_known = is_there;
         });
-        map.is_good(blocks.clone());
+        if is_known {
+            map.is_good(blocks.clone());
+        }
     }
 
     /// Whoever reads held blocks takes their sums.
