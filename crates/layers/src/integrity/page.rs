@@ -109,12 +109,11 @@ impl Resident {
 
     /// What was found may not be stable: it is to be written once more as it is.
     pub(super) fn doubt(&self) -> Changed {
-        let mut inner = lock(&self.inner);
-        inner.unsure = Some(inner.entries.clone());
-        Changed {
-            dirtied: !std::mem::replace(&mut inner.dirty, true),
-            filled: 0,
+        {
+            let mut inner = lock(&self.inner);
+            inner.unsure = Some(inner.entries.clone());
         }
+        self.taint()
     }
 
     /// What is to be made stable, in its place, before the next version is written.

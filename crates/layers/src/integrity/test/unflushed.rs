@@ -1,14 +1,16 @@
 //! A flush that fails: what it should have covered is old or new at home, and neither is damage.
 
 use super::disk::{
-    DATA, KINDS, Kind, ask, flush, make, on_file, open, range, raw_read, raw_write, read, write,
+    DATA, Findings, KINDS, Kind, ask, flush, make, on_file, open, range, raw_read, raw_write, read,
+    write,
 };
 use crate::fault::{Action, FaultRule, Faults, OpKind};
-use crate::integrity::{Blank, Finding};
+use crate::integrity::{Blank, Finding, IntegrityLane};
 use crate::over;
 use crate::test::simulate;
 use env::CoreHandle;
 use futures_util::future::join;
+use std::rc::Rc;
 use std::sync::Arc;
 use units::Lba;
 use volume::{IoError, Op, Volume};
@@ -28,15 +30,24 @@ fn next_flush_fails(faults: &Faults) -> IoError {
     error
 }
 
+/// A volume with a map of its own, over a disk that can be told to fail.
+async fn opened(
+    core: &CoreHandle,
+    kind: Kind,
+    blank: Blank,
+) -> (Faults, Rc<IntegrityLane>, Findings) {
+    let faults = Faults::new();
+    let below: Arc<dyn Volume> = over(faults.clone(), on_file(kind, SPACE * kind.unit()));
+    make(core, &below, blank).await;
+    let (volume, findings) = open(core, &below).await;
+    (faults, volume.lane(core).await.unwrap(), findings)
+}
+
 async fn a_flush_fails(core: CoreHandle, kind: Kind) {
     let (unit, bytes) = (kind.unit(), kind.bytes());
     let whole = usize::try_from(bytes).unwrap();
     let contents = |version: u8| vec![version; whole];
-    let faults = Faults::new();
-    let below: Arc<dyn Volume> = over(faults.clone(), on_file(kind, SPACE * unit));
-    make(&core, &below, Blank::Zeroes).await;
-    let (volume, findings) = open(&core, &below).await;
-    let lane = volume.lane(&core).await.unwrap();
+    let (faults, lane, findings) = opened(&core, kind, Blank::Zeroes).await;
     let at = |block: u64| range(block * unit, unit);
     // Of 1 and 1500 the device loses what was not flushed, of 2 it does not; 3 was flushed and is damaged.
     for block in [1, 2, 3, 1500] {
@@ -82,11 +93,7 @@ fn what_a_failed_flush_may_have_lost_is_not_taken_for_damage() {
 async fn is_read_before_it_is_told(core: CoreHandle, kind: Kind, [fails, under_way]: [bool; 2]) {
     let (unit, bytes) = (kind.unit(), kind.bytes());
     let contents = |version: u8| vec![version; usize::try_from(bytes).unwrap()];
-    let faults = Faults::new();
-    let below: Arc<dyn Volume> = over(faults.clone(), on_file(kind, SPACE * unit));
-    make(&core, &below, Blank::Zeroes).await;
-    let (volume, findings) = open(&core, &below).await;
-    let lane = volume.lane(&core).await.unwrap();
+    let (faults, lane, findings) = opened(&core, kind, Blank::Zeroes).await;
     let at = range(unit, unit);
     write(&lane, at, &contents(1)).await.unwrap();
     flush(&lane).await;
@@ -128,11 +135,7 @@ fn what_is_not_flushed_and_differs_is_damage_only_where_it_can_be_flushed() {
 async fn what_was_taken_is_lost(core: CoreHandle, kind: Kind, adopted: bool) {
     let (unit, bytes) = (kind.unit(), kind.bytes());
     let contents = |version: u8| vec![version; usize::try_from(bytes).unwrap()];
-    let faults = Faults::new();
-    let below: Arc<dyn Volume> = over(faults.clone(), on_file(kind, SPACE * unit));
-    make(&core, &below, Blank::Anything).await;
-    let (volume, findings) = open(&core, &below).await;
-    let lane = volume.lane(&core).await.unwrap();
+    let (faults, lane, findings) = opened(&core, kind, Blank::Anything).await;
     let at = range(unit, unit);
     raw_write(&core, DATA, bytes, &contents(2)).await;
     if adopted {

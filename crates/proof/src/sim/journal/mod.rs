@@ -479,16 +479,18 @@ impl Told {
     /// From now on a sync that fails may lose what no flush has covered, and only whoever asked for it is told.
     fn may_lose_what_is_unflushed(&self, stage: &Stage) {
         let failed = stage.world.hits().of(Fault::FileSyncError);
-        for oracle in self.oracles.iter().filter(|_| self.unflushed) {
-            oracle.syncs_by_itself(failed);
+        if self.unflushed {
+            let oracles = self.oracles.iter();
+            oracles.for_each(|oracle| oracle.syncs_by_itself(failed));
         }
     }
 
     /// The power is cut, or the process killed.
     fn dies(&mut self, stage: &mut Stage) {
         let failed = stage.world.hits().of(Fault::FileSyncError);
-        for oracle in self.oracles.iter().filter(|_| self.unflushed) {
-            oracle.own_syncs_failed(failed);
+        if self.unflushed {
+            let oracles = self.oracles.iter();
+            oracles.for_each(|oracle| oracle.own_syncs_failed(failed));
         }
         let power_cut = stage.rng.below(4) != 0;
         self.unflushed |= std::mem::take(&mut self.goes_home);
