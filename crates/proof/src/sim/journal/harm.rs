@@ -63,6 +63,14 @@ impl Place {
     }
 }
 
+/// What a block is read as.
+enum Read {
+    Value(Value),
+    /// Its sectors are of different writes.
+    Mixed(String),
+    Failed(IoError),
+}
+
 /// A batch of the log: its bytes in the file, and whether something says that it was stable.
 struct Batch {
     bytes: Range<u64>,
@@ -220,22 +228,34 @@ impl Told {
         lane: &Opened,
         lba: u64,
     ) -> Result<Result<Value, IoError>, String> {
+        match self.look(stage, lane, lba)? {
+            Read::Value(value) => Ok(Ok(value)),
+            Read::Failed(error) => Ok(Err(error)),
+            Read::Mixed(wrong) => Err(wrong),
+        }
+    }
+
+    fn look(&self, stage: &Stage, lane: &Opened, lba: u64) -> Result<Read, String> {
         let range = LbaRange::new(Lba(lba), BlockCount(1)).expect("inside a small disk");
         match self.ask(stage, lane, Op::Read { range, into: None })? {
             Ok(Done::Data(bytes)) => {
                 let values = Value::of_all(&bytes, self.pool.setup.block_size);
-                let values = values.map_err(|(_, broken)| format!("block {lba}: {broken}"))?;
-                let value = values[0];
+                let value = match values {
+                    Ok(values) => values[0],
+                    Err((_, broken)) => {
+                        return Ok(Read::Mixed(format!("block {lba}: {broken}")));
+                    }
+                };
                 if let Value::Stamp(stamp) = value
                     && stamp.lba != Lba(lba)
                 {
                     return Err(format!("block {lba} holds {value:?}, written elsewhere"));
                 }
-                Ok(Ok(value))
+                Ok(Read::Value(value))
             }
             Ok(other) => Err(format!("block {lba} answered {other:?}")),
             Err(error @ (IoError::Integrity { .. } | IoError::MediumError { .. })) => {
-                Ok(Err(error))
+                Ok(Read::Failed(error))
             }
             Err(other) => Err(format!("block {lba} answered {other:?}")),
         }
@@ -303,17 +323,19 @@ impl Told {
                 continue;
             }
             let possible = self.oracles[volume].possible(Lba(lba));
-            match self.value(stage, &lane, lba)? {
-                Ok(value) if possible.contains(&value) => {}
-                Ok(_) if *place == Place::Batch(false) => {
+            match self.look(stage, &lane, lba)? {
+                Read::Value(value) if possible.contains(&value) => {}
+                // What was on its way home from it when the power failed is there in part, and the log no longer says what it was.
+                Read::Value(_) | Read::Mixed(_) if *place == Place::Batch(false) => {
                     stage.marks.borrow_mut().count("unsealed_batch_gone");
                 }
-                Ok(value) => {
+                Read::Mixed(wrong) => return Err(wrong),
+                Read::Value(value) => {
                     return Err(format!(
                         "block {lba} is {value:?}, and could be {possible:?}"
                     ));
                 }
-                Err(error) => {
+                Read::Failed(error) => {
                     let may = match place {
                         // Its checksum may have come home before it.
                         Place::Batch(false) => true,
