@@ -9,7 +9,7 @@
 //! not taken for damage, nor damage for a torn end.
 
 use crate::layout::{BLOCK, JournalId, Place, VERSION};
-use formats::{Reader, Writer, crc32c, seal};
+use formats::{Damage, Reader, Writer, open, seal};
 use std::ops::Range;
 use units::{BlockCount, BlockSize, Buf, Lba, LbaRange};
 
@@ -254,7 +254,8 @@ impl Header {
         bytes
     }
 
-    /// How many blocks a header has that begins here; `None` where none of this journal does.
+    /// How many blocks a header has that begins here, whatever version of the format it has; `None` where none of this journal does.
+    /// All versions have the same up to the ring, so that a later one is told from a torn write.
     #[must_use]
     pub fn blocks_at(block: &[u8], journal: JournalId, ring: u32) -> Option<usize> {
         let mut fields = Reader::new(block);
@@ -262,22 +263,31 @@ impl Header {
         fields.u32()?;
         let (version, blocks) = (fields.u16()?, usize::from(fields.u16()?));
         let ours = JournalId(fields.bytes()?) == journal && fields.u32()? == ring;
-        let most = header_blocks(RECORDS_MAX, RECORDS_MAX);
-        (ours && magic == *MAGIC && version == VERSION && (1..=most).contains(&blocks))
-            .then_some(blocks)
+        let most = if version == VERSION {
+            header_blocks(RECORDS_MAX, RECORDS_MAX) as u64
+        } else {
+            BATCH_BLOCKS_MAX
+        };
+        (ours && magic == *MAGIC && (1..=most).contains(&(blocks as u64))).then_some(blocks)
     }
 
-    /// Reads a whole header; `None` where it is not one of this journal, or damaged, or cannot be.
-    #[must_use]
-    pub fn read(bytes: &[u8], journal: JournalId, ring: u32) -> Option<Self> {
-        let own = Self::blocks_at(bytes, journal, ring)?;
-        let bytes = bytes.get(..own * BLOCK)?;
-        let mut fields = Reader::new(&bytes[8..]);
-        let crc = fields.u32()?;
-        if crc != crc32c(&bytes[12..]) {
-            return None;
-        }
-        let mut fields = Reader::new(&bytes[12 + 4 + 16 + 4..]);
+    /// Reads a whole header.
+    ///
+    /// # Errors
+    /// What is wrong with it; also that it is another journal's, or another ring's.
+    pub fn read(bytes: &[u8], journal: JournalId, ring: u32) -> Result<Self, Damage> {
+        let own = Self::blocks_at(bytes, journal, ring).ok_or(Damage::Foreign)?;
+        let bytes = bytes.get(..own * BLOCK).ok_or(Damage::Foreign)?;
+        let fields = open(bytes, MAGIC, VERSION)?;
+        let found = Self::fields(fields).filter(|it| it.holds_together(own));
+        found.ok_or(Damage::Contradiction("its records are none"))
+    }
+
+    /// What stands after its head.
+    fn fields(mut fields: Reader<'_>) -> Option<Self> {
+        fields.u16()?;
+        fields.bytes::<16>()?;
+        fields.u32()?;
         let blocks = fields.u32()?;
         let place = Place {
             number: fields.u64()?,
@@ -298,15 +308,14 @@ impl Header {
         let records = records.collect::<Option<Vec<Record>>>()?;
         let before = (0..before).map(|_| Change::read(&mut fields));
         let before = before.collect::<Option<Vec<Change>>>()?;
-        let found = Self {
+        Some(Self {
             place,
             epoch,
             stable,
             blocks,
             records,
             before,
-        };
-        found.holds_together(own).then_some(found)
+        })
     }
 
     /// Its records lie inside of it, and it is no longer than a batch may be.

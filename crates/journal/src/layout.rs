@@ -109,6 +109,21 @@ impl Superblock {
         sealed(fields)
     }
 
+    /// What both of its copies say, the first two blocks of a device of `bytes`.
+    ///
+    /// # Errors
+    /// That one of them has another version: its program may have written more that is not known here. Else what is wrong
+    /// with the first one, where neither can be read.
+    pub fn of_copies(copies: [&[u8]; 2], bytes: u64) -> Result<Self, Damage> {
+        let [first, second] = copies.map(|block| Self::read(block, bytes));
+        match (first, second) {
+            (Err(version @ Damage::Version { .. }), _)
+            | (_, Err(version @ Damage::Version { .. })) => Err(version),
+            (Ok(found), _) | (Err(_), Ok(found)) => Ok(found),
+            (Err(error), Err(_)) => Err(error),
+        }
+    }
+
     /// Reads it from a device of `bytes`, of which `block` is one of the first two blocks.
     ///
     /// # Errors
@@ -249,10 +264,13 @@ impl Checkpoint {
     /// The newer one of both slots.
     ///
     /// # Errors
-    /// What is wrong with the first slot, where neither can be read.
+    /// That one of them has another version: its program may have gone on from there. Else what is wrong with the first slot,
+    /// where neither can be read.
     pub fn newest(slots: [&[u8]; 2], journal: JournalId, ring: u32) -> Result<Self, Damage> {
         let [first, second] = slots.map(|block| Self::read(block, journal, ring));
         match (first, second) {
+            (Err(version @ Damage::Version { .. }), _)
+            | (_, Err(version @ Damage::Version { .. })) => Err(version),
             (Ok(first), Ok(second)) if second.count > first.count => Ok(second),
             (Ok(first), _) => Ok(first),
             (Err(_), Ok(second)) => Ok(second),

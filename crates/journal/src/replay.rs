@@ -13,13 +13,14 @@
 //! before both of them have given it back.
 //!
 //! **Failure.** Where a batch was stable, but not even its header or the next one's can be read, nobody knows whose blocks it
-//! changed: that is [`Stop::Lost`], and nothing of this ring may be served as if it were all there.
+//! changed: that is [`Stop::Lost`], and nothing of this ring may be served as if it were all there. A batch of another version of the
+//! format is [`Stop::Version`], and never a torn end: what it holds may have been acknowledged.
 
 use crate::batch::{BATCH_BLOCKS_MAX, Change, Header, Kind, Record, header_blocks};
 use crate::blocks::{BlockSums, sum_of};
 use crate::layout::{BLOCK, Checkpoint, JournalId, Place};
 use crate::ring::Ring;
-use formats::crc32c;
+use formats::{Damage, crc32c};
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Range;
@@ -62,15 +63,19 @@ pub enum Stop {
         /// Its number.
         number: u64,
     },
+    /// Another version of the program has written to it: [`Damage::Version`].
+    Version(Damage),
 }
 
 impl fmt::Display for Stop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self::Lost { number } = self;
-        write!(
-            f,
-            "batch {number} was stable and is gone, with the record of what it changed"
-        )
+        match self {
+            Self::Lost { number } => write!(
+                f,
+                "batch {number} was stable and is gone, with the record of what it changed"
+            ),
+            Self::Version(version) => write!(f, "there is a batch in it, and {version}"),
+        }
     }
 }
 
@@ -123,6 +128,8 @@ pub struct Replay {
     lengths: VecDeque<u32>,
     sums: BlockSums,
     before: Vec<Change>,
+    /// A batch of another version is in the log.
+    other: Option<Damage>,
 }
 
 impl Replay {
@@ -146,6 +153,7 @@ impl Replay {
             lengths: VecDeque::new(),
             sums: BlockSums::default(),
             before: Vec::new(),
+            other: None,
         }
     }
 
@@ -159,6 +167,9 @@ impl Replay {
         loop {
             if let Some(found) = self.settled() {
                 return Step::Found(found);
+            }
+            if self.other.is_some() {
+                self.mode = Mode::Ended;
             }
             let moved = match self.mode {
                 Mode::Walk => self.walk(self.next.position, Mode::Turn),
@@ -192,7 +203,7 @@ impl Replay {
     /// its cache.
     ///
     /// # Errors
-    /// [`Stop`], where something is gone that was there.
+    /// [`Stop`], where something is gone that was there, or is not known here.
     ///
     /// # Panics
     /// If [`Replay::step`] has not said [`Step::End`].
@@ -201,6 +212,9 @@ impl Replay {
             matches!(self.mode, Mode::Ended),
             "the log was read to its end"
         );
+        if let Some(version) = self.other {
+            return Err(Stop::Version(version));
+        }
         if self.sure >= self.told.number {
             let number = self.told.number;
             return Err(Stop::Lost { number });
@@ -259,7 +273,7 @@ impl Replay {
     }
 
     /// The header at a position, if it says that it belongs there.
-    fn header(&self, position: u64) -> Result<Option<Header>, Step> {
+    fn header(&mut self, position: u64) -> Result<Option<Header>, Step> {
         let at = position % self.blocks;
         let block = self.blocks(at, 1)?;
         let Some(own) = Header::blocks_at(block, self.journal, self.ring) else {
@@ -270,8 +284,15 @@ impl Replay {
             return Ok(None);
         }
         let bytes = self.blocks(at, own as u64)?;
-        let found = Header::read(bytes, self.journal, self.ring);
-        Ok(found.filter(|it| {
+        let found = match Header::read(bytes, self.journal, self.ring) {
+            Ok(found) => found,
+            Err(version @ Damage::Version { .. }) => {
+                self.other = Some(version);
+                return Ok(None);
+            }
+            Err(Damage::Foreign | Damage::Checksum | Damage::Contradiction(_)) => return Ok(None),
+        };
+        Ok(Some(found).filter(|it| {
             let before = it.place.number < self.checkpoint.begun.number;
             let opening = if before {
                 (self.epoch..self.checkpoint.epoch).contains(&it.epoch)

@@ -169,7 +169,7 @@ impl Stretch {
             (end <= bytes.len()).then(|| bytes.slice(at..end))
         };
         let own = Header::blocks_at(&part(1)?.to_vec(), self.of.0, self.of.1)?;
-        let header = Header::read(&part(own)?.to_vec(), self.of.0, self.of.1)?;
+        let header = Header::read(&part(own)?.to_vec(), self.of.0, self.of.1).ok()?;
         let right = header.place == Place { number, position };
         debug_assert!(u64::from(header.blocks) <= BATCH_BLOCKS_MAX);
         let batch = part(header.blocks as usize)?;

@@ -122,7 +122,7 @@ pub const fn offset_of(event: u64) -> u64 {
 /// What the two places say together.
 ///
 /// # Errors
-/// Neither can be read; what is wrong with the place that is ours.
+/// One has another version: its program may have gone on from there. Or neither can be read; what is wrong with the place that is ours.
 pub fn find(even: &[u8], odd: &[u8]) -> Result<Found, Damage> {
     let places = [(even, 0), (odd, 1)].map(|(bytes, parity)| {
         let read = Superblock::decode(bytes)?;
@@ -132,6 +132,9 @@ pub fn find(even: &[u8], odd: &[u8]) -> Result<Found, Damage> {
         Ok(read)
     });
     match places {
+        [Err(version @ Damage::Version { .. }), _] | [_, Err(version @ Damage::Version { .. })] => {
+            Err(version)
+        }
         [Ok(even), Ok(odd)] => {
             let superblock = if even.event > odd.event { even } else { odd };
             Ok(Found {

@@ -81,12 +81,18 @@ pub fn judge(
             .max(Generation(recorded.generation.into()));
         Err(Unfit { why, generation })
     };
-    let hurt = both.iter().zip(slots).find_map(|(read, slot)| match read {
-        Err(damage) if slot.iter().any(|&byte| byte != 0) => Some(*damage),
-        Err(_) | Ok(_) => None,
-    });
-    // A later version is never taken for a torn one of ours.
-    if let Some(version @ Damage::Version { .. }) = hurt {
+    let mut damages = both
+        .iter()
+        .zip(slots)
+        .filter_map(|(read, slot)| match read {
+            Err(damage) if slot.iter().any(|&byte| byte != 0) => Some(*damage),
+            Err(_) | Ok(_) => None,
+        });
+    let hurt = damages.next();
+    // A later version is never taken for a torn one of ours, whatever the other place has.
+    let version = hurt.into_iter().chain(damages);
+    let mut version = version.filter(|it| matches!(it, Damage::Version { .. }));
+    if let Some(version) = version.next() {
         return unfit(version);
     }
     let Some(newest) = newest else {

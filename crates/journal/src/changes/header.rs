@@ -3,7 +3,7 @@
 use super::{HEADER_BLOCKS, HistoryId, HistoryWrite};
 use crate::batch::{Sequence, VolumeId};
 use crate::layout::{BLOCK, JournalId, VERSION};
-use formats::{Writer, open, seal};
+use formats::{Damage, Reader, Writer, open, seal};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -60,15 +60,27 @@ impl Header {
     }
 
     /// The newest of both places, of this volume and ring, whichever journal wrote it.
-    pub(super) fn newest(bytes: &[u8], id: HistoryId) -> Option<Self> {
-        let blocks = bytes.chunks_exact(BLOCK);
-        let found = blocks.filter_map(Self::read);
-        let ours = found.filter(|it| it.id.is_some_and(|found| found.volume == id.volume));
-        ours.max_by_key(|it| it.generation)
+    ///
+    /// # Errors
+    /// That one of them has another version: what it says is not known here, and is not to be written over.
+    pub(super) fn newest(bytes: &[u8], id: HistoryId) -> Result<Option<Self>, Damage> {
+        let mut newest: Option<Self> = None;
+        for block in bytes.chunks_exact(BLOCK) {
+            let found = match open(block, MAGIC, VERSION) {
+                Ok(fields) => Self::read(fields),
+                Err(version @ Damage::Version { .. }) => return Err(version),
+                Err(Damage::Foreign | Damage::Checksum | Damage::Contradiction(_)) => None,
+            };
+            let ours = found.filter(|it| it.id.is_some_and(|found| found.volume == id.volume));
+            newest = newest
+                .into_iter()
+                .chain(ours)
+                .max_by_key(|it| it.generation);
+        }
+        Ok(newest)
     }
 
-    fn read(block: &[u8]) -> Option<Self> {
-        let mut fields = open(block, MAGIC, VERSION).ok()?;
+    fn read(mut fields: Reader<'_>) -> Option<Self> {
         let cuts = fields.u16()?;
         let id = HistoryId {
             journal: JournalId(fields.bytes()?),

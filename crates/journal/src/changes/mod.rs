@@ -20,6 +20,7 @@ mod test;
 
 use crate::batch::{Sequence, VolumeId};
 use crate::layout::{BLOCK, JournalId};
+use formats::Damage;
 use header::Header;
 pub use header::{CUTS_KEPT, CutPoint};
 pub use page::PART_BYTES;
@@ -75,23 +76,25 @@ impl History {
 
     /// Opens it by the bytes of its header. What does not fit this journal is begun anew, with a first cut that is not below
     /// `first`: everything counts as changed since any cut before it.
-    #[must_use]
-    pub fn open(id: HistoryId, bytes: &[u8], first: u64) -> Self {
-        let found = Header::newest(bytes, id);
+    ///
+    /// # Errors
+    /// [`Damage::Version`]: another version of the program has written it.
+    pub fn open(id: HistoryId, bytes: &[u8], first: u64) -> Result<Self, Damage> {
+        let found = Header::newest(bytes, id)?;
         let kept = found.as_ref().filter(|it| it.is_of(id)).cloned();
         let anew = kept.is_none();
         let header = kept.unwrap_or_else(|| {
             let before = found.map_or(0, |it| it.cut());
             Header::first(first.max(before + 1))
         });
-        Self {
+        Ok(Self {
             id,
             header,
             header_differs: anew,
             pages: Vec::new(),
             writing: Vec::new(),
             header_writing: false,
-        }
+        })
     }
 
     /// What has to be stable before anything else is written, by the bytes of the header that it was opened by: the newest one, as it was read. It
@@ -194,14 +197,17 @@ impl History {
     }
 
     /// The bytes of a page that was unknown.
-    pub fn fill(&mut self, page: usize, bytes: &[u8]) {
+    ///
+    /// # Errors
+    /// [`Damage::Version`]: another version of the program has written it. It stays unknown, so that nothing is written over it.
+    pub fn fill(&mut self, page: usize, bytes: &[u8]) -> Result<(), Damage> {
         let (cut, made, id) = (self.cut(), self.header.made, self.id);
         if self.page_mut(page).is_known() {
             // Somebody else has read it meanwhile, and it may have been written since.
-            return;
+            return Ok(());
         }
         self.page_mut(page)
-            .fill(id, (page as u64, made, cut), bytes);
+            .fill(id, (page as u64, made, cut), bytes)
     }
 
     /// The parts of these bytes that changed since a cut, whose pages are known: as few ranges as there are, and within `bytes`.

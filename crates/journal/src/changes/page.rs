@@ -2,7 +2,7 @@
 
 use super::{HistoryId, HistoryWrite};
 use crate::layout::{BLOCK, VERSION};
-use formats::{Writer, open, seal};
+use formats::{Damage, Reader, Writer, open, seal};
 
 const MAGIC: &[u8; 8] = b"CWJPARTS";
 
@@ -79,14 +79,18 @@ impl Page {
     }
 
     /// What was written, in both places, under what is known already.
+    ///
+    /// # Errors
+    /// That one of them has another version; the page is as unknown as before.
     pub(super) fn fill(
         &mut self,
         id: HistoryId,
         (index, made, cut): (u64, u64, u64),
         bytes: &[u8],
-    ) {
+    ) -> Result<(), Damage> {
         let of = |block: &[u8]| Self::read(id, (index, made), block);
-        let places: Vec<Found> = bytes.chunks_exact(BLOCK).map(of).collect();
+        let places = bytes.chunks_exact(BLOCK).map(of);
+        let places: Vec<Found> = places.collect::<Result<_, Damage>>()?;
         let damaged = places.iter().any(|it| matches!(it, Found::Damaged));
         let found = places.into_iter().filter_map(|it| match it {
             Found::Page(page) => Some(*page),
@@ -113,14 +117,21 @@ impl Page {
                 self.mark(entry, cut);
             }
         }
+        Ok(())
     }
 
-    fn read(id: HistoryId, (index, made): (u64, u64), block: &[u8]) -> Found {
+    fn read(id: HistoryId, (index, made): (u64, u64), block: &[u8]) -> Result<Found, Damage> {
         if block.iter().all(|&byte| byte == 0) {
-            return Found::Nothing;
+            return Ok(Found::Nothing);
         }
-        let read = || {
-            let mut fields = open(block, MAGIC, VERSION).ok()?;
+        let fields = match open(block, MAGIC, VERSION) {
+            Ok(fields) => fields,
+            Err(version @ Damage::Version { .. }) => return Err(version),
+            Err(Damage::Foreign | Damage::Checksum | Damage::Contradiction(_)) => {
+                return Ok(Found::Damaged);
+            }
+        };
+        let read = |mut fields: Reader<'_>| {
             fields.u16()?;
             let here = fields.u64()? == id.volume.0 && fields.u32()? == id.ring;
             let low = u64::from(fields.u32()?);
@@ -130,7 +141,7 @@ impl Page {
             let base = its_made.checked_add(base)?;
             Some((here && place == index, its_made, generation, base))
         };
-        match read() {
+        Ok(match read(fields) {
             None | Some((false, ..)) => Found::Damaged,
             // Of a history that was given up.
             Some((true, its_made, ..)) if its_made != made => Found::Nothing,
@@ -143,7 +154,7 @@ impl Page {
                 page.entries.copy_from_slice(&block[FIXED..BLOCK]);
                 Found::Page(Box::new(page))
             }
-        }
+        })
     }
 
     /// The next one, to the older of both places, which begin at `at`.

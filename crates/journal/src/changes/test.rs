@@ -82,7 +82,7 @@ impl World {
     fn save(&mut self) -> bool {
         for page in self.history.unknown(None) {
             let bytes = self.bytes(self.history.page_at(page));
-            self.history.fill(page, &bytes);
+            self.history.fill(page, &bytes).unwrap();
         }
         let writes = self.history.writes(Sequence(self.next));
         let fate = self.random.below(6);
@@ -104,7 +104,7 @@ impl World {
     /// What is in memory is gone: it is read again, and told what the log still has.
     fn crash(&mut self) {
         let bytes = self.bytes(History::header_at(1));
-        self.history = History::open(id(1), &bytes, 1000);
+        self.history = History::open(id(1), &bytes, 1000).unwrap();
         for (sequence, part) in self.log.clone() {
             match part {
                 None => {
@@ -129,7 +129,7 @@ impl World {
         let all = 0..PARTS_MAX * PART_BYTES;
         for page in self.history.unknown(Some(all.clone())) {
             let bytes = self.bytes(self.history.page_at(page));
-            self.history.fill(page, &bytes);
+            self.history.fill(page, &bytes).unwrap();
         }
         let ranges = self.history.changed_since(cut, &all);
         assert!(ranges.windows(2).all(|two| two[0].end < two[1].start));
@@ -147,7 +147,7 @@ fn what_changed_since_a_cut_is_told_after_every_crash_and_numbers_go_on() {
         let mut world = World {
             random: Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1),
             file: Vec::new(),
-            history: History::open(id(1), &vec![0; 4 * BLOCK], 1000),
+            history: History::open(id(1), &vec![0; 4 * BLOCK], 1000).unwrap(),
             model: BTreeMap::new(),
             log: Vec::new(),
             next: 0,
@@ -196,7 +196,7 @@ fn what_changed_since_a_cut_is_told_after_every_crash_and_numbers_go_on() {
 
 #[test]
 fn many_cuts_are_told_apart_as_far_as_a_page_can_and_never_tell_too_little() {
-    let mut history = History::open(id(0), &vec![0; 4 * BLOCK], 5);
+    let mut history = History::open(id(0), &vec![0; 4 * BLOCK], 5).unwrap();
     for cut in 6..=1005 {
         history.mark(&((cut - 6) * PART_BYTES..(cut - 5) * PART_BYTES), cut - 1);
         history.begin_cut(cut, Sequence(cut));
@@ -204,7 +204,7 @@ fn many_cuts_are_told_apart_as_far_as_a_page_can_and_never_tell_too_little() {
     assert_eq!(history.cuts().count(), CUTS_KEPT);
     let all = 0..1000 * PART_BYTES;
     for page in history.unknown(Some(all.clone())) {
-        history.fill(page, &vec![0; 2 * BLOCK]);
+        history.fill(page, &vec![0; 2 * BLOCK]).unwrap();
     }
     let count = |since| -> u64 {
         let ranges = history.changed_since(since, &all).into_iter();
@@ -226,7 +226,7 @@ fn a_cut_of_any_number_is_told_after_another_opening() {
         let mut world = World {
             random: Random(9),
             file: Vec::new(),
-            history: History::open(id(1), &vec![0; 4 * BLOCK], 1000),
+            history: History::open(id(1), &vec![0; 4 * BLOCK], 1000).unwrap(),
             model: BTreeMap::new(),
             log: Vec::new(),
             next: 0,
@@ -248,7 +248,7 @@ fn a_flipped_bit_makes_parts_count_as_changed_and_no_number_go_back() {
     for seed in 1..=300_u64 {
         let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
         let mut file = vec![0; 40 * BLOCK];
-        let mut history = History::open(id(0), &file[..4 * BLOCK], 10);
+        let mut history = History::open(id(0), &file[..4 * BLOCK], 10).unwrap();
         for round in 0..3 {
             history.mark(
                 &(round * PART_BYTES..(round + 1) * PART_BYTES),
@@ -256,7 +256,7 @@ fn a_flipped_bit_makes_parts_count_as_changed_and_no_number_go_back() {
             );
             for page in history.unknown(None) {
                 let at = usize::try_from(history.page_at(page).0).unwrap();
-                history.fill(page, &file[at..at + 2 * BLOCK]);
+                history.fill(page, &file[at..at + 2 * BLOCK]).unwrap();
             }
             for write in history.writes(Sequence(round + 1)) {
                 let at = usize::try_from(write.at).unwrap();
@@ -273,16 +273,68 @@ fn a_flipped_bit_makes_parts_count_as_changed_and_no_number_go_back() {
         let at = history.page_at(0).0 + 2 * BLOCK as u64;
         let hit = usize::try_from(random.below(at)).unwrap();
         file[hit] ^= 1 << random.below(8);
-        let mut again = History::open(id(0), &file[..4 * BLOCK], 10);
+        let mut again = History::open(id(0), &file[..4 * BLOCK], 10).unwrap();
         assert_eq!((again.next(), again.cut()), (Sequence(3), 13));
         let (at, len) = again.page_at(0);
         let at = usize::try_from(at).unwrap();
-        again.fill(0, &file[at..at + len]);
+        again.fill(0, &file[at..at + len]).unwrap();
         for (since, wanted) in [(10, 0..3), (11, 1..3), (12, 2..3)] {
             let told = again.changed_since(since, &(0..PART_BYTES * 3));
             let parts = if hit >= at { 0..3 } else { wanted };
             let bytes = parts.start * PART_BYTES..parts.end * PART_BYTES;
             assert_eq!(told, vec![bytes]);
         }
+    }
+}
+
+/// The same block, written by a later version of the program.
+fn later(block: &mut [u8]) {
+    block[12] = 9;
+    formats::seal(block);
+}
+
+#[test]
+fn a_history_of_a_later_version_is_refused_by_name_and_never_begun_anew_over_it() {
+    const VERSION: Damage = Damage::Version { found: 9, read: 1 };
+    let mut world = World {
+        random: Random(9),
+        file: Vec::new(),
+        history: History::open(id(1), &vec![0; 4 * BLOCK], 1000).unwrap(),
+        model: BTreeMap::new(),
+        log: Vec::new(),
+        next: 0,
+    };
+    // Both places of header and page have something.
+    for part in 0..2 {
+        let start = part * PART_BYTES;
+        world.history.mark(&(start..start + 1), 1000);
+        world.next += 1;
+        while !world.save() {}
+    }
+    let header = world.bytes(History::header_at(1));
+    let page = world.bytes(world.history.page_at(0));
+    let opened = || History::open(id(1), &header, 1000).unwrap();
+    for place in header.chunks(BLOCK).enumerate().map(|it| it.0 * BLOCK) {
+        let mut header = header.clone();
+        later(&mut header[place..place + BLOCK]);
+        assert_eq!(History::open(id(1), &header, 1000), Err(VERSION), "{place}");
+        header[place + 500] ^= 1;
+        let torn = History::open(id(1), &header, 1000);
+        assert_eq!(torn.map(|it| it.cut()), Ok(1000), "its checksum is wrong");
+    }
+    for place in [0, BLOCK] {
+        let mut page = page.clone();
+        later(&mut page[place..place + BLOCK]);
+        let mut history = opened();
+        assert_eq!(history.fill(0, &page), Err(VERSION), "{place}");
+        history.mark(&(0..1), 1000);
+        assert_eq!(
+            history.unknown(None),
+            [0],
+            "it is read before it is written"
+        );
+        page[place + 500] ^= 1;
+        assert_eq!(history.fill(0, &page), Ok(()), "its checksum is wrong");
+        assert_eq!(history.unknown(None), []);
     }
 }

@@ -118,11 +118,16 @@ fn headers_say_what_was_put_into_them_and_nothing_else_is_a_header() {
         let sums = crate::blocks::DataSums::of(&contents);
         let header = Header::over(place, (2, 4), &contents, &sums.records, before);
         let mut bytes = header.write(OF.0, OF.1);
-        assert_eq!(Header::read(&bytes, OF.0, OF.1).as_ref(), Some(&header));
-        assert_eq!(Header::read(&bytes, OF.0, OF.1 + 1), None);
-        assert_eq!(Header::read(&bytes, JournalId([8; 16]), OF.1), None);
+        assert_eq!(Header::read(&bytes, OF.0, OF.1).as_ref(), Ok(&header));
+        let foreign = Err(Damage::Foreign);
+        assert_eq!(Header::read(&bytes, OF.0, OF.1 + 1), foreign);
+        assert_eq!(Header::read(&bytes, JournalId([8; 16]), OF.1), foreign);
         let at = usize::try_from(world.random.below(bytes.len() as u64)).unwrap();
         bytes[at] ^= 1 << world.random.below(8);
-        assert_eq!(Header::read(&bytes, OF.0, OF.1), None, "bit of byte {at}");
+        let hurt = Header::read(&bytes, OF.0, OF.1);
+        assert!(
+            matches!(hurt, Err(Damage::Foreign | Damage::Checksum)),
+            "bit of byte {at}: {hurt:?}"
+        );
     }
 }

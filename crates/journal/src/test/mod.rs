@@ -3,4 +3,5 @@
 mod formats;
 mod logs;
 mod rings;
+mod versions;
 mod world;

@@ -91,7 +91,10 @@ impl Kept {
         let header = read(&file, at, len).await;
         let header = header.map_err(|error| failed(&error))?;
         let first = (core.wall_clock().0 / 1_000_000_000) << CUTS_A_SECOND_BITS;
-        let history = History::open(id, &header, first.max(1));
+        let history = History::open(id, &header, first.max(1)).map_err(|version| OpenError {
+            cause: format!("the history {} cannot be used: {version}", path.display()),
+            next_step: "run the version of causeway that wrote it".to_owned(),
+        })?;
         if let Some(again) = history.again(&header) {
             let op = FileOp::Write {
                 offset: again.at,
@@ -151,7 +154,8 @@ impl Kept {
         for page in pages {
             let (at, len) = self.history.borrow().page_at(page);
             let bytes = read(&self.file, at, len).await?;
-            self.history.borrow_mut().fill(page, &bytes);
+            let filled = self.history.borrow_mut().fill(page, &bytes);
+            filled.map_err(|version| io::Error::other(format!("page {page} of it: {version}")))?;
         }
         Ok(())
     }

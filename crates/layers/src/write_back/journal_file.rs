@@ -112,14 +112,19 @@ pub async fn is_journal_of(
     if bytes < 2 * BLOCK as u64 {
         return empty_or_foreign(path, bytes == 0);
     }
-    let mut blank = true;
+    let (mut blank, mut ours) = (true, false);
     for at in [0, BLOCK as u64] {
         let block = read(&file, at, BLOCK).await;
         let block = block.map_err(|error| cannot_open(path, &error))?;
-        if Superblock::read(&block, bytes).is_ok_and(|it| it.pool == pool) {
-            return Ok(true);
+        match Superblock::read(&block, bytes) {
+            Ok(found) => ours |= found.pool == pool,
+            Err(version @ Damage::Version { .. }) => return Err(unfit(path, version)),
+            Err(Damage::Foreign | Damage::Checksum | Damage::Contradiction(_)) => {}
         }
         blank &= block.iter().all(|&byte| byte == 0);
+    }
+    if ours {
+        return Ok(true);
     }
     empty_or_foreign(path, blank)
 }
@@ -567,25 +572,44 @@ async fn superblock_of(
     let opened = core.files().open(path, how(Create::No, false)).await;
     let file = opened.map_err(|error| failed(&error))?;
     let bytes = length(&file).await.map_err(|error| failed(&error))?;
-    let mut first: Option<Damage> = None;
-    for at in [0, BLOCK as u64] {
-        let block = read(&file, at, BLOCK).await;
-        let block = block.map_err(|error| failed(&error))?;
-        match Superblock::read(&block, bytes) {
-            Ok(found) if found.pool == pool => return Ok(found),
-            Ok(_) => {
-                return Err(OpenError {
-                    cause: format!("{} is the journal of another pool", path.display()),
-                    next_step: "name this pool's own journal in node.toml".to_owned(),
-                });
-            }
-            Err(damage) => first = first.or(Some(damage)),
-        }
+    let found = superblock_in(&file, bytes).await;
+    match found.map_err(|error| failed(&error))? {
+        Ok(found) if found.pool == pool => Ok(found),
+        Ok(_) => Err(OpenError {
+            cause: format!("{} is the journal of another pool", path.display()),
+            next_step: "name this pool's own journal in node.toml".to_owned(),
+        }),
+        Err(damage) => Err(unfit(path, damage)),
     }
-    let damage = first.expect("both superblocks were looked at");
-    Err(OpenError {
+}
+
+/// What both copies of the superblock say. Where the first one is good, a second one that the device cannot read is like a damaged one.
+pub(super) async fn superblock_in(
+    file: &Rc<dyn File>,
+    bytes: u64,
+) -> io::Result<Result<Superblock, Damage>> {
+    let first = read(file, 0, BLOCK).await?;
+    let found = match read(file, BLOCK as u64, BLOCK).await {
+        Ok(second) => Superblock::of_copies([&first, &second], bytes),
+        Err(error) => Ok(Superblock::read(&first, bytes).map_err(|_| error)?),
+    };
+    Ok(found)
+}
+
+/// What to do about what another version has written.
+pub(super) const OTHER_VERSION: &str =
+    "run the version of causeway that wrote it: it may hold writes that are nowhere else";
+
+/// It is no journal that can be used.
+fn unfit(path: &Path, damage: Damage) -> OpenError {
+    let next_step = match damage {
+        Damage::Version { .. } => OTHER_VERSION,
+        Damage::Foreign | Damage::Checksum | Damage::Contradiction(_) => {
+            "bring the right file or device back; it may hold writes that are nowhere else"
+        }
+    };
+    OpenError {
         cause: format!("{} cannot be used as a journal: {damage}", path.display()),
-        next_step: "bring the right file or device back; it may hold writes that are nowhere else"
-            .to_owned(),
-    })
+        next_step: next_step.to_owned(),
+    }
 }

@@ -5,15 +5,15 @@ use super::carry::carry;
 use super::doubts::Doubts;
 use super::grace::Grace;
 use super::history::Early;
-use super::journal_file::JournalKey;
+use super::journal_file::{JournalKey, OTHER_VERSION};
 use super::permits::Permits;
 use super::pump::pump;
 use super::shard::{OnCore, Shard, State};
 use super::status::Counts;
 use env::{CoreHandle, Durable, File, FileDone, FileOp};
 use journal::{
-    BLOCK, Change, Checkpoint, Index, Kind, Layout, Log, Record, Replay, Ring, Sequence, Slot,
-    Step, Superblock, VolumeId, data_at,
+    BLOCK, Change, Checkpoint, Damage, Index, Kind, Layout, Log, Record, Replay, Ring, Sequence,
+    Slot, Step, Stop, Superblock, VolumeId, data_at,
 };
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -50,10 +50,7 @@ pub(super) async fn open_ring(
         slots.push(block.map_err(|error| failed(&error))?);
     }
     let checkpoint = Checkpoint::newest([&slots[0], &slots[1]], superblock.journal, ring);
-    let checkpoint = checkpoint.map_err(|damage| OpenError {
-        cause: format!("ring {ring} of the journal has no checkpoint that can be read: {damage}"),
-        next_step: DAMAGED.to_owned(),
-    })?;
+    let checkpoint = checkpoint.map_err(|damage| no_checkpoint(ring, damage))?;
     let of = (superblock.journal, ring);
     let mut replay = Replay::new(of, layout.ring_blocks, checkpoint);
     let mut found = Found::default();
@@ -68,10 +65,7 @@ pub(super) async fn open_ring(
         }
     }
     let unsure = replay.unsure();
-    let mut opened = replay.into_ring().map_err(|stop| OpenError {
-        cause: format!("ring {ring} of the journal is damaged: {stop}"),
-        next_step: DAMAGED.to_owned(),
-    })?;
+    let mut opened = replay.into_ring().map_err(|stop| stopped(ring, stop))?;
     // What was read may lie in the device's cache only, and the checkpoint says that it is there.
     let synced = file.submit(FileOp::Sync).await;
     synced.map_err(|error| failed(&error))?;
@@ -164,6 +158,28 @@ fn start(
 
 const DAMAGED: &str = "look for errors of the device in the kernel's log, and bring back what stood on it; writes \
      that were acknowledged and not yet at home may be lost";
+
+fn no_checkpoint(ring: u32, damage: Damage) -> OpenError {
+    let next_step = match damage {
+        Damage::Version { .. } => OTHER_VERSION,
+        Damage::Foreign | Damage::Checksum | Damage::Contradiction(_) => DAMAGED,
+    };
+    OpenError {
+        cause: format!("ring {ring} of the journal has no checkpoint that can be used: {damage}"),
+        next_step: next_step.to_owned(),
+    }
+}
+
+fn stopped(ring: u32, stop: Stop) -> OpenError {
+    let (how, next_step) = match stop {
+        Stop::Lost { .. } => ("is damaged", DAMAGED),
+        Stop::Version(_) => ("cannot be used", OTHER_VERSION),
+    };
+    OpenError {
+        cause: format!("ring {ring} of the journal {how}: {stop}"),
+        next_step: next_step.to_owned(),
+    }
+}
 
 fn cannot_read(ring: u32, error: &io::Error) -> OpenError {
     OpenError {

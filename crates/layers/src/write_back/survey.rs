@@ -1,9 +1,9 @@
 //! Looks at a journal without opening it: nothing is written, and nobody is kept from it.
 
-use super::journal_file::{cannot_open, length};
+use super::journal_file::{cannot_open, length, superblock_in};
 use super::replay::read;
 use env::{Access, CoreHandle, Create, File, OpenHow};
-use journal::{BLOCK, Checkpoint, Damage, Replay, RingSurvey, Step, Superblock, Survey};
+use journal::{BLOCK, Checkpoint, Replay, RingSurvey, Step, Superblock, Survey};
 use std::path::Path;
 use std::rc::Rc;
 use volume::OpenError;
@@ -37,17 +37,9 @@ pub async fn survey(core: &CoreHandle, path: &Path) -> Result<(Superblock, Surve
 }
 
 async fn superblock(file: &Rc<dyn File>, bytes: u64) -> Result<Superblock, String> {
-    let mut first: Option<Damage> = None;
-    for at in [0, BLOCK as u64] {
-        let block = read(file, at, BLOCK).await;
-        let block = block.map_err(|error| error.to_string())?;
-        match Superblock::read(&block, bytes) {
-            Ok(found) => return Ok(found),
-            Err(damage) => first = first.or(Some(damage)),
-        }
-    }
-    let damage = first.expect("both superblocks were looked at");
-    Err(damage.to_string())
+    let found = superblock_in(file, bytes).await;
+    let found = found.map_err(|error| error.to_string())?;
+    found.map_err(|damage| damage.to_string())
 }
 
 async fn of_ring(

@@ -78,14 +78,22 @@ fn every_flipped_bit_and_every_cut_is_found() {
         assert!(Superblock::decode(&bytes[..end]).is_err(), "{end} bytes");
     }
     assert_eq!(Superblock::decode(&bytes), Ok(block));
-    let mut later = bytes;
+}
+
+#[test]
+fn a_later_version_is_refused_by_name_even_beside_one_of_ours() {
+    let ours = sample(4).encode().unwrap();
+    let mut later = sample(5).encode().unwrap();
     later[16] = 2;
     let sealed = formats::crc32c_of([&later[12..16], &later[16..]]);
     later[8..12].copy_from_slice(&sealed.to_le_bytes());
-    assert_eq!(
-        Superblock::decode(&later),
-        Err(Damage::Version { found: 2, read: 1 })
-    );
+    let version = Damage::Version { found: 2, read: 1 };
+    assert_eq!(Superblock::decode(&later), Err(version));
+    assert_eq!(find(&ours, &later), Err(version));
+    assert_eq!(find(&later, &ours), Err(version));
+    // Torn, it is what a crash has left.
+    later[16] = 3;
+    assert_eq!(find(&ours, &later).map(|it| it.superblock), Ok(sample(4)));
 }
 
 /// The two places of a member, 512-byte sector by sector.

@@ -135,11 +135,15 @@ fn a_later_version_is_refused_by_name_even_beside_one_of_ours() {
         exact: false,
     };
     let before = page(7).write(OF);
-    let judged = judge(recorded, place, OF, [&block, &before]);
-    assert_eq!(
-        judged.unwrap_err().why,
-        Damage::Version { found: 2, read: 1 }
-    );
+    let mut torn = before.clone();
+    torn[100] ^= 1;
+    for slots in [[&block, &before], [&torn, &block]] {
+        let judged = judge(recorded, place, OF, slots.map(Vec::as_slice));
+        assert_eq!(
+            judged.unwrap_err().why,
+            Damage::Version { found: 2, read: 1 }
+        );
+    }
 }
 
 #[test]
