@@ -219,12 +219,15 @@ pub(crate) enum PoolVerb {
     Ls,
     /// Show one with all that is known of its journal
     Show(Named),
-    /// Tell what stands on the members of a pool, which of them fit together, and which is missing; or
+    /// Tell what stands on the members of a pool or in its directory, what of it can be used, and what is missing or damaged; or
     /// what a journal holds, and what in it is damaged; needs no daemon, changes nothing
     Check {
         /// The pool's directory, all of its members (files or block devices), or its journal
         #[arg(required = true, value_name = "PATH")]
         paths: Vec<PathBuf>,
+        /// The daemon's state_dir: it knows what members that are away were, and has the checksums and histories of LUNs on members
+        #[arg(long, value_name = "DIR", default_value = "/var/lib/causeway")]
+        state: PathBuf,
     },
 }
 

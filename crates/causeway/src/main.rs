@@ -48,8 +48,8 @@ fn main() -> ExitCode {
         Command::Bench { words } => Err(cli::bench_comes_first(words)),
         Command::Path { verb } => commands::path::run(verb, &output),
         Command::Pool {
-            verb: PoolVerb::Check { paths },
-        } => commands::pool_check::run(paths, &output),
+            verb: PoolVerb::Check { paths, state },
+        } => commands::pool_check::run(paths, state, &output),
         Command::Doctor(flags) => commands::doctor::run(&cli, flags, &output),
         Command::Lab { verb } => commands::lab::run(verb, &output),
         Command::Other(words) => Err(cli::no_command(words)),

@@ -7,7 +7,7 @@
 //!
 //! The format is described in `docs/formats/journal.md`.
 
-use formats::{Damage, Writer, open, seal};
+use formats::{Damage, Places, Writer, open, seal};
 
 /// Bytes of a block: everything in a journal begins at a multiple of it.
 pub const BLOCK: usize = 4096;
@@ -122,6 +122,12 @@ impl Superblock {
             (Ok(found), _) | (Err(_), Ok(found)) => Ok(found),
             (Err(error), Err(_)) => Err(error),
         }
+    }
+
+    /// How both of its copies are. They are written together.
+    #[must_use]
+    pub fn places(copies: [&[u8]; 2], bytes: u64) -> Places {
+        Places::of(copies, 0, |block| Self::read(block, bytes).map(|_| 1))
     }
 
     /// Reads it from a device of `bytes`, of which `block` is one of the first two blocks.
@@ -259,6 +265,13 @@ impl Checkpoint {
             Some((true, found)) => Ok(found),
             Some((false, _)) | None => Err(Damage::Foreign),
         }
+    }
+
+    /// How both slots are.
+    #[must_use]
+    pub fn places(slots: [&[u8]; 2], journal: JournalId, ring: u32) -> Places {
+        let read = |block| Self::read(block, journal, ring).map(|it| it.count);
+        Places::of(slots, Self::FIRST.count, read)
     }
 
     /// The newer one of both slots.

@@ -39,7 +39,7 @@ pub use batch::{
 pub use blocks::block_sum;
 pub use changes::{CUTS_KEPT, CutPoint, History, HistoryId, HistoryWrite, PART_BYTES};
 pub use destage::{Lying, Run, newest, runs};
-pub use formats::Damage;
+pub use formats::{Damage, Places};
 pub use index::{Index, Piece, SECTOR, Slot, Source};
 pub use layout::{
     BLOCK, Checkpoint, JournalId, Layout, Place, RING_BLOCKS_MIN, RINGS_MAX, Superblock, VERSION,

@@ -25,7 +25,7 @@ mod superblock;
 mod test;
 mod tree;
 
-pub use formats::Damage;
+pub use formats::{Damage, Places};
 pub use page::{FAN, Generation, Level, PAGE, Page};
 pub use place::{Place, REGIONS_MAX, SUPERBLOCKS_AT, sums_max};
 pub use sum::{MapId, Salt, Sum};

@@ -4,7 +4,7 @@ use crate::page::PAGE;
 use crate::place::{REGIONS_MAX, REGIONS_OF_PAGES, regions_max, sums_max};
 use crate::sum::MapId;
 use crate::{VERSION, VERSION_SECTORS};
-use formats::{Damage, open, seal};
+use formats::{Damage, Places, open, seal};
 use units::BlockSize;
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -188,6 +188,12 @@ impl Superblock {
             return Err(Damage::Contradiction("no volume has that size"));
         }
         Ok(found)
+    }
+
+    /// How both slots are. The first one that is written goes to the first of them.
+    #[must_use]
+    pub fn places(slots: [&[u8]; 2]) -> Places {
+        Places::of(slots, 0, |block| Self::read(block).map(|it| it.count))
     }
 
     /// The newer one of both slots.

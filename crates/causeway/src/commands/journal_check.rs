@@ -4,11 +4,14 @@ use super::path::on_a_core;
 use crate::output::{rounded, table};
 use control::code::Code;
 use control::problem::Problem;
-use layers::write_back::{Held, RingSurvey, Superblock, Survey, VolumeId, survey};
+use layers::write_back::{
+    Held, Kept, Places, RingSurvey, Superblock, Survey, VolumeId, kept, survey,
+};
 use serde::Serialize;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use volume::OpenError;
 
 /// Bytes of a block of a journal.
 const BLOCK_BYTES: u64 = 4096;
@@ -24,6 +27,8 @@ pub(super) struct JournalView {
     pool: String,
     size: u64,
     good: bool,
+    /// How both copies are.
+    superblock: String,
     rings: Vec<RingView>,
     luns: Vec<HeldView>,
     damaged: Vec<DamagedView>,
@@ -36,6 +41,8 @@ struct RingView {
     used: u64,
     batches: u64,
     changes: u64,
+    /// How both copies are.
+    checkpoint: String,
     state: String,
 }
 
@@ -70,11 +77,17 @@ pub(super) fn is_journal(path: &Path) -> bool {
 /// Reads it to its end.
 pub(super) fn look(path: &Path) -> Result<JournalView, Problem> {
     let at: PathBuf = path.to_owned();
-    let looked = on_a_core(move |core| Box::pin(async move { survey(&core, &at).await }))?;
-    let (superblock, survey) = looked.map_err(|error| {
+    let looked = on_a_core(move |core| {
+        Box::pin(async move {
+            let (superblock, survey) = survey(&core, &at).await?;
+            let kept = kept(&core, &at, &superblock).await?;
+            Ok::<_, OpenError>((superblock, survey, kept))
+        })
+    })?;
+    let (superblock, survey, kept) = looked.map_err(|error| {
         Problem::new(Code::PoolUnreadable, error.cause.clone()).hint(error.next_step)
     })?;
-    Ok(view(path, &superblock, &survey))
+    Ok(view(path, &superblock, &survey, &kept))
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -86,8 +99,10 @@ fn lun(volume: VolumeId) -> String {
     format!("...{:016x}", volume.0)
 }
 
-fn view(path: &Path, superblock: &Superblock, survey: &Survey) -> JournalView {
-    let ring = |ring: &RingSurvey| RingView {
+fn view(path: &Path, superblock: &Superblock, survey: &Survey, kept: &Kept) -> JournalView {
+    let rings = survey.rings.iter().zip(&kept.checkpoints);
+    let ring = |(ring, checkpoint): (&RingSurvey, &Places)| RingView {
+        checkpoint: checkpoint.to_string(),
         ring: ring.ring,
         openings: ring.epoch,
         used: ring.used_blocks * BLOCK_BYTES,
@@ -116,7 +131,8 @@ fn view(path: &Path, superblock: &Superblock, survey: &Survey) -> JournalView {
         pool: hex(&superblock.pool),
         size: superblock.layout.checkpoint_at(superblock.layout.rings, 0),
         good: survey.is_good(),
-        rings: survey.rings.iter().map(ring).collect(),
+        superblock: kept.superblock.to_string(),
+        rings: rings.map(ring).collect(),
         luns: survey.volumes.iter().map(held).collect(),
         damaged: damaged.collect(),
     }
@@ -152,19 +168,29 @@ impl JournalView {
                 rounded(ring.used),
                 ring.batches.to_string(),
                 ring.changes.to_string(),
+                ring.checkpoint.clone(),
                 ring.state.clone(),
             ]
         });
         let rings: Vec<Vec<String>> = rings.collect();
         let mut out = format!(
-            "journal {} of pool {}, {} in {} rings, {}\n\n{}",
+            "journal {} of pool {}, {} in {} rings, {}\nsuperblock: {}\n\n{}",
             self.path,
             self.pool,
             rounded(self.size),
             self.rings.len(),
             if self.good { "good" } else { "DAMAGED" },
+            self.superblock,
             table(
-                &["RING", "OPENINGS", "USED", "BATCHES", "CHANGES", "STATE"],
+                &[
+                    "RING",
+                    "OPENINGS",
+                    "USED",
+                    "BATCHES",
+                    "CHANGES",
+                    "CHECKPOINT",
+                    "STATE"
+                ],
                 &rings
             )
         );

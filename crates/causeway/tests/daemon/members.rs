@@ -68,6 +68,15 @@ fn a_span_is_made_served_and_found_again_and_checked_without_a_daemon() {
     let told = place.run(0, "pool check m0 m1 m2");
     assert!(told.contains("complete"), "{told}");
     assert_eq!(told.matches("can be served").count(), 2, "{told}");
+    // One that is away has a name where the daemon's state is at hand.
+    let told = place.run(1, "pool check m0 m2 --state nowhere");
+    assert!(told.contains("absent; its last event is"), "{told}");
+    assert!(!told.contains("m1"), "{told}");
+    let told = place.run(1, "pool check m0 m2 --state data");
+    let away = told
+        .lines()
+        .find(|line| line.contains("absent; its last event is"));
+    assert!(away.unwrap().contains(" m1 "), "{told}");
     // In another order: a member knows its own place.
     let named = std::fs::read_to_string(place.path("node.toml")).unwrap();
     let turned = named.replace("\"m0\", \"m1\", \"m2\"", "\"m2\", \"m0\", \"m1\"");

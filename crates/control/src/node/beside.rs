@@ -4,6 +4,7 @@ use super::unit::file_of;
 use crate::config::Config;
 use crate::objects::{Backing, Lun};
 use crate::problem::Problem;
+use crate::remembered;
 use env::{CoreHandle, durable};
 use std::io;
 use std::path::PathBuf;
@@ -22,7 +23,7 @@ pub(super) fn beside(config: &Config, lun: &Lun, what: &str) -> Option<PathBuf> 
         return None;
     };
     // Members have no names: it is where else is kept what belongs to the pool.
-    let directory = config.state_dir.join("pools").join(pool);
+    let directory = remembered::beside(&config.state_dir, pool);
     Some(directory.join(format!("{}.{what}", lun.naa)))
 }
 

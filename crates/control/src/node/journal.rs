@@ -7,25 +7,16 @@
 use super::Inner;
 use super::members::{MemberPool, unknown};
 use crate::config::{Place, Pool};
+use crate::pool_file::{FILE, PoolFile};
 use ::layers::write_back::{CreateError, Journal, JournalSpec, SHARD_BYTES, is_journal_of};
 use env::{CoreHandle, durable};
 use futures_util::future::{Either, select};
-use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use units::Now;
 use volume::OpenError;
-
-/// The file in a pool's directory.
-const FILE: &str = "pool.toml";
-
-/// No file of a pool is longer.
-const FILE_BYTES_MAX: u64 = 64 << 10;
-
-/// The version of the file.
-const SCHEMA: u32 = 1;
 
 /// Bytes of a ring below which another ring helps nobody.
 const RING_BYTES_MIN: u64 = 64 << 20;
@@ -39,17 +30,6 @@ pub(super) enum PoolJournal {
     Open(Arc<Journal>),
     /// It has one that cannot be used, so that its LUNs cannot be served.
     Missing(OpenError),
-}
-
-/// What a pool's file says.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
-#[serde(deny_unknown_fields)]
-struct PoolFile {
-    schema: u32,
-    /// The pool's number, 32 hexadecimal digits.
-    id: String,
-    /// It has a journal, which may hold what is nowhere else. Always there: a file that was cut off says nothing of it.
-    journal: bool,
 }
 
 /// Where it is kept whether a pool has a journal.
@@ -79,10 +59,10 @@ impl Home<'_> {
             Self::Members(members) => members.number().map(Some),
             Self::Directory(directory) => {
                 let path = directory.join(FILE);
-                let Some(file) = read(core, &path).await? else {
+                let Some(file) = PoolFile::read(core, &path).await? else {
                     return Ok(None);
                 };
-                Ok(Some((number(&file, &path)?, file.journal)))
+                Ok(Some((file.number(&path)?, file.journal)))
             }
         }
     }
@@ -93,11 +73,11 @@ impl Home<'_> {
             Self::Members(members) => Ok(members.number()?.0),
             Self::Directory(directory) => {
                 let path = directory.join(FILE);
-                let file = match read(core, &path).await? {
+                let file = match PoolFile::read(core, &path).await? {
                     Some(file) => file,
                     None => new_file(core, &path).await?,
                 };
-                number(&file, &path)
+                file.number(&path)
             }
         }
     }
@@ -108,12 +88,12 @@ impl Home<'_> {
             Self::Members(members) => members.set_journal(core, has).await,
             Self::Directory(directory) => {
                 let path = directory.join(FILE);
-                let mut file = match read(core, &path).await? {
+                let mut file = match PoolFile::read(core, &path).await? {
                     Some(file) => file,
                     None => new_file(core, &path).await?,
                 };
                 file.journal = has;
-                write(core, &path, &file).await
+                file.write(core, &path).await
             }
         }
     }
@@ -259,54 +239,12 @@ fn cannot(path: &Path, error: &io::Error) -> OpenError {
     }
 }
 
-async fn read(core: &CoreHandle, path: &Path) -> Result<Option<PoolFile>, OpenError> {
-    let damaged = |what: String| OpenError {
-        cause: format!("{}: {what}", path.display()),
-        next_step: "restore it: it says which pool this is and whether it has a journal".to_owned(),
-    };
-    let bytes = match durable::read_file(&*core.files(), path, FILE_BYTES_MAX).await {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(damaged(error.to_string())),
-    };
-    let text = String::from_utf8(bytes).map_err(|error| damaged(error.to_string()))?;
-    let file: PoolFile = toml::from_str(&text).map_err(|error| damaged(error.to_string()))?;
-    if file.schema != SCHEMA {
-        let schema = file.schema;
-        return Err(damaged(format!(
-            "it has schema {schema}, and this program reads schema {SCHEMA}"
-        )));
-    }
-    Ok(Some(file))
-}
-
 async fn new_file(core: &CoreHandle, path: &Path) -> Result<PoolFile, OpenError> {
-    let mut id = [0; 16];
-    core.fill_random(&mut id);
-    let file = PoolFile {
-        schema: SCHEMA,
-        id: format!("{:032x}", u128::from_be_bytes(id)),
-        journal: false,
-    };
-    write(core, path, &file).await?;
+    let mut number = [0; 16];
+    core.fill_random(&mut number);
+    let file = PoolFile::of(number);
+    file.write(core, path).await?;
     Ok(file)
-}
-
-async fn write(core: &CoreHandle, path: &Path, file: &PoolFile) -> Result<(), OpenError> {
-    let text = toml::to_string(file).expect("a table of plain values");
-    let written = durable::replace_file(&*core.files(), path, text.as_bytes()).await;
-    written.map_err(|error| OpenError {
-        cause: format!("{} cannot be written: {error}", path.display()),
-        next_step: "check the disk, its free space and its permissions".to_owned(),
-    })
-}
-
-fn number(file: &PoolFile, path: &Path) -> Result<[u8; 16], OpenError> {
-    let number = u128::from_str_radix(&file.id, 16).map_err(|error| OpenError {
-        cause: format!("{}: id: {error}", path.display()),
-        next_step: "restore it: it says which pool this is".to_owned(),
-    })?;
-    Ok(number.to_be_bytes())
 }
 
 /// Carries home what it holds, if that can be done in time, and ends it. What stays in it is found at the next start.

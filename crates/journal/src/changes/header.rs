@@ -3,7 +3,7 @@
 use super::{HEADER_BLOCKS, HistoryId, HistoryWrite};
 use crate::batch::{Sequence, VolumeId};
 use crate::layout::{BLOCK, JournalId, VERSION};
-use formats::{Damage, Reader, Writer, open, seal};
+use formats::{Damage, Places, Reader, Writer, open, seal};
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -78,6 +78,20 @@ impl Header {
                 .max_by_key(|it| it.generation);
         }
         Ok(newest)
+    }
+
+    /// How both places are, and whose history they say it is.
+    pub(super) fn places(bytes: &[u8]) -> (Places, Option<HistoryId>) {
+        let read = |block| {
+            let found = Self::read(open(block, MAGIC, VERSION)?);
+            found.ok_or(Damage::Contradiction(
+                "it has more cuts than there is room for",
+            ))
+        };
+        let blocks = || bytes.chunks_exact(BLOCK);
+        let places = Places::of(blocks(), 1, |block| read(block).map(|it| it.generation));
+        let id = blocks().find_map(|block| read(block).ok()?.id);
+        (places, id)
     }
 
     fn read(mut fields: Reader<'_>) -> Option<Self> {

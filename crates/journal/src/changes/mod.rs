@@ -20,7 +20,7 @@ mod test;
 
 use crate::batch::{Sequence, VolumeId};
 use crate::layout::{BLOCK, JournalId};
-use formats::Damage;
+use formats::{Damage, Places};
 use header::Header;
 pub use header::{CUTS_KEPT, CutPoint};
 pub use page::PART_BYTES;
@@ -95,6 +95,12 @@ impl History {
             writing: Vec::new(),
             header_writing: false,
         })
+    }
+
+    /// How a ring's header is, by its bytes, and whose history it says that it is.
+    #[must_use]
+    pub fn places(header: &[u8]) -> (Places, Option<HistoryId>) {
+        Header::places(header)
     }
 
     /// What has to be stable before anything else is written, by the bytes of the header that it was opened by: the newest one, as it was read. It

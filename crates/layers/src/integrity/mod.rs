@@ -30,13 +30,15 @@ mod map;
 mod open;
 mod page;
 mod rounds;
+mod survey;
 #[cfg(test)]
 mod test;
 mod unflushed;
 
 pub use lane::IntegrityLane;
 pub use open::{MapSpec, create};
-pub use sums::Blank;
+pub use sums::{Blank, Places};
+pub use survey::{MapSurvey, survey};
 
 use env::{CoreHandle, LocalFuture};
 use map::Map;

@@ -3,7 +3,7 @@
 use super::journal_file::{cannot_open, length, superblock_in};
 use super::replay::read;
 use env::{Access, CoreHandle, Create, File, OpenHow};
-use journal::{BLOCK, Checkpoint, Replay, RingSurvey, Step, Superblock, Survey};
+use journal::{BLOCK, Checkpoint, Places, Replay, RingSurvey, Step, Superblock, Survey};
 use std::path::Path;
 use std::rc::Rc;
 use volume::OpenError;
@@ -13,16 +13,7 @@ use volume::OpenError;
 /// # Errors
 /// Nothing there can be read as a journal.
 pub async fn survey(core: &CoreHandle, path: &Path) -> Result<(Superblock, Survey), OpenError> {
-    let reading = OpenHow {
-        access: Access::Read,
-        create: Create::No,
-        direct: true,
-        lock: false,
-    };
-    let opened = core.files().open(path, reading).await;
-    let file = opened.map_err(|error| cannot_open(path, &error))?;
-    let bytes = length(&file).await;
-    let bytes = bytes.map_err(|error| cannot_open(path, &error))?;
+    let (file, bytes) = opened(core, path).await?;
     let superblock = superblock(&file, bytes).await.map_err(|why| OpenError {
         cause: format!("{} cannot be read as a journal: {why}", path.display()),
         next_step: "name the file or device of a journal".to_owned(),
@@ -34,6 +25,62 @@ pub async fn survey(core: &CoreHandle, path: &Path) -> Result<(Superblock, Surve
         survey.rings.push(looked);
     }
     Ok((superblock, survey))
+}
+
+async fn opened(core: &CoreHandle, path: &Path) -> Result<(Rc<dyn File>, u64), OpenError> {
+    let reading = OpenHow {
+        access: Access::Read,
+        create: Create::No,
+        direct: true,
+        lock: false,
+    };
+    let opened = core.files().open(path, reading).await;
+    let file = opened.map_err(|error| cannot_open(path, &error))?;
+    let bytes = length(&file).await;
+    let bytes = bytes.map_err(|error| cannot_open(path, &error))?;
+    Ok((file, bytes))
+}
+
+/// How what a journal keeps twice is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Kept {
+    /// Its superblock.
+    pub superblock: Places,
+    /// The checkpoints of each ring.
+    pub checkpoints: Vec<Places>,
+}
+
+/// How both copies of the superblock are, and of each ring's checkpoint, in a journal of which `superblock` was read.
+///
+/// # Errors
+/// They cannot be read.
+pub async fn kept(
+    core: &CoreHandle,
+    path: &Path,
+    superblock: &Superblock,
+) -> Result<Kept, OpenError> {
+    let (file, bytes) = opened(core, path).await?;
+    let block = async |at: u64| {
+        let block = read(&file, at, BLOCK).await;
+        block.map_err(|error| cannot_open(path, &error))
+    };
+    let copies = [block(0).await?, block(BLOCK as u64).await?];
+    let [first, second] = copies.each_ref().map(Vec::as_slice);
+    let mut kept = Kept {
+        superblock: Superblock::places([first, second], bytes),
+        checkpoints: Vec::new(),
+    };
+    let layout = superblock.layout;
+    for ring in 0..layout.rings {
+        let slots = [
+            block(layout.checkpoint_at(ring, 0)).await?,
+            block(layout.checkpoint_at(ring, 1)).await?,
+        ];
+        let [first, second] = slots.each_ref().map(Vec::as_slice);
+        let places = Checkpoint::places([first, second], superblock.journal, ring);
+        kept.checkpoints.push(places);
+    }
+    Ok(kept)
 }
 
 async fn superblock(file: &Rc<dyn File>, bytes: u64) -> Result<Superblock, String> {

@@ -1,6 +1,6 @@
 //! What stands on the members, read and written.
 
-use super::domains;
+use crate::disk;
 use env::{Access, CoreHandle, Create, Durable, File, FileDone, FileKind, FileOp, OpenHow};
 use members::assembly::Unreadable;
 use members::{AREA_BYTES, Seen, Superblock, find, offset_of};
@@ -65,7 +65,7 @@ pub(super) async fn look(core: &CoreHandle, path: &Path) -> Looked {
         let last = read(&file, end, END_BYTES).await?;
         Ok::<_, io::Error>((file, bytes, [even, odd, last]))
     };
-    let (looked, serial) = (looked.await, domains::serial(core, path).await);
+    let (looked, serial) = (looked.await, disk::serial(core, path).await);
     let mut seen = Seen {
         path: path.display().to_string(),
         serial,

@@ -20,6 +20,7 @@ pub(super) use watch::{look_at, open_all, unknown};
 
 use crate::config::{Layout, Pool};
 use crate::objects::Lun;
+use crate::remembered::{self, Remembered};
 use env::{CoreHandle, FileKind};
 use look::{Looked, Print};
 use members::{Assembly, Extent, LunId, Refused, Seen, State, Superblock, assemble};
@@ -43,7 +44,7 @@ pub(super) struct MemberPool {
     state: RefCell<Assembled>,
     /// What stood on each path when it was put together last.
     prints: RefCell<Vec<Print>>,
-    known: RefCell<Vec<tell::Remembered>>,
+    known: RefCell<Vec<Remembered>>,
     /// What is worth knowing of how it is made.
     notes: RefCell<Vec<String>>,
     /// When one that cannot be used as it should is read again.
@@ -96,7 +97,7 @@ impl MemberPool {
             name: pool.name.clone(),
             paths: paths.to_vec(),
             layout,
-            memory: state_dir.join("pools").join(format!("{}.json", pool.name)),
+            memory: remembered::file(state_dir, &pool.name),
             state: RefCell::new(Assembled::Not(OpenError {
                 cause: "it was not looked at yet".to_owned(),
                 next_step: "wait a moment".to_owned(),

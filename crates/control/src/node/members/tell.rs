@@ -4,28 +4,11 @@ use super::domains;
 use super::{Assembled, MemberPool, There};
 use crate::config::Layout;
 use crate::engine::MemberFacts;
+use crate::remembered::{self, Remembered};
 use env::CoreHandle;
-use env::durable::{make_dir, read_file, replace_file};
-use members::{MemberId, State};
-use serde::{Deserialize, Serialize};
+use members::State;
 use std::collections::BTreeSet;
 use volume::OpenError;
-
-/// The longest record that is read back.
-const RECORD_BYTES_MAX: u64 = 1 << 20;
-
-/// What a member was when it was there last.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
-pub(super) struct Remembered {
-    id: String,
-    path: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    serial: Option<String>,
-}
-
-fn hex(id: MemberId) -> String {
-    id.0.iter().map(|byte| format!("{byte:02x}")).collect()
-}
 
 pub(in crate::node) const fn layout_name(layout: Layout) -> &'static str {
     match layout {
@@ -48,11 +31,8 @@ pub(in crate::node) struct Told {
 impl MemberPool {
     /// Reads what the members were.
     pub(super) async fn recall(&self, core: &CoreHandle) {
-        let read = read_file(&*core.files(), &self.memory, RECORD_BYTES_MAX).await;
         // Without it a member that is away has no name, and all else is the same.
-        let known = read
-            .ok()
-            .and_then(|text| serde_json::from_slice(&text).ok());
+        let known = remembered::read(core, &self.memory).await;
         *self.known.borrow_mut() = known.unwrap_or_default();
     }
 
@@ -61,17 +41,17 @@ impl MemberPool {
         let now = self.there(|there| {
             let members = (0_u16..).zip(&there.assembly.table.members);
             let all = members.filter_map(|(number, member)| {
-                let id = hex(member.id);
-                let known = || self.known.borrow().iter().find(|it| it.id == id).cloned();
+                let known = || Remembered::find(&self.known.borrow(), member.id);
                 let place = there.assembly.place_of(number);
                 let Some(looked) = place.and_then(|at| there.looked.get(at)) else {
                     return known();
                 };
-                Some(Remembered {
-                    path: looked.seen.path.clone(),
-                    serial: looked.seen.serial.clone(),
-                    id,
-                })
+                let seen = &looked.seen;
+                Some(Remembered::of(
+                    member.id,
+                    seen.path.clone(),
+                    seen.serial.clone(),
+                ))
             });
             all.collect::<Vec<Remembered>>()
         });
@@ -79,14 +59,8 @@ impl MemberPool {
         if *self.known.borrow() == now {
             return;
         }
-        let text = serde_json::to_vec(&now).expect("plain words");
-        *self.known.borrow_mut() = now;
-        let kept = async {
-            let directory = self.memory.parent().expect("it was joined to one");
-            make_dir(&*core.files(), directory).await?;
-            replace_file(&*core.files(), &self.memory, &text).await
-        };
-        if let Err(error) = kept.await {
+        self.known.borrow_mut().clone_from(&now);
+        if let Err(error) = remembered::write(core, &self.memory, &now).await {
             tracing::warn!(
                 "what the members of pool {} are could not be kept in {}: {error}",
                 self.name,
@@ -142,10 +116,7 @@ impl MemberPool {
         let assembly = &there.assembly;
         let at = usize::from(number);
         let member = assembly.table.members.get(at);
-        let (id, last_event) = member.map_or_else(
-            || (String::new(), 0),
-            |member| (hex(member.id), member.last_event),
-        );
+        let last_event = member.map_or(0, |member| member.last_event);
         let path = |at: usize| {
             let looked = there.looked.get(at);
             looked.map_or_else(|| "?".to_owned(), |it| it.seen.path.clone())
@@ -177,7 +148,7 @@ impl MemberPool {
             ),
         };
         let seen = place.and_then(|at| there.looked.get(at)).map(|it| &it.seen);
-        let known = self.known.borrow().iter().find(|it| it.id == id).cloned();
+        let known = member.and_then(|it| Remembered::find(&self.known.borrow(), it.id));
         let event = seen.and_then(|seen| Some(seen.found.as_ref().ok()?.superblock.event));
         MemberFacts {
             member: Some(number),

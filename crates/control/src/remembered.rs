@@ -1,0 +1,106 @@
+//! What the members of pools were when they were there last, kept in `state_dir/pools` for when one of them is away.
+
+use env::CoreHandle;
+use env::durable::{make_dir, read_file, replace_file};
+use members::MemberId;
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The longest record that is read back.
+const RECORD_BYTES_MAX: u64 = 1 << 20;
+
+/// The directory in the state directory.
+const DIRECTORY: &str = "pools";
+
+/// What a member was when it was there last.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct Remembered {
+    id: String,
+    /// Where it was.
+    pub path: String,
+    /// The serial number of its device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub serial: Option<String>,
+}
+
+fn hex(id: MemberId) -> String {
+    id.0.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl Remembered {
+    /// A member that is there.
+    #[must_use]
+    pub fn of(id: MemberId, path: String, serial: Option<String>) -> Self {
+        let id = hex(id);
+        Self { id, path, serial }
+    }
+
+    /// The one with this number.
+    #[must_use]
+    pub fn find(all: &[Self], id: MemberId) -> Option<Self> {
+        let id = hex(id);
+        all.iter().find(|it| it.id == id).cloned()
+    }
+}
+
+/// The record of a pool.
+#[must_use]
+pub fn file(state_dir: &Path, pool: &str) -> PathBuf {
+    state_dir.join(DIRECTORY).join(format!("{pool}.json"))
+}
+
+/// Where is kept what else belongs to LUNs in a pool of members.
+#[must_use]
+pub fn beside(state_dir: &Path, pool: &str) -> PathBuf {
+    state_dir.join(DIRECTORY).join(pool)
+}
+
+/// Reads a record.
+///
+/// # Errors
+/// It is not there, cannot be read, or is none.
+pub async fn read(core: &CoreHandle, file: &Path) -> io::Result<Vec<Remembered>> {
+    let text = read_file(&*core.files(), file, RECORD_BYTES_MAX).await?;
+    serde_json::from_slice(&text).map_err(io::Error::other)
+}
+
+/// Writes a record.
+///
+/// # Errors
+/// What the system says; the one before is still there.
+///
+/// # Panics
+/// If it is in no directory: [`file()`] says where it is.
+pub async fn write(core: &CoreHandle, file: &Path, all: &[Remembered]) -> io::Result<()> {
+    let text = serde_json::to_vec(all).expect("plain words");
+    let directory = file.parent().expect("it was joined to one");
+    make_dir(&*core.files(), directory).await?;
+    replace_file(&*core.files(), file, &text).await
+}
+
+/// The pool that one of these members is of, by its name, with what is known of its members.
+pub async fn of_members(
+    core: &CoreHandle,
+    state_dir: &Path,
+    members: &[MemberId],
+) -> Option<(String, Vec<Remembered>)> {
+    let directory = state_dir.join(DIRECTORY);
+    let mut entries = core.files().list(&directory).await.ok()?;
+    entries.sort_by(|one, other| one.name.cmp(&other.name));
+    for entry in entries {
+        let name = entry.name.to_str();
+        let Some(pool) = name.and_then(|name| name.strip_suffix(".json")) else {
+            continue;
+        };
+        // One that cannot be read names nobody, and all else is the same.
+        let all = read(core, &file(state_dir, pool)).await.unwrap_or_default();
+        if members
+            .iter()
+            .any(|id| Remembered::find(&all, *id).is_some())
+        {
+            return Some((pool.to_owned(), all));
+        }
+    }
+    None
+}

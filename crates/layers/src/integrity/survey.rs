@@ -1,0 +1,58 @@
+//! Looks at a map of checksums without opening it: nothing is written, and nobody is kept from it.
+
+use super::map::{read_at, read_pair};
+use env::{Access, CoreHandle, Create, OpenHow};
+use std::io;
+use std::path::Path;
+use sums::{PAGE, Places, Superblock, Tree};
+
+/// How a map is, as far as it is read when it is opened: its superblock, and the pages above sums.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MapSurvey {
+    /// Whose it says that it is.
+    pub volume: Option<[u8; 16]>,
+    /// How its superblock is; of another version also if one of the pages above sums is.
+    pub state: Places,
+    /// Pages above sums that cannot be used: lost writes of what is below them go unnoticed.
+    pub weak: u64,
+}
+
+/// How the map at `path` is.
+///
+/// # Errors
+/// It cannot be read.
+pub async fn survey(core: &CoreHandle, path: &Path) -> io::Result<MapSurvey> {
+    let reading = OpenHow {
+        access: Access::Read,
+        create: Create::No,
+        direct: false,
+        lock: false,
+    };
+    let file = core.files().open(path, reading).await?;
+    let slots = read_at(core, &file, 0, 2 * PAGE).await?;
+    let slots = [&slots[..PAGE], &slots[PAGE..]];
+    let mut survey = MapSurvey {
+        volume: None,
+        state: Superblock::places(slots),
+        weak: 0,
+    };
+    let Ok(superblock) = Superblock::newest(slots) else {
+        return Ok(survey);
+    };
+    survey.volume = Some(superblock.volume);
+    let mut tree = Tree::new(&superblock);
+    for node in tree.nodes() {
+        if tree.recorded(node).is_absent() {
+            continue;
+        }
+        let pair = read_pair(core, &file, node).await?;
+        let Err(unfit) = tree.load(node, [&pair[..PAGE], &pair[PAGE..]]) else {
+            continue;
+        };
+        survey.weak += 1;
+        if let version @ sums::Damage::Version { .. } = unfit.why {
+            survey.state = survey.state.and(Places::Version(version));
+        }
+    }
+    Ok(survey)
+}

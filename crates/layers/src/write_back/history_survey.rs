@@ -1,0 +1,62 @@
+//! Looks at the history of a volume without opening it: nothing is written, and nobody is kept from it.
+
+use super::journal_file::length;
+use super::replay::read;
+use env::{Access, CoreHandle, Create, File, OpenHow};
+use journal::{BLOCK, History, Places, RINGS_MAX, VolumeId};
+use std::io;
+use std::path::Path;
+use std::rc::Rc;
+
+/// How a history is, by the headers of its rings.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HistorySurvey {
+    /// Whose it says that it is.
+    pub volume: Option<VolumeId>,
+    /// How its headers are, of all rings together.
+    pub state: Places,
+}
+
+/// How the history at `path` is.
+///
+/// # Errors
+/// It cannot be read.
+pub async fn survey_history(core: &CoreHandle, path: &Path) -> io::Result<HistorySurvey> {
+    let reading = OpenHow {
+        access: Access::Read,
+        create: Create::No,
+        direct: false,
+        lock: false,
+    };
+    let file = core.files().open(path, reading).await?;
+    let bytes = length(&file).await?;
+    let (mut all, mut volume, mut rings) = (Vec::new(), None, RINGS_MAX);
+    // Only a header says how many there are; pages follow them, and are none.
+    for ring in 0..RINGS_MAX {
+        let there = header(&file, bytes, ring).await?;
+        let Some(header) = there.filter(|_| ring < rings) else {
+            break;
+        };
+        let (places, id) = History::places(&header);
+        if let Some(id) = id.filter(|_| volume.is_none()) {
+            (volume, rings) = (Some(id.volume), id.rings);
+        }
+        all.push(places);
+    }
+    let of_rings = all.into_iter().take(rings as usize);
+    let state = of_rings.fold(Places::Blank, Places::and);
+    Ok(HistorySurvey { volume, state })
+}
+
+/// The bytes of a ring's header, as far as the file goes.
+async fn header(file: &Rc<dyn File>, bytes: u64, ring: u32) -> io::Result<Option<Vec<u8>>> {
+    let (at, len) = History::header_at(ring);
+    let there = bytes.saturating_sub(at).min(len as u64) / BLOCK as u64 * BLOCK as u64;
+    if there == 0 {
+        return Ok(None);
+    }
+    let there = usize::try_from(there).expect("a header is small");
+    let mut header = read(file, at, there).await?;
+    header.resize(len, 0);
+    Ok(Some(header))
+}
