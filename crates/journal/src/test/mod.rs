@@ -1,5 +1,6 @@
 //! The journal's machines on a disk of their own.
 
+mod bytes;
 mod formats;
 mod logs;
 mod rings;
