@@ -1,5 +1,6 @@
 //! What the members of pools were when they were there last, kept in `state_dir/pools` for when one of them is away.
 
+use crate::state::document;
 use env::CoreHandle;
 use env::durable::{make_dir, read_file, replace_file};
 use members::MemberId;
@@ -9,6 +10,9 @@ use std::path::{Path, PathBuf};
 
 /// The longest record that is read back.
 const RECORD_BYTES_MAX: u64 = 1 << 20;
+
+/// The kind of the file, as its first line says.
+const KIND: &str = "members";
 
 /// The directory in the state directory.
 const DIRECTORY: &str = "pools";
@@ -62,7 +66,13 @@ pub fn beside(state_dir: &Path, pool: &str) -> PathBuf {
 /// It is not there, cannot be read, or is none.
 pub async fn read(core: &CoreHandle, file: &Path) -> io::Result<Vec<Remembered>> {
     let text = read_file(&*core.files(), file, RECORD_BYTES_MAX).await?;
-    serde_json::from_slice(&text).map_err(io::Error::other)
+    parse(&text).map_err(io::Error::other)
+}
+
+/// A record, from its file.
+fn parse(text: &[u8]) -> Result<Vec<Remembered>, String> {
+    let body = document::read_or_bare(KIND, text)?;
+    serde_json::from_slice(&body).map_err(|error| error.to_string())
 }
 
 /// Writes a record.
@@ -76,7 +86,7 @@ pub async fn write(core: &CoreHandle, file: &Path, all: &[Remembered]) -> io::Re
     let text = serde_json::to_vec(all).expect("plain words");
     let directory = file.parent().expect("it was joined to one");
     make_dir(&*core.files(), directory).await?;
-    replace_file(&*core.files(), file, &text).await
+    replace_file(&*core.files(), file, &document::write(KIND, &text)).await
 }
 
 /// The pool that one of these members is of, by its name, with what is known of its members.
@@ -103,4 +113,41 @@ pub async fn of_members(
         }
     }
     None
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn a_record_is_read_as_it_was_written_also_before_it_had_a_checksum_and_never_when_it_is_damaged()
+     {
+        let member = |id, serial: Option<&str>| {
+            let serial = serial.map(ToOwned::to_owned);
+            Remembered::of(MemberId([id; 16]), format!("/dev/{id}"), serial)
+        };
+        let all = vec![member(1, Some("S1")), member(2, None)];
+        let bare = serde_json::to_vec(&all).unwrap();
+        let whole = document::write(KIND, &bare);
+        assert!(whole.starts_with(b"causeway members 1 sha256 "));
+        assert_eq!(parse(&bare).as_ref(), Ok(&all));
+        assert_eq!(parse(&whole).as_ref(), Ok(&all));
+        assert_eq!(
+            Remembered::find(&all, MemberId([2; 16])),
+            Some(all[1].clone())
+        );
+        for end in 0..whole.len() {
+            assert!(parse(&whole[..end]).is_err(), "{end} bytes");
+        }
+        for at in 0..whole.len() {
+            let mut hurt = whole.clone();
+            hurt[at] ^= 1;
+            assert!(parse(&hurt).is_err(), "byte {at}");
+        }
+        let later = String::from_utf8(whole)
+            .unwrap()
+            .replace("members 1", "members 2");
+        let told = parse(later.as_bytes()).unwrap_err();
+        assert!(told.contains("newer version"), "{told}");
+    }
 }

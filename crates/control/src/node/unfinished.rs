@@ -13,6 +13,7 @@ use crate::code::Code;
 use crate::objects::{Backing, Lun, Objects};
 use crate::plan::LunChanges;
 use crate::problem::Problem;
+use crate::state::document;
 use env::durable::{make_dir, read_file, remove_file, replace_file};
 use members::LunId;
 use serde::{Deserialize, Serialize};
@@ -31,15 +32,28 @@ const FILE_BYTES_MAX: u64 = 64 << 20;
 #[derive(Default)]
 pub(super) struct Unfinished(RefCell<Vec<Lun>>);
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 struct Record {
     schema: u32,
     luns: Vec<Lun>,
 }
 
-/// The version of the file.
+/// The kind of the file, as its first line says.
+const KIND: &str = "unfinished";
+
+/// The version of what follows that line.
 const SCHEMA: u32 = 1;
+
+/// The record, from its file.
+fn record_of(text: &[u8]) -> Result<Record, String> {
+    let body = document::read_or_bare(KIND, text)?;
+    let record: Record = serde_json::from_slice(&body).map_err(|error| error.to_string())?;
+    if record.schema != SCHEMA {
+        return Err(format!("it has schema {}, and not {SCHEMA}", record.schema));
+    }
+    Ok(record)
+}
 
 /// LUNs of pools that a change makes or destroys.
 fn concerned(changes: &LunChanges) -> Vec<Lun> {
@@ -100,7 +114,7 @@ impl Inner {
             luns,
         };
         let text = serde_json::to_vec(&record).expect("LUNs are plain words and numbers");
-        replace_file(&*files, &file, &text).await
+        replace_file(&*files, &file, &document::write(KIND, &text)).await
     }
 
     /// At the start: gives back what is written down and belongs to no LUN, and what LUNs in pools of members have too much.
@@ -110,11 +124,7 @@ impl Inner {
         let record = match read {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => Some(Err(error.to_string())),
-            Ok(text) => Some(match serde_json::from_slice::<Record>(&text) {
-                Ok(record) if record.schema == SCHEMA => Ok(record),
-                Ok(record) => Err(format!("it has schema {}, and not {SCHEMA}", record.schema)),
-                Err(error) => Err(error.to_string()),
-            }),
+            Ok(text) => Some(record_of(&text)),
         };
         match record {
             None => {}
@@ -193,6 +203,36 @@ impl Inner {
                     "{bytes} bytes of the pool belong to LUN {naa:032x}, which this node does not know: they are left as they are"
                 );
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn a_record_is_read_as_it_was_written_also_before_it_had_a_checksum_and_never_when_it_is_damaged()
+     {
+        let bare = br#"{"schema":1,"luns":[]}"#;
+        let whole = document::write(KIND, bare);
+        assert!(whole.starts_with(b"causeway unfinished 1 sha256 "));
+        for text in [&bare[..], &whole] {
+            let record = record_of(text).unwrap();
+            assert!(record.schema == 1 && record.luns.is_empty());
+        }
+        for end in 0..whole.len() {
+            assert!(record_of(&whole[..end]).is_err(), "{end} bytes");
+        }
+        for at in 0..whole.len() {
+            let mut hurt = whole.clone();
+            hurt[at] ^= 1;
+            assert!(record_of(&hurt).is_err(), "byte {at}");
+        }
+        let later = br#"{"schema":2,"luns":[]}"#;
+        for text in [&later[..], &document::write(KIND, later)] {
+            let told = record_of(text).unwrap_err();
+            assert!(told.contains("it has schema 2"), "{told}");
         }
     }
 }

@@ -45,17 +45,27 @@ pub(crate) fn read(kind: &str, text: &[u8]) -> Result<Vec<u8>, &'static str> {
     if *of != kind {
         return Err("the file is of another kind than its name says");
     }
-    if version
-        .parse::<u32>()
-        .map_err(|_| "the header line is damaged")?
-        > VERSION
-    {
-        return Err("the file was written by a newer version of Causeway");
+    match version.parse::<u32>() {
+        Ok(1..=VERSION) => {}
+        Ok(0) | Err(_) => return Err("the header line is damaged"),
+        Ok(_) => return Err("the file was written by a newer version of Causeway"),
     }
     if *sum != checksum(body) {
         return Err("the checksum does not match the contents");
     }
     Ok(body.to_vec())
+}
+
+/// The same of a kind that was written as a bare JSON body once.
+///
+/// # Errors
+/// What is wrong with the header.
+pub(crate) fn read_or_bare(kind: &str, text: &[u8]) -> Result<Vec<u8>, &'static str> {
+    // JSON begins with none of this, and a header that is damaged is no JSON.
+    match text.first() {
+        Some(b'[' | b'{') => Ok(text.to_vec()),
+        Some(_) | None => read(kind, text),
+    }
 }
 
 fn checksum(body: &[u8]) -> String {

@@ -8,6 +8,7 @@ use crate::remembered::{self, Remembered};
 use env::CoreHandle;
 use members::State;
 use std::collections::BTreeSet;
+use std::io;
 use volume::OpenError;
 
 pub(in crate::node) const fn layout_name(layout: Layout) -> &'static str {
@@ -32,8 +33,19 @@ impl MemberPool {
     /// Reads what the members were.
     pub(super) async fn recall(&self, core: &CoreHandle) {
         // Without it a member that is away has no name, and all else is the same.
-        let known = remembered::read(core, &self.memory).await;
-        *self.known.borrow_mut() = known.unwrap_or_default();
+        let known = match remembered::read(core, &self.memory).await {
+            Ok(known) => known,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => {
+                tracing::warn!(
+                    "what the members of pool {} were is not known: {}: {error}",
+                    self.name,
+                    self.memory.display()
+                );
+                Vec::new()
+            }
+        };
+        *self.known.borrow_mut() = known;
     }
 
     /// Keeps what the members are that are there now.
