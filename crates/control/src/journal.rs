@@ -1,6 +1,7 @@
 //! What is known of a pool's journal.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// How a journal is.
@@ -40,7 +41,7 @@ impl fmt::Display for JournalState {
 /// Acknowledged blocks whose data is damaged in a journal.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct LostBlocks {
-    /// The LUN; the journal's number of it, where no LUN has it any more.
+    /// The LUN; the journal's number of it, where no LUN has it any more: its blocks are counted as of 512 bytes then.
     pub lun: String,
     /// The first block.
     pub lba: u64,
@@ -106,9 +107,12 @@ pub struct JournalFacts {
     pub misreads: u64,
     /// Batches that it held when it was opened.
     pub replayed_batches: u64,
-    /// Acknowledged blocks that were damaged in it when it was opened: reads fail until they are written again.
+    /// Acknowledged blocks that are damaged in it, the first places: reads fail until they are written again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<LostBlocks>,
+    /// How many they are, by LUN.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub lost_blocks: BTreeMap<String, u64>,
     /// LUNs whose writes cannot be carried home now.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stuck: Vec<StuckLun>,
@@ -140,6 +144,7 @@ impl JournalFacts {
             misreads: 0,
             replayed_batches: 0,
             lost: Vec::new(),
+            lost_blocks: BTreeMap::new(),
             stuck: Vec::new(),
         }
     }
@@ -178,10 +183,10 @@ impl JournalFacts {
             ));
         }
         if let Some(first) = self.lost.first() {
-            let blocks: u64 = self.lost.iter().map(|lost| lost.blocks).sum();
+            let blocks: u64 = self.lost_blocks.values().sum();
             all.push(format!(
-                "{blocks} acknowledged blocks were damaged in the journal {path} when it was opened, the first at {} of LUN \
-                 {}: reads of them fail until they are written again; causeway pool show {pool} lists them",
+                "{blocks} acknowledged blocks are damaged in the journal {path}, the first at {} of LUN {}: reads of them \
+                 fail until they are written again; causeway pool show {pool} lists them",
                 first.lba, first.lun
             ));
         }
@@ -254,7 +259,7 @@ pub struct LunJournal {
     /// Why the LUN's writes cannot be carried home, where that is so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stuck: Option<String>,
-    /// Acknowledged blocks of the LUN that were damaged in it when it was opened.
+    /// Acknowledged blocks of the LUN that are damaged in it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lost_blocks: u64,
 }
@@ -269,12 +274,11 @@ impl LunJournal {
     #[must_use]
     pub fn of(facts: &JournalFacts, lun: &str) -> Self {
         let stuck = facts.stuck.iter().find(|stuck| stuck.lun == lun);
-        let lost = facts.lost.iter().filter(|lost| lost.lun == lun);
         Self {
             path: facts.path.clone(),
             state: facts.state,
             stuck: stuck.map(|stuck| stuck.reason.clone()),
-            lost_blocks: lost.map(|lost| lost.blocks).sum(),
+            lost_blocks: facts.lost_blocks.get(lun).copied().unwrap_or(0),
         }
     }
 }

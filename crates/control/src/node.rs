@@ -17,6 +17,7 @@ mod export;
 mod facts;
 mod hardware;
 mod journal;
+mod journal_news;
 mod journals;
 mod keeper;
 mod layers;

@@ -5,7 +5,7 @@ use crate::output::{rounded, table};
 use control::code::Code;
 use control::problem::Problem;
 use layers::write_back::{
-    Held, Kept, Places, RingSurvey, Superblock, Survey, VolumeId, kept, survey,
+    Damaged, Held, Kept, Places, RingSurvey, Superblock, Survey, VolumeId, kept, survey,
 };
 use serde::Serialize;
 use std::fs::File;
@@ -32,6 +32,7 @@ pub(super) struct JournalView {
     rings: Vec<RingView>,
     luns: Vec<HeldView>,
     damaged: Vec<DamagedView>,
+    lost: Vec<DamagedView>,
 }
 
 #[derive(Serialize)]
@@ -60,6 +61,15 @@ struct DamagedView {
     lba: u64,
     blocks: u64,
     batch: u64,
+}
+
+impl DamagedView {
+    fn row(&self) -> Vec<String> {
+        let numbers = [self.lba, self.blocks, self.batch].map(|it| it.to_string());
+        let mut row = vec![self.lun.clone()];
+        row.extend(numbers);
+        row
+    }
 }
 
 /// Something at `path` says that it is a journal.
@@ -119,12 +129,12 @@ fn view(path: &Path, superblock: &Superblock, survey: &Survey, kept: &Kept) -> J
         bytes: held.bytes,
         damaged: held.damaged,
     };
-    let damaged = survey.damaged.iter().map(|it| DamagedView {
+    let damaged = |it: &Damaged| DamagedView {
         lun: lun(it.volume),
         lba: it.range.start().0,
         blocks: it.range.len().0,
         batch: it.batch,
-    });
+    };
     JournalView {
         path: path.display().to_string(),
         journal: hex(&superblock.journal.0),
@@ -134,7 +144,8 @@ fn view(path: &Path, superblock: &Superblock, survey: &Survey, kept: &Kept) -> J
         superblock: kept.superblock.to_string(),
         rings: rings.map(ring).collect(),
         luns: survey.volumes.iter().map(held).collect(),
-        damaged: damaged.collect(),
+        damaged: survey.damaged.iter().map(damaged).collect(),
+        lost: survey.lost.iter().map(damaged).collect(),
     }
 }
 
@@ -149,7 +160,11 @@ impl JournalView {
             .map(|ring| format!("ring {}: {}", ring.ring, ring.state))
             .collect();
         let damaged: u64 = self.luns.iter().map(|lun| lun.damaged).sum();
+        let lost: u64 = self.lost.iter().map(|it| it.blocks).sum();
         let mut detail = format!("{}: {damaged} changes are damaged", self.path);
+        if lost > 0 {
+            detail.push_str(&format!(", and {lost} blocks were before"));
+        }
         if !stopped.is_empty() {
             detail.push_str(&format!("; {}", stopped.join("; ")));
         }
@@ -207,18 +222,12 @@ impl JournalView {
             let head = ["LUN (NAA)", "CHANGES", "BYTES", "DAMAGED"];
             out.push_str(&format!("\n{}", table(&head, &luns)));
         }
-        let damaged = self.damaged.iter().map(|it| {
-            vec![
-                it.lun.clone(),
-                it.lba.to_string(),
-                it.blocks.to_string(),
-                it.batch.to_string(),
-            ]
-        });
-        let damaged: Vec<Vec<String>> = damaged.collect();
-        if !damaged.is_empty() {
-            let head = ["DAMAGED: LUN", "FIRST BLOCK", "BLOCKS", "BATCH"];
-            out.push_str(&format!("\n{}", table(&head, &damaged)));
+        for (what, all) in [("DAMAGED: LUN", &self.damaged), ("LOST: LUN", &self.lost)] {
+            let rows: Vec<Vec<String>> = all.iter().map(DamagedView::row).collect();
+            if !rows.is_empty() {
+                let head = [what, "FIRST BLOCK", "BLOCKS", "BATCH"];
+                out.push_str(&format!("\n{}", table(&head, &rows)));
+            }
         }
         out
     }

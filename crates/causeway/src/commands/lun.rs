@@ -228,7 +228,7 @@ fn journal(lun: &LunView) -> String {
     if journal.lost_blocks > 0 {
         let blocks = journal.lost_blocks;
         out.push_str(&format!(
-            "\n{blocks} acknowledged blocks were damaged in it"
+            "\n{blocks} acknowledged blocks are damaged in it: reads of them fail until they are written again"
         ));
     }
     out

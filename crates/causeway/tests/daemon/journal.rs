@@ -1,7 +1,8 @@
 //! A pool with a journal: what is served with it, and never without it.
 
-use crate::gone::begin_writes;
+use crate::gone::{begin_writes, qemu_io};
 use crate::place::{Place, text_of};
+use std::os::unix::fs::FileExt;
 
 /// A LUN of these lines, for all hosts.
 pub(crate) fn objects(lun: &str) -> String {
@@ -216,4 +217,81 @@ fn a_journal_is_checked_without_a_daemon_and_what_is_damaged_is_named() {
     std::fs::write(&path, gone).unwrap();
     let told = check(1);
     assert!(told.contains("CWY4007"), "{told}");
+}
+
+/// Changes a byte of the data of every batch that lies in the journal's file.
+fn spoil(place: &Place) {
+    let path = place.path("data/journal");
+    let bytes = std::fs::read(&path).unwrap();
+    let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+    for batch in (0..bytes.len() - 8192).step_by(4096) {
+        if bytes[batch..].starts_with(b"CWJBATCH") && !bytes[batch + 4096..].starts_with(b"CWJ") {
+            let at = batch + 4096;
+            file.write_all_at(&[bytes[at] ^ 1], at as u64).unwrap();
+        }
+    }
+    file.sync_all().unwrap();
+}
+
+/// Asks until blocks of the LUN are lost in the journal (or no one any more), and gives the first place.
+fn until_lost(place: &Place, wanted: bool) -> u64 {
+    // Each question is a process of its own, which takes some milliseconds.
+    for _ in 0..2_000 {
+        let journal = place.json("pool show default")["journal"].clone();
+        let first = journal["lost"][0]["lba"].as_u64();
+        if first.is_some() == wanted {
+            return first.unwrap_or(0);
+        }
+    }
+    panic!("blocks are lost: never {wanted}")
+}
+
+#[test]
+fn what_is_damaged_in_the_journal_is_told_through_restarts_until_it_is_written_again() {
+    let place = with_journal("journal-damage", LUN);
+    let daemon = place.start();
+    place.run(0, "apply -f objects.toml");
+    let mut client = begin_writes(&served(&place));
+    let changes = || place.json("pool show default")["journal"]["changes"].as_u64();
+    while changes() < Some(300) {}
+    spoil(&place);
+    client.kill().unwrap();
+    client.wait().unwrap();
+    // It is found on its way home, and told at once.
+    until_lost(&place, true);
+    daemon.kill();
+    // It stays lost, whoever opens the journal, and however often.
+    for _ in 0..2 {
+        let told = place.run(1, "pool check data/journal");
+        assert!(told.contains("CWY4008"), "{told}");
+        let daemon = place.start();
+        let first = until_lost(&place, true);
+        let read = format!("read {} 512", first * 512);
+        let told = qemu_io(&served(&place), &[read]);
+        assert!(told.contains("read failed"), "{told}");
+        let lost = place.json("lun show vm01")["journal"]["lost_blocks"].as_u64();
+        assert!(lost > Some(0), "{lost:?}");
+        let problems = place.json("status")["problems"].to_string();
+        assert!(
+            problems.contains("are damaged in the journal"),
+            "{problems}"
+        );
+        let none = "causeway_journal_lost_blocks{pool=\"default\"} 0";
+        assert!(!place.metrics().contains(none));
+        let log = daemon.stop();
+        assert!(log.contains("lun=\"vm01\""), "{log}");
+        assert!(log.contains("are damaged in the journal"), "{log}");
+    }
+    let daemon = place.start();
+    qemu_io(&served(&place), &["write 0 64M".to_owned()]);
+    until_lost(&place, false);
+    let none = "causeway_journal_lost_blocks{pool=\"default\"} 0";
+    assert!(place.metrics().contains(none));
+    daemon.stop();
+    let told = place.run(0, "pool check data/journal");
+    assert!(told.contains("good"), "{told}");
+    let daemon = place.start();
+    load(&place, &served(&place), "");
+    let log = daemon.stop();
+    assert!(!log.contains("are damaged in the journal"), "{log}");
 }

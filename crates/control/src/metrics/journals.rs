@@ -83,14 +83,8 @@ const FAMILIES: [Family; 15] = [
     (
         "lost_blocks",
         "gauge",
-        "Acknowledged blocks that were damaged in it",
-        |it| {
-            it.lost
-                .iter()
-                .map(|lost| lost.blocks)
-                .sum::<u64>()
-                .to_string()
-        },
+        "Acknowledged blocks that are damaged in it, and were not written again",
+        |it| it.lost_blocks.values().sum::<u64>().to_string(),
     ),
 ];
 

@@ -114,7 +114,7 @@ pub(super) async fn open_all(node: &Inner) {
     }
 }
 
-/// Logs what was found in it.
+/// Logs what was found in it. What is damaged in it the keeper tells.
 pub(super) fn tell(pool: &Pool, journal: &Journal) {
     let (pool, path) = (pool.name.as_str(), journal.path().display());
     if journal.replayed() > 0 {
@@ -123,15 +123,6 @@ pub(super) fn tell(pool: &Pool, journal: &Journal) {
             pool,
             batches,
             "the journal {path} held writes, which were taken over"
-        );
-    }
-    for change in journal.damaged() {
-        let (first, blocks) = (change.range.start().0, change.range.len().0);
-        tracing::error!(
-            pool,
-            "acknowledged writes are damaged in the journal {path}: {blocks} blocks from {first} on of volume \
-             {:016x}; reads of them fail until they are written again",
-            change.volume.0
         );
     }
 }

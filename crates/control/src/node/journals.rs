@@ -2,6 +2,7 @@
 
 use super::Inner;
 use super::journal::PoolJournal;
+use super::journal_news::{Known, News};
 use super::layers::journal_id;
 use crate::config::Pool;
 use crate::journal::{JournalFacts, JournalState, LostBlocks, StuckLun};
@@ -9,6 +10,7 @@ use env::CoreHandle;
 use layers::write_back::{Journal, ShardStatus, VolumeId};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 use units::Now;
@@ -19,6 +21,9 @@ const RATE_SPAN: Duration = Duration::from_secs(10);
 
 /// Bytes of a page of the index.
 const PAGE_BYTES: u64 = 4096;
+
+/// Bytes of the sectors that a journal counts in.
+const SECTOR_BYTES: u64 = 512;
 
 /// All of them, by pool.
 #[derive(Default)]
@@ -34,8 +39,8 @@ struct Entry {
     known: Vec<u64>,
     /// When a journal that is there is to be tried again; `None`: at once.
     again: Option<Now>,
-    /// LUNs that could not be carried home when it was looked last, and what was told of them.
-    stuck: BTreeMap<VolumeId, String>,
+    /// What was told of it.
+    told: Known,
 }
 
 impl Entry {
@@ -46,7 +51,7 @@ impl Entry {
             ending: None,
             known: Vec::new(),
             again: None,
-            stuck: BTreeMap::new(),
+            told: Known::default(),
         }
     }
 }
@@ -181,24 +186,16 @@ impl Journals {
         open.collect()
     }
 
-    /// Looks how much was carried home, and what cannot be: answers what is new of that, `None` for what can be again.
-    pub(super) async fn sample(
-        &self,
-        core: &CoreHandle,
-        pool: &str,
-    ) -> Vec<(VolumeId, Option<String>)> {
+    /// Looks how much was carried home, and answers what is new.
+    pub(super) async fn sample(&self, core: &CoreHandle, pool: &str) -> Vec<(VolumeId, News)> {
         let PoolJournal::Open(journal) = self.of(pool) else {
             return Vec::new();
         };
         let status = journal.status(core).await;
         let carried = status.iter().map(|ring| ring.carried_bytes).sum();
-        let stuck = status.into_iter().flat_map(|ring| ring.stuck);
-        let stuck: BTreeMap<VolumeId, String> = stuck.collect();
         let news = self.with(pool, |entry| {
             entry.rate.sample(core.now(), carried);
-            let news = news_of(&entry.stuck, &stuck);
-            entry.stuck = stuck;
-            news
+            entry.told.look(&status)
         });
         news.unwrap_or_default()
     }
@@ -207,17 +204,6 @@ impl Journals {
         let all = self.0.borrow();
         all.get(pool).map_or(0, |entry| entry.rate.bytes())
     }
-}
-
-/// What there is to tell of LUNs that cannot be carried home.
-fn news_of(
-    before: &BTreeMap<VolumeId, String>,
-    now: &BTreeMap<VolumeId, String>,
-) -> Vec<(VolumeId, Option<String>)> {
-    let new = now.iter().filter(|(lun, _)| !before.contains_key(lun));
-    let new = new.map(|(lun, why)| (*lun, Some(why.clone())));
-    let gone = before.keys().filter(|lun| !now.contains_key(lun));
-    new.chain(gone.map(|lun| (*lun, None))).collect()
 }
 
 /// How the journals of all pools are that have one, by pool.
@@ -260,11 +246,13 @@ fn open(node: &Inner, pool: &Pool, journal: &Journal, status: &[ShardStatus]) ->
             stuck.push(StuckLun { lun, reason });
         }
     }
-    let lost = journal.damaged().iter().map(|change| LostBlocks {
-        lun: node.lun_of(change.volume),
-        lba: change.range.start().0,
-        blocks: change.range.len().0,
-    });
+    let lost = status.iter().flat_map(|ring| &ring.lost);
+    let lost = lost.map(|(volume, sectors)| node.lost_blocks(*volume, sectors));
+    let mut lost_blocks = BTreeMap::new();
+    for (volume, sectors) in status.iter().flat_map(|ring| &ring.lost_sectors) {
+        let lost = node.lost_blocks(*volume, &(0..*sectors));
+        *lost_blocks.entry(lost.lun).or_default() += lost.blocks;
+    }
     let state = if failed.is_some() {
         JournalState::Failed
     } else {
@@ -292,6 +280,7 @@ fn open(node: &Inner, pool: &Pool, journal: &Journal, status: &[ShardStatus]) ->
         misreads: sum(|ring| ring.misreads),
         replayed_batches: journal.replayed(),
         lost: lost.collect(),
+        lost_blocks,
         stuck,
     }
 }
@@ -299,40 +288,32 @@ fn open(node: &Inner, pool: &Pool, journal: &Journal, status: &[ShardStatus]) ->
 impl Inner {
     /// The name of the LUN that a journal knows by this number; the number, where no LUN has it.
     pub(super) fn lun_of(&self, volume: VolumeId) -> String {
+        self.lun_and_block_bytes(volume).0
+    }
+
+    /// The blocks of a LUN that lie in these sectors of 512 bytes.
+    pub(super) fn lost_blocks(&self, volume: VolumeId, sectors: &Range<u64>) -> LostBlocks {
+        let (lun, block_bytes) = self.lun_and_block_bytes(volume);
+        let in_block = (u64::from(block_bytes) / SECTOR_BYTES).max(1);
+        let lba = sectors.start / in_block;
+        let blocks = sectors.end.div_ceil(in_block) - lba;
+        LostBlocks { lun, lba, blocks }
+    }
+
+    fn lun_and_block_bytes(&self, volume: VolumeId) -> (String, u32) {
         let objects = self.objects.borrow();
         let mut known = objects.luns.iter().chain(&objects.removed);
         let found = known.find(|(_, lun)| journal_id(lun) == volume);
-        found.map_or_else(|| format!("{:016x}", volume.0), |(name, _)| name.clone())
+        found.map_or_else(
+            || (format!("{:016x}", volume.0), 512),
+            |(name, lun)| (name.clone(), lun.block_size),
+        )
     }
 }
 
 #[cfg(test)]
 mod test {
     use super::*;
-
-    #[test]
-    fn what_cannot_be_carried_home_is_told_once_and_so_is_its_end() {
-        let stuck = |luns: &[u64]| {
-            let stuck = luns
-                .iter()
-                .map(|lun| (VolumeId(*lun), format!("why {lun}")));
-            stuck.collect::<BTreeMap<VolumeId, String>>()
-        };
-        let (none, one, two) = (stuck(&[]), stuck(&[1]), stuck(&[1, 2]));
-        assert_eq!(
-            news_of(&none, &one),
-            [(VolumeId(1), Some("why 1".to_owned()))]
-        );
-        assert_eq!(news_of(&one, &one), []);
-        assert_eq!(
-            news_of(&one, &two),
-            [(VolumeId(2), Some("why 2".to_owned()))]
-        );
-        assert_eq!(
-            news_of(&two, &none),
-            [(VolumeId(1), None), (VolumeId(2), None)]
-        );
-    }
 
     #[test]
     fn a_rate_follows_what_was_carried_lately() {

@@ -11,12 +11,13 @@
 
 use super::Inner;
 use super::journal::{self, PoolJournal};
+use super::journal_news::News;
 use super::members;
 use crate::config::Pool;
 use crate::objects::{Backing, Lun};
 use env::{Access, CoreHandle, Create, OpenHow};
 use futures_util::future::{Either, select};
-use layers::write_back::Journal;
+use layers::write_back::{Journal, VolumeId};
 use std::path::Path;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -39,6 +40,12 @@ const AGAIN_TIMES: u32 = 20;
 /// Looks after one pool for as long as the node does: one whose disks hang holds up no other.
 pub(super) async fn keep(core: CoreHandle, node: Weak<Inner>, name: String) {
     loop {
+        // At once after a start: damage that was found then is told before anybody reads it.
+        if let Some(node) = node.upgrade() {
+            for (volume, news) in node.journals.sample(&core, &name).await {
+                tell(&node, &name, volume, &news);
+            }
+        }
         core.sleep_until(core.now().after(LOOK)).await;
         let Some(node) = node.upgrade() else { return };
         let mut pools = node.config.pools.iter();
@@ -46,27 +53,45 @@ pub(super) async fn keep(core: CoreHandle, node: Weak<Inner>, name: String) {
             return;
         };
         members::look_at(&node, &pool.name).await;
-        for (volume, stuck) in node.journals.sample(&core, &pool.name).await {
-            let (pool, lun) = (&*pool.name, node.lun_of(volume));
-            match stuck {
-                Some(why) => tracing::error!(
-                    pool,
-                    lun,
-                    "what the journal holds of it cannot be carried home, and stays there: {why}"
-                ),
-                None => tracing::info!(
-                    pool,
-                    lun,
-                    "what the journal holds of it can be carried home again"
-                ),
-            }
-        }
         let Some(path) = &pool.journal else { continue };
         match node.journals.of(&pool.name) {
             PoolJournal::None => {}
             PoolJournal::Open(journal) => look_at_open(&node, pool, &journal).await,
             PoolJournal::Missing(_) => look_for(&node, pool, path).await,
         }
+    }
+}
+
+/// Logs what is new of a LUN in a journal.
+fn tell(node: &Inner, pool: &str, volume: VolumeId, news: &News) {
+    let lun = node.lun_of(volume);
+    match news {
+        News::Stuck(why) => tracing::error!(
+            pool,
+            lun,
+            "what the journal holds of it cannot be carried home, and stays there: {why}"
+        ),
+        News::GoesHome => tracing::info!(
+            pool,
+            lun,
+            "what the journal holds of it can be carried home again"
+        ),
+        News::Lost { sectors, first } => {
+            let all = node.lost_blocks(volume, &(*first..first + sectors));
+            tracing::error!(
+                pool,
+                lun,
+                "{} acknowledged blocks of it are damaged in the journal, the first at {}: reads of them fail until they \
+                 are written again",
+                all.blocks,
+                all.lba
+            );
+        }
+        News::Mended => tracing::info!(
+            pool,
+            lun,
+            "all of its blocks that were damaged in the journal have been written again"
+        ),
     }
 }
 

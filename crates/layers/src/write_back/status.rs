@@ -1,7 +1,8 @@
 //! How a shard is, and what it has done.
 
-use super::shard::Shard;
+use super::shard::{Shard, State};
 use journal::{Source, VolumeId};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -61,6 +62,8 @@ pub struct ShardStatus {
     pub stuck: Vec<(VolumeId, String)>,
     /// Sectors of 512 bytes whose data was damaged in the log, the first [`LOST_MAX`] ranges: reads of them fail until they are written again.
     pub lost: Vec<(VolumeId, Range<u64>)>,
+    /// How many sectors of each volume these are, all of them.
+    pub lost_sectors: BTreeMap<VolumeId, u64>,
 }
 
 /// Ranges of lost sectors that are told.
@@ -84,8 +87,7 @@ impl Shard {
         let failed = state.log.ring().has_failed();
         let stuck = state.homes.iter();
         let stuck = stuck.filter_map(|it| Some((it.id, it.stuck.as_ref()?.why.clone())));
-        let lost = state.index.all_bare().filter(|it| it.3 == Source::Lost);
-        let lost = lost.map(|(slot, sectors, ..)| (state.home(slot).id, sectors));
+        let (lost, lost_sectors) = lost(&state);
         ShardStatus {
             ring,
             blocks: state.log.ring().blocks(),
@@ -106,7 +108,23 @@ impl Shard {
             oldest,
             failed: failed.then(|| self.failure.borrow().clone()),
             stuck: stuck.collect(),
-            lost: lost.take(LOST_MAX).collect(),
+            lost,
+            lost_sectors,
         }
     }
+}
+
+type LostRanges = Vec<(VolumeId, Range<u64>)>;
+
+/// What is lost: the first ranges, and how many sectors of each volume.
+fn lost(state: &State) -> (LostRanges, BTreeMap<VolumeId, u64>) {
+    let (mut ranges, mut sectors) = (Vec::new(), BTreeMap::new());
+    for (slot, range, ..) in state.index.all_bare().filter(|it| it.3 == Source::Lost) {
+        let volume = state.home(slot).id;
+        *sectors.entry(volume).or_default() += range.end - range.start;
+        if ranges.len() < LOST_MAX {
+            ranges.push((volume, range));
+        }
+    }
+    (ranges, sectors)
 }
