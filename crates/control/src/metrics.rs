@@ -13,7 +13,7 @@ use crate::engine::{
 };
 use crate::latency::{LATENCY_BOUNDS_US, Latency};
 use crate::objects::Objects;
-use crate::scrub::{ScrubFacts, ScrubState};
+use crate::scrub::{JournalScrub, ScrubFacts, ScrubState};
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
 
@@ -294,7 +294,7 @@ fn checksums(out: &mut Text, luns: &BTreeMap<&str, &LunFacts>) {
 
 fn scrubs(out: &mut Text, luns: &BTreeMap<&str, &LunFacts>) {
     type Value = fn(&ScrubFacts) -> u64;
-    let families: [(&str, &str, Value); 7] = [
+    let families: [(&str, &str, Value); 8] = [
         (
             "causeway_scrub_running",
             "1 while the LUN is scrubbed",
@@ -327,11 +327,13 @@ fn scrubs(out: &mut Text, luns: &BTreeMap<&str, &LunFacts>) {
         ),
         (
             "causeway_scrub_journal_damage",
-            "Changes and superblocks of the pool's journal that were damaged",
-            |it| {
-                let journal = it.journal.as_ref();
-                journal.map_or(0, |it| it.damaged_changes + it.damaged_superblocks)
-            },
+            "What was damaged in the pool's journal: changes, blocks, superblocks, checkpoints",
+            |it| it.journal.as_ref().map_or(0, JournalScrub::damage),
+        ),
+        (
+            "causeway_scrub_metadata_damage",
+            "Other metadata that was damaged",
+            |it| it.metadata.len() as u64,
         ),
     ];
     for (name, help, value) in families {

@@ -24,6 +24,7 @@ mod layers;
 mod members;
 mod schedule;
 mod scrub;
+mod scrub_around;
 mod space;
 mod unfinished;
 mod unit;

@@ -59,6 +59,12 @@ pub struct JournalScrub {
     pub damaged_changes: u64,
     /// Copies of its superblock that are damaged, of two.
     pub damaged_superblocks: u64,
+    /// Checkpoints that are damaged, of two for each ring.
+    #[serde(default)]
+    pub damaged_checkpoints: u64,
+    /// Acknowledged blocks of the LUN that are damaged in it.
+    #[serde(default)]
+    pub lost_blocks: u64,
     /// Why it could not be read, where it could not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
@@ -70,13 +76,32 @@ impl JournalScrub {
         if let Some(problem) = &self.problem {
             return Some(format!("its pool's journal could not be read: {problem}"));
         }
-        let (changes, superblocks) = (self.damaged_changes, self.damaged_superblocks);
-        (changes + superblocks > 0).then(|| {
-            format!(
-                "its pool's journal has {changes} damaged changes and {superblocks} damaged superblocks: look at its device; \
-                 reads of those blocks fail until they are written again"
-            )
+        let counted = [
+            (self.damaged_changes, "damaged changes"),
+            (self.lost_blocks, "lost blocks of this LUN"),
+            (self.damaged_superblocks, "damaged superblocks"),
+            (self.damaged_checkpoints, "damaged checkpoints"),
+        ];
+        let found = counted.iter().filter(|(count, _)| *count > 0);
+        let found: Vec<String> = found
+            .map(|(count, what)| format!("{count} {what}"))
+            .collect();
+        let costs = if self.damaged_changes + self.lost_blocks > 0 {
+            "; reads of those blocks fail until they are written again"
+        } else {
+            ""
+        };
+        (!found.is_empty()).then(|| {
+            let found = found.join(", ");
+            format!("its pool's journal has {found}: look at its device{costs}")
         })
+    }
+
+    /// All that is damaged in it.
+    #[must_use]
+    pub const fn damage(&self) -> u64 {
+        let copies = self.damaged_superblocks + self.damaged_checkpoints;
+        self.damaged_changes + self.lost_blocks + copies
     }
 }
 
@@ -113,6 +138,9 @@ pub struct ScrubFacts {
     /// What it found in the journal of the LUN's pool, where that has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub journal: Option<JournalScrub>,
+    /// What is wrong with other metadata that it read: the changed-block map, members' superblocks, stored objects and state. A sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub metadata: Vec<String>,
     /// When the next one begins by itself (RFC 3339), where node.toml has a schedule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
@@ -139,19 +167,35 @@ impl ScrubFacts {
             mismatched_blocks: 0,
             map_pages: 0,
             journal: None,
+            metadata: Vec::new(),
             next: None,
             places: Vec::new(),
         }
     }
 
-    /// What an administrator must know of it.
+    /// What an administrator must know of it, one sentence each. `checked`: what the checksums know to be bad now, which is newer than what
+    /// the scrub has found of blocks.
     #[must_use]
-    pub fn problem(&self) -> Option<String> {
+    pub fn problems(&self, checked: Option<String>) -> Vec<String> {
+        let blocks = checked.or_else(|| self.bad_blocks());
+        let mut all: Vec<String> = blocks.into_iter().collect();
+        if self.map_pages > 0 {
+            all.push(format!(
+                "its scrub found {} damaged pages of the map of checksums: look at the disk; blocks that it can no longer vouch for \
+                 are refused until they are written again ({})",
+                self.map_pages,
+                Code::BlocksDamaged
+            ));
+        }
+        all.extend(self.journal.as_ref().and_then(JournalScrub::problem));
+        let metadata = self.metadata.iter();
+        all.extend(metadata.map(|what| format!("its scrub found damage: {what}")));
+        all
+    }
+
+    fn bad_blocks(&self) -> Option<String> {
         let bad = self.unreadable_blocks + self.mismatched_blocks;
-        let Some(first) = self.places.first() else {
-            return self.journal.as_ref()?.problem();
-        };
-        let lba = first.lba;
+        let lba = self.places.first()?.lba;
         let code = if self.mismatched_blocks > 0 {
             format!(" ({})", Code::BlocksDamaged)
         } else {

@@ -194,6 +194,14 @@ impl LogicalUnit {
         }
     }
 
+    /// Reads again what is stored of it: reservations and mode pages.
+    ///
+    /// # Errors
+    /// What cannot be used.
+    pub async fn check_stored(&self, core: &CoreHandle) -> Result<(), OpenError> {
+        self.load(core).await.map(|_| ())
+    }
+
     async fn load(&self, core: &CoreHandle) -> Result<Stored, OpenError> {
         let key = &self.identity.store_key;
         let broken = |what: &str, why: &dyn Display| OpenError {

@@ -139,6 +139,21 @@ struct Node {
 }
 
 impl Node {
+    fn written(&self, place: Place, map: MapId) -> NodeWrite {
+        let page = Page {
+            level: place.level,
+            index: place.index,
+            generation: self.generation,
+            entries: self.entries.clone(),
+        };
+        NodeWrite {
+            place,
+            generation: self.generation,
+            at: place.at(self.generation),
+            bytes: page.write(map),
+        }
+    }
+
     fn new() -> Self {
         Self {
             entries: Box::new([0; FAN]),
@@ -298,21 +313,17 @@ impl Tree {
                 let place = Place { level, index };
                 node.generation = node.generation.next();
                 node.dirty = false;
-                let page = Page {
-                    level,
-                    index,
-                    generation: node.generation,
-                    entries: node.entries.clone(),
-                };
-                writes.push(NodeWrite {
-                    place,
-                    generation: node.generation,
-                    at: place.at(node.generation),
-                    bytes: page.write(map),
-                });
+                writes.push(node.written(place, map));
             }
         }
         writes
+    }
+
+    /// A page above as it was written last, to where it was: the file no longer holds it. `None`: its next version is to be written anyway.
+    #[must_use]
+    pub fn again(&self, place: Place) -> Option<NodeWrite> {
+        let node = self.look(place);
+        (!node.dirty).then(|| node.written(place, self.map))
     }
 
     /// A page above is stable.

@@ -56,8 +56,12 @@ fn of_journal(journal: &JournalScrub) -> String {
         return format!("could not be read: {why}");
     }
     format!(
-        "{} changes right, {} damaged; {} of 2 superblocks damaged",
-        journal.changes, journal.damaged_changes, journal.damaged_superblocks
+        "{} changes right, {} damaged; {} blocks lost; damaged: {} of 2 superblocks, {} checkpoints",
+        journal.changes,
+        journal.damaged_changes,
+        journal.lost_blocks,
+        journal.damaged_superblocks,
+        journal.damaged_checkpoints
     )
 }
 
@@ -90,6 +94,11 @@ fn page(lun: &str, facts: &ScrubFacts) -> String {
     if let Some(journal) = &facts.journal {
         rows.push(("journal", of_journal(journal)));
     }
+    let metadata = match facts.metadata.as_slice() {
+        [] => "nothing wrong".to_owned(),
+        all => all.join("\n"),
+    };
+    rows.push(("other metadata", metadata));
     rows.extend(facts.next.clone().map(|next| ("next", next)));
     let places: Vec<String> = facts.places.iter().map(place).collect();
     if !places.is_empty() {

@@ -1,9 +1,11 @@
 //! `causeway scrub`: from the first start to the end, through a stop and through a restart of the daemon.
 
-use crate::journal::{LUN, with_journal};
+use crate::integrity::scrubbed;
+use crate::journal::{LUN, load, served, with_journal};
 use crate::place::Place;
 use serde_json::Value;
 use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 
 fn scrub(place: &Place, words: &str) -> Value {
     place.json(&format!("scrub {words}"))
@@ -111,4 +113,107 @@ fn a_scrub_reads_the_journal_and_comes_by_itself_when_it_is_due() {
         "{metrics}"
     );
     daemon.stop();
+}
+
+/// Changes bytes of the only file in `directory` whose name is such, and gives what it held.
+fn spoil(
+    place: &Place,
+    directory: &str,
+    is: impl Fn(&str) -> bool,
+    at: &[u64],
+) -> (PathBuf, Vec<u8>) {
+    let mut names = std::fs::read_dir(place.path(directory)).unwrap();
+    let path = names.find_map(|entry| {
+        let path = entry.unwrap().path();
+        is(path.file_name().unwrap().to_str().unwrap()).then_some(path)
+    });
+    let path = path.unwrap();
+    let held = std::fs::read(&path).unwrap();
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    for at in at {
+        let byte = held[usize::try_from(*at).unwrap()];
+        file.write_all_at(&[byte ^ 1], *at).unwrap();
+    }
+    file.sync_all().unwrap();
+    (path, held)
+}
+
+#[test]
+fn a_scrub_reads_the_metadata_of_a_lun_and_status_names_all_that_is_damaged() {
+    let place = with_journal("scrub-metadata", "size = \"64MiB\"\nintegrity = true");
+    let daemon = place.start();
+    place.run(0, "apply -f objects.toml");
+    load(&place, &served(&place), "");
+    // All of it goes home, and the map and the history with it.
+    for _ in 0..2_000 {
+        if place.json("pool show default")["journal"]["pending_bytes"] == 0 {
+            break;
+        }
+    }
+    let whole = scrubbed(&place);
+    assert_eq!(whole["metadata"], Value::Null, "{whole}");
+    assert_eq!(whole["map_pages"], 0, "{whole}");
+    assert_eq!(whole["journal"]["damaged_checkpoints"], 0, "{whole}");
+    let told = place.json("status")["problems"].to_string();
+    assert!(!told.contains("vm01"), "{told}");
+    let spoilt = [
+        // One of both checkpoints of the ring.
+        spoil(&place, "data", |name| name == "journal", &[2 * 4096 + 100]),
+        // Every copy of the header of the history.
+        spoil(
+            &place,
+            "data/pool",
+            |name| name.ends_with(".changes"),
+            &[60, 4096 + 60, 2 * 4096 + 60, 3 * 4096 + 60],
+        ),
+        // Both superblocks of the map.
+        spoil(
+            &place,
+            "data/pool",
+            |name| name.ends_with(".sums"),
+            &[60, 4096 + 60],
+        ),
+        // The objects that are in force.
+        spoil(
+            &place,
+            "data",
+            |name| name == "objects-0000000002.json",
+            &[200],
+        ),
+    ];
+    let found = scrubbed(&place);
+    assert_eq!(found["journal"]["damaged_checkpoints"], 1, "{found}");
+    assert_eq!(found["map_pages"], 1, "{found}");
+    let metadata = found["metadata"].to_string();
+    assert!(metadata.contains("changed-block map"), "{found}");
+    assert!(metadata.contains("objects-0000000002.json"), "{found}");
+    let told = place.json("status")["problems"].to_string();
+    for part in [
+        "damaged checkpoints",
+        "damaged pages of the map",
+        "changed-block map",
+        "objects-0000000002.json",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    let page = place.run(0, "scrub status vm01");
+    assert!(page.contains("changed-block map"), "{page}");
+    let metrics = place.metrics();
+    let wanted = "causeway_scrub_metadata_damage{lun=\"vm01\"} 2";
+    assert!(metrics.contains(wanted), "{metrics}");
+    for (path, held) in &spoilt {
+        // What was mended from memory stays so.
+        if !path.to_str().unwrap().ends_with(".sums") {
+            std::fs::write(path, held).unwrap();
+        }
+    }
+    let mended = scrubbed(&place);
+    assert_eq!(mended["metadata"], Value::Null, "{mended}");
+    assert_eq!(mended["map_pages"], 0, "{mended}");
+    daemon.stop();
+    // The map is used as it was mended.
+    let daemon = place.start();
+    load(&place, &served(&place), "");
+    let log = daemon.stop();
+    assert!(!log.contains("CWY4009"), "{log}");
 }

@@ -2,9 +2,7 @@
 
 use super::Controller;
 use crate::code::Code;
-use crate::engine::{
-    ChecksumFacts, LunFacts, LunState, OpFacts, PoolFacts, PortalFacts, SessionFacts,
-};
+use crate::engine::{LunFacts, LunState, OpFacts, PoolFacts, PortalFacts, SessionFacts};
 use crate::journal::{JournalOutcome, JournalRequest, LunJournal};
 use crate::metrics;
 use crate::objects::{
@@ -386,13 +384,17 @@ fn notes(objects: &Objects, pools: &[PoolFacts]) -> Vec<String> {
 /// What the last scrubs have found.
 fn damaged(objects: &Objects, facts: &BTreeMap<String, LunFacts>) -> Vec<String> {
     let luns = objects.luns.iter();
-    let problem = |(name, lun): (&String, &Lun)| {
-        let facts = facts.get(&lun.naa)?;
-        let checked = facts.checksums.as_ref().and_then(ChecksumFacts::problem);
-        let problem = checked.or_else(|| facts.scrub.as_ref()?.problem())?;
-        Some(format!("LUN {name}: {problem}"))
+    let problems = |(name, lun): (&String, &Lun)| {
+        let facts = facts.get(&lun.naa);
+        let checked = facts.and_then(|it| it.checksums.as_ref()?.problem());
+        let all = match facts.and_then(|it| it.scrub.as_ref()) {
+            Some(scrub) => scrub.problems(checked),
+            None => checked.into_iter().collect(),
+        };
+        let named = all.into_iter().map(|it| format!("LUN {name}: {it}"));
+        named.collect::<Vec<String>>()
     };
-    luns.filter_map(problem).collect()
+    luns.flat_map(problems).collect()
 }
 
 /// The LUNs that are volatile, with what they risk. Memory is lost in any mode.

@@ -4,13 +4,12 @@
 //! when the daemon ended goes on when it starts, one that was stopped goes on when it is started.
 
 use super::Inner;
-use super::journal::PoolJournal;
 use super::schedule::{most_due, next_of};
 use super::unit::{Home, Unit};
 use crate::code::Code;
-use crate::objects::{Backing, Lun};
+use crate::objects::Lun;
 use crate::problem::Problem;
-use crate::scrub::{BadBlocks, Damage, JournalScrub, ScrubFacts, ScrubState, ScrubWish};
+use crate::scrub::{BadBlocks, Damage, ScrubFacts, ScrubState, ScrubWish};
 use crate::state::document;
 use crate::time::rfc3339;
 use env::durable::{make_dir, read_file, remove_file, replace_file};
@@ -266,35 +265,6 @@ impl Inner {
         Some((job, position.0))
     }
 
-    /// Reads what the journal of the LUN's pool holds; `None`: it has none.
-    async fn verify_journal_of(&self, naa: &str) -> Option<JournalScrub> {
-        let pool = {
-            let objects = self.objects.borrow();
-            let lun = objects.luns.values().find(|lun| lun.naa == naa)?;
-            let Backing::Pool(pool) = &lun.backing else {
-                return None;
-            };
-            pool.clone()
-        };
-        let PoolJournal::Open(journal) = self.journals.of(&pool) else {
-            return None;
-        };
-        let verified = journal.verify(&self.core).await;
-        let problem = verified.as_ref().err().map(ToString::to_string);
-        let verified = verified.unwrap_or_default();
-        let found = JournalScrub {
-            batches: verified.batches,
-            changes: verified.changes,
-            damaged_changes: verified.damaged,
-            damaged_superblocks: verified.superblocks,
-            problem,
-        };
-        if verified.damaged + verified.superblocks > 0 || found.problem.is_some() {
-            tracing::error!(pool, ?found, "a scrub found damage in the journal");
-        }
-        Some(found)
-    }
-
     /// The LUN whose scrub is due, where none runs.
     pub(super) fn scrub_due(&self, every: Duration, now: WallClock) -> Option<String> {
         let entries = self.scrubs.0.borrow();
@@ -419,9 +389,10 @@ fn keep(node: Weak<Inner>, naa: String) -> layers::scrub::Keep {
 }
 
 async fn run(node: Rc<Inner>, naa: String, name: Arc<str>, job: Rc<Job>) {
-    let journal = node.verify_journal_of(&naa).await;
+    let around = node.look_around(&naa).await;
+    let is_whole = around.is_good();
     if let Some(entry) = node.scrubs.0.borrow_mut().get_mut(&naa) {
-        entry.facts.journal = journal;
+        (entry.facts.journal, entry.facts.metadata) = (around.journal, around.metadata);
     }
     let end = Rc::clone(&job).run(Rc::clone(&node.core)).await;
     let report = job.report();
@@ -450,7 +421,7 @@ async fn run(node: Rc<Inner>, naa: String, name: Arc<str>, job: Rc<Job>) {
     };
     node.keep_scrub(&naa).await;
     let (unreadable, mismatched, pages) = (report.unreadable, report.mismatched, report.map_pages);
-    if report.is_good() {
+    if report.is_good() && is_whole {
         tracing::info!(lun = &*name, ?end, "scrub ended");
     } else {
         tracing::error!(

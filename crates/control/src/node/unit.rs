@@ -197,6 +197,14 @@ pub(super) struct Unit {
 }
 
 impl Unit {
+    /// Reads again what is stored of its state.
+    ///
+    /// # Errors
+    /// What cannot be used.
+    pub(super) async fn check_stored(&self, core: &CoreHandle) -> Result<(), OpenError> {
+        self.unit.check_stored(core).await
+    }
+
     /// Opens a LUN and brings it up on every core; where something fails it is offline and says why.
     pub(super) async fn open(
         core: &CoreHandle,

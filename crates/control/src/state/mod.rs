@@ -53,6 +53,36 @@ pub struct Store {
     refusing: Option<Problem>,
 }
 
+/// Reads again the objects that were stored last, and their secrets: what is wrong with them.
+pub(crate) async fn check(files: &dyn Files, dir: &Path) -> Option<String> {
+    let entries = files.list(dir).await;
+    let entries = match entries {
+        Ok(entries) => entries,
+        Err(error) => return Some(format!("{}: {error}", dir.display())),
+    };
+    for kind in [OBJECTS, SECRETS] {
+        let names = entries.iter().map(|entry| entry.name.as_path());
+        let Some(newest) = numbers(names, kind).last().copied() else {
+            continue;
+        };
+        let path = path_of(dir, kind, newest);
+        let text = match durable::read_file(files, &path, FILE_BYTES_MAX).await {
+            Ok(text) => Secret::new(text),
+            // A newer one has taken its place.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Some(format!("{}: {error}", path.display())),
+        };
+        if let Err(why) = document::read(kind, text.reveal()) {
+            return Some(format!("{}: {why}", path.display()));
+        }
+    }
+    None
+}
+
+fn path_of(dir: &Path, kind: &str, number: u64) -> PathBuf {
+    dir.join(format!("{kind}-{number:010}.json"))
+}
+
 /// A store, and what it held.
 pub struct Opened {
     /// The store.
@@ -251,7 +281,7 @@ impl Store {
     }
 
     fn path(&self, kind: &str, number: u64) -> PathBuf {
-        self.dir.join(format!("{kind}-{number:010}.json"))
+        path_of(&self.dir, kind, number)
     }
 }
 

@@ -94,6 +94,10 @@ impl Header {
         (places, id)
     }
 
+    pub(super) const fn generation(&self) -> u64 {
+        self.generation
+    }
+
     fn read(mut fields: Reader<'_>) -> Option<Self> {
         let cuts = fields.u16()?;
         let id = HistoryId {

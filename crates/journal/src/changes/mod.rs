@@ -119,6 +119,12 @@ impl History {
         })
     }
 
+    /// Whose it is.
+    #[must_use]
+    pub const fn id(&self) -> HistoryId {
+        self.id
+    }
+
     /// The newest cut: what changes now changes after it.
     #[must_use]
     pub fn cut(&self) -> u64 {
@@ -191,6 +197,28 @@ impl History {
                 };
                 (0..self.pages.len()).filter(differs).collect()
             }
+        }
+    }
+
+    /// The header that was written last is not among the bytes of the header, which nobody writes meanwhile. A place that a crash has torn
+    /// is no damage: the other one holds.
+    #[must_use]
+    pub fn has_lost_header(&self, bytes: &[u8]) -> bool {
+        let newest = Header::newest(bytes, self.id).ok().flatten();
+        let newest = newest.map_or(0, |it| it.generation());
+        newest < self.header.generation()
+    }
+
+    /// The same of a page, by the bytes of both its places. Of one that is not in memory, neither can be read, and one was written.
+    #[must_use]
+    pub fn has_lost_page(&self, page: usize, bytes: &[u8]) -> bool {
+        let at = (page as u64, self.header.made);
+        let places = bytes.chunks_exact(BLOCK);
+        let newest = places.filter_map(|block| Page::generation_of(self.id, at, block));
+        let known = self.pages.get(page).and_then(Option::as_ref);
+        match known.and_then(|it| it.generation()) {
+            Some(written) => newest.max().unwrap_or(0) < written,
+            None => newest.count() == 0 && bytes.iter().any(|&byte| byte != 0),
         }
     }
 

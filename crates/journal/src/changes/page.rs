@@ -120,6 +120,20 @@ impl Page {
         Ok(())
     }
 
+    /// Which version was written last, or is being written; `None`: it has not been read yet.
+    pub(super) const fn generation(&self) -> Option<u64> {
+        self.generation
+    }
+
+    /// Which version of this page a block holds; 0 where it is empty, or of a history that was given up.
+    pub(super) fn generation_of(id: HistoryId, at: (u64, u64), block: &[u8]) -> Option<u64> {
+        match Self::read(id, at, block) {
+            Ok(Found::Page(page)) => page.generation,
+            Ok(Found::Nothing) => Some(0),
+            Ok(Found::Damaged) | Err(_) => None,
+        }
+    }
+
     fn read(id: HistoryId, (index, made): (u64, u64), block: &[u8]) -> Result<Found, Damage> {
         if block.iter().all(|&byte| byte == 0) {
             return Ok(Found::Nothing);

@@ -39,6 +39,17 @@ struct World {
 }
 
 impl World {
+    fn new(seed: u64) -> Self {
+        Self {
+            random: Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1),
+            file: Vec::new(),
+            history: History::open(id(1), &vec![0; 4 * BLOCK], 1000).unwrap(),
+            model: BTreeMap::new(),
+            log: Vec::new(),
+            next: 0,
+        }
+    }
+
     fn bytes(&self, (at, len): (u64, usize)) -> Vec<u8> {
         let at = usize::try_from(at).unwrap();
         let mut bytes = vec![0; len];
@@ -144,14 +155,7 @@ impl World {
 fn what_changed_since_a_cut_is_told_after_every_crash_and_numbers_go_on() {
     let (mut crashes, mut exact, mut asked) = (0, 0, 0);
     for seed in 1..=40_u64 {
-        let mut world = World {
-            random: Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1),
-            file: Vec::new(),
-            history: History::open(id(1), &vec![0; 4 * BLOCK], 1000).unwrap(),
-            model: BTreeMap::new(),
-            log: Vec::new(),
-            next: 0,
-        };
+        let mut world = World::new(seed);
         let mut torn = false;
         for _ in 0..400 {
             match world.random.below(12) {
@@ -223,14 +227,7 @@ fn many_cuts_are_told_apart_as_far_as_a_page_can_and_never_tell_too_little() {
 #[test]
 fn a_cut_of_any_number_is_told_after_another_opening() {
     for far in [1, 255, u64::from(u32::MAX) - 1, 1 << 32, 1 << 45] {
-        let mut world = World {
-            random: Random(9),
-            file: Vec::new(),
-            history: History::open(id(1), &vec![0; 4 * BLOCK], 1000).unwrap(),
-            model: BTreeMap::new(),
-            log: Vec::new(),
-            next: 0,
-        };
+        let mut world = World::new(9);
         world.history.mark(&(0..1), 1000);
         world.history.begin_cut(1000 + far, Sequence(1));
         world
@@ -287,6 +284,62 @@ fn a_flipped_bit_makes_parts_count_as_changed_and_no_number_go_back() {
     }
 }
 
+/// What a scrub says of it: the header and pages that are lost.
+fn lost(world: &World) -> usize {
+    let header = world.bytes(History::header_at(1));
+    let pages = (0..3).filter(|page| {
+        let both = world.bytes(world.history.page_at(*page));
+        world.history.has_lost_page(*page, &both)
+    });
+    pages.count() + usize::from(world.history.has_lost_header(&header))
+}
+
+#[test]
+fn a_scrub_misses_what_was_written_last_and_nothing_that_a_crash_has_torn() {
+    let (mut missed, mut harmless) = (0, 0);
+    for seed in 1..=400 {
+        let mut world = World::new(seed);
+        for _ in 0..world.random.below(60) {
+            match world.random.below(12) {
+                0 => world.crash(),
+                1 => world.cut(),
+                2 => {
+                    world.save();
+                }
+                _ => world.mark(),
+            }
+            assert_eq!(lost(&world), 0, "{seed}");
+        }
+        while !world.save() {}
+        // Every place by itself: the other one of both is older, and no substitute.
+        let headers = [0, 2].map(|block| (block, 2));
+        let page = |page| usize::try_from(world.history.page_at(page).0).unwrap() / BLOCK;
+        let pages: Vec<usize> = (0..3).flat_map(|it| [page(it), page(it) + 1]).collect();
+        let first = usize::try_from(History::header_at(1).0).unwrap() / BLOCK;
+        let headers = headers.map(|(block, blocks)| (first + block, blocks));
+        let places = headers
+            .into_iter()
+            .chain(pages.into_iter().map(|at| (at, 1)));
+        for (block, blocks) in places {
+            let held = world.file.clone();
+            let range = block * BLOCK..((block + blocks) * BLOCK).min(held.len());
+            if range.is_empty() || held[range.clone()].iter().all(|&byte| byte == 0) {
+                continue;
+            }
+            for at in range.step_by(BLOCK) {
+                world.file[at + 100] ^= 1;
+            }
+            match lost(&world) {
+                0 => harmless += 1,
+                1 => missed += 1,
+                more => panic!("{seed}: {more}"),
+            }
+            world.file = held;
+        }
+    }
+    assert!(missed > 400 && harmless > 400, "{missed}, {harmless}");
+}
+
 /// The same block, written by a later version of the program.
 fn later(block: &mut [u8]) {
     block[12] = 9;
@@ -296,14 +349,7 @@ fn later(block: &mut [u8]) {
 #[test]
 fn a_history_of_a_later_version_is_refused_by_name_and_never_begun_anew_over_it() {
     const VERSION: Damage = Damage::Version { found: 9, read: 1 };
-    let mut world = World {
-        random: Random(9),
-        file: Vec::new(),
-        history: History::open(id(1), &vec![0; 4 * BLOCK], 1000).unwrap(),
-        model: BTreeMap::new(),
-        log: Vec::new(),
-        next: 0,
-    };
+    let mut world = World::new(9);
     // Both places of header and page have something.
     for part in 0..2 {
         let start = part * PART_BYTES;

@@ -81,6 +81,12 @@ impl IntegrityLane {
         blocks.start.next_multiple_of(sums::FAN as u64) < blocks.end
     }
 
+    /// Compares what the map's file holds above its pages of sums, its superblock included, with what it must: for scrubs. What is damaged there
+    /// is written anew. Answers how much that was.
+    pub async fn check_above(&self) -> u64 {
+        self.0.map.check_above(&self.0.from).await
+    }
+
     /// Compares what the map's file holds of the pages that begin in a range with what it must: for scrubs. A page that is in memory and damaged in
     /// the file is written anew. Answers how many were damaged.
     ///
@@ -451,7 +457,8 @@ impl Inside {
                 return Ok(false);
             }
             if last {
-                map.changed(&page, page.taint());
+                // The version before is left as it is until this one is there again.
+                map.changed(&page, page.doubt());
             }
             // It may have been written meanwhile; and what is damaged is written anew.
             map.stable(&self.from).await?;

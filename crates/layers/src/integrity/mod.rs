@@ -21,6 +21,7 @@
 //!
 //! The format is in `docs/formats/integrity.md`, the reasons in `docs/adr/0009-integrity.md`.
 
+mod above;
 mod cache;
 mod change;
 mod cover;

@@ -4,6 +4,7 @@
 //! write or sync that fails ends all writing until the map is opened anew.
 
 use super::Finding;
+use super::above::Above;
 use super::map::{Map, Tally, payload, place};
 use super::page::{Resident, lock};
 use env::{CoreHandle, Durable, File, FileOp};
@@ -33,6 +34,8 @@ pub(super) struct Rounds {
     started: u64,
     done: u64,
     dirty: Vec<Arc<Resident>>,
+    /// What stands above pages of sums and is no longer in the file.
+    pub(super) gone: Vec<Above>,
     waiting: Vec<oneshot::Sender<()>>,
     /// Rounds since pages above sums were written, and when that was.
     since_above: u32,
@@ -51,6 +54,7 @@ pub(super) struct From {
 /// What one round writes.
 struct Round {
     pages: Vec<Arc<Resident>>,
+    gone: Vec<Above>,
     above: bool,
 }
 
@@ -158,7 +162,7 @@ impl Map {
     }
 
     async fn write(&self, from: &From, round: Round) -> io::Result<()> {
-        self.make_sure(from, &round.pages).await?;
+        self.make_sure(from, &round).await?;
         let next = round.pages.iter().map(|page| page.next());
         let pages = self.write_pages(from, next).await?;
         let nodes = if round.above {
@@ -180,11 +184,15 @@ impl Map {
         Ok(())
     }
 
-    /// What was found after a crash is stable before something else is written of the same pages: torn, that leaves what was found.
-    async fn make_sure(&self, from: &From, pages: &[Arc<Resident>]) -> io::Result<()> {
-        let unsure = pages.iter().map(|page| page.unsure());
+    /// What was found after a crash, and what the file has lost, is stable before something else is written of the same pages: torn, that leaves
+    /// what there was.
+    async fn make_sure(&self, from: &From, round: &Round) -> io::Result<()> {
+        let unsure = round.pages.iter().map(|page| page.unsure());
         let written = self.write_pages(from, unsure).await?;
-        if !written.is_empty() {
+        for above in &round.gone {
+            self.write_again(from, *above).await?;
+        }
+        if !written.is_empty() || !round.gone.is_empty() {
             from.file.submit(FileOp::Sync).await?;
             self.are_stable(written);
         }
@@ -277,6 +285,11 @@ impl From {
 }
 
 impl Rounds {
+    /// How many rounds there were, where none runs.
+    pub(super) fn at_rest(&self) -> Option<u64> {
+        (!self.running).then_some(self.started)
+    }
+
     fn begin(&mut self, now: Now, above: bool) -> Round {
         self.running = true;
         self.started += 1;
@@ -289,6 +302,7 @@ impl Rounds {
         }
         Round {
             pages: std::mem::take(&mut self.dirty),
+            gone: std::mem::take(&mut self.gone),
             above,
         }
     }

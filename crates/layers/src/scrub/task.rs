@@ -93,6 +93,10 @@ impl Job {
     pub async fn run(self: Rc<Self>, core: CoreHandle) -> End {
         let mut sampled = Now(0);
         let mut kept = core.now();
+        if let Some(map) = &self.map {
+            let damaged = map.check_above().await;
+            self.machine.borrow_mut().map_damaged(damaged);
+        }
         let end = loop {
             if self.stopped.get() {
                 break End::Stopped;

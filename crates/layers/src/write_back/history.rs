@@ -160,6 +160,32 @@ impl Kept {
         Ok(())
     }
 
+    /// Reads all of it again: how many of its header and pages are lost.
+    pub(super) async fn verify(&self, core: &CoreHandle) -> io::Result<u64> {
+        let len = super::journal_file::length(&self.file).await?;
+        let (at, bytes) = History::header_at(self.history.borrow().id().ring);
+        let mut lost = {
+            // Nobody writes it meanwhile.
+            let _turn = self.turns.lock().await;
+            let header = read(&self.file, at, bytes).await?;
+            u64::from(self.history.borrow().has_lost_header(&header))
+        };
+        for page in 0.. {
+            let (at, bytes) = self.history.borrow().page_at(page);
+            if at >= len {
+                break;
+            }
+            let begun = core.now();
+            {
+                let _turn = self.turns.lock().await;
+                let both = read(&self.file, at, bytes).await?;
+                lost += u64::from(self.history.borrow().has_lost_page(page, &both));
+            }
+            super::verify::rest(core, begun).await;
+        }
+        Ok(lost)
+    }
+
     /// Makes stable what records with numbers below `next` say of it.
     pub(super) async fn save(&self, next: Sequence) -> io::Result<()> {
         let unknown = self.history.borrow().unknown(None);

@@ -355,7 +355,7 @@ impl Journal {
     pub(super) async fn on_rings<T: Send + 'static>(
         &self,
         core: &CoreHandle,
-        work: fn(u32, Rc<Shard>) -> LocalFuture<T>,
+        work: impl Fn(u32, Rc<Shard>) -> LocalFuture<T> + Copy + Send + 'static,
     ) -> Vec<T> {
         let mut all = Vec::new();
         for ring in 0..self.rings() {

@@ -4,11 +4,11 @@ use super::journal_file::Journal;
 use super::replay::read;
 use super::shard::Shard;
 use env::{CoreHandle, LocalFuture};
-use journal::{Again, BLOCK, Stretch, Superblock};
+use journal::{Again, BLOCK, Checkpoint, JournalId, Stretch, Superblock, VolumeId};
 use std::io;
 use std::rc::Rc;
 use std::time::Duration;
-use units::{Buf, BufMut};
+use units::{Buf, BufMut, Now};
 
 /// Blocks that are read at once.
 const PART_BLOCKS: u64 = 256;
@@ -29,6 +29,8 @@ pub struct Verified {
     pub damaged: u64,
     /// Copies of the superblock that are damaged, of two.
     pub superblocks: u64,
+    /// Checkpoints that are damaged, of two for each ring.
+    pub checkpoints: u64,
 }
 
 impl Verified {
@@ -37,11 +39,12 @@ impl Verified {
         self.changes += other.changes;
         self.damaged += other.damaged;
         self.superblocks += other.superblocks;
+        self.checkpoints += other.checkpoints;
     }
 }
 
 impl Journal {
-    /// Reads all that it holds and is not at home, and both superblocks.
+    /// Reads all that it holds and is not at home, both superblocks, and both checkpoints of each ring.
     ///
     /// # Errors
     /// It cannot be read.
@@ -53,7 +56,39 @@ impl Journal {
         for ring in self.on_rings(core, ring_verified).await {
             all.add(ring?);
         }
+        let number = self.number();
+        let checkpoints = move |ring, shard| -> LocalFuture<io::Result<u64>> {
+            Box::pin(damaged_checkpoints(number, ring, shard))
+        };
+        for damaged in self.on_rings(core, checkpoints).await {
+            all.checkpoints += damaged?;
+        }
         Ok(all)
+    }
+
+    /// Reads the history of a volume that it serves, where that is kept: how many of its headers and pages are lost.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub async fn verify_history(&self, core: &CoreHandle, volume: VolumeId) -> io::Result<u64> {
+        let of_ring = move |_ring, shard: Rc<Shard>| -> LocalFuture<io::Result<u64>> {
+            let kept = {
+                let state = shard.state.borrow();
+                let slot = state.slots.get(&volume);
+                slot.and_then(|slot| state.home(*slot).kept.clone())
+            };
+            Box::pin(async move {
+                match kept {
+                    Some(kept) => kept.verify(&shard.core).await,
+                    None => Ok(0),
+                }
+            })
+        };
+        let mut damaged = 0;
+        for ring in self.on_rings(core, of_ring).await {
+            damaged += ring?;
+        }
+        Ok(damaged)
     }
 
     async fn damaged_superblocks(&self, core: &CoreHandle) -> io::Result<u64> {
@@ -82,12 +117,42 @@ fn ring_verified(_ring: u32, shard: Rc<Shard>) -> LocalFuture<io::Result<Verifie
             if !is_given_up(&shard, &part) {
                 verified.add(looked);
             }
-            let now = shard.core.now();
-            let rest = (now.since(begun) * REST).min(REST_MAX);
-            shard.core.sleep_until(now.after(rest)).await;
+            rest(&shard.core, begun).await;
         }
         Ok(verified)
     })
+}
+
+/// Leaves the disk to others after a read that began then.
+pub(super) async fn rest(core: &CoreHandle, begun: Now) {
+    let now = core.now();
+    let rest = (now.since(begun) * REST).min(REST_MAX);
+    core.sleep_until(now.after(rest)).await;
+}
+
+/// Of both checkpoints of a ring. One that is written while it is read is looked at again.
+async fn damaged_checkpoints(journal: JournalId, ring: u32, shard: Rc<Shard>) -> io::Result<u64> {
+    let mut damaged = 0;
+    for at in shard.checkpoints_at {
+        let mut seen: Option<Vec<u8>> = None;
+        loop {
+            let block = read(&shard.file, at, BLOCK).await?;
+            let blank = block.iter().all(|&byte| byte == 0);
+            if blank || Checkpoint::read(&block, journal, ring).is_ok() {
+                break;
+            }
+            if seen.as_ref() == Some(&block) {
+                damaged += 1;
+                break;
+            }
+            seen = Some(block);
+            shard
+                .core
+                .sleep_until(shard.core.now().after(REST_MAX))
+                .await;
+        }
+    }
+    Ok(damaged)
 }
 
 /// Some of it is at home, and its room is not needed any more.

@@ -105,6 +105,35 @@ pub(super) async fn look(core: &CoreHandle, path: &Path) -> Looked {
     }
 }
 
+/// What is wrong with the superblocks of a member, which nobody writes meanwhile.
+pub(super) async fn damage(looked: &Looked) -> Option<String> {
+    let file = looked.file.as_ref()?;
+    let both = async {
+        let even = read(file, 0, AREA_BYTES).await?;
+        Ok::<_, io::Error>((even, read(file, AREA_BYTES as u64, AREA_BYTES).await?))
+    };
+    let path = looked.path.display();
+    let (even, odd) = match both.await {
+        Ok(both) => both,
+        Err(error) => {
+            return Some(format!(
+                "the superblocks of member {path} cannot be read: {error}"
+            ));
+        }
+    };
+    match find(&even, &odd) {
+        Ok(found) => {
+            let why = found.other?;
+            Some(format!(
+                "one of both superblocks of member {path}: {why}; the next event of its pool writes it anew"
+            ))
+        }
+        Err(why) => Some(format!(
+            "the superblocks of member {path}: {why}; without them it is not used after a restart"
+        )),
+    }
+}
+
 /// Writes superblocks, each stable before this answers.
 ///
 /// # Errors

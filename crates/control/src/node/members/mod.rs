@@ -118,6 +118,19 @@ impl MemberPool {
         this
     }
 
+    /// What is wrong with the superblocks of members that are there: for scrubs. Nobody writes them meanwhile.
+    pub(super) async fn damaged(&self) -> Vec<String> {
+        let looked = match &*self.state.borrow() {
+            Assembled::There(there) => Rc::clone(&there.looked),
+            Assembled::Not(_) => return Vec::new(),
+        };
+        let mut found = Vec::new();
+        for looked in looked.iter() {
+            found.extend(look::damage(looked).await);
+        }
+        found
+    }
+
     /// Looks at all members and opens what fits together.
     pub(super) async fn assemble(&self, core: &CoreHandle, used: bool) {
         let assembled = match self.try_assemble(core, used).await {

@@ -279,6 +279,58 @@ async fn hurt_map_often(core: CoreHandle, kind: Kind) {
     );
 }
 
+/// A bit of what stands above pages of sums, anywhere in both its places: a scrub mends what would be missed, and nothing is weaker after it.
+async fn flip_above(bed: &mut Bed, pair_at: u64, tally: &mut Tally) {
+    assert_eq!(bed.lane.check_above().await, 0, "nothing was damaged");
+    let both = 2 * PAGE;
+    let before = raw_read(&bed.core, SUMS, pair_at, both).await;
+    let bit = bed.draw.below(both as u64 * 8);
+    let mut hurt = before.clone();
+    hurt[usize::try_from(bit / 8).unwrap()] ^= 1 << (bit % 8);
+    raw_write(&bed.core, SUMS, pair_at, &hurt).await;
+    let found = bed.lane.check_above().await;
+    let after = raw_read(&bed.core, SUMS, pair_at, both).await;
+    if found == 0 {
+        tally.harmless += 1;
+        raw_write(&bed.core, SUMS, pair_at, &before).await;
+    } else {
+        assert_eq!((found, after), (1, before));
+        tally.mended += 1;
+        assert_eq!(bed.lane.check_above().await, 0, "it was mended");
+    }
+    // What says which pages are the newest is there for the next one.
+    bed.volume.close(&bed.core).await.unwrap();
+    let (volume, findings) = open(&bed.core, &bed.below).await;
+    bed.lane = volume.lane(&bed.core).await.unwrap();
+    bed.volume = volume;
+    assert_eq!(bed.refused(|_| 1).await, BTreeSet::new());
+    assert_eq!(*findings.lock().unwrap(), []);
+}
+
+#[test]
+fn damage_above_the_pages_of_sums_is_found_and_mended_by_a_scrub() {
+    for kind in KINDS {
+        simulate(15, move |core| {
+            Box::pin(async move {
+                let mut bed = Bed::new(&core, kind, 10).await;
+                let mut tally = Tally::default();
+                let above = [Level::Groups, Level::Regions].map(|level| Place { level, index: 0 });
+                let pairs = [above[0].pair_at(), above[1].pair_at(), 0];
+                for round in 0..90 {
+                    let block = bed.any();
+                    bed.write(block, 1).await;
+                    flush(&bed.lane).await;
+                    flip_above(&mut bed, pairs[round % 3], &mut tally).await;
+                }
+                let Tally {
+                    harmless, mended, ..
+                } = tally;
+                assert!(harmless > 20 && mended > 20, "{harmless}, {mended}");
+            })
+        });
+    }
+}
+
 #[test]
 fn a_lost_write_of_data_and_of_its_page_of_sums_is_caught_by_the_page_above() {
     let (mut open_still, mut stopped) = (0, 0);
