@@ -138,8 +138,8 @@ catalogue! {
     WouldLoseData = 3008, 409, Refused, "Refused: it would lose data",
         "An applied file makes a LUN smaller, which cuts off its end; a smaller number in a file is more often a slip than a wish.",
         "Make sure that nothing needs the data, then repeat with --yes.";
-    WouldRiskData = 3009, 409, Refused, "Refused: acknowledged writes would no longer be safe",
-        "The change gives up the promise that what a host was told is written survives a power cut: cache = \"volatile\" keeps writes in memory until the host flushes.",
+    WouldRiskData = 3009, 409, Refused, "Refused: acknowledged writes would not be safe",
+        "A LUN, a new one or one that is there, would do without the promise that what a host was told is written survives a power cut: cache = \"volatile\" keeps writes in memory until the host flushes.",
         "Choose write-through or write-back, or repeat with --yes where the hosts flush what they need.";
     JournalServes = 3010, 409, Conflict, "The journal is in use",
         "It takes writes, so there is nothing to give up and nothing to open anew.",

@@ -295,6 +295,50 @@ fn storage_that_cannot_be_had_is_named_by_line_and_undoes_the_whole_file() {
 }
 
 #[test]
+fn a_lun_is_made_volatile_only_with_yes_and_counted_as_one() {
+    const RISK: &str = "has not flushed is lost when power or kernel fail";
+    let place = Place::new("volatile");
+    let daemon = place.start();
+    let volatile = |count: usize| {
+        let wanted = format!("\ncauseway_luns_volatile {count}\n");
+        let metrics = place.metrics();
+        assert!(metrics.contains(&wanted), "{wanted}{metrics}");
+    };
+    place.write(
+        "objects.toml",
+        "[[lun]]\nname = \"b\"\nsize = \"1M\"\ncache = \"volatile\"\n",
+    );
+    let ways = [
+        "lun create a --size 1M --cache volatile",
+        "share create c --size 1M --for iqn.1998-01.com.vmware:esx01 --cache volatile",
+        "apply -f objects.toml",
+    ];
+    for way in ways {
+        let told = place.run(5, way);
+        assert!(told.contains("error[CWY3009]"), "{told}");
+        assert!(told.contains(RISK), "{told}");
+        let told = place.run(0, &format!("{way} --dry-run"));
+        assert!(told.contains("without --yes it would be refused"), "{told}");
+    }
+    assert_eq!(place.json("lun ls"), json!([]), "nothing was made");
+    volatile(0);
+    for (made, way) in ways.iter().enumerate() {
+        let told = place.run(0, &format!("{way} --yes"));
+        assert!(told.contains(RISK), "{told}");
+        volatile(made + 1);
+    }
+    let notes = place.json("status")["notes"].to_string();
+    assert!(notes.contains(RISK), "{notes}");
+    place.run(0, "lun set a cache=write-through");
+    volatile(2);
+    // Nobody chose: without a journal there is no other way that is as fast, and hosts see WCE.
+    place.run(0, "lun create d --size 1M");
+    assert_eq!(place.json("lun show d")["cache"], "volatile");
+    volatile(3);
+    daemon.stop();
+}
+
+#[test]
 fn a_redirect_to_the_own_portal_is_refused() {
     let place = Place::new("circle");
     let daemon = place.start();

@@ -182,10 +182,6 @@ impl Steps<'_> {
     fn luns(&mut self) {
         for (name, lun) in &self.after.luns {
             let removed = self.before.removed.get(name);
-            let detail = format!(
-                "{}, {}, {}-byte blocks",
-                lun.size, lun.backing, lun.block_size
-            );
             match (self.before.luns.get(name), removed) {
                 (Some(was), _) => {
                     self.lun_size(name, was, lun, Verb::Change);
@@ -202,10 +198,10 @@ impl Steps<'_> {
                     self.storage(name, &was.storage, &lun.storage);
                 }
                 (None, Some(was)) => {
-                    self.push(Verb::Restore, Section::Lun, name, detail);
+                    self.push(Verb::Restore, Section::Lun, name, describe_lun(lun));
                     self.storage(name, &was.storage, &lun.storage);
                 }
-                (None, None) => self.push(Verb::Create, Section::Lun, name, detail),
+                (None, None) => self.new_lun(name, lun),
             }
         }
         for name in self.before.luns.keys() {
@@ -224,6 +220,19 @@ impl Steps<'_> {
                     .push(live(Verb::Purge, Section::Lun, name, detail));
             }
         }
+    }
+
+    /// Who writes `cache = "volatile"` is told what that risks, as with a change. Where nobody chose, nothing was promised:
+    /// the LUN is what its pool has without a journal.
+    fn new_lun(&mut self, name: &str, lun: &Lun) {
+        let mut detail = describe_lun(lun);
+        let volatile = lun.storage.cache == Some(CacheMode::Volatile);
+        if volatile {
+            detail.push_str(&format!(", cache {}: {VOLATILE_RISK}", CacheMode::Volatile));
+        }
+        let mut action = live(Verb::Create, Section::Lun, name, detail);
+        action.risks_data = volatile;
+        self.made.push(action);
     }
 
     /// A limit of what commands may hold: what is held stays.
@@ -500,6 +509,11 @@ fn disruptive(
     }
     action.hits = hits;
     action
+}
+
+fn describe_lun(lun: &Lun) -> String {
+    let (size, backing) = (lun.size, &lun.backing);
+    format!("{size}, {backing}, {}-byte blocks", lun.block_size)
 }
 
 fn describe_target(target: &Target) -> String {

@@ -94,6 +94,68 @@ fn a_lun_becomes_volatile_only_when_it_is_forced_and_the_risk_is_named() {
 }
 
 #[test]
+fn a_lun_is_made_volatile_only_when_it_is_forced_but_not_where_its_pool_has_nothing_else() {
+    let journaled = Surroundings {
+        journals: vec!["default".to_owned()],
+        ..around()
+    };
+    let set = |cache| ObjectSet {
+        lun: vec![LunSpec {
+            cache,
+            ..LunSpec::new("vm01", gib(1))
+        }],
+        ..ObjectSet::default()
+    };
+    let made = |edit: &Edit, around: &Surroundings| {
+        plan(&Objects::default(), edit, around, &mut counting()).unwrap()
+    };
+    for around in [around(), journaled] {
+        let volatile = set(Some(CacheMode::Volatile));
+        let prune = false;
+        let applied = Edit::Apply {
+            set: volatile.clone(),
+            prune,
+        };
+        for edit in [Edit::Create(volatile), applied] {
+            let refusal = made(&edit, &around).refusal().unwrap();
+            assert_eq!(refusal.code, Code::WouldRiskData);
+            let told = &refusal.detail;
+            assert!(told.contains("create lun vm01"), "{told}");
+            assert!(told.contains(VOLATILE_RISK), "{told}");
+        }
+        for cache in [None, Some(CacheMode::WriteThrough)] {
+            let made = made(&Edit::Create(set(cache)), &around);
+            assert_eq!(made.refusal(), None, "{cache:?}");
+            let told = made.actions[0].to_string();
+            assert!(!told.contains("volatile"), "{told}");
+        }
+    }
+}
+
+#[test]
+fn a_volatile_lun_that_comes_back_into_service_was_confirmed_before() {
+    let volatile = Edit::Create(ObjectSet {
+        lun: vec![LunSpec {
+            cache: Some(CacheMode::Volatile),
+            ..LunSpec::new("vm01", gib(1))
+        }],
+        ..ObjectSet::default()
+    });
+    let mut now = Objects::default();
+    let subject = Subject {
+        section: Section::Lun,
+        name: "vm01".to_owned(),
+    };
+    for edit in [volatile, Edit::Remove(subject)] {
+        now = plan(&now, &edit, &around(), &mut counting()).unwrap().after;
+    }
+    let back = Edit::Restore("vm01".to_owned());
+    let back = plan(&now, &back, &around(), &mut counting()).unwrap();
+    assert_eq!(back.refusal(), None);
+    assert!(back.after.luns["vm01"].is_volatile());
+}
+
+#[test]
 fn storage_fields_go_into_an_export_and_back_and_what_is_left_out_stays() {
     let mut luns = BTreeMap::new();
     let edit = Edit::Apply {
