@@ -1,6 +1,7 @@
 //! A pool with a journal: what is served with it, and never without it.
 
 use crate::gone::{begin_writes, qemu_io};
+use crate::mode_sense::CachingPage;
 use crate::place::{Place, text_of};
 use std::os::unix::fs::FileExt;
 
@@ -35,6 +36,9 @@ pub(crate) fn with_journal(name: &str, lun: &str) -> Place {
     place.write("objects.toml", &objects(lun));
     place
 }
+
+/// spec: SPC-4 5.14 "Unit attention condition": MODE PARAMETERS CHANGED.
+const MODE_PARAMETERS_CHANGED: [u8; 2] = [0x2a, 0x01];
 
 /// What most tests have.
 pub(crate) const LUN: &str = "size = \"64MiB\"";
@@ -89,14 +93,29 @@ fn a_lun_in_a_pool_with_a_journal_is_in_write_back_mode_and_changes_it_while_it_
     }
     let table = place.run(0, "status");
     assert!(table.contains("JOURNAL"), "{table}");
-    for (mode, more) in [
-        ("write-through", ""),
-        ("volatile --yes", ""),
-        ("write-back", ""),
+    let mut host = CachingPage::of(&portal);
+    assert!(
+        !host.write_cache_enabled(),
+        "what is acknowledged is stable"
+    );
+    let mut was = false;
+    for (mode, is_volatile) in [
+        ("write-through", false),
+        ("volatile --yes", true),
+        ("write-back", false),
     ] {
         place.run(0, &format!("lun set vm01 cache={mode}"));
-        load(&place, &portal, more);
+        if is_volatile != was {
+            assert_eq!(host.unit_attention(), MODE_PARAMETERS_CHANGED, "{mode}");
+        }
+        assert_eq!(host.write_cache_enabled(), is_volatile, "{mode}");
+        was = is_volatile;
+        let metrics = place.metrics();
+        let count = format!("\ncauseway_luns_volatile {}\n", u8::from(is_volatile));
+        assert!(metrics.contains(&count), "{mode}\n{metrics}");
+        load(&place, &portal, "");
     }
+    drop(host);
     // The journal holds writes of the last load; killed, the next life finds them.
     daemon.kill();
     let daemon = place.start();

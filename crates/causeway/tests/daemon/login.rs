@@ -13,6 +13,8 @@ pub(crate) const TARGET: &str = "iqn.2026-11.io.causeway:t1";
 pub(crate) struct Answer {
     /// Class and detail, such as 0x0203.
     pub(crate) status: u16,
+    /// Its StatSN.
+    pub(crate) stat_sn: u32,
     text: String,
     pub(crate) stream: TcpStream,
 }
@@ -40,6 +42,11 @@ pub(crate) fn read_pdu(stream: &mut TcpStream) -> ([u8; 48], Vec<u8>) {
     (header, data)
 }
 
+/// The number of four bytes that a header has there.
+pub(crate) fn number_at(header: &[u8; 48], at: usize) -> u32 {
+    u32::from_be_bytes([at, at + 1, at + 2, at + 3].map(|at| header[at]))
+}
+
 /// One Login Request that asks for the full feature phase at once, without authentication.
 ///
 /// spec: RFC 7143 11.12 "Login Request", 11.13 "Login Response".
@@ -60,6 +67,7 @@ pub(crate) fn login(address: &str) -> Answer {
     assert_eq!(header[0] & 0x3f, 0x23, "a Login Response");
     Answer {
         status: u16::from_be_bytes([header[36], header[37]]),
+        stat_sn: number_at(&header, 24),
         text: String::from_utf8(data).unwrap(),
         stream,
     }

@@ -9,6 +9,7 @@ mod journal;
 mod log;
 mod login;
 mod members;
+mod mode_sense;
 mod paths;
 mod place;
 mod pool;
