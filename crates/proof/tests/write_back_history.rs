@@ -403,7 +403,10 @@ fn saved_in_a_cache(seed: u64) {
             (pool.changed(cut).await, pool.numbers().await)
         };
         let (changed, now) = world.block_on(&node, DAY, look).unwrap();
-        assert_eq!(changed, BTreeSet::from([7]), "seed {seed}, {drains}");
+        assert!(changed.contains(&7), "seed {seed}, {drains}: {changed:?}");
+        // What only the cache had of the page is gone with the power: it may have been the newest, and the page counts as a whole.
+        let only = changed == BTreeSet::from([7]);
+        assert!(only || !drains, "seed {seed}: {changed:?}");
         assert!(now >= *numbers.as_ref().unwrap(), "seed {seed}: {now:?}");
         node.crash();
     }

@@ -12,6 +12,9 @@ const MAGIC: &[u8; 8] = b"CWJHISTO";
 /// Cuts that are kept with their numbers.
 pub const CUTS_KEPT: usize = 240;
 
+/// No count gets here: with one a nanosecond it takes a century.
+pub(super) const COUNTED_MAX: u64 = 1 << 62;
+
 /// A cut in one ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CutPoint {
@@ -34,9 +37,11 @@ pub(super) struct Header {
 }
 
 impl Header {
-    pub(super) const fn first(made: u64) -> Self {
+    /// The first one of a history that begins with this cut, over what another journal has left.
+    pub(super) fn first(made: u64, before: Option<&Self>) -> Self {
         Self {
-            generation: 0,
+            // A lower one than what is there would not be found by the next opening.
+            generation: before.map_or(0, |it| it.generation),
             id: None,
             made,
             next: Sequence(0),
@@ -65,17 +70,19 @@ impl Header {
     /// That one of them has another version: what it says is not known here, and is not to be written over.
     pub(super) fn newest(bytes: &[u8], id: HistoryId) -> Result<Option<Self>, Damage> {
         let mut newest: Option<Self> = None;
+        let is_here = |found: HistoryId| found.volume == id.volume && found.ring == id.ring;
         for block in bytes.chunks_exact(BLOCK) {
             let found = match open(block, MAGIC, VERSION) {
                 Ok(fields) => Self::read(fields),
                 Err(version @ Damage::Version { .. }) => return Err(version),
                 Err(Damage::Foreign | Damage::Checksum | Damage::Contradiction(_)) => None,
             };
-            let ours = found.filter(|it| it.id.is_some_and(|found| found.volume == id.volume));
+            let ours = found.filter(|it| it.id.is_some_and(is_here));
+            // A write that failed is done again with the same number, and says more then.
             newest = newest
                 .into_iter()
                 .chain(ours)
-                .max_by_key(|it| it.generation);
+                .max_by_key(|it| (it.generation, it.next, it.cut()));
         }
         Ok(newest)
     }
@@ -84,9 +91,7 @@ impl Header {
     pub(super) fn places(bytes: &[u8]) -> (Places, Option<HistoryId>) {
         let read = |block| {
             let found = Self::read(open(block, MAGIC, VERSION)?);
-            found.ok_or(Damage::Contradiction(
-                "it has more cuts than there is room for",
-            ))
+            found.ok_or(Damage::Contradiction("its numbers or cuts cannot be"))
         };
         let blocks = || bytes.chunks_exact(BLOCK);
         let places = Places::of(blocks(), 1, |block| read(block).map(|it| it.generation));
@@ -115,13 +120,22 @@ impl Header {
             })
         });
         let points: Option<VecDeque<CutPoint>> = points.collect();
-        Some(Self {
+        let header = Self {
             generation,
             id: Some(id),
             made,
             next,
             cuts: points?,
-        })
+        };
+        header.can_be().then_some(header)
+    }
+
+    /// Numbers that somebody may have counted up to, and cuts that rise.
+    fn can_be(&self) -> bool {
+        let cuts = std::iter::once(self.made).chain(self.cuts.iter().map(|it| it.cut));
+        let rise = cuts.clone().zip(cuts.skip(1)).all(|(one, next)| one < next);
+        let all = [self.generation, self.next.0, self.cut()];
+        rise && all.iter().all(|number| *number < COUNTED_MAX)
     }
 
     /// The next one, twice, at the older place.

@@ -84,8 +84,8 @@ impl History {
         let kept = found.as_ref().filter(|it| it.is_of(id)).cloned();
         let anew = kept.is_none();
         let header = kept.unwrap_or_else(|| {
-            let before = found.map_or(0, |it| it.cut());
-            Header::first(first.max(before + 1))
+            let before = found.as_ref().map_or(0, Header::cut);
+            Header::first(first.max(before + 1), found.as_ref())
         });
         Ok(Self {
             id,
@@ -209,16 +209,17 @@ impl History {
         newest < self.header.generation()
     }
 
-    /// The same of a page, by the bytes of both its places. Of one that is not in memory, neither can be read, and one was written.
+    /// The same of a page, by the bytes of both its places. Of one that is not in memory: neither can be read, and one was written. Nothing
+    /// where the one before the newest was is no damage by itself: a sync that failed leaves that, and the page counts as changed.
     #[must_use]
     pub fn has_lost_page(&self, page: usize, bytes: &[u8]) -> bool {
         let at = (page as u64, self.header.made);
-        let places = bytes.chunks_exact(BLOCK);
-        let newest = places.filter_map(|block| Page::generation_of(self.id, at, block));
+        let places: Vec<Option<u64>> = Page::generations(self.id, at, bytes).collect();
+        let newest = places.iter().flatten().max();
         let known = self.pages.get(page).and_then(Option::as_ref);
-        match known.and_then(|it| it.generation()) {
-            Some(written) => newest.max().unwrap_or(0) < written,
-            None => newest.count() == 0 && bytes.iter().any(|&byte| byte != 0),
+        match (known.and_then(|it| it.generation()), newest) {
+            (Some(written), newest) => newest.is_none_or(|it| *it < written),
+            (None, newest) => newest.is_none(),
         }
     }
 

@@ -1,5 +1,6 @@
 //! A page of a history: after which cut each of its parts changed last.
 
+use super::header::COUNTED_MAX;
 use super::{HistoryId, HistoryWrite};
 use crate::layout::{BLOCK, VERSION};
 use formats::{Damage, Reader, Writer, open, seal};
@@ -88,15 +89,17 @@ impl Page {
         (index, made, cut): (u64, u64, u64),
         bytes: &[u8],
     ) -> Result<(), Damage> {
-        let of = |block: &[u8]| Self::read(id, (index, made), block);
-        let places = bytes.chunks_exact(BLOCK).map(of);
+        let places = Self::places(id, (index, made), bytes);
         let places: Vec<Found> = places.collect::<Result<_, Damage>>()?;
-        let damaged = places.iter().any(|it| matches!(it, Found::Damaged));
+        let mut damaged = places.iter().any(|it| matches!(it, Found::Damaged));
+        let empty = places.iter().any(|it| matches!(it, Found::Nothing));
         let found = places.into_iter().filter_map(|it| match it {
             Found::Page(page) => Some(*page),
             Found::Nothing | Found::Damaged => None,
         });
         let newest = found.max_by_key(|it| it.generation);
+        // Whoever wrote the second one had written the first, to the place that is empty now.
+        damaged |= empty && newest.as_ref().is_some_and(|it| it.generation > Some(1));
         let newest = newest.unwrap_or_else(|| Self {
             generation: Some(0),
             ..Self::unknown()
@@ -125,16 +128,35 @@ impl Page {
         self.generation
     }
 
-    /// Which version of this page a block holds; 0 where it is empty, or of a history that was given up.
-    pub(super) fn generation_of(id: HistoryId, at: (u64, u64), block: &[u8]) -> Option<u64> {
-        match Self::read(id, at, block) {
+    /// Which version of this page each place of `bytes` holds: 0 where it is empty, or of a history that was given up, `None` where it is
+    /// damaged.
+    pub(super) fn generations(
+        id: HistoryId,
+        at: (u64, u64),
+        bytes: &[u8],
+    ) -> impl Iterator<Item = Option<u64>> {
+        Self::places(id, at, bytes).map(|place| match place {
             Ok(Found::Page(page)) => page.generation,
             Ok(Found::Nothing) => Some(0),
             Ok(Found::Damaged) | Err(_) => None,
-        }
+        })
     }
 
-    fn read(id: HistoryId, (index, made): (u64, u64), block: &[u8]) -> Result<Found, Damage> {
+    fn places(
+        id: HistoryId,
+        at: (u64, u64),
+        bytes: &[u8],
+    ) -> impl Iterator<Item = Result<Found, Damage>> {
+        let blocks = bytes.chunks_exact(BLOCK).zip(0..);
+        blocks.map(move |(block, place)| Self::read(id, at, place, block))
+    }
+
+    fn read(
+        id: HistoryId,
+        (index, made): (u64, u64),
+        at: u64,
+        block: &[u8],
+    ) -> Result<Found, Damage> {
         if block.iter().all(|&byte| byte == 0) {
             return Ok(Found::Nothing);
         }
@@ -152,8 +174,9 @@ impl Page {
             let (place, its_made, generation) = (fields.u64()?, fields.u64()?, fields.u64()?);
             let base = u64::from(fields.u32()?) << 32 | low;
             // Where it counts further than there are numbers, everything changed.
-            let base = its_made.checked_add(base)?;
-            Some((here && place == index, its_made, generation, base))
+            let base = its_made.checked_add(base).filter(|it| *it < COUNTED_MAX)?;
+            let here = here && place == index && generation % 2 == at && generation < COUNTED_MAX;
+            Some((here, its_made, generation, base))
         };
         Ok(match read(fields) {
             None | Some((false, ..)) => Found::Damaged,

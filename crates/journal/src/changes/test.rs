@@ -384,3 +384,97 @@ fn a_history_of_a_later_version_is_refused_by_name_and_never_begun_anew_over_it(
         assert_eq!(history.unknown(None), []);
     }
 }
+
+/// A file of one ring, in which a history was saved so many times: each round marks its own part, and begins a cut.
+fn saved(id: HistoryId, file: &mut Vec<u8>, first: u64, rounds: u64) -> History {
+    let (at, len) = History::header_at(id.ring);
+    let at = usize::try_from(at).unwrap();
+    file.resize(40 * BLOCK, 0);
+    let mut history = History::open(id, &file[at..at + len], first).unwrap();
+    for round in 0..rounds {
+        let cut = history.cut();
+        history.mark(&(round * PART_BYTES..(round + 1) * PART_BYTES), cut);
+        history.begin_cut(cut + 1, Sequence(round));
+        for page in history.unknown(None) {
+            let (at, len) = history.page_at(page);
+            let at = usize::try_from(at).unwrap();
+            history.fill(page, &file[at..at + len]).unwrap();
+        }
+        for write in history.writes(Sequence(round + 1)) {
+            let at = usize::try_from(write.at).unwrap();
+            file[at..at + write.bytes.len()].copy_from_slice(&write.bytes);
+        }
+        history.written(true);
+    }
+    history
+}
+
+fn opened(id: HistoryId, file: &[u8]) -> History {
+    let (at, len) = History::header_at(id.ring);
+    let at = usize::try_from(at).unwrap();
+    let mut history = History::open(id, &file[at..at + len], 1 << 30).unwrap();
+    let (at, len) = history.page_at(0);
+    let at = usize::try_from(at).unwrap();
+    history.fill(0, &file[at..at + len]).unwrap();
+    history
+}
+
+#[test]
+fn what_follows_another_journals_history_is_found_by_the_next_opening() {
+    let mut file = Vec::new();
+    let _ = saved(id(1), &mut file, 10, 7);
+    let new = HistoryId {
+        journal: JournalId([4; 16]),
+        ..id(1)
+    };
+    let history = saved(new, &mut file, 10, 1);
+    let again = opened(new, &file);
+    assert_eq!((again.next(), again.cut()), (Sequence(1), history.cut()));
+}
+
+#[test]
+fn a_header_of_another_ring_that_went_astray_is_not_followed() {
+    let mut file = Vec::new();
+    let history = saved(id(1), &mut file, 10, 3);
+    let _ = saved(id(0), &mut file, 10, 8);
+    file.copy_within(0..BLOCK, 4 * BLOCK);
+    let again = opened(id(1), &file);
+    assert_eq!((again.next(), again.cut()), (Sequence(3), history.cut()));
+}
+
+#[test]
+fn a_place_of_a_page_that_is_lost_or_is_the_other_one_counts_as_changed() {
+    let mut file = Vec::new();
+    let history = saved(id(1), &mut file, 10, 4);
+    let at = usize::try_from(history.page_at(0).0).unwrap();
+    let bytes = 0..1000 * PART_BYTES;
+    assert_eq!(opened(id(1), &file).changed_since(13, &bytes).len(), 1);
+    // The fourth one is at the first place.
+    let mut lost = file.clone();
+    lost[at..at + BLOCK].fill(0);
+    let mut astray = file;
+    astray.copy_within(at + BLOCK..at + 2 * BLOCK, at);
+    for file in [lost, astray] {
+        let told = opened(id(1), &file).changed_since(13, &bytes);
+        assert_eq!(told, vec![bytes.clone()]);
+    }
+}
+
+#[test]
+fn numbers_that_nobody_can_have_counted_to_are_not_gone_on_with() {
+    let mut file = Vec::new();
+    let _ = saved(id(1), &mut file, 10, 3);
+    let first = 4 * BLOCK;
+    for (at, far) in [(48, u64::MAX), (56, u64::MAX), (64, u64::MAX), (72, 0)] {
+        let mut forged = file.clone();
+        for block in forged[first..first + 4 * BLOCK].chunks_mut(BLOCK) {
+            block[at..at + 8].copy_from_slice(&far.to_le_bytes());
+            formats::seal(block);
+        }
+        let mut history = opened(id(1), &forged);
+        let cut = history.cut() + 1;
+        history.begin_cut(cut, Sequence(0));
+        assert_eq!(history.cut_of(Sequence(1)), cut);
+        assert!(!history.writes(Sequence(1)).is_empty());
+    }
+}

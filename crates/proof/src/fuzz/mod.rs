@@ -90,6 +90,7 @@ pub const TARGETS: &[Target] = &[
     ),
     target("journal_blocks", Form::Bytes, 30_000, journal::fuzz::blocks),
     target("journal_replay", Form::Bytes, 20_000, journal::fuzz::replay),
+    target("history", Form::Bytes, 5_000, journal::fuzz::history),
 ];
 
 const fn target(name: &'static str, form: Form, short_run: u64, run: fn(&[u8])) -> Target {

@@ -1,5 +1,9 @@
 //! Entry points for fuzzers: arbitrary bytes in, and a panic if an oracle is broken.
 
+mod history;
+
+pub use history::history;
+
 use crate::batch::{Change, Kind, Sequence, VolumeId};
 use crate::layout::{BLOCK, Checkpoint, JournalId, Layout, Place, Superblock};
 use crate::log::data_at;
@@ -365,6 +369,7 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         script.extend([harm, 40, 0, 80, 0]);
         seeds.push(("journal_replay", script));
     }
+    seeds.extend(history::seeds());
     seeds
 }
 
@@ -377,6 +382,9 @@ mod test {
         for (name, bytes) in seeds() {
             if name == "journal_replay" {
                 replay(&bytes[..bytes.len() - 5]);
+            }
+            if name == "history" {
+                history(&bytes[..bytes.len() - 4]);
             }
         }
     }
