@@ -598,4 +598,6 @@ fn backing_key(lun: &Lun) -> &'static str {
 }
 
 #[cfg(test)]
+mod keeper_test;
+#[cfg(test)]
 mod test;

@@ -321,6 +321,12 @@ impl Unit {
         self.over(stack, resumed.err().as_ref())
     }
 
+    /// What hosts write to, below the logical unit.
+    #[cfg(test)]
+    pub(super) fn volume(&self) -> Result<Arc<dyn Volume>, OpenError> {
+        self.stack.volume.clone()
+    }
+
     /// Why it does not serve, where it does not.
     pub(super) fn offline(&self) -> Option<String> {
         self.offline.clone()

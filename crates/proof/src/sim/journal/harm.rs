@@ -14,7 +14,7 @@
 //! **The exceptions**: blocks that were on their way home when the power failed, which nobody can tell from what they were; and batches of which nothing in the log says yet that they were stable, when the power failed; there is one at the most
 //! on an idle disk, and a pause of the work seals it. Such a batch that is damaged looks like one that was never finished.
 
-use super::{Told, wait};
+use super::{Told, has_cause, wait};
 use crate::sim::pool::{JOURNAL, Pool, Running};
 use crate::sim::scene::Opened;
 use crate::sim::story::{Stage, Story};
@@ -204,7 +204,9 @@ impl Told {
         let opened = wait(stage, &self.node, "open", async move { Ok(open.await) })?;
         match opened {
             Ok(running) => Ok(Some(Rc::new(running))),
-            Err(reason) if reason.is_empty() => Err("it does not open and says nothing".to_owned()),
+            Err(reason) if !has_cause(&reason) => {
+                Err("it does not open and says nothing".to_owned())
+            }
             Err(_) => Ok(None),
         }
     }

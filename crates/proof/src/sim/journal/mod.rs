@@ -532,8 +532,13 @@ impl Told {
             let class = match &*opened.borrow() {
                 None => "opening_cut",
                 Some(Ok(_)) => "opening_served",
-                Some(Err(reason)) if reason.is_empty() => "opening_without_a_reason",
-                Some(Err(_)) => "named_stop",
+                Some(Err(reason)) => {
+                    if !has_cause(reason) {
+                        let wrong = format!("a pool does not open, and says only: {reason:?}");
+                        stage.complaints.borrow_mut().push(wrong);
+                    }
+                    "named_stop"
+                }
             };
             stage.marks.borrow_mut().count(class);
             self.dies(stage);
@@ -541,8 +546,29 @@ impl Told {
     }
 }
 
+/// It says why, not only what to do: an [`volume::OpenError`] shows as "cause (next step)".
+fn has_cause(reason: &str) -> bool {
+    let cause = reason.split(" (").next().unwrap_or_default();
+    cause.chars().any(char::is_alphabetic)
+}
+
 /// So many microseconds at the most.
 fn pause(stage: &mut Stage, most: u64) {
     let span = Duration::from_micros(stage.rng.between(100, most));
     stage.world.run_for(span);
+}
+
+#[cfg(test)]
+mod test {
+    use super::has_cause;
+
+    #[test]
+    fn a_stop_without_a_cause_is_known_for_one() {
+        let shown = |cause: &str| {
+            let (cause, next_step) = (cause.to_owned(), "restart".to_owned());
+            volume::OpenError { cause, next_step }.to_string()
+        };
+        assert!(has_cause(&shown("the disk is gone")));
+        assert!(!has_cause(&shown("")) && !has_cause(&shown(" ")) && !has_cause(""));
+    }
 }
