@@ -179,7 +179,7 @@ catalogue! {
         "A checksum does not fit: the disk has changed blocks, lost a write, or written one elsewhere; or a page of the map of checksums is damaged. Hosts get a medium error for exactly these blocks.",
         "Write each place again as a whole, the 4 KiB around it or, with physical blocks of 512 bytes, the block itself, from a backup or from a host that knows what belongs there (`causeway lun show NAME` lists the places); `causeway scrub start NAME` finds all others. Look at the disk.";
     ChecksumsUnwritable = 4010, 503, Failed, "The checksums of a LUN cannot be written",
-        "The file that holds them took no write, so that nothing of the LUN is written any more: a block whose checksum is not stored would later look damaged. Reads go on.",
+        "The file that holds them took no write, so that nothing is written to the LUN's home any more: a block whose checksum is not stored would later look damaged. Reads go on, and so do writes in write-back mode, which the journal keeps as long as it has room; others are refused.",
         "Look at the disk and the kernel's log, then restart the daemon. To go on without checksums: `causeway lun set NAME integrity=false`.";
 
     Unreachable = 5001, 503, Unreachable, "The daemon cannot be reached",

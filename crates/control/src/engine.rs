@@ -218,7 +218,7 @@ impl ChecksumFacts {
     pub fn problem(&self) -> Option<String> {
         if let Some(why) = &self.broken {
             return Some(format!(
-                "its checksums cannot be written, and so nothing of it: {why}; look at the disk, then restart the daemon ({})",
+                "its checksums cannot be written, and so nothing of it home: {why}; look at the disk, then restart the daemon ({})",
                 Code::ChecksumsUnwritable
             ));
         }

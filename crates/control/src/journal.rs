@@ -93,6 +93,9 @@ pub struct JournalFacts {
     pub direct_bytes: u64,
     /// Memory of its index, in bytes.
     pub index_bytes: u64,
+    /// Memory of the histories of its LUNs, in bytes.
+    #[serde(default)]
+    pub history_bytes: u64,
     /// Changes that wait for it now ...
     #[serde(default)]
     pub waiting_changes: u64,
@@ -138,6 +141,7 @@ impl JournalFacts {
             carried_bytes: 0,
             direct_bytes: 0,
             index_bytes: 0,
+            history_bytes: 0,
             waiting_changes: 0,
             waiting_bytes: 0,
             kept_back: 0,

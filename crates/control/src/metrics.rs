@@ -223,7 +223,13 @@ fn storage(out: &mut Text, luns: &BTreeMap<&str, &LunFacts>) {
 /// Of checksums, for LUNs that have some.
 fn checksums(out: &mut Text, luns: &BTreeMap<&str, &LunFacts>) {
     type Value = fn(&ChecksumFacts) -> u64;
-    let families: [(&str, &str, &str, Value); 6] = [
+    let families: [(&str, &str, &str, Value); 7] = [
+        (
+            "causeway_integrity_map_failed",
+            "gauge",
+            "1 where the map of checksums cannot be written, and so nothing of the LUN home",
+            |it| u64::from(it.broken.is_some()),
+        ),
         (
             "causeway_integrity_bad_blocks",
             "gauge",
@@ -274,13 +280,17 @@ fn checksums(out: &mut Text, luns: &BTreeMap<&str, &LunFacts>) {
             out.series(name, &[("lun", lun)], value(facts));
         }
     }
+    map_pages(out, &known);
+}
+
+fn map_pages(out: &mut Text, known: &[(&&str, &ChecksumFacts)]) {
     let name = "causeway_integrity_map_pages_total";
     out.family(
         name,
         "counter",
         "Pages of checksums that were read, written, and not usable",
     );
-    for (lun, facts) in &known {
+    for (lun, facts) in known {
         let pages = [
             ("read", facts.pages_read),
             ("written", facts.pages_written),

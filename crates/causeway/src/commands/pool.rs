@@ -127,6 +127,14 @@ fn members(all: &[MemberFacts]) -> String {
     table(&head, &rows)
 }
 
+fn misreads(journal: &JournalFacts) -> Option<(&'static str, String)> {
+    let told = format!(
+        "{} did not give what was written there at first: look at its device",
+        journal.misreads
+    );
+    (journal.misreads > 0).then_some(("reads of it", told))
+}
+
 fn of_journal(journal: &JournalFacts) -> Vec<(&'static str, String)> {
     let mut rows = vec![
         ("journal", journal.path.clone()),
@@ -172,14 +180,9 @@ fn of_journal(journal: &JournalFacts) -> Vec<(&'static str, String)> {
             ),
             ("past the journal", rounded(journal.direct_bytes)),
             ("memory of its index", rounded(journal.index_bytes)),
+            ("memory of histories", rounded(journal.history_bytes)),
         ]);
-        if journal.misreads > 0 {
-            let told = format!(
-                "{} did not give what was written there at first: look at its device",
-                journal.misreads
-            );
-            rows.push(("reads of it", told));
-        }
+        rows.extend(misreads(journal));
     }
     let stuck: Vec<String> = journal
         .stuck

@@ -1,8 +1,11 @@
 //! A LUN with checksums over a disk that lies: what it holds is damaged in its file, below the daemon.
 
+use crate::gone::qemu_io;
 use crate::journal;
 use crate::place::{Daemon, Place, text_of};
+use crate::small_file_system::{SmallFileSystem, is_root};
 use serde_json::Value;
+use std::io::Write;
 use std::os::unix::fs::FileExt;
 
 /// Without checksums, and with them.
@@ -436,4 +439,64 @@ fn a_map_that_a_crash_left_is_removed_and_one_that_is_lost_can_be_given_up() {
     let refused = place.run(2, "lun set a integrity=true");
     assert!(refused.contains("has no journal"), "{refused}");
     daemon.stop();
+}
+
+#[test]
+fn checksums_that_cannot_be_written_keep_writes_in_the_journal_and_are_told_and_measured() {
+    if !is_root() {
+        println!("skipped: only root can mount a file system that is soon full");
+        return;
+    }
+    // Thick: what is full has no room for more of the map, and has all that the LUN itself needs.
+    let place = journal::with_journal("integrity-unwritable", &format!("{CHECKED}\nthin = false"));
+    let small = SmallFileSystem::mount(&place.path("data/pool"), 32 << 20).unwrap();
+    let daemon = place.start();
+    place.run(0, "apply -f objects.toml");
+    let failed = |is: u8| {
+        let wanted = format!("\ncauseway_integrity_map_failed{{lun=\"vm01\"}} {is}\n");
+        place.metrics().contains(&wanted)
+    };
+    load(
+        &place,
+        0,
+        "--fill -Zr -b64K -s -w100 -d1 -W0 --destroy -f1M",
+    );
+    assert!(failed(0), "{}", place.metrics());
+    let mut all = std::fs::File::create(place.path("data/pool/full")).unwrap();
+    while all.write_all(&[0; 4096]).is_ok() {}
+    // Its checksums are on a page that was never written.
+    let portal = journal::served(&place);
+    let far = ["write -P 7 8M 64k".to_owned()];
+    let told = qemu_io(&portal, &far);
+    assert!(told.contains("wrote 65536/65536"), "{told}");
+    // Acknowledged from the journal; it is on its way home. Each question is a process of its own, which takes some milliseconds.
+    let told = (0..5000).any(|_| failed(1));
+    assert!(told, "{}", place.metrics());
+    let problems = place.json("status")["problems"].to_string();
+    assert!(
+        problems.contains("its checksums cannot be written") && problems.contains("CWY4010"),
+        "{problems}"
+    );
+    assert!(place.run(0, "lun show vm01").contains("cannot be written"));
+    let told = qemu_io(&portal, &["read -P 7 8M 64k".to_owned()]);
+    assert!(told.contains("read 65536/65536"), "{told}");
+    // The journal takes more, which is read from there.
+    let told = qemu_io(&portal, &["write -P 9 12M 64k".to_owned()]);
+    assert!(told.contains("wrote 65536/65536"), "{told}");
+    let told = qemu_io(&portal, &["read -P 9 12M 64k".to_owned()]);
+    assert!(told.contains("read 65536/65536"), "{told}");
+    drop(all);
+    std::fs::remove_file(place.path("data/pool/full")).unwrap();
+    let log = daemon.stop();
+    assert!(log.contains("CWY4010"), "{log}");
+    // With room again, what was acknowledged is there.
+    let daemon = place.start();
+    assert!(failed(0), "{}", place.metrics());
+    let portal = journal::served(&place);
+    for read in ["read -P 7 8M 64k", "read -P 9 12M 64k"] {
+        let told = qemu_io(&portal, &[read.to_owned()]);
+        assert!(told.contains("read 65536/65536"), "{told}");
+    }
+    stops_well(daemon);
+    drop(small);
 }

@@ -80,12 +80,16 @@ fn a_lun_in_a_pool_with_a_journal_is_in_write_back_mode_and_changes_it_while_it_
     assert!(journal["written_bytes"].as_u64() > Some(0), "{journal}");
     assert!(journal["size_bytes"].as_u64().unwrap() > 60 << 20);
     assert_eq!(place.json("lun show vm01")["journal"]["state"], "open");
+    // 64 MiB are within one page of its history, which is in memory since the first write.
+    let bytes = journal["history_bytes"].as_u64().unwrap();
+    assert!((4096 - 64..2 * 4096).contains(&bytes), "{journal}");
     let metrics = place.metrics();
     for wanted in [
         "causeway_journal_state{pool=\"default\",state=\"open\"} 1",
         "causeway_journal_state{pool=\"default\",state=\"failed\"} 0",
         "causeway_journal_written_bytes_total{pool=\"default\"} ",
         "causeway_journal_oldest_seconds{pool=\"default\"} ",
+        &format!("causeway_journal_history_bytes{{pool=\"default\"}} {bytes}\n"),
         "causeway_journal_kept_back_total{pool=\"default\"} ",
         "causeway_journal_misreads_total{pool=\"default\"} 0",
     ] {

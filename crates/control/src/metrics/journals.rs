@@ -10,7 +10,7 @@ type Family = (&'static str, &'static str, &'static str, Value);
 type Value = fn(&JournalFacts) -> String;
 
 /// Of journals that are open, failed or not.
-const FAMILIES: [Family; 15] = [
+const FAMILIES: [Family; 16] = [
     ("size_bytes", "gauge", "Bytes of the journal", |it| {
         it.size_bytes.to_string()
     }),
@@ -34,6 +34,12 @@ const FAMILIES: [Family; 15] = [
         "gauge",
         "Memory of the journal's index",
         |it| it.index_bytes.to_string(),
+    ),
+    (
+        "history_bytes",
+        "gauge",
+        "Memory of the histories of its LUNs",
+        |it| it.history_bytes.to_string(),
     ),
     ("batches_total", "counter", "Batches written", |it| {
         it.batches.to_string()

@@ -276,7 +276,7 @@ impl Found {
                 tracing::error!(
                     lun,
                     code = %Code::ChecksumsUnwritable,
-                    "its checksums cannot be written, and so nothing of it, until the daemon is restarted: {why}"
+                    "its checksums cannot be written, and so nothing of it home, until the daemon is restarted: {why}"
                 );
                 known.broken = Some(why.clone());
             }

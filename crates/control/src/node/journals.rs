@@ -274,6 +274,7 @@ fn open(node: &Inner, pool: &Pool, journal: &Journal, status: &[ShardStatus]) ->
         carried_bytes: sum(|ring| ring.carried_bytes),
         direct_bytes: sum(|ring| ring.direct_bytes),
         index_bytes: sum(|ring| ring.index_bytes),
+        history_bytes: sum(|ring| ring.history_bytes),
         waiting_changes: sum(|ring| ring.waiting_changes),
         waiting_bytes: sum(|ring| ring.waiting_bytes),
         kept_back: sum(|ring| ring.kept_back),

@@ -478,3 +478,17 @@ fn numbers_that_nobody_can_have_counted_to_are_not_gone_on_with() {
         assert!(!history.writes(Sequence(1)).is_empty());
     }
 }
+
+#[test]
+fn what_a_history_takes_in_memory_is_bounded_by_the_size_of_its_volume() {
+    const TIB: u64 = 1 << 40;
+    let mut history = History::open(id(0), &vec![0; 4 * BLOCK], 5).unwrap();
+    assert_eq!(history.bytes(), 0);
+    for page in 0..TIB.div_ceil(PARTS as u64 * PART_BYTES) {
+        let at = page * PARTS as u64 * PART_BYTES;
+        history.mark(&(at..at + 1), 5);
+    }
+    // As `docs/performance.md` has it.
+    let mib = history.bytes() as f64 / f64::from(1 << 20);
+    assert!((16.0..16.25).contains(&mib), "{mib} MiB for each TiB");
+}

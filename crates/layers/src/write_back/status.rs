@@ -32,6 +32,8 @@ pub struct ShardStatus {
     pub pages: u64,
     /// Memory of the index and of the checksums of the log's blocks, in bytes.
     pub index_bytes: u64,
+    /// Memory of the histories of its volumes, in bytes: pages stay once they were read or something in them changed.
+    pub history_bytes: u64,
     /// Batches that were written to the log since it was opened.
     pub batches: u64,
     /// Changes in them.
@@ -88,12 +90,15 @@ impl Shard {
         let stuck = state.homes.iter();
         let stuck = stuck.filter_map(|it| Some((it.id, it.stuck.as_ref()?.why.clone())));
         let (lost, lost_sectors) = lost(&state);
+        let histories = state.homes.iter().filter_map(|it| it.kept.as_ref());
+        let history_bytes = histories.map(|it| it.history.borrow().bytes() as u64).sum();
         ShardStatus {
             ring,
             blocks: state.log.ring().blocks(),
             used_blocks: state.log.ring().used_blocks(),
             pages: state.index.pages() as u64,
             index_bytes: (state.index.bytes() + state.log.ring().sums_bytes()) as u64,
+            history_bytes,
             batches: counts.batches,
             records: counts.records,
             written_bytes: counts.written_bytes,
