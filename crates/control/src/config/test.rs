@@ -67,6 +67,30 @@ fn the_promised_example_is_read_and_paths_resolve_against_the_file() {
     );
 }
 
+/// What is commented out are keys and sections in the way of TOML; the rest of the comments are sentences.
+fn with_what_is_commented_out(text: &str) -> String {
+    let line = |line: &str| {
+        let rest = line.strip_prefix("# ").filter(|rest| {
+            let word = rest.split(' ').next().unwrap_or_default();
+            word.starts_with('[') || rest[word.len()..].starts_with(" = ")
+        });
+        rest.unwrap_or(line).to_owned() + "\n"
+    };
+    text.lines().map(line).collect()
+}
+
+#[test]
+fn the_delivered_example_is_good_as_it_is_and_with_all_that_is_commented_out() {
+    const EXAMPLE: &str = include_str!("../../../../dist/node.toml");
+    let path = Path::new("/etc/causeway/node.toml");
+    let config = parse(path, EXAMPLE).unwrap();
+    assert_eq!((config.pools.len(), config.scrub_every_days), (1, None));
+    let config = parse(path, &with_what_is_commented_out(EXAMPLE)).unwrap();
+    let journals = config.pools.iter().filter(|pool| pool.journal.is_some());
+    assert_eq!((journals.count(), config.pools.len()), (2, 2));
+    assert_eq!(config.scrub_every_days, Some(30));
+}
+
 #[test]
 fn a_portal_group_may_be_pinned_to_cores() {
     let more = "[[portal_group]]\nname = \"b\"\ntag = 2\nlisten = [ { ip = \"::1\" } ]\ncores = [1, 0]\n[[pool]]";
