@@ -18,6 +18,7 @@ mod facts;
 mod hardware;
 mod journal;
 mod journal_news;
+mod journal_record;
 mod journals;
 mod keeper;
 mod layers;
@@ -410,7 +411,7 @@ impl Inner {
             unit.stop(&self.core).await;
         }
         for (pool, journal) in self.journals.take_open() {
-            journal::close(&self.core, &pool, &journal, until).await;
+            journal::close(self, &pool, &journal, until).await;
         }
         for unit in &units {
             unit.close_checksums(&self.core).await;

@@ -143,6 +143,12 @@ impl Ring {
         }
     }
 
+    /// How often it was opened, this time included once the checkpoint of the opening is stable.
+    #[must_use]
+    pub fn openings(&self) -> u64 {
+        self.checkpoint.epoch
+    }
+
     /// Blocks that are in use, from the checkpoint's tail to the head.
     #[must_use]
     pub fn used_blocks(&self) -> u64 {

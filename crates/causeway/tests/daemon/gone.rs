@@ -117,6 +117,54 @@ fn an_older_copy_of_a_journal_is_not_taken_for_it() {
 }
 
 #[test]
+fn an_older_copy_is_not_taken_after_a_restart_either_whether_that_was_in_order_or_not() {
+    let place = with_journal("journal-copies", LUN);
+    let (journal, copy, right) = (
+        place.path("data/journal"),
+        place.path("copy"),
+        place.path("right"),
+    );
+    let daemon = place.start();
+    place.run(0, "apply -f objects.toml");
+    load(&place, &served(&place), "");
+    daemon.stop();
+    for in_order in [true, false] {
+        std::fs::copy(&journal, &copy).unwrap();
+        let daemon = place.start();
+        let told = qemu_io(&served(&place), &write(0..40));
+        assert_eq!(acknowledged(&told, 0).len(), 40, "{told}");
+        if in_order {
+            daemon.stop();
+        } else {
+            daemon.kill();
+        }
+        std::fs::rename(&journal, &right).unwrap();
+        std::fs::copy(&copy, &journal).unwrap();
+        let before = std::fs::read(&journal).unwrap();
+        let daemon = place.start();
+        let reason = until(&place, "offline");
+        assert!(reason.contains("is an older copy"), "{reason}");
+        // However often it is tried: it does not come nearer by that.
+        for _ in 0..3 {
+            let told = place.run(1, "journal reopen default");
+            assert!(told.contains("is an older copy"), "{told}");
+            assert!(told.contains("journals/default.json"), "{told}");
+        }
+        assert!(std::fs::read(&journal).unwrap() == before, "it was changed");
+        std::fs::rename(&right, &journal).unwrap();
+        until(&place, "online");
+        must_hold(&served(&place), 0..40);
+        daemon.stop();
+    }
+    // Whoever put back everything says so.
+    std::fs::copy(&copy, &journal).unwrap();
+    std::fs::remove_file(place.path("data/journals/default.json")).unwrap();
+    let daemon = place.start();
+    assert_eq!(state(&place).0, "online");
+    daemon.stop();
+}
+
+#[test]
 fn a_lost_journal_is_given_up_by_its_pools_name_only_and_its_luns_serve_at_once() {
     let place = with_journal("journal-discard", LUN);
     let daemon = place.start();

@@ -132,7 +132,6 @@ impl Inner {
         let made = async {
             self.end_old_journal(pool).await?;
             journal::discard(self, pool).await?;
-            self.journals.forget_known(&pool.name);
             self.bring_back(pool).await
         };
         let made = made.await;

@@ -149,10 +149,12 @@ pub(super) async fn open(node: &Inner, pool: &Pool) -> Result<PoolJournal, OpenE
     };
     let number = home.number(core).await?;
     if !has {
-        make(core, pool, journal, number).await?;
+        make(node, pool, journal, number).await?;
         home.set(core, true).await?;
     }
-    let opened = Journal::open(core, journal, number).await?;
+    let accept = node.accept(&pool.name, number).await;
+    let opened = Journal::open_if(core, journal, number, accept).await?;
+    node.write_down(&pool.name, &opened).await;
     Ok(PoolJournal::Open(opened))
 }
 
@@ -170,34 +172,31 @@ pub(super) async fn discard(node: &Inner, pool: &Pool) -> Result<(), OpenError> 
         });
     };
     let Some(journal) = &pool.journal else {
+        node.forget(&pool.name).await?;
         return home.set(core, false).await;
     };
     // What is not this pool's is not overwritten, whatever was confirmed.
     is_journal_of(core, journal, number).await?;
-    make_anew(core, pool, journal, number).await
+    make_anew(node, pool, journal, number).await
 }
 
 /// Makes the journal, unless that was done and only not written down.
-async fn make(
-    core: &CoreHandle,
-    pool: &Pool,
-    path: &Path,
-    number: [u8; 16],
-) -> Result<(), OpenError> {
-    match is_journal_of(core, path, number).await {
-        Ok(true) => return Ok(()),
-        Ok(false) => {}
-        Err(error) => return Err(error),
+async fn make(node: &Inner, pool: &Pool, path: &Path, number: [u8; 16]) -> Result<(), OpenError> {
+    if is_journal_of(&node.core, path, number).await? {
+        return Ok(());
     }
-    make_anew(core, pool, path, number).await
+    make_anew(node, pool, path, number).await
 }
 
 async fn make_anew(
-    core: &CoreHandle,
+    node: &Inner,
     pool: &Pool,
     path: &Path,
     number: [u8; 16],
 ) -> Result<(), OpenError> {
+    let core = &node.core;
+    // Before the one that it speaks of is gone.
+    node.forget(&pool.name).await?;
     if let Some(parent) = path.parent() {
         let made = durable::make_dir(&*core.files(), parent).await;
         made.map_err(|error| cannot(path, &error))?;
@@ -239,7 +238,8 @@ async fn new_file(core: &CoreHandle, path: &Path) -> Result<PoolFile, OpenError>
 }
 
 /// Carries home what it holds, if that can be done in time, and ends it. What stays in it is found at the next start.
-pub(super) async fn close(core: &CoreHandle, pool: &str, journal: &Journal, until: Now) {
+pub(super) async fn close(node: &Inner, pool: &str, journal: &Journal, until: Now) {
+    let core = &node.core;
     let draining = Box::pin(journal.drain(core));
     let drained = select(draining, core.sleep_until(until)).await;
     if matches!(drained, Either::Right(_)) {
@@ -248,5 +248,6 @@ pub(super) async fn close(core: &CoreHandle, pool: &str, journal: &Journal, unti
             "not all of the journal could be carried home in time; it is kept"
         );
     }
+    node.write_down(pool, journal).await;
     journal.close(core).await;
 }

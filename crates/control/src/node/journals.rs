@@ -3,6 +3,7 @@
 use super::Inner;
 use super::journal::PoolJournal;
 use super::journal_news::{Known, News};
+use super::journal_record::Record;
 use super::layers::journal_id;
 use crate::config::Pool;
 use crate::journal::{JournalFacts, JournalState, LostBlocks, StuckLun};
@@ -27,7 +28,10 @@ const SECTOR_BYTES: u64 = 512;
 
 /// All of them, by pool.
 #[derive(Default)]
-pub(super) struct Journals(RefCell<BTreeMap<String, Entry>>);
+pub(super) struct Journals {
+    all: RefCell<BTreeMap<String, Entry>>,
+    records: RefCell<BTreeMap<String, Record>>,
+}
 
 /// A pool's journal.
 struct Entry {
@@ -35,8 +39,6 @@ struct Entry {
     rate: Rate,
     /// One that was open before and may not have ended.
     ending: Option<Arc<Journal>>,
-    /// The last batch of each ring that this process knows to have been stable.
-    known: Vec<u64>,
     /// When a journal that is there is to be tried again; `None`: at once.
     again: Option<Now>,
     /// What was told of it.
@@ -49,7 +51,6 @@ impl Entry {
             journal,
             rate: Rate::default(),
             ending: None,
-            known: Vec::new(),
             again: None,
             told: Known::default(),
         }
@@ -93,23 +94,23 @@ impl Journals {
     /// Puts a pool's journal in the place of the one before.
     pub(super) fn set(&self, pool: &str, journal: PoolJournal) {
         let entry = Entry::new(journal);
-        self.0.borrow_mut().insert(pool.to_owned(), entry);
+        self.all.borrow_mut().insert(pool.to_owned(), entry);
     }
 
-    /// A pool's journal is missing from now on; `was`: the one that was open, with what is known to be stable in it.
-    pub(super) fn lose(&self, pool: &str, why: OpenError, was: Option<(Arc<Journal>, Vec<u64>)>) {
-        let mut all = self.0.borrow_mut();
+    /// A pool's journal is missing from now on; `was`: the one that was open.
+    pub(super) fn lose(&self, pool: &str, why: OpenError, was: Option<Arc<Journal>>) {
+        let mut all = self.all.borrow_mut();
         let entry = all.entry(pool.to_owned());
         let entry = entry.or_insert_with(|| Entry::new(PoolJournal::None));
         entry.journal = PoolJournal::Missing(why);
         entry.again = None;
-        if let Some((journal, known)) = was {
-            (entry.ending, entry.known) = (Some(journal), known);
+        if was.is_some() {
+            entry.ending = was;
         }
     }
 
     fn with<T>(&self, pool: &str, look: impl FnOnce(&mut Entry) -> T) -> Option<T> {
-        self.0.borrow_mut().get_mut(pool).map(look)
+        self.all.borrow_mut().get_mut(pool).map(look)
     }
 
     /// The journal is not there: it is tried as soon as it is.
@@ -140,9 +141,18 @@ impl Journals {
         self.with(pool, |entry| entry.ending.clone()).flatten()
     }
 
-    /// What was stable in it was given up.
-    pub(super) fn forget_known(&self, pool: &str) {
-        self.with(pool, |entry| entry.known.clear());
+    /// What a pool's journal must be, as far as this process knows.
+    pub(super) fn record(&self, pool: &str) -> Option<Record> {
+        self.records.borrow().get(pool).cloned()
+    }
+
+    /// What a pool's journal must be from now on; `None`: whatever is there.
+    pub(super) fn set_record(&self, pool: &str, record: Option<Record>) {
+        let mut all = self.records.borrow_mut();
+        match record {
+            Some(record) => all.insert(pool.to_owned(), record),
+            None => all.remove(pool),
+        };
     }
 
     /// It has ended.
@@ -150,33 +160,16 @@ impl Journals {
         self.with(pool, |entry| entry.ending = None);
     }
 
-    /// Why a journal whose rings end with these batches is not what it was.
-    pub(super) fn lacks(&self, pool: &str, found: &[u64]) -> Option<OpenError> {
-        let known = self.with(pool, |entry| entry.known.clone())?;
-        let all = known.iter().zip(found).enumerate();
-        let mut short = all.filter(|(_, (known, found))| found < known);
-        let (ring, (known, found)) = short.next()?;
-        Some(OpenError {
-            cause: format!(
-                "ring {ring} of the journal ends with batch {found}, and batch {known} was stable in it: it lost what it had \
-                 acknowledged, or is an older copy"
-            ),
-            next_step:
-                "bring the right one back; or give up what it held: causeway journal discard"
-                    .to_owned(),
-        })
-    }
-
     /// What a pool has.
     pub(super) fn of(&self, pool: &str) -> PoolJournal {
-        let all = self.0.borrow();
+        let all = self.all.borrow();
         all.get(pool)
             .map_or(PoolJournal::None, |entry| entry.journal.clone())
     }
 
     /// Those that are open, which are gone from here.
     pub(super) fn take_open(&self) -> Vec<(String, Arc<Journal>)> {
-        let all = std::mem::take(&mut *self.0.borrow_mut());
+        let all = std::mem::take(&mut *self.all.borrow_mut());
         let open = all.into_iter().filter_map(|(pool, entry)| {
             let PoolJournal::Open(journal) = entry.journal else {
                 return None;
@@ -201,7 +194,7 @@ impl Journals {
     }
 
     fn rate(&self, pool: &str) -> u64 {
-        let all = self.0.borrow();
+        let all = self.all.borrow();
         all.get(pool).map_or(0, |entry| entry.rate.bytes())
     }
 }

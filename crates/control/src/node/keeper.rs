@@ -6,7 +6,7 @@
 //!   missing --it appears, or somebody asks--> opened, checked, LUNs online --> open
 //! ```
 //!
-//! **Contract.** What this process knows to be stable in a journal must be there when it is opened again: else it stays
+//! **Contract.** What is known to be stable in a journal must be there when it is opened again (`journal_record.rs`): else it stays
 //! missing, whatever it says itself. Nothing is given up unless somebody asks for that by the pool's name.
 
 use super::Inner;
@@ -192,9 +192,8 @@ impl Inner {
                 );
             }
         }
-        let status = journal.status(&self.core).await;
-        let known: Vec<u64> = status.iter().map(|ring| ring.stable).collect();
-        self.journals.lose(&pool.name, why, Some((journal, known)));
+        self.write_down(&pool.name, &journal).await;
+        self.journals.lose(&pool.name, why, Some(journal));
     }
 
     /// Opens a pool's journal, and brings its LUNs online.
@@ -204,13 +203,6 @@ impl Inner {
     pub(super) async fn bring_back(self: &Rc<Self>, pool: &Pool) -> Result<(), OpenError> {
         self.end_old_journal(pool).await?;
         let opened = journal::open(self, pool).await?;
-        if let PoolJournal::Open(journal) = &opened
-            && let Some(missing) = self.journals.lacks(&pool.name, journal.found())
-        {
-            let until = self.core.now().after(CLOSE_TIME_MAX);
-            journal.end(&self.core, until).await;
-            return Err(missing);
-        }
         if let PoolJournal::Open(journal) = &opened {
             journal::tell(pool, journal);
         }

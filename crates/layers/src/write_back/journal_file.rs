@@ -3,7 +3,7 @@
 use super::doubts::Doubts;
 use super::drain::drained;
 use super::history::{Turns, WeakTurns};
-use super::replay::{Replayed, open_ring, read};
+use super::replay::{Accept, Replayed, open_ring, read};
 use super::shard::{OnCore, Shard};
 use super::status::ShardStatus;
 use env::{
@@ -152,8 +152,6 @@ pub struct Journal {
     replayed: u64,
     /// Changes that were acknowledged, and whose data is damaged.
     damaged: Vec<journal::Change>,
-    /// The last batch that was found in each ring.
-    found: Vec<u64>,
     /// What may have been half-way home, by volume.
     doubts: BTreeMap<VolumeId, Doubts>,
     /// Whose turn it is to write a volume's history, for those that are open.
@@ -226,6 +224,19 @@ impl Journal {
         path: &Path,
         pool: [u8; 16],
     ) -> Result<Arc<Self>, OpenError> {
+        Self::open_if(core, path, pool, Arc::new(|_| Ok(()))).await
+    }
+
+    /// The same, if every ring is one that `accept` takes: nothing is written to the others.
+    ///
+    /// # Errors
+    /// As [`Journal::open`], and what `accept` says.
+    pub async fn open_if(
+        core: &CoreHandle,
+        path: &Path,
+        pool: [u8; 16],
+        accept: Accept,
+    ) -> Result<Arc<Self>, OpenError> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let key = JournalKey(NEXT.fetch_add(1, Ordering::Relaxed));
         let superblock = superblock_of(core, path, pool).await?;
@@ -236,16 +247,14 @@ impl Journal {
             cores: core.core_count(),
             replayed: 0,
             damaged: Vec::new(),
-            found: Vec::new(),
             doubts: BTreeMap::new(),
             turns: Mutex::default(),
         };
         for ring in 0..superblock.layout.rings {
-            match opened.open_one(core, ring).await {
+            match opened.open_one(core, ring, &accept).await {
                 Ok(found) => {
                     opened.replayed += found.batches;
                     opened.damaged.extend(found.damaged);
-                    opened.found.push(found.stable);
                     for (volume, more) in found.doubts {
                         opened.doubts.entry(volume).or_default().merge(more);
                     }
@@ -260,15 +269,21 @@ impl Journal {
         Ok(Arc::new(opened))
     }
 
-    async fn open_one(&self, core: &CoreHandle, ring: u32) -> Result<Replayed, OpenError> {
+    async fn open_one(
+        &self,
+        core: &CoreHandle,
+        ring: u32,
+        accept: &Accept,
+    ) -> Result<Replayed, OpenError> {
         let (place, of) = (self.path.clone(), (self.key, self.superblock));
+        let accept = Arc::clone(accept);
         let opened = call(core, self.owner(ring), move |core| {
             let core = Rc::clone(core);
             Box::pin(async move {
                 // The first ring's file keeps the lock for as long as the journal is open.
                 let opened = core.files().open(&place, how(Create::No, ring == 0)).await;
                 let file = opened.map_err(|error| cannot_open(&place, &error))?;
-                open_ring(&core, file, of, ring).await
+                open_ring(&core, file, of, ring, &accept).await
             })
         });
         let opened = opened.await.ok_or_else(stopping)?;
@@ -285,8 +300,15 @@ impl Journal {
     }
 
     /// Its own number.
-    pub(super) const fn number(&self) -> JournalId {
+    #[must_use]
+    pub const fn number(&self) -> JournalId {
         self.superblock.journal
+    }
+
+    /// The number of its pool.
+    #[must_use]
+    pub const fn pool(&self) -> [u8; 16] {
+        self.superblock.pool
     }
 
     /// Its rings.
@@ -299,12 +321,6 @@ impl Journal {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.superblock.layout.checkpoint_at(self.rings(), 0)
-    }
-
-    /// The last batch that was found in each ring when it was opened.
-    #[must_use]
-    pub fn found(&self) -> &[u64] {
-        &self.found
     }
 
     /// How addresses belong to rings: bytes of a shard, and rings.

@@ -57,6 +57,7 @@ pub use journal::{Damaged, Held, Places, RingSurvey, Superblock, Survey, VolumeI
 pub use journal_file::{CreateError, Journal, JournalSpec, SHARD_BYTES, bytes_min, is_journal_of};
 pub use lane::WriteBack;
 pub use mode::Mode;
+pub use replay::{Accept, RingFound};
 pub use status::{LOST_MAX, ShardStatus};
 pub use survey::{Kept, kept, survey};
 pub use verify::Verified;

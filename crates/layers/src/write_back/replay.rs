@@ -19,16 +19,31 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
 use tokio::sync::Notify;
 use units::{Buf, BufMut};
 use volume::OpenError;
+
+/// What a ring says of itself when it is opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RingFound {
+    /// The number of its journal.
+    pub journal: [u8; 16],
+    /// Which it is.
+    pub ring: u32,
+    /// How often it was opened before.
+    pub openings: u64,
+    /// The last batch that was found in it.
+    pub stable: u64,
+}
+
+/// Says why a ring is not to be used. It is asked before anything is written, on the ring's core.
+pub type Accept = Arc<dyn Fn(&RingFound) -> Result<(), OpenError> + Send + Sync>;
 
 /// What was found in a ring.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct Replayed {
     pub(super) batches: u64,
-    /// The last batch that was found.
-    pub(super) stable: u64,
     pub(super) damaged: Vec<Change>,
     /// What may have been half-way home.
     pub(super) doubts: BTreeMap<VolumeId, Doubts>,
@@ -40,6 +55,7 @@ pub(super) async fn open_ring(
     file: Rc<dyn File>,
     (key, superblock): (JournalKey, Superblock),
     ring: u32,
+    accept: &Accept,
 ) -> Result<Replayed, OpenError> {
     let layout = superblock.layout;
     let checkpoints_at = checkpoints_at(layout, ring);
@@ -66,6 +82,12 @@ pub(super) async fn open_ring(
     }
     let unsure = replay.unsure();
     let mut opened = replay.into_ring().map_err(|stop| stopped(ring, stop))?;
+    accept(&RingFound {
+        journal: superblock.journal.0,
+        ring,
+        openings: opened.openings(),
+        stable: opened.stable(),
+    })?;
     // What was read may lie in the device's cache only, and the checkpoint says that it is there.
     let synced = file.submit(FileOp::Sync).await;
     synced.map_err(|error| failed(&error))?;
@@ -112,7 +134,6 @@ fn start(
     found: Found,
 ) -> Replayed {
     let layout = superblock.layout;
-    let found_to = opened.stable();
     let mut ages = Ages::default();
     ages.written(opened.released().number, core.now());
     let mut log = Log::new(opened);
@@ -150,10 +171,7 @@ fn start(
     shards.0.borrow_mut().insert((key, ring), Rc::clone(&shard));
     core.spawn(Box::pin(pump(Rc::clone(&shard))));
     core.spawn(Box::pin(carry(shard)));
-    Replayed {
-        stable: found_to,
-        ..found.replayed
-    }
+    Replayed { ..found.replayed }
 }
 
 const DAMAGED: &str = "look for errors of the device in the kernel's log, and bring back what stood on it; writes \

@@ -54,6 +54,8 @@ pub struct ShardStatus {
     pub kept_back: u64,
     /// Reads of the log that did not give what was written there at first.
     pub misreads: u64,
+    /// How often it was opened.
+    pub openings: u64,
     /// The last batch that is stable.
     pub stable: u64,
     /// How long the oldest change has been in the log that is not at home; of what was found when it was opened, since then.
@@ -109,6 +111,7 @@ impl Shard {
             waiting_bytes: held.bytes as u64,
             kept_back: self.permits.waited(),
             misreads: counts.misreads,
+            openings: state.log.ring().openings(),
             stable: state.log.ring().stable(),
             oldest,
             failed: failed.then(|| self.failure.borrow().clone()),
