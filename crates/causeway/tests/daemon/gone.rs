@@ -2,8 +2,11 @@
 //! What hosts have is asked by a foreign client (qemu-io).
 
 use crate::journal::{LUN, load, served, state, with_journal};
+use crate::members::Loop;
 use crate::place::Place;
 use crate::small_file_system::{SmallFileSystem, is_root};
+use std::fs::File;
+use std::os::unix::fs::symlink;
 use std::process::{Child, Command, Stdio};
 
 /// Runs commands of qemu-io on the LUN, and gives what it says.
@@ -95,6 +98,48 @@ fn a_journal_that_is_moved_away_under_load_is_carried_home_and_found_again_witho
     let daemon = place.start();
     assert_eq!(state(&place).0, "online");
     daemon.stop();
+}
+
+#[test]
+fn a_journal_on_a_device_survives_a_kill_and_serves_again_when_the_device_that_was_pulled_is_back()
+{
+    if !is_root() {
+        println!("skipped: only root can make loop devices");
+        return;
+    }
+    for sector in ["512", "4096"] {
+        let place = with_journal("journal-device", LUN);
+        let disk = place.path("disk");
+        File::create(&disk).unwrap().set_len(96 << 20).unwrap();
+        let device = Loop::over(&disk, sector);
+        // As udev names devices: what is pulled has no name any more.
+        let name = place.path("data/journal");
+        std::fs::create_dir_all(place.path("data")).unwrap();
+        symlink(device.path(), &name).unwrap();
+        let daemon = place.start();
+        place.run(0, "apply -f objects.toml");
+        // All of the device, whatever `journal_size` says of files.
+        let journal = place.json("pool show default")["journal"].clone();
+        assert!(
+            journal["size_bytes"].as_u64().unwrap() > 90 << 20,
+            "{journal}"
+        );
+        let told = qemu_io(&served(&place), &write(0..80));
+        assert_eq!(acknowledged(&told, 0).len(), 80, "{told}");
+        daemon.kill();
+        let daemon = place.start();
+        let portal = served(&place);
+        must_hold(&portal, 0..80);
+        std::fs::remove_file(&name).unwrap();
+        let reason = until(&place, "offline");
+        assert!(reason.contains("is gone from its place"), "{reason}");
+        symlink(device.path(), &name).unwrap();
+        until(&place, "online");
+        must_hold(&portal, 0..80);
+        load(&place, &portal, "");
+        place.run(0, &format!("pool check {}", name.display()));
+        daemon.stop();
+    }
 }
 
 #[test]

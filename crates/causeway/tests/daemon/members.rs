@@ -223,10 +223,10 @@ fn stripes_behind_a_journal_grow_shrink_and_show_nothing_of_who_was_there_before
 }
 
 /// A loop device, gone at the end.
-struct Loop(PathBuf);
+pub(crate) struct Loop(PathBuf);
 
 impl Loop {
-    fn over(file: &Path, sector: &str) -> Self {
+    pub(crate) fn over(file: &Path, sector: &str) -> Self {
         let mut setup = Command::new("losetup");
         setup.args(["--find", "--show", "--sector-size", sector]);
         let output = setup.arg(file).output().unwrap();
@@ -235,7 +235,7 @@ impl Loop {
         Self(PathBuf::from(text))
     }
 
-    fn path(&self) -> &str {
+    pub(crate) fn path(&self) -> &str {
         self.0.to_str().unwrap()
     }
 }
