@@ -7,6 +7,7 @@ use members::MemberId;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
+use units::hex;
 
 /// The longest record that is read back.
 const RECORD_BYTES_MAX: u64 = 1 << 20;
@@ -28,22 +29,18 @@ pub struct Remembered {
     pub serial: Option<String>,
 }
 
-fn hex(id: MemberId) -> String {
-    id.0.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 impl Remembered {
     /// A member that is there.
     #[must_use]
     pub fn of(id: MemberId, path: String, serial: Option<String>) -> Self {
-        let id = hex(id);
+        let id = hex(&id.0);
         Self { id, path, serial }
     }
 
     /// The one with this number.
     #[must_use]
     pub fn find(all: &[Self], id: MemberId) -> Option<Self> {
-        let id = hex(id);
+        let id = hex(&id.0);
         all.iter().find(|it| it.id == id).cloned()
     }
 }

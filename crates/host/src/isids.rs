@@ -14,7 +14,7 @@
 //! has them: its next login ends what may still be carried out.
 
 use crate::error::HostError;
-use crate::store::{SMALL, Store, failed, hex};
+use crate::store::{SMALL, Store, failed};
 use crate::url::Url;
 use env::durable::make_dir;
 use env::{Access, CoreHandle, Create, Durable, File, FileDone, FileOp, OpenHow};
@@ -255,7 +255,7 @@ impl Kept {
 
     /// Paths only become more, and stand before the units: a crash in the middle leaves them whole.
     async fn save(&self) -> io::Result<()> {
-        let mut text = format!("isid {}\n", hex(&self.base));
+        let mut text = format!("isid {}\n", units::hex(&self.base));
         for path in &self.paths {
             text.push_str(path);
             text.push('\n');

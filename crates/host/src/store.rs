@@ -29,10 +29,6 @@ pub(crate) fn failed(path: &Path, error: &io::Error) -> HostError {
     )
 }
 
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 /// A file's name for a unit: iSCSI names have no slash and no comma.
 fn file_name(url: &Url) -> String {
     format!("{},{}", url.iqn, url.lun)
@@ -52,7 +48,7 @@ impl Store {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let mut random = [0; 6];
                 core.fill_random(&mut random);
-                let name = format!("iqn.2026-11.io.causeway:host-{}", hex(&random));
+                let name = format!("iqn.2026-11.io.causeway:host-{}", units::hex(&random));
                 let text = format!("InitiatorName={name}\n");
                 let made = async {
                     make_dir(&*files, &self.dir).await?;

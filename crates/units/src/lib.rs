@@ -4,6 +4,7 @@
 //! function boundary where one of these types fits.
 
 pub mod buf;
+mod hex;
 pub mod histogram;
 mod quantity;
 mod time;
@@ -11,6 +12,7 @@ mod time;
 pub use buf::{
     Buf, BufMut, Exhausted, PINNED_BYTES, Pinned, Pool, Reserve, Reserves, Slab, copy_past_cache,
 };
+pub use hex::hex;
 pub use histogram::Histogram;
 pub use quantity::{BlockCount, BlockSize, ByteCount, Lba, LbaRange};
 pub use time::{Now, WallClock};

@@ -11,6 +11,7 @@ use serde::Serialize;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use units::hex;
 use volume::OpenError;
 
 /// Bytes of a block of a journal.
@@ -98,10 +99,6 @@ pub(super) fn look(path: &Path) -> Result<JournalView, Problem> {
         Problem::new(Code::PoolUnreadable, error.cause.clone()).hint(error.next_step)
     })?;
     Ok(view(path, &superblock, &survey, &kept))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The end of the NAA identifier of the LUN that the journal knows by this number.

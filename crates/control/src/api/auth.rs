@@ -49,7 +49,7 @@ pub async fn load_token(core: &CoreHandle, state_dir: &Path) -> Result<Secret, P
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let mut bytes = [0_u8; 32];
             core.fill_random(&mut bytes);
-            let mut text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            let mut text = units::hex(&bytes);
             text.push('\n');
             let written = durable::replace_file(&*files, &path, text.as_bytes()).await;
             written.map_err(|error| failed(&error))?;

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use units::hex;
 use volume::OpenError;
 
 /// The longest record that is read back.
@@ -45,10 +46,6 @@ struct RingRecord {
     stable: u64,
 }
 
-fn hex(number: [u8; 16]) -> String {
-    number.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 impl Record {
     fn of(journal: &Journal, rings: &[ShardStatus]) -> Self {
         let ring = |ring: &ShardStatus| RingRecord {
@@ -56,15 +53,15 @@ impl Record {
             stable: ring.stable,
         };
         Self {
-            pool: hex(journal.pool()),
-            journal: hex(journal.number().0),
+            pool: hex(&journal.pool()),
+            journal: hex(&journal.number().0),
             rings: rings.iter().map(ring).collect(),
         }
     }
 
     /// Why a ring is none of the journal that was known, if it is not.
     fn lacks(&self, found: &RingFound) -> Option<String> {
-        let number = hex(found.journal);
+        let number = hex(&found.journal);
         if number != self.journal {
             return Some(format!(
                 "it is journal {number} of this pool, and journal {} was used last: it was given up, and may be of long ago",
@@ -108,7 +105,7 @@ impl Inner {
             Some(record) => Some(record),
             None => self.read_record(pool, &file).await,
         };
-        let record = record.filter(|record| record.pool == hex(number));
+        let record = record.filter(|record| record.pool == hex(&number));
         Arc::new(
             move |found| match record.as_ref().and_then(|it| it.lacks(found)) {
                 None => Ok(()),
@@ -191,8 +188,8 @@ mod test {
     fn record() -> Record {
         let ring = |openings, stable| RingRecord { openings, stable };
         Record {
-            pool: hex([1; 16]),
-            journal: hex([2; 16]),
+            pool: hex(&[1; 16]),
+            journal: hex(&[2; 16]),
             rings: vec![ring(3, 50), ring(3, 7)],
         }
     }

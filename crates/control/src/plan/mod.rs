@@ -326,7 +326,7 @@ pub fn plan(
 fn new_identity(random: Random<'_>) -> (String, String) {
     let mut bytes = [0_u8; 21];
     random(&mut bytes);
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = units::hex(&bytes);
     let (naa, serial) = hex.split_at(26);
     let naa = format!("6{LOCAL_COMPANY}{}", &naa[..25]);
     (naa, serial.to_owned())

@@ -69,8 +69,7 @@ pub(crate) fn read_or_bare(kind: &str, text: &[u8]) -> Result<Vec<u8>, &'static 
 }
 
 fn checksum(body: &[u8]) -> String {
-    let sum = Sha256::digest(body);
-    sum.iter().map(|byte| format!("{byte:02x}")).collect()
+    units::hex(&Sha256::digest(body))
 }
 
 /// The secrets of all hosts, by host.

@@ -318,7 +318,7 @@ fn numbers<'a>(names: impl Iterator<Item = &'a Path>, kind: &str) -> Vec<u64> {
 fn new_node_id(core: &CoreHandle) -> String {
     let mut bytes = [0_u8; 16];
     core.fill_random(&mut bytes);
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    units::hex(&bytes)
 }
 
 #[cfg(test)]

@@ -141,12 +141,7 @@ impl Driver {
             host: self.view.as_ref().map(|view| view.host.name.clone()),
             initiator: outcome.initiator_name.clone(),
             initiator_alias: outcome.initiator_alias.clone(),
-            isid: outcome
-                .isid
-                .0
-                .iter()
-                .map(|byte| format!("{byte:02x}"))
-                .collect(),
+            isid: units::hex(&outcome.isid.0),
             tsih: tsih.0,
             portal: self.stream.local(),
             portal_group_tag: self.portal_group_tag,

@@ -1,11 +1,11 @@
 //! What a LUN has beside its data: its map of checksums and its history, as far as they are read when it goes online.
 
-use super::hex;
 use super::view::LunView;
 use env::CoreHandle;
 use layers::{integrity, write_back};
 use std::io;
 use std::path::Path;
+use units::hex;
 
 /// Fills in how both are.
 pub(super) async fn look(core: &CoreHandle, directory: &Path, lun: &mut LunView) {

@@ -39,7 +39,7 @@ pub(super) async fn look(core: &CoreHandle, path: &Path) -> Result<PoolView, Pro
     let number = read.as_ref().ok().copied().flatten();
     let is_good = luns.iter().all(|lun| lun.problem.is_none());
     Ok(PoolView {
-        pool: number.map(|(number, _)| super::hex(&number)),
+        pool: number.map(|(number, _)| units::hex(&number)),
         layout: "directory",
         event: None,
         journal: read

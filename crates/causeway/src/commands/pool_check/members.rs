@@ -1,7 +1,7 @@
 //! A pool of members: which are there, which of them fit together, and which is missing.
 
+use super::beside;
 use super::view::{LunView, MemberView, PoolView};
-use super::{beside, hex};
 use control::code::Code;
 use control::disk;
 use control::problem::Problem;
@@ -12,7 +12,7 @@ use members::{AREA_BYTES, Assembly, Layout, MemberId, Refused, Seen, State, asse
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use units::BufMut;
+use units::{BufMut, hex};
 
 /// What stands on the members at these paths, with what the daemon's state knows of those that are away.
 pub(super) async fn look(

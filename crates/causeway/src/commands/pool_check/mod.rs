@@ -37,7 +37,3 @@ fn journal(path: &Path, output: &Output) -> Result<(), Problem> {
     output.show(&view, journal_check::JournalView::people);
     view.problem().map_or(Ok(()), Err)
 }
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
