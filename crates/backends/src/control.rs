@@ -1,7 +1,8 @@
 //! The control side: making, opening, resizing, measuring and removing what volumes live in.
 
 use crate::disk::{DiskVolume, FileSpec, Provisioning, how, open_error, shape_of};
-use env::{Access, CoreHandle, Create, Durable, File, FileDone, FileKind, FileOp, OpenHow};
+use env::file::length;
+use env::{CoreHandle, Create, Durable, File, FileDone, FileKind, FileOp, OpenHow};
 use std::io;
 use std::path::Path;
 use std::rc::Rc;
@@ -69,13 +70,7 @@ pub async fn remove(core: &CoreHandle, path: &Path) -> io::Result<()> {
 /// # Errors
 /// What the file system says.
 pub async fn usage(core: &CoreHandle, path: &Path) -> io::Result<Usage> {
-    let reading = OpenHow {
-        access: Access::Read,
-        create: Create::No,
-        direct: false,
-        lock: false,
-    };
-    let file = core.files().open(path, reading).await?;
+    let file = core.files().open(path, OpenHow::READ).await?;
     let len = length(&file).await?;
     let (mut at, mut allocated) = (0, 0);
     while at < len {
@@ -268,13 +263,6 @@ async fn take_space(file: &Rc<dyn File>, offset: u64, len: u64) -> io::Result<()
         at += bytes;
     }
     Ok(())
-}
-
-async fn length(file: &Rc<dyn File>) -> io::Result<u64> {
-    let FileDone::Len(len) = file.submit(FileOp::Len).await? else {
-        unreachable!("a length answers a length")
-    };
-    Ok(len)
 }
 
 fn nonzero_blocks(path: &Path, len: u64, block_size: BlockSize) -> Result<BlockCount, OpenError> {

@@ -6,12 +6,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use units::{Buf, BufMut};
 
-const READ: OpenHow = OpenHow {
-    access: Access::Read,
-    create: Create::No,
-    direct: false,
-    lock: false,
-};
 const REPLACE: OpenHow = OpenHow {
     access: Access::ReadWrite,
     create: Create::Truncate,
@@ -24,7 +18,7 @@ const REPLACE: OpenHow = OpenHow {
 /// # Errors
 /// What the file system says; `InvalidData` where it is longer than `limit` bytes.
 pub async fn read_file(files: &dyn Files, path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    let file = files.open(path, READ).await?;
+    let file = files.open(path, OpenHow::READ).await?;
     let FileDone::Len(len) = file.submit(FileOp::Len).await? else {
         return Err(wrong_answer());
     };

@@ -92,6 +92,50 @@ pub struct OpenHow {
     pub lock: bool,
 }
 
+impl OpenHow {
+    /// To read what is there, through the page cache, whoever has it open.
+    pub const READ: Self = Self {
+        access: Access::Read,
+        create: Create::No,
+        direct: false,
+        lock: false,
+    };
+}
+
+/// Whether there is something at `path` that can be read.
+pub async fn is_there(files: &dyn Files, path: &Path) -> bool {
+    files.open(path, OpenHow::READ).await.is_ok()
+}
+
+/// The length of a file or a device, in bytes.
+///
+/// # Errors
+/// What the system says.
+///
+/// # Panics
+/// If the answer is that to another question.
+pub async fn length(file: &Rc<dyn File>) -> io::Result<u64> {
+    let FileDone::Len(len) = file.submit(FileOp::Len).await? else {
+        unreachable!("a length answers a length")
+    };
+    Ok(len)
+}
+
+/// So many bytes of a file or a device, from `offset` on.
+///
+/// # Errors
+/// What the system says.
+///
+/// # Panics
+/// If the answer is that to another question.
+pub async fn read(file: &Rc<dyn File>, offset: u64, bytes: usize) -> io::Result<Vec<u8>> {
+    let into = BufMut::zeroed(bytes);
+    let FileDone::Read(data) = file.submit(FileOp::Read { offset, into }).await? else {
+        unreachable!("a read answers data")
+    };
+    Ok(data.freeze().to_vec())
+}
+
 /// Reading only, or both.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Access {
@@ -165,6 +209,17 @@ pub struct FileFacts {
     pub discard_granularity: u32,
     /// Deallocated ranges read as zeroes.
     pub discard_reads_zero: bool,
+}
+
+impl FileFacts {
+    /// Bytes of a block device's physical blocks; `None` for a regular file, which has those of whatever it lies on.
+    #[must_use]
+    pub const fn device_blocks(&self) -> Option<u32> {
+        match self.kind {
+            FileKind::Block => Some(self.physical_block_bytes),
+            FileKind::Regular => None,
+        }
+    }
 }
 
 /// Whether the operation is on stable media when it completes.

@@ -4,7 +4,7 @@
 //! that the newest superblock expects of it, or the one that it had before or was to have next, which a crash may have left. I3: of two that say they
 //! are the same member, neither is used. I4: nothing is written over the newest superblock of a member but its own bytes.
 
-use crate::superblock::{DATA_OFFSET, Found, LunId, Superblock, offset_of};
+use crate::superblock::{DATA_OFFSET, Found, LunId, Superblock, find, offset_of};
 use formats::Damage;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,6 +22,41 @@ pub struct Seen {
     pub physical_block_bytes: u32,
     /// What stands on it, or why that cannot be told.
     pub found: Result<Found, Unreadable>,
+}
+
+impl Seen {
+    /// Something of so many bytes, by what stands in both places. `device`: bytes of a device's physical blocks; a file has whatever the pool
+    /// was made with.
+    #[must_use]
+    pub fn of(
+        (path, serial): (String, Option<String>),
+        bytes: u64,
+        device: Option<u32>,
+        [even, odd]: [&[u8]; 2],
+    ) -> Self {
+        let found = find(even, odd).map_err(Unreadable::Damaged);
+        let of_pool = found.as_ref();
+        let of_pool = of_pool.map_or(0, |it| it.superblock.physical_block_bytes);
+        Self {
+            path,
+            serial,
+            bytes,
+            physical_block_bytes: device.unwrap_or(of_pool),
+            found,
+        }
+    }
+
+    /// Something that is not there, or cannot be read: what the system says.
+    #[must_use]
+    pub fn missing((path, serial): (String, Option<String>), why: String) -> Self {
+        Self {
+            path,
+            serial,
+            bytes: 0,
+            physical_block_bytes: 0,
+            found: Err(Unreadable::Missing(why)),
+        }
+    }
 }
 
 /// Why nothing is known of what stands on it.

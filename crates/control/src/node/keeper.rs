@@ -15,7 +15,8 @@ use super::journal_news::News;
 use super::members;
 use crate::config::Pool;
 use crate::objects::{Backing, Lun};
-use env::{Access, CoreHandle, Create, OpenHow};
+use env::CoreHandle;
+use env::file::is_there;
 use futures_util::future::{Either, select};
 use layers::write_back::{Journal, VolumeId};
 use std::path::Path;
@@ -121,7 +122,7 @@ async fn look_at_open(node: &Rc<Inner>, pool: &Pool, journal: &Arc<Journal>) {
 
 /// A journal that was away is opened as soon as it is there.
 async fn look_for(node: &Rc<Inner>, pool: &Pool, path: &Path) {
-    if !is_there(&node.core, path).await {
+    if !is_there(&*node.core.files(), path).await {
         node.journals.saw_away(&pool.name);
         return;
     }
@@ -145,16 +146,6 @@ async fn look_for(node: &Rc<Inner>, pool: &Pool, path: &Path) {
             node.journals.tried(&pool.name, error, now.after(wait));
         }
     }
-}
-
-async fn is_there(core: &CoreHandle, path: &Path) -> bool {
-    let reading = OpenHow {
-        access: Access::Read,
-        create: Create::No,
-        direct: false,
-        lock: false,
-    };
-    core.files().open(path, reading).await.is_ok()
 }
 
 impl Inner {

@@ -1,7 +1,7 @@
 //! Looks at a map of checksums without opening it: nothing is written, and nobody is kept from it.
 
 use super::map::{read_at, read_pair};
-use env::{Access, CoreHandle, Create, OpenHow};
+use env::{CoreHandle, OpenHow};
 use std::io;
 use std::path::Path;
 use sums::{PAGE, Places, Superblock, Tree};
@@ -22,13 +22,7 @@ pub struct MapSurvey {
 /// # Errors
 /// It cannot be read.
 pub async fn survey(core: &CoreHandle, path: &Path) -> io::Result<MapSurvey> {
-    let reading = OpenHow {
-        access: Access::Read,
-        create: Create::No,
-        direct: false,
-        lock: false,
-    };
-    let file = core.files().open(path, reading).await?;
+    let file = core.files().open(path, OpenHow::READ).await?;
     let slots = read_at(core, &file, 0, 2 * PAGE).await?;
     let slots = [&slots[..PAGE], &slots[PAGE..]];
     let mut survey = MapSurvey {

@@ -5,7 +5,8 @@
 
 use super::parts::blocks;
 use super::shard::Shard;
-use env::{Access, Answer, CoreHandle, Create, Durable, File, FileDone, FileOp, OpenHow, durable};
+use env::file::{length, read};
+use env::{Access, Answer, CoreHandle, Create, Durable, File, FileOp, OpenHow, durable};
 use journal::{Change, History, HistoryId, Kind, SECTOR, Sequence, Slot};
 use std::cell::RefCell;
 use std::io;
@@ -13,7 +14,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
-use units::{Buf, BufMut, LbaRange};
+use units::{Buf, LbaRange};
 use volume::{Cut, Done, Extent, ExtentKind, ExtentList, IoError, IoFuture, OpenError};
 
 /// What one answer covers at most: that many entries are looked at in well under a millisecond.
@@ -162,7 +163,7 @@ impl Kept {
 
     /// Reads all of it again: how many of its header and pages are lost.
     pub(super) async fn verify(&self, core: &CoreHandle) -> io::Result<u64> {
-        let len = super::journal_file::length(&self.file).await?;
+        let len = length(&self.file).await?;
         let (at, bytes) = History::header_at(self.history.borrow().id().ring);
         let mut lost = {
             // Nobody writes it meanwhile.
@@ -230,9 +231,7 @@ async fn opened(core: &CoreHandle, path: &Path, how: OpenHow) -> io::Result<Rc<d
         }
         (opened, _) => opened?,
     };
-    let FileDone::Len(len) = file.submit(FileOp::Len).await? else {
-        unreachable!("a length answers a length")
-    };
+    let len = length(&file).await?;
     if let Some(directory) = directory.filter(|_| len == 0) {
         files.sync_dir(directory).await?;
     }
@@ -241,14 +240,6 @@ async fn opened(core: &CoreHandle, path: &Path, how: OpenHow) -> io::Result<Rc<d
 
 fn bytes_of(sectors: &Range<u64>) -> Range<u64> {
     sectors.start * SECTOR..sectors.end * SECTOR
-}
-
-async fn read(file: &Rc<dyn File>, offset: u64, len: usize) -> io::Result<Vec<u8>> {
-    let into = BufMut::zeroed(len);
-    let FileDone::Read(data) = file.submit(FileOp::Read { offset, into }).await? else {
-        unreachable!("a read answers data")
-    };
-    Ok(data.freeze().to_vec())
 }
 
 impl Shard {

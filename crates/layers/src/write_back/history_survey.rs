@@ -1,8 +1,7 @@
 //! Looks at the history of a volume without opening it: nothing is written, and nobody is kept from it.
 
-use super::journal_file::length;
-use super::replay::read;
-use env::{Access, CoreHandle, Create, File, OpenHow};
+use env::file::{length, read};
+use env::{CoreHandle, File, OpenHow};
 use journal::{BLOCK, History, Places, RINGS_MAX, VolumeId};
 use std::io;
 use std::path::Path;
@@ -22,13 +21,7 @@ pub struct HistorySurvey {
 /// # Errors
 /// It cannot be read.
 pub async fn survey_history(core: &CoreHandle, path: &Path) -> io::Result<HistorySurvey> {
-    let reading = OpenHow {
-        access: Access::Read,
-        create: Create::No,
-        direct: false,
-        lock: false,
-    };
-    let file = core.files().open(path, reading).await?;
+    let file = core.files().open(path, OpenHow::READ).await?;
     let bytes = length(&file).await?;
     let (mut all, mut volume, mut rings) = (Vec::new(), None, RINGS_MAX);
     // Only a header says how many there are; pages follow them, and are none.

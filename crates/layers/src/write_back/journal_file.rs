@@ -3,12 +3,12 @@
 use super::doubts::Doubts;
 use super::drain::drained;
 use super::history::{Turns, WeakTurns};
-use super::replay::{Accept, Replayed, open_ring, read};
+use super::replay::{Accept, Replayed, open_ring};
 use super::shard::{OnCore, Shard};
 use super::status::ShardStatus;
+use env::file::{is_there, length, read};
 use env::{
-    Access, CoreHandle, CoreId, Create, Durable, File, FileDone, FileKind, FileOp, LocalFuture,
-    OpenHow, call,
+    Access, CoreHandle, CoreId, Create, Durable, File, FileKind, FileOp, LocalFuture, OpenHow, call,
 };
 use journal::{BLOCK, Checkpoint, Damage, JournalId, Layout, Superblock, VolumeId};
 use std::collections::BTreeMap;
@@ -102,7 +102,7 @@ pub async fn is_journal_of(
     path: &Path,
     pool: [u8; 16],
 ) -> Result<bool, OpenError> {
-    if !is_there(core, path).await {
+    if !is_there(&*core.files(), path).await {
         return Ok(false);
     }
     let opened = core.files().open(path, how(Create::No, false)).await;
@@ -173,7 +173,7 @@ impl Journal {
     /// # Errors
     /// [`CreateError`].
     pub async fn create(core: &CoreHandle, spec: &JournalSpec) -> Result<(), CreateError> {
-        let create = if is_there(core, &spec.path).await {
+        let create = if is_there(&*core.files(), &spec.path).await {
             Create::No
         } else {
             Create::IfAbsent
@@ -517,23 +517,6 @@ pub(super) fn stopping() -> OpenError {
         cause: "the program is stopping".to_owned(),
         next_step: "start it again".to_owned(),
     }
-}
-
-async fn is_there(core: &CoreHandle, path: &Path) -> bool {
-    let reading = OpenHow {
-        access: Access::Read,
-        create: Create::No,
-        direct: false,
-        lock: false,
-    };
-    core.files().open(path, reading).await.is_ok()
-}
-
-pub(super) async fn length(file: &Rc<dyn File>) -> io::Result<u64> {
-    let FileDone::Len(len) = file.submit(FileOp::Len).await? else {
-        unreachable!("a length answers a length")
-    };
-    Ok(len)
 }
 
 async fn write(file: &Rc<dyn File>, offset: u64, block: Vec<u8>) -> io::Result<()> {

@@ -10,7 +10,8 @@ use super::permits::Permits;
 use super::pump::pump;
 use super::shard::{OnCore, Shard, State};
 use super::status::Counts;
-use env::{CoreHandle, Durable, File, FileDone, FileOp};
+use env::file::read;
+use env::{CoreHandle, Durable, File, FileOp};
 use journal::{
     BLOCK, Change, Checkpoint, Damage, Index, Kind, Layout, Log, Record, Replay, Ring, Sequence,
     Slot, Step, Stop, Superblock, VolumeId, data_at,
@@ -21,7 +22,7 @@ use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use tokio::sync::Notify;
-use units::{Buf, BufMut};
+use units::Buf;
 use volume::OpenError;
 
 /// What a ring says of itself when it is opened.
@@ -171,7 +172,7 @@ fn start(
     shards.0.borrow_mut().insert((key, ring), Rc::clone(&shard));
     core.spawn(Box::pin(pump(Rc::clone(&shard))));
     core.spawn(Box::pin(carry(shard)));
-    Replayed { ..found.replayed }
+    found.replayed
 }
 
 const DAMAGED: &str = "look for errors of the device in the kernel's log, and bring back what stood on it; writes \
@@ -207,14 +208,6 @@ fn cannot_read(ring: u32, error: &io::Error) -> OpenError {
 }
 
 /// Bytes of the device.
-pub(super) async fn read(file: &Rc<dyn File>, offset: u64, bytes: usize) -> io::Result<Vec<u8>> {
-    let into = BufMut::zeroed(bytes);
-    let FileDone::Read(data) = file.submit(FileOp::Read { offset, into }).await? else {
-        unreachable!("a read answers data")
-    };
-    Ok(data.freeze().to_vec())
-}
-
 #[derive(Default)]
 struct Found {
     index: Index,

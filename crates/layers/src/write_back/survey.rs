@@ -1,8 +1,8 @@
 //! Looks at a journal without opening it: nothing is written, and nobody is kept from it.
 
-use super::journal_file::{cannot_open, length, superblock_in};
-use super::replay::read;
-use env::{Access, CoreHandle, Create, File, OpenHow};
+use super::journal_file::{cannot_open, superblock_in};
+use env::file::{length, read};
+use env::{CoreHandle, File, OpenHow};
 use journal::{BLOCK, Checkpoint, Places, Replay, RingSurvey, Step, Superblock, Survey};
 use std::path::Path;
 use std::rc::Rc;
@@ -29,10 +29,8 @@ pub async fn survey(core: &CoreHandle, path: &Path) -> Result<(Superblock, Surve
 
 async fn opened(core: &CoreHandle, path: &Path) -> Result<(Rc<dyn File>, u64), OpenError> {
     let reading = OpenHow {
-        access: Access::Read,
-        create: Create::No,
         direct: true,
-        lock: false,
+        ..OpenHow::READ
     };
     let opened = core.files().open(path, reading).await;
     let file = opened.map_err(|error| cannot_open(path, &error))?;

@@ -1,8 +1,8 @@
 //! Reads again what a journal holds, while it is in use: damage that nobody reads is found before it is needed.
 
 use super::journal_file::Journal;
-use super::replay::read;
 use super::shard::Shard;
+use env::file::read;
 use env::{CoreHandle, LocalFuture};
 use journal::{Again, BLOCK, Checkpoint, JournalId, Stretch, Superblock, VolumeId};
 use std::io;

@@ -6,13 +6,13 @@ use control::code::Code;
 use control::disk;
 use control::problem::Problem;
 use control::remembered::{self, Remembered};
-use env::{Access, CoreHandle, Create, File, FileDone, FileKind, FileOp, OpenHow};
-use members::assembly::Unreadable;
-use members::{AREA_BYTES, Assembly, Layout, MemberId, Refused, Seen, State, assemble, find};
+use env::file::length;
+use env::{CoreHandle, File, OpenHow};
+use members::{AREA_BYTES, Assembly, Layout, MemberId, Refused, Seen, State, assemble};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use units::{BufMut, hex};
+use units::hex;
 
 /// What stands on the members at these paths, with what the daemon's state knows of those that are away.
 pub(super) async fn look(
@@ -41,55 +41,28 @@ pub(super) async fn look(
 
 /// What stands at a path.
 async fn look_at(core: &CoreHandle, path: &Path) -> Seen {
-    let read = read(core, path).await;
-    let (bytes, physical) = read
-        .as_ref()
-        .map_or((0, None), |read| (read.bytes, read.physical));
-    let found = match read {
-        Err(error) => Err(Unreadable::Missing(error.to_string())),
-        Ok(read) => find(&read.even, &read.odd).map_err(Unreadable::Damaged),
-    };
-    Seen {
-        path: path.display().to_string(),
-        serial: disk::serial(core, path).await,
-        bytes,
-        // A file has whatever the pool was made with.
-        physical_block_bytes: match (physical, &found) {
-            (Some(known), _) => known,
-            (None, Ok(found)) => found.superblock.physical_block_bytes,
-            (None, Err(_)) => 0,
-        },
-        found,
+    let named = (path.display().to_string(), disk::serial(core, path).await);
+    match read(core, path).await {
+        Ok(read) => Seen::of(named, read.bytes, read.device, [&read.even, &read.odd]),
+        Err(error) => Seen::missing(named, error.to_string()),
     }
 }
 
 struct Read {
     bytes: u64,
-    /// Of a device.
-    physical: Option<u32>,
+    /// Bytes of a device's physical blocks.
+    device: Option<u32>,
     even: Vec<u8>,
     odd: Vec<u8>,
 }
 
 async fn read(core: &CoreHandle, path: &Path) -> io::Result<Read> {
-    let reading = OpenHow {
-        access: Access::Read,
-        create: Create::No,
-        direct: false,
-        lock: false,
-    };
-    let file = core.files().open(path, reading).await?;
-    let facts = file.facts();
-    let FileDone::Len(bytes) = file.submit(FileOp::Len).await? else {
-        unreachable!("a length answers a length")
-    };
+    let file = core.files().open(path, OpenHow::READ).await?;
+    let bytes = length(&file).await?;
     let area = u64::try_from(AREA_BYTES).expect("a small number");
     Ok(Read {
         bytes,
-        physical: match facts.kind {
-            FileKind::Block => Some(facts.physical_block_bytes),
-            FileKind::Regular => None,
-        },
+        device: file.facts().device_blocks(),
         even: place(&file, 0, bytes).await?,
         odd: place(&file, area, bytes).await?,
     })
@@ -102,11 +75,7 @@ async fn place(file: &Rc<dyn File>, offset: u64, bytes: u64) -> io::Result<Vec<u
     if there == 0 {
         return Ok(Vec::new());
     }
-    let into = BufMut::zeroed(there);
-    let FileDone::Read(data) = file.submit(FileOp::Read { offset, into }).await? else {
-        unreachable!("a read answers data")
-    };
-    Ok(data.freeze().to_vec())
+    env::file::read(file, offset, there).await
 }
 
 /// Of its two superblocks one is enough.

@@ -1,13 +1,13 @@
 //! What stands on the members, read and written.
 
 use crate::disk;
-use env::{Access, CoreHandle, Create, Durable, File, FileDone, FileKind, FileOp, OpenHow};
-use members::assembly::Unreadable;
+use env::file::{length, read};
+use env::{Access, CoreHandle, Create, Durable, File, FileKind, FileOp, OpenHow};
 use members::{AREA_BYTES, Seen, Superblock, find, offset_of};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use units::{Buf, BufMut};
+use units::Buf;
 use volume::OpenError;
 
 /// What is written and compared is in multiples of this, so that it may go past the page cache.
@@ -38,21 +38,6 @@ const fn how(lock: bool) -> OpenHow {
     }
 }
 
-async fn read(file: &Rc<dyn File>, offset: u64, bytes: usize) -> io::Result<Vec<u8>> {
-    let into = BufMut::zeroed(bytes);
-    let FileDone::Read(data) = file.submit(FileOp::Read { offset, into }).await? else {
-        unreachable!("a read answers data")
-    };
-    Ok(data.freeze().to_vec())
-}
-
-async fn length(file: &Rc<dyn File>) -> io::Result<u64> {
-    let FileDone::Len(len) = file.submit(FileOp::Len).await? else {
-        unreachable!("a length answers a length")
-    };
-    Ok(len)
-}
-
 /// Looks at one path.
 pub(super) async fn look(core: &CoreHandle, path: &Path) -> Looked {
     let looked = async {
@@ -66,20 +51,13 @@ pub(super) async fn look(core: &CoreHandle, path: &Path) -> Looked {
         Ok::<_, io::Error>((file, bytes, [even, odd, last]))
     };
     let (looked, serial) = (looked.await, disk::serial(core, path).await);
-    let mut seen = Seen {
-        path: path.display().to_string(),
-        serial,
-        bytes: 0,
-        physical_block_bytes: 0,
-        found: Err(Unreadable::Missing(String::new())),
-    };
+    let named = (path.display().to_string(), serial);
     let (file, bytes, all) = match looked {
         Ok(all) => all,
         Err(error) => {
-            seen.found = Err(Unreadable::Missing(error.to_string()));
             return Looked {
                 path: path.to_owned(),
-                seen,
+                seen: Seen::missing(named, error.to_string()),
                 kind: None,
                 is_blank: false,
                 file: None,
@@ -87,18 +65,10 @@ pub(super) async fn look(core: &CoreHandle, path: &Path) -> Looked {
         }
     };
     let facts = file.facts();
-    seen.bytes = bytes;
     let [even, odd, _] = &all;
-    seen.found = find(even, odd).map_err(Unreadable::Damaged);
-    seen.physical_block_bytes = match (facts.kind, &seen.found) {
-        (FileKind::Block, _) => facts.physical_block_bytes,
-        // A file has whatever the pool was made with.
-        (FileKind::Regular, Ok(found)) => found.superblock.physical_block_bytes,
-        (FileKind::Regular, Err(_)) => 0,
-    };
     Looked {
         path: path.to_owned(),
-        seen,
+        seen: Seen::of(named, bytes, facts.device_blocks(), [even, odd]),
         kind: Some(facts.kind),
         is_blank: all.iter().flatten().all(|&byte| byte == 0),
         file: Some(file),
