@@ -186,7 +186,7 @@ impl JournalView {
         });
         let rings: Vec<Vec<String>> = rings.collect();
         let mut out = format!(
-            "journal {} of pool {}, {} in {} rings, {}\nsuperblock: {}\n\n{}",
+            "journal {} of pool {}, {}, rings: {}, {}\nsuperblock: {}\n\n{}",
             self.path,
             self.pool,
             rounded(self.size),

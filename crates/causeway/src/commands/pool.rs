@@ -148,7 +148,7 @@ fn of_journal(journal: &JournalFacts) -> Vec<(&'static str, String)> {
             |ms| format!("{}.{:03} s", ms / 1000, ms % 1000),
         );
         rows.extend([
-            ("journal size", format!("{size} in {rings} rings")),
+            ("journal size", format!("{size}, rings: {rings}")),
             ("filled", fill(journal)),
             ("not at home", rounded(journal.pending_bytes)),
             ("oldest change", oldest),

@@ -80,7 +80,7 @@ impl Record {
         }
         (found.openings < known.openings).then(|| {
             format!(
-                "ring {ring} of the journal says that it was opened {} times, and it was {} times: it is an older copy",
+                "ring {ring} of the journal counts {} openings, and {} are known: it is an older copy",
                 found.openings, known.openings
             )
         })
@@ -208,7 +208,7 @@ mod test {
         }
         for (bad, words) in [
             (found(2, 0, 3, 49), "batch 49, and batch 50 was stable"),
-            (found(2, 1, 2, 7), "opened 2 times, and it was 3 times"),
+            (found(2, 1, 2, 7), "counts 2 openings, and 3 are known"),
             (found(4, 1, 3, 7), "it was given up"),
         ] {
             let told = lacks(bad).unwrap_or_default();
