@@ -624,8 +624,12 @@ pub(crate) enum ShareVerb {
         #[arg(long)]
         target: Option<String>,
     },
+    /// List the LUNs that hosts may use, with targets, hosts and numbers
+    Ls,
     /// Print how to connect to a LUN
     Show(Named),
+    /// Take a LUN and its grants out of service; its data stays, and `lun restore` brings all of it back
+    Delete(Deleted),
 }
 
 /// Prints completions.

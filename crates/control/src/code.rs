@@ -136,8 +136,8 @@ catalogue! {
         "The object says that the stored secret stays, but the daemon has none for this user.",
         "Name a file: chap = { user = \"...\", secret_file = \"...\" }.";
     WouldLoseData = 3008, 409, Refused, "Refused: it would lose data",
-        "An applied file makes a LUN smaller, which cuts off its end; a smaller number in a file is more often a slip than a wish.",
-        "Make sure that nothing needs the data, then repeat with --yes.";
+        "The change makes a LUN smaller, which cuts off its end, or destroys the data of one that was deleted. Nothing was changed, because that cannot be taken back.",
+        "Make sure that nothing needs the data, then repeat with --yes (REST: ?force=true); in a terminal the command asks for the name.";
     WouldRiskData = 3009, 409, Refused, "Refused: acknowledged writes would not be safe",
         "A LUN, a new one or one that is there, would do without the promise that what a host was told is written survives a power cut: cache = \"volatile\" keeps writes in memory until the host flushes.",
         "Choose write-through or write-back, or repeat with --yes where the hosts flush what they need.";

@@ -165,7 +165,7 @@ impl Controller {
             changed: false,
             generation: self.generation.get(),
             actions: plan.actions,
-            notices: Vec::new(),
+            notices: plan.notices,
             refusal: None,
         };
         if how.dry_run {
@@ -211,7 +211,7 @@ impl Controller {
             tracing::info!(generation = outcome.generation, "{action}");
         }
         let adopted = self.engine.adopt(after, Rc::clone(&changes)).await;
-        outcome.notices = self.notices_of(&changes.created);
+        outcome.notices.extend(self.notices_of(&changes.created));
         adopted
     }
 

@@ -78,6 +78,12 @@ pub struct Details {
     /// What would be hit, one line each, where a safety check refused.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hits: Vec<String>,
+    /// What would be lost, one line each, where a safety check refused for that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub losses: Vec<String>,
+    /// What somebody types to have that lost: the name of what loses it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirm: Option<String>,
 }
 
 impl Problem {
@@ -95,6 +101,8 @@ impl Problem {
             hint: entry.next_step.to_owned(),
             faults: Vec::new(),
             hits: Vec::new(),
+            losses: Vec::new(),
+            confirm: None,
         }))
     }
 
@@ -116,6 +124,14 @@ impl Problem {
     #[must_use]
     pub fn hits(mut self, hits: Vec<String>) -> Self {
         self.0.hits = hits;
+        self
+    }
+
+    /// With what would be lost, and what is typed to have it lost.
+    #[must_use]
+    pub fn confirm(mut self, typed: &str, losses: Vec<String>) -> Self {
+        self.0.confirm = Some(typed.to_owned());
+        self.0.losses = losses;
         self
     }
 

@@ -2,6 +2,7 @@
 
 mod apply;
 pub(crate) mod bench;
+mod confirm;
 pub(crate) mod doctor;
 mod grant;
 mod host;
@@ -243,11 +244,22 @@ impl Context<'_> {
         path: &str,
         body: &impl Serialize,
     ) -> Result<Outcome, Problem> {
+        match self.ask(method.clone(), path, body, self.yes) {
+            Err(refused) if confirm::typed(&refused) => self.ask(method, path, body, true),
+            done => done,
+        }
+    }
+
+    fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        body: &impl Serialize,
+        force: bool,
+    ) -> Result<Outcome, Problem> {
         let separator = if path.contains('?') { '&' } else { '?' };
-        let path = format!(
-            "{path}{separator}force={}&dry_run={}",
-            self.yes, self.dry_run
-        );
+        let dry_run = self.dry_run;
+        let path = format!("{path}{separator}force={force}&dry_run={dry_run}");
         self.client.send(method, &path, body)
     }
 

@@ -2,10 +2,10 @@
 
 use super::Context;
 use super::lun::spec;
-use crate::cli::{LunFields, Named, ShareVerb};
+use crate::cli::{Deleted, LunFields, Named, ShareVerb};
 use crate::client::segment;
 use crate::connect::{Export, blocks};
-use crate::output::print;
+use crate::output::{print, table};
 use control::name::normal_iscsi_name;
 use control::objects::{GrantSpec, HostSpec, ONE_HOST_ANY, ObjectSet, TargetSpec};
 use control::problem::Problem;
@@ -39,7 +39,9 @@ pub(super) fn run(context: &Context<'_>, verb: &ShareVerb) -> Result<(), Problem
             }
             show(context, name, Some(&outcome))
         }
+        ShareVerb::Ls => ls(context),
         ShareVerb::Show(Named { name }) => show(context, name, None),
+        ShareVerb::Delete(deleted) => delete(context, deleted),
     }
 }
 
@@ -153,5 +155,81 @@ fn show(context: &Context<'_>, name: &str, change: Option<&Outcome>) -> Result<(
         return Ok(());
     }
     print(&blocks(&exports));
+    Ok(())
+}
+
+/// A LUN with its grants.
+fn ls(context: &Context<'_>) -> Result<(), Problem> {
+    let luns: Vec<LunView> = context.client.get("/api/v1/luns")?;
+    let grants: Vec<GrantView> = context.client.get("/api/v1/grants")?;
+    let of = |lun: &LunView| -> Vec<&GrantView> {
+        grants
+            .iter()
+            .filter(|grant| grant.lun == lun.name)
+            .collect()
+    };
+    let shared: Vec<(&LunView, Vec<&GrantView>)> = luns
+        .iter()
+        .map(|lun| (lun, of(lun)))
+        .filter(|(_, grants)| !grants.is_empty())
+        .collect();
+    let documents: Vec<Value> = shared
+        .iter()
+        .map(|(lun, grants)| {
+            json!({ "lun": lun.name, "state": lun.state, "size": lun.size, "grants": grants })
+        })
+        .collect();
+    context.output.show(&documents, |_| list(&shared));
+    Ok(())
+}
+
+fn list(shared: &[(&LunView, Vec<&GrantView>)]) -> String {
+    let row = |(lun, grant): (&LunView, &GrantView)| {
+        vec![
+            lun.name.clone(),
+            lun.state.clone(),
+            lun.size.rounded(),
+            grant.target.clone(),
+            grant.host.clone(),
+            grant.lun_id.to_string(),
+            if grant.read_only {
+                "read"
+            } else {
+                "read, write"
+            }
+            .to_owned(),
+        ]
+    };
+    let each = shared
+        .iter()
+        .flat_map(|(lun, grants)| grants.iter().map(|grant| (*lun, *grant)));
+    let rows: Vec<Vec<String>> = each.map(row).collect();
+    table(
+        &["LUN", "STATE", "SIZE", "TARGET", "HOST", "NUMBER", "MAY"],
+        &rows,
+    )
+}
+
+/// As `lun delete`, and says what of the share is left.
+fn delete(context: &Context<'_>, deleted: &Deleted) -> Result<(), Problem> {
+    let name = &deleted.name;
+    let of_lun = |grant: &&GrantView| grant.lun == *name;
+    let before: Vec<GrantView> = context.client.get("/api/v1/grants")?;
+    context.delete("lun", deleted)?;
+    if context.output.is_json() || context.is_dry_run() {
+        return Ok(());
+    }
+    let mut targets: Vec<&str> = before.iter().filter(of_lun).map(|it| &*it.target).collect();
+    targets.dedup();
+    let empty = |target: &&str| {
+        let others = before.iter().filter(|grant| grant.lun != *name);
+        others.clone().all(|grant| grant.target != **target)
+    };
+    for target in targets.into_iter().filter(empty) {
+        print(&format!(
+            "note: target {target} has no LUN any more; without it `lun restore {name}` brings no grant back: \
+             causeway target delete {target}\n"
+        ));
+    }
     Ok(())
 }

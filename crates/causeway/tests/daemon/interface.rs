@@ -136,7 +136,10 @@ fn a_change_of_one_object_shows_programs_the_object_as_it_is_now() {
     assert_eq!(place.json("lun delete m --if-exists")["changed"], false);
     assert_eq!(changed(&place, "lun restore m")["state"], "online");
     assert_eq!(place.json("lun delete m")["changed"], true);
-    assert_eq!(place.json("lun purge m")["actions"][0]["verb"], "purge");
+    assert_eq!(
+        place.json("lun purge m --yes")["actions"][0]["verb"],
+        "purge"
+    );
     let share = place.json("share show c");
     assert_eq!(share["exports"][0]["lun_id"], 16383);
     assert_eq!(place.json("explain CWY2003")["exit"], 5);

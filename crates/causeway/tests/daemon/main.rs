@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod confirm;
 mod gone;
 mod integrity;
 mod interface;
@@ -89,7 +90,7 @@ fn exit_codes_are_the_promised_ones() {
     place.run(0, "lun restore c");
     assert_eq!(place.json("lun show c")["size"], 2 << 20);
     place.run(0, "lun delete c");
-    place.run(0, "lun purge c");
+    place.run(0, "lun purge c --yes");
     place.run(3, "lun purge c");
     daemon.stop();
     place.run(7, "status");
@@ -164,7 +165,7 @@ fn objects_survive_a_kill_and_a_lost_file_leaves_its_lun_in_place() {
     assert_eq!(status["counts"]["luns_offline"], 1);
     assert_eq!(place.json("grant ls")[0]["lun_id"], 0);
     place.run(0, "lun delete vm01");
-    place.run(0, "lun purge vm01");
+    place.run(0, "lun purge vm01 --yes");
     daemon.stop();
 }
 

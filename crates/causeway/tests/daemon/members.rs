@@ -385,7 +385,7 @@ fn what_a_kill_leaves_of_luns_that_are_made_or_purged_is_given_back_at_the_next_
             let name = lun["name"].as_str().unwrap();
             if name != "vm01" {
                 place.run(0, &format!("lun delete {name}"));
-                place.run(0, &format!("lun purge {name}"));
+                place.run(0, &format!("lun purge {name} --yes"));
             }
         }
         assert_eq!(used(&place), 60 << 20);
@@ -399,7 +399,7 @@ fn what_a_kill_leaves_of_luns_that_are_made_or_purged_is_given_back_at_the_next_
         shown.contains("m2").then_some(shown)
     });
     assert!(told.is_some());
-    place.run(6, "lun purge vm02");
+    place.run(6, "lun purge vm02 --yes");
     daemon.kill();
     std::fs::rename(place.path("aside"), place.path("m2")).unwrap();
     let daemon = place.start();

@@ -167,7 +167,7 @@ fn objects_are_made_shown_changed_and_removed() {
         (&removed[0]["name"], &removed[0]["state"]),
         (&json!("n"), &json!("removed"))
     );
-    let (status, _) = daemon.send("POST", "/api/v1/luns/n/purge", &json!(null));
+    let (status, _) = daemon.send("POST", "/api/v1/luns/n/purge?force=true", &json!(null));
     assert_eq!(status, StatusCode::OK);
     let (status, problem) = daemon.get("/api/v1/luns/n");
     assert_eq!(

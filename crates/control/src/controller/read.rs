@@ -457,6 +457,8 @@ fn lun_view(objects: &Objects, name: &str, lun: &Lun, facts: Option<&LunFacts>) 
         notices: Vec::new(),
         grants: objects
             .grants_of_lun(name)
+            // They come back with it.
+            .chain(objects.removed_grants.keys().filter(|key| key.lun == name))
             .map(ToString::to_string)
             .collect(),
         bytes_in_flight_max: lun.bytes_in_flight_max,

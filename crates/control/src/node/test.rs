@@ -42,6 +42,12 @@ fn states(
         .collect()
 }
 
+/// What loses data is meant.
+const FORCED: How = How {
+    force: true,
+    dry_run: false,
+};
+
 fn edit(
     world: &World,
     node: &env::sim::Node,
@@ -49,7 +55,7 @@ fn edit(
     edit: Edit,
 ) -> Result<(), Problem> {
     let controller = Rc::clone(controller);
-    let run = async move { controller.edit(&edit, How::default()).await.map(|_| ()) };
+    let run = async move { controller.edit(&edit, FORCED).await.map(|_| ()) };
     world.block_on(node, LIMIT, run).unwrap()
 }
 

@@ -25,7 +25,7 @@ pub const ONE_HOST_ANY: &str = "*";
 ///
 /// **Invariants.** I1: every grant's host, LUN and target exist. I2: a number is used once per host and
 /// target. I3: an initiator name belongs to one host. I4: a name is in `luns` or in `removed`, not in
-/// both.
+/// both. I5: every grant in `removed_grants` has its LUN in `removed`, and its host and target exist.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct Objects {
@@ -34,6 +34,9 @@ pub struct Objects {
     /// LUNs that were removed and keep their data.
     #[serde(default)]
     pub removed: BTreeMap<String, Lun>,
+    /// The grants of removed LUNs, for when they come back.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub removed_grants: BTreeMap<GrantKey, Grant>,
     /// Targets.
     pub targets: BTreeMap<String, Target>,
     /// Hosts.

@@ -1,6 +1,6 @@
 //! The differences between two sets of objects, and whom they hit.
 
-use super::{Action, Class, Section, SessionBrief, Verb, same_disk};
+use super::{Action, Class, Section, SessionBrief, Verb};
 use crate::name::did_you_mean;
 use crate::objects::{
     Backing, CacheMode, Grant, GrantKey, Host, Lun, ONE_HOST_ANY, Objects, SECTION_GRANT,
@@ -141,15 +141,6 @@ fn check_grants(after: &Objects, faults: &mut Vec<Fault>) {
     }
 }
 
-/// The action makes a LUN smaller.
-pub(super) fn shrinks(action: &Action, before: &Objects, after: &Objects) -> bool {
-    let known = |name: &str| before.luns.get(name).or_else(|| before.removed.get(name));
-    let (Some(was), Some(is)) = (known(&action.name), after.luns.get(&action.name)) else {
-        return false;
-    };
-    action.section == Section::Lun && same_disk(was, is) && is.size < was.size
-}
-
 /// The steps from `before` to `after`, in the order in which they are told: what is made, what changes,
 /// what goes.
 pub(super) fn compare(before: &Objects, after: &Objects, sessions: &[SessionBrief]) -> Vec<Action> {
@@ -206,18 +197,22 @@ impl Steps<'_> {
         }
         for name in self.before.luns.keys() {
             if !self.after.luns.contains_key(name) {
-                let detail = "its data stays until `lun purge`".to_owned();
+                let grants = match self.before.grants_of_lun(name).count() {
+                    0 => "it",
+                    1 => "it and its grant",
+                    _ => "it and its grants",
+                };
+                let detail =
+                    format!("its data stays until `lun purge`; `lun restore` brings {grants} back");
                 let hits = self.using_lun(name);
                 self.gone
                     .push(disruptive(Verb::Remove, Section::Lun, name, detail, hits));
             }
         }
-        for name in self.before.removed.keys() {
+        for (name, lun) in &self.before.removed {
             let stays = self.after.removed.contains_key(name) || self.after.luns.contains_key(name);
             if !stays {
-                let detail = "its data is destroyed".to_owned();
-                self.gone
-                    .push(live(Verb::Purge, Section::Lun, name, detail));
+                self.gone.push(purged(name, lun));
             }
         }
     }
@@ -294,13 +289,16 @@ impl Steps<'_> {
         if was.size == is.size {
             return;
         }
-        let word = if is.size > was.size { "grow" } else { "shrink" };
-        let detail = format!("{word} from {} to {}", was.size, is.size);
-        let action = if is.size > was.size {
-            live(verb, Section::Lun, name, detail)
-        } else {
-            disruptive(verb, Section::Lun, name, detail, self.using_lun(name))
-        };
+        let detail = format!("from {} to {}", was.size, is.size);
+        if is.size > was.size {
+            self.push(verb, Section::Lun, name, format!("grow {detail}"));
+            return;
+        }
+        let cut = Size::from_bytes(was.size.bytes() - is.size.bytes());
+        let cut = cut.expect("less than a size");
+        let detail = format!("shrink {detail}: what its last {cut} hold is lost");
+        let mut action = disruptive(verb, Section::Lun, name, detail, self.using_lun(name));
+        action.loses_data = true;
         self.made.push(action);
     }
 
@@ -509,6 +507,21 @@ fn disruptive(
     }
     action.hits = hits;
     action
+}
+
+/// A device keeps what is on it; everything else is gone.
+fn purged(name: &str, lun: &Lun) -> Action {
+    let (size, loses_data) = (lun.size, !matches!(lun.backing, Backing::Block(_)));
+    let detail = match &lun.backing {
+        Backing::Block(path) => format!("{} keeps what is on it", path.display()),
+        Backing::Memory | Backing::Pool(_) => {
+            format!("its data is destroyed: a LUN of {size} in {}", lun.backing)
+        }
+    };
+    Action {
+        loses_data,
+        ..live(Verb::Purge, Section::Lun, name, detail)
+    }
 }
 
 fn describe_lun(lun: &Lun) -> String {

@@ -10,11 +10,12 @@
 //! forced ([`Plan::refusal`]).
 
 mod compare;
+mod removed;
 mod single;
 mod wanted;
 
 use crate::code::Code;
-use crate::objects::{Lun, ObjectSet, Objects, Redirect};
+use crate::objects::{ObjectSet, Objects, Redirect};
 use crate::problem::Problem;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -240,6 +241,8 @@ impl fmt::Display for Action {
 pub struct Plan {
     /// The steps, in order.
     pub actions: Vec<Action>,
+    /// What else is to be known of it, one sentence each.
+    pub notices: Vec<String>,
     /// The objects afterwards.
     pub after: Objects,
 }
@@ -275,9 +278,21 @@ impl Plan {
             many => format!(", {many} sessions"),
         };
         let problem = Problem::new(code, format!("not done: {first}{more}{sessions}"));
-        Some(problem.hits(hits.iter().map(ToString::to_string).collect()))
+        let problem = problem.hits(hits.iter().map(ToString::to_string).collect());
+        let losing: Vec<&&Action> = refused.iter().filter(|it| it.loses_data).collect();
+        Some(match losing.as_slice() {
+            [] => problem,
+            [only] => problem.confirm(&only.name, vec![only.to_string()]),
+            [_, ..] => problem.confirm(
+                CONFIRM_MANY,
+                losing.iter().map(ToString::to_string).collect(),
+            ),
+        })
     }
 }
+
+/// What is typed where several things lose data at once.
+const CONFIRM_MANY: &str = "lose all of this";
 
 /// Fills memory with random bytes.
 pub type Random<'r> = &'r mut dyn FnMut(&mut [u8]);
@@ -308,13 +323,12 @@ pub fn plan(
             risks_data: false,
         }];
     }
-    if let Edit::Apply { .. } = edit {
-        // A number that got smaller in a file is more often a slip than a wish.
-        for action in &mut actions {
-            action.loses_data |= compare::shrinks(action, current, &after);
-        }
-    }
-    Ok(Plan { actions, after })
+    let notices = removed::not_brought_back(current, edit, &after);
+    Ok(Plan {
+        actions,
+        notices,
+        after,
+    })
 }
 
 /// A new LUN's identity: NAA type 6h with a locally administered company identifier, then 100 random
@@ -333,11 +347,6 @@ fn new_identity(random: Random<'_>) -> (String, String) {
 }
 
 const LOCAL_COMPANY: &str = "02ca5e";
-
-/// Whether two LUNs are the same disk to a host.
-fn same_disk(a: &Lun, b: &Lun) -> bool {
-    a.naa == b.naa
-}
 
 #[cfg(test)]
 mod test;

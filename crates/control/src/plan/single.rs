@@ -1,6 +1,6 @@
 //! Edits of one object that is known by its name.
 
-use super::{Section, Subject};
+use super::{Section, Subject, removed};
 use crate::code::Code;
 use crate::name::check_object_name;
 use crate::objects::{GrantKey, Objects, SECTION_LUN};
@@ -45,6 +45,7 @@ pub(super) fn restore(current: &Objects, name: &str) -> Result<Objects, Problem>
         return Err(problem.hint("`causeway lun ls --removed` shows removed LUNs"));
     };
     after.luns.insert(name.to_owned(), lun);
+    removed::bring_back(&mut after, name);
     Ok(after)
 }
 
@@ -106,6 +107,7 @@ pub(super) fn rename(current: &Objects, subject: &Subject, to: &str) -> Result<O
             (key, *grant)
         })
         .collect();
+    removed::rename(&mut after, subject.section, from, to);
     Ok(after)
 }
 

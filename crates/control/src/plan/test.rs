@@ -299,7 +299,7 @@ fn without_prune_nothing_goes_and_with_it_luns_keep_their_data() {
         told(&plan),
         [
             "remove grant esx01:t1:vm02",
-            "remove lun vm02: its data stays until `lun purge`",
+            "remove lun vm02: its data stays until `lun purge`; `lun restore` brings it and its grant back",
         ]
     );
     assert_eq!(plan.after.removed["vm02"], now.luns["vm02"]);
@@ -375,7 +375,7 @@ fn what_would_disturb_a_session_is_refused_and_names_it() {
 }
 
 #[test]
-fn idle_luns_may_be_deleted_and_shrunk_by_name_but_not_shrunk_by_a_file() {
+fn idle_luns_may_be_deleted_and_are_shrunk_and_purged_only_when_that_is_confirmed() {
     let now = stored();
     assert_eq!(
         run(&now, &Edit::Remove(lun("vm01"))).unwrap().refusal(),
@@ -386,9 +386,92 @@ fn idle_luns_may_be_deleted_and_shrunk_by_name_but_not_shrunk_by_a_file() {
         lun: vec![small],
         ..ObjectSet::default()
     };
-    assert_eq!(run(&now, &Edit::Set(set.clone())).unwrap().refusal(), None);
-    let by_file = run(&now, &apply(set)).unwrap();
-    assert_eq!(by_file.refusal().unwrap().code, Code::WouldLoseData);
+    let gone = run(&now, &Edit::Remove(lun("vm01"))).unwrap().after;
+    let mut on_device = gone.clone();
+    let device = Backing::Block("/dev/x".into());
+    on_device.removed.get_mut("vm01").unwrap().backing = device;
+    let purge = Edit::Purge("vm01".to_owned());
+    let losing = [
+        (&now, Edit::Set(set.clone())),
+        (&now, apply(set.clone())),
+        // Smaller than it was when it was removed.
+        (&gone, apply(set)),
+        (&gone, purge.clone()),
+    ];
+    for (current, edit) in losing {
+        let refusal = run(current, &edit).unwrap().refusal();
+        let refusal = refusal.unwrap_or_else(|| panic!("{edit:?}"));
+        assert_eq!(refusal.code, Code::WouldLoseData, "{edit:?}");
+        assert_eq!(refusal.confirm.as_deref(), Some("vm01"), "{edit:?}");
+        let lost = &refusal.losses[0];
+        let size = lost.contains("4398045462528 hold is lost") || lost.contains("a LUN of");
+        assert!(size || lost.contains("hold is lost"), "{lost}");
+    }
+    assert_eq!(run(&on_device, &purge).unwrap().refusal(), None);
+}
+
+#[test]
+fn several_losses_are_listed_and_confirmed_by_none_of_their_names() {
+    let now = stored();
+    let mut set = lab();
+    for lun in &mut set.lun {
+        lun.size = Size::from_bytes(1 << 20).unwrap();
+    }
+    let refusal = run(&now, &apply(set)).unwrap().refusal().unwrap();
+    assert_eq!(refusal.losses.len(), 2, "{refusal}");
+    assert_eq!(refusal.confirm.as_deref(), Some("lose all of this"));
+}
+
+#[test]
+fn a_restored_lun_has_its_grants_again_unless_their_number_or_host_is_gone() {
+    let now = stored();
+    let restore = Edit::Restore("vm01".to_owned());
+    let removed = run(&now, &Edit::Remove(lun("vm01"))).unwrap().after;
+    assert_eq!(removed.removed_grants.len(), 1);
+    let back = run(&removed, &restore).unwrap();
+    assert_eq!((&back.after, back.notices.len()), (&now, 0));
+
+    // They follow the names of what they tie together.
+    let renamed = Edit::Rename {
+        subject: Subject {
+            section: Section::Host,
+            name: "esx01".to_owned(),
+        },
+        to: "esx09".to_owned(),
+    };
+    let renamed = run(&removed, &renamed).unwrap().after;
+    let back = run(&renamed, &restore).unwrap().after;
+    assert!(
+        back.grants
+            .keys()
+            .any(|key| key.to_string() == "esx09:t1:vm01")
+    );
+
+    // Another LUN has the number now.
+    let mut set = lab();
+    set.lun.remove(0);
+    set.grant.remove(0);
+    set.grant[0].lun_id = Some(now.grants.values().next().unwrap().lun_id);
+    let taken = run(&removed, &apply(set)).unwrap().after;
+    let back = run(&taken, &restore).unwrap();
+    assert_eq!(back.after.grants, taken.grants);
+    assert!(
+        back.notices[0].contains("number 0 is LUN vm02's now"),
+        "{:?}",
+        back.notices
+    );
+
+    // A host that goes takes what waits for it along, and so does a purge.
+    let host = Subject {
+        section: Section::Host,
+        name: "esx01".to_owned(),
+    };
+    let without = run(&removed, &Edit::Remove(host)).unwrap().after;
+    assert!(without.removed_grants.is_empty());
+    let purged = run(&removed, &Edit::Purge("vm01".to_owned()))
+        .unwrap()
+        .after;
+    assert!(purged.removed_grants.is_empty());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The objects as they will be: defaults filled in, references checked.
 
-use super::{Edit, Random, Surroundings, leads_back, new_identity, single};
+use super::{Edit, Random, Surroundings, leads_back, new_identity, removed, single};
 use crate::code::Code;
 use crate::name::{derived_iqn, did_you_mean, normal_iscsi_name};
 use crate::objects::{
@@ -21,28 +21,31 @@ pub(super) fn wanted(
     around: &Surroundings,
     random: Random<'_>,
 ) -> Result<Objects, Problem> {
-    match edit {
+    let mut after = match edit {
         Edit::Apply { set, prune } => {
             let start = if *prune {
                 pruned(current, set)
             } else {
                 current.clone()
             };
-            Wanted::new(current, start, around).add(set, random)
+            Wanted::new(current, start, around).add(set, random)?
         }
         Edit::Create(set) => {
             refuse_existing(current, set)?;
-            Wanted::new(current, current.clone(), around).add(set, random)
+            Wanted::new(current, current.clone(), around).add(set, random)?
         }
         Edit::Set(set) => {
             refuse_absent(current, set)?;
-            Wanted::new(current, current.clone(), around).add(set, random)
+            Wanted::new(current, current.clone(), around).add(set, random)?
         }
-        Edit::Remove(subject) => single::remove(current, subject),
-        Edit::Restore(name) => single::restore(current, name),
-        Edit::Purge(name) => single::purge(current, name),
-        Edit::Rename { subject, to } => single::rename(current, subject, to),
-    }
+        Edit::Remove(subject) => single::remove(current, subject)?,
+        Edit::Restore(name) => single::restore(current, name)?,
+        Edit::Purge(name) => single::purge(current, name)?,
+        // The grants follow their new names, so that none of them looks like one that goes.
+        Edit::Rename { subject, to } => return single::rename(current, subject, to),
+    };
+    removed::keep(current, &mut after);
+    Ok(after)
 }
 
 /// Only what the set names; LUNs that it does not name keep their data.
@@ -50,6 +53,7 @@ fn pruned(current: &Objects, set: &ObjectSet) -> Objects {
     let kept: BTreeSet<&String> = set.lun.iter().map(|lun| &lun.name).collect();
     let mut start = Objects {
         removed: current.removed.clone(),
+        removed_grants: current.removed_grants.clone(),
         next_id: current.next_id,
         ..Objects::default()
     };

@@ -25,6 +25,7 @@ use env::sim::{Fault, FaultPlan, Node, Rng};
 use iscsi::bhs::Attribute;
 use scsi::{AdditionalSense, Command};
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::rc::Rc;
@@ -149,7 +150,11 @@ impl Step {
                     return false;
                 };
                 wanted.removed.insert(name.clone(), lun);
-                wanted.grants.retain(|key, _| key.lun != *name);
+                let grants = std::mem::take(&mut wanted.grants).into_iter();
+                let (go, stay): (BTreeMap<_, _>, BTreeMap<_, _>) =
+                    grants.partition(|(key, _)| key.lun == *name);
+                wanted.grants = stay;
+                wanted.removed_grants.extend(go);
                 wanted == *found
             }
             Self::Restore { name } => {
@@ -157,9 +162,18 @@ impl Step {
                     return false;
                 };
                 wanted.luns.insert(name.clone(), lun);
+                // Their numbers are nobody else's here.
+                let waiting = std::mem::take(&mut wanted.removed_grants).into_iter();
+                let (back, wait): (BTreeMap<_, _>, BTreeMap<_, _>) =
+                    waiting.partition(|(key, _)| key.lun == *name);
+                wanted.grants.extend(back);
+                wanted.removed_grants = wait;
                 wanted == *found
             }
-            Self::Purge { name } => wanted.removed.remove(name).is_some() && wanted == *found,
+            Self::Purge { name } => {
+                wanted.removed_grants.retain(|key, _| key.lun != *name);
+                wanted.removed.remove(name).is_some() && wanted == *found
+            }
         }
     }
 }

@@ -116,7 +116,7 @@ impl Objects {
                 }
                 Change::Create(number) => format!("lun create {} --size 1M", name(*number)),
                 Change::Delete(number) => format!("lun delete {}", name(*number)),
-                Change::Purge(number) => format!("lun purge {}", name(*number)),
+                Change::Purge(number) => format!("lun purge {} --yes", name(*number)),
             };
             let said = site.run(&command).await;
             match said.code {

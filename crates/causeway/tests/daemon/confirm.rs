@@ -1,0 +1,230 @@
+//! What loses data asks first, on every way.
+
+use crate::place::{Daemon, Place, text_of};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
+
+const CAUSEWAY: &str = env!("CARGO_BIN_EXE_causeway");
+
+/// A LUN of 16 MiB in service, and one that was deleted and holds its data.
+fn place(name: &str) -> (Place, Daemon) {
+    let place = Place::new(name);
+    let daemon = place.start();
+    place.run(0, "lun create vm01 --size 16M");
+    place.run(0, "lun create old --size 16M");
+    place.run(0, "lun delete old");
+    for (name, luns) in [("smaller", "vm01"), ("back", "old")] {
+        let text = format!("[[lun]]\nname = \"{luns}\"\nsize = \"8MiB\"\n");
+        place.write(&format!("{name}.toml"), &text);
+    }
+    (place, daemon)
+}
+
+/// Everything that loses data: the command, the request (method, path, body), whose data, and whether it is there afterwards.
+fn losing() -> Vec<(
+    &'static str,
+    (&'static str, &'static str, Value),
+    &'static str,
+)> {
+    let smaller = |name: &str| json!({ "lun": [{ "name": name, "size": "8MiB" }] });
+    let size = json!({ "size": "8MiB" });
+    vec![
+        (
+            "lun resize vm01 --size 8M",
+            ("POST", "luns/vm01/resize", size.clone()),
+            "vm01",
+        ),
+        ("lun set vm01 size=8M", ("PATCH", "luns/vm01", size), "vm01"),
+        (
+            "apply -f smaller.toml",
+            ("POST", "apply", smaller("vm01")),
+            "vm01",
+        ),
+        (
+            "apply -f back.toml",
+            ("POST", "apply", smaller("old")),
+            "old",
+        ),
+        (
+            "lun purge old",
+            ("POST", "luns/old/purge", Value::Null),
+            "old",
+        ),
+    ]
+}
+
+/// One request over the unix socket, which needs no token: status and document.
+fn request(place: &Place, (method, path, body): &(&str, &str, Value), query: &str) -> (u16, Value) {
+    let mut stream = UnixStream::connect(place.path("data/api.sock")).unwrap();
+    let body = body.to_string();
+    let head = format!(
+        "{method} /api/v1/{path}{query} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    stream
+        .write_all(format!("{head}{body}").as_bytes())
+        .unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, serde_json::from_str(body).unwrap())
+}
+
+/// Runs a command in a terminal, where somebody types a line; its exit code and what it wrote.
+fn typed(place: &Place, command: &str, line: &str) -> (Option<i32>, String) {
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    let name = ptsname(&master, Vec::new()).unwrap();
+    let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY;
+    let slave = rustix::fs::open(name, flags, rustix::fs::Mode::empty()).unwrap();
+    let end = || Stdio::from(slave.try_clone().unwrap());
+    let mut child = Command::new(CAUSEWAY)
+        .args(command.split(' '))
+        .current_dir(place.path("."))
+        .env("CAUSEWAY_API", place.api())
+        .stdin(end())
+        .stdout(end())
+        .stderr(end())
+        .spawn()
+        .unwrap();
+    let mut master = std::fs::File::from(master);
+    // The terminal keeps it until somebody reads.
+    master.write_all(format!("{line}\n").as_bytes()).unwrap();
+    let code = child.wait().unwrap().code();
+    drop(slave);
+    let (mut seen, mut bytes) = (String::new(), [0; 4096]);
+    // With its other end gone, what was written is read, and then an error.
+    while let Ok(n @ 1..) = master.read(&mut bytes) {
+        seen.push_str(&String::from_utf8_lossy(&bytes[..n]));
+    }
+    (code, seen)
+}
+
+fn lun(place: &Place, name: &str) -> (Value, Value) {
+    let lun = place.json(&format!("lun show {name}"));
+    (lun["size"].clone(), lun["state"].clone())
+}
+
+#[test]
+fn everything_that_loses_data_asks_on_every_way_and_does_nothing_before() {
+    let (place, daemon) = place("confirm");
+    for (command, call, name) in losing() {
+        let before = lun(&place, name);
+        let told = place.run(5, command);
+        assert!(told.contains("error[CWY3008]"), "{command}: {told}");
+        assert!(
+            told.contains("is lost") || told.contains("is destroyed"),
+            "{command}: {told}"
+        );
+        let (status, problem) = request(&place, &call, "");
+        assert_eq!(
+            (status, &problem["code"]),
+            (409, &json!("CWY3008")),
+            "{call:?}"
+        );
+        assert_eq!(problem["confirm"], name, "{problem}");
+        assert!(
+            problem["losses"][0].as_str().unwrap().contains(name),
+            "{problem}"
+        );
+        let (code, seen) = typed(&place, command, "no");
+        assert_eq!(code, Some(5), "{command}: {seen}");
+        assert!(
+            seen.contains(&format!("Type \"{name}\" to do it")),
+            "{command}: {seen}"
+        );
+        assert_eq!(lun(&place, name), before, "{command}");
+        let plan = place.run(0, &format!("{command} --dry-run"));
+        assert!(plan.contains("without --yes it would be refused"), "{plan}");
+        assert_eq!(lun(&place, name), before, "{command}");
+    }
+    daemon.stop();
+}
+
+#[test]
+fn what_was_confirmed_is_done_on_every_way() {
+    for (index, (command, call, name)) in losing().into_iter().enumerate() {
+        for way in ["--yes", "typed", "force"] {
+            let (place, daemon) = place(&format!("confirmed-{index}{way}"));
+            match way {
+                "--yes" => drop(place.run(0, &format!("{command} --yes"))),
+                "typed" => {
+                    let (code, seen) = typed(&place, command, name);
+                    assert_eq!(code, Some(0), "{command}: {seen}");
+                }
+                _ => {
+                    let (status, told) = request(&place, &call, "?force=true");
+                    assert_eq!(status, 200, "{call:?}: {told}");
+                }
+            }
+            if command.starts_with("lun purge") {
+                place.run(3, &format!("lun show {name}"));
+            } else {
+                assert_eq!(
+                    lun(&place, name),
+                    (json!(8 << 20), json!("online")),
+                    "{command} {way}"
+                );
+            }
+            daemon.stop();
+        }
+    }
+}
+
+#[test]
+fn a_share_is_listed_deleted_with_its_grants_and_restored_with_them() {
+    let place = Place::new("unshare");
+    let daemon = place.start();
+    place.run(
+        0,
+        "share create vm01 --size 16M --for iqn.1998-01.com.vmware:esx01",
+    );
+    place.run(0, "lun create alone --size 1M");
+    let shares = place.json("share ls");
+    assert_eq!(shares.as_array().unwrap().len(), 1, "{shares}");
+    assert_eq!(shares[0]["grants"][0]["name"], "esx01:vm01:vm01");
+    let told = place.run(0, "share ls");
+    assert!(
+        told.contains("vm01") && told.contains("esx01") && !told.contains("alone"),
+        "{told}"
+    );
+    let told = place.run(0, "share delete vm01");
+    assert!(told.contains("remove grant esx01:vm01:vm01"), "{told}");
+    assert!(told.contains("target vm01 has no LUN any more"), "{told}");
+    assert_eq!(
+        (place.json("share ls"), place.json("grant ls")),
+        (json!([]), json!([]))
+    );
+    assert_eq!(
+        place.json("lun ls --removed")[0]["grants"],
+        json!(["esx01:vm01:vm01"])
+    );
+    // What waits survives a restart.
+    daemon.stop();
+    let daemon = place.start();
+    let told = place.run(0, "lun restore vm01");
+    assert!(
+        told.contains("create grant esx01:vm01:vm01: number 0"),
+        "{told}"
+    );
+    assert_eq!(place.json("share ls"), shares);
+    place.run(0, "lun delete vm01");
+    place.run(0, "grant ls");
+    place.run(0, "share create other --size 1M --for esx01 --target vm01");
+    let told = place.run(0, "lun restore vm01");
+    assert!(
+        told.contains(
+            "note: grant esx01:vm01:vm01 does not come back: number 0 is LUN other's now"
+        ),
+        "{told}"
+    );
+    let missing = place.run_with(&place.api(), &["share", "delete", "none"], "");
+    text_of(&missing, 3, "share delete none");
+    place.run(0, "share delete none --if-exists");
+    daemon.stop();
+}
