@@ -11,10 +11,12 @@
 //! host counts as a storage port) and without a daemon.
 
 mod host_checks;
+mod open_iscsi;
 mod path_checks;
 mod points;
 mod scene;
 
+pub use open_iscsi::{OpenIscsi, PathDisk, Record, Session};
 pub use scene::{Disk, Pools, Road, Scene, Space, look, road, used};
 
 use serde::Serialize;
@@ -100,6 +102,7 @@ pub struct Report {
 pub fn examine(scene: &Scene) -> Report {
     let mut findings = host_checks::all(scene);
     findings.extend(path_checks::all(scene));
+    findings.extend(open_iscsi::all(scene));
     findings.extend(points::not_checkable());
     findings.sort_by_key(|finding| finding.verdict);
     let portals: BTreeSet<SocketAddr> = scene.roads.iter().map(|it| it.portal).collect();

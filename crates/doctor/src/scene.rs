@@ -1,5 +1,6 @@
 //! What the checks look at, and how it is read.
 
+use crate::open_iscsi::{self, OpenIscsi};
 use env::{CoreHandle, Route};
 use machine::{Kind, Machine, Nic, Roots};
 use paths::{Facts, HostPort, Plan};
@@ -27,6 +28,8 @@ pub struct Scene {
     pub clock: Option<bool>,
     /// The interface by which the rest of the world is reached.
     pub default_interface: Option<String>,
+    /// The kernel's own iSCSI sessions and their disks; `None`: not looked at.
+    pub open_iscsi: Option<OpenIscsi>,
     /// The daemon's pools, where one answers.
     pub pools: Pools,
 }
@@ -100,6 +103,7 @@ pub async fn look(core: &CoreHandle, roots: &Roots, from: &[String]) -> Result<S
     Ok(Scene {
         disks: disks(core, roots).await,
         space: spaces(core, roots).await,
+        open_iscsi: Some(open_iscsi::read(core, roots).await),
         clock: core.clock_is_steered(),
         default_interface: default.map(|it| it.interface),
         ports,

@@ -96,6 +96,16 @@ fn well() -> Scene {
         clock: Some(true),
         default_interface: Some("eth9".to_owned()),
         pools: Pools::Told,
+        open_iscsi: Some(OpenIscsi {
+            sessions: vec![Session {
+                name: "session1".to_owned(),
+                interval: 1,
+                timeout: 2,
+                recovery: 1,
+                ..Session::default()
+            }],
+            ..OpenIscsi::default()
+        }),
         ..Scene::default()
     };
     refresh(&mut scene, &["10.0.0.100:3260", "10.0.1.100:3260"]);
@@ -185,7 +195,7 @@ fn every_point_of_the_list_has_its_checks_and_no_check_is_about_another_point() 
     let rows = documented();
     let keys: Vec<String> = rows.iter().map(|row| row.0.clone()).collect();
     let numbers = (1..=22).map(|number: u8| number.to_string());
-    let letters = ('a'..='j').map(String::from);
+    let letters = ('a'..='k').map(String::from);
     assert_eq!(keys, numbers.chain(letters).collect::<Vec<_>>());
     // With a path to spare, so that there is something to say of it.
     let mut scene = well();

@@ -36,6 +36,8 @@ pub struct Roots {
     pub sys: PathBuf,
     /// procfs: `/proc`.
     pub proc: PathBuf,
+    /// Configuration: `/etc`.
+    pub etc: PathBuf,
 }
 
 impl Default for Roots {
@@ -43,6 +45,7 @@ impl Default for Roots {
         Self {
             sys: "/sys".into(),
             proc: "/proc".into(),
+            etc: "/etc".into(),
         }
     }
 }

@@ -22,6 +22,7 @@ impl Tree {
         Roots {
             sys: self.0.join("sys"),
             proc: self.0.join("proc"),
+            etc: self.0.join("etc"),
         }
     }
 
