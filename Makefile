@@ -1,6 +1,6 @@
 # The project's whole vocabulary. `make run` and `make test` are all that a new user needs.
 SHELL := /bin/bash
-.PHONY: help run test check build bench lab instructions fuzz sim soak tools clean
+.PHONY: help run test check build bench lab linux instructions fuzz sim soak tools clean
 
 help: ## what there is
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -12,7 +12,7 @@ run: ## install what is missing, build, serve a demonstration LUN on 127.0.0.1:3
 	@scripts/demo target/release/causeway
 
 test: ## install what the tests need, run everything
-	@scripts/install build test
+	@scripts/install build test guest
 	@scripts/test
 
 check: ## format, clippy, dependency law, licences: under a minute when warm
@@ -37,6 +37,14 @@ lab: ## as root: the published tests, faults and bars of the path layer in names
 	  target/release/causeway -o json lab $$lab --html target/lab/$$lab.html > target/lab/$$lab.json || exit 1; \
 	done
 
+linux: ## as root: every scene with a real Linux host, open-iscsi and multipathd in a virtual machine, with two kernels
+	@scripts/install build guest
+	@scripts/linux-guest
+	@for kernel in 6.1 6.12; do \
+	  echo "== Linux $$kernel"; \
+	  CAUSEWAY_GUEST_KERNEL=$$kernel cargo test --locked -p causeway --test linux_host -- --include-ignored --nocapture || exit 1; \
+	done
+
 instructions: ## what the hot paths cost in instructions, against bounds: does not depend on the machine's load
 	@scripts/install build test
 	@scripts/instructions
@@ -54,7 +62,7 @@ soak: ## a hundred thousand seeds of the simulator, a million of its journals, a
 	CAUSEWAY_KILL_CYCLES=2000 cargo test --release --locked -p proof --test kill_loop -- --nocapture
 
 tools: ## install everything that any target needs (make fuzz also uses cargo-fuzz where it is there)
-	@scripts/install build test bench
+	@scripts/install build test bench guest
 
 clean: ## remove what was built
 	cargo clean

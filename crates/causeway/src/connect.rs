@@ -4,6 +4,8 @@ use control::view::{GrantView, HostView, LunView, TargetView};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
+mod dead_path;
+
 /// One LUN as one host sees it.
 pub(crate) struct Export<'a> {
     pub(crate) lun: &'a LunView,
@@ -96,7 +98,7 @@ pub(crate) fn blocks(exports: &[Export<'_>]) -> String {
 
 fn linux(export: &Export<'_>, portals: &[Portal]) -> String {
     let iqn = &export.target.iqn;
-    let mut out = String::from("# --- Linux (open-iscsi, multipath-tools) ---\n");
+    let mut out = String::from("# --- Linux (open-iscsi, multipath-tools; in a root shell) ---\n");
     let initiators = export.host.iqn.join(" or ");
     if export.host.iqn.iter().all(|iqn| iqn != "*") {
         let _ = writeln!(
@@ -115,6 +117,7 @@ fn linux(export: &Export<'_>, portals: &[Portal]) -> String {
             "#   authmethod = CHAP, username = {user}, password = the host's secret"
         );
     }
+    out.push_str(&dead_path::linux_multipath());
     for portal in portals {
         let _ = writeln!(
             out,
@@ -122,19 +125,9 @@ fn linux(export: &Export<'_>, portals: &[Portal]) -> String {
             portal.both()
         );
     }
+    out.push_str(&dead_path::linux_session(iqn));
     let _ = writeln!(out, "iscsiadm -m node -T {iqn} --login");
-    let _ = writeln!(
-        out,
-        "iscsiadm -m node -T {iqn} -o update -n node.startup -v automatic"
-    );
-    let _ = writeln!(out, "# the disk: /dev/disk/by-id/wwn-0x{}", export.lun.naa);
-    let _ = writeln!(out, "# /etc/multipath.conf:");
-    let _ = writeln!(
-        out,
-        "devices {{\n    device {{\n        vendor \"CAUSEWAY\"\n        product \".*\"\n        \
-         path_grouping_policy \"group_by_prio\"\n        prio \"alua\"\n        \
-         path_checker \"tur\"\n        failback \"immediate\"\n        no_path_retry 12\n    }}\n}}"
-    );
+    out.push_str(&dead_path::linux_map(iqn, &export.lun.naa, portals.len()));
     out
 }
 
@@ -146,6 +139,7 @@ fn windows(export: &Export<'_>, portals: &[Portal]) -> String {
     out.push_str(
         "Install-WindowsFeature Multipath-IO\nEnable-MSDSMAutomaticClaim -BusType iSCSI\n",
     );
+    out.push_str(&dead_path::windows());
     let chap = if export.has_chap() {
         let user = export.chap_user();
         let _ = writeln!(out, "$secret = Read-Host 'CHAP secret of {user}'");
@@ -188,6 +182,7 @@ fn esxi(export: &Export<'_>, portals: &[Portal]) -> String {
              --authname={user} --secret='THE SECRET'"
         );
     }
+    out.push_str(&dead_path::esxi());
     for portal in portals {
         let _ = writeln!(
             out,
@@ -219,6 +214,7 @@ fn proxmox(export: &Export<'_>, portals: &[Portal]) -> String {
     } else {
         first.both()
     };
+    out.push_str(&dead_path::proxmox());
     let _ = writeln!(
         out,
         "pvesm add iscsi {id} --portal {portal} --target {iqn} --content none"

@@ -83,6 +83,12 @@ fn every_kind_of_client_gets_its_block_with_address_name_and_number() {
         "iscsiadm -m discovery -t sendtargets -p 10.0.0.1:3260",
         "iscsiadm -m discovery -t sendtargets -p [fd00::1]:3261",
         "iscsiadm -m node -T iqn.2026-11.io.causeway:t1 --login",
+        "iscsiadm -m node -T iqn.2026-11.io.causeway:t1 -o update -n 'node.conn[0].timeo.noop_out_timeout' -v 2",
+        "multipath -a \"$(readlink -f /dev/disk/by-id/wwn-0x602ca5e0123456789abcdef012345678)\"",
+        "# 2 paths, each \"active ready running\":",
+        "        no_path_retry \"queue\"",
+        "for SETTING in NoopOutInterval=1 NoopOutTimeout=10 RecoveryTimeout=1; do",
+        "    Set-ItemProperty $_ -Name LinkDownTime -Value 5",
         "New-IscsiTargetPortal -TargetPortalAddress fd00::1 -TargetPortalPortNumber 3261",
         "Enable-MSDSMAutomaticClaim -BusType iSCSI",
         "esxcli iscsi adapter discovery sendtarget add --adapter=$ADAPTER --address=10.0.0.1:3260",
@@ -100,6 +106,39 @@ fn chap_is_asked_for_and_never_printed() {
     assert!(text.contains("-ChapSecret $secret"), "{text}");
     assert!(text.contains("password-secret=chap"), "{text}");
     assert!(text.contains("username = esx01"), "{text}");
+}
+
+/// A line that a shell would take for a command must be one: what is not for it is a comment or within a heredoc.
+#[test]
+fn the_text_for_linux_is_a_script() {
+    for portals in [&["10.0.0.1:3260"][..], &["10.0.0.1:3260", "10.0.1.1:3260"]] {
+        let text = page(portals, false);
+        let from = text.find("# --- Linux").unwrap();
+        let to = text.find("# --- Windows").unwrap();
+        let script = &text[from..to];
+        let checked = std::process::Command::new("bash")
+            .args(["-n", "-c", script])
+            .output()
+            .unwrap();
+        assert!(checked.status.success(), "{script}\n{checked:?}");
+        let mut within = false;
+        for line in script.lines() {
+            let first = line.split_whitespace().next().unwrap_or("#");
+            let known = [
+                "iscsiadm",
+                "multipath",
+                "multipathd",
+                "udevadm",
+                "mkdir",
+                "cat",
+            ];
+            assert!(
+                within || first.starts_with('#') || known.contains(&first),
+                "{line}"
+            );
+            within = line.ends_with("<<'END'") || within && line != "END";
+        }
+    }
 }
 
 #[test]

@@ -1,0 +1,70 @@
+//! Two paths, and what happens to them: no error to an application, and every block as it was written.
+
+use crate::bed::{Bed, PORTALS};
+use crate::load::Load;
+use std::time::Duration;
+
+/// What a dead path may cost where a host is set up with the text that `share create` prints.
+const DEAD_PATH_MAX: Duration = Duration::from_secs(5);
+
+/// A map, as the host has it.
+fn shown(bed: &Bed, map: &str) -> String {
+    bed.guest.run(&format!("multipath -ll {map}"))
+}
+
+/// Waits until so many paths have failed.
+fn wait_for_failed(bed: &Bed, map: &str, count: usize) {
+    bed.guest.wait_until(
+        &format!("[ $(multipath -ll {map} | grep -c ' failed ') = {count} ]"),
+        Duration::from_secs(60),
+    );
+}
+
+#[test]
+fn the_printed_text_makes_one_disk_of_two_paths_and_a_dead_path_costs_five_seconds_at_most() {
+    let Some(mut bed) = Bed::make() else { return };
+    let map = bed.share("vm01", "--size 256M");
+    let told = shown(&bed, &map);
+    assert_eq!(told.matches("active ready running").count(), 2, "{told}");
+    let disk = format!("/dev/disk/by-id/dm-uuid-mpath-{map}");
+    let page = bed.linux_text("vm01");
+    assert!(page.contains(&disk), "{page}");
+    let disk = bed.guest.run(&format!("readlink -f {disk}"));
+    let disk = disk.trim();
+    assert!(disk.starts_with("/dev/dm-"), "{disk}");
+    let waits = bed.guest.run("cat /sys/class/iscsi_session/*/recovery_tmo");
+    assert_eq!(waits, "1\n1\n");
+    // Whoever pastes it again breaks nothing.
+    let again = bed.guest.try_run(&page);
+    assert!(
+        again.said.matches("active ready running").count() == 2,
+        "{again:?}"
+    );
+
+    // Twice, because a session that was made anew must not have forgotten what it was told.
+    for path in [0, 0] {
+        let load = Load::start(&bed.guest, disk, 8, 4);
+        load.wait_for_writes(&bed.guest);
+        bed.set_black_hole(path, true);
+        wait_for_failed(&bed, &map, 1);
+        bed.set_black_hole(path, false);
+        bed.wait_for_paths(&map, 2);
+        let report = load.stop(&bed.guest);
+        println!("a black hole at {}: {report:?}", PORTALS[path]);
+        assert!(report.longest <= DEAD_PATH_MAX, "{report:?}");
+    }
+
+    let mut load = Load::start(&bed.guest, disk, 8, 4);
+    load.wait_for_writes(&bed.guest);
+    bed.guest.set_link(0, false);
+    wait_for_failed(&bed, &map, 1);
+    bed.guest.set_link(0, true);
+    bed.wait_for_paths(&map, 2);
+    assert!(load.is_running(), "the cable");
+    bed.kill_daemon();
+    bed.start_daemon();
+    bed.wait_for_paths(&map, 2);
+    let report = load.stop(&bed.guest);
+    println!("a cable and a kill: {report:?}");
+    bed.assert_is_well();
+}
