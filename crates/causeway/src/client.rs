@@ -115,6 +115,9 @@ impl Client {
     async fn in_time<S>(&self, connect: impl Future<Output = io::Result<S>>) -> Result<S, Problem> {
         match tokio::time::timeout(CONNECT_TIME_MAX, connect).await {
             Ok(Ok(stream)) => Ok(stream),
+            Ok(Err(error)) if error.kind() == io::ErrorKind::PermissionDenied => {
+                Err(self.not_allowed(&error))
+            }
             Ok(Err(error)) => Err(self.unreachable(&error)),
             Err(_) => Err(self.unreachable(&"no connection within 5 seconds")),
         }
@@ -148,6 +151,28 @@ impl Client {
         Problem::new(Code::Unreachable, format!("{}: {why}", self.shown))
     }
 
+    /// The daemon may well be there: its socket is somebody else's.
+    fn not_allowed(&self, error: &io::Error) -> Problem {
+        let problem = self.unreachable(error);
+        let Address::Unix(path) = &self.address else {
+            return problem;
+        };
+        let (path, me) = (path.display(), rustix::process::geteuid().as_raw());
+        let owner = match &self.address {
+            Address::Unix(path) => std::fs::metadata(path).ok(),
+            Address::Tcp(_) => None,
+        };
+        let whose = match owner.map(|it| std::os::unix::fs::MetadataExt::uid(&it)) {
+            Some(uid) => format!("{path} is user {uid}'s"),
+            // Its directory may not be entered.
+            None => format!("{path} cannot be looked at"),
+        };
+        problem.hint(format!(
+            "{whose}, and this is user {me}: only the daemon's user and root may open the socket. Repeat with sudo, or as the \
+             daemon's user (sudo -u causeway causeway ...); over TCP reading takes no permission: --api http://127.0.0.1:8480"
+        ))
+    }
+
     fn not_ours(&self, why: &dyn std::fmt::Display) -> Problem {
         let detail = format!("{} does not answer as Causeway does: {why}", self.shown);
         Problem::new(Code::NoSuchPath, detail)
@@ -169,7 +194,7 @@ fn parse(address: &str) -> Option<Address> {
 }
 
 fn read_token(file: &Path) -> Result<Secret, Problem> {
-    let bytes = std::fs::read(file);
+    let bytes = crate::secret_file::read(file);
     bytes.map(Secret::from_file).map_err(|error| {
         Problem::new(
             Code::ConfigUnreadable,

@@ -13,6 +13,7 @@ mod log;
 mod open;
 mod output;
 mod paths_api;
+mod secret_file;
 mod serve;
 
 use clap::Parser;

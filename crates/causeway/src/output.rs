@@ -92,7 +92,7 @@ pub(crate) fn properties(pairs: &[(&str, String)]) -> String {
 
 /// Bytes as people read them.
 pub(crate) fn rounded(bytes: u64) -> String {
-    Size::from_bytes(bytes).map_or_else(|| bytes.to_string(), Size::rounded)
+    control::size::rounded(bytes)
 }
 
 /// Commands in flight, with their bytes.

@@ -1,6 +1,7 @@
 //! `causeway serve`: the daemon's life from its configuration to its end.
 
 use crate::log::{Log, Lost};
+use crate::secret_file;
 use control::api;
 use control::code::{Code, Exit};
 use control::config::{self, Config, Cores, Driver, Layout, Place, Store};
@@ -213,9 +214,14 @@ fn start_node(
     let (config, notices) = (config.clone(), Arc::clone(notices));
     runtime.run(CoreId(0), move |core| {
         Box::pin(async move {
+            let open = secret_file::readable_in(&config.state_dir);
+            for open in &open {
+                tracing::warn!("{open}");
+            }
             let tell = move || {
                 let known = notices.lock().unwrap_or_else(PoisonError::into_inner);
-                known.iter().cloned().chain(lost.notice()).collect()
+                let all = known.iter().chain(&open).cloned();
+                all.chain(lost.notice()).collect()
             };
             let node = Node::new(Rc::clone(&core), config.clone(), Box::new(tell));
             let engine: Rc<dyn Engine> = Rc::new(node);
@@ -247,7 +253,11 @@ fn serve(config: &Config, log: Log) -> Result<(), Problem> {
         Problem::new(problem.code, detail)
     })?;
     let addresses: Vec<String> = bound.addresses.iter().map(|at| from_anywhere(at)).collect();
-    let server = api::Server::start(bound, handle.clone(), token)?;
+    for open in config.open_api() {
+        tracing::warn!("{open}");
+    }
+    let for_reads = config.api_token_for_reads;
+    let server = api::Server::start(bound, handle.clone(), token, for_reads)?;
     let served = main.block_on(async {
         let shown = addresses.clone();
         let told =

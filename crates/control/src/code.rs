@@ -88,6 +88,9 @@ catalogue! {
     AlreadyRunning = 1007, 409, Conflict, "Another daemon uses this state directory",
         "Two daemons on one state directory would overwrite each other's objects, so the second one does not start.",
         "Stop the other daemon, or give this one its own state_dir and pools.";
+    NoPortal = 1008, 503, Failed, "No portal listens",
+        "Not one address of any portal group can be listened at: it is not there yet, or its port is another program's. Hosts reach nothing.",
+        "Bring the address up, or free the port (`causeway status` tells the reason of each); it is tried again every second, without a restart.";
 
     LoginNoTarget = 2001, 404, NotFound, "Login refused: no such target",
         "The initiator asked for a target name that does not exist here (login status 02h 03h).",
@@ -181,12 +184,15 @@ catalogue! {
     ChecksumsUnwritable = 4010, 503, Failed, "The checksums of a LUN cannot be written",
         "The file that holds them took no write, so that nothing is written to the LUN's home any more: a block whose checksum is not stored would later look damaged. Reads go on, and so do writes in write-back mode, which the journal keeps as long as it has room; others are refused.",
         "Look at the disk and the kernel's log, then restart the daemon. To go on without checksums: `causeway lun set NAME integrity=false`.";
+    PoolMissing = 4011, 503, Failed, "The pool is missing",
+        "LUNs of the pool are known, and nothing of them lies at its path: its file system is not mounted, or another one is. Nothing is made there, because it would be hidden or lost as soon as the right one is back; its LUNs are offline.",
+        "Mount the pool's file system: it is found within seconds, and its LUNs come back by themselves. If it is gone for good, take the pool out of node.toml, restart, and purge its LUNs.";
 
     Unreachable = 5001, 503, Unreachable, "The daemon cannot be reached",
         "Nothing answers at the API address.",
         "Start it with `causeway serve --config node.toml`, or name the right address with --api or CAUSEWAY_API.";
     TokenNeeded = 5002, 401, Refused, "A token is needed to change anything over TCP",
-        "Over TCP everyone may read; changes need the token. The unix socket needs none: its file permissions protect it.",
+        "Over TCP everyone may read, unless node.toml says token_for_reads = true; changes need the token. The unix socket needs none: its file permissions protect it.",
         "Send `Authorization: Bearer TOKEN` (command line: CAUSEWAY_TOKEN_FILE=PATH); the token is in the file api.token of the state directory, readable by its owner only.";
     BadRequest = 5003, 400, Usage, "The request cannot be understood",
         "The body is not the JSON that this path takes, or a parameter is unknown.",

@@ -35,6 +35,8 @@ pub struct Config {
     pub pools: Vec<Pool>,
     /// Where the API listens.
     pub api: Vec<ApiAddress>,
+    /// Over TCP, reading takes the token as well.
+    pub api_token_for_reads: bool,
     /// Which processors are used.
     pub cores: Cores,
     /// How disks are driven.
@@ -52,6 +54,23 @@ pub struct Config {
 }
 
 impl Config {
+    /// Addresses of the API at which whoever reaches them reads everything but secrets.
+    #[must_use]
+    pub fn open_api(&self) -> Vec<String> {
+        let open = self.api.iter().filter_map(|address| match address {
+            ApiAddress::Tcp(at) if !at.ip().is_loopback() => Some(at.to_string()),
+            ApiAddress::Tcp(_) | ApiAddress::Unix(_) => None,
+        });
+        let open = open.filter(|_| !self.api_token_for_reads);
+        open.map(|at| {
+            format!(
+                "api.listen {at}: whoever reaches it reads all objects, sessions and metrics without a token; write \
+                 token_for_reads = true below [api], or listen on a loopback address"
+            )
+        })
+        .collect()
+    }
+
     /// A key with its place, for messages: `node.toml:12: pool[0].path`.
     #[must_use]
     pub fn place(&self, key: &str) -> String {
@@ -276,7 +295,7 @@ fn read(file: &Path, top: &Table<'_, '_>) -> Option<Config> {
         }
     }
     let pools = read_pools(top, base);
-    let api = read_api(top, base);
+    let (api, api_token_for_reads) = read_api(top, base);
     let (cores, driver, poll_us) = read_runtime(top);
     let scrub_every_days = read_scrub(top);
     let log = read_log(top);
@@ -289,6 +308,7 @@ fn read(file: &Path, top: &Table<'_, '_>) -> Option<Config> {
         portal_groups,
         pools,
         api,
+        api_token_for_reads,
         cores,
         driver,
         poll_us,
@@ -544,12 +564,12 @@ fn read_journal(table: &Table<'_, '_>, base: &Path) -> (Option<PathBuf>, Size) {
     )
 }
 
-fn read_api(top: &Table<'_, '_>, base: &Path) -> Vec<ApiAddress> {
+fn read_api(top: &Table<'_, '_>, base: &Path) -> (Vec<ApiAddress>, bool) {
     let Some(table) = top.table("api") else {
         if !top.keys().any(|key| key == "api") {
             top.missing("api", "[api] with listen = [\"unix:data/api.sock\"]");
         }
-        return Vec::new();
+        return (Vec::new(), false);
     };
     let listen = table.texts("listen");
     let wrong = listen.is_none() && table.keys().any(|key| key == "listen");
@@ -563,8 +583,9 @@ fn read_api(top: &Table<'_, '_>, base: &Path) -> Vec<ApiAddress> {
             Err(message) => table.wrong("listen", message),
         }
     }
+    let token_for_reads = table.boolean("token_for_reads").unwrap_or(false);
     table.finish(&["metrics", "tls"]);
-    out
+    (out, token_for_reads)
 }
 
 fn api_address(item: &Placed<String>, base: &Path) -> Result<ApiAddress, String> {

@@ -161,11 +161,13 @@ impl Controller {
         let random = &mut |bytes: &mut [u8]| self.core.fill_random(bytes);
         let plan = plan(&current, edit, &around, random)?;
         let refusal = plan.refusal();
+        let mut notices = plan.notices;
+        notices.extend(self.room_notices(&current, &plan.after).await);
         let mut outcome = Outcome {
             changed: false,
             generation: self.generation.get(),
             actions: plan.actions,
-            notices: plan.notices,
+            notices,
             refusal: None,
         };
         if how.dry_run {
@@ -364,6 +366,7 @@ impl Handle {
 }
 
 mod read;
+mod room;
 
 #[cfg(test)]
 pub(crate) mod test;

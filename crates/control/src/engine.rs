@@ -91,6 +91,11 @@ pub trait Engine {
         request: JournalRequest,
     ) -> LocalFuture<Result<JournalOutcome, Problem>>;
 
+    /// Bytes of memory that the node may use, where that is known.
+    fn memory(&self) -> LocalFuture<Option<u64>> {
+        Box::pin(std::future::ready(None))
+    }
+
     /// The space of the pools.
     fn pools(&self) -> LocalFuture<Vec<PoolFacts>>;
 
@@ -422,6 +427,30 @@ pub struct MemberFacts {
     pub state: String,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(bytes: &u64) -> bool {
+    *bytes == 0
+}
+
+/// How a pool is.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+#[serde(rename_all = "snake_case")]
+pub enum PoolState {
+    /// It can be used, and has room.
+    #[default]
+    Ok,
+    /// Less than a tenth of it is free.
+    Low,
+    /// Less than a hundredth of it is free.
+    Full,
+    /// Nothing of it lies at its path: its file system is not mounted.
+    Missing,
+    /// It does not answer.
+    Silent,
+    /// It cannot be used, or not all of it.
+    Unusable,
+}
+
 /// The space of a pool, in bytes.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct PoolFacts {
@@ -436,6 +465,21 @@ pub struct PoolFacts {
     /// What is used.
     #[serde(default)]
     pub used: u64,
+    /// How it is, in a word.
+    #[serde(default)]
+    pub state: PoolState,
+    /// Bytes that its LUNs were given, those that were removed included.
+    #[serde(default)]
+    pub provisioned_bytes: u64,
+    /// Bytes of these that they have not taken yet; 0 in a pool of members, where they have them from the beginning.
+    #[serde(default)]
+    pub outstanding_bytes: u64,
+    /// Bytes that its LUNs may still take and that it does not have.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub overcommitted_bytes: u64,
+    /// When it is full at the rate of the last hour, in seconds from now, where that is known and within a year.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub full_in_seconds: Option<u64>,
     /// How old these figures are, where the pool does not answer now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub age_seconds: Option<u64>,

@@ -6,6 +6,7 @@
 //! whatever happens.
 
 mod journals;
+mod room;
 
 use crate::engine::{
     ChecksumFacts, CoreFacts, DigestFacts, LoginFacts, LunFacts, LunState, MoveFacts, OpFacts,
@@ -14,6 +15,7 @@ use crate::engine::{
 use crate::latency::{LATENCY_BOUNDS_US, Latency};
 use crate::objects::Objects;
 use crate::scrub::{JournalScrub, ScrubFacts, ScrubState};
+use crate::view::MemoryView;
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
 
@@ -26,6 +28,7 @@ pub(crate) struct Sample<'a> {
     pub(crate) generation: u64,
     pub(crate) luns: BTreeMap<&'a str, &'a LunFacts>,
     pub(crate) sessions: &'a [SessionFacts],
+    pub(crate) memory: MemoryView,
     pub(crate) pools: &'a [PoolFacts],
     pub(crate) cores: &'a [CoreFacts],
     pub(crate) moves: MoveFacts,
@@ -73,6 +76,7 @@ pub(crate) fn text(sample: &Sample<'_>) -> String {
         out.series("causeway_login_total", &labels, login.count);
     }
     pools(&mut out, sample.pools);
+    room::room(&mut out, sample.pools, &sample.memory);
     journals::journals(&mut out, sample.pools);
     out.family(
         "causeway_metrics_series_dropped",

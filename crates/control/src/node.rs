@@ -12,9 +12,11 @@
 mod beside;
 mod checking;
 mod checksums;
+mod directory;
 mod discard;
 mod export;
 mod facts;
+mod fill;
 mod hardware;
 mod journal;
 mod journal_news;
@@ -23,6 +25,7 @@ mod journals;
 mod keeper;
 mod layers;
 mod members;
+mod memory;
 mod schedule;
 mod scrub;
 mod scrub_around;
@@ -32,7 +35,7 @@ mod unit;
 mod usage;
 
 use crate::code::Code;
-use crate::config::{Config, Listen, Place};
+use crate::config::{Config, Listen};
 use crate::engine::{
     CoreFacts, DigestFacts, Engine, LoginFacts, LunFacts, MoveFacts, PoolFacts, PortalFacts,
     RefusalFacts, SessionFacts,
@@ -42,7 +45,6 @@ use crate::objects::{Backing, Lun, Objects, SECTION_LUN};
 use crate::plan::LunChanges;
 use crate::problem::{Fault, Problem};
 use crate::scrub::{ScrubFacts, ScrubWish};
-use env::durable::make_dir;
 use env::{CoreHandle, LocalFuture};
 use journal::PoolJournal;
 use members::MemberPools;
@@ -86,7 +88,7 @@ struct Inner {
     usage: usage::Usage,
     scrubs: scrub::Scrubs,
     spaces: space::Spaces,
-    /// By pool.
+    directories: directory::Directories,
     /// Pools of members.
     members: RefCell<Rc<MemberPools>>,
     journals: journals::Journals,
@@ -112,6 +114,7 @@ impl Node {
             usage: usage::Usage::default(),
             scrubs: scrub::Scrubs::default(),
             spaces: space::Spaces::default(),
+            directories: directory::Directories::default(),
             members: RefCell::default(),
             journals: journals::Journals::default(),
             unfinished: unfinished::Unfinished::default(),
@@ -122,20 +125,7 @@ impl Node {
 
 impl Inner {
     async fn start(&self, objects: Rc<Objects>) -> Result<(), Problem> {
-        for (index, pool) in self.config.pools.iter().enumerate() {
-            let Place::Path(path) = &pool.place else {
-                continue;
-            };
-            let made = make_dir(&*self.core.files(), path).await;
-            made.map_err(|error| {
-                let place = self.config.place(&format!("pool[{index}].path"));
-                let detail = format!("{place}: {}: {error}", path.display());
-                Problem::new(Code::ConfigEnvironment, detail).hint(
-                    "a pool is a directory that this user may write; a block device is named in the LUN: \
-                     backend = { block = \"/dev/...\" }",
-                )
-            })?;
-        }
+        self.look_at_directories(&objects).await?;
         let members = members::open_all(self, &objects).await;
         *self.members.borrow_mut() = Rc::new(members);
         journal::open_all(self).await;
@@ -149,7 +139,8 @@ impl Inner {
         let export = self.export(&objects);
         *self.objects.borrow_mut() = objects;
         *self.server.borrow_mut() = Some(Server::start(&self.core, export));
-        self.listening().await
+        self.listening().await;
+        Ok(())
     }
 
     /// Opens a LUN; where that fails the unit is there and offline.
@@ -217,11 +208,15 @@ impl Inner {
         let Backing::Pool(pool) = &lun.backing else {
             return PoolJournal::None;
         };
+        if let Some(why) = self.directories.missing(pool) {
+            return PoolJournal::Missing(why);
+        }
         self.journals.of(pool)
     }
 
-    /// Waits until every fixed address has been tried; fails where not one listens.
-    async fn listening(&self) -> Result<(), Problem> {
+    /// Waits until every fixed address has been tried. Where none can be had, the front tries again each second, and a SAN that is
+    /// up before its network is serves as soon as that is there.
+    async fn listening(&self) {
         let groups = &self.config.portal_groups;
         let is_fixed = |listen: &&Listen| matches!(listen, Listen::Address(_));
         let fixed = groups
@@ -230,32 +225,35 @@ impl Inner {
             .filter(is_fixed)
             .count();
         let until = self.core.now().after(LISTEN_TIME_MAX);
-        loop {
+        let portals = loop {
             let portals = self
                 .server()
                 .map(|server| server.portals())
                 .unwrap_or_default();
-            if portals.iter().any(|portal| portal.error.is_none()) || fixed == 0 {
-                return Ok(());
+            let listens = portals.iter().any(|portal| portal.error.is_none());
+            if listens || fixed == 0 {
+                return;
             }
-            if let Some(portal) = portals.first()
-                && (portals.len() >= fixed || self.core.now() > until)
-            {
-                let why = portal.error.clone().unwrap_or_default();
-                let group = groups
-                    .iter()
-                    .position(|group| group.name == portal.portal_group)
-                    .unwrap_or_default();
-                let place = self.config.place(&format!("portal_group[{group}].listen"));
-                let detail = format!("{place}: {}: {why}", portal.address);
-                return Err(Problem::new(Code::ConfigEnvironment, detail));
-            }
-            if self.core.now() > until {
-                return Ok(());
+            if portals.len() >= fixed || self.core.now() > until {
+                break portals;
             }
             let soon = self.core.now().after(Duration::from_millis(2));
             self.core.sleep_until(soon).await;
-        }
+        };
+        let Some(portal) = portals.first() else {
+            return;
+        };
+        let group = groups
+            .iter()
+            .position(|group| group.name == portal.portal_group)
+            .unwrap_or_default();
+        let place = self.config.place(&format!("portal_group[{group}].listen"));
+        let why = portal.error.clone().unwrap_or_default();
+        tracing::error!(
+            code = %Code::NoPortal,
+            "{place}: {}: {why}: no portal listens, and hosts reach nothing; each address is tried again every second",
+            portal.address
+        );
     }
 
     fn server(&self) -> Option<Server> {
@@ -275,6 +273,7 @@ impl Inner {
 
     async fn prepare(self: &Rc<Self>, changes: &LunChanges) -> Result<(), Problem> {
         let _turn = self.turn.lock().await;
+        self.are_there(changes).await?;
         self.begin(changes).await?;
         for lun in &changes.created {
             let made = self.make(lun).await;
@@ -441,11 +440,9 @@ impl Engine for Node {
                 node.core.spawn(Box::pin(keep));
             }
             for pool in &node.config.pools {
-                if pool.journal.is_some() || matches!(pool.place, Place::Members { .. }) {
-                    let core = Rc::clone(&node.core);
-                    let keep = keeper::keep(core, Rc::downgrade(&node), pool.name.clone());
-                    node.core.spawn(Box::pin(keep));
-                }
+                let core = Rc::clone(&node.core);
+                let keep = keeper::keep(core, Rc::downgrade(&node), pool.name.clone());
+                node.core.spawn(Box::pin(keep));
             }
             // Interfaces tell their addresses a moment later.
             let later = Rc::clone(&node);
@@ -551,14 +548,22 @@ impl Engine for Node {
         )
     }
 
+    fn memory(&self) -> LocalFuture<Option<u64>> {
+        shared(self, |node| async move { memory::total(&node.core).await })
+    }
+
     fn pools(&self) -> LocalFuture<Vec<PoolFacts>> {
-        shared(self, |node| async move { space::pools(&node).await })
+        shared(self, |node| async move {
+            usage::refresh(&node).await;
+            space::pools(&node).await
+        })
     }
 
     fn notices(&self) -> Vec<String> {
         let mut notices = (self.0.notices)();
         notices.extend(export::missing_groups(&self.0));
         notices.extend(export::silent_interfaces(&self.0));
+        notices.extend(export::no_portal(&self.0));
         notices
     }
 

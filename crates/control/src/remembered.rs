@@ -86,6 +86,59 @@ pub async fn write(core: &CoreHandle, file: &Path, all: &[Remembered]) -> io::Re
     replace_file(&*core.files(), file, &document::write(KIND, &text)).await
 }
 
+/// The kind of the record of a pool that is a directory.
+const DIRECTORY_KIND: &str = "directory";
+
+/// Which pool a directory is.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Number {
+    number: String,
+}
+
+fn number_file(state_dir: &Path, pool: &str) -> PathBuf {
+    state_dir.join(DIRECTORY).join(format!("{pool}.directory"))
+}
+
+/// The number that a pool had that is a directory; `None`: nobody knows.
+pub async fn number(core: &CoreHandle, state_dir: &Path, pool: &str) -> Option<[u8; 16]> {
+    let file = number_file(state_dir, pool);
+    let text = read_file(&*core.files(), &file, RECORD_BYTES_MAX).await;
+    let body = document::read(DIRECTORY_KIND, &text.ok()?).ok()?;
+    let known: Number = serde_json::from_slice(&body).ok()?;
+    let number = u128::from_str_radix(&known.number, 16).ok()?;
+    Some(number.to_be_bytes())
+}
+
+/// Writes down the number of a pool that is a directory, where it is another one than before.
+///
+/// # Errors
+/// What the system says; what was known before is still known.
+///
+/// # Panics
+/// Never: it is one plain word, in a directory of the state directory.
+pub async fn write_number(
+    core: &CoreHandle,
+    state_dir: &Path,
+    pool: &str,
+    number: [u8; 16],
+) -> io::Result<()> {
+    if self::number(core, state_dir, pool).await == Some(number) {
+        return Ok(());
+    }
+    let number = hex(&number);
+    let text = serde_json::to_vec(&Number { number }).expect("a plain word");
+    let file = number_file(state_dir, pool);
+    let directory = file.parent().expect("it was joined to one");
+    make_dir(&*core.files(), directory).await?;
+    replace_file(
+        &*core.files(),
+        &file,
+        &document::write(DIRECTORY_KIND, &text),
+    )
+    .await
+}
+
 /// The pool that one of these members is of, by its name, with what is known of its members.
 pub async fn of_members(
     core: &CoreHandle,

@@ -68,6 +68,12 @@ impl Size {
 }
 
 /// Exact, in the largest unit that divides it: what [`Size::from_str`] reads back to the same value.
+/// So many bytes as people read them, also where that is no size that a LUN may have.
+#[must_use]
+pub fn rounded(bytes: u64) -> String {
+    Size::from_bytes(bytes).map_or_else(|| bytes.to_string(), Size::rounded)
+}
+
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (unit, bytes) in [

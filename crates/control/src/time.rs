@@ -12,6 +12,19 @@ pub fn rfc3339(at: WallClock) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
 }
 
+/// So many seconds in one word and number that people can do something with: `3 hours`, `12 minutes`.
+#[must_use]
+pub fn about(seconds: u64) -> String {
+    let (number, unit) = match seconds {
+        0..120 => (seconds, "second"),
+        120..7_200 => (seconds / 60, "minute"),
+        7_200..172_800 => (seconds / 3_600, "hour"),
+        _ => (seconds / 86_400, "day"),
+    };
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {unit}{plural}")
+}
+
 /// The moment that [`rfc3339`] wrote so.
 #[must_use]
 pub fn parse(text: &str) -> Option<WallClock> {

@@ -43,6 +43,9 @@ pub struct StatusView {
     pub portals: Vec<PortalFacts>,
     /// Where the API can be reached.
     pub api: Vec<String>,
+    /// What memory LUNs and read caches may take of the node's memory.
+    #[serde(default)]
+    pub memory: MemoryView,
     /// The pools.
     pub pools: Vec<PoolFacts>,
     /// What is as it was asked for and still worth knowing, one sentence each.
@@ -50,6 +53,18 @@ pub struct StatusView {
     pub notes: Vec<String>,
     /// How many objects there are.
     pub counts: Counts,
+}
+
+/// What memory LUNs and read caches may take of the node's memory, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+pub struct MemoryView {
+    /// What the node may use, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_bytes: Option<u64>,
+    /// The sizes of memory LUNs, those that were removed included.
+    pub lun_bytes: u64,
+    /// The most that read caches hold.
+    pub read_cache_bytes: u64,
 }
 
 /// How many there are.

@@ -46,7 +46,7 @@ fn read(file: &Path) -> Result<FileObjects, Problem> {
     let parent = if from_stdin { None } else { file.parent() };
     let parent = parent.filter(|parent| !parent.as_os_str().is_empty());
     let base = std::path::absolute(parent.unwrap_or(Path::new("."))).map_err(unreadable)?;
-    parse(&name, &base, &text, &|path| std::fs::read(path)).map_err(|mistakes| {
+    parse(&name, &base, &text, &crate::secret_file::read).map_err(|mistakes| {
         let lines: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
         let problem = Problem::new(code_of(&mistakes), lines.join("\n  "));
         problem.hint("nothing was sent to the daemon; correct the file and apply again")

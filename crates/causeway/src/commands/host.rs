@@ -88,7 +88,7 @@ fn chap_spec(fields: &ChapFields) -> Result<Option<ChapSpec>, Problem> {
 }
 
 fn read_secret(file: &Path) -> Result<SecretSpec, Problem> {
-    let bytes = std::fs::read(file);
+    let bytes = crate::secret_file::read(file);
     let secret = bytes.map(Secret::from_file).map_err(|error| {
         Problem::new(
             Code::ConfigUnreadable,

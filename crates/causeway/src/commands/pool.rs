@@ -3,9 +3,10 @@
 use super::{Context, object_path};
 use crate::cli::PoolVerb;
 use crate::output::{properties, rounded, table};
-use control::engine::{MemberFacts, PoolFacts};
+use control::engine::{MemberFacts, PoolFacts, PoolState};
 use control::journal::{JournalFacts, JournalState};
 use control::problem::Problem;
+use control::time::about;
 
 const NOUN: &str = "pool";
 
@@ -38,7 +39,13 @@ fn state(pool: &PoolFacts) -> String {
     match (&pool.problem, pool.age_seconds) {
         (Some(_), Some(age)) => format!("does not answer (figures {age} s old)"),
         (Some(problem), None) => problem.clone(),
-        (None, _) => "ok".to_owned(),
+        (None, _) => match pool.state {
+            PoolState::Full => "FULL".to_owned(),
+            PoolState::Low => "low".to_owned(),
+            PoolState::Ok | PoolState::Missing | PoolState::Silent | PoolState::Unusable => {
+                "ok".to_owned()
+            }
+        },
     }
 }
 
@@ -82,7 +89,12 @@ fn page(pool: &PoolFacts) -> String {
         ("layout", pool.layout.clone()),
         ("size", space(pool, pool.total)),
         ("free", space(pool, pool.available)),
+        ("provisioned", provisioned(pool)),
     ];
+    rows.extend(pool.full_in_seconds.map(|it| {
+        let told = format!("in about {}, at the rate of the last hour", about(it));
+        ("full", told)
+    }));
     match &pool.journal {
         None => rows.push(("journal", "none".to_owned())),
         Some(journal) => rows.extend(of_journal(journal)),
@@ -96,6 +108,15 @@ fn page(pool: &PoolFacts) -> String {
         out.push_str(&format!("\n{}", members(&pool.members)));
     }
     out
+}
+
+/// What its LUNs were given, and what of it is not there.
+fn provisioned(pool: &PoolFacts) -> String {
+    let all = rounded(pool.provisioned_bytes);
+    match pool.overcommitted_bytes {
+        0 => all,
+        over => format!("{all}, {} more than there is room for", rounded(over)),
+    }
 }
 
 fn members(all: &[MemberFacts]) -> String {

@@ -281,8 +281,7 @@ fn storage_that_cannot_be_had_is_named_by_line_and_undoes_the_whole_file() {
     for noun in ["lun", "target"] {
         assert_eq!(place.json(&format!("{noun} ls")), json!([]));
     }
-    let left = std::fs::read_dir(place.path("data/pool")).unwrap().count();
-    assert_eq!(left, 0, "files in the pool");
+    assert_eq!(place.left_of_luns(), [""; 0], "files in the pool");
     place.write("objects.toml", "[[lun]]\nname = \"a\"\nsize = \"1M\"\n");
     place.run(0, "apply -f objects.toml");
     place.write(

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod away;
 mod confirm;
 mod gone;
 mod integrity;
@@ -195,11 +196,6 @@ fn a_configuration_that_cannot_be_used_is_named_by_file_line_and_key() {
     let port = taken.local_addr().unwrap().port();
     let api = serve(&good.replace("\"127.0.0.1:0\"", &format!("\"127.0.0.1:{port}\"")));
     assert!(api.contains("node.toml:13: api.listen: "), "{api}");
-    let portal = serve(&good.replace("port = 0", &format!("port = {port}")));
-    assert!(
-        portal.contains("node.toml:8: portal_group[0].listen: "),
-        "{portal}"
-    );
     let absent = place.run_with("", &["serve", "--config", "none.toml"], "");
     assert!(text_of(&absent, 2, "absent").contains("none.toml"));
     place.write("node.toml", &good);

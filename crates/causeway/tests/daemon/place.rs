@@ -2,6 +2,7 @@
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
@@ -36,6 +37,19 @@ impl Place {
 
     pub(crate) fn write(&self, name: &str, text: &str) {
         std::fs::write(self.path(name), text).unwrap();
+        if name.ends_with(".secret") {
+            let mode = std::fs::Permissions::from_mode(0o600);
+            std::fs::set_permissions(self.path(name), mode).unwrap();
+        }
+    }
+
+    /// Files in the pool's directory that are not the pool's own.
+    pub(crate) fn left_of_luns(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.path("data/pool")).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names
+            .filter(|name| !["pool.toml", "saved.json"].contains(&name.as_str()))
+            .collect()
     }
 
     pub(crate) fn api(&self) -> String {

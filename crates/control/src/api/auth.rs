@@ -21,8 +21,13 @@ pub const TOKEN_FILE: &str = "api.token";
 pub enum Transport {
     /// Through a unix socket, whose permissions protect it.
     Unix,
-    /// Through TCP: changes need this token.
-    Tcp(Arc<Secret>),
+    /// Through TCP: changes need this token, and reading where that is said.
+    Tcp {
+        /// The token.
+        token: Arc<Secret>,
+        /// Reading needs it, too.
+        for_reads: bool,
+    },
 }
 
 /// Reads the token, and makes it where there is none.
@@ -66,11 +71,15 @@ pub(super) async fn check(
     next: Next,
 ) -> Response {
     let reads = matches!(*request.method(), Method::GET | Method::HEAD);
-    let allowed = reads
-        || match &transport {
-            Transport::Unix => true,
-            Transport::Tcp(token) => bearer(&request).is_some_and(|given| given == **token),
-        };
+    // Whether it lives tells nothing of what it has.
+    let probes = ["/healthz", "/readyz"].contains(&request.uri().path());
+    let allowed = match &transport {
+        Transport::Unix => true,
+        Transport::Tcp { token, for_reads } => {
+            reads && (!for_reads || probes)
+                || bearer(&request).is_some_and(|given| given == **token)
+        }
+    };
     if allowed {
         return next.run(request).await;
     }

@@ -111,16 +111,24 @@ pub struct Server {
 }
 
 impl Server {
-    /// Serves the bound sockets on a thread of its own.
+    /// Serves the bound sockets on a thread of its own; `for_reads`: over TCP, reading takes the token as well.
     ///
     /// # Errors
     /// The thread cannot be had.
-    pub fn start(bound: Bound, handle: Handle, token: Secret) -> Result<Self, Problem> {
+    pub fn start(
+        bound: Bound,
+        handle: Handle,
+        token: Secret,
+        for_reads: bool,
+    ) -> Result<Self, Problem> {
         let token = Arc::new(token);
         Self::with(bound, move |transport| {
             let transport = match transport {
                 Kind::Unix => Transport::Unix,
-                Kind::Tcp => Transport::Tcp(Arc::clone(&token)),
+                Kind::Tcp => Transport::Tcp {
+                    token: Arc::clone(&token),
+                    for_reads,
+                },
             };
             router(handle.clone(), transport)
         })

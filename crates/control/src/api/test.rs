@@ -24,6 +24,10 @@ struct Daemon {
 
 impl Daemon {
     fn start(name: &str) -> Self {
+        Self::start_with(name, false)
+    }
+
+    fn start_with(name: &str, token_for_reads: bool) -> Self {
         let dir = std::env::temp_dir().join(format!("causeway-api-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
         let cores = env::real::RuntimeConfig {
@@ -54,7 +58,8 @@ impl Daemon {
         ];
         let bound = bind(&listen).unwrap();
         let addresses = bound.addresses.clone();
-        let server = Server::start(bound, handle, Secret::new(TOKEN.into())).unwrap();
+        let server =
+            Server::start(bound, handle, Secret::new(TOKEN.into()), token_for_reads).unwrap();
         Self {
             addresses,
             dir,
@@ -234,6 +239,32 @@ fn over_tcp_reading_is_open_and_changing_takes_the_token() {
         );
     }
     assert_eq!(post(Some(&format!("Bearer {TOKEN}"))).0, StatusCode::OK);
+}
+
+#[test]
+fn where_reading_takes_the_token_only_whether_it_lives_is_told_without() {
+    let daemon = Daemon::start_with("reads", true);
+    for path in ["/api/v1/status", "/api/v1/export", "/metrics"] {
+        let (status, problem) = daemon.get(path);
+        assert_eq!(
+            (status, &problem["code"]),
+            (StatusCode::UNAUTHORIZED, &json!("CWY5002")),
+            "{path}"
+        );
+        let with = Request::get(path)
+            .header("host", "x")
+            .header("authorization", format!("Bearer {TOKEN}"));
+        let (status, _) = daemon.ask(true, with.body(String::new()).unwrap());
+        assert_eq!(status, StatusCode::OK, "{path}");
+    }
+    assert_eq!(daemon.get("/healthz").0, StatusCode::OK);
+    assert_eq!(daemon.get("/readyz").0, StatusCode::OK);
+    let unix = daemon.send("GET", "/api/v1/status", &json!(null));
+    assert_eq!(
+        unix.0,
+        StatusCode::OK,
+        "the socket's permissions protect it"
+    );
 }
 
 #[test]

@@ -13,11 +13,10 @@ use crate::plan::leads_back;
 use crate::problem::Problem;
 use crate::scrub::{ScrubFacts, ScrubWish};
 use crate::time::rfc3339;
-use crate::view::{ChapView, Counts, GrantView, Health, HostView, LunView, StatusView, TargetView};
+use crate::view::{
+    ChapView, Counts, GrantView, Health, HostView, LunView, MemoryView, StatusView, TargetView,
+};
 use std::collections::BTreeMap;
-
-/// Below this share of free space a pool needs a look: one part in so many.
-const POOL_LOW_SHARE: u64 = 10;
 
 impl Controller {
     /// How the node is.
@@ -26,6 +25,7 @@ impl Controller {
         let facts = self.engine.luns().await;
         let portals = self.engine.portals().await;
         let pools = self.pools().await;
+        let memory = self.memory(&objects).await;
         let sessions = self.engine.sessions().await.len();
         let mut problems: Vec<String> =
             self.damage().map(ToString::to_string).into_iter().collect();
@@ -67,7 +67,8 @@ impl Controller {
             generation: self.generation(),
             portals,
             api: self.api.borrow().clone(),
-            notes: notes(&objects, &pools),
+            notes: [self.config.open_api(), notes(&objects, &pools, &memory)].concat(),
+            memory,
             pools,
             counts: Counts {
                 luns: objects.luns.len(),
@@ -343,6 +344,7 @@ impl Controller {
             generation: self.generation(),
             luns,
             sessions: &sessions,
+            memory: self.memory(&objects).await,
             pools: &pools,
             cores: &cores,
             moves: self.engine.moves(),
@@ -359,11 +361,8 @@ fn of_pools(pools: &[PoolFacts]) -> Vec<String> {
     for pool in pools {
         if let Some(problem) = &pool.problem {
             problems.push(format!("pool {}: {problem}", pool.name));
-        } else if pool.members.is_empty() && pool.available < pool.total / POOL_LOW_SHARE {
-            // Of a pool of members, LUNs have their whole size from the beginning.
-            let share = pool.available.saturating_mul(100) / pool.total.max(1);
-            problems.push(format!("pool {} has only {share} % free space", pool.name));
         }
+        problems.extend(super::room::filling(pool));
         let journal = pool.journal.iter();
         problems.extend(journal.flat_map(|journal| journal.problems(&pool.name)));
     }
@@ -371,13 +370,15 @@ fn of_pools(pools: &[PoolFacts]) -> Vec<String> {
 }
 
 /// What is as it was asked for, and worth knowing.
-fn notes(objects: &Objects, pools: &[PoolFacts]) -> Vec<String> {
+fn notes(objects: &Objects, pools: &[PoolFacts], memory: &MemoryView) -> Vec<String> {
     let of_pool = |pool: &PoolFacts| {
         let notes = pool.notes.iter();
         let notes = notes.map(|note| format!("pool {}: {note}", pool.name));
-        notes.collect::<Vec<String>>()
+        notes
+            .chain(super::room::overcommitted(pool))
+            .collect::<Vec<String>>()
     };
-    let all = volatile(objects).into_iter();
+    let all = volatile(objects).into_iter().chain(memory.note());
     all.chain(pools.iter().flat_map(of_pool)).collect()
 }
 

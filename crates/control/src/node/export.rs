@@ -1,6 +1,7 @@
 //! What the front shows to whom, made from the objects.
 
 use super::Inner;
+use crate::code::Code;
 use crate::config;
 use crate::objects::{Host, Objects};
 use crate::size::Size;
@@ -82,6 +83,19 @@ pub(super) fn missing_groups(node: &Inner) -> Vec<String> {
         format!("target {name} cannot be reached: node.toml has no portal group \"{group}\"")
     })
     .collect()
+}
+
+/// No portal listens at all, so that no host reaches anything.
+pub(super) fn no_portal(node: &Inner) -> Option<String> {
+    let server = node.server()?;
+    let portals = server.portals();
+    let any = portals.iter().any(|portal| portal.error.is_none());
+    (!any).then(|| {
+        format!(
+            "{}: no portal listens, so that hosts reach nothing; each address is tried again every second",
+            Code::NoPortal
+        )
+    })
 }
 
 /// Interfaces that have no address now, or are not there, so that their portals listen nowhere.

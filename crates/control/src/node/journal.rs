@@ -132,6 +132,9 @@ pub(super) fn tell(pool: &Pool, journal: &Journal) {
 /// # Errors
 /// Why it cannot be used.
 pub(super) async fn open(node: &Inner, pool: &Pool) -> Result<PoolJournal, OpenError> {
+    if let Some(why) = node.directories.missing(&pool.name) {
+        return Err(why);
+    }
     let (core, home) = (&node.core, Home::of(node, pool)?);
     let known = home.known(core).await?;
     let has = known.is_some_and(|(_, has)| has);
@@ -229,7 +232,7 @@ fn cannot(path: &Path, error: &io::Error) -> OpenError {
     }
 }
 
-async fn new_file(core: &CoreHandle, path: &Path) -> Result<PoolFile, OpenError> {
+pub(super) async fn new_file(core: &CoreHandle, path: &Path) -> Result<PoolFile, OpenError> {
     let mut number = [0; 16];
     core.fill_random(&mut number);
     let file = PoolFile::of(number);

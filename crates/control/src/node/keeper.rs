@@ -13,6 +13,7 @@ use super::Inner;
 use super::journal::{self, PoolJournal};
 use super::journal_news::News;
 use super::members;
+use super::space;
 use crate::config::Pool;
 use crate::objects::{Backing, Lun};
 use env::CoreHandle;
@@ -54,6 +55,8 @@ pub(super) async fn keep(core: CoreHandle, node: Weak<Inner>, name: String) {
             return;
         };
         members::look_at(&node, &pool.name).await;
+        node.follow_directory(pool).await;
+        space::watch(&node, pool).await;
         let Some(path) = &pool.journal else { continue };
         match node.journals.of(&pool.name) {
             PoolJournal::None => {}

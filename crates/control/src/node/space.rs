@@ -5,9 +5,12 @@
 //! their age, and that it does not answer.
 
 use super::Inner;
+use super::fill::{Fill, Level};
 use super::members::{Told as MembersTold, layout_name};
+use crate::code::Code;
 use crate::config::{Place, Pool};
-use crate::engine::PoolFacts;
+use crate::engine::{PoolFacts, PoolState};
+use crate::objects::Backing;
 use env::{CoreHandle, LocalFuture, Space};
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -23,9 +26,15 @@ const WAIT_MAX: Duration = Duration::from_millis(200);
 /// After so long without an answer a pool needs a look.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// How often a pool is looked at when nobody asks.
+const LOOK: Duration = Duration::from_secs(10);
+
 /// What is known of one pool.
 #[derive(Default)]
 pub(super) struct Known {
+    fill: Fill,
+    /// When it was looked at last without being asked.
+    looked: Option<Now>,
     /// The last answer and its time.
     answer: Option<(Result<Space, String>, Now)>,
     /// When the question was asked that is not answered yet.
@@ -46,39 +55,145 @@ struct Told {
 pub(super) async fn pools(node: &Inner) -> Vec<PoolFacts> {
     let mut out = Vec::new();
     for (index, pool) in node.config.pools.iter().enumerate() {
-        let known = {
-            let mut all = node.spaces.borrow_mut();
-            while all.len() <= index {
-                all.push(Rc::default());
-            }
-            all.get(index).cloned().unwrap_or_default()
-        };
+        let promised = Promised::of(node, &pool.name);
         if let Some(members) = node.member_pools().get(&pool.name) {
-            out.push(of_members(pool, &members.told()));
+            out.push(of_members(pool, &members.told(), &promised));
             continue;
         }
-        let ask = || node.core.files().space(pool.path());
-        let told = ask_in_time(&node.core, &known, ask).await;
-        let path = std::path::absolute(pool.path()).unwrap_or_else(|_| pool.path().to_owned());
+        let known = known(node, index);
+        let told = match node.directories.missing(&pool.name) {
+            Some(why) => Told {
+                problem: Some(why.to_string()),
+                ..Told::default()
+            },
+            None => {
+                let ask = || node.core.files().space(pool.path());
+                ask_in_time(&node.core, &known, ask).await
+            }
+        };
+        let is_missing = node.directories.missing(&pool.name).is_some();
+        let facts = of_directory(pool, told, &promised, is_missing);
+        let full_in = known
+            .borrow()
+            .fill
+            .full_in(node.core.now(), facts.used, facts.available);
         out.push(PoolFacts {
-            name: pool.name.clone(),
-            path: path.display().to_string(),
-            total: told.space.map_or(0, |space| space.total),
-            available: told.space.map_or(0, |space| space.available),
-            used: told.space.map_or(0, |space| space.used),
-            age_seconds: told.age.map(|age| age.as_secs()),
-            problem: told.problem,
-            layout: "directory".to_owned(),
-            event: None,
-            members: Vec::new(),
-            notes: Vec::new(),
-            journal: None,
+            full_in_seconds: full_in.filter(|_| facts.total > 0).map(|it| it.as_secs()),
+            ..facts
         });
     }
     out
 }
 
-fn of_members(pool: &Pool, told: &MembersTold) -> PoolFacts {
+fn known(node: &Inner, index: usize) -> Rc<RefCell<Known>> {
+    let mut all = node.spaces.borrow_mut();
+    while all.len() <= index {
+        all.push(Rc::default());
+    }
+    all.get(index).cloned().unwrap_or_default()
+}
+
+/// What the LUNs of a pool were given.
+#[derive(Default)]
+struct Promised {
+    /// Their sizes.
+    provisioned: u64,
+    /// What they may still take of it.
+    outstanding: u64,
+}
+
+impl Promised {
+    fn of(node: &Inner, pool: &str) -> Self {
+        let objects = node.objects.borrow();
+        let all = objects.luns.values().chain(objects.removed.values());
+        let mut out = Self::default();
+        for lun in all.filter(|lun| matches!(&lun.backing, Backing::Pool(name) if name == pool)) {
+            let size = lun.size.bytes();
+            let takes = node.usage.of(&lun.naa).unwrap_or(0);
+            out.provisioned = out.provisioned.saturating_add(size);
+            out.outstanding = out.outstanding.saturating_add(size.saturating_sub(takes));
+        }
+        out
+    }
+}
+
+fn of_directory(pool: &Pool, told: Told, promised: &Promised, is_missing: bool) -> PoolFacts {
+    let path = std::path::absolute(pool.path()).unwrap_or_else(|_| pool.path().to_owned());
+    let space = told.space.unwrap_or(Space {
+        total: 0,
+        available: 0,
+        used: 0,
+    });
+    let state = match (&told.problem, told.age) {
+        _ if is_missing => PoolState::Missing,
+        (Some(_), Some(_)) => PoolState::Silent,
+        (Some(_), None) => PoolState::Unusable,
+        (None, _) => match Level::of(space.total, space.available) {
+            Level::Roomy => PoolState::Ok,
+            Level::Low => PoolState::Low,
+            Level::Full => PoolState::Full,
+        },
+    };
+    let over = promised.outstanding.saturating_sub(space.available);
+    let over = if space.total > 0 { over } else { 0 };
+    PoolFacts {
+        name: pool.name.clone(),
+        path: path.display().to_string(),
+        total: space.total,
+        available: space.available,
+        used: space.used,
+        state,
+        provisioned_bytes: promised.provisioned,
+        outstanding_bytes: promised.outstanding,
+        overcommitted_bytes: over,
+        full_in_seconds: None,
+        age_seconds: told.age.map(|age| age.as_secs()),
+        problem: told.problem,
+        layout: "directory".to_owned(),
+        event: None,
+        members: Vec::new(),
+        notes: Vec::new(),
+        journal: None,
+    }
+}
+
+/// Looks at a pool's room, whoever asks: tells when it gets low or full, and when it is well again.
+pub(super) async fn watch(node: &Rc<Inner>, pool: &Pool) {
+    let index = node.config.pools.iter().position(|it| it.name == pool.name);
+    let (Place::Path(path), Some(index)) = (&pool.place, index) else {
+        return;
+    };
+    if node.directories.missing(&pool.name).is_some() {
+        return;
+    }
+    let (known, now) = (known(node, index), node.core.now());
+    let looked = known.borrow().looked;
+    if looked.is_some_and(|looked| now.since(looked) < LOOK) {
+        return;
+    }
+    known.borrow_mut().looked = Some(now);
+    let told = ask_in_time(&node.core, &known, || node.core.files().space(path)).await;
+    let Some(space) = told.space.filter(|_| told.age.is_none()) else {
+        return;
+    };
+    let level = known
+        .borrow_mut()
+        .fill
+        .sample(now, space.total, space.used, space.available);
+    let (pool, free) = (pool.name.as_str(), crate::size::rounded(space.available));
+    match level {
+        Some(Level::Full) => tracing::warn!(
+            pool,
+            code = %Code::PoolFull,
+            "the pool is full, {free} are free: hosts are refused blocks that have no room yet; free or add space"
+        ),
+        Some(Level::Low) => tracing::warn!(pool, "the pool has less than 10 % free space, {free}"),
+        Some(Level::Roomy) => tracing::info!(pool, "the pool has room again, {free} are free"),
+        None => {}
+    }
+}
+
+fn of_members(pool: &Pool, told: &MembersTold, promised: &Promised) -> PoolFacts {
     let layout = match &pool.place {
         Place::Members { layout, .. } => layout_name(*layout),
         Place::Path(_) => "directory",
@@ -90,6 +205,15 @@ fn of_members(pool: &Pool, told: &MembersTold) -> PoolFacts {
         total: told.total,
         available: told.available,
         used: told.total.saturating_sub(told.available),
+        state: match told.problem {
+            Some(_) => PoolState::Unusable,
+            // LUNs have their whole size from the beginning: one that is full serves all of them.
+            None => PoolState::Ok,
+        },
+        provisioned_bytes: promised.provisioned,
+        outstanding_bytes: 0,
+        overcommitted_bytes: 0,
+        full_in_seconds: None,
         age_seconds: None,
         problem: told.problem.clone(),
         layout: layout.to_owned(),

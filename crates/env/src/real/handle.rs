@@ -11,7 +11,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Alignment for direct I/O where the kernel does not tell (before Linux 6.1): enough for any disk.
 const ALIGNMENT_UNTOLD: u32 = 4096;
@@ -79,12 +79,19 @@ fn identity(file: &OwnedFd) -> io::Result<(u64, u64)> {
 
 /// The locks that this runtime holds: cores open the same file side by side, other processes do not.
 #[derive(Default)]
-pub(super) struct Locks(Mutex<BTreeMap<(u64, u64), Weak<Lock>>>);
+pub(super) struct Locks {
+    held: Mutex<BTreeMap<(u64, u64), Weak<Lock>>>,
+    /// Until when others' locks are waited for: together, however many files they have.
+    until: Mutex<Option<Instant>>,
+}
 
-/// How often a lock is tried, and the time between: 2 s. A process that was killed holds its locks until the disk has answered what it asked
-/// for last, which may be after the system has told its end.
-const TRIES: u32 = 400;
+/// How long others' locks are waited for, and the time between two tries. A process that was killed holds its locks until the disk has
+/// answered what it asked for last, which may be after the system has told its end.
+const WAIT: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(5);
+
+/// After so long without meeting a lock the next one is another process's affair, and waited for anew.
+const APART: Duration = Duration::from_secs(10);
 
 impl Locks {
     /// The lock of a file, which other cores of this runtime may have already. Blocks, and nobody else meanwhile.
@@ -94,12 +101,11 @@ impl Locks {
     )]
     fn take(&self, file: &OwnedFd) -> io::Result<Arc<Lock>> {
         let key = identity(file)?;
-        let mut tries = 0;
+        let mut until = None;
         loop {
             if let Some(lock) = self.held().get(&key).and_then(Weak::upgrade) {
                 return Ok(lock);
             }
-            tries += 1;
             match Lock::take(file) {
                 Ok(lock) => {
                     let lock = Arc::new(lock);
@@ -108,7 +114,11 @@ impl Locks {
                     held.insert(key, Arc::downgrade(&lock));
                     return Ok(lock);
                 }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock && tries < TRIES => {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    let until = *until.get_or_insert_with(|| self.wait_until(Instant::now()));
+                    if Instant::now() >= until {
+                        return Err(error);
+                    }
                     std::thread::sleep(PAUSE);
                 }
                 Err(error) => return Err(error),
@@ -116,8 +126,17 @@ impl Locks {
         }
     }
 
+    /// Until when a lock that was met now is waited for.
+    fn wait_until(&self, now: Instant) -> Instant {
+        let mut until = self.until.lock().unwrap_or_else(PoisonError::into_inner);
+        match *until {
+            Some(known) if now < known + APART => known,
+            Some(_) | None => *until.insert(now + WAIT),
+        }
+    }
+
     fn held(&self) -> MutexGuard<'_, BTreeMap<(u64, u64), Weak<Lock>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

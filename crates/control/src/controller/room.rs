@@ -1,0 +1,140 @@
+//! Whether what was promised is there: space of pools, memory.
+
+use super::Controller;
+use crate::engine::{PoolFacts, PoolState};
+use crate::objects::{Backing, Lun, Objects};
+use crate::size::rounded;
+use crate::time::about;
+use crate::view::MemoryView;
+use std::collections::BTreeMap;
+
+/// A forecast that comes sooner needs a look.
+const SOON_SECONDS: u64 = 86_400;
+
+/// More than this share of the memory is more than there is: the rest of the program and the machine need some, too.
+const MEMORY_PERCENT: u64 = 80;
+
+/// What of a pool's room needs a look.
+pub(super) fn filling(pool: &PoolFacts) -> Option<String> {
+    let (name, free) = (&pool.name, rounded(pool.available));
+    let share = pool.available.saturating_mul(100) / pool.total.max(1);
+    // What LUNs may not take they will not take.
+    let soon = pool.full_in_seconds.filter(|it| *it < SOON_SECONDS);
+    let soon = soon.filter(|_| pool.overcommitted_bytes > 0);
+    let forecast = |it| format!("full in about {} at the rate of the last hour", about(it));
+    match pool.state {
+        PoolState::Full => Some(format!(
+            "pool {name} is full ({free} free): hosts are refused blocks that have no room yet; free or add space"
+        )),
+        PoolState::Low => {
+            let forecast = soon.map(|it| format!(", {}", forecast(it)));
+            let forecast = forecast.unwrap_or_default();
+            Some(format!(
+                "pool {name} has only {share} % free space ({free}{forecast})"
+            ))
+        }
+        PoolState::Ok => soon.map(|it| format!("pool {name} is {}", forecast(it))),
+        PoolState::Missing | PoolState::Silent | PoolState::Unusable => None,
+    }
+}
+
+/// That its LUNs may take more than it has, where they may.
+pub(super) fn overcommitted(pool: &PoolFacts) -> Option<String> {
+    let over = pool.overcommitted_bytes;
+    (over > 0).then(|| {
+        let (provisioned, free) = (rounded(pool.provisioned_bytes), rounded(pool.available));
+        format!(
+            "pool {}: its LUNs have {provisioned} together, of which {} have no room: {free} are free; writes are refused when \
+             they are used up",
+            pool.name,
+            rounded(over)
+        )
+    })
+}
+
+impl MemoryView {
+    /// What the objects may take.
+    fn of(objects: &Objects, total_bytes: Option<u64>) -> Self {
+        let sum = |each: &dyn Fn(&Lun) -> Option<u64>, all: Vec<&Lun>| {
+            let all = all.into_iter().filter_map(each);
+            all.fold(0_u64, u64::saturating_add)
+        };
+        let in_memory = |lun: &Lun| (lun.backing == Backing::Memory).then(|| lun.size.bytes());
+        let cache = |lun: &Lun| lun.storage.read_cache.map(|bytes| bytes.bytes());
+        let served: Vec<&Lun> = objects.luns.values().collect();
+        let all = objects.luns.values().chain(objects.removed.values());
+        Self {
+            total_bytes,
+            lun_bytes: sum(&in_memory, all.collect()),
+            read_cache_bytes: sum(&cache, served),
+        }
+    }
+
+    fn promised(&self) -> u64 {
+        self.lun_bytes.saturating_add(self.read_cache_bytes)
+    }
+
+    /// That they may take more than there is, where they may.
+    pub(super) fn note(&self) -> Option<String> {
+        let total = self.total_bytes?;
+        let most = total / 100 * MEMORY_PERCENT;
+        (self.promised() > most).then(|| {
+            format!(
+                "memory: memory LUNs may take {} and read caches {}, and the node has {}: when they do, the system ends the daemon \
+                 for want of memory",
+                rounded(self.lun_bytes),
+                rounded(self.read_cache_bytes),
+                rounded(total)
+            )
+        })
+    }
+}
+
+/// What each pool's LUNs have together.
+fn provisioned(objects: &Objects) -> BTreeMap<&str, u64> {
+    let mut out = BTreeMap::new();
+    for lun in objects.luns.values().chain(objects.removed.values()) {
+        if let Backing::Pool(pool) = &lun.backing {
+            let sum: &mut u64 = out.entry(pool.as_str()).or_default();
+            *sum = sum.saturating_add(lun.size.bytes());
+        }
+    }
+    out
+}
+
+impl Controller {
+    /// What memory LUNs and read caches may take.
+    pub(super) async fn memory(&self, objects: &Objects) -> MemoryView {
+        MemoryView::of(objects, self.engine.memory().await)
+    }
+
+    /// What a change promises that is not there.
+    pub(super) async fn room_notices(&self, before: &Objects, after: &Objects) -> Vec<String> {
+        let mut notices = Vec::new();
+        let (was, will) = (provisioned(before), provisioned(after));
+        let more = |pool: &str| {
+            let was = was.get(pool).copied().unwrap_or(0);
+            let will = will.get(pool).copied().unwrap_or(0);
+            will.saturating_sub(was)
+        };
+        if will.keys().any(|pool| more(pool) > 0) {
+            for mut pool in self.engine.pools().await {
+                let more = more(&pool.name);
+                let whole = pool.members.is_empty() && pool.total > 0;
+                if more == 0 || !whole {
+                    continue;
+                }
+                // What its LUNs may still take now is what is over, or not known to be anything.
+                let over = pool.outstanding_bytes.saturating_add(more);
+                pool.overcommitted_bytes = over.saturating_sub(pool.available);
+                pool.provisioned_bytes = pool.provisioned_bytes.saturating_add(more);
+                notices.extend(overcommitted(&pool));
+            }
+        }
+        let (was, will) = (MemoryView::of(before, None), MemoryView::of(after, None));
+        if will.promised() > was.promised() {
+            notices.extend(self.memory(after).await.note());
+        }
+        notices
+    }
+}
