@@ -3,11 +3,14 @@
 //! **Contract.** When [`UnitStore::save`] returns without error, a later [`UnitStore::load`] gives those
 //! bytes, also after a power cut and, with a store that several nodes share, on another node. The bytes are
 //! keyed by the unit's identity and hold transport identities only, never numbers of one process.
+//! An entry that was saved once and is not there any more is an error, as a damaged one is: what stood in it may have shut
+//! a host out.
 
-use env::{CoreHandle, LocalFuture, durable};
+use env::{CoreHandle, Files, LocalFuture, durable};
+use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The most bytes that one entry may have.
 const ENTRY_BYTES_MAX: u64 = 16 << 20;
@@ -32,7 +35,10 @@ impl Entry {
 
 /// A place for the entries of logical units.
 pub trait UnitStore: Send + Sync {
-    /// The entry of the unit `key`; `None` where there is none.
+    /// The entry of the unit `key`; `None` where none was ever saved.
+    ///
+    /// # Errors
+    /// What the store says; `NotFound` where one was saved and is gone.
     fn load(
         &self,
         core: &CoreHandle,
@@ -57,25 +63,87 @@ pub trait UnitStore: Send + Sync {
 
     /// Where it is, for people.
     fn place(&self) -> String;
+
+    /// What an administrator can do about an entry of the unit `key` that cannot be used.
+    fn way_out(&self, key: &str) -> String {
+        let place = self.place();
+        format!("look at {key}.* in {place}; remove the file only if every host may lose them")
+    }
 }
 
 /// The store of one unit.
 pub type Store = Arc<dyn UnitStore>;
 
-/// Entries as files in a directory.
+/// Entries as files in a directory. A directory beside it, of the same name with `.kept` after it, has an empty file for
+/// each: the record that there is one.
 pub struct DirectoryStore {
     directory: PathBuf,
+    records: PathBuf,
+    /// Records that are known to be there.
+    recorded: Arc<Mutex<BTreeSet<PathBuf>>>,
 }
 
 impl DirectoryStore {
     /// Entries in `directory`, which is made when the first is saved.
     #[must_use]
     pub fn new(directory: PathBuf) -> Self {
-        Self { directory }
+        let mut name = directory.file_name().unwrap_or_default().to_owned();
+        name.push(".kept");
+        Self {
+            records: directory.with_file_name(name),
+            directory,
+            recorded: Arc::default(),
+        }
     }
 
     fn path(&self, key: &str, entry: Entry) -> PathBuf {
         self.directory.join(format!("{key}.{}", entry.file_name()))
+    }
+
+    fn record(&self, key: &str, entry: Entry) -> Record {
+        Record {
+            path: self.records.join(format!("{key}.{}", entry.file_name())),
+            recorded: Arc::clone(&self.recorded),
+        }
+    }
+}
+
+/// Says that an entry is there.
+struct Record {
+    path: PathBuf,
+    recorded: Arc<Mutex<BTreeSet<PathBuf>>>,
+}
+
+impl Record {
+    fn known(&self) -> MutexGuard<'_, BTreeSet<PathBuf>> {
+        let known = self.recorded.lock();
+        known.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes it, durably, where it is not there: once the entry is, because a crash may come between.
+    async fn make(&self, files: &dyn Files) -> io::Result<()> {
+        if self.known().contains(&self.path) {
+            return Ok(());
+        }
+        if let Some(directory) = self.path.parent() {
+            durable::make_dir(files, directory).await?;
+        }
+        durable::replace_file(files, &self.path, &[]).await?;
+        self.known().insert(self.path.clone());
+        Ok(())
+    }
+
+    async fn is_there(&self, files: &dyn Files) -> io::Result<bool> {
+        match durable::read_file(files, &self.path, ENTRY_BYTES_MAX).await {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn remove(&self, files: &dyn Files) -> io::Result<()> {
+        self.known().remove(&self.path);
+        durable::remove_file(files, &self.path).await
     }
 }
 
@@ -87,7 +155,7 @@ impl UnitStore for DirectoryStore {
         entry: Entry,
     ) -> LocalFuture<io::Result<Option<Vec<u8>>>> {
         let (files, path) = (core.files(), self.path(key, entry));
-        let directory = self.directory.clone();
+        let (directory, record) = (self.directory.clone(), self.record(key, entry));
         Box::pin(async move {
             // Hosts will be shown what is read, so a power cut may not take it back.
             let settled = durable::settle_dir(&*files, &directory).await;
@@ -96,8 +164,20 @@ impl UnitStore for DirectoryStore {
                 Err(error) => Err(error),
             };
             match read {
-                Ok(bytes) => Ok(Some(bytes)),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+                Ok(bytes) => {
+                    if !record.is_there(&*files).await? {
+                        // A program that made no records, or a crash. Without room for it the next start tries again.
+                        drop(record.make(&*files).await);
+                    }
+                    Ok(Some(bytes))
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    if !record.is_there(&*files).await? {
+                        return Ok(None);
+                    }
+                    let why = format!("{} was there and is gone", path.display());
+                    Err(io::Error::new(io::ErrorKind::NotFound, why))
+                }
                 Err(error) => Err(error),
             }
         })
@@ -111,18 +191,22 @@ impl UnitStore for DirectoryStore {
         bytes: Vec<u8>,
     ) -> LocalFuture<io::Result<()>> {
         let (files, path) = (core.files(), self.path(key, entry));
-        let directory = self.directory.clone();
+        let (directory, record) = (self.directory.clone(), self.record(key, entry));
         Box::pin(async move {
             durable::make_dir(&*files, &directory).await?;
-            durable::replace_file(&*files, &path, &bytes).await
+            durable::replace_file(&*files, &path, &bytes).await?;
+            record.make(&*files).await
         })
     }
 
     fn forget(&self, core: &CoreHandle, key: &str) -> LocalFuture<io::Result<()>> {
         let files = core.files();
-        let paths = [Entry::Reservations, Entry::ModePages].map(|entry| self.path(key, entry));
+        let entries = [Entry::Reservations, Entry::ModePages]
+            .map(|entry| (self.record(key, entry), self.path(key, entry)));
         Box::pin(async move {
-            for path in paths {
+            for (record, path) in entries {
+                // In this order: what is left by a crash means nothing.
+                record.remove(&*files).await?;
                 durable::remove_file(&*files, &path).await?;
             }
             Ok(())
@@ -131,6 +215,15 @@ impl UnitStore for DirectoryStore {
 
     fn place(&self) -> String {
         self.directory.display().to_string()
+    }
+
+    fn way_out(&self, key: &str) -> String {
+        format!(
+            "look at {key}.* in {}, and bring the file back where there is a good copy; only if every host may lose them, \
+             remove it there and in {}",
+            self.directory.display(),
+            self.records.display()
+        )
     }
 }
 

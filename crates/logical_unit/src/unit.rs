@@ -206,10 +206,7 @@ impl LogicalUnit {
         let key = &self.identity.store_key;
         let broken = |what: &str, why: &dyn Display| OpenError {
             cause: format!("the stored {what} cannot be used: {why}"),
-            next_step: format!(
-                "look at {key}.* in {}; remove the file only if every host may lose them",
-                self.store.place()
-            ),
+            next_step: self.store.way_out(key),
         };
         let mut stored = Stored::default();
         match self.store.load(core, key, Entry::Reservations).await {

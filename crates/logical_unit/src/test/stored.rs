@@ -3,7 +3,7 @@
 use super::SOON;
 use super::bench::Bench;
 use crate::store::{Entry, UnitStore};
-use crate::{Attribute, Nexus};
+use crate::{Attribute, DirectoryStore, Nexus};
 use env::{CoreHandle, LocalFuture};
 use scsi::Status;
 use scsi::reservation::Reservations;
@@ -143,4 +143,87 @@ fn mode_pages_that_could_not_be_stored_do_not_come_back_past_a_later_select() {
     // Nothing of it is new to the unit.
     assert_eq!(select(&bench, &nexus, false), Status::Good);
     assert_eq!(store.kept(Entry::ModePages), wanted);
+}
+
+/// Runs `work` on the files of the unit's node.
+fn on_files<F: Future<Output = io::Result<()>> + 'static>(
+    bench: &Bench,
+    work: impl FnOnce(Rc<dyn env::Files>) -> F,
+) {
+    let work = work(bench.node.core(0).files());
+    bench.run(work).unwrap();
+}
+
+#[test]
+fn what_was_stored_and_is_gone_keeps_the_unit_offline_until_its_record_is_gone_too() {
+    let places = [
+        ("reservations", "the stored reservations cannot be used"),
+        ("mode-pages", "the stored mode pages cannot be used"),
+    ];
+    for (name, told) in places {
+        let store: Arc<dyn UnitStore> = Arc::new(DirectoryStore::new("/state/units".into()));
+        let bench = Bench::with_store(24, Arc::clone(&store));
+        let nexus = bench.nexus(0, "a");
+        assert_eq!(register(&bench, &nexus, 7, true), Status::Good);
+        assert_eq!(select(&bench, &nexus, true), Status::Good);
+        let check = |bench: &Bench| {
+            let (unit, core) = (Arc::clone(&bench.unit), bench.node.core(0));
+            bench.run(async move { unit.check_stored(&core).await })
+        };
+        assert_eq!(check(&bench), Ok(()));
+        let file = format!("/state/units/vm01.{name}");
+        let gone = file.clone();
+        on_files(&bench, |files| async move {
+            env::durable::remove_file(&*files, std::path::Path::new(&gone)).await
+        });
+        let refused = check(&bench).unwrap_err();
+        assert!(refused.cause.contains(told), "{refused:?}");
+        assert!(
+            refused
+                .cause
+                .contains(&format!("{file} was there and is gone"))
+        );
+        assert!(
+            refused.next_step.contains("/state/units.kept"),
+            "{refused:?}"
+        );
+        // The way out that it names.
+        let record = format!("/state/units.kept/vm01.{name}");
+        on_files(&bench, |files| async move {
+            env::durable::remove_file(&*files, std::path::Path::new(&record)).await
+        });
+        assert_eq!(check(&bench), Ok(()));
+    }
+}
+
+#[test]
+fn a_file_of_a_program_that_made_no_records_gets_one_and_is_missed_from_then_on() {
+    let store: Arc<dyn UnitStore> = Arc::new(DirectoryStore::new("/state/units".into()));
+    let bench = Bench::with_store(25, Arc::clone(&store));
+    let nexus = bench.nexus(0, "a");
+    assert_eq!(register(&bench, &nexus, 7, true), Status::Good);
+    on_files(&bench, |files| async move {
+        let record = std::path::Path::new("/state/units.kept/vm01.reservations");
+        env::durable::remove_file(&*files, record).await
+    });
+    // Another run, which reads it.
+    let again = DirectoryStore::new("/state/units".into());
+    let core = bench.node.core(0);
+    bench.run(async move {
+        let load = |entry| again.load(&core, "vm01", entry);
+        assert!(load(Entry::Reservations).await.unwrap().is_some());
+        assert!(
+            load(Entry::ModePages).await.unwrap().is_none(),
+            "never saved"
+        );
+        let file = std::path::Path::new("/state/units/vm01.reservations");
+        env::durable::remove_file(&*core.files(), file)
+            .await
+            .unwrap();
+        let gone = load(Entry::Reservations).await;
+        assert_eq!(gone.unwrap_err().kind(), io::ErrorKind::NotFound);
+        // What is removed for good is not missed.
+        again.forget(&core, "vm01").await.unwrap();
+        assert!(load(Entry::Reservations).await.unwrap().is_none());
+    });
 }
