@@ -131,7 +131,7 @@ impl Inner {
         journal::open_all(self).await;
         self.finish(&objects).await;
         for (name, lun) in &objects.luns {
-            let unit = self.bring_up(name, lun).await;
+            let unit = self.bring_up(name, lun, false).await;
             if let Some(reason) = unit.offline() {
                 tracing::error!(lun = name, code = %Code::LunOffline, "LUN is offline: {reason}");
             }
@@ -144,14 +144,16 @@ impl Inner {
     }
 
     /// Opens a LUN; where that fails the unit is there and offline.
-    async fn bring_up(&self, name: &str, lun: &Lun) -> Rc<Unit> {
+    /// `is_new`: it was made just now.
+    async fn bring_up(&self, name: &str, lun: &Lun, is_new: bool) -> Rc<Unit> {
         let number = self.next_unit.get();
         self.next_unit.set(number + 1);
         let kept = self.retired.borrow_mut().remove(&lun.naa);
         let journal = self.journal_of(lun);
         let members = self.member_pools();
         let ground = (&self.config, &*members);
-        let opened = Unit::open(&self.core, ground, (number, name), lun, kept, journal);
+        let named = (number, name, is_new);
+        let opened = Unit::open(&self.core, ground, named, lun, kept, journal);
         let unit: Rc<Unit> = Rc::new(opened.await);
         self.units
             .borrow_mut()
@@ -278,11 +280,11 @@ impl Inner {
         for lun in &changes.created {
             let made = self.make(lun).await;
             made.map_err(|problem| of_lun(&problem, lun, backing_key(lun)))?;
-            let opened = self.open_now(lun).await;
+            let opened = self.open_now(lun, true).await;
             opened.map_err(|problem| of_lun(&problem, lun, backing_key(lun)))?;
         }
         for lun in &changes.restored {
-            let opened = self.open_now(lun).await;
+            let opened = self.open_now(lun, false).await;
             opened.map_err(|problem| of_lun(&problem, lun, backing_key(lun)))?;
         }
         for lun in &changes.resized {
@@ -298,8 +300,8 @@ impl Inner {
         Ok(())
     }
 
-    async fn open_now(&self, lun: &Lun) -> Result<(), Problem> {
-        let unit = self.bring_up(&self.name_of(lun), lun).await;
+    async fn open_now(&self, lun: &Lun, is_new: bool) -> Result<(), Problem> {
+        let unit = self.bring_up(&self.name_of(lun), lun, is_new).await;
         match unit.offline() {
             None => Ok(()),
             Some(reason) => Err(Problem::new(Code::BackingFailed, reason)),

@@ -13,6 +13,7 @@ use crate::admission::HoldKind;
 use crate::core_unit::{CoreUnit, UnitId, find};
 use crate::nexus::{Nexus, abort};
 use crate::outcome::Refusal;
+use crate::ports::KnownPorts;
 use crate::state::{UnitState, describe};
 use crate::store::Entry;
 use crate::task::{AbortedBy, TaskControl};
@@ -116,12 +117,25 @@ async fn follow_up(
     if single.is_empty() && others.is_none() {
         return;
     }
+    let Some(unit) = find(core, id) else { return };
+    let tell_away = |ports: &KnownPorts| {
+        for (port, attention) in &single {
+            ports.establish(*attention, |away| away == port);
+        }
+        if let Some((except, attention)) = &others {
+            ports.establish(*attention, |away| except.as_ref() != Some(away));
+        }
+    };
+    // Before and after: one that comes or goes meanwhile is told in one of its places.
+    tell_away(unit.shared().ports());
+    let (single_here, others_here) = (single.clone(), others.clone());
     call_all(core, move |core| {
         for nexus in find(core, id).iter().flat_map(|unit| unit.nexuses()) {
-            for (_, attention) in single.iter().filter(|(port, _)| port == nexus.port()) {
+            let of_this = single_here.iter().filter(|(port, _)| port == nexus.port());
+            for (_, attention) in of_this {
                 nexus.establish(*attention);
             }
-            if let Some((except, attention)) = &others
+            if let Some((except, attention)) = &others_here
                 && except.as_ref() != Some(nexus.port())
             {
                 nexus.establish(*attention);
@@ -130,6 +144,7 @@ async fn follow_up(
         Box::pin(async {})
     })
     .await;
+    tell_away(unit.shared().ports());
 }
 
 /// Aborts every task of these nexuses on all cores.

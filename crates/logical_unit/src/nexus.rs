@@ -68,6 +68,18 @@ pub struct Nexus {
     copies: RefCell<CopyHistory>,
     peers: Weak<dyn Peers>,
     tasks: RefCell<Slab<Rc<TaskControl>>>,
+    closed: Cell<bool>,
+}
+
+/// How a nexus ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Closing {
+    /// The initiator has ended it in order, and knows.
+    LoggedOut,
+    /// It was lost, or taken away with its session.
+    Lost,
+    /// The unit is taken away from a session that goes on: each of its commands is answered.
+    Withdrawn,
 }
 
 /// Why a nexus could not be made.
@@ -80,7 +92,7 @@ pub enum NexusError {
 }
 
 impl Nexus {
-    /// A nexus at the unit `id` on this core, with the unit attention of a new nexus.
+    /// A nexus at the unit `id` on this core, with the unit attentions that its initiator port has to be told.
     ///
     /// # Errors
     /// [`NexusError`].
@@ -95,8 +107,7 @@ impl Nexus {
         let unit = find(core, id).ok_or(NexusError::NoSuchUnit)?;
         let slot = Slot::take(unit.shared()).ok_or(NexusError::TooMany)?;
         let fence = unit.shared().fences().current(slot.number());
-        let mut attentions = AttentionQueue::new();
-        attentions.establish(UnitAttention::PowerOn);
+        let attentions = unit.shared().ports().arrives(&port);
         let state = NexusState {
             unit: id,
             port,
@@ -125,6 +136,7 @@ impl Nexus {
             copies: RefCell::new(state.copies),
             peers,
             tasks: RefCell::default(),
+            closed: Cell::new(false),
         });
         unit.enter(&nexus);
         nexus
@@ -209,9 +221,16 @@ impl Nexus {
         self.read_only.get()
     }
 
-    /// Changes what the grant allows, for commands that arrive from now on.
-    pub fn set_read_only(&self, read_only: bool) {
-        self.read_only.set(read_only);
+    /// Changes what the grant allows. Where it forbids what it allowed before, writes that have arrived and are not with the
+    /// backend are refused as if they came now, what the backend has is waited for and answered as it ends; when the future
+    /// is ready nothing of this nexus is written any more, but what is in quarantine, which is answered TASK ABORTED.
+    pub fn set_read_only(&self, read_only: bool) -> Option<LocalFuture<()>> {
+        if self.read_only.replace(read_only) || !read_only {
+            return None;
+        }
+        self.raise_fence();
+        let writes = self.all_tasks().into_iter().filter(|task| task.writes());
+        Some(abort(&self.unit, writes.collect(), AbortedBy::ReadOnly))
     }
 
     /// Adds a unit attention.
@@ -306,12 +325,33 @@ impl Nexus {
         crate::change::clear_task_set(&self).await;
     }
 
-    /// Ends the nexus: aborts what is left of it. When this returns, no write of it will reach the medium
-    /// any more, but for those in quarantine.
-    pub async fn close(self: Rc<Self>) {
+    /// Ends the nexus: aborts what is left of it, now. When the future is ready, no write of it will reach the medium
+    /// any more, but for those in quarantine. Once [`Closing::Withdrawn`] it may be closed again with its session.
+    ///
+    /// spec: SAM-5 5.6 "Aborting commands" knows no status for a command whose unit is taken away. TASK ABORTED is what
+    /// is true: it was not the initiator that aborted it, and how far it came nobody tells.
+    pub fn close(self: Rc<Self>, how: Closing) -> LocalFuture<()> {
         self.raise_fence();
-        abort(&self.unit, self.all_tasks(), AbortedBy::Own).await;
-        crate::change::nexus_lost(&self).await;
+        let by = match how {
+            Closing::LoggedOut | Closing::Lost => AbortedBy::Own,
+            Closing::Withdrawn => AbortedBy::Other { told: true },
+        };
+        let aborted = abort(&self.unit, self.all_tasks(), by);
+        Box::pin(async move {
+            aborted.await;
+            crate::change::nexus_lost(&self).await;
+            if !self.closed.replace(true) {
+                let pending = self.attentions.take();
+                let lost = how != Closing::LoggedOut;
+                self.unit.shared().ports().leaves(&self.port, pending, lost);
+            }
+        })
+    }
+
+    /// The task of this tag has not ended here.
+    #[must_use]
+    pub fn has_task(&self, tag: u32) -> bool {
+        self.task(u64::from(tag)).is_some()
     }
 }
 

@@ -82,6 +82,11 @@ impl Refusal {
         .into()
     }
 
+    /// The nexus, or the medium, may not be written.
+    pub(crate) fn write_protected() -> Self {
+        Sense::new(SenseKey::DataProtect, AdditionalSense::WRITE_PROTECTED).into()
+    }
+
     /// What an operating error of the volume becomes.
     ///
     /// | `IoError` | answer |
@@ -114,9 +119,7 @@ impl Refusal {
                 AdditionalSense::SPACE_ALLOCATION_FAILED_WRITE_PROTECT,
             )
             .into(),
-            IoError::WriteProtected => {
-                Sense::new(SenseKey::DataProtect, AdditionalSense::WRITE_PROTECTED).into()
-            }
+            IoError::WriteProtected => Self::write_protected(),
             IoError::Unavailable => Sense::new(
                 SenseKey::NotReady,
                 AdditionalSense::LOGICAL_UNIT_NOT_READY_CAUSE_NOT_REPORTABLE,

@@ -52,9 +52,11 @@ pub(crate) struct Stored {
     pub(crate) modes: Option<ModeParameters>,
 }
 
-/// WCE tells the truth: it is one where there is a volatile cache.
+/// WCE tells the truth: it is one where there is a volatile cache. TAS is one: hosts wait a minute and more for commands
+/// that another one aborted, if nobody tells them (`docs/adr/0015-task-aborted-and-unit-attentions.md`).
 fn default_modes(shape: Option<Shape>) -> ModeParameters {
     ModeParameters {
+        task_aborted_status: true,
         write_cache_enabled: shape.is_some_and(|shape| shape.caps.volatile_cache),
         ..ModeParameters::default()
     }

@@ -50,6 +50,9 @@ pub(crate) enum AbortedBy {
         /// TAS was one: TASK ABORTED is answered. Otherwise nothing is.
         told: bool,
     },
+    /// The right to write was taken from its nexus: what the backend has is carried out and answered as it ends, the
+    /// rest is refused as write protected.
+    ReadOnly,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,6 +67,8 @@ enum Stage {
 pub(crate) struct TaskControl {
     ticket: Ticket,
     tag: u64,
+    /// It changes the medium.
+    writes: bool,
     stage: Cell<Stage>,
     aborted: Cell<Option<AbortedBy>>,
     /// Another nexus aborted it, and what the backend still has of it is out of reach: its session need not
@@ -78,10 +83,11 @@ pub(crate) struct TaskControl {
 }
 
 impl TaskControl {
-    pub(crate) fn new(ticket: Ticket, tag: u64, stopwatch: Stopwatch) -> Rc<Self> {
+    pub(crate) fn new(ticket: Ticket, tag: u64, writes: bool, stopwatch: Stopwatch) -> Rc<Self> {
         Rc::new(Self {
             ticket,
             tag,
+            writes,
             stage: Cell::new(Stage::WaitingForData),
             aborted: Cell::new(None),
             released: Cell::new(false),
@@ -109,6 +115,11 @@ impl TaskControl {
         self.aborted.get()
     }
 
+    /// It changes the medium.
+    pub(crate) fn writes(&self) -> bool {
+        self.writes
+    }
+
     pub(crate) fn is_released(&self) -> bool {
         self.released.get()
     }
@@ -127,20 +138,12 @@ impl TaskControl {
         own && children.iter().all(|(_, child)| child.is_harmless())
     }
 
-    /// What its session does about a task that another nexus aborted.
-    fn outcome_of_abort(&self, by: AbortedBy) -> Outcome {
-        match by {
-            AbortedBy::Other { told: true } if !self.released.get() => {
-                Outcome::Respond(Response::task_aborted())
-            }
-            AbortedBy::Own | AbortedBy::Other { .. } => Outcome::Silent,
-        }
-    }
-
-    /// The unit has let go of a task that it aborted for another nexus. `true` the first time.
+    /// The unit has let go of a task that was not aborted by its own nexus. `true` the first time.
     pub(crate) fn release(&self, unit: &CoreUnit) -> bool {
-        let Some(AbortedBy::Other { told }) = self.aborted.get() else {
-            return false;
+        let told = match self.aborted.get() {
+            Some(AbortedBy::Other { told }) => told,
+            Some(AbortedBy::ReadOnly) => true,
+            Some(AbortedBy::Own) | None => return false,
         };
         let first = !self.released.replace(true);
         if first && told && !self.has_ended() {
@@ -229,32 +232,41 @@ impl TaskControl {
 }
 
 /// Looks at a task from outside.
-pub struct TaskWatch(Rc<TaskControl>);
+pub struct TaskWatch {
+    nexus: Rc<Nexus>,
+    control: Rc<TaskControl>,
+}
 
 impl TaskWatch {
-    /// The task was aborted: no answer of it is sent.
+    /// Its own I_T nexus aborted the task: no answer of it is sent.
     #[must_use]
-    pub fn is_aborted(&self) -> bool {
-        self.0.aborted().is_some()
+    pub fn is_aborted_by_its_own(&self) -> bool {
+        self.control.aborted() == Some(AbortedBy::Own)
     }
 
     /// Another I_T nexus aborted it, and its host is not told.
     #[must_use]
     pub fn is_taken_away(&self) -> bool {
-        self.0.aborted() == Some(AbortedBy::Other { told: false })
+        self.control.aborted() == Some(AbortedBy::Other { told: false })
     }
 
-    /// What to do about it now, where another I_T nexus aborted it and [`crate::Peers::released`] was called:
+    /// What to do about it now, where it was not aborted by its own I_T nexus and [`crate::Peers::released`] was called:
     /// the session forgets the command, however long the backend keeps it.
     #[must_use]
     pub fn released(&self) -> Option<Outcome> {
-        match self.0.aborted() {
-            Some(AbortedBy::Other { told }) if self.0.released.get() => Some(if told {
-                Outcome::Respond(Response::task_aborted())
-            } else {
-                Outcome::Silent
-            }),
-            Some(AbortedBy::Own | AbortedBy::Other { .. }) | None => None,
+        let by = self.control.aborted()?;
+        if !self.control.released.get() {
+            return None;
+        }
+        match by {
+            AbortedBy::Own => None,
+            AbortedBy::Other { told: false } => Some(Outcome::Silent),
+            AbortedBy::Other { told: true } => Some(Outcome::Respond(Response::task_aborted())),
+            // Of one that never began nothing was written.
+            AbortedBy::ReadOnly if self.control.has_ended() => {
+                Some(Outcome::Respond(self.nexus.write_protected()))
+            }
+            AbortedBy::ReadOnly => Some(Outcome::Respond(Response::task_aborted())),
         }
     }
 }
@@ -275,13 +287,13 @@ pub struct Task {
 impl Task {
     pub(crate) fn new(
         nexus: &Rc<Nexus>,
-        command: Command,
+        (command, writes): (Command, bool),
         ticket: Ticket,
         tag: u64,
         attribute: Attribute,
         stopwatch: Stopwatch,
     ) -> Self {
-        let control = TaskControl::new(ticket, tag, stopwatch);
+        let control = TaskControl::new(ticket, tag, writes, stopwatch);
         let place = nexus.task_begins(Rc::clone(&control));
         let unit = nexus.unit();
         // Later tasks of this core stop here from this moment on.
@@ -310,6 +322,8 @@ impl Task {
         let now = unit.core().recent();
         let stopwatch = Stopwatch::new(None, now, now);
         let head = Attribute::HeadOfQueue;
+        let writes = matches!(command, Command::Write(_));
+        let command = (command, writes);
         let child = Self::new(nexus, command, unit.arrive(), tag, head, stopwatch);
         if let Some(by) = self.control.aborted() {
             // What is made after the abort does nothing: nobody waits for it, or puts its blocks out of reach.
@@ -336,13 +350,20 @@ impl Task {
         bytes.map_or(0, |bytes| bytes.0)
     }
 
-    /// What is answered once it was aborted: nothing, or TASK ABORTED.
+    /// What is answered once it was aborted, and did nothing more: nothing, TASK ABORTED, or why it may not write.
     pub(crate) fn outcome_of_abort(&self, by: AbortedBy) -> Outcome {
-        let outcome = self.control.outcome_of_abort(by);
-        if matches!(outcome, Outcome::Respond(_)) {
-            self.unit().statuses().count(Status::TaskAborted, None);
+        match by {
+            AbortedBy::Own | AbortedBy::Other { told: false } => Outcome::Silent,
+            // Its session has answered for it.
+            AbortedBy::Other { told: true } | AbortedBy::ReadOnly if self.control.is_released() => {
+                Outcome::Silent
+            }
+            AbortedBy::Other { told: true } => {
+                self.unit().statuses().count(Status::TaskAborted, None);
+                Outcome::Respond(Response::task_aborted())
+            }
+            AbortedBy::ReadOnly => Outcome::Respond(self.nexus.write_protected()),
         }
-        outcome
     }
 
     /// The volume takes the data of a write at any address.
@@ -513,7 +534,10 @@ impl Task {
     /// What tells, also while the command runs, whether it was aborted.
     #[must_use]
     pub fn watch(&self) -> TaskWatch {
-        TaskWatch(Rc::clone(&self.control))
+        TaskWatch {
+            nexus: Rc::clone(&self.nexus),
+            control: Rc::clone(&self.control),
+        }
     }
 
     /// Ends the command before it ran, with CHECK CONDITION.

@@ -2,6 +2,7 @@
 
 use crate::core_unit::{CoreUnit, UnitId, find, register, unregister};
 use crate::in_flight::InFlightLimit;
+use crate::ports::KnownPorts;
 use crate::state::{Identity, Stored, UnitState};
 use crate::status_count::Ending;
 use crate::store::{Entry, Store};
@@ -33,6 +34,7 @@ pub struct LogicalUnit {
     unreadable: Mutex<Option<OpenError>>,
     going: Going,
     in_flight: InFlightLimit,
+    ports: KnownPorts,
 }
 
 /// What a logical unit is made of.
@@ -47,6 +49,8 @@ pub struct UnitConfig {
     pub fences: Fences,
     /// Where reservations and saved mode pages are kept.
     pub store: Store,
+    /// It was made just now: no host can have used it before.
+    pub is_new: bool,
 }
 
 impl LogicalUnit {
@@ -75,6 +79,7 @@ impl LogicalUnit {
             unreadable: Mutex::new(None),
             going: Going::default(),
             in_flight: InFlightLimit::default(),
+            ports: KnownPorts::new(config.is_new),
         })
     }
 
@@ -122,6 +127,10 @@ impl LogicalUnit {
 
     pub(crate) fn fences(&self) -> &Fences {
         &self.fences
+    }
+
+    pub(crate) fn ports(&self) -> &KnownPorts {
+        &self.ports
     }
 
     pub(crate) fn going(&self) -> &Going {

@@ -209,7 +209,7 @@ impl Unit {
     pub(super) async fn open(
         core: &CoreHandle,
         ground: Ground<'_>,
-        (number, name): (u64, &str),
+        (number, name, is_new): (u64, &str, bool),
         lun: &Lun,
         kept: Option<Kept>,
         journal: PoolJournal,
@@ -231,6 +231,7 @@ impl Unit {
             identity: identity(name, lun),
             fences: fences.clone(),
             store: Arc::new(store(ground.0)),
+            is_new,
         });
         unit.set_bytes_in_flight_max(lun.bytes_in_flight_max.map(Size::bytes));
         let started = unit.start(core, stack.volume.clone()).await;

@@ -11,7 +11,7 @@ use scsi::admission::{self, WriteProtection};
 use scsi::alua::Denial;
 use scsi::opcode::{Attention, Opcode};
 use scsi::unit_attention::Meeting;
-use scsi::{AdditionalSense, Command, Sense, SenseKey, Status};
+use scsi::{AdditionalSense, Command, Sense, Status};
 
 /// The bytes of data that the command wants, or why it is not done, with those bytes all the same (for the
 /// residual).
@@ -80,7 +80,7 @@ fn admissible(
 ) -> Result<(), Refusal> {
     admission::check(command, row, &state.description, protection(state))?;
     if nexus.is_read_only() && row.writes_medium {
-        return Err(Sense::new(SenseKey::DataProtect, AdditionalSense::WRITE_PROTECTED).into());
+        return Err(Refusal::write_protected());
     }
     Ok(())
 }

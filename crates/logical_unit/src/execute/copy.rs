@@ -158,11 +158,7 @@ fn may_copy(source: &Nexus, destination: &Nexus) -> Result<(), Refusal> {
         .unit()
         .with_state(|state| admission::writable(&state.description, protection(state)))?;
     if destination.is_read_only() {
-        return Err(Sense::new(
-            scsi::SenseKey::DataProtect,
-            AdditionalSense::WRITE_PROTECTED,
-        )
-        .into());
+        return Err(Refusal::write_protected());
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ mod reserve;
 use crate::course::{Stopwatch, Transfer};
 use crate::nexus::Nexus;
 use crate::outcome::{Outcome, Refusal, Response};
-use crate::task::{Attribute, Task};
+use crate::task::{AbortedBy, Attribute, Task};
 use env::Answer;
 use scsi::cdb::BlockRange;
 use scsi::opcode::Attention;
@@ -86,7 +86,7 @@ impl Nexus {
         let stopwatch = Stopwatch::new(told, request.first_byte, request.whole);
         let task = Task::new(
             self,
-            command,
+            (command, row.writes_medium),
             ticket,
             u64::from(request.tag),
             request.attribute,
@@ -107,6 +107,11 @@ impl Nexus {
             response: self.response_of(&sense.into()),
             data_out: 0,
         }
+    }
+
+    /// DATA PROTECT, WRITE PROTECTED.
+    pub(crate) fn write_protected(&self) -> Response {
+        self.response_of(&Refusal::write_protected())
     }
 
     pub(crate) fn response_of(&self, refusal: &Refusal) -> Response {
@@ -206,7 +211,16 @@ impl Task {
     }
 
     pub(crate) fn outcome(&self, result: Result<Buf, Refusal>) -> Outcome {
-        match (self.control.aborted(), result) {
+        let aborted = match (self.control.aborted(), &result) {
+            // The backend had it before the right to write was taken away: it is answered as it ended.
+            (Some(AbortedBy::ReadOnly), Ok(_) | Err(Refusal::Sense(_) | Refusal::Status(_)))
+                if !self.control.is_released() =>
+            {
+                None
+            }
+            (aborted, _) => aborted,
+        };
+        match (aborted, result) {
             (Some(by), _) => self.outcome_of_abort(by),
             (None, Err(Refusal::Aborted)) => Outcome::Silent,
             (None, Ok(data_in)) => Outcome::Respond(Response {

@@ -345,6 +345,7 @@ fn start(
         identity,
         fences,
         store,
+        is_new: false,
     });
     let (starting, medium, core) = (Arc::clone(&unit), medium.clone(), node.core(0));
     world

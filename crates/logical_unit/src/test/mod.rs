@@ -196,7 +196,7 @@ fn closing_a_nexus_leaves_nothing_that_can_still_write() {
     let old = bench.start(&host, &write_10(3, 1), Attribute::Simple, 1, &filled(7, 1));
     bench.settle(SOON);
     let closing = Rc::clone(&host);
-    bench.run(async move { closing.close().await });
+    bench.run(async move { closing.close(crate::Closing::Lost).await });
     let again = bench.nexus(3, "a");
     let newer = bench.start(&again, &write_10(3, 1), Attribute::Simple, 1, &filled(8, 1));
     bench.medium.release();
@@ -493,4 +493,39 @@ fn stopping_the_unit_writes_its_cache_first_unless_told_not_to() {
     bench.medium.release();
     bench.settle(SOON);
     assert_eq!(slot.response().status, Status::Good);
+}
+
+#[test]
+fn a_write_that_the_medium_has_when_its_nexus_may_only_read_is_carried_out_before_that_is_told() {
+    let bench = Bench::new(13);
+    let (host, other) = (bench.nexus(0, "a"), bench.nexus(3, "b"));
+    bench.medium.hang();
+    let begun = bench.start(&host, &write_10(0, 1), Attribute::Simple, 1, &filled(1, 1));
+    bench.settle(SOON);
+    // It waits for the one before.
+    let both = [filled(1, 1), filled(2, 1)].concat();
+    let waits = bench.start(&host, &compare_and_write(0), Attribute::Simple, 2, &both);
+    let others = bench.start(&other, &write_10(9, 1), Attribute::Simple, 1, &filled(3, 1));
+    bench.settle(SOON);
+    let told = host.set_read_only(true).expect("it was not before");
+    assert!(host.set_read_only(true).is_none(), "nothing changes");
+    bench.settle(SOON);
+    let refused = |bytes: &[u8]| {
+        let sense = Sense::parse(bytes).unwrap();
+        assert_eq!((sense.key, sense.code.asc), (SenseKey::DataProtect, 0x27));
+    };
+    refused(&waits.response().sense.unwrap().to_vec());
+    assert!(!begun.ended() && !others.ended());
+    bench.medium.release();
+    bench.run(told);
+    assert_eq!(bench.medium.first_byte(0), 1);
+    assert_eq!(begun.response().status, Status::Good);
+    assert_eq!(others.response().status, Status::Good);
+    let late = bench.start(&host, &write_10(0, 1), Attribute::Simple, 3, &filled(4, 1));
+    bench.settle(SOON);
+    refused(&late.response().sense.unwrap().to_vec());
+    assert!(host.set_read_only(false).is_none());
+    let again = bench.start(&host, &write_10(0, 1), Attribute::Simple, 4, &filled(5, 1));
+    bench.settle(SOON);
+    assert_eq!(again.response().status, Status::Good);
 }

@@ -506,9 +506,9 @@ impl Admin {
         let seen = |session: &Session| {
             let seen = session.seen();
             let told = seen.attentions(lun(0), told) + seen.resets();
-            (seen.logins(), told)
+            (seen.logins(), told, seen.has_used(lun(0)))
         };
-        let before: Vec<(u64, u64)> = self.sessions.iter().map(seen).collect();
+        let before: Vec<(u64, u64, bool)> = self.sessions.iter().map(seen).collect();
         if let Some(truth) = self.truth.borrow_mut().as_mut() {
             truth.perhaps.push(step.clone());
         }
@@ -569,7 +569,7 @@ impl Admin {
         }
     }
 
-    async fn sees_the_new_size(&self, session: &Session, before: (u64, u64), bytes: u64) {
+    async fn sees_the_new_size(&self, session: &Session, before: (u64, u64, bool), bytes: u64) {
         let told = AdditionalSense::CAPACITY_DATA_HAS_CHANGED;
         let span = Duration::from_secs(60);
         let Some(Some(blocks)) = within(&self.core, span, capacity(session)).await else {
@@ -581,7 +581,8 @@ impl Admin {
         }
         self.blocks.set(self.blocks.get().max(blocks));
         let seen = session.seen();
-        if seen.logins() != before.0 {
+        // Who has never used it knows no size.
+        if seen.logins() != before.0 || !before.2 {
             return;
         }
         self.marks.borrow_mut().count("told_of_the_size");

@@ -147,7 +147,8 @@ pub(super) async fn start_over<'a>(
             home: CoreId(u16::from(setup.salt & 64 != 0)),
             identity,
             fences,
-            store: Arc::new(DirectoryStore::new(PathBuf::from("/state"))),
+            store: Arc::new(DirectoryStore::new(PathBuf::from("/state/units"))),
+            is_new: false,
         });
         let started = unit.start(core, Ok(Arc::clone(&volume))).await;
         started.map_err(|error| error.to_string())?;

@@ -12,10 +12,10 @@ use volume::Volume;
 /// Blocks of 512 bytes of a unit, as a rule.
 pub(crate) const BLOCKS: u64 = 40_960;
 
-/// Brings one up; its number names it.
+/// Brings one up; its number names it. `is_new`: no host can have used it before.
 pub(crate) async fn unit(
     core: &CoreHandle,
-    number: u16,
+    (number, is_new): (u16, bool),
     blocks: u64,
 ) -> (Arc<LogicalUnit>, Faults, Arc<backends::MemoryVolume>) {
     let fences = LogicalUnit::fences_for();
@@ -38,6 +38,7 @@ pub(crate) async fn unit(
         },
         fences,
         store: Arc::new(NoStore),
+        is_new,
     });
     let up = unit.start(core, Ok(over(faults.clone(), memory))).await;
     up.expect("a unit in memory comes up");

@@ -28,6 +28,8 @@ pub(crate) struct Setup {
     pub seed: u64,
     pub world: WorldConfig,
     pub units: u16,
+    /// No host can have used the units before.
+    pub are_new: bool,
     pub settings: Settings,
     /// Virtual time that the test may take.
     pub limit: Duration,
@@ -43,6 +45,7 @@ impl Default for Setup {
                 ..WorldConfig::default()
             },
             units: 2,
+            are_new: false,
             settings: Settings::default(),
             limit: Duration::from_secs(120),
         }
@@ -96,8 +99,12 @@ pub(crate) fn open_target(units: u16) -> ExportedTarget {
 }
 
 /// A unit in memory, wrapped in faults.
-pub(crate) async fn unit(core: &CoreHandle, number: u16) -> (Arc<LogicalUnit>, Faults) {
-    let (unit, faults, _store) = crate::unit::unit(core, number, BLOCKS).await;
+pub(crate) async fn unit(
+    core: &CoreHandle,
+    number: u16,
+    are_new: bool,
+) -> (Arc<LogicalUnit>, Faults) {
+    let (unit, faults, _store) = crate::unit::unit(core, (number, are_new), BLOCKS).await;
     (unit, faults)
 }
 
@@ -107,13 +114,13 @@ pub(crate) fn run<F: Future<Output = ()> + 'static>(setup: Setup, body: impl FnO
     let (san, hosts) = (world.node("san"), world.node("hosts"));
     let portal = SocketAddr::new(san.ip(), 3260);
     let core = san.core(0);
-    let (count, settings) = (setup.units, setup.settings);
+    let (count, are_new, settings) = (setup.units, setup.are_new, setup.settings);
     let starting = Rc::clone(&core);
     let (server, all) = world
         .block_on(&san, Duration::from_secs(10), async move {
             let mut all = Vec::new();
             for number in 0..count {
-                all.push(unit(&starting, number).await);
+                all.push(unit(&starting, number, are_new).await);
             }
             let export = export(portal, 1, settings, vec![open_target(count)]);
             (Server::start(&starting, export), all)

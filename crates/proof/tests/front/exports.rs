@@ -6,7 +6,6 @@ use crate::bench::{
 };
 use crate::host::config;
 use iscsi::LoginStatus;
-use layers::OpKind;
 use scsi::SenseKey;
 use std::time::Duration;
 
@@ -18,59 +17,6 @@ async fn report_luns(host: &crate::host::Host) -> Vec<u8> {
     (cdb[0], cdb[8]) = (0xA0, 1);
     let list = host.command(0, &cdb, &[], 256).await.data_in.to_vec();
     list[8..].chunks(8).map(|entry| entry[1]).collect()
-}
-
-#[test]
-fn a_lun_that_is_taken_away_aborts_its_tasks_and_leaves_other_sessions_alone() {
-    run(Setup::default(), |bench| async move {
-        let (alice_object, bob_object) = (
-            host_object("alice", ALICE, None),
-            host_object("bob", BOB, None),
-        );
-        let both = |alice: &[u16]| {
-            let mut grants: Vec<_> = alice.iter().map(|lun| grant(&alice_object, *lun)).collect();
-            grants.extend([grant(&bob_object, 0), grant(&bob_object, 1)]);
-            vec![exported(TARGET, grants)]
-        };
-        bench.publish(both(&[0, 1])).await;
-        let (alice, bob) = (bench.login(ALICE).await, bench.login(BOB).await);
-        for host in [&alice, &bob] {
-            host.settle(0).await;
-            host.settle(1).await;
-        }
-        bench.hang(1, &[OpKind::Write]);
-        let mut of_alice = alice.send(1, &write_10(0, 8), &[1; 8 * 512], 0);
-        let mut of_bob = bob.send(1, &write_10(64, 8), &[2; 8 * 512], 0);
-        bench.sleep(Duration::from_millis(50)).await;
-        bench
-            .within(SECOND, "publish", bench.publish(both(&[0])))
-            .await;
-        let gone = alice.command(1, &TEST_UNIT_READY, &[], 0).await;
-        assert_eq!(sense(&gone), (SenseKey::IllegalRequest, 0x25, 0));
-        assert_eq!(report_luns(&alice).await, [0]);
-        assert_eq!(report_luns(&bob).await, [0, 1]);
-        assert_eq!(bob.command(0, &TEST_UNIT_READY, &[], 0).await.status, 0);
-        assert!(of_bob.ended().is_none(), "it is still with the backend");
-        bench.release(1);
-        let bobs = bench.within(SECOND, "the write", of_bob.end()).await;
-        assert_eq!(bobs.unwrap().status, 0);
-        bench.sleep(SECOND).await;
-        assert!(of_alice.ended().is_none(), "an aborted task has no answer");
-        // Its number and its place in the window are free again.
-        for _ in 0..600 {
-            alice.settle(0).await;
-        }
-        let alice_session = bench.sessions().await;
-        let alice_session = alice_session
-            .iter()
-            .find(|session| session.initiator == ALICE)
-            .unwrap();
-        assert_eq!(
-            alice_session.in_progress, 0,
-            "the aborted task is counted out"
-        );
-        assert_eq!(alice_session.luns, [0]);
-    });
 }
 
 #[test]
@@ -131,31 +77,6 @@ fn a_lun_that_now_is_another_unit_is_not_taken_for_the_old_one() {
         host.settle(0).await;
         let read = host.command(0, &read_10(0, 1), &[], 512).await;
         assert_eq!(read.data_in.to_vec(), [0; 512]);
-    });
-}
-
-#[test]
-fn a_grant_that_becomes_read_only_refuses_writes_from_then_on() {
-    run(Setup::default(), |bench| async move {
-        let host = bench.login(ALICE).await;
-        host.settle(0).await;
-        host.command(0, &write_10(0, 1), &[7; 512], 0).await;
-        let mut target = open_target(2);
-        target.grants[0].read_only = true;
-        bench.publish(vec![target]).await;
-        let mut write = host.command(0, &write_10(0, 1), &[8; 512], 0).await;
-        if sense(&write).0 == SenseKey::UnitAttention {
-            write = host.command(0, &write_10(0, 1), &[8; 512], 0).await;
-        }
-        assert_eq!(sense(&write).0, SenseKey::DataProtect);
-        let read = host.command(0, &read_10(0, 1), &[], 512).await;
-        assert_eq!(read.data_in.to_vec(), [7; 512]);
-        bench.publish(vec![open_target(2)]).await;
-        let mut again = host.command(0, &write_10(0, 1), &[8; 512], 0).await;
-        if again.status == 2 {
-            again = host.command(0, &write_10(0, 1), &[8; 512], 0).await;
-        }
-        assert_eq!(again.status, 0);
     });
 }
 

@@ -1,11 +1,13 @@
 //! The iSCSI front against hosts: portals, logins, sessions, flow control and task management, on a simulated
 //! network and on real sockets.
 
+mod attentions;
 mod bench;
 mod copies;
 mod discovery;
 mod exports;
 mod flow;
+mod gone;
 mod host;
 mod hung;
 mod initiator_crate;

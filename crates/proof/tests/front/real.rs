@@ -20,7 +20,7 @@ fn on_two_cores() -> Runtime {
 }
 
 async fn serve(core: &CoreHandle, settings: Settings, listens: Vec<Listen>) -> Server {
-    let (unit, _) = unit(core, 0).await;
+    let (unit, _) = unit(core, 0, false).await;
     // It lives as long as the process, as its cores do.
     std::mem::forget(unit);
     let portal = "127.0.0.1:0".parse().expect("an address");

@@ -1,8 +1,6 @@
 //! How sessions end: reinstatement, logout, by an administrator, by silence.
 
-use crate::bench::{
-    ALICE, BOB, Bench, Setup, TARGET, TEST_UNIT_READY, read_10, run, sense, write_10,
-};
+use crate::bench::{ALICE, BOB, Bench, Setup, TARGET, TEST_UNIT_READY, read_10, run, write_10};
 use crate::host::{Host, config};
 use crate::raw::{Raw, ping};
 use iscsi::Isid;
@@ -363,20 +361,6 @@ fn a_peer_that_breaks_the_protocol_after_login_ends_its_own_session_only() {
         assert!(raw.is_closed().await);
         bench.sleep(Duration::from_millis(100)).await;
         assert_eq!(bench.sessions().await.len(), 1);
-        assert_eq!(bob.command(0, &TEST_UNIT_READY, &[], 0).await.status, 0);
-    });
-}
-
-#[test]
-fn a_new_session_gets_the_unit_attention_of_power_on_and_no_other_session_does() {
-    run(Setup::default(), |bench| async move {
-        let bob = bench.login(BOB).await;
-        bob.settle(0).await;
-        let alice = bench.login(ALICE).await;
-        let first = alice.command(0, &TEST_UNIT_READY, &[], 0).await;
-        assert_eq!(first.status, 2);
-        let (key, asc, _) = sense(&first);
-        assert_eq!((key, asc), (scsi::SenseKey::UnitAttention, 0x29));
         assert_eq!(bob.command(0, &TEST_UNIT_READY, &[], 0).await.status, 0);
     });
 }

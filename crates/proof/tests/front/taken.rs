@@ -57,14 +57,15 @@ async fn fill_the_window(bench: &Bench, host: &Host) -> Vec<Sent> {
     sent
 }
 
-/// Sets TAS for every nexus, through MODE SELECT (6), and takes the unit attention that `other` gets of it.
-async fn set_tas(host: &Host, other: &Host) {
+/// Takes TAS away for every nexus, through MODE SELECT (6), and takes the unit attention that `other` gets of it.
+async fn clear_tas(host: &Host, other: &Host) {
     let sensed = host.command(0, &[0x1a, 8, 0x0a, 0, 64, 0], &[], 64).await;
     let mut list = sensed.data_in.to_vec();
     list[0] = 0;
     list[2] = 0;
     list[4] &= 0x3f;
-    list[4 + 5] |= 0x40;
+    assert_eq!(list[4 + 5] & 0x40, 0x40, "as it is by default");
+    list[4 + 5] &= !0x40;
     let length = u8::try_from(list.len()).expect("short");
     let selected = host.command(0, &[0x15, 0x10, 0, 0, length, 0], &list, 0);
     assert_eq!(selected.await.status, 0);
@@ -121,8 +122,8 @@ async fn finds(host: &Host, attentions: Attentions) {
 
 async fn begin(bench: &Bench, how: u8, tas: bool) -> (Host, Host) {
     let (alice, bob) = two_hosts(bench).await;
-    if tas {
-        set_tas(&bob, &alice).await;
+    if !tas {
+        clear_tas(&bob, &alice).await;
     }
     if how == 0 {
         reserve_out(&alice, 0, 0, 0, ALICE_KEY).await;
@@ -174,7 +175,7 @@ fn commands_taken_away_by_another_host_leave_the_window_though_the_backend_keeps
 }
 
 #[test]
-fn with_tas_a_host_is_told_that_another_one_aborted_its_commands() {
+fn with_tas_as_it_is_by_default_a_host_is_told_that_another_one_aborted_its_commands() {
     for (how, _, attentions) in WAYS {
         run(shallow(), move |bench| async move {
             let (alice, bob) = begin(&bench, how, true).await;
@@ -200,14 +201,39 @@ fn with_tas_a_host_is_told_that_another_one_aborted_its_commands() {
             alice.settle(1).await;
             let read = alice.command(1, &read_10(0, 8), &[], 8 * BLOCK).await;
             assert_eq!(read.status, 0);
+            // A reset takes the saved values back: it is as it was.
+            let sensed = alice.command(0, &[0x1a, 8, 0x0a, 0, 64, 0], &[], 64).await;
+            assert_eq!(sensed.data_in.to_vec()[4 + 5] & 0x40, 0x40);
         });
     }
+}
+
+/// A function of its own host that ends while commands of it are being taken away by another one: each of those is answered.
+#[test]
+fn a_function_of_the_own_host_does_not_swallow_what_another_one_has_aborted() {
+    run(shallow(), |bench| async move {
+        let (alice, bob) = two_hosts(&bench).await;
+        let sent = fill_the_window(&bench, &alice).await;
+        let reset = bench.start(bob.function(LOGICAL_UNIT_RESET, lun(0), None));
+        // The backend keeps its commands for more than a second.
+        bench.sleep(Duration::from_millis(200)).await;
+        assert!(reset.borrow().is_none(), "the reset waits for the backend");
+        // ABORT TASK SET of another unit, and ABORT TASK of one of them.
+        assert_eq!(alice.function(2, lun(1), None).await, Ok(0));
+        let one = alice.function(ABORT_TASK, lun(0), Some(sent[0].itt));
+        assert_eq!(bench.within(TWO_SECONDS, "ABORT TASK", one).await, Ok(0));
+        for one in sent {
+            let end = bench.within(TWO_SECONDS, "its status", one.end()).await;
+            assert_eq!(end.expect("answered").status, TASK_ABORTED);
+        }
+    });
 }
 
 #[test]
 fn a_write_taken_away_while_its_data_is_awaited_leaves_the_window() {
     run(shallow(), |bench| async move {
-        let (_, bob) = two_hosts(&bench).await;
+        let (alice, bob) = two_hosts(&bench).await;
+        clear_tas(&bob, &alice).await;
         let mut raw = crate::raw::Raw::login(
             &bench.host_core,
             bench.portal,

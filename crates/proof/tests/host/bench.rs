@@ -91,7 +91,7 @@ impl San {
                 } else {
                     wish.blocks
                 };
-                let (unit, fault, store) = unit(&core, wish.first + number, blocks).await;
+                let (unit, fault, store) = unit(&core, (wish.first + number, false), blocks).await;
                 grants.push(Grant {
                     host: Arc::clone(&host),
                     lun: number,

@@ -1,11 +1,14 @@
 //! Saved mode parameters as they are kept through power loss.
 //!
-//! Four bytes: version 1, flags, the complement of the flags, zero. See `docs/formats/mode-parameters.md`.
+//! Four bytes: version, flags, the complement of the flags, zero. See `docs/formats/mode-parameters.md`.
 
 use super::{ModeParameters, TaskSetType};
 use crate::bytes::{flag, is_set};
 
-const VERSION: u8 = 1;
+/// TAS is one, whatever the flags say: programs for which zero was the default have saved it beside what was meant.
+const VERSION_TAS_ONE: u8 = 1;
+/// TAS is what the flags say, and zero: somebody wanted it.
+const VERSION_TAS_ZERO: u8 = 2;
 
 impl ModeParameters {
     /// The stored form.
@@ -17,14 +20,24 @@ impl ModeParameters {
             | flag(self.software_write_protect, 2)
             | flag(per_nexus, 3)
             | flag(self.task_aborted_status, 4);
-        [VERSION, flags, !flags, 0]
+        let version = if self.task_aborted_status {
+            VERSION_TAS_ONE
+        } else {
+            VERSION_TAS_ZERO
+        };
+        [version, flags, !flags, 0]
     }
 
     /// Reads the stored form; `None` if it is damaged or of an unknown version.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let [version, flags, complement, zero] = *bytes.first_chunk()?;
-        let sound = version == VERSION && flags == !complement && zero == 0 && flags & 0xe0 == 0;
+        let task_aborted_status = match version {
+            VERSION_TAS_ONE => true,
+            VERSION_TAS_ZERO if !is_set(flags, 4) => false,
+            _ => return None,
+        };
+        let sound = flags == !complement && zero == 0 && flags & 0xe0 == 0;
         if !sound || bytes.len() != 4 {
             return None;
         }
@@ -37,7 +50,7 @@ impl ModeParameters {
             } else {
                 TaskSetType::Shared
             },
-            task_aborted_status: is_set(flags, 4),
+            task_aborted_status,
         })
     }
 }

@@ -233,6 +233,14 @@ proptest! {
     }
 
     #[test]
+    fn a_record_of_the_time_when_tas_was_zero_by_default_has_it_one_now(values in any_parameters()) {
+        let mut bytes = values.to_bytes();
+        bytes[0] = 1;
+        let now = ModeParameters { task_aborted_status: true, ..values };
+        prop_assert_eq!(ModeParameters::from_bytes(&bytes), Some(now));
+    }
+
+    #[test]
     fn selecting_what_another_unit_senses_gives_its_values(values in any_parameters()) {
         let other = ModePages::from_saved(values);
         let request = ask(ModeForm::Six, 0x3f, 0xff, PageControl::Current);

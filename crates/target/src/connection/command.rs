@@ -288,18 +288,18 @@ impl Driver {
         }
     }
 
-    /// Everything that a task management function has aborted is forgotten before the function is answered:
-    /// the initiator may use the ITTs again from then on.
+    /// Everything that a task management function of this session has aborted is forgotten before the function is answered:
+    /// the initiator may use the ITTs again from then on. What others have aborted is theirs to tell.
     pub(super) fn forget_aborted(&mut self) {
         let running = self
             .watched
             .iter()
-            .filter(|(_, running)| running.watch.is_aborted())
+            .filter(|(_, running)| running.watch.is_aborted_by_its_own())
             .map(|(itt, _)| *itt);
         let waiting = self
             .waiting_for_data
             .iter()
-            .filter(|(_, waiting)| waiting.task.watch().is_aborted())
+            .filter(|(_, waiting)| waiting.task.watch().is_aborted_by_its_own())
             .map(|(itt, _)| *itt);
         let aborted: Vec<Itt> = running.chain(waiting).collect();
         for itt in aborted {

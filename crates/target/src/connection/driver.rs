@@ -19,7 +19,7 @@ use iscsi::Tsih;
 use iscsi::target::{CloseReason, Event, LoginRefusal, TaskManagementAnswer};
 use iscsi::target::{LogoutAnswer, TargetConfig, TargetConnection};
 use iscsi::{Itt, Want};
-use logical_unit::{Nexus, Outcome, Task, TaskWatch};
+use logical_unit::{Closing, Outcome, Task, TaskWatch};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::future::poll_fn;
@@ -365,6 +365,8 @@ impl Driver {
             match finished {
                 Finished::Claimed(claimed) => self.claimed(claimed),
                 Finished::Function { itt, answer } => {
+                    // What others took away of the tasks that the function names is answered before it.
+                    self.forget_released();
                     self.forget_aborted();
                     self.machine.task_management_response(itt, answer);
                 }
@@ -584,9 +586,9 @@ impl Driver {
         // the nexuses' closing, which waits for them, or quarantines what they hold.
         let running = std::mem::take(&mut self.running);
         self.core.spawn(Box::pin(drain(running)));
-        let units = self.units.take();
-        let nexuses = units.iter().flat_map(|units| units.take_all());
-        drain(nexuses.map(Nexus::close).collect()).await;
+        if let Some(units) = self.units.take() {
+            units.close_all(Closing::Lost).await;
+        }
     }
 
     fn say_goodbye(&mut self) {

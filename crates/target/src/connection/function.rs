@@ -28,7 +28,7 @@ impl Driver {
             LunAddress::ReportLuns | LunAddress::Incorrect => None,
         };
         match request.function {
-            TaskFunction::AbortTask => self.abort_task(request, nexus),
+            TaskFunction::AbortTask => self.abort_task(request),
             TaskFunction::AbortTaskSet => self.on_unit(nexus, |nexus| nexus.abort_task_set()),
             TaskFunction::ClearTaskSet => self.on_unit(nexus, |nexus| {
                 Box::pin(async move { nexus.clear_task_set().await })
@@ -48,11 +48,7 @@ impl Driver {
         }
     }
 
-    fn abort_task(
-        &mut self,
-        request: &TaskManagement,
-        nexus: Option<Rc<Nexus>>,
-    ) -> LocalFuture<TaskManagementAnswer> {
+    fn abort_task(&mut self, request: &TaskManagement) -> LocalFuture<TaskManagementAnswer> {
         let answer = match request.referenced {
             // It may have ended since the request was read: then its response went before.
             ReferencedTask::Here(itt)
@@ -62,6 +58,12 @@ impl Driver {
                 TaskManagementAnswer::NoTask
             }
             ReferencedTask::Here(itt) => {
+                let nexus = match unmapped::address(request.lun) {
+                    LunAddress::Unit(lun) => {
+                        (self.units.as_ref()).and_then(|units| units.nexus_of_task(lun, itt.get()))
+                    }
+                    LunAddress::ReportLuns | LunAddress::Incorrect => None,
+                };
                 if let Some(nexus) = nexus {
                     let let_go = nexus.abort_task(itt.get());
                     return Box::pin(async move {

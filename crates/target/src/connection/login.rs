@@ -3,14 +3,15 @@
 use super::driver::{Driver, End, Finished};
 use super::units::SessionUnits;
 use crate::directory::{self, Claim, InitiatorName, SessionKey};
-use crate::export::Export;
+use crate::export::{Export, UnitPortMap, View};
 use crate::hardware;
 use crate::load::Load;
 use crate::refusals::RefusedLogin;
 use crate::session::{EndReason, EnteringGuard, Session, SessionInfo, Sessions};
+use env::LocalFuture;
 use iscsi::target::{AsyncEvent, LoginOutcome, LoginRefusal, SendTargets};
 use iscsi::{Isid, Itt, LoginStatus, Tsih};
-use logical_unit::{InitiatorPort, Nexus};
+use logical_unit::{Closing, InitiatorPort};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -259,15 +260,11 @@ impl Driver {
     pub(super) fn logout(&mut self, itt: Itt) {
         self.waiting_for_data.clear();
         self.share.forget_waiting();
-        let nexuses = self
-            .units
-            .as_ref()
-            .map(|units| units.take_all())
-            .unwrap_or_default();
-        let closing: Vec<_> = nexuses.into_iter().map(Nexus::close).collect();
+        let units = self.units.as_ref();
+        let closed = units.map(|units| units.close_all(Closing::LoggedOut));
         self.beside.push(Box::pin(async move {
-            for nexus in closing {
-                nexus.await;
+            if let Some(closed) = closed {
+                closed.await;
             }
             Finished::LoggedOut { itt }
         }));
@@ -279,6 +276,7 @@ impl Driver {
             return;
         };
         let generation = export.generation;
+        let mut taken = None;
         self.export = export;
         let (initiator, target) = {
             let info = session.info.borrow();
@@ -292,16 +290,22 @@ impl Driver {
                     session.info.borrow_mut().bytes_in_flight_max = most;
                     self.share.limit(most);
                     let ports = self.export.ports(&initiator);
-                    self.change_view(view, ports);
+                    taken = self.change_view(view, ports);
                 }
-                None => {
-                    self.end_with(End::Ordered(EndReason::NotGranted));
-                }
+                // Whoever took it away hears when the session is over.
+                None => return self.end_with(End::Ordered(EndReason::NotGranted)),
             }
             let resting = target.filter(|target| target.maintenance);
             self.rest(resting.map(|target| target.maintenance_grace));
         }
-        session.has_adopted(generation);
+        match taken {
+            None => session.has_adopted(generation),
+            // Whoever took something away hears when nothing of it is under way any more.
+            Some(taken) => self.core.spawn(Box::pin(async move {
+                taken.await;
+                session.has_adopted(generation);
+            })),
+        }
     }
 
     /// The target is in maintenance, or no more: the initiator is asked once to log out, and has its time.
@@ -322,16 +326,13 @@ impl Driver {
             .async_message(AsyncEvent::LogoutRequested { seconds });
     }
 
-    fn change_view(&mut self, view: crate::export::View, ports: crate::export::UnitPortMap) {
-        let Some(units) = &self.units else { return };
-        let gone = units.change_view(view, ports);
-        // Their tasks are aborted at once; that the backend lets go is waited for beside.
-        for nexus in gone {
-            self.core.spawn(Box::pin(nexus.close()));
-        }
+    fn change_view(&mut self, view: View, ports: UnitPortMap) -> Option<LocalFuture<()>> {
+        let units = self.units.as_ref()?;
+        let taken = units.change_view(view, ports);
         if let Some(session) = &self.session {
             session.info.borrow_mut().luns = units.luns();
         }
+        taken
     }
 }
 

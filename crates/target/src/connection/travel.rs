@@ -25,10 +25,9 @@ use crate::placement::Place;
 use crate::server::Shared;
 use crate::session::{Moved, Session, SessionNumber};
 use env::{CoreHandle, CoreId, DetachedStream, LocalFuture};
-use futures_util::future::join_all;
 use iscsi::Itt;
 use iscsi::target::TargetConnection;
-use logical_unit::{Nexus, StandStill};
+use logical_unit::{Closing, StandStill};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -197,7 +196,7 @@ fn arrive(core: &CoreHandle, shared: Arc<Shared>, travelling: Travelling, place:
         Err(error) => {
             tracing::warn!(%peer, %error, "a connection could not be taken over from another core");
             core.spawn(Box::pin(async move {
-                join_all(units.take_all().into_iter().map(Nexus::close)).await;
+                units.close_all(Closing::Lost).await;
                 drop((claim, place));
             }));
             return;

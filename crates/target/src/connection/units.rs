@@ -1,8 +1,11 @@
 //! The logical units that one session sees, and its nexuses at them.
 
 use crate::export::{MappedUnit, UnitPortMap, View};
-use env::CoreHandle;
-use logical_unit::{InitiatorPort, Nexus, NexusError, NexusPort, Peers, PortFacts, UnitAttention};
+use env::{CoreHandle, LocalFuture};
+use futures_util::future::join_all;
+use logical_unit::{
+    Closing, InitiatorPort, Nexus, NexusError, NexusPort, Peers, PortFacts, UnitAttention,
+};
 use logical_unit::{LogicalUnit, NexusState, StandStill, UnitId, UnitPorts};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -19,6 +22,8 @@ pub(super) struct SessionUnits {
     view: RefCell<View>,
     /// Made when first used.
     nexuses: RefCell<BTreeMap<u16, Rc<Nexus>>>,
+    /// Whose units were taken away, until nothing of them is under way any more.
+    closing: RefCell<Vec<Rc<Nexus>>>,
     myself: Weak<Self>,
     /// Tasks of the session were aborted by other nexuses.
     released: Cell<bool>,
@@ -52,6 +57,7 @@ impl SessionUnits {
             ports: RefCell::new(ports),
             view: RefCell::new(view),
             nexuses: RefCell::default(),
+            closing: RefCell::default(),
             myself: Weak::clone(myself),
             released: Cell::new(false),
             driver: RefCell::default(),
@@ -171,15 +177,33 @@ impl SessionUnits {
             .for_each(|nexus| nexus.luns_reported());
     }
 
-    /// Takes every nexus out, to be closed.
-    pub(super) fn take_all(&self) -> Vec<Rc<Nexus>> {
-        std::mem::take(&mut *self.nexuses.borrow_mut())
-            .into_values()
-            .collect()
+    /// The nexus that a task is at: the one at its LUN, or one whose unit was taken away from there and that has it still.
+    pub(super) fn nexus_of_task(&self, lun: u16, tag: u32) -> Option<Rc<Nexus>> {
+        let closing = self.closing.borrow();
+        let has_it = closing.iter().find(|nexus| nexus.has_task(tag));
+        has_it.cloned().or_else(|| self.nexus(lun).ok())
     }
 
-    /// Goes on with a new view; gives the nexuses whose unit is gone from it, to be closed.
-    pub(super) fn change_view(&self, view: View, ports: UnitPortMap) -> Vec<Rc<Nexus>> {
+    /// Takes every nexus out, and ends it. They do no more from now on; when the future is ready the units have let go.
+    pub(super) fn close_all(&self, how: Closing) -> LocalFuture<()> {
+        let nexuses = std::mem::take(&mut *self.nexuses.borrow_mut()).into_values();
+        let closing = self.closing.take();
+        let closed: Vec<_> = nexuses
+            .chain(closing)
+            .map(|nexus| nexus.close(how))
+            .collect();
+        Box::pin(async move {
+            join_all(closed).await;
+        })
+    }
+
+    /// Goes on with a new view. What is taken away from the host does no more from now on, and its commands are answered; when
+    /// the future is ready nothing of it is under way any more. `None`: nothing was.
+    pub(super) fn change_view(
+        self: &Rc<Self>,
+        view: View,
+        ports: UnitPortMap,
+    ) -> Option<LocalFuture<()>> {
         let old = self.view.replace(view);
         self.ports.replace(ports);
         let view = self.view.borrow();
@@ -189,15 +213,31 @@ impl SessionUnits {
             (Some(_) | None, _) => false,
         };
         let gone: Vec<u16> = nexuses.keys().copied().filter(|lun| !same(lun)).collect();
-        let gone = gone.iter().filter_map(|lun| nexuses.remove(lun)).collect();
+        let gone: Vec<Rc<Nexus>> = gone.iter().filter_map(|lun| nexuses.remove(lun)).collect();
+        let mut taken: Vec<LocalFuture<()>> = Vec::new();
+        for nexus in gone {
+            self.closing.borrow_mut().push(Rc::clone(&nexus));
+            let (units, closed) = (Rc::clone(self), Rc::clone(&nexus).close(Closing::Withdrawn));
+            taken.push(Box::pin(async move {
+                closed.await;
+                let mut closing = units.closing.borrow_mut();
+                closing.retain(|one| !Rc::ptr_eq(one, &nexus));
+            }));
+        }
         for (lun, nexus) in nexuses.iter() {
             nexus.set_ports(self.ports_of(nexus.unit().shared().id()));
-            nexus.set_read_only(view.luns.get(lun).is_some_and(|mapped| mapped.read_only));
+            let read_only = view.luns.get(lun).is_some_and(|mapped| mapped.read_only);
+            taken.extend(nexus.set_read_only(read_only));
             if !old.luns.keys().eq(view.luns.keys()) {
                 nexus.establish(UnitAttention::ReportedLunsChanged);
             }
         }
-        gone
+        if taken.is_empty() {
+            return None;
+        }
+        Some(Box::pin(async move {
+            join_all(taken).await;
+        }))
     }
 }
 

@@ -46,6 +46,7 @@ async fn unit(core: &CoreHandle) -> (Arc<LogicalUnit>, Rc<Nexus>) {
         },
         fences,
         store: Arc::new(NoStore),
+        is_new: false,
     });
     unit.start(core, Ok(memory)).await.expect("memory comes up");
     let port = NexusPort {

@@ -9,7 +9,7 @@ use iscsi::bhs::Attribute;
 use iscsi::initiator::Completion;
 use scsi::{AdditionalSense, Sense, SenseKey, Status};
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::rc::Rc;
 use tokio::sync::{mpsc, oneshot};
@@ -109,6 +109,7 @@ fn sense_of(completion: &Completion) -> Option<Sense> {
 #[derive(Default, Debug)]
 pub struct Seen {
     logins: Cell<u64>,
+    used: RefCell<BTreeSet<Lun>>,
     attentions: RefCell<BTreeMap<(Lun, AdditionalSense), u64>>,
 }
 
@@ -118,12 +119,21 @@ impl Seen {
     }
 
     pub(super) fn completed(&self, lun: Lun, completion: &Completion) {
+        if Status::from_code(completion.status) == Some(Status::Good) {
+            self.used.borrow_mut().insert(lun);
+        }
         let sense = sense_of(completion).filter(|sense| sense.key == SenseKey::UnitAttention);
         if let Some(sense) = sense {
             *(self.attentions.borrow_mut())
                 .entry((lun, sense.code))
                 .or_insert(0) += 1;
         }
+    }
+
+    /// A command of this unit was done, in this session or one before: it knows what it has to be told of.
+    #[must_use]
+    pub fn has_used(&self, lun: Lun) -> bool {
+        self.used.borrow().contains(&lun)
     }
 
     /// How often it logged in.
