@@ -25,6 +25,7 @@ mod locals;
 pub mod net;
 pub mod real;
 pub mod sim;
+mod turn;
 
 pub use crate::core::{Core, CoreHandle, CoreId, Job, LocalFuture};
 pub use answer::Answer;
@@ -39,3 +40,4 @@ pub use net::{
     DetachedStream, DriverFacts, InterfaceAddress, InterfaceLink, InterfaceWatch, Listener, Net,
     Route, Stream, StreamMeasures,
 };
+pub use turn::yield_now;

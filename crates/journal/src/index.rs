@@ -24,6 +24,12 @@ pub const SECTOR: u64 = 512;
 /// Sectors of a page.
 const PAGE: u64 = 8;
 
+/// Places of the tables that are looked at for each page in them, about.
+const SLOTS_FOR_A_PAGE: u64 = 3;
+
+/// A range of fewer pages than that is walked through page by page, whatever there is.
+const WALK_MIN: u64 = if cfg!(test) { 2 } else { 1024 };
+
 /// The bits of a key that a page's number has.
 const PAGE_BITS: u32 = 48;
 
@@ -121,17 +127,26 @@ fn of_key(key: u64) -> (Slot, u64) {
 
 fn parts(slot: Slot, sectors: Range<u64>) -> impl Iterator<Item = Part> {
     let pages = sectors.start / PAGE..sectors.end.div_ceil(PAGE);
-    pages.map(move |page| {
-        let first = page * PAGE;
-        let from = sectors.start.saturating_sub(first).min(PAGE);
-        let to = (sectors.end - first).min(PAGE);
-        let below = |bits: u64| u8::try_from((1_u32 << bits) - 1).unwrap_or(u8::MAX);
-        Part {
-            key: key(slot, page),
-            first,
-            mask: below(to) & !below(from),
-        }
-    })
+    pages.map(move |page| part(slot, &sectors, page))
+}
+
+/// The part of this page that the range touches, which it does.
+fn part(slot: Slot, sectors: &Range<u64>, page: u64) -> Part {
+    let first = page * PAGE;
+    let from = sectors.start.saturating_sub(first).min(PAGE);
+    let to = (sectors.end - first).min(PAGE);
+    let below = |bits: u64| u8::try_from((1_u32 << bits) - 1).unwrap_or(u8::MAX);
+    Part {
+        key: key(slot, page),
+        first,
+        mask: below(to) & !below(from),
+    }
+}
+
+/// The first sector of a mask of one run, and the one behind its last.
+fn run(mask: u8) -> (u64, u64) {
+    let (from, to) = (mask.trailing_zeros(), u8::BITS - mask.leading_zeros());
+    (u64::from(from), u64::from(to))
 }
 
 /// Where the first sector of a page would lie, if `at` is where sector `from` of the volume lies. Data follows a header of
@@ -300,7 +315,13 @@ impl Index {
     /// The log has nothing of these sectors any more.
     pub fn remove(&mut self, slot: Slot, sectors: Range<u64>) {
         self.cut_bare(slot, &sectors);
-        if self.newest.len() == 0 {
+        if self.pages_of(slot) == 0 {
+            return;
+        }
+        if let Some(few) = self.few_of(slot, &sectors) {
+            for (part, _) in few {
+                self.clear(part.key, |_, mask| mask & !part.mask);
+            }
             return;
         }
         for part in parts(slot, sectors) {
@@ -414,14 +435,18 @@ impl Index {
     /// The log has nothing of these sectors: they are as they are at home.
     #[must_use]
     pub fn is_clear(&self, slot: Slot, sectors: Range<u64>) -> bool {
-        let clear = self.newest.len() == 0
-            || parts(slot, sectors.clone()).all(|part| {
-                let entry = self.newest.get(part.key);
-                entry.is_none_or(|entry| {
-                    let mut older = self.older.get(&part.key).into_iter().flatten();
-                    entry.mask & part.mask == 0 && older.all(|it| it.mask & part.mask == 0)
-                })
-            });
+        let is_clear = |part: &Part, entry: Entry| {
+            let mut older = self.older.get(&part.key).into_iter().flatten();
+            entry.mask & part.mask == 0 && older.all(|it| it.mask & part.mask == 0)
+        };
+        let clear = self.pages_of(slot) == 0
+            || match self.few_of(slot, &sectors) {
+                Some(few) => few.iter().all(|(part, entry)| is_clear(part, *entry)),
+                None => parts(slot, sectors.clone()).all(|part| {
+                    let entry = self.newest.get(part.key);
+                    entry.is_none_or(|entry| is_clear(&part, entry))
+                }),
+            };
         clear && (self.bare.is_empty() || self.bare_in(slot, &sectors).next().is_none())
     }
 
@@ -467,16 +492,52 @@ impl Index {
 
     fn find_data(&self, slot: Slot, sectors: Range<u64>) -> Vec<Piece> {
         let mut found: Vec<Piece> = Vec::new();
+        if self.pages_of(slot) == 0 {
+            at_home(&mut found, sectors);
+            return found;
+        }
+        if let Some(few) = self.few_of(slot, &sectors) {
+            let mut at = sectors.start;
+            for (part, entry) in few {
+                let (from, to) = run(part.mask);
+                at_home(&mut found, at..part.first + from);
+                at = part.first + to;
+                self.find_in_page(&mut found, &part, entry);
+            }
+            at_home(&mut found, at..sectors.end);
+            return found;
+        }
         for part in parts(slot, sectors) {
             match self.newest.get(part.key) {
                 None => add(&mut found, &part, part.mask, None),
-                Some(entry) if entry.mask & part.mask == part.mask => {
-                    add(&mut found, &part, part.mask, Some(entry.at));
-                }
-                Some(entry) => self.find_in_pieces(&mut found, &part, entry),
+                Some(entry) => self.find_in_page(&mut found, &part, entry),
             }
         }
         found
+    }
+
+    /// The pages of these sectors that are in the tables, in order, where a walk through all that is there is shorter than one through
+    /// the sectors: a host may give up, or ask for, far more of a volume than a log can hold.
+    fn few_of(&self, slot: Slot, sectors: &Range<u64>) -> Option<Vec<(Part, Entry)>> {
+        let pages = sectors.start / PAGE..sectors.end.div_ceil(PAGE);
+        let all = u64::try_from(self.newest.len()).unwrap_or(u64::MAX);
+        if (pages.end - pages.start) / SLOTS_FOR_A_PAGE < all.max(WALK_MIN) {
+            return None;
+        }
+        let keys = key(slot, pages.start)..=key(slot, pages.end - 1);
+        let here = self.newest.entries().filter(|it| keys.contains(&it.key));
+        let mut here: Vec<Entry> = here.collect();
+        here.sort_unstable_by_key(|it| it.key);
+        let with_part = |entry: Entry| (part(slot, sectors, of_key(entry.key).1 / PAGE), entry);
+        Some(here.into_iter().map(with_part).collect())
+    }
+
+    fn find_in_page(&self, found: &mut Vec<Piece>, part: &Part, entry: Entry) {
+        if entry.mask & part.mask == part.mask {
+            add(found, part, part.mask, Some(entry.at));
+        } else {
+            self.find_in_pieces(found, part, entry);
+        }
     }
 
     fn find_in_pieces(&self, found: &mut Vec<Piece>, part: &Part, newest: Entry) {
@@ -494,6 +555,22 @@ impl Index {
             };
             add(found, part, bit, at);
         }
+    }
+}
+
+/// Adds sectors that the tables have nothing of.
+fn at_home(found: &mut Vec<Piece>, sectors: Range<u64>) {
+    if sectors.is_empty() {
+        return;
+    }
+    match found.last_mut() {
+        Some(last) if last.source == Source::Home && last.sectors.end == sectors.start => {
+            last.sectors.end = sectors.end;
+        }
+        _ => found.push(Piece {
+            sectors,
+            source: Source::Home,
+        }),
     }
 }
 
@@ -610,6 +687,10 @@ mod test {
                 8 => self.relocate(),
                 9 if self.below(20) == 0 => self.damage(slot),
                 0 => {
+                    let range = match self.below(10) {
+                        0 => range.start..range.start + 4000,
+                        _ => range,
+                    };
                     self.index.remove(Slot(slot), range.clone());
                     self.model
                         .retain(|(of, sector), _| *of != slot || !range.contains(sector));
@@ -716,7 +797,11 @@ mod test {
         fn check(&mut self) {
             let slot = u16::try_from(self.below(2)).unwrap();
             let from = self.below(420);
-            let asked = from..from + 1 + self.below(60);
+            let asked = match self.below(8) {
+                // Far more than there is of anything.
+                0 => from..from + 4000,
+                _ => from..from + 1 + self.below(60),
+            };
             let found = told(&self.index, slot, asked.clone());
             for (sector, source) in &found {
                 let wanted = self.model.get(&(slot, *sector)).copied();
@@ -751,6 +836,24 @@ mod test {
             assert_eq!((index.pages(), index.fragments()), (0, 0));
             assert!(index.is_clear(Slot(0), 0..500) && index.is_clear(Slot(1), 0..500));
         }
+    }
+
+    #[test]
+    fn a_range_far_larger_than_the_log_takes_no_longer_than_the_log() {
+        let mut index = Index::default();
+        let (slot, all) = (Slot(3), 0..1_u64 << 50);
+        for page in [1_u64, 1 << 20, 1 << 40] {
+            index.put(slot, page * 8..page * 8 + 8, 800);
+        }
+        // Page by page each of these would take years.
+        assert_eq!(index.find(slot, all.clone()).len(), 7);
+        assert_eq!(index.find(Slot(4), all.clone()).len(), 1);
+        assert!(!index.is_clear(slot, all.clone()) && index.is_clear(Slot(4), all.clone()));
+        index.zero(slot, 8..1 << 49, Sequence(9), Kind::Deallocate);
+        assert_eq!(index.find(slot, all.clone()).len(), 3);
+        index.remove(slot, all.clone());
+        assert!(index.is_clear(slot, all));
+        assert_eq!(index.pages(), 0);
     }
 
     #[test]

@@ -90,9 +90,16 @@ fn assert_request(shape: &Shape, op: &Op) {
     if op.mutates() {
         assert!(caps.writable, "the volume may not be written");
     }
+    if let Some((range, most)) = op.range().zip(limits.most_at_once(op)) {
+        assert!(
+            range.len() <= most,
+            "{} blocks are more than the {} that the volume takes at once: {op:?}",
+            range.len().0,
+            most.0
+        );
+    }
     match op {
         Op::Read { range, into } => {
-            assert!(range.len() <= limits.transfer_blocks_max);
             if let Some(into) = into {
                 assert_eq!(into.len(), shape.bytes_in(*range), "destination");
             }
@@ -102,24 +109,15 @@ fn assert_request(shape: &Shape, op: &Op) {
             data,
             durability,
         } => {
-            assert!(range.len() <= limits.transfer_blocks_max);
             assert_eq!(data.len(), shape.bytes_in(*range), "payload");
             assert_stable(shape, *durability);
         }
-        Op::WriteZeroes {
-            range, durability, ..
-        } => {
+        Op::WriteZeroes { durability, .. } => {
             assert!(caps.write_zeroes != Support::Absent);
-            assert!(range.len() <= limits.write_zeroes_blocks_max);
             assert_stable(shape, *durability);
         }
-        Op::Discard {
-            range,
-            to,
-            durability,
-        } => {
+        Op::Discard { to, durability, .. } => {
             assert!(caps.discard != Support::Absent);
-            assert!(range.len() <= limits.discard_blocks_max);
             assert!(*to != Provision::Anchored || caps.anchor != Support::Absent);
             assert_stable(shape, *durability);
         }
@@ -130,7 +128,6 @@ fn assert_request(shape: &Shape, op: &Op) {
             durability,
         } => {
             assert!(caps.compare_and_write != Support::Absent);
-            assert!(range.len() <= limits.compare_and_write_blocks_max);
             assert_eq!(expected.len(), shape.bytes_in(*range), "expected payload");
             assert_eq!(data.len(), shape.bytes_in(*range), "payload");
             assert_stable(shape, *durability);

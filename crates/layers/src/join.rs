@@ -15,7 +15,7 @@ pub(crate) fn join(
     into: Option<BufMut>,
     whole: impl FnOnce(Vec<Buf>) -> Buf + 'static,
 ) -> IoFuture {
-    let all = All(answers.into_iter().map(Answer::now).collect());
+    let all = all(answers);
     Answer::wait(async move {
         let mut parts = Vec::new();
         let mut errors = Vec::new();
@@ -43,6 +43,11 @@ pub(crate) fn join(
             }
         }))
     })
+}
+
+/// Waits for every answer; they come in order.
+pub(crate) fn all(answers: Vec<IoFuture>) -> impl Future<Output = Vec<IoResult>> {
+    All(answers.into_iter().map(Answer::now).collect())
 }
 
 /// Pieces one after the other.

@@ -41,7 +41,7 @@ mod wait_list;
 
 pub use core_unit::{CoreUnit, UnitId};
 pub use course::{Course, Figures, StageTimes, Tally, Times, Transfer, figures};
-pub use execute::{Arrival, Request};
+pub use execute::{Arrival, LBA_STATUS_STEPS_MAX, Request};
 pub use in_flight::{InFlightLimit, WaitsForRoom};
 pub use nexus::{Closing, Nexus, NexusError, Peers, PortFacts, UnitPorts};
 pub use outcome::{Outcome, Response};

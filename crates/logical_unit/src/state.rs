@@ -64,6 +64,8 @@ fn default_modes(shape: Option<Shape>) -> ModeParameters {
 
 /// The largest transfer of one command, in bytes.
 const TRANSFER_BYTES_MAX: u64 = 16 << 20;
+/// What one VERIFY without data to compare reads at most, in bytes: seconds on any disk. VERIFY (10) cannot ask for more.
+const VERIFY_BYTES_MAX: u64 = 1 << 30;
 /// What one WRITE SAME may cover, in blocks: 16 MiB or 128 MiB.
 const WRITE_SAME_BLOCKS_MAX: u64 = 1 << 15;
 /// What one UNMAP may cover, in blocks.
@@ -129,7 +131,13 @@ pub(crate) fn describe(identity: &Identity, shape: Option<Shape>) -> UnitDescrip
         u32::try_from(shape.limits.discard_granularity.0).unwrap_or(1)
     });
     let atomic = shape.map_or(0, |shape| {
-        u32::try_from(shape.limits.atomic_blocks_max.0).unwrap_or(u32::MAX)
+        // What is cut on its way is not atomic.
+        let whole = shape
+            .limits
+            .atomic_blocks_max
+            .min(shape.limits.transfer_blocks_max);
+        let most = blocks_in(TRANSFER_BYTES_MAX, block_size);
+        u32::try_from(whole.0).unwrap_or(u32::MAX).min(most)
     });
     let atomic = if atomic > 1 { atomic } else { 0 };
     UnitDescription {
@@ -145,6 +153,7 @@ pub(crate) fn describe(identity: &Identity, shape: Option<Shape>) -> UnitDescrip
         block_count: shape.map_or(BlockCount(0), |shape| shape.block_count),
         limits: UnitLimits {
             transfer_blocks_max: blocks_in(TRANSFER_BYTES_MAX, block_size),
+            verify_blocks_max: blocks_in(VERIFY_BYTES_MAX, block_size).into(),
             transfer_blocks_optimal: blocks_in(1 << 20, block_size),
             transfer_granularity: 1 << identity.physical_block_exponent,
             prefetch_blocks_max: 0,

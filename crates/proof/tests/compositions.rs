@@ -4,6 +4,7 @@
 
 use env::sim::Hits;
 use proof::sim::layers::{Composition, Layers};
+use proof::sim::limits::{self, Backing, Report};
 use proof::sim::{Counts, FILE_FAULTS, run};
 
 /// Seeds of each composition in `make test`.
@@ -37,4 +38,55 @@ fn every_composition_of_layers_keeps_what_it_acknowledged() {
     assert!(closed * 20 > all * rounds, "{closed} lives were closed");
     assert!(counts.swaps > 100 && counts.miscompares > 100, "{counts:?}");
     assert!(counts.undecided * 50 < counts.histories, "{counts:?}");
+}
+
+/// Tries the limits over every composition with such blocks, or over those whose names contain what `CAUSEWAY_LIMITS_ONLY` says. Each stands
+/// on sparse files, and by turns on allocated ones or devices; with `CAUSEWAY_LIMITS_ALL` on all of them.
+fn try_limits(blocks: &str) {
+    let only = std::env::var("CAUSEWAY_LIMITS_ONLY").ok();
+    let every = only.is_some() || std::env::var_os("CAUSEWAY_LIMITS_ALL").is_some();
+    let (mut all, mut runs) = (Report::default(), 0);
+    for (number, chosen) in Composition::of_units().into_iter().enumerate() {
+        let skipped = [Backing::Thick, Backing::Device][number % 2];
+        for backing in Backing::ALL {
+            if backing == skipped && !every {
+                continue;
+            }
+            let name = format!("{chosen:?} on {backing:?}");
+            let is_asked = only.as_ref().is_none_or(|it| name.contains(it));
+            if !name.starts_with(blocks) || !limits::has(chosen, backing) || !is_asked {
+                continue;
+            }
+            match limits::run(chosen, backing) {
+                Ok(report) => all += report,
+                Err(failure) => panic!("{failure}"),
+            }
+            runs += 1;
+        }
+    }
+    println!("{runs} compositions on their backings, {blocks}: {all:?}");
+    if only.is_none() {
+        let wanted = if every { 3 * 42 + 2 } else { 2 * 42 + 2 };
+        assert_eq!(
+            runs, wanted,
+            "42 compositions on files and devices, and memory"
+        );
+        assert!(all.unmapped > 100 << 20, "{all:?}");
+        assert!(all.between_turns_most > 0, "{all:?}");
+    }
+}
+
+#[test]
+fn every_command_at_every_limit_does_what_it_says_over_every_composition_of_512() {
+    try_limits("512, ");
+}
+
+#[test]
+fn every_command_at_every_limit_does_what_it_says_over_every_composition_of_512_in_4096() {
+    try_limits("512 in 4096, ");
+}
+
+#[test]
+fn every_command_at_every_limit_does_what_it_says_over_every_composition_of_4096() {
+    try_limits("4096, ");
 }

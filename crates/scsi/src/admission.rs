@@ -182,9 +182,10 @@ fn lengths(
                 length_at(row),
             )
         }
+        // Nothing is transferred, but all of it is read.
+        Command::Verify { .. } => (too_long(limits.verify_blocks_max), length_at(row)),
         // Nothing is transferred, so nothing limits them; WRITE ATOMIC was checked with its fields.
-        Command::Verify { .. }
-        | Command::WriteAtomic { .. }
+        Command::WriteAtomic { .. }
         | Command::SynchronizeCache { .. }
         | Command::TestUnitReady
         | Command::RequestSense { .. }
@@ -230,6 +231,7 @@ mod test {
             block_count: BlockCount(1000),
             limits: UnitLimits {
                 transfer_blocks_max: 100,
+                verify_blocks_max: 300,
                 write_same_blocks_max: 500,
                 compare_and_write_blocks_max: 4,
                 atomic_blocks_max: 8,
@@ -291,7 +293,8 @@ mod test {
         let refused = |at| Err(Sense::invalid_field_in_cdb(at, None));
         assert_eq!(ask(&ten(0x28, 0, 0, 101), &unit()), refused(7));
         assert_eq!(ask(&ten(0x2f, 2, 0, 101), &unit()), refused(7));
-        assert_eq!(ask(&ten(0x2f, 0, 0, 101), &unit()), Ok((0, 101)));
+        assert_eq!(ask(&ten(0x2f, 0, 0, 300), &unit()), Ok((0, 300)));
+        assert_eq!(ask(&ten(0x2f, 0, 0, 301), &unit()), refused(7));
         let mut caw = [0u8; 16];
         caw[0] = 0x89;
         caw[13] = 5;

@@ -1,5 +1,6 @@
 //! What a volume is: the facts that VPD pages, mode pages and layers above are derived from.
 
+use crate::io::Op;
 use units::{BlockCount, BlockSize, ByteCount, Lba, LbaRange};
 
 /// Whether a volume can do something, and whether by itself.
@@ -62,6 +63,21 @@ pub struct Limits {
     /// Payload of writes is best in contiguous pieces of this many bytes, aligned with the blocks that they are for: the
     /// volume then keeps them without a copy. 0: any.
     pub payload_piece_bytes: u32,
+}
+
+impl Limits {
+    /// The most blocks that an operation of this kind may touch; `None` where only the volume's size bounds it. Whoever cuts an
+    /// operation asks with what it hands down, not with what it was asked for: zeroes and discards of one volume differ.
+    #[must_use]
+    pub const fn most_at_once(&self, op: &Op) -> Option<BlockCount> {
+        match op {
+            Op::Read { .. } | Op::Write { .. } => Some(self.transfer_blocks_max),
+            Op::WriteZeroes { .. } => Some(self.write_zeroes_blocks_max),
+            Op::Discard { .. } => Some(self.discard_blocks_max),
+            Op::CompareAndWrite { .. } => Some(self.compare_and_write_blocks_max),
+            Op::Extents { .. } | Op::Flush => None,
+        }
+    }
 }
 
 /// Counts the changes of a volume's facts. A lane works with the epoch it was opened in.

@@ -36,6 +36,12 @@ const _: () = assert!(REGION_BYTES as usize == REGION);
 /// Bytes of a shard.
 const SHARD: usize = REGIONS_IN_SHARD * REGION;
 
+/// What one operation makes zeroes or gives up at most: a few milliseconds of a core.
+const ZEROED_BYTES_MAX: u64 = 16 << 20;
+
+/// What one answer tells the allocation of at most: a look at 16,384 regions.
+const TOLD_BYTES_MAX: u64 = 1 << 30;
+
 /// Runs of an extents answer.
 const EXTENTS_MAX: usize = 256;
 
@@ -149,7 +155,7 @@ fn resized(old: &[Arc<Shard>], bytes: ByteCount) -> Shards {
 
 fn shape(block_size: BlockSize, block_count: BlockCount, exponent: u8) -> Shape {
     let block = u64::from(block_size.bytes());
-    let many = BlockCount((4 << 30) / block);
+    let many = BlockCount(ZEROED_BYTES_MAX / block);
     let mut shape = Shape::of_memory(block_size, block_count);
     shape.physical_block_exponent = exponent;
     shape.limits = Limits {
@@ -324,13 +330,22 @@ impl MemoryLane {
 
     fn extents(&self, range: LbaRange) -> IoResult {
         let block = u64::from(self.shape.block_size.bytes());
+        let most = BlockCount((TOLD_BYTES_MAX / block).min(range.len().0));
+        let range = LbaRange::new(range.start(), most).expect("inside the request");
         let mut found = ExtentList::new();
         let mut at = range.start();
         for part in self.parts(range) {
             let region = self.shards[part.shard].region(part.region).map(read_lock);
+            let Some(region) = region else {
+                let end = Lba(at.0 + part.bytes.len() as u64 / block);
+                if !push_extent(&mut found, at, end, ExtentKind::Deallocated) {
+                    return Ok(Done::Extents(found));
+                }
+                at = end;
+                continue;
+            };
             for page in part.bytes.start / PAGE..part.bytes.end.div_ceil(PAGE) {
-                let mapped = region.as_ref().is_some_and(|region| region.is_mapped(page));
-                let kind = if mapped {
+                let kind = if region.is_mapped(page) {
                     ExtentKind::Mapped
                 } else {
                     ExtentKind::Deallocated

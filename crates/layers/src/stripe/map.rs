@@ -9,6 +9,7 @@
 //! it once, and a piece is one range of one part.
 
 use smallvec::SmallVec;
+use std::cmp::Ordering;
 use units::{BlockCount, Lba, LbaRange};
 
 /// Where a column begins.
@@ -30,7 +31,7 @@ pub struct Row {
 }
 
 impl Row {
-    fn len(&self) -> u64 {
+    pub(super) fn len(&self) -> u64 {
         let columns = u64::try_from(self.columns.len()).unwrap_or(u64::MAX);
         self.blocks.saturating_mul(columns)
     }
@@ -66,6 +67,49 @@ pub struct Map {
     /// For each row the first block behind it.
     ends: Vec<u64>,
     unit: u64,
+}
+
+/// How units take turns over the columns of a row. Blocks of a row and of a column are counted from its start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Turns {
+    pub(super) unit: u64,
+    pub(super) columns: u64,
+}
+
+impl Turns {
+    /// The column of a block of the row, and its block there.
+    pub(super) fn column_of(self, block: u64) -> (usize, u64) {
+        let (turn, within) = (block / self.unit, block % self.unit);
+        let column = usize::try_from(turn % self.columns).expect("below a small number");
+        (column, (turn / self.columns) * self.unit + within)
+    }
+
+    /// The block of the row that a block of a column is.
+    pub(super) fn row_block(self, column: usize, block: u64) -> u64 {
+        let turn = (block / self.unit) * self.columns + as_count(column);
+        turn * self.unit + block % self.unit
+    }
+
+    /// How many blocks of a column are before a block of the row.
+    pub(super) fn before(self, column: usize, block: u64) -> u64 {
+        let (turn, within) = (block / self.unit, block % self.unit);
+        let whole = turn / self.columns * self.unit;
+        let (column, at) = (as_count(column), turn % self.columns);
+        match column.cmp(&at) {
+            Ordering::Less => whole + self.unit,
+            Ordering::Equal => whole + within,
+            Ordering::Greater => whole,
+        }
+    }
+
+    /// The first block of the row behind the unit of a block.
+    pub(super) fn unit_end(self, block: u64) -> u64 {
+        (block / self.unit + 1) * self.unit
+    }
+}
+
+fn as_count(columns: usize) -> u64 {
+    u64::try_from(columns).expect("a small number")
 }
 
 impl Map {
@@ -136,20 +180,39 @@ impl Map {
 
     /// Part and block of a block, and how many blocks from there lie together.
     fn place(&self, block: u64) -> (usize, u64, u64) {
+        let (row, start) = self.row_of(block);
+        let inside = block - start;
+        if row.columns.len() == 1 {
+            let column = row.columns.first().expect("a row has columns");
+            return (
+                column.part,
+                column.start.0 + inside,
+                start + row.len() - block,
+            );
+        }
+        let turns = self.turns(row);
+        let (column, there) = turns.column_of(inside);
+        let column = row.columns.get(column).expect("below their count");
+        (
+            column.part,
+            column.start.0 + there,
+            turns.unit_end(inside) - inside,
+        )
+    }
+
+    /// The row of a block, and the block that it begins with.
+    pub(super) fn row_of(&self, block: u64) -> (&Row, u64) {
         let number = self.ends.partition_point(|end| *end <= block);
         let row = self.rows.get(number).expect("inside the volume");
         let end = self.ends.get(number).copied().expect("as many as rows");
-        let inside = block - (end - row.len());
-        let columns = u64::try_from(row.columns.len()).expect("a small number");
-        if columns == 1 {
-            let column = row.columns.first().expect("a row has columns");
-            return (column.part, column.start.0 + inside, end - block);
+        (row, end - row.len())
+    }
+
+    pub(super) fn turns(&self, row: &Row) -> Turns {
+        Turns {
+            unit: self.unit,
+            columns: as_count(row.columns.len()),
         }
-        let (turn, within) = (inside / self.unit, inside % self.unit);
-        let column = usize::try_from(turn % columns).expect("below a small number");
-        let column = row.columns.get(column).expect("below their count");
-        let there = (turn / columns) * self.unit + within;
-        (column.part, column.start.0 + there, self.unit - within)
     }
 }
 

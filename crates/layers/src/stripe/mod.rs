@@ -6,13 +6,14 @@
 //! **Failure model.** A part that fails fails what touches it, with the lowest block that failed as the volume counts; what
 //! other parts have done of it is done. Nothing here is redundant.
 
+mod extents;
 mod map;
 #[cfg(test)]
 mod test;
 
 pub use map::{Column, Fragment, Map, Piece, Pieces, Row};
 
-use crate::join::{in_order, join};
+use crate::join::{all, in_order, join};
 use env::{Answer, CoreHandle, LocalFuture};
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -20,8 +21,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use units::{BlockCount, Buf, Lba, LbaRange};
 use volume::{
-    Done, Epoch, Extent, ExtentList, Io, IoError, IoFuture, IoResult, Lane, Op, OpenError, Shape,
-    Support, Volume, VolumeEvent, VolumeEvents,
+    Done, Epoch, ExtentList, Io, IoError, IoFuture, IoResult, Lane, Op, OpenError, Shape, Support,
+    Volume, VolumeEvent, VolumeEvents,
 };
 
 /// A volume over parts.
@@ -232,10 +233,10 @@ impl Lane for StripeLane {
         let Some(range) = io.op().range() else {
             return self.flush(&io);
         };
-        let mut pieces = self.map.pieces(range);
         if let Op::Extents { .. } = io.op() {
-            return self.extents(io, range, &pieces);
+            return self.extents(&io, range);
         }
+        let mut pieces = self.map.pieces(range);
         if pieces.len() == 1 {
             let piece = pieces.pop().expect("there is one");
             if let Some(of_io) = io.op_mut().range_mut() {
@@ -260,32 +261,46 @@ impl StripeLane {
         join(answers.collect(), None, in_order)
     }
 
-    /// The first run of blocks that lie together is a first part, which is enough.
-    fn extents(&self, mut io: Io, range: LbaRange, pieces: &Pieces) -> IoFuture {
-        let piece = pieces.first().expect("a range has blocks").clone();
-        let first = *piece.fragments.first().expect("a piece has blocks");
-        let there = LbaRange::new(piece.range.start(), BlockCount(first.len));
-        let there = there.expect("inside a part");
-        if let Some(of_io) = io.op_mut().range_mut() {
-            *of_io = there;
-        }
-        let answer = self.part(piece.part).submit(io);
-        then(answer, move |result| match result {
-            Ok(Done::Extents(list)) => {
-                let shift = |extent: &Extent| {
-                    let at = extent.range.start().0 - there.start().0;
-                    let start = Lba(range.start().0 + at);
-                    Extent {
-                        range: LbaRange::new(start, extent.range.len())
-                            .expect("inside the request"),
-                        kind: extent.kind,
-                    }
-                };
-                Ok(Done::Extents(
-                    list.iter().map(shift).collect::<ExtentList>(),
-                ))
+    /// Allocation of the first row of a range: each part is asked once, for all that it has of it.
+    fn extents(&self, io: &Io, range: LbaRange) -> IoFuture {
+        let (row, row_start) = self.map.row_of(range.start().0);
+        let turns = self.map.turns(row);
+        let from = range.start().0 - row_start;
+        let to = (range.end().0 - row_start).min(row.len());
+        let mut answers = Vec::new();
+        let mut starts = Vec::new();
+        for (number, column) in row.columns.iter().enumerate() {
+            let inside = |block| Lba(column.start.0 + turns.before(number, block));
+            let there = LbaRange::between(inside(from), inside(to)).expect("in order");
+            starts.push(column.start.0);
+            if there.is_empty() {
+                answers.push(Answer::ready(Ok(Done::Extents(ExtentList::new()))));
+                continue;
             }
-            other => other.map_err(|error| here(error, range, &piece)),
+            let mut asked = io.fork();
+            if let Some(of_io) = asked.op_mut().range_mut() {
+                *of_io = there;
+            }
+            answers.push(self.part(column.part).submit(asked));
+        }
+        let answers = all(answers);
+        Answer::wait(async move {
+            let mut columns = Vec::new();
+            for (number, (result, start)) in answers.await.into_iter().zip(starts).enumerate() {
+                let there = |lba: Lba| {
+                    let inside = lba.0.saturating_sub(start);
+                    Lba(row_start + turns.row_block(number, inside))
+                };
+                match result.map_err(|error| error.map_lba(there))? {
+                    Done::Extents(list) => columns.push((start, list)),
+                    Done::Nothing | Done::Data(_) => unreachable!("extents answer extents"),
+                }
+            }
+            let runs = extents::by_turns(turns, (from, to), columns);
+            let told = runs.into_iter().map(|(start, end, kind)| {
+                extents::extent(row_start + start, row_start + end, kind)
+            });
+            Ok(Done::Extents(told.collect()))
         })
     }
 

@@ -8,8 +8,12 @@ use std::rc::Rc;
 use units::LbaRange;
 use volume::{Done, Extent, ExtentKind, ExtentList, Io, IoFuture, Op, Origin, Shape, Support};
 
-/// What one answer covers at most: that many pages are looked up in the index in well under a millisecond.
+/// What one answer covers at most where the log has data of the volume: that many pages are looked up in the index in well under a
+/// millisecond.
 const COVERED_BYTES: u64 = 64 << 20;
+
+/// Runs of one answer at most.
+const EXTENTS_MAX: usize = 256;
 
 impl Shard {
     pub(super) fn extents(
@@ -19,15 +23,17 @@ impl Shard {
         origin: Origin,
     ) -> IoFuture {
         let home = self.home_of(slot);
-        let most = COVERED_BYTES / u64::from(home.shape.block_size.bytes());
-        let range = chunks(range, most).next().expect("a request has blocks");
         let shape = home.shape;
         // Looked up first: what goes home meanwhile is mapped in what is told here.
-        let pieces = self
-            .state
-            .borrow()
-            .index
-            .find(slot, sectors(range, shape.block_size));
+        let (range, pieces) = {
+            let index = &self.state.borrow().index;
+            let most = match index.pages_of(slot) {
+                0 => range.len().0,
+                _ => COVERED_BYTES / u64::from(shape.block_size.bytes()),
+            };
+            let range = chunks(range, most).next().expect("a request has blocks");
+            (range, index.find(slot, sectors(range, shape.block_size)))
+        };
         let op = Op::Extents { range, since: None };
         let below = home.lane.submit(Io::new(op, origin));
         Answer::wait(async move {
@@ -36,6 +42,9 @@ impl Shard {
             };
             let mut told = ExtentList::new();
             for piece in pieces {
+                if told.len() >= EXTENTS_MAX {
+                    break;
+                }
                 let range = blocks(&piece.sectors, shape.block_size);
                 let kind = match piece.source {
                     Source::Log(_) | Source::Lost => Some(ExtentKind::Mapped),

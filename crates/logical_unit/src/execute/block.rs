@@ -13,6 +13,9 @@ use volume::{Done, Durability, IoResult, Op};
 /// What a lane takes at once where it names no limit, in blocks.
 const PIECE_BLOCKS_MAX: u64 = 1 << 16;
 
+/// Blocks that VERIFY reads at once.
+const VERIFY_PIECE_BLOCKS: u64 = 1 << 13;
+
 type Result<T> = std::result::Result<T, Refusal>;
 
 impl Task {
@@ -112,6 +115,27 @@ impl Task {
         usize::try_from(blocks.len().0)
             .unwrap_or(usize::MAX)
             .saturating_mul(self.block_bytes())
+    }
+
+    /// Hands an operation without payload, on blocks that the task has been admitted to, to the lane: in pieces of what that takes at
+    /// once of exactly this operation, one after the other.
+    pub(super) async fn submit_in_pieces(&self, op: Op) -> Result<()> {
+        let Some(whole) = op.range() else {
+            return self.submit(op).await.map(drop);
+        };
+        let most = self.unit().with_state(|state| {
+            let limits = state.shape.map(|shape| shape.limits);
+            limits.and_then(|limits| limits.most_at_once(&op))
+        });
+        for piece in pieces(whole, most.map_or(PIECE_BLOCKS_MAX, |most| most.0)) {
+            let mut part = op.again();
+            if let Some(range) = part.range_mut() {
+                *range = piece;
+            }
+            give_way(piece != whole).await;
+            self.submit(part).await?;
+        }
+        Ok(())
     }
 
     /// Reads blocks that the task has been admitted to.
@@ -221,7 +245,8 @@ impl Task {
         self.admit(Some(blocks)).await?;
         let block_bytes = self.block_bytes();
         let mut at = 0;
-        for piece in pieces(blocks, self.piece_blocks().min(1 << 13)) {
+        for piece in pieces(blocks, self.piece_blocks().min(VERIFY_PIECE_BLOCKS)) {
+            give_way(piece != blocks).await;
             let medium = self.read_blocks(piece).await?;
             let expected = match check {
                 ByteCheck::Skip => continue,
@@ -271,6 +296,14 @@ impl Task {
         self.blocks(range)?;
         self.admit(None).await?;
         Err(Refusal::Status(Status::ConditionMet))
+    }
+}
+
+/// Lets others of this core work before a piece of a command that has several: a volume that answers at once would otherwise keep the
+/// core until the command's end.
+pub(super) async fn give_way(is_one_of_several: bool) {
+    if is_one_of_several {
+        env::yield_now().await;
     }
 }
 

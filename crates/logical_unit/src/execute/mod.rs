@@ -14,6 +14,8 @@ mod provision;
 mod report;
 mod reserve;
 
+pub use provision::LBA_STATUS_STEPS_MAX;
+
 use crate::course::{Stopwatch, Transfer};
 use crate::nexus::Nexus;
 use crate::outcome::{Outcome, Refusal, Response};

@@ -1,16 +1,20 @@
 //! WRITE SAME, UNMAP, GET LBA STATUS.
 
-use super::block::pieces;
+use super::block::{give_way, pieces};
 use crate::outcome::Refusal;
 use crate::task::Task;
 use scsi::Sense;
 use scsi::cdb::WriteSame;
 use scsi::provisioning::{ProvisioningStatus, lba_status, unmap_ranges};
 use units::{BlockCount, Buf, Lba, LbaRange};
-use volume::{Done, Durability, ExtentKind, Op, Provision, Zeroing};
+use volume::{Done, Durability, ExtentKind, Op, Provision, Support, Zeroing};
 
 /// Bytes of a repeated pattern that are written at once.
 const PATTERN_BYTES: usize = 1 << 20;
+
+/// Times that one GET LBA STATUS asks the volume at most, each of which is bounded work there: the descriptors that were found until
+/// then are its answer, and the host asks for the rest (SBC-3 5.4: as many as there are, or fewer).
+pub const LBA_STATUS_STEPS_MAX: usize = 64;
 
 impl Task {
     /// spec: SBC-3 5.46 "WRITE SAME (10) command", 5.47 "WRITE SAME (16) command".
@@ -29,51 +33,42 @@ impl Task {
             return Ok(Buf::empty());
         };
         let block_bytes = self.block_bytes();
-        let zero = same.no_data_out || data.is_zero();
         if !same.no_data_out && data.len() < block_bytes {
             return Ok(Buf::empty());
         }
         self.admit(Some(blocks)).await?;
         let durability = self.durability(false);
-        if zero {
+        let block = if same.no_data_out {
+            Buf::zeroes(block_bytes)
+        } else {
+            data.slice(0..block_bytes)
+        };
+        if block.is_zero() && self.takes_zeroes() {
             let zeroing = if same.unmap {
                 Zeroing::MayUnmap
             } else {
                 Zeroing::KeepAllocated
             };
-            return self.write_zeroes(blocks, zeroing, durability).await;
+            let op = Op::WriteZeroes {
+                range: blocks,
+                zeroing,
+                durability,
+            };
+            self.submit_in_pieces(op).await?;
+            return Ok(Buf::empty());
         }
-        let pattern = data.slice(0..block_bytes).repeat_to(PATTERN_BYTES);
-        for piece in pieces(
-            blocks,
-            self.piece_blocks()
-                .min((PATTERN_BYTES / block_bytes) as u64),
-        ) {
+        let pattern = block.repeat_to(PATTERN_BYTES);
+        let most = (PATTERN_BYTES / block_bytes) as u64;
+        for piece in pieces(blocks, self.piece_blocks().min(most)) {
+            give_way(piece != blocks).await;
             self.write_blocks(piece, &pattern, durability).await?;
         }
         Ok(Buf::empty())
     }
 
-    async fn write_zeroes(
-        &self,
-        blocks: LbaRange,
-        zeroing: Zeroing,
-        durability: Durability,
-    ) -> Result<Buf, Refusal> {
-        let limit = self.unit().with_state(|state| {
-            state
-                .shape
-                .map(|shape| shape.limits.write_zeroes_blocks_max.0)
-        });
-        for piece in pieces(blocks, limit.filter(|most| *most > 0).unwrap_or(1 << 16)) {
-            self.submit(Op::WriteZeroes {
-                range: piece,
-                zeroing,
-                durability,
-            })
-            .await?;
-        }
-        Ok(Buf::empty())
+    fn takes_zeroes(&self) -> bool {
+        let shape = self.unit().with_state(|state| state.shape);
+        shape.is_some_and(|shape| shape.caps.write_zeroes != Support::Absent)
     }
 
     /// spec: SBC-3 5.28 "UNMAP command". Where unmapped blocks are promised to read as zeroes (LBPRZ) every
@@ -92,14 +87,10 @@ impl Task {
         };
         self.admit(Some(all)).await?;
         let durability = self.durability(false);
-        let most = state
-            .shape
-            .map_or(0, |shape| shape.limits.discard_blocks_max.0);
-        let most = if most > 0 { most } else { 1 << 16 };
-        for piece in ranges.into_iter().flat_map(|range| pieces(range, most)) {
-            let zeroed = provisioning.reads_zero && !anchor;
-            self.submit(unmap_op(piece, zeroed, anchor, durability))
-                .await?;
+        let zeroed = provisioning.reads_zero && !anchor;
+        for range in ranges {
+            let op = unmap_op(range, zeroed, anchor, durability);
+            self.submit_in_pieces(op).await?;
         }
         Ok(Buf::empty())
     }
@@ -113,7 +104,7 @@ impl Task {
         let (count, known) = self.unit().with_state(|state| {
             let known = state
                 .shape
-                .is_some_and(|shape| shape.caps.extents != volume::Support::Absent);
+                .is_some_and(|shape| shape.caps.extents != Support::Absent);
             (
                 state.block_count(),
                 known && state.description.provisioning.thin,
@@ -131,11 +122,15 @@ impl Task {
             / 16)
             .clamp(1, 1024);
         let mut descriptors: Vec<(LbaRange, ProvisioningStatus)> = Vec::new();
-        while descriptors.len() < most && !rest.is_empty() {
-            if !known {
-                descriptors.push((rest, ProvisioningStatus::Mapped));
+        if !known {
+            descriptors.push((rest, ProvisioningStatus::Mapped));
+            rest = LbaRange::between(rest.end(), rest.end()).unwrap_or(rest);
+        }
+        for step in 0..LBA_STATUS_STEPS_MAX {
+            if descriptors.len() >= most || rest.is_empty() {
                 break;
             }
+            give_way(step > 0).await;
             let Done::Extents(extents) = self
                 .submit(Op::Extents {
                     range: rest,

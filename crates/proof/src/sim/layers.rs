@@ -21,7 +21,7 @@ use units::BlockSize;
 use volume::{Fences, Volume};
 
 /// The name of the volume.
-const UNIT: &str = "sim";
+pub(super) const UNIT: &str = "sim";
 
 /// The place of the only volume in its pool.
 const ONLY: usize = 0;
@@ -98,7 +98,40 @@ impl Composition {
         all[usize::try_from(seed % all.len() as u64).expect("below a length")]
     }
 
-    fn pool(self, setup: Setup) -> Option<(Pool, Mode)> {
+    /// Blocks of it: their size, and how many make a physical one, as a power of two.
+    pub(super) fn blocks(self) -> (BlockSize, u8) {
+        (self.block_size, self.physical_block_exponent)
+    }
+
+    pub(super) fn layout(self) -> Layout {
+        self.layout
+    }
+
+    /// What a salt has for its read cache.
+    pub(super) fn cache_salt(self) -> u64 {
+        if self.cache { 4 } else { 0 }
+    }
+
+    /// It stands on one volume, without a journal.
+    pub(super) fn is_plain(self) -> bool {
+        self.journal.is_none() && self.layout == Layout::One
+    }
+
+    /// Every second of all is.
+    pub(super) fn is_odd(self) -> bool {
+        let place = Self::all().iter().position(|it| *it == self);
+        place.is_some_and(|place| place / 4 % 2 == 1)
+    }
+
+    /// All that a unit stands on.
+    #[must_use]
+    pub fn of_units() -> Vec<Self> {
+        let mut all = Self::all();
+        all.retain(|it| it.unit);
+        all
+    }
+
+    pub(super) fn pool(self, setup: Setup) -> Option<(Pool, Mode)> {
         self.journal
             .map(|(mode, sums)| (Pool::only(setup, sums), mode))
     }

@@ -18,6 +18,7 @@ pub mod initiator;
 pub mod journal;
 mod lab;
 pub mod layers;
+pub mod limits;
 pub mod multipath;
 pub mod node;
 mod oracle;

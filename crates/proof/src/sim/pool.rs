@@ -5,7 +5,7 @@ use super::scene::{Opened, Setup};
 use env::CoreHandle;
 use env::sim::{Node, Rng};
 use layers::integrity::{self, Blank, Finding, MapSpec, Options};
-use layers::write_back::{Journal, JournalSpec, Mode, VolumeId, bytes_min};
+use layers::write_back::{Journal, JournalSpec, Mode, SHARD_BYTES, VolumeId, bytes_min};
 use layers::{Checked, Emulate, Integrity, ReadCache, StableWrite, WriteBack, over};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -47,6 +47,8 @@ pub(in crate::sim) struct Pool {
     pub(in crate::sim) history: bool,
     rings: u32,
     shard_bytes: u64,
+    /// Bytes of the journal; as few as there may be, if not said otherwise.
+    journal_bytes: Option<u64>,
     past_bytes: usize,
     /// Modes change from life to life.
     switches: bool,
@@ -79,6 +81,7 @@ impl Pool {
             history: false,
             rings: 1 + u32::from(rng.below(2) == 0),
             shard_bytes: *rng.pick(&[4 << 10, 16 << 10, 1 << 30]),
+            journal_bytes: None,
             past_bytes: if past { 6 << 10 } else { NEVER },
             switches,
         }
@@ -125,12 +128,23 @@ impl Pool {
             } else {
                 16 << 10
             },
+            journal_bytes: None,
             past_bytes: if setup.salt & 128 == 0 {
                 6 << 10
             } else {
                 NEVER
             },
             switches: true,
+        }
+    }
+
+    /// The same as the daemon lays it out, for volumes as large as real ones.
+    pub(in crate::sim) fn large(self) -> Self {
+        Self {
+            journal_bytes: Some(256 << 20),
+            shard_bytes: SHARD_BYTES,
+            past_bytes: 64 << 10,
+            ..self
         }
     }
 
@@ -199,7 +213,7 @@ impl Pool {
         synced.map_err(|error| error.to_string())?;
         let spec = JournalSpec {
             path: JOURNAL.into(),
-            bytes: bytes_min(self.rings),
+            bytes: self.journal_bytes.unwrap_or(bytes_min(self.rings)),
             rings: self.rings,
             pool: POOL,
             shard_bytes: self.shard_bytes,

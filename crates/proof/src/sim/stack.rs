@@ -66,7 +66,7 @@ async fn wander(core: CoreHandle, server: Server) {
     }
 }
 
-fn identity(name: &str, setup: Setup, shape: &Shape) -> Identity {
+pub(super) fn identity(name: &str, setup: Setup, shape: &Shape) -> Identity {
     let mut naa = [0x60; 16];
     naa[8..].copy_from_slice(&setup.salt.to_be_bytes());
     Identity {

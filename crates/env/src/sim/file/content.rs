@@ -82,6 +82,20 @@ impl Content {
     /// Makes a range inside the length read as zeroes, and gives up or takes the space of its pages.
     pub(super) fn zero(&mut self, range: Range<u64>, keep: bool) {
         let range = range.start..range.end.min(self.len);
+        let whole = range.start.div_ceil(PAGE)..range.end / PAGE;
+        if !keep && whole.start < whole.end {
+            // What has no page costs nothing: files are far larger than what is in them.
+            let mut behind = self.pages.split_off(&whole.start);
+            self.pages.append(&mut behind.split_off(&whole.end));
+            for edge in [range.start..whole.start * PAGE, whole.end * PAGE..range.end] {
+                self.zero_pieces(edge, keep);
+            }
+            return;
+        }
+        self.zero_pieces(range, keep);
+    }
+
+    fn zero_pieces(&mut self, range: Range<u64>, keep: bool) {
         for (number, inside, _) in pieces(range) {
             let whole = inside == (0..index(PAGE));
             if whole && keep {
@@ -120,25 +134,37 @@ impl Content {
 
     /// Bytes of space that it would take to hold `range`.
     pub(super) fn wants(&self, range: Range<u64>) -> u64 {
-        let new = pieces(range).filter(|(page, _, _)| !self.pages.contains_key(page));
-        new.count() as u64 * PAGE
+        let pages = range.start / PAGE..range.end.div_ceil(PAGE);
+        if pages.is_empty() {
+            return 0;
+        }
+        let here = self.pages.range(pages.clone()).count() as u64;
+        (pages.end - pages.start - here) * PAGE
     }
 
     /// Runs of allocated and unallocated bytes that cover the range.
     pub(super) fn extents(&self, range: Range<u64>) -> Vec<Extent> {
         let mut out: Vec<Extent> = Vec::new();
-        for (page, inside, outside) in pieces(range.clone()) {
-            let allocated = self.pages.contains_key(&page);
-            let len = inside.len() as u64;
+        let mut at = range.start;
+        let mut tell = |to: u64, allocated: bool| {
+            let len = to.min(range.end).saturating_sub(at);
             match out.last_mut() {
+                _ if len == 0 => {}
                 Some(last) if last.allocated == allocated => last.len += len,
                 Some(_) | None => out.push(Extent {
-                    offset: range.start + outside.start as u64,
+                    offset: at,
                     len,
                     allocated,
                 }),
             }
+            at += len;
+        };
+        let pages = range.start / PAGE..range.end.div_ceil(PAGE);
+        for page in self.pages.range(pages).map(|(page, _)| *page) {
+            tell(page * PAGE, false);
+            tell((page + 1) * PAGE, true);
         }
+        tell(range.end, false);
         out
     }
 }
