@@ -215,6 +215,9 @@ pub struct ChecksumFacts {
     /// Why the map cannot be written, where it cannot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broken: Option<String>,
+    /// Why there is no space for the map now, where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub full: Option<String>,
 }
 
 impl ChecksumFacts {
@@ -225,6 +228,13 @@ impl ChecksumFacts {
             return Some(format!(
                 "its checksums cannot be written, and so nothing of it home: {why}; look at the disk, then restart the daemon ({})",
                 Code::ChecksumsUnwritable
+            ));
+        }
+        if let Some(why) = &self.full {
+            return Some(format!(
+                "there is no space for its checksums, and so nothing of it goes home: {why}; make room in the file system where they lie, \
+                 and it goes on by itself ({})",
+                Code::PoolFull
             ));
         }
         let first = self.places.first()?.lba;

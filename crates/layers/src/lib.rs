@@ -30,6 +30,7 @@ pub mod multipath;
 pub mod read_cache;
 pub mod scrub;
 pub mod shares;
+mod space;
 pub mod stable_write;
 pub mod stripe;
 pub mod wrap;

@@ -60,6 +60,17 @@ impl Generation {
         })
     }
 
+    /// A generation whose next one this is.
+    #[must_use]
+    pub const fn before(self) -> Self {
+        let before = Self(self.0.wrapping_sub(1));
+        if before.next().0 == self.0 {
+            before
+        } else {
+            Self(self.0.wrapping_sub(3))
+        }
+    }
+
     /// Which of both places it is written to.
     #[must_use]
     pub const fn slot(self) -> u8 {

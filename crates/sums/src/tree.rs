@@ -319,6 +319,13 @@ impl Tree {
         writes
     }
 
+    /// There was no space for a page above: it is to be written, with the number that [`Tree::to_write`] gave it.
+    pub fn take_back(&mut self, place: Place) {
+        let node = self.node(place);
+        node.generation = node.generation.before();
+        node.dirty = true;
+    }
+
     /// A page above as it was written last, to where it was: the file no longer holds it. `None`: its next version is to be written anyway.
     #[must_use]
     pub fn again(&self, place: Place) -> Option<NodeWrite> {

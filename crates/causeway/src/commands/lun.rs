@@ -312,6 +312,9 @@ fn integrity(lun: &LunView) -> String {
     if let Some(why) = &facts.broken {
         return format!("yes, but its checksums cannot be written: {why}");
     }
+    if let Some(why) = &facts.full {
+        return format!("yes, but there is no space for its checksums: {why}");
+    }
     let each = match facts.block_bytes {
         512 => "512 bytes",
         _ => "4 KiB",

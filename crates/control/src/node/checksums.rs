@@ -192,6 +192,7 @@ impl Checksums {
             pages_lost: counts.pages_lost,
             map_bytes: counts.resident_bytes,
             broken: self.found.lock().broken.clone(),
+            full: self.found.lock().full.clone(),
         }
     }
 }
@@ -208,6 +209,8 @@ struct Findings {
     end: Option<Lba>,
     /// Why the map cannot be written.
     broken: Option<String>,
+    /// Why there is no space for the map now.
+    full: Option<String>,
 }
 
 impl Found {
@@ -217,6 +220,7 @@ impl Found {
             places: 0,
             end: None,
             broken: None,
+            full: None,
         }))
     }
 
@@ -272,6 +276,8 @@ impl Found {
                     "which of its checksums are the newest is not known for certain: {why}"
                 );
             }
+            Finding::MapFull { why } => known.has_no_room(Some(why.clone())),
+            Finding::MapHasRoom => known.has_no_room(None),
             Finding::MapBroken { why } => {
                 tracing::error!(
                     lun,
@@ -285,6 +291,21 @@ impl Found {
 }
 
 impl Findings {
+    /// There is no space for the map, for this reason; or there is again.
+    fn has_no_room(&mut self, why: Option<String>) {
+        let lun = &*self.name;
+        if let Some(why) = &why {
+            tracing::warn!(
+                lun,
+                code = %Code::PoolFull,
+                "there is no space for its checksums ({why}): they stay in memory, nothing goes home for good, and both go on when there is room"
+            );
+        } else {
+            tracing::info!(lun, "there is space for its checksums again");
+        }
+        self.full = why;
+    }
+
     /// Counts a block; `true` where the log is to tell it.
     fn is_news(&mut self, range: &LbaRange) -> bool {
         let goes_on = self.end == Some(range.start());

@@ -172,6 +172,9 @@ impl Inside {
         if op.mutates() && self.map.refuses() {
             return Err(IoError::WriteProtected);
         }
+        if op.mutates() && self.map.is_full() {
+            self.map.stable(&self.from).await?;
+        }
         match op {
             Op::Read { range, into } => {
                 let data = self.read(range, origin).await?;
@@ -231,10 +234,8 @@ impl Inside {
         let full = || self.map.dirty_pages() >= self.map.cache.pages_max();
         let now = durability == Durability::Stable && !self.map.covered;
         if now || full() {
-            self.map
-                .stable(&self.from)
-                .await
-                .map_err(|_| IoError::MediumError { lba })?;
+            let stable = self.map.stable(&self.from).await;
+            stable.map_err(|error| error.map_lba(|_| lba))?;
         }
         Ok(Done::Nothing)
     }

@@ -58,6 +58,8 @@ pub(super) struct Map {
     pub(super) unflushed: Mutex<Unflushed>,
     /// A write or sync of the map failed, or it was closed: nothing may be written any more.
     pub(super) broken: AtomicBool,
+    /// There was no space for the last round.
+    pub(super) full: AtomicBool,
     /// It is being closed: no block may be written any more, and what was set is written.
     pub(super) closed: AtomicBool,
     /// Writes of parts of blocks that do not fit their sums are taken: the journal's replay is not over.
@@ -124,6 +126,7 @@ impl Map {
             rounds: Mutex::default(),
             unflushed: Mutex::default(),
             broken: AtomicBool::new(false),
+            full: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             replaying: AtomicBool::new(!clean),
             covered: options.covered,
@@ -324,6 +327,11 @@ impl Map {
 
     pub(super) fn is_broken(&self) -> bool {
         self.broken.load(Ordering::Acquire)
+    }
+
+    /// There is no space for it, and what waits to be written is as much as may be kept in memory.
+    pub(super) fn is_full(&self) -> bool {
+        self.full.load(Ordering::Acquire) && self.dirty_pages() >= self.cache.pages_max()
     }
 
     /// No block may be written any more.

@@ -17,7 +17,8 @@
 //! **Failure model.** A write that fails leaves blocks whose sums are taken anew by the next read, and so does a flush that fails of all
 //! that was written, and of whose sums were taken, since the one before; what differs and was not flushed is flushed before it is called damage. A page of the map that is damaged
 //! or lost costs its blocks: they cannot be read until they are written or adopted. A write or sync of the map that fails: no
-//! mutation is done any more until the volume is opened anew.
+//! mutation is done any more until the volume is opened anew. Where it fails for want of space nothing is lost or broken: what the map says stays in memory, is
+//! tried again each second, and flushes, and writes when that is all that may wait there, are answered with [`IoError::SpaceExhausted`] until there is room.
 //!
 //! The format is in `docs/formats/integrity.md`, the reasons in `docs/adr/0009-integrity.md`.
 
@@ -79,6 +80,13 @@ pub enum Finding {
         /// What is wrong with it.
         why: String,
     },
+    /// There is no space for the map: what it says stays in memory, is tried again each second, and keeps flushes waiting for space.
+    MapFull {
+        /// What the file system said.
+        why: String,
+    },
+    /// There is space for the map again.
+    MapHasRoom,
     /// The map cannot be written: nothing is written any more until the volume is opened anew.
     MapBroken {
         /// What the system said.

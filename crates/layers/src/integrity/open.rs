@@ -4,6 +4,7 @@ use super::map::{Map, place, read_at, read_pair};
 use super::page::lock;
 use super::rounds::From;
 use super::{Finding, Integrity, Options};
+use crate::space::is_no_space;
 use env::{Access, CoreHandle, Create, File, FileOp, OpenHow};
 use futures_util::stream::{self, StreamExt};
 use std::io;
@@ -110,6 +111,13 @@ pub async fn create(core: &CoreHandle, spec: &MapSpec) -> io::Result<()> {
             durable: env::Durable::No,
         };
         file.submit(write).await?;
+        // Both have their space from now on: a full disk keeps nobody from opening it.
+        let other = FileOp::Write {
+            offset: SUPERBLOCKS_AT[1],
+            data: Buf::zeroes(PAGE),
+            durable: env::Durable::No,
+        };
+        file.submit(other).await?;
         file.submit(FileOp::Sync).await?;
         let directory = spec.path.parent().unwrap_or_else(|| Path::new("."));
         core.files().sync_dir(directory).await
@@ -142,6 +150,13 @@ pub(super) async fn map_file(core: &CoreHandle, path: &Path) -> Result<Rc<dyn Fi
 
 fn cannot(path: &Path, error: &io::Error) -> OpenError {
     let path = path.display();
+    if is_no_space(error) {
+        return OpenError {
+            cause: format!("there is no space for the checksums in {path}: {error}"),
+            next_step: "make room in the file system where they lie, then restart the daemon"
+                .to_owned(),
+        };
+    }
     OpenError {
         cause: format!("the checksums in {path} cannot be used: {error}"),
         next_step:
@@ -190,6 +205,7 @@ impl Integrity {
             Err(version @ Damage::Version { .. }) => return Err(refused_version(&path, version)),
             Err(damage) => return Err(refused(&path, &damage)),
         };
+        let was_unclean = !superblock.clean;
         let newest = slots[superblock.slot() * PAGE..][..PAGE].to_vec();
         let shape = below.shape();
         if superblock.volume != options.volume {
@@ -229,7 +245,13 @@ impl Integrity {
             file,
         };
         integrity.make_sure(&from, &newest).await.map_err(fail)?;
-        integrity.begin(&from).await.map_err(fail)?;
+        match integrity.begin(&from).await {
+            // After a crash it says already that generations may be older.
+            Err(error) if was_unclean && is_no_space(&error) => {
+                lock(&integrity.map.superblock).count -= 1;
+            }
+            begun => begun.map_err(fail)?,
+        }
         integrity.reshape_from(&from).await?;
         Ok(integrity)
     }
@@ -303,7 +325,13 @@ impl Integrity {
             return Ok(());
         }
         let followed = self.follow(from, &old, &new).await;
-        followed.map_err(|error| refused(&self.path, &format!("{error:?}")))
+        followed.map_err(|error| {
+            if error == IoError::SpaceExhausted {
+                cannot(&self.path, &io::ErrorKind::StorageFull.into())
+            } else {
+                refused(&self.path, &format!("{error:?}"))
+            }
+        })
     }
 
     /// The map becomes that of a volume of another size.
@@ -326,10 +354,13 @@ impl Integrity {
                 .await?;
         }
         map.stable(from).await?;
-        let written = async { self.begin(from).await };
-        written
-            .await
-            .map_err(|_| IoError::MediumError { lba: units::Lba(0) })
+        self.begin(from).await.map_err(|error| {
+            if is_no_space(&error) {
+                IoError::SpaceExhausted
+            } else {
+                IoError::MediumError { lba: units::Lba(0) }
+            }
+        })
     }
 
     async fn forget(&self, from: &From, blocks: Range<u64>, to: Sum) -> Result<(), IoError> {
@@ -365,7 +396,12 @@ impl Integrity {
         };
         let per_block = (PAGE / self.map.covered_bytes) as u64;
         let blocks = blocks.map(|it| it.start * per_block..it.end * per_block);
-        let opened = open_up(&self.map, &from, blocks).await;
+        let opened = match open_up(&self.map, &from, blocks).await {
+            // Those who read them take their sums all the same. After another crash the journal names them again: it forgets nothing before
+            // a flush, which waits for the map.
+            Err(IoError::SpaceExhausted) => Ok(()),
+            opened => opened,
+        };
         opened.map_err(|error| refused(&self.path, &format!("{error:?}")))
     }
 
@@ -426,8 +462,12 @@ pub(super) async fn open_up(
         let (page, entries) = opened?;
         let spared = (map.blank() == Blank::Anything).then_some(Sum::BLANK);
         map.changed(&page, page.open(entries, spared));
-        if map.dirty_pages() >= map.cache.pages_max() {
-            map.stable(from).await?;
+        if map.dirty_pages() >= map.cache.pages_max() && !map.is_full() {
+            match map.stable(from).await {
+                // All of them are to be opened, whether there is space for that or not.
+                Ok(()) | Err(IoError::SpaceExhausted) => {}
+                Err(error) => return Err(error),
+            }
         }
     }
     map.stable(from).await

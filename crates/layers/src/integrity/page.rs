@@ -144,6 +144,14 @@ impl Resident {
         Some(self.version(inner.generation, inner.entries.clone()))
     }
 
+    /// The version that was to be written found no space: what there is now is to be written, with the number that it had. `true`: nobody
+    /// has changed the page since, and so has it listed.
+    pub(super) fn take_back(&self) -> bool {
+        let mut inner = lock(&self.inner);
+        inner.generation = inner.generation.before();
+        !std::mem::replace(&mut inner.dirty, true)
+    }
+
     fn version(&self, generation: Generation, entries: Box<[u32; FAN]>) -> Page {
         Page {
             level: Level::Sums,

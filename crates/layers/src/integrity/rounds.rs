@@ -1,12 +1,14 @@
 //! Writing the map: rounds of all pages that changed, one sync each, shared by all who wait for it.
 //!
 //! **Contract.** One round at a time, whatever the core. What was set before [`Map::stable`] was called is stable when it answers. A
-//! write or sync that fails ends all writing until the map is opened anew.
+//! write or sync that fails ends all writing until the map is opened anew; one for which there is no space ends nothing: all that the round
+//! had is as before it, to be written to the same places again, which the next one who waits and a task of the map's own try.
 
 use super::Finding;
 use super::above::Above;
 use super::map::{Map, Tally, payload, place};
 use super::page::{Resident, lock};
+use crate::space::is_no_space;
 use env::{CoreHandle, Durable, File, FileOp};
 use std::collections::VecDeque;
 use std::io;
@@ -42,6 +44,8 @@ pub(super) struct Rounds {
     above_at: Option<Now>,
     /// A task waits to write the pages above.
     settling: bool,
+    /// Rounds for which there was no space.
+    refused: u64,
 }
 
 /// Where the map is written from.
@@ -95,6 +99,7 @@ impl Map {
     }
 
     async fn done(self: &Arc<Self>, from: &From, wanted: u64, above: bool) -> Result<(), IoError> {
+        let refused = lock(&self.rounds).refused;
         loop {
             let turn = {
                 let mut rounds = lock(&self.rounds);
@@ -103,6 +108,9 @@ impl Map {
                 }
                 if rounds.done >= wanted {
                     return Ok(());
+                }
+                if rounds.refused != refused {
+                    return Err(IoError::SpaceExhausted);
                 }
                 if rounds.running {
                     let (wake, woken) = oneshot::channel();
@@ -124,17 +132,29 @@ impl Map {
     }
 
     fn end(self: &Arc<Self>, from: &From, written: io::Result<()>) {
-        if let Err(error) = written
-            && !self.broken.swap(true, Ordering::AcqRel)
-        {
-            self.tell(&Finding::MapBroken {
+        let refused = written.as_ref().is_err_and(is_no_space);
+        let was_full = self.full.swap(refused, Ordering::AcqRel);
+        match written {
+            Ok(()) if was_full => self.tell(&Finding::MapHasRoom),
+            Err(error) if refused && !was_full => self.tell(&Finding::MapFull {
                 why: error.to_string(),
-            });
+            }),
+            Err(error) if !refused && !self.broken.swap(true, Ordering::AcqRel) => {
+                self.tell(&Finding::MapBroken {
+                    why: error.to_string(),
+                });
+            }
+            Ok(()) | Err(_) => {}
         }
         let mut rounds = lock(&self.rounds);
         rounds.running = false;
-        rounds.done = rounds.started;
-        let settle = !rounds.settling && !self.is_broken() && !lock(&self.tree).is_settled();
+        if refused {
+            rounds.refused += 1;
+        } else {
+            rounds.done = rounds.started;
+        }
+        let more = refused || !lock(&self.tree).is_settled();
+        let settle = !rounds.settling && !self.is_broken() && more;
         rounds.settling |= settle;
         let waiting = std::mem::take(&mut rounds.waiting);
         drop(rounds);
@@ -161,18 +181,33 @@ impl Map {
         }));
     }
 
-    async fn write(&self, from: &From, round: Round) -> io::Result<()> {
-        self.make_sure(from, &round).await?;
-        let next = round.pages.iter().map(|page| page.next());
-        let pages = self.write_pages(from, next).await?;
+    async fn write(&self, from: &From, mut round: Round) -> io::Result<()> {
+        let mut begun = Begun::default();
+        let written = self.write_round(from, &round, &mut begun).await;
+        if written.as_ref().is_err_and(is_no_space) {
+            self.take_back(&mut round, begun);
+        }
+        written
+    }
+
+    async fn write_round(&self, from: &From, round: &Round, begun: &mut Begun) -> io::Result<()> {
+        self.make_sure(from, round).await?;
+        let next: Vec<Option<Page>> = round.pages.iter().map(|page| page.next()).collect();
+        begun.written = Some(next.iter().map(Option::is_some).collect());
+        let pages = self.write_pages(from, next.into_iter()).await?;
         let nodes = if round.above {
             lock(&self.tree).to_write()
         } else {
             Vec::new()
         };
+        begun.nodes = nodes.iter().map(|node| node.place).collect();
         let nodes = self.write_nodes(from, nodes).await?;
         if round.above {
-            self.write_superblock(from, false).await?;
+            let before = lock(&self.superblock).count;
+            let written = self.write_superblock(from, false).await;
+            let now = lock(&self.superblock).count;
+            begun.superblock = (now != before).then_some(now);
+            written?;
         }
         from.file.submit(FileOp::Sync).await?;
         self.are_stable(pages);
@@ -182,6 +217,33 @@ impl Map {
         }
         Tally::add(&self.tally.rounds, 1);
         Ok(())
+    }
+
+    /// There was no space for a round: what it had is to be written, to where it was to be written. The version before stays in the other place
+    /// of each page, and nobody was told of this one.
+    fn take_back(&self, round: &mut Round, begun: Begun) {
+        if let Some(number) = begun.superblock {
+            let mut superblock = lock(&self.superblock);
+            if superblock.count == number {
+                superblock.count -= 1;
+            }
+            self.superblock_is_new.store(true, Ordering::Release);
+        }
+        let mut pages = std::mem::take(&mut round.pages);
+        if let Some(written) = begun.written {
+            // Of the others what was found is stable, and all that there is.
+            let mut written = written.into_iter();
+            pages.retain(|page| written.next() == Some(true) && page.take_back());
+        }
+        {
+            let mut tree = lock(&self.tree);
+            for place in begun.nodes {
+                tree.take_back(place);
+            }
+        }
+        let mut rounds = lock(&self.rounds);
+        rounds.dirty.append(&mut pages);
+        rounds.gone.append(&mut round.gone);
     }
 
     /// What was found after a crash, and what the file has lost, is stable before something else is written of the same pages: torn, that leaves
@@ -213,18 +275,18 @@ impl Map {
         pages: impl Iterator<Item = Option<Page>>,
     ) -> io::Result<Vec<(u64, Generation)>> {
         let (mut written, mut answers) = (Vec::new(), VecDeque::new());
+        let mut result = Ok(());
         for page in pages.flatten() {
             if answers.len() == IN_FLIGHT {
                 let oldest: env::FileFuture = answers.pop_front().expect("as many as that");
-                oldest.await?;
+                result = result.and(oldest.await.map(drop));
             }
             let at = place(page.index).at(page.generation);
             answers.push_back(from.write(at, &page.write(self.id)));
             written.push((page.index, page.generation));
         }
-        for answer in answers {
-            answer.await?;
-        }
+        // All of them end first: what is written to the same places the next time must not be overtaken.
+        result.and(ended(answers).await)?;
         Tally::add(&self.tally.page_writes, written.len() as u64);
         Ok(written)
     }
@@ -234,13 +296,8 @@ impl Map {
         from: &From,
         nodes: Vec<NodeWrite>,
     ) -> io::Result<Vec<(Place, Generation)>> {
-        let mut answers = Vec::with_capacity(nodes.len());
-        for node in &nodes {
-            answers.push(from.write(node.at, &node.bytes));
-        }
-        for answer in answers {
-            answer.await?;
-        }
+        let answers = nodes.iter().map(|node| from.write(node.at, &node.bytes));
+        ended(answers.collect()).await?;
         Tally::add(&self.tally.page_writes, nodes.len() as u64);
         Ok(nodes
             .iter()
@@ -270,6 +327,25 @@ impl Map {
         from.write(at, &bytes).await?;
         Ok(())
     }
+}
+
+/// Waits for the end of all of them, and answers with the first error.
+async fn ended(answers: VecDeque<env::FileFuture>) -> io::Result<()> {
+    let mut result = Ok(());
+    for answer in answers {
+        result = result.and(answer.await.map(drop));
+    }
+    result
+}
+
+/// How far a round has come.
+#[derive(Default)]
+struct Begun {
+    /// The next versions of its pages were taken: for each page, whether there was one.
+    written: Option<Vec<bool>>,
+    nodes: Vec<Place>,
+    /// The number that the superblock got.
+    superblock: Option<u64>,
 }
 
 impl From {

@@ -120,7 +120,14 @@ impl Going {
             if let Err(error) = kept.save(*next).await {
                 let why = format!("its history cannot be written: {error}");
                 let again = shard.core.now().after(AGAIN);
-                let stuck = Stuck::new(IoError::Unavailable, &why, again);
+                // A full disk is told as one: it ends by itself.
+                let is_full = crate::space::is_no_space(&error);
+                let told = if is_full {
+                    IoError::SpaceExhausted
+                } else {
+                    IoError::Unavailable
+                };
+                let stuck = Stuck::new(told, &why, again);
                 let of_history = true;
                 self.errors.insert(
                     *slot,
@@ -342,15 +349,8 @@ fn offer(shard: &Rc<Shard>, home: &OpenHome, run: &Run, range: LbaRange, data: &
 
 /// The operation in pieces that the volume takes.
 fn within_limits(mut op: Op, shape: &Shape) -> Vec<Op> {
-    let limits = &shape.limits;
-    let most = match &op {
-        Op::Write { .. } => limits.transfer_blocks_max,
-        Op::WriteZeroes { .. } => limits.write_zeroes_blocks_max,
-        Op::Discard { .. } => limits.discard_blocks_max,
-        Op::Read { .. } | Op::CompareAndWrite { .. } | Op::Extents { .. } | Op::Flush => {
-            unreachable!("only changes are carried home")
-        }
-    };
+    let most = shape.limits.most_at_once(&op);
+    let most = most.expect("only changes are carried home");
     let whole = op.range().expect("changes have a range");
     let pieces = chunks(whole, most.0.max(1));
     let bytes = |range| shape.bytes_in(range);

@@ -351,7 +351,11 @@ impl Found {
     fn tell(&self, volume: usize, finding: &Finding) {
         let alarm = match finding {
             Finding::Mismatch(_) | Finding::MapDamaged { .. } | Finding::MapWeakened { .. } => true,
-            Finding::Repaired(_) | Finding::Rewritten(_) | Finding::MapBroken { .. } => false,
+            Finding::Repaired(_)
+            | Finding::Rewritten(_)
+            | Finding::MapFull { .. }
+            | Finding::MapHasRoom
+            | Finding::MapBroken { .. } => false,
         };
         if alarm {
             let what = format!("volume {volume}: {finding:?}");

@@ -382,7 +382,11 @@ impl DiskState {
         let capacity = self.capacity;
         let inode = self.inode(inode);
         match inode.kind {
-            FileKind::Regular => used.saturating_add(inode.volatile.wants(takes)) > capacity,
+            // What has its space is written on a full disk as well.
+            FileKind::Regular => {
+                let wants = inode.volatile.wants(takes);
+                wants > 0 && used.saturating_add(wants) > capacity
+            }
             FileKind::Block => takes.end > inode.volatile.len(),
         }
     }

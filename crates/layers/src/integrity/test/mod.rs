@@ -4,4 +4,5 @@ mod conforms;
 mod cuts;
 mod damage;
 mod disk;
+mod full;
 mod unflushed;
