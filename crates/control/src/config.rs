@@ -14,6 +14,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use toml::de::DeValue;
 
+pub use sessions::SessionTimes;
+
 /// The iSCSI port where none is written.
 pub const ISCSI_PORT: u16 = 3260;
 
@@ -45,6 +47,8 @@ pub struct Config {
     pub poll_us: u32,
     /// Each LUN is scrubbed so often, in days; `None`: when somebody asks.
     pub scrub_every_days: Option<u32>,
+    /// How long hosts may take, and be silent.
+    pub session: SessionTimes,
     /// How log lines look.
     pub log: LogFormat,
     /// For tests and benches only.
@@ -298,6 +302,7 @@ fn read(file: &Path, top: &Table<'_, '_>) -> Option<Config> {
     let (api, api_token_for_reads) = read_api(top, base);
     let (cores, driver, poll_us) = read_runtime(top);
     let scrub_every_days = read_scrub(top);
+    let session = sessions::read(top);
     let log = read_log(top);
     let store = read_testing(top);
     top.finish(&["mirror", "arbiter", "tls", "site"]);
@@ -313,6 +318,7 @@ fn read(file: &Path, top: &Table<'_, '_>) -> Option<Config> {
         driver,
         poll_us,
         scrub_every_days,
+        session,
         log,
         store,
         lines,
@@ -761,5 +767,6 @@ pub fn code_of(mistakes: &[Mistake]) -> Code {
         .map_or(Code::ConfigValue, |mistake| mistake.code)
 }
 
+mod sessions;
 #[cfg(test)]
 mod test;

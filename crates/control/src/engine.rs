@@ -379,8 +379,11 @@ pub struct LoginFacts {
 /// A login that was refused.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct RefusalFacts {
-    /// When (RFC 3339).
+    /// When (RFC 3339); the last time.
     pub at: String,
+    /// How often, from the same address and for the same reason.
+    #[serde(default = "once")]
+    pub times: u64,
     /// The initiator's name, where it said one.
     pub initiator: String,
     /// Its address.
@@ -395,6 +398,10 @@ pub struct RefusalFacts {
     pub status: String,
     /// The reason in words.
     pub reason: String,
+}
+
+const fn once() -> u64 {
+    1
 }
 
 /// A place where the node listens.

@@ -53,7 +53,9 @@ pub trait Core {
     /// has by then. A task that wakes itself goes before what has just come.
     fn pause(&self, cx: &mut Context<'_>);
 
-    /// Completes at `at`, or at once where that has passed. Dropping it cancels the timer.
+    /// Completes at `at` or a tick of the timers (a millisecond) later, and not in the poll that begins it, also where
+    /// `at` has passed: whoever replaces a timer because its time has come never hears of it. Dropping it cancels the
+    /// timer.
     fn sleep_until(&self, at: Now) -> LocalFuture<()>;
 
     /// Starts a task on this core. It runs until it ends or the runtime stops; nobody waits for it.

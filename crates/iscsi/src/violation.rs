@@ -135,6 +135,8 @@ pub enum DataFault {
     IncorrectAmountOfData,
     /// 47h/05h PROTOCOL SERVICE CRC ERROR.
     ProtocolServiceCrcError,
+    /// 4Bh/06h INITIATOR RESPONSE TIMEOUT: it did not come in the time that it has.
+    TimedOut,
     /// Unsolicited data came while too much of it was parked already. No fault of the initiator: the answer is
     /// TASK SET FULL or BUSY, without sense data.
     NoRoom,
@@ -148,6 +150,7 @@ impl DataFault {
             Self::UnexpectedUnsolicitedData => Some((0x0C, 0x0C)),
             Self::IncorrectAmountOfData => Some((0x0C, 0x0D)),
             Self::ProtocolServiceCrcError => Some((0x47, 0x05)),
+            Self::TimedOut => Some((0x4B, 0x06)),
             Self::NoRoom => None,
         }
     }

@@ -29,7 +29,8 @@ pub struct Export {
 pub struct Settings {
     /// Sessions, of all targets together.
     pub sessions_max: usize,
-    /// Connections that have not logged in yet, of all portals together.
+    /// Connections that have not logged in yet, and discovery sessions, of all portals together; of one source address,
+    /// half as many.
     pub logins_in_progress_max: usize,
     /// How long a login may take.
     pub login_timeout: Duration,
@@ -37,6 +38,9 @@ pub struct Settings {
     pub ping_after: Duration,
     /// Silence after a ping that ends the connection.
     pub ping_timeout: Duration,
+    /// How long the data of a write may take from when it may be sent, and a second more for each MiB that its session is to
+    /// send.
+    pub data_timeout: Duration,
     /// Commands in progress on one session.
     pub command_depth: u32,
     /// Bytes of writes in progress on one session.
@@ -51,6 +55,7 @@ impl Default for Settings {
             login_timeout: Duration::from_secs(15),
             ping_after: Duration::from_secs(15),
             ping_timeout: Duration::from_secs(10),
+            data_timeout: Duration::from_secs(30),
             command_depth: 512,
             write_bytes_max: 64 << 20,
         }

@@ -9,8 +9,8 @@
 //!
 //! **Failure model.** A connection may break at any byte: its tasks are aborted and what the backend still has
 //! is quarantined by the logical unit. Bytes of a peer never panic; a peer that has not logged in holds at most
-//! [`iscsi::target::UNAUTHENTICATED_BYTES_MAX`] bytes of the protocol machine and nothing else, and there are at
-//! most [`Settings::logins_in_progress_max`] of them.
+//! [`iscsi::target::UNAUTHENTICATED_BYTES_MAX`] bytes of the protocol machine and nothing else, there are at
+//! most [`Settings::logins_in_progress_max`] of them, and none keeps others from logging in.
 
 mod balance;
 mod connection;
@@ -21,6 +21,7 @@ mod export;
 mod hardware;
 mod load;
 mod login;
+mod login_places;
 mod placement;
 mod portal;
 mod refusals;

@@ -2,6 +2,7 @@
 
 use crate::balance::{Balancer, Step};
 use crate::load;
+use crate::login_places::LoginPermit;
 use crate::server::Shared;
 use crate::session;
 use env::{CoreHandle, CoreId, DetachedStream, call_all};
@@ -10,16 +11,18 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Gives a connection to the core that works least, unless too many have not logged in yet.
+/// Gives a connection to the core that works least, unless there are as many sessions as may be.
 pub(crate) fn place(
     core: &CoreHandle,
     shared: &Arc<Shared>,
     stream: DetachedStream,
     portal_group_tag: u16,
 ) {
-    let Some(permit) = shared.permit_login() else {
+    let Some(permit) = LoginPermit::take(shared, core.now(), stream.peer.ip()) else {
         // Nothing that comes before authentication may exhaust the daemon: the socket is closed at once.
-        shared.refusals().too_many_logins(stream.peer);
+        shared
+            .refusals()
+            .turn_away(core.wall_clock(), stream.peer, stream.local);
         return;
     };
     let place = Place::choose(shared, shared.export().pinned(portal_group_tag));
@@ -123,20 +126,5 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         self.shared.loads().leave(self.core);
-    }
-}
-
-/// One connection that has not logged in yet.
-pub(crate) struct LoginPermit(Arc<Shared>);
-
-impl LoginPermit {
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self(shared)
-    }
-}
-
-impl Drop for LoginPermit {
-    fn drop(&mut self) {
-        self.0.give_login_back();
     }
 }

@@ -1,5 +1,11 @@
 //! Logins that were refused, kept for people who ask why, and how often each answer was given.
+//!
+//! **Contract.** One that is refused again and again for the same reason is one entry with a count, and when there are
+//! too many the oldest of the source with the most goes: a stranger pushes out only what is its own. The log has a line for the
+//! first, the tenth, the hundredth.
 
+use crate::login_places::Source;
+use iscsi::LoginStatus;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,9 +17,11 @@ const KEPT: usize = 64;
 /// A login that was refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RefusedLogin {
-    /// When.
+    /// When; the last time.
     pub at: WallClock,
-    /// From where.
+    /// How often, from this source and with the same words.
+    pub times: u64,
+    /// From where; the last time.
     pub peer: SocketAddr,
     /// The portal's address, as the initiator reached it.
     pub portal: SocketAddr,
@@ -28,6 +36,13 @@ pub struct RefusedLogin {
 }
 
 impl RefusedLogin {
+    fn is_the_same(&self, other: &Self) -> bool {
+        let of = |it: &Self| Source::of(it.peer.ip());
+        of(self) == of(other)
+            && (&self.initiator, &self.target) == (&other.initiator, &other.target)
+            && (&self.status, &self.reason) == (&other.status, &other.reason)
+    }
+
     /// It was sent to another address (status class 01h).
     #[must_use]
     pub fn is_redirect(&self) -> bool {
@@ -89,36 +104,81 @@ impl Refusals {
     pub(crate) fn add(&self, refused: RefusedLogin) {
         let status = refused.status.clone();
         *self.locked_counts().refused.entry(status).or_default() += 1;
-        let initiator = refused.initiator.as_deref().unwrap_or("-");
-        let target_name = refused.target.as_deref().unwrap_or("-");
-        if refused.is_redirect() {
-            // As the administrator wanted it.
-            tracing::info!(
-                peer = %refused.peer, portal = %refused.portal, initiator, target_name,
-                status = refused.status,
-                "login redirected: {}", refused.reason
-            );
-        } else {
-            tracing::warn!(
-                peer = %refused.peer, portal = %refused.portal, initiator, target_name,
-                status = refused.status,
-                "login refused: {}", refused.reason
-            );
+        let kept = self.keep(refused);
+        if is_power_of_ten(kept.times) {
+            tell(&kept);
         }
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() == KEPT {
-            kept.pop_front();
-        }
-        kept.push_back(refused);
     }
 
-    pub(crate) fn too_many_logins(&self, peer: SocketAddr) {
-        let before = self
-            .turned_away
-            .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        if before.is_multiple_of(1000) {
-            tracing::warn!(%peer, "too many connections have not logged in: new ones are closed at once");
+    /// Keeps it, with what was the same before.
+    fn keep(&self, mut refused: RefusedLogin) -> RefusedLogin {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = kept.iter().position(|one| one.is_the_same(&refused));
+        match before.and_then(|index| kept.remove(index)) {
+            Some(before) => refused.times = refused.times.saturating_add(before.times),
+            None if kept.len() >= KEPT => push_out(&mut kept),
+            None => {}
         }
+        kept.push_back(refused.clone());
+        refused
+    }
+
+    /// A connection was closed at once: there are as many sessions as may be.
+    pub(crate) fn turn_away(&self, at: WallClock, peer: SocketAddr, portal: SocketAddr) {
+        self.turned_away
+            .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        self.add(RefusedLogin {
+            at,
+            times: 1,
+            peer,
+            portal,
+            initiator: None,
+            target: None,
+            status: LoginStatus::OutOfResources.to_string(),
+            reason: "as many sessions as may be exist: the connection was closed at once"
+                .to_owned(),
+        });
+    }
+}
+
+/// The oldest of the source that has the most goes.
+fn push_out(kept: &mut VecDeque<RefusedLogin>) {
+    let of = |one: &RefusedLogin| Source::of(one.peer.ip());
+    let mut counts: BTreeMap<Source, usize> = BTreeMap::new();
+    for one in kept.iter() {
+        *counts.entry(of(one)).or_default() += 1;
+    }
+    let most = counts.into_iter().max_by_key(|(_, count)| *count);
+    let oldest = kept
+        .iter()
+        .position(|one| most.is_some_and(|(source, _)| of(one) == source));
+    kept.remove(oldest.unwrap_or(0));
+}
+
+fn is_power_of_ten(times: u64) -> bool {
+    let mut power = 1_u64;
+    while power < times {
+        power = power.saturating_mul(10);
+    }
+    power == times
+}
+
+fn tell(refused: &RefusedLogin) {
+    let initiator = refused.initiator.as_deref().unwrap_or("-");
+    let target_name = refused.target.as_deref().unwrap_or("-");
+    if refused.is_redirect() {
+        // As the administrator wanted it.
+        tracing::info!(
+            peer = %refused.peer, portal = %refused.portal, initiator, target_name,
+            status = refused.status, times = refused.times,
+            "login redirected: {}", refused.reason
+        );
+    } else {
+        tracing::warn!(
+            peer = %refused.peer, portal = %refused.portal, initiator, target_name,
+            status = refused.status, times = refused.times,
+            "login refused: {}", refused.reason
+        );
     }
 }
 
@@ -126,22 +186,31 @@ impl Refusals {
 mod test {
     use super::*;
 
-    #[test]
-    fn every_refusal_is_counted_although_only_the_last_are_kept() {
-        let refusals = Refusals::default();
-        let refused = |status: &str| RefusedLogin {
+    fn refused(peer: &str, initiator: &str, status: &str) -> RefusedLogin {
+        RefusedLogin {
             at: WallClock::default(),
-            peer: "192.0.2.9:1024".parse().unwrap(),
+            times: 1,
+            peer: peer.parse().unwrap(),
             portal: "192.0.2.1:3260".parse().unwrap(),
-            initiator: None,
+            initiator: Some(initiator.to_owned()),
             target: None,
             status: status.to_owned(),
             reason: "test".to_owned(),
-        };
-        for _ in 0..KEPT {
-            refusals.add(refused("0203h not found"));
         }
-        refusals.add(refused("0301h service unavailable"));
+    }
+
+    #[test]
+    fn every_refusal_is_counted_although_only_the_last_are_kept() {
+        let refusals = Refusals::default();
+        for number in 0..KEPT {
+            let name = format!("iqn.x:{number}");
+            refusals.add(refused("192.0.2.9:1024", &name, "0203h not found"));
+        }
+        refusals.add(refused(
+            "192.0.2.9:1024",
+            "iqn.x:last",
+            "0301h service unavailable",
+        ));
         refusals.accepted();
         let list = refusals.list();
         assert_eq!(list.len(), KEPT);
@@ -151,5 +220,32 @@ mod test {
         let of = |status: &str| counts.refused.get(status).copied();
         assert_eq!(of("0203h not found"), Some(KEPT as u64));
         assert_eq!(of("0301h service unavailable"), Some(1));
+    }
+
+    #[test]
+    fn a_stranger_pushes_out_what_is_its_own_and_repeats_are_counted_in_one_entry() {
+        let refusals = Refusals::default();
+        refusals.add(refused("192.0.2.1:1024", "iqn.x:honest", "0203h not found"));
+        for number in 0..1000_u16 {
+            let peer = format!("[2001:db8::{number:x}]:{}", 1024 + number);
+            refusals.add(refused(
+                &peer,
+                &format!("iqn.y:{number}"),
+                "0203h not found",
+            ));
+            let same = format!("192.0.2.77:{}", 2000 + number);
+            refusals.add(refused(&same, "iqn.z:again", "0203h not found"));
+        }
+        let list = refusals.list();
+        assert_eq!(list.len(), KEPT);
+        let times = |name: &str| {
+            let of = |one: &&RefusedLogin| one.initiator.as_deref() == Some(name);
+            list.iter().find(of).map(|one| (one.times, one.peer.port()))
+        };
+        assert_eq!(times("iqn.x:honest"), Some((1, 1024)));
+        assert_eq!(times("iqn.z:again"), Some((1000, 2999)));
+        assert_eq!(times("iqn.y:999"), Some((1, 2023)));
+        let told: Vec<u64> = (0..2000).filter(|times| is_power_of_ten(*times)).collect();
+        assert_eq!(told, [1, 10, 100, 1000]);
     }
 }

@@ -4,14 +4,15 @@ use crate::digest_errors::DigestErrors;
 use crate::export::{Export, ExportedTarget};
 use crate::hardware::Hardware;
 use crate::load::{CoreLoad, Loads};
-use crate::placement::{LoginPermit, Moves};
+use crate::login_places::LoginPlaces;
+use crate::placement::Moves;
 use crate::portal::{ListeningAt, PortalStatus};
 use crate::refusals::Refusals;
 use crate::session::{self, SessionInfo, SessionNumber};
 use env::{CoreHandle, CoreId, call_all};
 use std::collections::VecDeque;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use tokio::sync::{OwnedRwLockWriteGuard, RwLock, RwLockReadGuard};
@@ -29,7 +30,7 @@ pub(crate) struct Shared {
     going: Arc<RwLock<()>>,
     moves: Moves,
     digest_errors: DigestErrors,
-    logins: AtomicUsize,
+    login_places: LoginPlaces,
     refusals: Refusals,
 }
 
@@ -119,22 +120,8 @@ impl Shared {
         &self.refusals
     }
 
-    pub(crate) fn permit_login(self: &Arc<Self>) -> Option<LoginPermit> {
-        let settings = &self.export().settings;
-        let most = settings.logins_in_progress_max;
-        // Discovery sessions have no place in the session directory; this is what limits them.
-        if self.loads.connections() >= settings.sessions_max.saturating_add(most) {
-            return None;
-        }
-        if self.logins.fetch_add(1, Ordering::AcqRel) >= most {
-            self.give_login_back();
-            return None;
-        }
-        Some(LoginPermit::new(Arc::clone(self)))
-    }
-
-    pub(crate) fn give_login_back(&self) {
-        self.logins.fetch_sub(1, Ordering::AcqRel);
+    pub(crate) fn login_places(&self) -> &LoginPlaces {
+        &self.login_places
     }
 
     /// While it is held, each session is on exactly one core, and the directory knows which.
@@ -186,7 +173,7 @@ impl Server {
             going: Arc::default(),
             moves: Moves::default(),
             digest_errors: DigestErrors::default(),
-            logins: AtomicUsize::new(0),
+            login_places: LoginPlaces::default(),
             refusals: Refusals::default(),
         });
         let portals = crate::portal::run(Rc::clone(core), Arc::clone(&shared));

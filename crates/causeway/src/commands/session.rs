@@ -111,6 +111,14 @@ fn list_last(refusals: &[RefusalFacts]) -> String {
     )
 }
 
+fn reason(refusal: &RefusalFacts) -> String {
+    let times = match refusal.times {
+        0 | 1 => String::new(),
+        times => format!(", {times} times"),
+    };
+    format!("{} (status {}{times})", refusal.reason, refusal.status)
+}
+
 fn list_refusals(refusals: &[RefusalFacts]) -> String {
     let rows: Vec<Vec<String>> = refusals
         .iter()
@@ -122,7 +130,7 @@ fn list_refusals(refusals: &[RefusalFacts]) -> String {
                 refusal.from.clone(),
                 refusal.target.clone(),
                 refusal.portal.clone(),
-                format!("{} (status {})", refusal.reason, refusal.status),
+                reason(refusal),
             ]
         })
         .collect();

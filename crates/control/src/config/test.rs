@@ -89,6 +89,34 @@ fn the_delivered_example_is_good_as_it_is_and_with_all_that_is_commented_out() {
     let journals = config.pools.iter().filter(|pool| pool.journal.is_some());
     assert_eq!((journals.count(), config.pools.len()), (2, 2));
     assert_eq!(config.scrub_every_days, Some(30));
+    assert_eq!(config.session, SessionTimes::default());
+}
+
+#[test]
+fn times_of_sessions_are_whole_seconds_within_bounds() {
+    let path = Path::new("/etc/causeway/node.toml");
+    let of = |text: &str| {
+        parse(path, &format!("{GOOD}[session]\n{text}"))
+            .unwrap()
+            .session
+    };
+    assert_eq!(of(""), SessionTimes::default());
+    let seconds = std::time::Duration::from_secs;
+    let set = of(
+        "login_seconds = 2\nping_after_seconds = 3\nping_timeout_seconds = 4\ndata_seconds = 5\n",
+    );
+    let wanted = SessionTimes {
+        login: seconds(2),
+        ping_after: seconds(3),
+        ping_timeout: seconds(4),
+        data: seconds(5),
+    };
+    assert_eq!(set, wanted);
+    let told = only_mistake(&format!("{GOOD}[session]\nlogin_seconds = 0\n"));
+    assert!(
+        told.contains("session.login_seconds") && told.contains("0 is outside 1 to 300"),
+        "{told}"
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::Inner;
 use crate::code::Code;
-use crate::config;
+use crate::config::{self, SessionTimes};
 use crate::objects::{Host, Objects};
 use crate::size::Size;
 use env::CoreId;
@@ -65,8 +65,18 @@ impl Inner {
                 .iter()
                 .map(exported_group)
                 .collect(),
-            settings: Settings::default(),
+            settings: settings(&self.config.session),
         }
+    }
+}
+
+fn settings(times: &SessionTimes) -> Settings {
+    Settings {
+        login_timeout: times.login,
+        ping_after: times.ping_after,
+        ping_timeout: times.ping_timeout,
+        data_timeout: times.data,
+        ..Settings::default()
     }
 }
 

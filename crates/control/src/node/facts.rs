@@ -330,6 +330,7 @@ fn refusal(refused: &RefusedLogin) -> RefusalFacts {
     let (status, code) = status_and_code(&refused.status);
     RefusalFacts {
         at: rfc3339(refused.at),
+        times: refused.times,
         initiator: refused.initiator.clone().unwrap_or_default(),
         from: refused.peer.to_string(),
         target: refused.target.clone().unwrap_or_default(),

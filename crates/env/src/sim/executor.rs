@@ -236,10 +236,15 @@ pub(super) fn run_job(job: Job, on: &CoreHandle) {
     job(on);
 }
 
+/// What a timer takes whose time has passed when it is first polled: a tick, as a real one does.
+const TICK_NANOS: u64 = 1_000_000;
+
 /// A timer that somebody waits for.
 pub(super) struct Sleep {
     inner: Rc<Inner>,
     at: u64,
+    /// It has been polled, and rings at `at`.
+    begun: bool,
     key: Option<TimerKey>,
 }
 
@@ -248,6 +253,7 @@ impl Sleep {
         Self {
             inner: Rc::clone(inner),
             at,
+            begun: false,
             key: None,
         }
     }
@@ -256,6 +262,10 @@ impl Sleep {
 impl Future for Sleep {
     type Output = ();
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if !std::mem::replace(&mut self.begun, true) && self.inner.now() >= self.at {
+            // Never in the poll that begins it: who replaces a timer because its time has come would never hear of it.
+            self.at = self.inner.now().saturating_add(TICK_NANOS);
+        }
         if let Some(key) = self.key.take() {
             self.inner.executor.cancel(key);
         }

@@ -312,34 +312,6 @@ fn one_session_too_many_is_out_of_resources_until_one_ends() {
 }
 
 #[test]
-fn too_many_logins_in_progress_are_closed_at_once_and_counted() {
-    let settings = Settings {
-        logins_in_progress_max: 3,
-        login_timeout: Duration::from_secs(5),
-        ..Settings::default()
-    };
-    run(small(settings), |bench| async move {
-        let old = bench.login(ALICE).await;
-        let mut silent = Vec::new();
-        for _ in 0..3 {
-            silent.push(Raw::connect(&bench.host_core, bench.portal).await);
-        }
-        bench.sleep(Duration::from_millis(50)).await;
-        let told = bench.try_login(&config(BOB, Some(TARGET))).await;
-        assert_eq!(told.err().and_then(|told| told.status), None);
-        assert!(bench.server.refusals().turned_away() >= 1);
-        // Who is logged in already notices nothing, and the silent ones do not last.
-        old.settle(0).await;
-        bench.sleep(Duration::from_secs(6)).await;
-        for raw in &mut silent {
-            assert!(raw.is_closed().await, "a silent login is ended");
-        }
-        let answer = bench.try_login(&config(BOB, Some(TARGET))).await;
-        answer.expect("there is room again");
-    });
-}
-
-#[test]
 fn a_login_that_takes_too_long_is_ended_and_recorded() {
     let settings = Settings {
         login_timeout: Duration::from_secs(3),
@@ -374,6 +346,31 @@ fn a_login_one_byte_at_a_time_does_not_outlast_the_time_for_logins() {
             bench.sleep(Duration::from_millis(100)).await;
         }
         assert!(raw.is_closed().await);
+        let told = bench.server.refusals().list();
+        assert_eq!(told.len(), 1);
+        assert!(told[0].reason.contains("long"), "{}", told[0].reason);
+    });
+}
+
+#[test]
+fn as_many_sessions_as_may_be_turn_a_connection_away_and_that_is_told() {
+    let settings = Settings {
+        sessions_max: 2,
+        logins_in_progress_max: 1,
+        ..Settings::default()
+    };
+    run(small(settings), |bench| async move {
+        let first = bench.login(ALICE).await;
+        let _second = bench.login(BOB).await;
+        let third = bench.try_login(&config("iqn.x:third", Some(TARGET))).await;
+        assert_eq!(
+            third.err().and_then(|told| told.status),
+            Some(LoginStatus::OutOfResources)
+        );
+        first.logout();
+        first.closed().await;
+        let third = bench.try_login(&config("iqn.x:third", Some(TARGET))).await;
+        third.expect("there is room again");
     });
 }
 

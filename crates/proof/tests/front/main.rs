@@ -9,6 +9,7 @@ mod exports;
 mod flow;
 mod gone;
 mod host;
+mod hostile;
 mod hung;
 mod initiator_crate;
 mod keyed;

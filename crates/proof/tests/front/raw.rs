@@ -154,6 +154,28 @@ impl Raw {
         Some(Pdu { header, data })
     }
 
+    /// The next PDU, if some of it is here.
+    pub(crate) async fn receive_now(&mut self) -> Option<Pdu> {
+        let mut first = [0];
+        let waker = std::task::Waker::noop();
+        let mut cx = std::task::Context::from_waker(waker);
+        let Poll::Ready(Ok(1)) = self.stream.poll_recv(&mut cx, &mut first) else {
+            return None;
+        };
+        let mut header = [0; 48];
+        header[0] = first[0];
+        if !self.fill(&mut header[1..]).await {
+            return None;
+        }
+        let length = u32::from_be_bytes([0, header[5], header[6], header[7]]) as usize;
+        let mut data = vec![0; length.next_multiple_of(4)];
+        if !self.fill(&mut data).await {
+            return None;
+        }
+        data.truncate(length);
+        Some(Pdu { header, data })
+    }
+
     /// The next PDU with this tag; others are dropped.
     pub(crate) async fn receive_for(&mut self, tag: u32) -> Pdu {
         loop {
@@ -254,6 +276,35 @@ impl Raw {
             lun: Lun::default(),
             itt: itt(tag),
             expected_data_transfer_length: expected,
+            cmd_sn: CmdSn(cmd_sn),
+            exp_stat_sn: self.exp_stat_sn,
+            cdb: whole,
+        };
+        self.send(pdu.write(), data).await;
+    }
+
+    /// Sends a write of `total` bytes with `data` at once, and says that more comes unasked.
+    pub(crate) async fn command_and_more(
+        &mut self,
+        tag: u32,
+        cmd_sn: u32,
+        cdb: &[u8],
+        total: u32,
+        data: &[u8],
+    ) {
+        let mut whole = [0; 16];
+        whole[..cdb.len()].copy_from_slice(cdb);
+        let pdu = ScsiCommand {
+            immediate: false,
+            last: false,
+            reads: false,
+            writes: true,
+            attribute: Attribute::Simple,
+            total_ahs_length: 0,
+            data_segment_length: 0,
+            lun: Lun::default(),
+            itt: itt(tag),
+            expected_data_transfer_length: total,
             cmd_sn: CmdSn(cmd_sn),
             exp_stat_sn: self.exp_stat_sn,
             cdb: whole,

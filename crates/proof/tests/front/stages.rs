@@ -2,6 +2,7 @@
 
 use crate::bench::{ALICE, BLOCK, BOB, Bench, Setup, TARGET, read_10, run, write_10};
 use crate::raw::{Moves, Raw};
+use env::sim::{Fault, FaultPlan};
 use layers::{Action, OpKind};
 use logical_unit::{StageTimes, UnitId, figures};
 use std::time::Duration;
@@ -96,6 +97,8 @@ fn waiting_for_memory_is_queue_and_a_host_that_does_not_read_is_network() {
     let mut setup = Setup::default();
     setup.world.cores = 1;
     setup.world.pool_bytes = 8 << 20;
+    // What is slow here is the host.
+    setup.world.faults = FaultPlan::benign().with(Fault::NetSlow, 0);
     run(setup, |bench| async move {
         let alice = bench.login(ALICE).await;
         alice.settle(0).await;

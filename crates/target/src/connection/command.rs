@@ -1,7 +1,8 @@
 //! SCSI commands between the machine and the logical units.
 
-use super::driver::{Driver, End, Finished, Running, Waiting};
-use super::memory::Need;
+use super::awaited::Granted;
+use super::driver::{Driver, End, Running, Waiting};
+use super::memory::{Look, Need};
 use super::unmapped;
 use env::Answer;
 use iscsi::DataFault;
@@ -12,11 +13,17 @@ use logical_unit::{Arrival, Attribute, NexusError, Outcome, Request, Response, T
 use scsi::lun::LunAddress;
 use scsi::{AdditionalSense, Sense, SenseKey};
 use std::collections::btree_map::Entry;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Context;
 use std::time::Duration;
-use units::Buf;
+use units::{Buf, Now, Pool};
 
 /// How long until memory is looked for again, where there was none.
 const MEMORY_RETRY: Duration = Duration::from_millis(2);
+
+/// A timer that rings so much late tells that the whole process was stopped.
+const STOPPED: Duration = Duration::from_secs(1);
 
 /// Commands ended without an answer that are remembered.
 const TAKEN_AWAY_MAX: usize = 1024;
@@ -112,8 +119,12 @@ impl Driver {
                 return self.run_task(itt, task, data_out, data, Some((lun, held)));
             }
         }
-        let wanted = data_out;
-        self.waiting_for_data.insert(itt, Waiting { task, wanted });
+        let waiting = Waiting {
+            task,
+            wanted: data_out,
+            granted: None,
+        };
+        self.waiting_for_data.insert(itt, waiting);
         if !self.share.is_idle(lun) || !self.begin_with_memory(lun, itt, need) {
             self.share.wait(lun, itt, need);
             self.look_later();
@@ -130,7 +141,12 @@ impl Driver {
 
     fn has_room(&self, lun: Lun, bytes: usize) -> bool {
         let unsent = self.machine.transmit().bytes();
-        self.share.has_room(lun, bytes, unsent, self.core.pool())
+        let others = self
+            .awaited
+            .as_ref()
+            .map_or(0, |awaited| awaited.others_hold());
+        self.share
+            .has_room(lun, bytes, unsent, others, self.core.pool())
     }
 
     /// Takes room under the limit of the command's unit.
@@ -156,27 +172,34 @@ impl Driver {
     fn begin_with_memory(&mut self, lun: Lun, itt: Itt, need: Need) -> bool {
         match need {
             Need::DataOut(bytes) => {
-                if !self.has_room(lun, bytes as usize) || !self.finds_room(lun, itt, bytes as usize)
-                {
-                    return false;
-                }
+                let length = bytes as usize;
                 let piece = self.waiting_for_data.get(&itt);
                 let piece = piece.map_or(0, |waiting| waiting.task.payload_piece_bytes());
                 let piece = if piece == 0 { usize::MAX } else { piece };
-                let Ok(buffer) = self.core.pool().alloc_pieces(bytes as usize, piece) else {
+                if !self.has_room(lun, length) {
+                    return false;
+                }
+                let Some(granted) = self.grant(Pool::taken_for(length, piece)) else {
                     return false;
                 };
-                if let Some(waiting) = self.waiting_for_data.get(&itt) {
-                    waiting.task.asks_for_data();
+                if !self.finds_room(lun, itt, length) {
+                    return false;
                 }
-                self.share.take(lun, itt, bytes as usize);
+                let Ok(buffer) = self.core.pool().alloc_pieces(length, piece) else {
+                    return false;
+                };
+                if let Some(waiting) = self.waiting_for_data.get_mut(&itt) {
+                    waiting.task.asks_for_data();
+                    waiting.granted = Some(granted);
+                }
+                self.share.take(lun, itt, length);
                 self.machine.accept_data(itt, bytes, buffer);
             }
             Need::DataIn(bytes) => {
                 if !self.has_room(lun, bytes) || !self.finds_room(lun, itt, bytes) {
                     return false;
                 }
-                if let Some(Waiting { task, wanted }) = self.waiting_for_data.remove(&itt) {
+                if let Some(Waiting { task, wanted, .. }) = self.waiting_for_data.remove(&itt) {
                     let held = Some((lun, bytes));
                     self.run_task(itt, task, wanted, Buf::empty(), held);
                 }
@@ -185,16 +208,93 @@ impl Driver {
         true
     }
 
-    /// Memory comes back on other sessions, too: nobody tells.
+    /// Takes a part of what hosts may announce, for memory of so many bytes that this one is to fill.
+    fn grant(&mut self, bytes: usize) -> Option<Granted> {
+        let memory = self.core.pool().limit_bytes();
+        let now = self.core.recent();
+        let granted = self.awaited.as_ref()?.grant(bytes, memory, now)?;
+        if self.data_due.is_none() {
+            let time = self.export.settings.data_timeout;
+            self.data_due = Some(granted.due(time, self.on_time_since));
+        }
+        Some(granted)
+    }
+
+    /// Ends the writes whose data is not there in its time.
+    pub(super) fn end_late_writes(&mut self, now: Now) {
+        let Some(due) = self.data_due.filter(|due| *due <= now) else {
+            return;
+        };
+        if now.since(due) > STOPPED {
+            // We were stopped, not the host: what it sent has not been looked at.
+            self.on_time_since = now;
+        }
+        let (time, since) = (self.export.settings.data_timeout, self.on_time_since);
+        let mut next: Option<Now> = None;
+        let mut late = Vec::new();
+        for (itt, waiting) in &self.waiting_for_data {
+            match waiting.granted.as_ref().map(|it| it.due(time, since)) {
+                Some(due) if due <= now => late.push(*itt),
+                Some(due) => next = Some(next.map_or(due, |next| next.min(due))),
+                None => {}
+            }
+        }
+        self.data_due = next;
+        if !late.is_empty() {
+            let (writes, seconds) = (late.len(), time.as_secs());
+            tracing::warn!(peer = %self.stream.peer(), writes, "the data of writes did not come within {seconds} s: they are ended");
+        }
+        for itt in late {
+            self.data_fault(itt, DataFault::TimedOut);
+        }
+    }
+
+    /// Memory comes back on other sessions, too. Where that is told it is waited for, and looked for at intervals where not.
     fn look_later(&mut self) {
-        if std::mem::replace(&mut self.share.looking, true) {
+        let at_intervals = self.share.waits_for_any_room();
+        let look = self.look.as_ref();
+        if look.is_some_and(|look| look.at_intervals || !at_intervals) {
             return;
         }
-        let timer = self.core.sleep_until(self.core.now().after(MEMORY_RETRY));
-        self.beside.push(Box::pin(async move {
-            timer.await;
-            Finished::LookForMemory
-        }));
+        let core = Rc::clone(&self.core);
+        let awaited = self.awaited.clone().filter(|_| !at_intervals);
+        let soon = core.now().after(MEMORY_RETRY);
+        let seen = (
+            core.pool().freed(),
+            awaited.as_ref().map_or(0, |it| it.freed()),
+        );
+        let again = Box::pin(async move {
+            // Not at each slab: who waits would do nothing else.
+            core.sleep_until(soon).await;
+            let Some(awaited) = awaited else { return };
+            poll_fn(|cx| {
+                let memory = core.pool().poll_freed(cx, seen.0);
+                let shares = awaited.poll_freed(cx, seen.1);
+                if memory.is_ready() { memory } else { shares }
+            })
+            .await;
+        });
+        self.look = Some(Look {
+            again,
+            at_intervals,
+        });
+    }
+
+    /// Looks for memory when there may be some.
+    pub(super) fn poll_look(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(look) = &mut self.look else {
+            return false;
+        };
+        if !self.share.has_waiting() {
+            self.look = None;
+            return false;
+        }
+        if look.again.as_mut().poll(cx).is_pending() {
+            return false;
+        }
+        self.look = None;
+        self.look_for_memory();
+        true
     }
 
     pub(super) fn look_for_memory(&mut self) {
@@ -211,8 +311,21 @@ impl Driver {
 
     pub(super) fn data_out(&mut self, itt: Itt, data: Buf) {
         self.count_written(data.len());
-        if let Some(Waiting { task, wanted }) = self.waiting_for_data.remove(&itt) {
+        let waiting = self.waiting_for_data.remove(&itt);
+        if let Some(Waiting {
+            task,
+            wanted,
+            granted,
+        }) = waiting
+        {
+            if let Some(granted) = granted {
+                granted.delivered(self.core.recent());
+            }
             self.run_task(itt, task, wanted, data, None);
+        }
+        if self.share.has_waiting() {
+            // The next may send while this one is written.
+            self.look_for_memory();
         }
     }
 
@@ -226,7 +339,7 @@ impl Driver {
 
     /// The data of a write cannot be had: the task ends without having touched anything.
     pub(super) fn data_fault(&mut self, itt: Itt, fault: DataFault) {
-        let Some(Waiting { task, wanted }) = self.waiting_for_data.remove(&itt) else {
+        let Some(Waiting { task, wanted, .. }) = self.waiting_for_data.remove(&itt) else {
             return;
         };
         self.share.forget(itt);
@@ -285,6 +398,7 @@ impl Driver {
             self.outcome(itt, wanted, outcome);
         } else {
             self.share.aborted_has_ended(run);
+            self.look_for_memory();
         }
     }
 

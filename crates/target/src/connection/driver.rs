@@ -1,15 +1,17 @@
 //! The loop of a connection.
 
+use super::alarm::Alarm;
 use super::alone::{self, Alone};
 use super::answered::Answered;
-use super::memory::Share;
+use super::awaited::{Awaited, Granted};
+use super::memory::{Look, Share};
 use super::receive::Receive;
 use super::travel::{Departure, Going};
 use super::units::SessionUnits;
 use crate::directory::Claim;
 use crate::export::{Export, View};
 use crate::login::ExportPolicy;
-use crate::placement::LoginPermit;
+use crate::login_places::LoginPermit;
 use crate::server::Shared;
 use crate::session::{EndReason, EnteringGuard, Order, Session};
 use env::{CoreHandle, LocalFuture, Stream};
@@ -18,7 +20,7 @@ use futures_util::stream::FuturesUnordered;
 use iscsi::Tsih;
 use iscsi::target::{CloseReason, Event, LoginRefusal, TaskManagementAnswer};
 use iscsi::target::{LogoutAnswer, TargetConfig, TargetConnection};
-use iscsi::{Itt, Want};
+use iscsi::{Itt, LoginStatus, Want};
 use logical_unit::{Closing, Outcome, Task, TaskWatch};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -69,8 +71,6 @@ pub(super) enum Finished {
     Room { itt: Itt, sessions: Option<u32> },
     /// Everything of the session is over, a logout can be answered.
     LoggedOut { itt: Itt },
-    /// Time to look again for memory for a write's data.
-    LookForMemory,
 }
 
 /// Why a connection ends.
@@ -81,6 +81,10 @@ pub(super) enum End {
     Machine(CloseReason),
     Ordered(EndReason),
     RightLost,
+    /// Its place was needed for a login.
+    PlaceNeeded,
+    /// It takes nothing of what is sent to it.
+    NotReading,
 }
 
 impl fmt::Display for End {
@@ -109,6 +113,8 @@ impl fmt::Display for End {
             }
             Self::Ordered(EndReason::Stopping) => write!(f, "the daemon stops"),
             Self::RightLost => write!(f, "the right to serve was lost"),
+            Self::PlaceNeeded => write!(f, "a new login needed its place"),
+            Self::NotReading => write!(f, "the initiator did not read what was sent to it"),
         }
     }
 }
@@ -118,6 +124,8 @@ pub(super) struct Waiting {
     pub(super) task: Task,
     /// The bytes that it would have of the host's data, for the residual.
     pub(super) wanted: u64,
+    /// Its memory, which the host is to fill.
+    pub(super) granted: Option<Granted>,
 }
 
 /// A command that runs.
@@ -155,6 +163,14 @@ pub(super) struct Driver {
     pub(super) units: Option<Rc<SessionUnits>>,
     /// Commands that have not begun: their data is still to come, or memory for it.
     pub(super) waiting_for_data: BTreeMap<Itt, Waiting>,
+    /// Its part of what hosts may announce; from the login on.
+    pub(super) awaited: Option<Rc<Awaited>>,
+    /// No data of a write is late before.
+    pub(super) data_due: Option<Now>,
+    /// Time before it does not count: the process was stopped.
+    pub(super) on_time_since: Now,
+    /// Waits until there may be memory again.
+    pub(super) look: Option<Look>,
     /// The session's share of memory; of the commands above, and of reads, some wait for room in it.
     pub(super) share: Share,
     pub(super) running: FuturesUnordered<LocalFuture<(Itt, u64, Outcome)>>,
@@ -176,7 +192,9 @@ pub(super) struct Driver {
     pub(super) departure: Option<Departure>,
     /// What it has done in this turn.
     spent: usize,
-    timer: Option<(Now, LocalFuture<()>)>,
+    alarm: Alarm,
+    /// Since when the socket has taken nothing of what waits to be sent.
+    unread_since: Option<Now>,
     end: Option<End>,
     /// The machine is done; what it has queued is still to be sent, until the deadline.
     closing: Option<CloseReason>,
@@ -241,6 +259,10 @@ impl Driver {
             view: None,
             units: None,
             waiting_for_data: BTreeMap::new(),
+            awaited: None,
+            data_due: None,
+            on_time_since: Now::ZERO,
+            look: None,
             share: Share::default(),
             running: FuturesUnordered::new(),
             watched: BTreeMap::new(),
@@ -254,7 +276,8 @@ impl Driver {
             going: None,
             departure: None,
             spent: 0,
-            timer: None,
+            alarm: Alarm::default(),
+            unread_since: None,
             end: None,
             closing: None,
             deadline: None,
@@ -272,12 +295,18 @@ impl Driver {
         }
     }
 
+    /// Nothing begins any more.
+    pub(super) fn is_ending(&self) -> bool {
+        self.end.is_some() || self.closing.is_some()
+    }
+
     fn turn(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         // What begins or ends in this turn is timed by `recent`.
         self.core.now();
         self.spent = 0;
         for _ in 0..TURNS_MAX {
             let mut progress = self.take_orders(cx);
+            progress |= self.poll_place(cx);
             progress |= self.poll_running(cx);
             progress |= self.poll_released(cx);
             progress |= self.poll_beside(cx);
@@ -303,10 +332,11 @@ impl Driver {
 
     fn tell_bytes(&self) {
         if let Some(session) = &self.session {
-            session
-                .counters
-                .bytes_in_flight
-                .set(self.share.bytes() as u64);
+            let bytes = self.share.bytes();
+            session.counters.bytes_in_flight.set(bytes as u64);
+            if let Some(awaited) = &self.awaited {
+                awaited.holds(bytes.saturating_add(self.machine.transmit().bytes()));
+            }
         }
     }
 
@@ -375,13 +405,26 @@ impl Driver {
                 Finished::LoggedOut { itt } => {
                     self.machine.logout_response(itt, LogoutAnswer::Closed);
                 }
-                Finished::LookForMemory => {
-                    self.share.looking = false;
-                    self.look_for_memory();
-                }
             }
         }
-        progress
+        progress | self.poll_look(cx)
+    }
+
+    /// A new login may need the place of one that is not done, or of a discovery session.
+    fn poll_place(&mut self, cx: &Context<'_>) -> bool {
+        let permit = self.permit.as_ref();
+        if permit.is_none_or(|permit| permit.poll_given_away(cx).is_pending()) {
+            return false;
+        }
+        self.permit = None;
+        if self.session.is_some() {
+            self.end_with(End::PlaceNeeded);
+        } else {
+            let reason = "its place was needed for a newer connection: it was the one that had waited longest without progress";
+            self.machine
+                .refuse_login(LoginRefusal::new(LoginStatus::OutOfResources, reason));
+        }
+        true
     }
 
     fn poll_receive(&mut self, cx: &mut Context<'_>) -> bool {
@@ -456,26 +499,27 @@ impl Driver {
     }
 
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> bool {
-        let Some(at) = self.machine.next_tick() else {
-            self.timer = None;
+        let dues = [self.machine.next_tick(), self.data_due, self.unread_due()];
+        let next = dues.into_iter().flatten().min();
+        if !self.alarm.rings(&self.core, cx, next) {
             return false;
-        };
-        if self
-            .timer
-            .as_ref()
-            .is_none_or(|(set, _)| *set > at || *set < self.core.recent())
-        {
-            self.timer = Some((at, self.core.sleep_until(at)));
         }
-        let rung = self
-            .timer
-            .as_mut()
-            .is_some_and(|(_, timer)| timer.as_mut().poll(cx).is_ready());
-        if rung {
-            self.timer = None;
-            self.machine.tick(self.core.now());
+        let now = self.core.recent();
+        if self.machine.next_tick().is_some_and(|at| at <= now) {
+            self.machine.tick(now);
         }
-        rung
+        if self.unread_due().is_some_and(|at| at <= now) {
+            self.end_with(End::NotReading);
+        }
+        self.end_late_writes(now);
+        true
+    }
+
+    /// When a peer that reads nothing is given up: it is as dead as one that sends nothing.
+    fn unread_due(&self) -> Option<Now> {
+        let settings = &self.export.settings;
+        let time = settings.ping_after.saturating_add(settings.ping_timeout);
+        self.unread_since.map(|since| since.after(time))
     }
 
     fn take_events(&mut self) {
@@ -554,10 +598,15 @@ impl Driver {
                     .map(IoSlice::new),
             );
             match self.stream.poll_send(cx, &pieces) {
-                Poll::Pending => break,
+                Poll::Pending => {
+                    self.unread_since.get_or_insert(self.core.recent());
+                    break;
+                }
                 Poll::Ready(Ok(n)) => {
                     drop(pieces);
                     self.machine.sent(n);
+                    self.unread_since = None;
+                    self.has_come_on();
                     self.answered.sent(n, &self.core, self.session.as_deref());
                     self.look_for_memory();
                     progress = true;

@@ -1,5 +1,6 @@
 //! Login, discovery and logout: what the machine asks and its owner answers.
 
+use super::awaited::Awaited;
 use super::driver::{Driver, End, Finished};
 use super::units::SessionUnits;
 use crate::directory::{self, Claim, InitiatorName, SessionKey};
@@ -9,7 +10,7 @@ use crate::load::Load;
 use crate::refusals::RefusedLogin;
 use crate::session::{EndReason, EnteringGuard, Session, SessionInfo, Sessions};
 use env::LocalFuture;
-use iscsi::target::{AsyncEvent, LoginOutcome, LoginRefusal, SendTargets};
+use iscsi::target::{AsyncEvent, LoginOutcome, LoginRefusal, SendTargets, SessionType};
 use iscsi::{Isid, Itt, LoginStatus, Tsih};
 use logical_unit::{Closing, InitiatorPort};
 use std::rc::Rc;
@@ -32,6 +33,11 @@ impl Driver {
             .claim
             .as_ref()
             .map(|claim| claim.enter(&self.shared, sessions_max));
+        if let Some(permit) = &self.permit {
+            // It is somebody whom we know, and what it waits for now is ours to do.
+            let time = self.export.settings.login_timeout;
+            permit.came_on(self.core.now().after(time));
+        }
         let (core, tsih) = (Rc::clone(&self.core), outcome.tsih);
         self.pending_login = Some(outcome);
         self.beside.push(Box::pin(async move {
@@ -43,6 +49,17 @@ impl Driver {
                 None => Ok(Tsih(1)),
             })
         }));
+    }
+
+    /// The peer was answered: a login, or a discovery session, has come on.
+    pub(super) fn has_come_on(&self) {
+        if let Some(permit) = self
+            .permit
+            .as_ref()
+            .filter(|_| self.pending_login.is_none())
+        {
+            permit.came_on(self.core.recent());
+        }
     }
 
     fn session_key(&self, outcome: &LoginOutcome) -> Option<SessionKey> {
@@ -60,6 +77,11 @@ impl Driver {
             return;
         };
         let entering = self.entering.take();
+        if self.is_ending() {
+            // It took too long, or its place was needed: that was answered.
+            self.claim = None;
+            return;
+        }
         let overtaken = entering.as_ref().is_some_and(EnteringGuard::overtaken);
         let granted = claimed.and_then(|tsih| {
             if overtaken {
@@ -76,8 +98,11 @@ impl Driver {
                 return;
             }
         };
-        self.permit = None;
+        if outcome.session_type == SessionType::Normal {
+            self.permit = None;
+        }
         self.machine.complete_login(tsih);
+        self.has_come_on();
         self.shared.refusals().accepted();
         let info = self.session_info(&outcome, tsih);
         tracing::info!(
@@ -88,6 +113,7 @@ impl Driver {
         );
         self.units = self.session_units(&outcome);
         self.share.limit(info.bytes_in_flight_max);
+        self.awaited = Some(Awaited::new(&self.core, &info.initiator));
         let session = Session::new(info, self.export.generation);
         session.enter(&self.core);
         self.session = Some(session);
@@ -180,6 +206,7 @@ impl Driver {
     ) {
         self.shared.refusals().add(RefusedLogin {
             at: self.core.wall_clock(),
+            times: 1,
             peer: self.stream.peer(),
             portal: self.stream.local(),
             initiator,
@@ -289,6 +316,7 @@ impl Driver {
                     let most = view.host.bytes_in_flight_max;
                     session.info.borrow_mut().bytes_in_flight_max = most;
                     self.share.limit(most);
+                    self.look_for_memory();
                     let ports = self.export.ports(&initiator);
                     taken = self.change_view(view, ports);
                 }

@@ -7,10 +7,15 @@
 //! begin. Commands that wait for memory wait behind those of their own LUN only: a LUN whose backend hangs, and
 //! keeps what its share may have, holds up no other.
 //!
+//! The last eighth of the memory is for small commands of hosts that hold little with all their sessions: whatever many
+//! greedy sessions leave each other, somebody's small write begins. What hosts announce and do not send is bounded further
+//! ([`super::awaited`]).
+//!
 //! Where a limit stands for the session, all its LUNs together hold no more than that, and the same rule divides it among
 //! them; but a LUN that holds nothing always gets one command. What was aborted counts until the backend has let go of it,
 //! so that a host which aborts and sends again gains nothing.
 
+use env::LocalFuture;
 use iscsi::{Itt, Lun};
 use logical_unit::WaitsForRoom;
 use std::collections::{BTreeMap, VecDeque};
@@ -18,6 +23,22 @@ use units::Pool;
 
 /// What a session may hold without being asked, in bytes.
 const ALWAYS: usize = 256 << 10;
+
+/// However little memory there is, a host may hold so much of the last part.
+const SMALLEST: usize = 64 << 10;
+
+/// What of a core's memory is for small commands of hosts that hold little: one part in so many.
+const LAST_PART: usize = 8;
+
+/// What such a host holds at most: one part in so many.
+const LITTLE_PART: usize = 64;
+
+/// A wait until there may be memory again.
+pub(super) struct Look {
+    pub(super) again: LocalFuture<()>,
+    /// It looks at intervals, because nobody tells when there is room under a unit's limit.
+    pub(super) at_intervals: bool,
+}
 
 /// A command that waits for memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,8 +60,6 @@ pub(super) struct Share {
     bytes: usize,
     /// The most that they may hold together.
     most: Option<usize>,
-    /// A timer for another look is set.
-    pub(super) looking: bool,
 }
 
 #[derive(Default)]
@@ -60,14 +79,29 @@ impl OfLun {
 }
 
 impl Share {
-    /// Whether a command of `bytes` bytes may begin, while replies of `unsent` bytes wait to be sent.
-    pub(super) fn has_room(&self, lun: Lun, bytes: usize, unsent: usize, pool: &Pool) -> bool {
+    /// Whether a command of `bytes` bytes may begin, while replies of `unsent` bytes wait to be sent, and the host's other
+    /// sessions hold `others` bytes.
+    pub(super) fn has_room(
+        &self,
+        lun: Lun,
+        bytes: usize,
+        unsent: usize,
+        others: usize,
+        pool: &Pool,
+    ) -> bool {
         let has = self.holds(lun);
         let then = has.saturating_add(unsent).saturating_add(bytes);
-        let fits = then <= ALWAYS
-            || then == bytes
-            || then <= pool.limit_bytes().saturating_sub(pool.out_bytes());
-        fits && self.is_within_limit(has, unsent, bytes)
+        let (all, free) = (pool.limit_bytes(), pool.free_bytes());
+        let fits = then <= ALWAYS || then == bytes || then <= free;
+        let of_host = others
+            .saturating_add(self.bytes)
+            .saturating_add(unsent)
+            .saturating_add(bytes);
+        // The last part is for small commands of hosts that hold little. What is larger than all the rest takes what it gets.
+        let leaves = free.saturating_sub(bytes) >= all / LAST_PART
+            || bytes > all / 2
+            || (bytes <= ALWAYS && of_host <= (all / LITTLE_PART).max(SMALLEST));
+        fits && leaves && self.is_within_limit(has, unsent, bytes)
     }
 
     fn is_within_limit(&self, has: usize, unsent: usize, bytes: usize) -> bool {
@@ -177,6 +211,20 @@ impl Share {
         }
     }
 
+    /// Some command waits.
+    pub(super) fn has_waiting(&self) -> bool {
+        self.of_luns
+            .values()
+            .any(|of_lun| !of_lun.waiting.is_empty())
+    }
+
+    /// The first command of some LUN waits for room under its unit's limit.
+    pub(super) fn waits_for_any_room(&self) -> bool {
+        self.of_luns
+            .values()
+            .any(|of_lun| of_lun.for_room.is_some())
+    }
+
     pub(super) fn forget_waiting(&mut self) {
         for of_lun in self.of_luns.values_mut() {
             of_lun.waiting.clear();
@@ -197,7 +245,7 @@ mod test {
         let pool = Pool::new(16 << 20);
         let mut share = Share::default();
         let mut out = Vec::new();
-        while share.has_room(LUN_0, 1 << 20, 0, &pool) {
+        while share.has_room(LUN_0, 1 << 20, 0, 0, &pool) {
             let tag = u32::try_from(out.len()).unwrap();
             out.push(pool.alloc(1 << 20).unwrap());
             share.take(LUN_0, Itt::from_wire(tag).unwrap(), 1 << 20);
@@ -205,13 +253,24 @@ mod test {
         assert_eq!(out.len(), 8);
         let other = Share::default();
         for of in [&share, &other] {
-            assert!(of.has_room(LUN_1, 4 << 20, 0, &pool));
-            assert!(of.has_room(LUN_1, 8 << 20, 0, &pool), "a first one always");
-            assert!(of.has_room(LUN_1, 4096, 100 << 10, &pool));
+            assert!(of.has_room(LUN_1, 4 << 20, 0, 0, &pool));
+            assert!(of.has_room(LUN_1, 6 << 20, 0, 0, &pool), "a first one");
+            assert!(!of.has_room(LUN_1, 7 << 20, 0, 0, &pool), "the last eighth");
+            assert!(of.has_room(LUN_1, 4096, 100 << 10, 0, &pool));
         }
+        // What is left is for small commands of those who hold little.
+        out.push(pool.alloc(7 << 20).unwrap());
+        assert!(other.has_room(LUN_1, 64 << 10, 0, 0, &pool));
+        assert!(!other.has_room(LUN_1, 1 << 20, 0, 0, &pool));
+        assert!(
+            !other.has_room(LUN_1, 64 << 10, 0, 1 << 20, &pool),
+            "its other sessions"
+        );
+        assert!(!share.has_room(LUN_1, 64 << 10, 0, 0, &pool));
+        out.pop();
         share.give_back(Itt::from_wire(0).unwrap());
         out.pop();
-        assert!(share.has_room(LUN_0, 1 << 20, 0, &pool));
+        assert!(share.has_room(LUN_0, 1 << 20, 0, 0, &pool));
     }
 
     #[test]
@@ -222,7 +281,7 @@ mod test {
         let mut tag = 0;
         let mut fill = |share: &mut Share, lun: Lun| {
             let mut taken = 0;
-            while share.has_room(lun, 1 << 20, 0, &pool) {
+            while share.has_room(lun, 1 << 20, 0, 0, &pool) {
                 share.take(lun, Itt::from_wire(tag).unwrap(), 1 << 20);
                 (tag, taken) = (tag + 1, taken + 1);
             }
@@ -231,7 +290,7 @@ mod test {
         assert_eq!((fill(&mut share, LUN_0), fill(&mut share, LUN_1)), (4, 2));
         assert_eq!(share.bytes(), 6 << 20);
         assert!(
-            !share.has_room(LUN_0, 4096, 7 << 20, &pool),
+            !share.has_room(LUN_0, 4096, 7 << 20, 0, &pool),
             "replies count"
         );
         share.abort(Itt::from_wire(0).unwrap(), 70);
@@ -241,7 +300,7 @@ mod test {
         share.aborted_has_ended(70);
         assert_eq!((share.bytes(), share.holds(LUN_0)), (5 << 20, 3 << 20));
         share.limit(None);
-        assert!(share.has_room(LUN_0, 64 << 20, 0, &pool));
+        assert!(share.has_room(LUN_0, 64 << 20, 0, 0, &pool));
     }
 
     #[test]

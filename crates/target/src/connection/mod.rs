@@ -15,8 +15,10 @@
 //! a task management function) is a future beside the loop, so that nothing holds up anything else.
 //! When the connection ends, its tasks are aborted and then driven to their end by tasks of the core.
 
+mod alarm;
 mod alone;
 mod answered;
+mod awaited;
 mod command;
 mod driver;
 mod function;
@@ -27,7 +29,8 @@ mod travel;
 mod units;
 mod unmapped;
 
-use crate::placement::{LoginPermit, Place};
+use crate::login_places::LoginPermit;
+use crate::placement::Place;
 use crate::server::Shared;
 use driver::Driver;
 use env::{CoreHandle, DetachedStream};

@@ -16,6 +16,7 @@
 //! **Failure model.** What does not come to rest in [`PAUSE_MAX`] (a backend that hangs, a host that does not read)
 //! stays where it is and goes on. A session that ends meanwhile just ends.
 
+use super::awaited::Awaited;
 use super::driver::Driver;
 use super::receive::Rest;
 use super::units::{SessionUnits, UnitsState};
@@ -225,6 +226,8 @@ fn arrive(core: &CoreHandle, shared: Arc<Shared>, travelling: Travelling, place:
     driver
         .share
         .limit(session.info.borrow().bytes_in_flight_max);
+    let initiator = session.info.borrow().initiator.clone();
+    driver.awaited = Some(Awaited::new(core, &initiator));
     driver.session = Some(session);
     driver.units = Some(units);
     driver.taken_away = travelling.taken_away;

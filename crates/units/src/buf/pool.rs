@@ -4,6 +4,7 @@ use super::kept::Slab;
 use super::slab::{IdleSlab, SlabRef};
 use super::unique::BufMut;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 
 /// Size classes in bytes. A request takes the smallest class that holds it, or several of the largest.
 pub(super) const CLASSES: [usize; 5] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, SLAB_BYTES_MAX];
@@ -57,6 +58,25 @@ pub(super) struct PoolInner {
 struct State {
     out_bytes: usize,
     idle: [Vec<IdleSlab>; CLASSES.len()],
+    /// Counts slabs that came back.
+    freed: u64,
+    /// Who waits for one.
+    waiting: Vec<Waker>,
+}
+
+impl State {
+    /// A slab has come back: those that wait are to be woken, once the lock is free.
+    fn gives_back(&mut self, capacity: usize) -> Vec<Waker> {
+        self.out_bytes -= capacity;
+        self.freed = self.freed.wrapping_add(1);
+        std::mem::take(&mut self.waiting)
+    }
+}
+
+fn wake(waiting: Vec<Waker>) {
+    for waker in waiting {
+        waker.wake();
+    }
 }
 
 impl Pool {
@@ -72,6 +92,8 @@ impl Pool {
         let state = State {
             out_bytes: 0,
             idle: Default::default(),
+            freed: 0,
+            waiting: Vec::new(),
         };
         let shared = Arc::new(PoolInner {
             limit_bytes,
@@ -137,10 +159,55 @@ impl Pool {
         self.shared.lock().out_bytes
     }
 
+    /// Bytes that this handle may still take.
+    #[must_use]
+    pub fn free_bytes(&self) -> usize {
+        self.mark.saturating_sub(self.out_bytes())
+    }
+
     /// The most bytes that may be out when this handle takes some: the pool's limit, less what is kept for others.
     #[must_use]
     pub fn limit_bytes(&self) -> usize {
         self.mark
+    }
+
+    /// The bytes of memory that [`Pool::alloc_pieces`] takes for so many: whole slabs.
+    ///
+    /// # Panics
+    /// If `piece_max` is 0.
+    #[must_use]
+    pub fn taken_for(bytes: usize, piece_max: usize) -> usize {
+        assert!(piece_max > 0, "a piece has at least one byte");
+        let piece = piece_max.min(SLAB_BYTES_MAX);
+        let of = |bytes: usize| {
+            if bytes == 0 {
+                0
+            } else {
+                CLASSES[class_of(bytes)]
+            }
+        };
+        (bytes / piece)
+            .saturating_mul(of(piece))
+            .saturating_add(of(bytes % piece))
+    }
+
+    /// Counts slabs that came back.
+    #[must_use]
+    pub fn freed(&self) -> u64 {
+        self.shared.lock().freed
+    }
+
+    /// Ready once a slab has come back since [`Pool::freed`] said `seen`; the task is woken then.
+    pub fn poll_freed(&self, cx: &Context<'_>, seen: u64) -> Poll<()> {
+        let mut state = self.shared.lock();
+        if state.freed != seen {
+            return Poll::Ready(());
+        }
+        let waiting = &mut state.waiting;
+        if !waiting.iter().any(|known| known.will_wake(cx.waker())) {
+            waiting.push(cx.waker().clone());
+        }
+        Poll::Pending
     }
 
     fn slab(&self, class: usize) -> Result<SlabRef, Exhausted> {
@@ -180,17 +247,21 @@ impl PoolInner {
     pub(super) fn let_go(&self, capacity: usize) {
         let mut state = self.lock();
         assert!(state.out_bytes >= capacity, "I3: a slab leaves once");
-        state.out_bytes -= capacity;
+        let waiting = state.gives_back(capacity);
+        drop(state);
+        wake(waiting);
     }
 
     pub(super) fn take_back(&self, idle: IdleSlab) {
         let capacity = idle.capacity();
         let mut state = self.lock();
         assert!(state.out_bytes >= capacity, "I3: a slab comes back once");
-        state.out_bytes -= capacity;
+        let waiting = state.gives_back(capacity);
         let class = class_of(capacity);
         // Idle memory is kept for the next request, but no more than the busiest moment needed.
         state.idle[class].push(idle);
+        drop(state);
+        wake(waiting);
     }
 }
 
