@@ -30,7 +30,7 @@ pub struct Settings {
     /// Sessions, of all targets together.
     pub sessions_max: usize,
     /// Connections that have not logged in yet, and discovery sessions, of all portals together; of one source address,
-    /// half as many.
+    /// half as many. Four times as many for a moment, while all come on.
     pub logins_in_progress_max: usize,
     /// How long a login may take.
     pub login_timeout: Duration,

@@ -5,6 +5,9 @@
 //! thousand connections takes no place from others. Progress is an answer of ours to a whole request; bytes that
 //! dribble in are none. A login whose negotiation is done goes last.
 //!
+//! Whoever came on within [`FRESH`] stays, for a burst of hosts that all mean it is no attack: until there are [`BURST`] times as many as
+//! there are places.
+//!
 //! A source is an IPv4 address, or the /64 of an IPv6 one: a host may take as many addresses of that as it likes.
 //!
 //! Discovery sessions keep the place that they logged in with, because no directory limits them. What is done here is done
@@ -19,7 +22,17 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 use units::Now;
+
+/// A login is given so long for its next step before it can lose its place.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// So many times the places there may be for a moment, while all of them are fresh.
+const BURST: usize = 4;
+
+/// How many go at most for one that comes.
+const GO_AT_ONCE: usize = 4;
 
 /// What counts as one stranger.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -85,15 +98,26 @@ impl Inner {
         Some((source, notice))
     }
 
-    /// Who goes for a new connection from `source`, where somebody must.
-    fn goes(&self, source: Source, most: usize) -> Option<Key> {
-        let of_source = self.of_sources.get(&source);
-        let full = of_source.filter(|places| places.len() >= per_source(most));
-        if let Some(places) = full {
-            return places.first().copied();
+    /// Who goes at `now` for a new connection from `source`, where somebody must.
+    fn goes(&self, now: Now, source: Source, most: usize) -> Option<Key> {
+        let own = self.of_sources.get(&source);
+        let of_source = own.map_or(0, BTreeSet::len);
+        let oldest = if of_source >= per_source(most) {
+            own?.first()
+        } else {
+            self.all.keys().next().filter(|_| self.all.len() >= most)
+        };
+        let burst = most.saturating_mul(BURST);
+        let full = of_source >= per_source(burst) || self.all.len() >= burst;
+        let may_go = |oldest: &Key| full || now.since(oldest.0) >= FRESH;
+        oldest.copied().filter(may_go)
+    }
+
+    fn give_away(&mut self, key: Key) {
+        if let Some((_, notice)) = self.remove(key) {
+            notice.given.store(true, Ordering::Release);
+            notice.waker.wake();
         }
-        let full = self.all.len() >= most;
-        self.all.keys().next().filter(|_| full).copied()
     }
 }
 
@@ -117,13 +141,15 @@ impl LoginPlaces {
         room: bool,
     ) -> Option<(Key, Arc<Notice>)> {
         let mut inner = self.locked();
-        let mut goes = inner.goes(source, most);
-        if goes.is_none() && !room {
-            goes = Some(*inner.all.keys().next()?);
+        let before = inner.all.len();
+        while before - inner.all.len() < GO_AT_ONCE
+            && let Some(key) = inner.goes(now, source, most)
+        {
+            inner.give_away(key);
         }
-        if let Some((_, notice)) = goes.and_then(|key| inner.remove(key)) {
-            notice.given.store(true, Ordering::Release);
-            notice.waker.wake();
+        if before == inner.all.len() && !room {
+            let key = *inner.all.keys().next()?;
+            inner.give_away(key);
         }
         inner.last += 1;
         let key = (now, inner.last);
@@ -160,7 +186,8 @@ impl LoginPermit {
     pub(crate) fn take(shared: &Arc<Shared>, now: Now, address: IpAddr) -> Option<Self> {
         let export = shared.export();
         let most = export.settings.logins_in_progress_max;
-        let all = export.settings.sessions_max.saturating_add(most);
+        let burst = most.saturating_mul(BURST);
+        let all = export.settings.sessions_max.saturating_add(burst);
         let room = shared.loads().connections() < all;
         let source = Source::of(address);
         let (key, notice) = shared.login_places().enter(now, source, most, room)?;
@@ -260,6 +287,25 @@ mod test {
         assert_eq!(gone(&honest), []);
         assert_eq!(gone(&hostile).len(), 996);
         assert_eq!(places.locked().all.len(), 7);
+    }
+
+    #[test]
+    fn a_burst_of_logins_that_all_mean_it_loses_none_until_there_are_far_too_many() {
+        let places = LoginPlaces::default();
+        let enter = |n: u64| {
+            let now = Now(n * 1_000_000);
+            places.enter(now, source("192.0.2.1"), 8, true).unwrap()
+        };
+        let mut all: Vec<_> = (0..16).map(enter).collect();
+        assert_eq!(gone(&all), []);
+        all.push(enter(16));
+        assert_eq!(gone(&all), [0], "16 are four times its half");
+        // A second later those that have not come on make room, a few for each that comes.
+        all.push(enter(1100));
+        assert_eq!(gone(&all), [0, 1, 2, 3, 4]);
+        (0..20).for_each(|n| all.push(enter(1101 + n)));
+        assert_eq!(gone(&all).len(), 22);
+        assert!(gone(&all).iter().take(16).copied().eq(0..16));
     }
 
     #[test]

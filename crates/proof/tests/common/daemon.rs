@@ -21,8 +21,11 @@ pub(crate) struct Daemon {
     pub(crate) portals: [String; 2],
 }
 
-/// The binary beside the tests: `target/PROFILE/deps/THIS_TEST` -> `target/PROFILE/causeway`.
+/// What `CAUSEWAY_BIN` names, or the binary beside the tests: `target/PROFILE/deps/THIS_TEST` -> `target/PROFILE/causeway`.
 fn binary() -> PathBuf {
+    if let Some(named) = std::env::var_os("CAUSEWAY_BIN") {
+        return PathBuf::from(named);
+    }
     let this = std::env::current_exe().unwrap();
     let binary = this.parent().unwrap().parent().unwrap().join("causeway");
     assert!(
@@ -42,6 +45,11 @@ fn free_ports() -> [u16; 2] {
 impl Daemon {
     /// Starts a daemon without objects and waits until it says that it is ready.
     pub(crate) fn start(name: &str) -> Self {
+        Self::start_with(name, "")
+    }
+
+    /// The same with more in its `node.toml`.
+    pub(crate) fn start_with(name: &str, more: &str) -> Self {
         let dir = std::env::temp_dir().join(format!("cw-proof-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&dir);
         std::fs::create_dir_all(dir.join("pool")).unwrap();
@@ -49,7 +57,7 @@ impl Daemon {
         let text = format!(
             "schema = 1\n[node]\nname = \"proof\"\nstate_dir = \"state\"\n[[portal_group]]\nname = \"default\"\n\
              tag = 1\nlisten = [ {{ ip = \"127.0.0.1\", port = {one} }}, {{ ip = \"127.0.0.1\", port = {two} }} ]\n\
-             [[pool]]\nname = \"default\"\npath = \"pool\"\n[api]\nlisten = [\"unix:api.sock\"]\n"
+             [[pool]]\nname = \"default\"\npath = \"pool\"\n[api]\nlisten = [\"unix:api.sock\"]\n{more}"
         );
         std::fs::write(dir.join("node.toml"), text).unwrap();
         let socket = dir.join("notify.sock");
@@ -74,6 +82,11 @@ impl Daemon {
         let length = ready.recv(&mut told).expect("READY=1 within a minute");
         assert_eq!(&told[..length], b"READY=1\n");
         daemon
+    }
+
+    /// The number of its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
     }
 
     /// A path in the daemon's directory.

@@ -316,9 +316,9 @@ impl Driver {
                     let most = view.host.bytes_in_flight_max;
                     session.info.borrow_mut().bytes_in_flight_max = most;
                     self.share.limit(most);
-                    self.look_for_memory();
                     let ports = self.export.ports(&initiator);
                     taken = self.change_view(view, ports);
+                    self.look_for_memory();
                 }
                 // Whoever took it away hears when the session is over.
                 None => return self.end_with(End::Ordered(EndReason::NotGranted)),
