@@ -5,7 +5,7 @@ use crate::commands::{DoctorFlags, LabVerb, SortKey};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use control::code::Code;
 use control::name::did_you_mean;
-use control::objects::CacheMode;
+use control::objects::{CacheMode, TaskAbortedStatus};
 use control::problem::Problem;
 use control::size::Size;
 use std::io;
@@ -410,6 +410,10 @@ pub(crate) struct LunFields {
     /// Its part of its pool where LUNs compete, 1 to 10000 [default: none; 100 where another LUN of the pool has some]
     #[arg(long, value_name = "NUMBER")]
     pub(crate) shares: Option<u32>,
+    /// Whether a host is told that another one has aborted its commands (TAS): on, off, or host: on, and hosts may
+    /// change it [default: host]
+    #[arg(long, value_name = "WHO")]
+    pub(crate) task_aborted_status: Option<TaskAbortedStatus>,
 }
 
 #[derive(Subcommand, Debug)]
@@ -436,8 +440,8 @@ pub(crate) enum LunVerb {
     Show(Named),
     /// Change properties: size=20G, name=NEW, bytes_in_flight_max=64M|none, cache=MODE,
     /// integrity=true|false, read_cache=256M|none, limit.iops=5000|none,
-    /// limit.bytes_per_second=200M|none, limit.burst_seconds=5|none, limit=none, shares=200|none; what a LUN has for
-    /// ever is refused with the reason
+    /// limit.bytes_per_second=200M|none, limit.burst_seconds=5|none, limit=none, shares=200|none,
+    /// task_aborted_status=on|off|host; what a LUN has for ever is refused with the reason
     Set(Assigned),
     /// Change the size; shrinking cuts off the end
     Resize {

@@ -4,7 +4,9 @@ use crate::engine::{
     ChecksumFacts, LimitFacts, LunState, OpFacts, PoolFacts, PortalFacts, ReadCacheFacts,
 };
 use crate::journal::LunJournal;
-use crate::objects::{BackendSpec, CacheMode, ChapSpec, Limit, Redirect, SecretSpec, TargetSpec};
+use crate::objects::{
+    BackendSpec, CacheMode, ChapSpec, Limit, Redirect, SecretSpec, TargetSpec, TaskAbortedStatus,
+};
 use crate::plan::Action;
 use crate::size::Size;
 use serde::{Deserialize, Serialize};
@@ -150,6 +152,9 @@ pub struct LunView {
     /// Its part of the pool where its LUNs compete; 100 where another one has some and this one has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shares: Option<u32>,
+    /// Whether a host is told that another one has aborted its commands.
+    #[serde(default)]
+    pub task_aborted_status: TaskAbortedStatus,
     /// What competing did to it, where it did anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared: Option<LimitFacts>,

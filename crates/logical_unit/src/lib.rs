@@ -33,6 +33,7 @@ mod state;
 mod status_count;
 mod store;
 mod task;
+mod task_aborted;
 #[cfg(test)]
 mod test;
 mod travel;

@@ -39,6 +39,8 @@ pub struct UnitState {
     pub offline: Option<OpenError>,
     /// The mode pages.
     pub modes: ModePages,
+    /// TAS, where an administrator has fixed it.
+    pub task_aborted_status: Option<bool>,
     /// The asymmetric access state of the one target port group.
     pub access_state: AccessState,
     /// Who may use the unit.
@@ -89,6 +91,7 @@ impl UnitState {
             shape,
             offline: offline.cloned(),
             modes: ModePages::from_saved(modes),
+            task_aborted_status: None,
             access_state: AccessState::ActiveOptimized,
             reservations: stored.reservations,
         }
@@ -108,7 +111,11 @@ impl UnitState {
             read_only: read_only || self.description.read_only,
             write_cache_changeable: self.description.write_cache,
             task_set_changeable: true,
-            default: default_modes(self.shape),
+            task_aborted_changeable: self.task_aborted_status.is_none(),
+            default: ModeParameters {
+                task_aborted_status: self.task_aborted_status.unwrap_or(true),
+                ..default_modes(self.shape)
+            },
         }
     }
 

@@ -101,6 +101,7 @@ pub fn mode_select(bytes: &[u8]) {
         read_only: false,
         write_cache_changeable: true,
         task_set_changeable: true,
+        task_aborted_changeable: true,
         default: ModeParameters::default(),
     };
     let select = |list: &[u8]| ModeSelect {

@@ -6,7 +6,7 @@ use crate::cli::{Assigned, LunFields, LunVerb, Named};
 use crate::output::{in_flight, most, rounded};
 use crate::output::{properties, table};
 use control::code::Code;
-use control::objects::{BackendSpec, CacheMode, Limit, LunSpec, VOLATILE_RISK};
+use control::objects::{BackendSpec, CacheMode, Limit, LunSpec, TaskAbortedStatus, VOLATILE_RISK};
 use control::problem::Problem;
 use control::size::Size;
 use control::view::LunView;
@@ -36,6 +36,7 @@ const KEYS: Keys = Keys {
         "limit.bytes_per_second",
         "limit.burst_seconds",
         "shares",
+        "task_aborted_status",
     ],
     fixed: &[
         ("naa", IDENTITY),
@@ -123,6 +124,7 @@ pub(super) fn spec(name: &str, fields: &LunFields) -> Result<LunSpec, Problem> {
         read_cache: fields.read_cache,
         limit: Some(limit).filter(|limit| *limit != Limit::default()),
         shares: fields.shares,
+        task_aborted_status: fields.task_aborted_status,
     })
 }
 
@@ -156,6 +158,7 @@ fn set(context: &Context<'_>, assigned: &Assigned) -> Result<(), Problem> {
             "cache" => json!(value.parse::<CacheMode>().map_err(usage)?),
             "read_cache" => json!(bytes_or_none(value)?),
             "shares" if value == "none" => json!(0),
+            "task_aborted_status" => json!(value.parse::<TaskAbortedStatus>().map_err(usage)?),
             "limit" | "limit.iops" | "limit.bytes_per_second" | "limit.burst_seconds" => {
                 assign_limit(&mut patch, key, value)?;
                 continue;
@@ -403,6 +406,7 @@ fn page(lun: &LunView) -> String {
         ("read cache", read_cache(lun)),
         ("limit", shown_limit(lun)),
         ("shares", shown_shares(lun)),
+        ("TASK ABORTED", lun.task_aborted_status.to_string()),
     ]);
     if !lun.notices.is_empty() {
         lines.push(("notices", lun.notices.join("\n")));

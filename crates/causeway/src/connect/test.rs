@@ -32,6 +32,7 @@ fn page_of(portals: &[&str], chap: bool, lun_id: u16) -> String {
         limit: Limit::default(),
         limited: None,
         shares: None,
+        task_aborted_status: control::objects::TaskAbortedStatus::Host,
         shared: None,
         cached: None,
         checksums: None,

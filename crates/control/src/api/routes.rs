@@ -6,6 +6,7 @@ use crate::code::Code;
 use crate::controller::{Handle, How};
 use crate::objects::{
     BackendSpec, CacheMode, GrantSpec, HostSpec, Limit, LunSpec, ObjectSet, TargetSpec,
+    TaskAbortedStatus,
 };
 use crate::plan::{Edit, Section, Subject};
 use crate::problem::Problem;
@@ -274,6 +275,7 @@ struct LunPatch {
     #[serde(default, deserialize_with = "present")]
     limit: Option<Option<LimitPatch>>,
     shares: Option<u32>,
+    task_aborted_status: Option<TaskAbortedStatus>,
 }
 
 /// What of a limit shall change: absent stays, `null` lifts.
@@ -339,6 +341,7 @@ async fn set_lun(
             read_cache: patch.read_cache,
             limit,
             shares: patch.shares,
+            task_aborted_status: patch.task_aborted_status,
         };
         Ok(Edit::Set(ObjectSet {
             lun: vec![lun],

@@ -469,6 +469,7 @@ fn lun_view(objects: &Objects, name: &str, lun: &Lun, facts: Option<&LunFacts>) 
         limit: lun.storage.limit,
         limited: facts.and_then(|facts| facts.limited),
         shares: lun.storage.shares,
+        task_aborted_status: lun.storage.task_aborted_status,
         shared: facts.and_then(|facts| facts.shared),
         cached: facts.and_then(|facts| facts.cached),
         checksums: facts.and_then(|facts| facts.checksums.clone()),

@@ -235,6 +235,8 @@ impl Unit {
         });
         unit.set_bytes_in_flight_max(lun.bytes_in_flight_max.map(Size::bytes));
         let started = unit.start(core, stack.volume.clone()).await;
+        let fixed = lun.storage.task_aborted_status.fixed();
+        unit.fix_task_aborted_status(core, fixed).await;
         Self {
             id,
             meter,
@@ -373,6 +375,8 @@ impl Unit {
     /// What could not be done.
     pub(super) async fn adopt(&self, core: &CoreHandle, storage: &Storage) -> Result<(), String> {
         self.stack.layers.set_limit(core, storage).await;
+        let fixed = storage.task_aborted_status.fixed();
+        self.unit.fix_task_aborted_status(core, fixed).await;
         if !self.stack.layers.set(storage) || self.offline.is_some() {
             return Ok(());
         }

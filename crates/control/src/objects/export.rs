@@ -149,6 +149,9 @@ fn write_storage(out: &mut String, storage: &StorageSpec) {
     if let Some(shares) = storage.shares {
         let _ = writeln!(out, "shares = {shares}");
     }
+    if let Some(is) = storage.task_aborted_status {
+        let _ = writeln!(out, "task_aborted_status = \"{is}\"");
+    }
     if let Some(limit) = &storage.limit {
         let mut keys = Vec::new();
         keys.extend(limit.iops.map(|iops| format!("iops = {iops}")));

@@ -6,7 +6,9 @@ use super::model::{Redirect, SECTION_GRANT, SECTION_HOST, SECTION_LUN, SECTION_T
 use super::spec::{
     BackendSpec, ChapSpec, GrantSpec, HostSpec, LunSpec, ObjectSet, SecretSpec, TargetSpec,
 };
-use super::storage::{BURST_SECONDS_MAX, CacheMode, Limit, NOT_YET, SHARES_MAX, StorageSpec};
+use super::storage::{
+    BURST_SECONDS_MAX, CacheMode, Limit, NOT_YET, SHARES_MAX, StorageSpec, TaskAbortedStatus,
+};
 use crate::code::Code;
 use crate::problem::Fault;
 use crate::secret::Secret;
@@ -266,6 +268,11 @@ fn read_storage(table: &Table<'_, '_>) -> Option<StorageSpec> {
         let mode = text.value.parse::<CacheMode>();
         mode.map_err(|rule| table.wrong("cache", rule)).ok()
     });
+    let task_aborted_status = table.text("task_aborted_status").map(|text| {
+        let is = text.value.parse::<TaskAbortedStatus>();
+        is.map_err(|rule| table.wrong("task_aborted_status", rule))
+            .ok()
+    });
     let has_limit = table.keys().any(|key| key == "limit");
     let limit = table.table("limit").map(|inside| {
         let limit = Limit {
@@ -286,6 +293,7 @@ fn read_storage(table: &Table<'_, '_>) -> Option<StorageSpec> {
         shares: table
             .integer("shares", 0, u64::from(SHARES_MAX))
             .map(|shares| u32::try_from(shares.value).expect("read with a small limit")),
+        task_aborted_status: task_aborted_status.flatten(),
     };
     (!has_limit || spec.limit.is_some()).then_some(spec)
 }

@@ -33,7 +33,7 @@ pub use spec::{
 pub(crate) use storage::check_place;
 pub use storage::{
     BURST_SECONDS_MAX, CacheMode, Feature, LIMIT_IOPS_MAX, Limit, NOT_YET, SHARES_MAX, Storage,
-    StorageSpec, VOLATILE_RISK, available,
+    StorageSpec, TaskAbortedStatus, VOLATILE_RISK, available,
 };
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What is wanted: the form of `objects.toml` and of the API's requests.
 
 use super::model::Redirect;
-use super::storage::{CacheMode, Limit, StorageSpec};
+use super::storage::{CacheMode, Limit, StorageSpec, TaskAbortedStatus};
 use crate::secret::Secret;
 use crate::size::Size;
 use serde::{Deserialize, Serialize, Serializer};
@@ -67,6 +67,9 @@ pub struct LunSpec {
     /// Its part of its pool where LUNs compete; 0 takes it away.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shares: Option<u32>,
+    /// Whether a host is told that another one has aborted its commands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task_aborted_status: Option<TaskAbortedStatus>,
 }
 
 impl LunSpec {
@@ -87,6 +90,7 @@ impl LunSpec {
             read_cache: None,
             limit: None,
             shares: None,
+            task_aborted_status: None,
         }
     }
 
@@ -99,6 +103,7 @@ impl LunSpec {
             read_cache: self.read_cache,
             limit: self.limit,
             shares: self.shares,
+            task_aborted_status: self.task_aborted_status,
         }
     }
 
@@ -110,6 +115,7 @@ impl LunSpec {
         self.read_cache = storage.read_cache;
         self.limit = storage.limit;
         self.shares = storage.shares;
+        self.task_aborted_status = storage.task_aborted_status;
         self
     }
 }

@@ -102,6 +102,68 @@ impl FromStr for CacheMode {
     }
 }
 
+/// Whether a host is told that another one has aborted its commands (TAS, SPC-4 7.5.8 "Control mode page").
+#[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+#[serde(rename_all = "kebab-case")]
+pub enum TaskAbortedStatus {
+    /// It is, with TASK ABORTED, unless hosts change that by MODE SELECT.
+    #[default]
+    Host,
+    /// It is.
+    On,
+    /// It is not.
+    Off,
+}
+
+impl TaskAbortedStatus {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Host, Self::On, Self::Off];
+
+    /// As files and commands write it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Host => "host",
+            Self::On => "on",
+            Self::Off => "off",
+        }
+    }
+
+    /// Hosts may change it.
+    #[must_use]
+    pub fn is_hosts(&self) -> bool {
+        *self == Self::Host
+    }
+
+    /// What it is fixed to, where it is.
+    #[must_use]
+    pub const fn fixed(self) -> Option<bool> {
+        match self {
+            Self::Host => None,
+            Self::On => Some(true),
+            Self::Off => Some(false),
+        }
+    }
+}
+
+impl fmt::Display for TaskAbortedStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for TaskAbortedStatus {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|one| one.name() == text);
+        found.ok_or_else(|| {
+            let all = Self::ALL.map(|one| format!("\"{one}\"")).join(", ");
+            format!("\"{text}\" is none of {all}")
+        })
+    }
+}
+
 /// What a LUN may use of a second. Empty: as much as it can.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
@@ -158,6 +220,9 @@ pub struct Storage {
     /// Its part of its pool where LUNs compete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shares: Option<u32>,
+    /// Whether a host is told that another one has aborted its commands.
+    #[serde(default, skip_serializing_if = "TaskAbortedStatus::is_hosts")]
+    pub task_aborted_status: TaskAbortedStatus,
 }
 
 impl Storage {
@@ -188,6 +253,8 @@ pub struct StorageSpec {
     pub limit: Option<Limit>,
     /// See [`Storage::shares`]; 0 takes them away.
     pub shares: Option<u32>,
+    /// See [`Storage::task_aborted_status`].
+    pub task_aborted_status: Option<TaskAbortedStatus>,
 }
 
 impl StorageSpec {
@@ -200,6 +267,7 @@ impl StorageSpec {
             read_cache: storage.read_cache,
             limit: Some(storage.limit).filter(|limit| !limit.is_none()),
             shares: storage.shares,
+            task_aborted_status: Some(storage.task_aborted_status).filter(|is| !is.is_hosts()),
         }
     }
 
@@ -222,6 +290,9 @@ impl StorageSpec {
                 Some(shares) => Some(shares).filter(|shares| *shares > 0),
                 None => known.shares,
             },
+            task_aborted_status: self
+                .task_aborted_status
+                .unwrap_or(known.task_aborted_status),
         }
     }
 
@@ -412,6 +483,7 @@ mod test {
                 ..Limit::default()
             },
             shares: Some(200),
+            task_aborted_status: TaskAbortedStatus::Off,
         };
         assert_eq!(StorageSpec::of(&is).over(is), is);
         assert_eq!(StorageSpec::default().over(is), is);
@@ -427,6 +499,11 @@ mod test {
             ..StorageSpec::default()
         };
         assert_eq!(none.over(is).shares, None);
+        let hosts = StorageSpec {
+            task_aborted_status: Some(TaskAbortedStatus::Host),
+            ..StorageSpec::default()
+        };
+        assert!(hosts.over(is).task_aborted_status.is_hosts());
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::{Action, Class, Section, SessionBrief, Verb};
 use crate::name::did_you_mean;
 use crate::objects::{
     Backing, CacheMode, Grant, GrantKey, Host, Lun, ONE_HOST_ANY, Objects, SECTION_GRANT,
-    SECTION_HOST, SECTION_LUN, SECTION_TARGET, Storage, Target, VOLATILE_RISK,
+    SECTION_HOST, SECTION_LUN, SECTION_TARGET, Storage, Target, TaskAbortedStatus, VOLATILE_RISK,
 };
 use crate::problem::Fault;
 use crate::size::Size;
@@ -282,6 +282,20 @@ impl Steps<'_> {
                 || "no shares of its pool".to_owned(),
                 |shares| format!("{shares} shares of its pool"),
             ));
+        }
+        if was.task_aborted_status != is.task_aborted_status {
+            change(match is.task_aborted_status {
+                TaskAbortedStatus::Host => {
+                    "hosts say whether they are told that another one has aborted their commands"
+                }
+                TaskAbortedStatus::On => {
+                    "a host is told that another one has aborted its commands, and cannot change that"
+                }
+                TaskAbortedStatus::Off => {
+                    "a host is not told that another one has aborted its commands: it waits for its own time-outs, 90 s and more with Linux"
+                }
+            }
+            .to_owned());
         }
     }
 

@@ -529,3 +529,54 @@ fn a_write_that_the_medium_has_when_its_nexus_may_only_read_is_carried_out_befor
     bench.settle(SOON);
     assert_eq!(again.response().status, Status::Good);
 }
+
+#[test]
+fn what_an_administrator_has_fixed_of_tas_holds_over_resets_and_hosts_cannot_change_it() {
+    let bench = Bench::new(14);
+    let (host, other) = (bench.nexus(0, "a"), bench.nexus(3, "b"));
+    let fix = |fixed| {
+        let (unit, core) = (Arc::clone(&bench.unit), bench.node.core(2));
+        bench.run(async move { unit.fix_task_aborted_status(&core, fixed).await });
+    };
+    // MODE SENSE (6) of the control page: its sixth byte, of the current, changeable, default or saved values.
+    let tas = |nexus: &Rc<crate::Nexus>, values: u8| {
+        let cdb = [0x1a, 8, values << 6 | 0x0a, 0, 64, 0];
+        let sense = bench.start(nexus, &cdb, Attribute::Simple, 1, &[]);
+        bench.settle(SOON);
+        sense.response().data_in.to_vec()[4 + 5] & 0x40 != 0
+    };
+    let all = |nexus: &Rc<crate::Nexus>| [0, 1, 2, 3].map(|values| tas(nexus, values));
+    let take = |nexus: &Rc<crate::Nexus>| {
+        let told = bench.start(nexus, &[0; 6], Attribute::Simple, 1, &[]);
+        bench.settle(SOON);
+        let sense = told
+            .response()
+            .sense
+            .map(|it| Sense::parse(&it.to_vec()).unwrap());
+        sense.map(|sense| (sense.code.asc, sense.code.ascq))
+    };
+    assert_eq!(all(&host), [true, true, true, true]);
+    fix(Some(false));
+    for nexus in [&host, &other] {
+        assert_eq!(take(nexus), Some((0x2a, 0x01)));
+        assert_eq!(take(nexus), None);
+        assert_eq!(all(nexus), [false, false, false, false]);
+    }
+    fix(Some(false));
+    assert_eq!(take(&host), None, "nothing has changed");
+    let (unit, core, asks) = (
+        Arc::clone(&bench.unit),
+        bench.node.core(0),
+        other.port().clone(),
+    );
+    bench.run(async move {
+        unit.reset(&core, &asks, UnitAttention::LogicalUnitReset)
+            .await
+    });
+    assert_eq!(take(&host), Some((0x29, 0x03)));
+    assert_eq!(all(&host), [false, false, false, false]);
+    // A host's again, as it is.
+    fix(None);
+    assert_eq!(take(&host), None);
+    assert_eq!(all(&host), [false, true, true, false]);
+}

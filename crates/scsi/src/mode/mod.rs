@@ -71,6 +71,8 @@ pub struct ModeUnit {
     pub write_cache_changeable: bool,
     /// TST may be changed.
     pub task_set_changeable: bool,
+    /// TAS may be changed; otherwise an administrator has fixed it.
+    pub task_aborted_changeable: bool,
     /// The values after manufacture.
     pub default: ModeParameters,
 }
@@ -92,6 +94,12 @@ impl ModePages {
             current: saved,
             saved,
         }
+    }
+
+    /// TAS as an administrator has fixed it, current and saved.
+    pub const fn set_task_aborted_status(&mut self, told: bool) {
+        self.current.task_aborted_status = told;
+        self.saved.task_aborted_status = told;
     }
 
     /// WCE as the medium has it now, current and saved.

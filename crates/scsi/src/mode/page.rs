@@ -109,7 +109,7 @@ impl Page {
                 let task_set = if unit.task_set_changeable { 0x20 } else { 0 };
                 set(&mut bytes, 2, task_set | 0x04);
                 set(&mut bytes, 4, 0x08);
-                set(&mut bytes, 5, 0x40);
+                set(&mut bytes, 5, flag(unit.task_aborted_changeable, 6));
             }
             Self::ErrorRecovery
             | Self::DisconnectReconnect

@@ -13,6 +13,7 @@ fn unit() -> ModeUnit {
         read_only: false,
         write_cache_changeable: true,
         task_set_changeable: true,
+        task_aborted_changeable: true,
         default: ModeParameters {
             write_cache_enabled: true,
             ..ModeParameters::default()

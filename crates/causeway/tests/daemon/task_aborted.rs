@@ -1,0 +1,30 @@
+//! Whether a host is told that another one has aborted its commands, as an administrator sees and sets it.
+
+use crate::place::Place;
+
+#[test]
+fn what_a_host_is_told_of_its_aborted_commands_is_set_shown_exported_and_kept() {
+    let place = Place::new("task-aborted");
+    let daemon = place.start();
+    place.run(0, "lun create vm01 --size 1M --backend memory");
+    let is = || place.json("lun show vm01")["task_aborted_status"].clone();
+    assert_eq!(is(), "host");
+    assert!(!place.run(0, "export").contains("task_aborted_status"));
+    let told = place.run(0, "lun set vm01 task_aborted_status=off");
+    assert!(told.contains("a host is not told"), "{told}");
+    assert_eq!(is(), "off");
+    let export = place.run(0, "export");
+    assert!(export.contains("task_aborted_status = \"off\""), "{export}");
+    place.write("again.toml", &export);
+    let again = place.run(0, "apply -f again.toml");
+    assert!(again.contains("nothing to change"), "{again}");
+    let refused = place.run(2, "lun set vm01 task_aborted_status=sometimes");
+    assert!(refused.contains("\"host\", \"on\", \"off\""), "{refused}");
+    drop(daemon);
+    let _daemon = place.start();
+    assert_eq!(is(), "off");
+    place.run(0, "lun set vm01 task_aborted_status=host");
+    assert_eq!(is(), "host");
+    place.run(0, "lun create vm02 --size 1M --backend memory --task-aborted-status on");
+    assert_eq!(place.json("lun show vm02")["task_aborted_status"], "on");
+}
