@@ -9,7 +9,9 @@ use crate::pending::Pending;
 use env::{CoreHandle, StreamMeasures};
 use iscsi::initiator::{Command, Completion, Event};
 use iscsi::{Itt, Lun};
+use scsi::{Sense, SenseKey, Status};
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -54,6 +56,18 @@ struct State {
     /// The text exchange that is under way, and who waits for its end to begin another.
     text: Option<(Itt, usize)>,
     waiting_for_text: Vec<Waker>,
+    doubts: Doubts,
+}
+
+/// Commands that another initiator may have ended: a unit attention has told so, to one that was sent after them.
+#[derive(Default)]
+struct Doubts {
+    commands: Vec<(Itt, Lun)>,
+    /// Who looks after them, if anybody does.
+    watch: Option<Waker>,
+    /// It waits for a command, too.
+    idle: bool,
+    watched: bool,
 }
 
 /// What waits for an answer of the target.
@@ -108,6 +122,7 @@ impl Session {
             ping: None,
             text: None,
             waiting_for_text: Vec::new(),
+            doubts: Doubts::default(),
         })));
         let driven = Rc::clone(&shared);
         core.spawn(Box::pin(poll_fn(move |cx| driven.0.borrow_mut().drive(cx))));
@@ -208,6 +223,50 @@ impl Session {
                 }
             }
             late
+        })
+    }
+
+    /// Ready while something is in flight, or when the session is over.
+    pub(crate) fn poll_busy(&self, cx: &Context<'_>) -> Poll<()> {
+        self.state(|state| {
+            if state.lost.is_some() || !state.pending.is_empty() {
+                return Poll::Ready(());
+            }
+            state.doubts.watch = Some(cx.waker().clone());
+            state.doubts.idle = true;
+            Poll::Pending
+        })
+    }
+
+    /// Commands of which an answer has shown that the target may have ended them without one: it was a unit attention that
+    /// tells of a reset, or of cleared commands, and they were sent before what it answered. Nothing is known of them yet: ABORT
+    /// TASK tells. None where the session is over.
+    pub(crate) fn poll_doubtful(&self, cx: &Context<'_>) -> Poll<Vec<(Itt, Lun)>> {
+        self.state(|state| {
+            state.doubts.watched = true;
+            let found = std::mem::take(&mut state.doubts.commands);
+            if state.lost.is_some() || !found.is_empty() {
+                return Poll::Ready(found);
+            }
+            state.doubts.watch = Some(cx.waker().clone());
+            Poll::Pending
+        })
+    }
+
+    /// Units of which commands are in flight, all of them sent at `before` or earlier: what has become of those no other
+    /// command will show.
+    pub(crate) fn silent(&self, before: Now) -> Vec<Lun> {
+        self.state(|state| {
+            let mut newest: BTreeMap<Lun, Now> = BTreeMap::new();
+            for itt in state.pending.tags() {
+                let Some(task) = state.pending.get_mut(itt).filter(|it| it.ends.is_none()) else {
+                    continue;
+                };
+                let since = newest.entry(task.lun).or_insert(task.since);
+                *since = task.since.max(*since);
+            }
+            newest.retain(|_, since| *since <= before);
+            newest.into_keys().collect()
         })
     }
 
@@ -382,7 +441,40 @@ impl State {
         };
         self.pending.insert(itt, waiting);
         self.wake_driver();
+        if std::mem::take(&mut self.doubts.idle) {
+            self.wake_watch();
+        }
         (slot, Some(itt))
+    }
+
+    fn wake_watch(&mut self) {
+        if let Some(watch) = self.doubts.watch.take() {
+            watch.wake();
+        }
+    }
+
+    /// The answer to `itt` tells that commands of its unit were ended: those that left before it are in doubt. Later ones
+    /// came to the target after the unit attention, which `itt` has taken.
+    fn doubt(&mut self, itt: Itt) {
+        let Some(lun) = self.pending.get_mut(itt).map(|task| task.lun) else {
+            return;
+        };
+        if !self.doubts.watched {
+            return;
+        }
+        for other in self.pending.tags() {
+            let found = self.pending.get_mut(other).copied();
+            let concerned =
+                found.filter(|task| task.lun == lun && task.ends.is_none() && task.slot.is_some());
+            // Tags count upwards.
+            let before = other != itt && itt.get().wrapping_sub(other.get()) < 1 << 31;
+            if concerned.is_some() && before && !self.connection.is_unsent(other) {
+                self.doubts.commands.push((other, lun));
+            }
+        }
+        if !self.doubts.commands.is_empty() {
+            self.wake_watch();
+        }
     }
 
     /// A function is complete: what it has ended gets no response any more.
@@ -482,7 +574,12 @@ impl State {
 
     fn event(&mut self, event: Event) {
         match event {
-            Event::Response { itt, completion } => self.end(itt, Ok(Ended::Command(completion))),
+            Event::Response { itt, completion } => {
+                if tells_of_ended_commands(&completion) {
+                    self.doubt(itt);
+                }
+                self.end(itt, Ok(Ended::Command(completion)));
+            }
             Event::TaskManagement { itt, response } => {
                 let function = self.pending.get_mut(itt).copied();
                 let over = |function: &Waiting| match function.ends {
@@ -530,6 +627,7 @@ impl State {
             return;
         }
         self.lost = Some(lost.clone());
+        self.wake_watch();
         for itt in self.pending.tags() {
             let unsent = self.connection.is_unsent(itt);
             let why = if unsent { Lost::Unsent } else { lost.clone() };
@@ -544,6 +642,19 @@ impl State {
             waker.wake();
         }
     }
+}
+
+/// A unit attention after which commands of the nexus are gone that were there before it: it was reset, or another initiator
+/// cleared them (SAM-5 5.14 "Unit attention conditions").
+fn tells_of_ended_commands(completion: &Completion) -> bool {
+    if completion.status != Status::CheckCondition.code() {
+        return false;
+    }
+    let sense = Sense::parse(&completion.sense.to_vec());
+    sense.is_some_and(|sense| {
+        let code = (sense.code.asc, sense.code.ascq);
+        sense.key == SenseKey::UnitAttention && (code.0 == 0x29 || code == (0x2f, 0x00))
+    })
 }
 
 /// The answer to a command. Dropping it abandons the answer, never the command.

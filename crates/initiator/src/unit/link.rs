@@ -17,6 +17,7 @@
 
 use super::outcome::Outcome;
 use super::port::{LOGIN_MAX, PathConfig, TOO_LONG, open, within};
+use super::session::Inner;
 use crate::session::{ABORT_TASK, COMPLETE, NO_SUCH_TASK, Session};
 use env::{CoreHandle, StreamMeasures};
 use iscsi::{Isid, Itt, Lun, Tsih};
@@ -40,7 +41,9 @@ const ABORT_TASK_MAX: Duration = Duration::from_secs(2);
 const SILENCE: Duration = Duration::from_millis(700);
 /// Between looks at commands that are not answered: an eighth of their time, but not out of these.
 const LOOK_MIN: Duration = Duration::from_millis(100);
-const LOOK_MAX: Duration = Duration::from_secs(5);
+const LOOK_MAX: Duration = Duration::from_millis(250);
+/// After so long without an answer, and without another command, the unit is asked whether something has become of them.
+const QUESTION_AFTER: Duration = Duration::from_millis(250);
 /// A logout takes no longer.
 const LOGOUT_MAX: Duration = Duration::from_millis(400);
 
@@ -105,6 +108,8 @@ pub(super) struct Link {
     attempt: RefCell<Option<Rc<Attempt>>>,
     /// Ports that sit here, each with its unit.
     seats: RefCell<BTreeMap<u64, (Lun, u32)>>,
+    /// The unit at each of its numbers.
+    units: RefCell<BTreeMap<Lun, Weak<Inner>>>,
     /// Units that have left, until what they had is over.
     leaving: RefCell<BTreeMap<Lun, Rc<Outcome<bool>>>>,
     /// TCP segments that sessions which are over had sent again.
@@ -150,6 +155,7 @@ impl Link {
             last: RefCell::default(),
             attempt: RefCell::default(),
             seats: RefCell::default(),
+            units: RefCell::default(),
             leaving: RefCell::default(),
             retransmitted: Cell::new(0),
             trouble: RefCell::default(),
@@ -167,6 +173,13 @@ impl Link {
 
     pub(super) fn number(&self) -> u64 {
         self.number
+    }
+
+    /// A unit has joined.
+    pub(super) fn serves(&self, lun: Lun, unit: &Rc<Inner>) {
+        let mut units = self.units.borrow_mut();
+        units.retain(|_, it| it.strong_count() > 0);
+        units.insert(lun, Rc::downgrade(unit));
     }
 
     fn session(&self) -> Option<Living> {
@@ -266,6 +279,16 @@ impl Link {
         self.living.replace(Some(living.clone()));
     }
 
+    /// Asks the units at these numbers whether something has become of what they do not answer.
+    fn question(&self, luns: &[Lun]) {
+        for lun in luns {
+            let unit = self.units.borrow().get(lun).and_then(Weak::upgrade);
+            if let Some(question) = unit.and_then(|it| it.question()) {
+                self.core.spawn(question);
+            }
+        }
+    }
+
     fn note_retransmitted(&self) {
         let over = self.living.borrow().clone();
         let measured = over.and_then(|it| it.session.measured());
@@ -312,8 +335,12 @@ impl Link {
 /// Looks after commands that are not answered, for as long as the session lives. A target whose store hangs answers pings, and that is
 /// no reason to give the path up: such commands are aborted, one by one, and whoever issued them sends them again wherever he
 /// likes. Only where the abort is not answered either is the session destroyed. Nothing is reset, because other hosts may use the unit.
+///
+/// Another host that resets the unit, or clears its commands, ends ours as well, and with TAS zero nobody answers them. A unit
+/// attention tells, to the next command; where there is none, TEST UNIT READY asks. ABORT TASK then says of each that it is over.
 async fn watch(link: Weak<Link>, session: Session) {
     loop {
+        poll_fn(|cx| session.poll_busy(cx)).await;
         let Some((core, limit)) = link
             .upgrade()
             .map(|it| (Rc::clone(&it.core), it.config.command_timeout))
@@ -321,12 +348,21 @@ async fn watch(link: Weak<Link>, session: Session) {
             return;
         };
         let pause = (limit / 8).clamp(LOOK_MIN, LOOK_MAX);
-        core.sleep_until(core.now().after(pause)).await;
+        let doubtful = poll_fn(|cx| session.poll_doubtful(cx));
+        let doubtful = within(&core, pause, doubtful).await;
         if session.is_over() {
             return;
         }
-        let before = core.now().since(Now::ZERO).checked_sub(limit);
-        let late = before.map_or_else(Vec::new, |it| session.overdue(Now::ZERO.after(it)));
+        if let Some(doubtful) = doubtful {
+            let why = "commands may have been ended by another initiator, and ABORT TASK was not answered";
+            see_to_their_end(&link, &core, &session, doubtful, why).await;
+            continue;
+        }
+        let ago = |span| core.now().since(Now::ZERO).checked_sub(span);
+        if let (Some(before), Some(link)) = (ago(QUESTION_AFTER), link.upgrade()) {
+            link.question(&session.silent(Now::ZERO.after(before)));
+        }
+        let late = ago(limit).map_or_else(Vec::new, |it| session.overdue(Now::ZERO.after(it)));
         if late.is_empty() {
             continue;
         }
@@ -335,14 +371,26 @@ async fn watch(link: Weak<Link>, session: Session) {
         if !matches!(answered, Some(Ok(()))) {
             continue;
         }
-        let (seconds, count) = (limit.as_secs_f64(), late.len());
-        let aborted = within(&core, ABORT_TASK_MAX, abort(&session, late)).await;
-        if let (true, Some(link)) = (aborted != Some(true), link.upgrade()) {
-            let why =
-                format!("{count} commands were not answered in {seconds} s, nor was ABORT TASK");
-            link.destroy(&session);
-            link.trouble.replace(Some(why));
-        }
+        let seconds = limit.as_secs_f64();
+        let why = format!("commands were not answered in {seconds} s, nor was ABORT TASK");
+        see_to_their_end(&link, &core, &session, late, &why).await;
+    }
+}
+
+/// Aborts commands, and destroys the session where that is not answered.
+async fn see_to_their_end(
+    link: &Weak<Link>,
+    core: &CoreHandle,
+    session: &Session,
+    commands: Vec<(Itt, Lun)>,
+    why: &str,
+) {
+    let count = commands.len();
+    let aborted = within(core, ABORT_TASK_MAX, abort(session, commands)).await;
+    if let (true, Some(link)) = (aborted != Some(true), link.upgrade()) {
+        let why = format!("{count} {why}");
+        link.destroy(session);
+        link.trouble.replace(Some(why));
     }
 }
 

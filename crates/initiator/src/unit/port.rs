@@ -199,6 +199,7 @@ impl Way {
         }
         self.unit.joined(nexus, &living.login);
         let inner = self.inner(nexus, seat, living, (group, port_groups), path);
+        link.serves(lun, &inner);
         self.unit.lives(&inner);
         Ok(inner)
     }
@@ -231,6 +232,7 @@ impl Way {
             block: usize::try_from(block).expect("512 or 4096"),
             counters: Rc::clone(&self.counters),
             gate: Gate::default(),
+            questioned: Cell::new(false),
             quicks: RefCell::default(),
             path,
         })

@@ -139,6 +139,12 @@ impl Asker<'_> {
                     if refusal.verdict.repeat == Repeat::Same
                         && refusal.sense.is_some()
                         && tries < TRIES_MAX => {}
+                // Another initiator has ended it. What only asks is asked again.
+                Err(NoAnswer::Refused(refusal))
+                    if refusal.verdict.repeat == Repeat::Uncertain
+                        && out.is_empty()
+                        && tries < TRIES_MAX => {}
+                Err(NoAnswer::Lost(Lost::Aborted)) if out.is_empty() && tries < TRIES_MAX => {}
                 Err(other) => return Err(other),
             }
         }

@@ -56,6 +56,8 @@ pub(super) struct Inner {
     pub(super) block: usize,
     pub(super) counters: Rc<Counters>,
     pub(super) gate: Gate,
+    /// It is asked whether something has become of its commands.
+    pub(super) questioned: Cell<bool>,
     pub(super) quicks: RefCell<Quicks>,
     pub(super) path: PathConfig,
 }
@@ -149,6 +151,23 @@ impl Inner {
             verdict.path = PathSays::Fine;
         }
         Ended::Again(verdict, error)
+    }
+
+    /// Asks whether something has become of commands that are not answered: a unit attention is seen to like one that any command
+    /// meets. `None` while it is being asked, or looked at.
+    pub(super) fn question(self: Rc<Self>) -> Option<LocalFuture<()>> {
+        if !self.is_living() || !self.gate.is_open() || self.questioned.replace(true) {
+            return None;
+        }
+        Some(Box::pin(async move {
+            let request = Request {
+                cdb: cdb::test_unit_ready(),
+                data_out: Buf::empty(),
+            };
+            // Whatever it answers otherwise: the commands themselves are not answered by it.
+            let _answered = self.command(&Op::Flush, request, None).await;
+            self.questioned.set(false);
+        }))
     }
 
     /// It can be asked.

@@ -113,6 +113,13 @@ impl Lab {
         Ok(())
     }
 
+    /// Another host resets every unit.
+    pub(super) fn reset_units(&self) {
+        if let Some(running) = &*self.running.borrow() {
+            running.reset_units(&self.san.core(0));
+        }
+    }
+
     fn volume(&self, number: usize) -> Result<(std::sync::Arc<dyn Volume>, volume::Shape), String> {
         let running = self.running.borrow();
         let running = running.as_ref().ok_or("nothing runs")?;

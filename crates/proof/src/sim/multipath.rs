@@ -198,7 +198,7 @@ impl Story for Paths {
     }
 
     fn classes(&self) -> &'static [&'static str] {
-        &["down", "back", "quiet", "port_cut"]
+        &["down", "back", "quiet", "port_cut", "reset"]
     }
 
     fn faults(&self) -> Vec<Fault> {
@@ -268,6 +268,12 @@ fn run(
         _ => 100_000,
     };
     pause(stage, 100, most);
+    // Another host ends the commands of this one, and they must not come back over newer ones.
+    for _ in 0..stage.rng.below(4) {
+        lab.reset_units();
+        stage.marks.borrow_mut().count("reset");
+        pause(stage, 10, 2_000_000);
+    }
     // No path for a while.
     if stage.rng.below(3) == 0 {
         stage.world.cut_link(&lab.san, &lab.hosts[0]);

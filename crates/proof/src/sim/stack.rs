@@ -5,7 +5,10 @@ use super::initiator::{Complaints, Host, Session, SessionConfig};
 use super::scene::{Opened, Setup};
 use env::{CoreHandle, CoreId};
 use iscsi::Lun;
-use logical_unit::{DirectoryStore, Identity, LogicalUnit, UnitConfig, UnitId};
+use logical_unit::{
+    DirectoryStore, Identity, InitiatorPort, LogicalUnit, NexusPort, UnitAttention, UnitConfig,
+    UnitId,
+};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -22,7 +25,7 @@ pub(super) const PORT: u16 = 3260;
 
 /// A unit in service.
 pub(super) struct UnitRuns {
-    _unit: Arc<LogicalUnit>,
+    unit: Arc<LogicalUnit>,
     pub(super) volume: Arc<dyn Volume>,
     pub(super) shape: Shape,
     pub(super) naa: [u8; 16],
@@ -38,6 +41,25 @@ pub(super) struct Running {
 }
 
 impl Running {
+    /// LOGICAL UNIT RESET of every unit, by a host that does nothing else.
+    pub(super) fn reset_units(&self, core: &CoreHandle) {
+        let stranger = NexusPort {
+            initiator: InitiatorPort {
+                name: "iqn.2026-11.io.causeway.sim:stranger".to_owned(),
+                isid: [0x80, 0, 0, 0, 0, 0],
+            },
+            target_port: 1,
+        };
+        for one in &self.units {
+            let (unit, stranger) = (Arc::clone(&one.unit), stranger.clone());
+            let own = Rc::clone(core);
+            core.spawn(Box::pin(async move {
+                let told = UnitAttention::LogicalUnitReset;
+                unit.reset(&own, &stranger, told).await;
+            }));
+        }
+    }
+
     /// A session has gone from one core to another.
     pub(super) fn has_moved_sessions(&self) -> bool {
         self.server.moves().0 > 0
@@ -152,8 +174,11 @@ pub(super) async fn start_over<'a>(
         });
         let started = unit.start(core, Ok(Arc::clone(&volume))).await;
         started.map_err(|error| error.to_string())?;
+        // Hosts are told that another one has ended their commands, or not.
+        let told = setup.salt & 256 != 0;
+        unit.fix_task_aborted_status(core, Some(told)).await;
         up.push(UnitRuns {
-            _unit: unit,
+            unit,
             shape: volume.shape(),
             volume,
             naa,

@@ -11,6 +11,7 @@ mod foreign;
 mod names;
 mod own;
 mod relay;
+mod reset;
 mod shared;
 mod told;
 #[path = "../common/unit.rs"]
