@@ -145,6 +145,11 @@ pub(crate) enum Command {
         #[command(subcommand)]
         verb: PoolVerb,
     },
+    /// The stored objects: kept generations, and going back to one
+    State {
+        #[command(subcommand)]
+        verb: StateVerb,
+    },
     /// Journals of pools: opening one anew, or giving one up
     Journal {
         #[command(subcommand)]
@@ -229,6 +234,20 @@ pub(crate) enum PoolVerb {
         #[arg(long, value_name = "DIR", default_value = "/var/lib/causeway")]
         state: PathBuf,
     },
+}
+
+/// What to do with the kept generations of the objects.
+#[derive(Subcommand, Debug)]
+pub(crate) enum StateVerb {
+    /// List the generations of the objects that are kept, newest first
+    Ls,
+    /// Go back to the objects of a kept generation; no data is lost: LUNs that were not there then are deleted and keep it
+    Rollback {
+        /// Its number, as `state ls` shows it
+        generation: u64,
+    },
+    /// Say that the objects are meant although pools have seen newer ones: after a restore of state_dir
+    Accept,
 }
 
 /// What to do about a pool's journal.
@@ -435,6 +454,9 @@ pub(crate) enum LunVerb {
         /// Those that were deleted and keep their data
         #[arg(long)]
         removed: bool,
+        /// Those in the pools that no object names
+        #[arg(long, conflicts_with = "removed")]
+        orphans: bool,
     },
     /// Show all of a LUN
     Show(Named),
@@ -460,6 +482,35 @@ pub(crate) enum LunVerb {
     Restore(Named),
     /// Destroy the data of a deleted LUN
     Purge(Named),
+    /// Take LUNs into service that a pool holds and no object names, as what they were
+    Adopt(Adopted),
+}
+
+/// Which of the LUNs that no object names.
+#[derive(Args, Debug)]
+pub(crate) struct Adopted {
+    /// The LUN's name, its NAA identifier, or its file
+    #[arg(
+        value_name = "FILE",
+        required_unless_present = "all",
+        conflicts_with = "all"
+    )]
+    pub(crate) files: Vec<String>,
+    /// All that can be
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Only of this pool
+    #[arg(long)]
+    pub(crate) pool: Option<String>,
+    /// The name that it gets [default: the one that it had]
+    #[arg(long, conflicts_with = "all")]
+    pub(crate) name: Option<String>,
+    /// Bytes in its logical blocks, where nothing beside it says so: 512 or 4096
+    #[arg(long, conflicts_with = "all")]
+    pub(crate) block_size: Option<u32>,
+    /// Bytes in its physical blocks, where nothing beside it says so [default: those of its logical ones]
+    #[arg(long, conflicts_with = "all", requires = "block_size")]
+    pub(crate) physical_block_size: Option<u32>,
 }
 
 #[derive(Subcommand, Debug)]

@@ -65,6 +65,7 @@ fn main() -> ExitCode {
         | Command::Scrub { .. }
         | Command::Pool { .. }
         | Command::Journal { .. }
+        | Command::State { .. }
         | Command::Apply { .. }
         | Command::Export => commands::run(&cli, &output),
     };

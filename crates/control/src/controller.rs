@@ -13,7 +13,7 @@ use crate::code::Code;
 use crate::config::{Config, Listen};
 use crate::engine::{Engine, PortalFacts};
 use crate::objects::{Lun, ObjectSet, Objects, export};
-use crate::plan::{Edit, SessionBrief, Surroundings, lun_changes, plan};
+use crate::plan::{Edit, LunChanges, SessionBrief, Surroundings, lun_changes, plan};
 use crate::problem::Problem;
 use crate::state::Store;
 use crate::view::Outcome;
@@ -49,6 +49,8 @@ pub struct Controller {
     /// A change was begun and is not at its end. While `store` is free this means that it never will be:
     /// it was cut off by a fault of ours, and nobody knows how far it came.
     half_done: Cell<bool>,
+    /// The pools have seen newer objects than these, and nobody has said that these are meant.
+    older: RefCell<Option<generations::Older>>,
 }
 
 impl Controller {
@@ -79,7 +81,7 @@ impl Controller {
             None => engine.start(Rc::clone(&objects)).await?,
             Some(problem) => tracing::error!(code = %problem.code, "{problem}"),
         }
-        Ok(Rc::new(Self {
+        let this = Rc::new(Self {
             started: core.wall_clock(),
             node_id: opened.store.node_id().to_owned(),
             generation: Cell::new(opened.store.generation()),
@@ -89,10 +91,15 @@ impl Controller {
             damage,
             stopping: Cell::new(false),
             half_done: Cell::new(false),
+            older: RefCell::default(),
             core,
             engine,
             config,
-        }))
+        });
+        if this.damage.is_none() {
+            this.compare_with_pools().await;
+        }
+        Ok(this)
     }
 
     /// The objects that are in force.
@@ -156,6 +163,11 @@ impl Controller {
         if let Some(problem) = self.cut_off() {
             return Err(problem);
         }
+        if let Some(problem) = self.older()
+            && !how.dry_run
+        {
+            return Err(problem);
+        }
         let current = self.objects();
         let around = self.surroundings().await;
         let random = &mut |bytes: &mut [u8]| self.core.fill_random(bytes);
@@ -183,7 +195,13 @@ impl Controller {
             return Ok(outcome);
         }
         self.half_done.set(true);
-        let done = self.carry_out(&mut store, plan.after, &mut outcome).await;
+        let mut changes = lun_changes(&current, &plan.after);
+        if let Edit::Adopt { .. } = edit {
+            // Their storage is there.
+            changes.restored.append(&mut changes.created);
+        }
+        let changed = (plan.after, Rc::new(changes));
+        let done = self.carry_out(&mut store, changed, &mut outcome).await;
         self.half_done.set(false);
         done.map(|()| outcome)
     }
@@ -192,11 +210,10 @@ impl Controller {
     async fn carry_out(
         &self,
         store: &mut Store,
-        after: Objects,
+        (after, changes): (Objects, Rc<LunChanges>),
         outcome: &mut Outcome,
     ) -> Result<(), Problem> {
         let after = Rc::new(after);
-        let changes = Rc::new(lun_changes(&self.objects(), &after));
         let prepared = self.engine.prepare(Rc::clone(&changes)).await;
         prepared.map_err(|problem| by_name(problem, &after))?;
         match store.save(&after, self.core.wall_clock()).await {
@@ -213,6 +230,7 @@ impl Controller {
             tracing::info!(generation = outcome.generation, "{action}");
         }
         let adopted = self.engine.adopt(after, Rc::clone(&changes)).await;
+        self.engine.saved(&self.node_id, outcome.generation).await;
         outcome.notices.extend(self.notices_of(&changes.created));
         adopted
     }
@@ -365,6 +383,8 @@ impl Handle {
     }
 }
 
+mod generations;
+mod orphans;
 mod read;
 mod room;
 

@@ -8,6 +8,7 @@ use crate::code::Code;
 use crate::journal::{JournalFacts, JournalOutcome, JournalRequest};
 use crate::latency::{Latency, Stages};
 use crate::objects::Objects;
+use crate::orphan::Orphan;
 use crate::plan::{LunChanges, SessionBrief};
 use crate::problem::Problem;
 use crate::scrub::{BadBlocks, ScrubFacts, ScrubWish};
@@ -90,6 +91,24 @@ pub trait Engine {
         pool: &str,
         request: JournalRequest,
     ) -> LocalFuture<Result<JournalOutcome, Problem>>;
+
+    /// LUNs in the pools that no object names; `fresh`: looked for now, else as they were seen last.
+    fn orphans(&self, fresh: bool) -> LocalFuture<Vec<Orphan>> {
+        let _ = fresh;
+        Box::pin(std::future::ready(Vec::new()))
+    }
+
+    /// The newest generation of this node's objects that a pool has seen, and the pool.
+    fn newest_saved(&self, node_id: &str) -> LocalFuture<Option<(u64, String)>> {
+        let _ = node_id;
+        Box::pin(std::future::ready(None))
+    }
+
+    /// Objects of this generation are stored: the pools are told.
+    fn saved(&self, node_id: &str, generation: u64) -> LocalFuture<()> {
+        let _ = (node_id, generation);
+        Box::pin(std::future::ready(()))
+    }
 
     /// Bytes of memory that the node may use, where that is known.
     fn memory(&self) -> LocalFuture<Option<u64>> {

@@ -23,6 +23,7 @@ pub mod metrics;
 pub mod name;
 pub mod node;
 pub mod objects;
+pub mod orphan;
 pub mod plan;
 pub mod pool_file;
 pub mod problem;

@@ -26,6 +26,8 @@ mod keeper;
 mod layers;
 mod members;
 mod memory;
+mod orphans;
+mod saved;
 mod schedule;
 mod scrub;
 mod scrub_around;
@@ -42,6 +44,7 @@ use crate::engine::{
 };
 use crate::journal::{JournalFacts, JournalOutcome, JournalRequest};
 use crate::objects::{Backing, Lun, Objects, SECTION_LUN};
+use crate::orphan::Orphan;
 use crate::plan::LunChanges;
 use crate::problem::{Fault, Problem};
 use crate::scrub::{ScrubFacts, ScrubWish};
@@ -89,6 +92,7 @@ struct Inner {
     scrubs: scrub::Scrubs,
     spaces: space::Spaces,
     directories: directory::Directories,
+    orphans: orphans::Orphans,
     /// Pools of members.
     members: RefCell<Rc<MemberPools>>,
     journals: journals::Journals,
@@ -115,6 +119,7 @@ impl Node {
             scrubs: scrub::Scrubs::default(),
             spaces: space::Spaces::default(),
             directories: directory::Directories::default(),
+            orphans: orphans::Orphans::default(),
             members: RefCell::default(),
             journals: journals::Journals::default(),
             unfinished: unfinished::Unfinished::default(),
@@ -137,7 +142,9 @@ impl Inner {
             }
         }
         let export = self.export(&objects);
-        *self.objects.borrow_mut() = objects;
+        *self.objects.borrow_mut() = Rc::clone(&objects);
+        self.write_records(&objects).await;
+        self.tell_orphans().await;
         *self.server.borrow_mut() = Some(Server::start(&self.core, export));
         self.listening().await;
         Ok(())
@@ -392,6 +399,8 @@ impl Inner {
             }
         }
         self.end(changes, left).await;
+        self.write_records(&objects).await;
+        self.look_for_orphans().await;
         if failed.is_empty() {
             return Ok(());
         }
@@ -548,6 +557,32 @@ impl Engine for Node {
             self,
             |node| async move { node.journal(&pool, &request).await },
         )
+    }
+
+    fn orphans(&self, fresh: bool) -> LocalFuture<Vec<Orphan>> {
+        shared(self, |node| async move {
+            if fresh {
+                let _turn = node.turn.lock().await;
+                return node.look_for_orphans().await;
+            }
+            node.orphans.seen()
+        })
+    }
+
+    fn newest_saved(&self, node_id: &str) -> LocalFuture<Option<(u64, String)>> {
+        let node_id = node_id.to_owned();
+        shared(
+            self,
+            |node| async move { node.newest_saved(&node_id).await },
+        )
+    }
+
+    fn saved(&self, node_id: &str, generation: u64) -> LocalFuture<()> {
+        let node_id = node_id.to_owned();
+        shared(self, |node| async move {
+            let _turn = node.turn.lock().await;
+            node.write_saved(&node_id, generation).await;
+        })
     }
 
     fn memory(&self) -> LocalFuture<Option<u64>> {

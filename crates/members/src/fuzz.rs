@@ -84,6 +84,7 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         has_journal: false,
         members: (1..4).map(member).collect(),
         luns: BTreeMap::new(),
+        records: BTreeMap::new(),
     };
     let mut seeds = Vec::new();
     for layout in [block.layout, Layout::Span] {
@@ -93,9 +94,15 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
                 .resize(LunId([number; 16]), u64::from(number) << 22)
                 .expect("there is room");
         }
-        let mut both = block.encode().expect("it fits");
-        both.resize(both.len() * 2, 0);
-        seeds.push(("pool_superblocks", both));
+        for records in [0_u8, 3] {
+            block.records = (0..records)
+                .map(|number| (LunId([number; 16]), vec![number; 40]))
+                .collect();
+            let mut both = block.encode().expect("it fits");
+            both.resize(both.len() * 2, 0);
+            seeds.push(("pool_superblocks", both));
+        }
+        block.records.clear();
         block.luns.clear();
     }
     seeds

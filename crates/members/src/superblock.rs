@@ -10,8 +10,14 @@ pub const AREA_BYTES: usize = 1 << 20;
 /// Where chunk 0 begins, in bytes from the start of a member.
 pub const DATA_OFFSET: u64 = 2 << 20;
 
-/// The version of the format that is written, and the only one that is read.
-pub const VERSION: u32 = 1;
+/// The newest version of the format that is written and read: it has records.
+pub const VERSION: u32 = 2;
+
+/// The version of a superblock without records, which earlier programs read as well.
+const BARE: u32 = 1;
+
+/// Bytes of a record at most.
+pub const RECORD_BYTES_MAX: usize = 4096;
 
 /// Members of a pool at most.
 pub const MEMBERS_MAX: usize = 64;
@@ -55,6 +61,11 @@ pub struct MemberId(pub [u8; 16]);
 /// Whose part of the pool it is: the LUN's NAA identifier.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct LunId(pub [u8; 16]);
+
+impl LunId {
+    /// No LUN's: records of the pool itself.
+    pub const POOL: Self = Self([0; 16]);
+}
 
 /// How LUNs lie on the members.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -102,6 +113,8 @@ pub struct Superblock {
     pub members: Vec<Member>,
     /// What is whose, in order of each LUN's addresses.
     pub luns: BTreeMap<LunId, Vec<Run>>,
+    /// What LUNs are, in the words of whoever serves them; of the pool itself under [`LunId::POOL`].
+    pub records: BTreeMap<LunId, Vec<u8>>,
 }
 
 /// What was found in the two places of a member.
@@ -166,7 +179,12 @@ impl Superblock {
         let count = u16::try_from(self.members.len()).ok()?;
         let luns = u32::try_from(self.luns.len()).ok()?;
         let flags = if self.has_journal { JOURNAL } else { 0 };
-        out.u32(VERSION).u32(flags).bytes(&self.pool.0);
+        let version = if self.records.is_empty() {
+            BARE
+        } else {
+            VERSION
+        };
+        out.u32(version).u32(flags).bytes(&self.pool.0);
         out.u64(self.event).u16(self.member).u16(count);
         out.u16(layout).u16(0).u32(unit);
         out.u32(self.physical_block_bytes).u64(self.chunk_bytes);
@@ -183,6 +201,14 @@ impl Superblock {
             for run in runs {
                 out.u32(run.first).u32(run.count);
             }
+        }
+        if !self.records.is_empty() {
+            out.u32(u32::try_from(self.records.len()).ok()?).u32(0);
+        }
+        for (lun, record) in &self.records {
+            out.bytes(&lun.0);
+            out.u32(u32::try_from(record.len()).ok()?).u32(0);
+            out.bytes(record);
         }
         let sealed = out.into_bytes();
         let length = u32::try_from(sealed.len() + SEALED_FROM).ok()?;
@@ -214,13 +240,17 @@ impl Superblock {
         }
         let mut fields = Reader::new(sealed);
         let version = fields.u32().ok_or(short)?;
-        if version != VERSION {
+        if ![BARE, VERSION].contains(&version) {
             return Err(Damage::Version {
                 found: version,
                 read: VERSION,
             });
         }
-        let read = read(&mut fields).ok_or(Damage::Contradiction("it ends too soon"))??;
+        let soon = Damage::Contradiction("it ends too soon");
+        let mut read = read(&mut fields).ok_or(soon)??;
+        if version == VERSION {
+            read.records = records(&mut fields).ok_or(soon)??;
+        }
         if !fields.is_empty() {
             return Err(Damage::Contradiction("more follows than it tells of"));
         }
@@ -267,6 +297,11 @@ impl Superblock {
         let own = self.members.get(usize::from(self.member));
         let is_own = own.is_some_and(|own| own.last_event == self.event);
         rule(is_own, "it is written to a member that it does not expect")?;
+        let records = self.records.iter().all(|(lun, record)| {
+            let known = *lun == LunId::POOL || self.luns.contains_key(lun);
+            known && record.len() <= RECORD_BYTES_MAX
+        });
+        rule(records, "a record of no LUN, or one that is too long")?;
         let chunks = self.chunk_count().min(u64::from(u32::MAX));
         let bytes = chunks.checked_mul(self.bytes_per_chunk());
         let fits = bytes.is_some_and(|bytes| bytes <= POOL_BYTES_MAX);
@@ -361,5 +396,37 @@ fn read(fields: &mut Reader<'_>) -> Option<Result<Superblock, Damage>> {
         has_journal: flags & JOURNAL != 0,
         members,
         luns,
+        records: BTreeMap::new(),
     }))
+}
+
+/// What stands behind the LUNs from version 2 on.
+fn records(fields: &mut Reader<'_>) -> Option<Result<BTreeMap<LunId, Vec<u8>>, Damage>> {
+    let count = fields.u32()?;
+    let mut reserved = fields.u32()?;
+    let mut records: BTreeMap<LunId, Vec<u8>> = BTreeMap::new();
+    for _ in 0..count {
+        let lun = LunId(fields.bytes()?);
+        let length = usize::try_from(fields.u32()?).ok()?;
+        reserved |= fields.u32()?;
+        if length > RECORD_BYTES_MAX {
+            return Some(Err(Damage::Contradiction("a record that is too long")));
+        }
+        let mut record = Vec::with_capacity(length);
+        for _ in 0..length {
+            record.push(fields.u8()?);
+        }
+        if records
+            .last_key_value()
+            .is_some_and(|(last, _)| *last >= lun)
+        {
+            let rule = "records stand twice or out of order";
+            return Some(Err(Damage::Contradiction(rule)));
+        }
+        records.insert(lun, record);
+    }
+    if reserved != 0 || records.is_empty() {
+        return Some(Err(RESERVED));
+    }
+    Some(Ok(records))
 }

@@ -125,6 +125,7 @@ impl Superblock {
     /// Takes back all that a LUN has.
     pub fn release(&mut self, lun: LunId) {
         self.luns.remove(&lun);
+        self.records.remove(&lun);
     }
 
     /// Where a LUN lies, in order of its addresses; `None` where it has nothing here.

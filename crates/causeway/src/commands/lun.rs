@@ -70,7 +70,9 @@ pub(super) fn run(context: &Context<'_>, verb: &LunVerb) -> Result<(), Problem> 
             let step = Step::new(Method::POST, "/api/v1/luns", &spec(name, fields)?);
             context.change_object(tolerate, &[step], |_| Ok(of(name)))
         }
-        LunVerb::Ls { removed } => {
+        LunVerb::Ls { orphans: true, .. } => super::adopt::ls(context),
+        LunVerb::Adopt(adopted) => super::adopt::run(context, adopted),
+        LunVerb::Ls { removed, .. } => {
             let luns: Vec<LunView> = context
                 .client
                 .get(&format!("/api/v1/luns?removed={removed}"))?;

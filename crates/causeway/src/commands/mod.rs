@@ -1,5 +1,6 @@
 //! The commands that ask the daemon, a file per noun.
 
+mod adopt;
 mod apply;
 pub(crate) mod bench;
 mod confirm;
@@ -16,6 +17,7 @@ pub(crate) mod pool_check;
 mod scrub;
 mod session;
 mod share;
+mod state;
 mod status;
 mod target;
 mod top;
@@ -63,6 +65,7 @@ pub(crate) fn run(cli: &Cli, output: &Output) -> Result<(), Problem> {
         Command::Share { verb } => share::run(&context, verb),
         Command::Scrub { verb } => scrub::run(&context, verb),
         Command::Pool { verb } => pool::run(&context, verb),
+        Command::State { verb } => state::run(&context, verb),
         Command::Journal { verb } => journal::run(&context, verb),
         Command::Apply { file, prune } => apply::apply(&context, file, *prune),
         Command::Export => apply::export(&context),

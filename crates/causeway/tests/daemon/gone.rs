@@ -339,3 +339,38 @@ fn a_full_disk_below_a_journal_is_named_and_what_waits_goes_home_when_there_is_r
     must_hold(&portal, there.iter().copied());
     daemon.stop();
 }
+
+#[test]
+fn a_copy_of_a_journal_from_the_same_opening_is_not_taken_once_what_it_lacks_was_written_down() {
+    let place = with_journal("journal-same-opening", LUN);
+    let daemon = place.start();
+    place.run(0, "apply -f objects.toml");
+    let portal = served(&place);
+    let journal = place.path("data/journal");
+    assert_eq!(acknowledged(&qemu_io(&portal, &write(0..10)), 0).len(), 10);
+    std::fs::copy(&journal, place.path("copy")).unwrap();
+    let record = || std::fs::read(place.path("data/journals/default.json")).unwrap();
+    let before = record();
+    assert_eq!(
+        acknowledged(&qemu_io(&portal, &write(10..40)), 10).len(),
+        30
+    );
+    // Each question is a process of its own, which takes some milliseconds.
+    let written = (0..5_000).any(|_| state(&place).0 == "online" && record() != before);
+    assert!(
+        written,
+        "what is stable is written down while it is written"
+    );
+    daemon.kill();
+    std::fs::rename(&journal, place.path("right")).unwrap();
+    std::fs::copy(place.path("copy"), &journal).unwrap();
+    let daemon = place.start();
+    let (now, reason) = state(&place);
+    assert_eq!(now, "offline");
+    assert!(reason.contains("is an older copy"), "{reason}");
+    std::fs::remove_file(&journal).unwrap();
+    std::fs::rename(place.path("right"), &journal).unwrap();
+    until(&place, "online");
+    must_hold(&served(&place), 0..40);
+    daemon.stop();
+}

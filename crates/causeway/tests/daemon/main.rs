@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod adoption;
 mod away;
 mod confirm;
 mod gone;

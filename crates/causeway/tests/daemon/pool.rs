@@ -29,6 +29,7 @@ fn make(place: &Place, number: u8, event: u64) {
         has_journal: false,
         members: (0..3).map(|number| member(number, event)).collect(),
         luns: BTreeMap::new(),
+        records: BTreeMap::new(),
     };
     block.resize(LunId([1; 16]), 5 << 20).unwrap();
     block.resize(LunId([2; 16]), 6 << 20).unwrap();
@@ -90,12 +91,12 @@ fn of_two_superblocks_of_a_member_a_damaged_one_is_told_and_a_later_one_is_refus
         told.contains("present; of its two superblocks one is left"),
         "{told}"
     );
-    let mut later = b"CWPOOLMB....\x14\0\0\0\x02\0\0\0".to_vec();
+    let mut later = b"CWPOOLMB....\x14\0\0\0\x03\0\0\0".to_vec();
     let sum = crc32c(&later[12..]);
     later[8..12].copy_from_slice(&sum.to_le_bytes());
     file.write_all_at(&later, offset_of(8)).unwrap();
     let told = place.run(1, "pool check m0 m1 m2");
-    assert!(told.contains("it has version 2 of the format"), "{told}");
+    assert!(told.contains("it has version 3 of the format"), "{told}");
     assert!(told.contains("NOT COMPLETE"), "{told}");
 }
 

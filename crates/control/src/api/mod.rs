@@ -11,6 +11,7 @@
 mod answer;
 mod auth;
 mod documents;
+mod generations;
 mod routes;
 mod server;
 

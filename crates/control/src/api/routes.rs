@@ -38,6 +38,7 @@ pub fn router(handle: Handle, transport: Transport) -> Router {
         .route("/api/v1/sessions", get(sessions))
         .route("/api/v1/sessions/{id}", get(session).delete(drop_session))
         .merge(objects())
+        .merge(super::generations::paths())
         .fallback(nowhere)
         .method_not_allowed_fallback(not_so)
         .layer(from_fn_with_state(transport, auth::check))

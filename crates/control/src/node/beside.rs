@@ -14,6 +14,9 @@ pub(super) const SUMS: &str = "sums";
 /// The history of its changes.
 pub(super) const CHANGES: &str = "changes";
 
+/// What the LUN is.
+pub(super) use crate::orphan::RECORD;
+
 /// Where it is; `None` for a LUN that is in no pool, or in one that is not there.
 pub(super) fn beside(config: &Config, lun: &Lun, what: &str) -> Option<PathBuf> {
     if let Some(file) = file_of(config, lun) {
@@ -29,7 +32,7 @@ pub(super) fn beside(config: &Config, lun: &Lun, what: &str) -> Option<PathBuf> 
 
 /// Destroys them, where there are any.
 pub(super) async fn destroy(core: &CoreHandle, config: &Config, lun: &Lun) -> Result<(), Problem> {
-    for path in [SUMS, CHANGES]
+    for path in [SUMS, CHANGES, RECORD]
         .iter()
         .filter_map(|what| beside(config, lun, what))
     {

@@ -232,6 +232,7 @@ impl Inner {
             return;
         }
         self.mark(pool, path).await;
+        self.look_for_orphans().await;
         tracing::info!(pool = pool.name, "the pool is back, and its LUNs with it");
         let journal = self.journals.of(&pool.name);
         if let PoolJournal::Missing(_) = &journal {

@@ -2,9 +2,11 @@
 //!
 //! A disk that was restored, or half of a mirror that was away, brings back a journal as it once was. It fits its pool and all its checksums,
 //! and what it would carry home is older than what lies there. So it is written down which journal it was, how often it was opened, and
-//! what was stable in it: at each opening, and when it ends in order or goes away. One that has less is not taken.
+//! what was stable in it: at each opening, when it ends in order or goes away, and every ten seconds while it is written. One that has less
+//! is not taken.
 //!
-//! What this does not tell: a copy that was made after the last of these moments, put in its place after a crash.
+//! What this does not tell: a copy that was made after the last of these moments, put in its place after a crash. Everything else outside
+//! the journal that could tell it (the numbers in histories, the generations of maps of checksums, what lies at home) is written later still.
 
 use super::Inner;
 use crate::state::document;
@@ -14,11 +16,15 @@ use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use units::hex;
 use volume::OpenError;
 
 /// The longest record that is read back.
 const RECORD_BYTES_MAX: u64 = 1 << 20;
+
+/// How old the record may be of a journal that is written.
+const RECORD_AGE: Duration = Duration::from_secs(10);
 
 /// The kind of the file, as its first line says.
 const KIND: &str = "journal";
@@ -144,6 +150,18 @@ impl Inner {
                 );
                 None
             }
+        }
+    }
+
+    /// Writes down what is stable in a pool's journal, where that is more than what stands there; not too often, as it takes two syncs.
+    pub(super) async fn follow(&self, pool: &str, journal: &Journal) {
+        let now = self.core.now();
+        if !self.journals.is_record_due(pool, now, RECORD_AGE) {
+            return;
+        }
+        let status = journal.status(&self.core).await;
+        if self.journals.record(pool) != Some(Record::of(journal, &status)) {
+            self.write_down(pool, journal).await;
         }
     }
 

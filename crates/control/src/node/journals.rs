@@ -41,6 +41,8 @@ struct Entry {
     ending: Option<Arc<Journal>>,
     /// When a journal that is there is to be tried again; `None`: at once.
     again: Option<Now>,
+    /// When its record was looked at last.
+    followed: Option<Now>,
     /// What was told of it.
     told: Known,
 }
@@ -52,6 +54,7 @@ impl Entry {
             rate: Rate::default(),
             ending: None,
             again: None,
+            followed: None,
             told: Known::default(),
         }
     }
@@ -144,6 +147,18 @@ impl Journals {
     /// What a pool's journal must be, as far as this process knows.
     pub(super) fn record(&self, pool: &str) -> Option<Record> {
         self.records.borrow().get(pool).cloned()
+    }
+
+    /// The record of a pool's journal was looked at so long ago that it is time again.
+    pub(super) fn is_record_due(&self, pool: &str, now: Now, age: Duration) -> bool {
+        let due = self.with(pool, |entry| {
+            let due = entry.followed.is_none_or(|at| now.since(at) >= age);
+            if due {
+                entry.followed = Some(now);
+            }
+            due
+        });
+        due.unwrap_or(false)
     }
 
     /// What a pool's journal must be from now on; `None`: whatever is there.

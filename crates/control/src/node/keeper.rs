@@ -103,6 +103,7 @@ fn tell(node: &Inner, pool: &str, volume: VolumeId, news: &News) {
 /// with the program.
 async fn look_at_open(node: &Rc<Inner>, pool: &Pool, journal: &Arc<Journal>) {
     if journal.is_in_place(&node.core).await {
+        node.follow(&pool.name, journal).await;
         return;
     }
     let _turn = node.turn.lock().await;

@@ -15,7 +15,6 @@ use crate::plan::LunChanges;
 use crate::problem::Problem;
 use crate::state::document;
 use env::durable::{make_dir, read_file, remove_file, replace_file};
-use members::LunId;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -65,6 +64,12 @@ fn concerned(changes: &LunChanges) -> Vec<Lun> {
 impl Inner {
     fn unfinished_file(&self) -> PathBuf {
         self.config.state_dir.join(FILE)
+    }
+
+    /// LUNs whose making or purging did not come to its end.
+    pub(super) fn unfinished_naas(&self) -> Vec<String> {
+        let all = self.unfinished.0.borrow();
+        all.iter().map(|lun| lun.naa.clone()).collect()
     }
 
     /// Writes down what a change is about to make and destroy.
@@ -184,24 +189,6 @@ impl Inner {
                     tracing::info!(lun = name, "what a crash left it too much was given back");
                 }
                 Err(error) => tracing::warn!(lun = name, "it keeps more than it has: {error}"),
-            }
-        }
-        self.tell_strangers(objects);
-    }
-
-    /// What was not written down is left alone: its record may be lost, and its data not.
-    fn tell_strangers(&self, objects: &Objects) {
-        let unfinished = self.unfinished.0.borrow();
-        let luns = objects.luns.values().chain(objects.removed.values());
-        let known: BTreeSet<LunId> = luns.chain(unfinished.iter()).map(lun_id).collect();
-        for (name, pool) in &*self.member_pools() {
-            for lun in pool.luns().iter().filter(|lun| !known.contains(lun)) {
-                let naa = u128::from_be_bytes(lun.0);
-                let bytes = pool.bytes_of(*lun).unwrap_or_default();
-                tracing::warn!(
-                    pool = name,
-                    "{bytes} bytes of the pool belong to LUN {naa:032x}, which this node does not know: they are left as they are"
-                );
             }
         }
     }

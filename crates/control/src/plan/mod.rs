@@ -9,8 +9,10 @@
 //! only, or disturbs sessions, and which. Actions that disturb sessions or lose data are refused unless
 //! forced ([`Plan::refusal`]).
 
+mod adopt;
 mod compare;
 mod removed;
+mod rollback;
 mod single;
 mod wanted;
 
@@ -21,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
+pub use adopt::Adopted;
 pub use compare::{LunChanges, lun_changes};
 
 /// A change that someone asks for.
@@ -43,6 +46,15 @@ pub enum Edit {
     Restore(String),
     /// Destroy a removed LUN's data.
     Purge(String),
+    /// Take storage of LUNs into service that no object names.
+    Adopt {
+        /// What they are.
+        adopted: Vec<Adopted>,
+        /// What is to be known of it, one sentence each.
+        notices: Vec<String>,
+    },
+    /// Go back to the objects of an earlier generation, without losing data.
+    RollBack(Box<Objects>),
     /// Give an object another name; nothing that hosts see changes.
     Rename {
         /// Which object.
@@ -180,6 +192,8 @@ pub enum Verb {
     Create,
     /// It comes back into service.
     Restore,
+    /// Its storage was there, and no object named it.
+    Adopt,
     /// Properties change.
     Change,
     /// Its name changes.
@@ -219,6 +233,7 @@ impl fmt::Display for Action {
         let verb = match self.verb {
             Verb::Create => "create",
             Verb::Restore => "restore",
+            Verb::Adopt => "adopt",
             Verb::Change => "change",
             Verb::Rename => "rename",
             Verb::Remove => "remove",
@@ -309,7 +324,22 @@ pub fn plan(
     random: Random<'_>,
 ) -> Result<Plan, Problem> {
     let after = wanted::wanted(current, edit, around, random)?;
-    let mut actions = compare::compare(current, &after, &around.sessions);
+    let mut notices = removed::not_brought_back(current, edit, &after);
+    let mut actions = if let Edit::RollBack(then) = edit {
+        notices.extend(rollback::roll_back(current, then).1);
+        let before = rollback::renamed(current, &after);
+        compare::compare(&before, &after, &around.sessions)
+    } else {
+        compare::compare(current, &after, &around.sessions)
+    };
+    if let Edit::Adopt { notices: told, .. } = edit {
+        notices.extend(told.iter().cloned());
+        for action in &mut actions {
+            action.verb = Verb::Adopt;
+            // What it is was chosen before.
+            action.risks_data = false;
+        }
+    }
     if let Edit::Rename { subject, to } = edit {
         // By content nothing changed but names, which a comparison would read as remove and create.
         actions = vec![Action {
@@ -323,7 +353,6 @@ pub fn plan(
             risks_data: false,
         }];
     }
-    let notices = removed::not_brought_back(current, edit, &after);
     Ok(Plan {
         actions,
         notices,

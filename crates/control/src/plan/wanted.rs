@@ -1,6 +1,8 @@
 //! The objects as they will be: defaults filled in, references checked.
 
-use super::{Edit, Random, Surroundings, leads_back, new_identity, removed, single};
+use super::{
+    Edit, Random, Surroundings, adopt, leads_back, new_identity, removed, rollback, single,
+};
 use crate::code::Code;
 use crate::name::{derived_iqn, did_you_mean, normal_iscsi_name};
 use crate::objects::{
@@ -41,6 +43,8 @@ pub(super) fn wanted(
         Edit::Remove(subject) => single::remove(current, subject)?,
         Edit::Restore(name) => single::restore(current, name)?,
         Edit::Purge(name) => single::purge(current, name)?,
+        Edit::Adopt { adopted, .. } => adopt::adopt(current, adopted)?,
+        Edit::RollBack(then) => return Ok(rollback::roll_back(current, then).0),
         // The grants follow their new names, so that none of them looks like one that goes.
         Edit::Rename { subject, to } => return single::rename(current, subject, to),
     };

@@ -25,6 +25,7 @@ use crate::problem::Problem;
 use crate::secret::Secret;
 use document::{Document, Secrets};
 use env::{Access, CoreHandle, Create, File, Files, OpenHow, durable};
+use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -81,6 +82,47 @@ pub(crate) async fn check(files: &dyn Files, dir: &Path) -> Option<String> {
 
 fn path_of(dir: &Path, kind: &str, number: u64) -> PathBuf {
     dir.join(format!("{kind}-{number:010}.json"))
+}
+
+/// A generation of the objects that is kept.
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+pub struct Kept {
+    /// Its number.
+    pub generation: u64,
+    /// When it was stored.
+    pub written: String,
+    /// It is in force.
+    pub in_force: bool,
+    /// LUNs in service.
+    pub luns: usize,
+    /// Removed LUNs that keep their data.
+    pub removed: usize,
+    /// Targets.
+    pub targets: usize,
+    /// Hosts.
+    pub hosts: usize,
+    /// Grants.
+    pub grants: usize,
+    /// Why it cannot be used, where it cannot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+impl Kept {
+    fn of(document: &Document, in_force: bool) -> Self {
+        let objects = &document.objects;
+        Self {
+            generation: document.generation,
+            written: document.written.clone(),
+            in_force,
+            luns: objects.luns.len(),
+            removed: objects.removed.len(),
+            targets: objects.targets.len(),
+            hosts: objects.hosts.len(),
+            grants: objects.grants.len(),
+            problem: None,
+        }
+    }
 }
 
 /// A store, and what it held.
@@ -160,6 +202,81 @@ impl Store {
         self.refusing.as_ref()
     }
 
+    /// Numbers go on after this one.
+    pub fn skip_to(&mut self, number: u64) {
+        self.tried = self.tried.max(number);
+    }
+
+    /// The generations that are kept, newest first.
+    ///
+    /// # Errors
+    /// The directory cannot be read.
+    pub async fn kept(&self) -> Result<Vec<Kept>, Problem> {
+        let (objects, _) = self.found().await?;
+        let mut out = Vec::new();
+        for number in objects.into_iter().rev() {
+            let kept = match self.document(number).await {
+                Ok(document) => Kept::of(&document, number == self.generation),
+                Err(problem) => Kept {
+                    generation: number,
+                    problem: Some(problem.detail.clone()),
+                    ..Kept::default()
+                },
+            };
+            out.push(kept);
+        }
+        Ok(out)
+    }
+
+    /// The objects of a kept generation, with the secrets of then.
+    ///
+    /// # Errors
+    /// It is not kept, or cannot be read.
+    pub async fn objects_of(&self, number: u64) -> Result<Objects, Problem> {
+        let (objects, secrets) = self.found().await?;
+        if !objects.contains(&number) {
+            let problem = Problem::not_found("generation", &number.to_string());
+            return Err(problem.hint("`causeway state ls` shows those that are kept"));
+        }
+        let mut objects = self.document(number).await?.objects;
+        self.secrets_of(number, &secrets)
+            .await?
+            .fill(&mut objects)
+            .map_err(|host| {
+                let why =
+                    format!("the secret of host \"{host}\" is missing from the secrets files");
+                self.damaged(&self.path(OBJECTS, number), &why)
+            })?;
+        Ok(objects)
+    }
+
+    /// The numbers of the files of objects, and of secrets.
+    async fn found(&self) -> Result<(Vec<u64>, Vec<u64>), Problem> {
+        let entries = self.files.list(&self.dir).await;
+        let entries = entries.map_err(|error| {
+            let detail = format!("{}: {error}", self.dir.display());
+            Problem::new(Code::ConfigEnvironment, detail)
+        })?;
+        let of = |kind| numbers(entries.iter().map(|entry| entry.name.as_path()), kind);
+        Ok((of(OBJECTS), of(SECRETS)))
+    }
+
+    async fn document(&self, number: u64) -> Result<Document, Problem> {
+        let path = self.path(OBJECTS, number);
+        let text = self.read(&path, OBJECTS).await?;
+        serde_json::from_slice(&text).map_err(|error| self.damaged(&path, &error.to_string()))
+    }
+
+    /// The secrets that were in force with a generation.
+    async fn secrets_of(&self, number: u64, all: &[u64]) -> Result<Secrets, Problem> {
+        let Some(of) = all.iter().rev().find(|of| **of <= number) else {
+            return Ok(Secrets::default());
+        };
+        let path = self.path(SECRETS, *of);
+        let text = Secret::new(self.read(&path, SECRETS).await?);
+        Secrets::from_json(text.reveal()).map_err(|error| self.damaged(&path, &error.to_string()))
+    }
+
     /// Makes `objects` the next generation. When this returns without error they survive a power cut.
     ///
     /// # Errors
@@ -223,17 +340,10 @@ impl Store {
 
     async fn load(&mut self, number: u64, secrets: &[u64]) -> Result<Objects, Problem> {
         let path = self.path(OBJECTS, number);
-        let text = self.read(&path, OBJECTS).await?;
-        let document: Document = serde_json::from_slice(&text)
-            .map_err(|error| self.damaged(&path, &error.to_string()))?;
+        let document = self.document(number).await?;
         self.node_id.clone_from(&document.node_id);
         let mut objects = document.objects;
-        if let Some(of) = secrets.iter().rev().find(|of| **of <= number) {
-            let path = self.path(SECRETS, *of);
-            let text = Secret::new(self.read(&path, SECRETS).await?);
-            self.secrets = Secrets::from_json(text.reveal())
-                .map_err(|error| self.damaged(&path, &error.to_string()))?;
-        }
+        self.secrets = self.secrets_of(number, secrets).await?;
         if let Err(host) = self.secrets.fill(&mut objects) {
             let why = format!("the secret of host \"{host}\" is missing from the secrets files");
             return Err(self.damaged(&path, &why));

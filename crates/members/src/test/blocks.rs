@@ -1,6 +1,7 @@
 //! What is written is read, and nothing else is.
 
 use super::{STRIPE, lun, pool};
+use crate::LunId;
 use crate::fuzz;
 use crate::superblock::{AREA_BYTES, Layout, MEMBERS_MAX, Superblock, find, offset_of};
 use crate::table::Run;
@@ -16,6 +17,35 @@ fn sample(event: u64) -> Superblock {
         (member.last_event, member.before) = (event, event - 1);
     }
     block
+}
+
+#[test]
+fn records_stand_behind_the_luns_and_without_them_a_superblock_is_what_it_was() {
+    let mut block = sample(5);
+    let bare = block.encode().unwrap();
+    let lun = *block.luns.keys().next().unwrap();
+    block.records.insert(lun, b"what it is".to_vec());
+    block.records.insert(LunId::POOL, b"of the pool".to_vec());
+    let bytes = block.encode().unwrap();
+    assert_eq!((bare[16], bytes[16]), (1, 2), "version");
+    assert_eq!(bytes[bare.len()..][..4], [2, 0, 0, 0], "how many");
+    assert_eq!(
+        bytes[bare.len() + 8..][..16],
+        [0; 16],
+        "the pool's is first"
+    );
+    assert_eq!(bytes.len(), bare.len() + 8 + 2 * 24 + 10 + 11);
+    assert_eq!(Superblock::decode(&bytes), Ok(block.clone()));
+    for end in 0..bytes.len() {
+        assert!(Superblock::decode(&bytes[..end]).is_err(), "{end} bytes");
+    }
+    block.release(lun);
+    assert_eq!(block.records.len(), 1, "a record goes with its LUN");
+    block.records.insert(lun, Vec::new());
+    assert!(block.check().is_err(), "a record of no LUN");
+    block.records.clear();
+    block.records.insert(LunId::POOL, vec![0; 4097]);
+    assert!(block.check().is_err(), "one that is too long");
 }
 
 #[test]
@@ -84,15 +114,15 @@ fn every_flipped_bit_and_every_cut_is_found() {
 fn a_later_version_is_refused_by_name_even_beside_one_of_ours() {
     let ours = sample(4).encode().unwrap();
     let mut later = sample(5).encode().unwrap();
-    later[16] = 2;
+    later[16] = 3;
     let sealed = formats::crc32c_of([&later[12..16], &later[16..]]);
     later[8..12].copy_from_slice(&sealed.to_le_bytes());
-    let version = Damage::Version { found: 2, read: 1 };
+    let version = Damage::Version { found: 3, read: 2 };
     assert_eq!(Superblock::decode(&later), Err(version));
     assert_eq!(find(&ours, &later), Err(version));
     assert_eq!(find(&later, &ours), Err(version));
     // Torn, it is what a crash has left.
-    later[16] = 3;
+    later[16] = 4;
     assert_eq!(find(&ours, &later).map(|it| it.superblock), Ok(sample(4)));
 }
 

@@ -30,6 +30,7 @@ pub(super) fn pool(layout: Layout, chunks: &[u32]) -> Superblock {
         has_journal: false,
         members: members.collect(),
         luns: BTreeMap::new(),
+        records: BTreeMap::new(),
     }
 }
 

@@ -53,6 +53,7 @@ impl MemberPool {
             has_journal: false,
             members,
             luns: BTreeMap::new(),
+            records: BTreeMap::new(),
         };
         first.check().map_err(|rule| OpenError {
             cause: format!("pool {} cannot be made: {rule}", self.name),

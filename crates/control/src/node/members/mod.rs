@@ -23,7 +23,9 @@ use crate::objects::Lun;
 use crate::remembered::{self, Remembered};
 use env::{CoreHandle, FileKind};
 use look::{Looked, Print};
-use members::{Assembly, Extent, LunId, Refused, Seen, State, Superblock, assemble};
+use members::{
+    Assembly, Extent, LunId, RECORD_BYTES_MAX, Refused, Seen, State, Superblock, assemble,
+};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -305,6 +307,43 @@ impl MemberPool {
         Ok(true)
     }
 
+    /// What stands on the members of a LUN; of the pool itself under [`LunId::POOL`].
+    pub(super) fn record(&self, lun: LunId) -> Option<Vec<u8>> {
+        self.there(|there| there.assembly.table.records.get(&lun).cloned())
+            .ok()
+            .flatten()
+    }
+
+    /// Writes on the members what LUNs are, in one event; what is there already costs none.
+    ///
+    /// # Errors
+    /// A member is missing, or the table could not be written.
+    pub(super) async fn keep_records(
+        &self,
+        core: &CoreHandle,
+        mut wanted: BTreeMap<LunId, Vec<u8>>,
+    ) -> Result<(), OpenError> {
+        let same = self.there(|there| {
+            let table = &there.assembly.table;
+            wanted.retain(|lun, record| {
+                let known = *lun == LunId::POOL || table.luns.contains_key(lun);
+                known && record.len() <= RECORD_BYTES_MAX
+            });
+            // A record of a LUN that nobody names stays.
+            wanted
+                .iter()
+                .all(|(lun, record)| table.records.get(lun) == Some(record))
+        })?;
+        if same {
+            return Ok(());
+        }
+        self.change(core, |table| {
+            table.records.extend(wanted);
+            Ok(())
+        })
+        .await
+    }
+
     /// LUNs that have a part of it.
     pub(super) fn luns(&self) -> Vec<LunId> {
         self.there(|there| there.assembly.table.luns.keys().copied().collect())
@@ -345,8 +384,17 @@ impl MemberPool {
             }
             let mut table = there.assembly.table.clone();
             edit(&mut table)?;
+            if table.encode().is_none() {
+                // They help where a state directory is lost; what is whose is worth more.
+                tracing::warn!(
+                    pool = self.name,
+                    "what its LUNs are has no room on the members any more"
+                );
+                table.records.clear();
+            }
             Ok(there.assembly.next(|next| {
                 (next.luns, next.has_journal) = (table.luns, table.has_journal);
+                next.records = table.records;
             }))
         })??;
         let looked = match &mut *self.state.borrow_mut() {

@@ -1,0 +1,71 @@
+//! `causeway state ls|rollback|accept`: the kept generations of the objects.
+
+use super::{Context, Step, Tolerate};
+use crate::cli::StateVerb;
+use crate::output::table;
+use control::code::Code;
+use control::problem::Problem;
+use control::state::Kept;
+use hyper::Method;
+
+pub(super) fn run(context: &Context<'_>, verb: &StateVerb) -> Result<(), Problem> {
+    let post = |path: String| {
+        let step = Step::new(Method::POST, path, &());
+        context.change(Tolerate::Nothing, &step)
+    };
+    match verb {
+        StateVerb::Ls => {
+            let kept: Vec<Kept> = context.client.get("/api/v1/generations")?;
+            context.output.show(&kept, |kept| list(kept));
+            Ok(())
+        }
+        StateVerb::Rollback { generation } => {
+            post(format!("/api/v1/generations/{generation}/rollback"))
+        }
+        StateVerb::Accept => accept(context),
+    }
+}
+
+fn accept(context: &Context<'_>) -> Result<(), Problem> {
+    if context.is_dry_run() {
+        let detail = "`state accept` has no dry run: `causeway status` tells whether it is needed";
+        return Err(Problem::new(Code::BadRequest, detail));
+    }
+    let done = context.request(Method::POST, "/api/v1/generations/accept", &())?;
+    context.output.show(&done, |done| {
+        if done.changed {
+            return format!(
+                "the objects here are generation {} now, the newest\n",
+                done.generation
+            );
+        }
+        "no pool has seen newer objects: nothing to do\n".to_owned()
+    });
+    Ok(())
+}
+
+fn list(kept: &[Kept]) -> String {
+    let row = |it: &Kept| {
+        let state = match (&it.problem, it.in_force) {
+            (Some(problem), _) => problem.clone(),
+            (None, true) => "in force".to_owned(),
+            (None, false) => String::new(),
+        };
+        let mut row = vec![it.generation.to_string(), it.written.clone()];
+        row.extend([it.luns, it.removed, it.targets, it.hosts, it.grants].map(|it| it.to_string()));
+        row.push(state);
+        row
+    };
+    let rows: Vec<Vec<String>> = kept.iter().map(row).collect();
+    let head = [
+        "GENERATION",
+        "WRITTEN",
+        "LUNS",
+        "DELETED",
+        "TARGETS",
+        "HOSTS",
+        "GRANTS",
+        "STATE",
+    ];
+    table(&head, &rows)
+}

@@ -1,0 +1,362 @@
+//! State directories that were lost, moved or restored: LUNs that no object names are adopted, older objects are noticed, and kept ones
+//! are gone back to.
+
+use crate::gone::{must_hold, qemu_io, write};
+use crate::journal::{LUN, served, with_journal};
+use crate::place::Place;
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// All of the state directory is lost, and the pool is not.
+fn lose_state(place: &Place) {
+    for entry in std::fs::read_dir(place.path("data")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if ["pool", "journal"].contains(&name) {
+            continue;
+        }
+        if path.is_dir() {
+            std::fs::remove_dir_all(&path).unwrap();
+        } else {
+            std::fs::remove_file(&path).unwrap();
+        }
+    }
+}
+
+/// The pool stands elsewhere than the state.
+fn outside(place: &Place) {
+    let config = std::fs::read_to_string(place.path("node.toml")).unwrap();
+    place.write("node.toml", &config.replace("data/pool", "pool"));
+}
+
+fn copy(from: &Path, to: &Path) {
+    let done = std::process::Command::new("cp")
+        .arg("-a")
+        .args([from, to])
+        .status();
+    assert!(done.unwrap().success());
+}
+
+/// What must be the same of a LUN.
+fn identity(lun: &Value) -> Vec<Value> {
+    let keys = [
+        "name",
+        "naa",
+        "serial",
+        "size",
+        "block_size",
+        "physical_block_size",
+        "thin",
+        "cache",
+        "integrity",
+        "limit",
+        "state",
+    ];
+    keys.iter().map(|key| lun[*key].clone()).collect()
+}
+
+#[test]
+fn luns_of_a_lost_state_directory_are_told_and_adopted_with_everything_that_they_were() {
+    let place = Place::new("adopt");
+    outside(&place);
+    let daemon = place.start();
+    place.run(
+        0,
+        "lun create a --size 3M --block-size 4096 --limit-iops 500",
+    );
+    place.run(
+        0,
+        "lun create b --size 16M --physical-block-size 4096 --cache write-through",
+    );
+    place.run(0, "lun create c --size 1M");
+    place.run(0, "lun rename b d");
+    place.run(0, "lun resize a --size 5M");
+    place.run(0, "lun delete c");
+    let before: Vec<Value> = ["a", "d"]
+        .iter()
+        .map(|it| place.json(&format!("lun show {it}")))
+        .collect();
+    daemon.stop();
+    std::fs::remove_dir_all(place.path("data")).unwrap();
+    let daemon = place.start();
+    let status = place.json("status");
+    assert_eq!(status["health"], "degraded");
+    let told = status["problems"].to_string();
+    assert!(
+        told.contains("no object names") && told.contains("lun adopt --all"),
+        "{told}"
+    );
+    let orphans = place.json("lun ls --orphans");
+    assert_eq!(orphans.as_array().unwrap().len(), 3, "{orphans}");
+    let table = place.run(0, "lun ls --orphans");
+    assert!(
+        table.contains("was deleted") && table.contains("can be adopted"),
+        "{table}"
+    );
+    place.run(3, "lun adopt nothing");
+    place.run(2, "lun adopt");
+    // A name that another one has meanwhile stays that one's.
+    place.run(0, "lun create a --size 1M");
+    let told = place.run(0, "lun adopt a");
+    assert!(told.contains("adopt lun a-2: 5MiB"), "{told}");
+    place.run(0, "lun delete a");
+    place.run(0, "lun purge a --yes");
+    place.run(0, "lun rename a-2 a");
+    let file = orphans
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|it| it["name"] == "d")
+        .unwrap();
+    place.run(
+        0,
+        &format!(
+            "lun adopt {} --pool default",
+            file["file"].as_str().unwrap()
+        ),
+    );
+    let told = place.run(0, "lun adopt --all");
+    assert!(told.contains("LUN c had been deleted"), "{told}");
+    for lun in &before {
+        let name = lun["name"].as_str().unwrap();
+        let now = place.json(&format!("lun show {name}"));
+        assert_eq!(identity(&now), identity(lun), "{name}");
+    }
+    assert_eq!(place.json("lun ls --orphans"), json!([]));
+    assert!(
+        !place.json("status")["problems"]
+            .to_string()
+            .contains("no object names")
+    );
+    let again = place.run(0, "lun adopt --all");
+    assert!(again.contains("nothing to change"), "{again}");
+    place.run(3, "lun adopt a");
+    daemon.stop();
+    // They are this node's now.
+    let daemon = place.start();
+    assert_eq!(place.json("lun ls").as_array().unwrap().len(), 3);
+    daemon.stop();
+}
+
+#[test]
+fn one_of_which_nothing_is_known_but_its_file_is_adopted_when_its_blocks_are_named() {
+    let place = Place::new("adopt-bare");
+    outside(&place);
+    let daemon = place.start();
+    place.run(0, "lun create a --size 3M");
+    place.run(0, "lun create b --size 3M");
+    let naa = |name: &str| {
+        let lun = place.json(&format!("lun show {name}"));
+        lun["naa"].as_str().unwrap().to_owned()
+    };
+    let (a, b) = (naa("a"), naa("b"));
+    daemon.stop();
+    std::fs::remove_dir_all(place.path("data")).unwrap();
+    std::fs::remove_file(place.path(&format!("pool/{a}.record"))).unwrap();
+    let damaged = place.path(&format!("pool/{b}.record"));
+    let mut text = std::fs::read(&damaged).unwrap();
+    *text.last_mut().unwrap() ^= 1;
+    std::fs::write(&damaged, text).unwrap();
+    let daemon = place.start();
+    let told = place.run(2, &format!("lun adopt {a}"));
+    assert!(told.contains("--block-size"), "{told}");
+    let table = place.run(0, "lun ls --orphans");
+    assert!(table.contains("the checksum does not match"), "{table}");
+    let told = place.run(0, "lun adopt --all");
+    assert!(
+        told.contains("nothing to change") && told.contains("is left"),
+        "{told}"
+    );
+    place.run(0, &format!("lun adopt {a} --name a --block-size 4096"));
+    place.run(
+        0,
+        &format!("lun adopt {b}.lun --block-size 512 --physical-block-size 4096"),
+    );
+    let lun = place.json("lun show a");
+    assert_eq!((&lun["naa"], &lun["size"]), (&json!(a), &json!(3 << 20)));
+    assert_eq!(lun["block_size"], 4096);
+    let named = format!("adopted-{}", &b[24..]);
+    assert_eq!(place.json(&format!("lun show {named}"))["state"], "online");
+    daemon.stop();
+}
+
+#[test]
+fn an_older_copy_of_the_state_directory_is_noticed_and_nothing_is_changed_on_top_of_it() {
+    let place = Place::new("older");
+    outside(&place);
+    let daemon = place.start();
+    place.run(0, "lun create a --size 1M");
+    daemon.stop();
+    copy(&place.path("data"), &place.path("copy"));
+    let daemon = place.start();
+    place.run(0, "share create b --size 1M --for iqn.2020-01.a:b");
+    place.run(0, "lun delete a");
+    daemon.stop();
+    std::fs::remove_dir_all(place.path("data")).unwrap();
+    std::fs::rename(place.path("copy"), place.path("data")).unwrap();
+    for _ in 0..2 {
+        let daemon = place.start();
+        let status = place.json("status");
+        assert_eq!(status["health"], "degraded");
+        let told = status["problems"].to_string();
+        assert!(
+            told.contains("CWY4012") && told.contains("no object names: b"),
+            "{told}"
+        );
+        for change in ["lun create c --size 1M", "lun adopt --all", "lun delete a"] {
+            let told = place.run(5, change);
+            assert!(told.contains("error[CWY4012]"), "{change}: {told}");
+        }
+        assert!(daemon.stop().contains("CWY4012"));
+    }
+    let daemon = place.start();
+    place.run(0, "state accept");
+    assert!(
+        !place.json("status")["problems"]
+            .to_string()
+            .contains("CWY4012")
+    );
+    place.run(0, "state accept");
+    place.run(0, "lun adopt --all");
+    assert_eq!(place.json("lun show b")["state"], "online");
+    daemon.stop();
+    let daemon = place.start();
+    assert!(
+        !place.json("status")["problems"]
+            .to_string()
+            .contains("CWY4012")
+    );
+    daemon.stop();
+}
+
+#[test]
+fn a_kept_generation_comes_back_without_losing_data() {
+    let place = Place::new("rollback");
+    let daemon = place.start();
+    place.run(0, "share create a --size 1M --for iqn.2020-01.a:a");
+    place.run(0, "lun create gone --size 1M");
+    let then = place.json("status")["generation"].as_u64().unwrap();
+    let wanted = place.run(0, "export");
+    place.run(0, "lun resize a --size 2M");
+    place.run(0, "lun rename a z");
+    place.run(0, "grant delete a z");
+    place.run(0, "lun create new --size 1M");
+    place.run(0, "lun delete gone");
+    place.run(0, "lun purge gone --yes");
+    let kept = place.json("state ls");
+    let numbers: Vec<u64> = kept
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["generation"].as_u64().unwrap())
+        .collect();
+    assert!(
+        numbers.windows(2).all(|pair| pair[0] > pair[1]) && numbers.contains(&then),
+        "{kept}"
+    );
+    assert_eq!(kept[0]["in_force"], true);
+    place.run(3, "state rollback 9999");
+    let plan = place.run(0, &format!("state rollback {then} --dry-run"));
+    assert!(plan.contains("LUN gone does not come back"), "{plan}");
+    let told = place.run(0, &format!("state rollback {then}"));
+    for line in [
+        "remove lun new: its data stays",
+        "create grant a:a:a: number 0",
+        "note: LUN a keeps its size of 2MiB: it had 1MiB then",
+        "note: LUN new was not there then",
+    ] {
+        assert!(told.contains(line), "{line}\n{told}");
+    }
+    assert!(!told.contains("create lun"), "{told}");
+    assert_eq!(place.json("lun show new")["state"], "removed");
+    let now = place.run(0, "export");
+    let expected = wanted.replace("size = \"1MiB\"", "size = \"2MiB\"");
+    let cut = expected.find("[[lun]]\nname = \"gone\"").unwrap();
+    let rest = expected[cut + 5..]
+        .find("\n[[")
+        .map(|at| cut + 5 + at + 1)
+        .unwrap();
+    let expected = format!("{}{}", &expected[..cut], &expected[rest..]);
+    assert_eq!(now, expected);
+    daemon.stop();
+}
+
+#[test]
+fn what_the_journal_and_the_checksums_of_a_moved_pool_hold_comes_with_its_luns() {
+    let place = with_journal(
+        "adopt-journal",
+        &format!("{LUN}\nphysical_block_size = 4096\nintegrity = true"),
+    );
+    let daemon = place.start();
+    place.run(0, "apply -f objects.toml");
+    let before = place.json("lun show vm01");
+    assert_eq!(before["integrity"], true);
+    must_write(&served(&place), 0..40);
+    daemon.kill();
+    lose_state(&place);
+    let daemon = place.start();
+    let told = place.run(0, "lun adopt --all");
+    assert!(!told.contains("note:"), "{told}");
+    let now = place.json("lun show vm01");
+    assert_eq!(identity(&now), identity(&before));
+    // Hosts and targets are not a pool's.
+    place.run(0, "apply -f objects.toml");
+    let portal = served(&place);
+    must_hold(&portal, 0..40);
+    must_write(&portal, 40..50);
+    must_hold(&portal, 0..50);
+    assert_eq!(place.json("lun show vm01")["checksums"]["mismatches"], 0);
+    daemon.stop();
+}
+
+fn must_write(portal: &str, pieces: std::ops::Range<u64>) {
+    let told = qemu_io(portal, &write(pieces.clone()));
+    let written = told.matches("wrote 65536/65536").count() as u64;
+    assert_eq!(written, pieces.end - pieces.start, "{told}");
+}
+
+#[test]
+fn luns_of_members_are_adopted_with_what_stands_on_the_members() {
+    let place = Place::new("adopt-members");
+    let config = std::fs::read_to_string(place.path("node.toml")).unwrap();
+    let members = "members = [\"m0\", \"m1\"]\nlayout = \"stripe\"";
+    place.write(
+        "node.toml",
+        &config.replace("path = \"data/pool\"", members),
+    );
+    for member in ["m0", "m1"] {
+        let file = std::fs::File::create(place.path(member)).unwrap();
+        file.set_len(64 << 20).unwrap();
+    }
+    let daemon = place.start();
+    place.run(0, "lun create a --size 5M --block-size 4096 --shares 300");
+    place.run(0, "lun create b --size 3M");
+    place.run(0, "lun rename b c");
+    place.run(0, "lun resize c --size 7M");
+    let before: Vec<Value> = ["a", "c"]
+        .iter()
+        .map(|it| place.json(&format!("lun show {it}")))
+        .collect();
+    daemon.stop();
+    let checked = place.run(0, "pool check m0 m1");
+    assert_eq!(checked.matches("can be served").count(), 2, "{checked}");
+    lose_state(&place);
+    let daemon = place.start();
+    let told = place.json("status")["problems"].to_string();
+    assert!(
+        told.contains("no object names: a, c") || told.contains("no object names: c, a"),
+        "{told}"
+    );
+    place.run(0, "lun adopt --all");
+    for lun in &before {
+        let now = place.json(&format!("lun show {}", lun["name"].as_str().unwrap()));
+        assert_eq!(identity(&now), identity(lun));
+    }
+    place.run(0, "lun delete a");
+    place.run(0, "lun purge a --yes");
+    daemon.stop();
+    let daemon = place.start();
+    assert_eq!(place.json("lun ls --orphans"), json!([]));
+    assert_eq!(place.json("lun show c")["state"], "online");
+    daemon.stop();
+}

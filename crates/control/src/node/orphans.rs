@@ -1,0 +1,258 @@
+//! LUNs' storage that no object names, and what stands beside each LUN so that it can be taken into service again.
+//!
+//! **Contract.** What stands beside a LUN is written after the objects are stored that it follows, and again at a start where it differs:
+//! objects are the truth while they are there. Nothing is ever removed because nobody names it.
+
+use super::Inner;
+use super::beside::{RECORD, SUMS, beside};
+use crate::config::Place;
+use crate::objects::{Backing, Objects};
+use crate::orphan::{LunRecord, Orphan, RECORD_BYTES_MAX};
+use ::members::LunId;
+use env::durable::{read_file, replace_file};
+use env::file::is_there;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::Path;
+use std::rc::Rc;
+
+/// What is known of orphans and records.
+#[derive(Default)]
+pub(super) struct Orphans {
+    /// As they were seen last.
+    seen: RefCell<Vec<Orphan>>,
+    /// What stands beside each LUN, by NAA identifier.
+    written: RefCell<BTreeMap<String, LunRecord>>,
+}
+
+impl Orphans {
+    /// As they were seen last.
+    pub(super) fn seen(&self) -> Vec<Orphan> {
+        self.seen.borrow().clone()
+    }
+}
+
+/// The LUNs of pools as their records say them.
+fn records(objects: &Objects) -> Vec<LunRecord> {
+    let served = objects.luns.iter().map(|it| (it, false));
+    let removed = objects.removed.iter().map(|it| (it, true));
+    served
+        .chain(removed)
+        .filter(|((_, lun), _)| matches!(lun.backing, Backing::Pool(_)))
+        .map(|((name, lun), removed)| LunRecord {
+            name: name.clone(),
+            removed,
+            lun: lun.clone(),
+        })
+        .collect()
+}
+
+/// 32 hexadecimal digits, as LUNs' files are named.
+fn is_naa(text: &str) -> bool {
+    let digit = |it: u8| it.is_ascii_digit() || (b'a'..=b'f').contains(&it);
+    text.len() == 32 && text.bytes().all(digit)
+}
+
+impl Inner {
+    /// Writes beside each LUN what it is, where that is new.
+    pub(super) async fn write_records(&self, objects: &Objects) {
+        let mut wanted = BTreeMap::new();
+        let mut on_members: BTreeMap<String, BTreeMap<LunId, Vec<u8>>> = BTreeMap::new();
+        for record in records(objects) {
+            let naa = record.lun.naa.clone();
+            let known = self.orphans.written.borrow().get(&naa).cloned();
+            if known.as_ref() == Some(&record) {
+                wanted.insert(naa, record);
+                continue;
+            }
+            if let Some(pool) = self.members_of(&record) {
+                let of_pool = on_members.entry(pool).or_default();
+                of_pool.insert(super::members::lun_id(&record.lun), record.encode());
+                wanted.insert(naa, record);
+                continue;
+            }
+            match self.write_lun_record(&record).await {
+                Ok(()) => drop(wanted.insert(naa, record)),
+                Err(error) => tracing::warn!(
+                    lun = record.name,
+                    "what it is cannot be written beside it, which only matters where state_dir is lost: {error}"
+                ),
+            }
+        }
+        for (name, records) in on_members {
+            let Some(pool) = self.member_pools().get(&name).cloned() else {
+                continue;
+            };
+            if let Err(error) = pool.keep_records(&self.core, records).await {
+                // Tried again with the next change, and at the next start.
+                wanted.retain(|_, record| record.lun.backing != Backing::Pool(name.clone()));
+                tracing::warn!(
+                    pool = name,
+                    "what its LUNs are is not on the members yet: {error}"
+                );
+            }
+        }
+        *self.orphans.written.borrow_mut() = wanted;
+    }
+
+    /// The pool of members that holds it.
+    fn members_of(&self, record: &LunRecord) -> Option<String> {
+        let Backing::Pool(pool) = &record.lun.backing else {
+            return None;
+        };
+        self.member_pools().contains_key(pool).then(|| pool.clone())
+    }
+
+    async fn write_lun_record(&self, record: &LunRecord) -> io::Result<()> {
+        let Backing::Pool(pool) = &record.lun.backing else {
+            return Ok(());
+        };
+        if self.directories.missing(pool).is_some() {
+            return Err(io::Error::other("its pool is missing"));
+        }
+        let files = self.core.files();
+        let Some(path) = beside(&self.config, &record.lun, RECORD) else {
+            return Ok(());
+        };
+        let text = record.encode();
+        let stands = read_file(&*files, &path, RECORD_BYTES_MAX).await;
+        if stands.is_ok_and(|stands| stands == text) {
+            return Ok(());
+        }
+        if let Some(parent) = path.parent() {
+            env::durable::make_dir(&*files, parent).await?;
+        }
+        replace_file(&*files, &path, &text).await
+    }
+
+    /// Looks for storage that no object names.
+    pub(super) async fn look_for_orphans(&self) -> Vec<Orphan> {
+        let objects = Rc::clone(&self.objects.borrow());
+        let all = objects.luns.values().chain(objects.removed.values());
+        let mut known: BTreeSet<String> = all.map(|lun| lun.naa.clone()).collect();
+        // What a crash left of making or purging LUNs is given back.
+        known.extend(self.unfinished_naas());
+        let mut found = Vec::new();
+        for pool in &self.config.pools {
+            match &pool.place {
+                Place::Path(path) if self.directories.missing(&pool.name).is_none() => {
+                    found.extend(self.orphans_in(&pool.name, path, &known).await);
+                }
+                Place::Path(_) => {}
+                Place::Members { .. } => found.extend(self.orphans_on(&pool.name, &known).await),
+            }
+        }
+        (*self.orphans.seen.borrow_mut()).clone_from(&found);
+        found
+    }
+
+    async fn orphans_in(&self, pool: &str, path: &Path, known: &BTreeSet<String>) -> Vec<Orphan> {
+        let entries = self.core.files().list(path).await.unwrap_or_default();
+        let mut found = Vec::new();
+        for entry in entries {
+            let naa = entry
+                .name
+                .to_str()
+                .and_then(|name| name.strip_suffix(".lun"));
+            let Some(naa) = naa.filter(|naa| is_naa(naa) && !known.contains(*naa)) else {
+                continue;
+            };
+            let file = path.join(&entry.name);
+            let mut orphan = self.orphan(pool, naa, &file).await;
+            orphan.size_bytes = entry.len;
+            let file = std::path::absolute(&file).unwrap_or(file);
+            orphan.file = Some(file.display().to_string());
+            found.push(orphan);
+        }
+        found.sort_by(|one, other| one.naa.cmp(&other.naa));
+        found
+    }
+
+    /// `file`: beside which its record and its checksums stand.
+    async fn orphan(&self, pool: &str, naa: &str, file: &Path) -> Orphan {
+        let files = self.core.files();
+        let text = read_file(&*files, &file.with_extension(RECORD), RECORD_BYTES_MAX).await;
+        let record = match text {
+            Ok(text) => LunRecord::decode(&text),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err("nothing stands beside it that says what it is".to_owned())
+            }
+            Err(error) => Err(error.to_string()),
+        };
+        self.orphan_of(pool, naa, file, record).await
+    }
+
+    /// The same with its record, or why there is none.
+    async fn orphan_of(
+        &self,
+        pool: &str,
+        naa: &str,
+        file: &Path,
+        record: Result<LunRecord, String>,
+    ) -> Orphan {
+        let files = self.core.files();
+        let record = record.and_then(|record| {
+            if record.lun.naa == naa {
+                return Ok(record);
+            }
+            Err(format!("its record is LUN {}'s", record.lun.naa))
+        });
+        let has_checksums = is_there(&*files, &file.with_extension(SUMS)).await;
+        let (record, problem) = match record {
+            Ok(record) => (Some(record), None),
+            Err(why) => (None, Some(why)),
+        };
+        Orphan {
+            pool: pool.to_owned(),
+            naa: naa.to_owned(),
+            file: None,
+            size_bytes: record.as_ref().map_or(0, |it| it.lun.size.bytes()),
+            name: record.as_ref().map(|it| it.name.clone()),
+            removed: record.as_ref().is_some_and(|it| it.removed),
+            block_size: record.as_ref().map(|it| it.lun.block_size),
+            problem,
+            has_checksums,
+            record,
+        }
+    }
+
+    /// LUNs on members that no object names.
+    async fn orphans_on(&self, name: &str, known: &BTreeSet<String>) -> Vec<Orphan> {
+        let pools = self.member_pools();
+        let Some(pool) = pools.get(name) else {
+            return Vec::new();
+        };
+        let mut found = Vec::new();
+        for id in pool.luns() {
+            let naa = format!("{:032x}", u128::from_be_bytes(id.0));
+            if known.contains(&naa) {
+                continue;
+            }
+            let lun = crate::remembered::beside(&self.config.state_dir, name);
+            let record = pool.record(id).map_or_else(
+                || Err("nothing on the members says what it is".to_owned()),
+                |text| LunRecord::decode(&text),
+            );
+            let beside = lun.join(format!("{naa}.lun"));
+            let mut orphan = self.orphan_of(name, &naa, &beside, record).await;
+            if orphan.record.is_none() {
+                orphan.size_bytes = pool.bytes_of(id).unwrap_or_default();
+            }
+            found.push(orphan);
+        }
+        found
+    }
+
+    /// Tells in the log what was found at the start.
+    pub(super) async fn tell_orphans(&self) {
+        for orphan in self.look_for_orphans().await {
+            tracing::warn!(
+                pool = orphan.pool,
+                "no object names LUN {}, {}: it is left as it is; causeway lun adopt takes it into service",
+                orphan.shown(),
+                crate::size::rounded(orphan.size_bytes)
+            );
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! What each pool says of the newest objects that were stored: a state directory that was restored from an older copy is known by it.
+
+use super::Inner;
+use crate::config::Place;
+use crate::state::document;
+use ::members::LunId;
+use env::durable::{read_file, replace_file};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The file in a pool's directory.
+const FILE: &str = "saved.json";
+
+/// The longest that is read back.
+const FILE_BYTES_MAX: u64 = 64 << 10;
+
+/// The kind of the file, as its first line says.
+const KIND: &str = "saved";
+
+/// The newest objects that were stored.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+struct Saved {
+    node_id: String,
+    generation: u64,
+}
+
+/// One that cannot be read says nothing, and other pools say the same.
+fn parse(text: &[u8]) -> Option<Saved> {
+    let body = document::read(KIND, text).ok()?;
+    serde_json::from_slice(&body).ok()
+}
+
+impl Inner {
+    async fn read_saved(&self, directory: &Path) -> Option<Saved> {
+        let text = read_file(&*self.core.files(), &directory.join(FILE), FILE_BYTES_MAX).await;
+        parse(&text.ok()?)
+    }
+
+    /// Pools that are directories and there.
+    fn present(&self) -> impl Iterator<Item = (&str, &Path)> {
+        let pools = self.config.pools.iter();
+        pools.filter_map(|pool| match &pool.place {
+            Place::Path(path) if self.directories.missing(&pool.name).is_none() => {
+                Some((pool.name.as_str(), path.as_path()))
+            }
+            Place::Path(_) | Place::Members { .. } => None,
+        })
+    }
+
+    /// The newest generation of this node's objects that a pool has seen, and the pool.
+    pub(super) async fn newest_saved(&self, node_id: &str) -> Option<(u64, String)> {
+        let mut all = Vec::new();
+        for (pool, path) in self.present() {
+            all.push((pool.to_owned(), self.read_saved(path).await));
+        }
+        for (name, pool) in &*self.member_pools() {
+            let saved = pool.record(LunId::POOL);
+            all.push((name.clone(), saved.as_deref().and_then(parse)));
+        }
+        let of_node = all.into_iter().filter_map(|(pool, saved)| {
+            let saved = saved.filter(|saved| saved.node_id == node_id)?;
+            Some((saved.generation, pool))
+        });
+        of_node.max()
+    }
+
+    /// Objects of this generation are stored: the pools say so from now on.
+    pub(super) async fn write_saved(&self, node_id: &str, generation: u64) {
+        let saved = Saved {
+            node_id: node_id.to_owned(),
+            generation,
+        };
+        let body = serde_json::to_vec(&saved).expect("plain words and numbers");
+        let text = document::write(KIND, &body);
+        for (name, pool) in &*self.member_pools() {
+            if !pool.is_whole() {
+                // Nothing is written to it until it is.
+                continue;
+            }
+            let record = BTreeMap::from([(LunId::POOL, text.clone())]);
+            if let Err(error) = pool.keep_records(&self.core, record).await {
+                tracing::warn!(
+                    pool = name,
+                    "it does not say which objects were stored last: {error}"
+                );
+            }
+        }
+        for (pool, path) in self.present() {
+            if self.read_saved(path).await.as_ref() == Some(&saved) {
+                continue;
+            }
+            let written = replace_file(&*self.core.files(), &path.join(FILE), &text).await;
+            if let Err(error) = written {
+                tracing::warn!(
+                    pool,
+                    "it does not say which objects were stored last, which only matters where state_dir is restored: {error}"
+                );
+            }
+        }
+    }
+}
