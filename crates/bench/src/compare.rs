@@ -45,25 +45,62 @@ const FIGURES: [(&str, &str, bool); 5] = [
 /// What both results have in common.
 ///
 /// # Errors
-/// Where one of them is no result, or they have nothing in common.
+/// Where one of them is no result, they have nothing in common, or they are of different workloads.
 pub fn compare(before: &Value, after: &Value) -> Result<Vec<Row>, String> {
     let steps = |value: &Value| value.get("steps").and_then(Value::as_array).cloned();
     let rows = match (steps(before), steps(after)) {
         (Some(before), Some(after)) => {
-            let pair = |one: &Value| {
-                let name = one.get("name")?;
-                let other = after.iter().find(|other| other.get("name") == Some(name))?;
-                Some(figures(one, other, &format!("{}: ", name.as_str()?)))
-            };
-            before.iter().filter_map(pair).flatten().collect()
+            let mut rows = Vec::new();
+            for one in &before {
+                let Some(name) = one.get("name") else {
+                    continue;
+                };
+                let Some(other) = after.iter().find(|other| other.get("name") == Some(name)) else {
+                    continue;
+                };
+                let prefix = format!("{}: ", name.as_str().unwrap_or_default());
+                same_workload(one, other, &prefix)?;
+                rows.extend(figures(one, other, &prefix));
+            }
+            rows
         }
-        (None, None) => figures(before, after, ""),
+        (None, None) => {
+            same_workload(before, after, "")?;
+            figures(before, after, "")
+        }
         _ => return Err("one is the result of a profile, the other of a single run".to_owned()),
     };
     if rows.is_empty() {
         return Err("they have no figures in common: are both results of -Rjson?".to_owned());
     }
     Ok(rows)
+}
+
+/// What a result of before there was `workload` says of it.
+const WORKLOAD_OF_OLD: [&str; 4] = ["block_bytes", "threads", "outstanding", "write_percent"];
+
+/// Refuses what was asked for in different ways: the figures of such runs say nothing about each other.
+fn same_workload(before: &Value, after: &Value, prefix: &str) -> Result<(), String> {
+    let said = |value: &Value| -> serde_json::Map<String, Value> {
+        let whole = value.get("workload").and_then(Value::as_object);
+        whole.cloned().unwrap_or_else(|| {
+            let at = |key: &&str| Some(((*key).to_owned(), value.get(*key)?.clone()));
+            WORKLOAD_OF_OLD.iter().filter_map(at).collect()
+        })
+    };
+    let (before, after) = (said(before), said(after));
+    let differing = |(key, one): (&String, &Value)| {
+        let other = after.get(key).filter(|other| *other != one)?;
+        Some(format!("{key} is {one} in A and {other} in B"))
+    };
+    let all: Vec<String> = before.iter().filter_map(differing).collect();
+    if all.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "{prefix}these are different workloads: {}",
+        all.join("; ")
+    ))
 }
 
 fn figures(before: &Value, after: &Value, prefix: &str) -> Vec<Row> {
@@ -154,6 +191,38 @@ mod test {
         );
         let line = "read IOPS                100.000         150.000     +50.0%  better\n";
         assert!(table(&rows).contains(line), "{}", table(&rows));
+    }
+
+    #[test]
+    fn different_workloads_are_refused_by_what_differs() {
+        let of = |block: u64, access: &str, write_percent: u64| {
+            let mut run = run(1.0, 1.0);
+            run["workload"] =
+                json!({ "block_bytes": block, "access": access, "write_percent": write_percent });
+            run
+        };
+        assert!(compare(&of(4096, "random", 0), &of(4096, "random", 0)).is_ok());
+        let why = compare(&of(4096, "random", 30), &of(65536, "sequential", 30)).unwrap_err();
+        assert!(
+            why.contains("block_bytes is 4096 in A and 65536 in B"),
+            "{why}"
+        );
+        assert!(why.contains("access is \"random\" in A"), "{why}");
+        assert!(!why.contains("write_percent"), "{why}");
+        // A result of an older version tells less, and what it tells counts.
+        let mut old = run(1.0, 1.0);
+        old["block_bytes"] = 4096.into();
+        assert!(compare(&old, &of(4096, "random", 0)).is_ok());
+        assert!(compare(&old, &of(8192, "random", 0)).is_err());
+        // The same of each step of a profile.
+        let steps = |block| {
+            let mut step = of(block, "random", 0);
+            step["name"] = "read".into();
+            json!({ "steps": [step] })
+        };
+        assert!(compare(&steps(4096), &steps(4096)).is_ok());
+        let why = compare(&steps(4096), &steps(512)).unwrap_err();
+        assert!(why.starts_with("read: "), "{why}");
     }
 
     #[test]

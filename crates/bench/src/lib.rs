@@ -28,7 +28,7 @@ mod result;
 mod verify;
 
 pub use engine::{Job, Phase, Progress, Shared, Target, Watcher, fill, region, run};
-pub use meter::{Interval, Kind, Side};
+pub use meter::{Interval, Kind, Side, Spread};
 pub use options::{Mistake, Options};
 pub use result::{PathFigures, Processor, RunResult, Share, TargetFacts, TcpSample};
 pub use verify::{Bad, Stamp, Tally, Wrong};

@@ -79,26 +79,106 @@ impl Side {
     }
 }
 
+/// Operations of one kind in one interval, with their latencies in nanoseconds.
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
+pub struct Spread {
+    /// Operations.
+    pub count: u64,
+    sum: f64,
+    squares: f64,
+    shortest: u64,
+    longest: u64,
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "an hour of nanoseconds is exact, and so is any count of a run"
+)]
+impl Spread {
+    /// Counts an operation that took so many nanoseconds.
+    pub fn record(&mut self, nanos: u64) {
+        self.shortest = if self.count == 0 {
+            nanos
+        } else {
+            self.shortest.min(nanos)
+        };
+        self.count += 1;
+        self.longest = self.longest.max(nanos);
+        let nanos = nanos as f64;
+        self.sum += nanos;
+        self.squares += nanos * nanos;
+    }
+
+    /// Adds what another one counted.
+    pub fn add(&mut self, other: &Self) {
+        self.shortest = match (self.count, other.count) {
+            (_, 0) => self.shortest,
+            (0, _) => other.shortest,
+            _ => self.shortest.min(other.shortest),
+        };
+        self.count += other.count;
+        self.sum += other.sum;
+        self.squares += other.squares;
+        self.longest = self.longest.max(other.longest);
+    }
+
+    /// The shortest latency in nanoseconds; 0 where nothing ended.
+    #[must_use]
+    pub fn shortest(&self) -> u64 {
+        self.shortest
+    }
+
+    /// The longest latency in nanoseconds; 0 where nothing ended.
+    #[must_use]
+    pub fn longest(&self) -> u64 {
+        self.longest
+    }
+
+    /// The mean latency in nanoseconds; 0 where nothing ended.
+    #[must_use]
+    pub fn mean(&self) -> f64 {
+        self.sum / self.count.max(1) as f64
+    }
+
+    /// The standard deviation of latencies in nanoseconds; 0 where nothing ended.
+    #[must_use]
+    pub fn deviation(&self) -> f64 {
+        let count = self.count.max(1) as f64;
+        // Rounding may leave a little less than nothing.
+        let variance = (self.squares - self.sum * self.sum / count) / count;
+        variance.max(0.0).sqrt()
+    }
+}
+
 /// What ended in one interval of the series.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
 pub struct Interval {
     /// Reads.
-    pub reads: u64,
+    pub read: Spread,
     /// Writes.
-    pub writes: u64,
+    pub write: Spread,
     /// Bytes of both.
     pub bytes: u64,
-    /// The longest latency, in nanoseconds.
-    pub longest: u64,
 }
 
 impl Interval {
     /// Adds what another one measured.
     pub fn add(&mut self, other: &Self) {
-        self.reads += other.reads;
-        self.writes += other.writes;
+        self.read.add(&other.read);
+        self.write.add(&other.write);
         self.bytes += other.bytes;
-        self.longest = self.longest.max(other.longest);
+    }
+
+    /// Operations of both kinds.
+    #[must_use]
+    pub fn ios(&self) -> u64 {
+        self.read.count + self.write.count
+    }
+
+    /// The longest latency of both, in nanoseconds.
+    #[must_use]
+    pub fn longest(&self) -> u64 {
+        self.read.longest.max(self.write.longest)
     }
 }
 
@@ -191,12 +271,12 @@ impl Meter {
             self.current.1 = self.current.1.saturating_add(self.interval);
         }
         if let Some(interval) = self.series.get_mut(self.current.0) {
-            match kind {
-                Kind::Read => interval.reads += 1,
-                Kind::Write => interval.writes += 1,
-            }
+            let spread = match kind {
+                Kind::Read => &mut interval.read,
+                Kind::Write => &mut interval.write,
+            };
+            spread.record(took);
             interval.bytes += bytes;
-            interval.longest = interval.longest.max(took);
         }
     }
 
@@ -229,15 +309,31 @@ mod test {
         one(&mut meter, Kind::Write, SECOND, 4 * SECOND - 1);
         one(&mut meter, Kind::Write, SECOND, 4 * SECOND);
         assert_eq!((meter.read.ios, meter.write.ios), (1, 1));
-        assert_eq!(meter.series[0].reads, 1);
+        assert_eq!(meter.series[0].read.count, 1);
+        let last = meter.series[2];
+        assert_eq!((last.read.count, last.write.count, last.bytes), (0, 1, 512));
+        assert_eq!(last.longest(), 3 * SECOND - 1);
+    }
+
+    #[test]
+    fn latencies_of_an_interval_have_bounds_mean_and_deviation() {
+        let mut all = Spread::default();
+        assert_eq!((all.shortest(), all.longest()), (0, 0));
+        let mut part = Spread::default();
+        [4, 6].iter().for_each(|nanos| all.record(*nanos));
+        [1, 9].iter().for_each(|nanos| part.record(*nanos));
+        all.add(&part);
+        all.add(&Spread::default());
+        assert_eq!((all.count, all.shortest(), all.longest()), (4, 1, 9));
+        assert!((all.mean() - 5.0).abs() < 1e-9);
+        // (1 + 1 + 16 + 16) / 4
+        assert!((all.deviation() - 8.5_f64.sqrt()).abs() < 1e-9);
+        let mut first = Spread::default();
+        first.add(&part);
         assert_eq!(
-            meter.series[2],
-            Interval {
-                reads: 0,
-                writes: 1,
-                bytes: 512,
-                longest: 3 * SECOND - 1
-            }
+            first.shortest(),
+            1,
+            "what nothing was added to has no shortest"
         );
     }
 

@@ -226,7 +226,7 @@ fn counts_and_latencies_are_those_of_the_volume() {
         result
             .series()
             .iter()
-            .all(|at| (780..=800).contains(&(at.reads + at.writes)))
+            .all(|at| (780..=800).contains(&at.ios()))
     );
     assert!(result.is_clean() && result.shares.len() == 2);
 }

@@ -33,6 +33,7 @@ How many, how long
 
 What is written
   -S[uwh]             -Sw: every write is stable before it counts (FUA); -Su: past the page cache, as always; -Sh: both
+  -h                  diskspd's old word for -Sh, beside other options; alone it asks for this help
   -Z, -Zr, -Z<size>[,<file>]   zeroes; random bytes, new each time; parts of so many random bytes, or of a file
   --compress <percent>, --dedupe <percent>   pieces of 4096 bytes, each so far zeroes; so many of them one of eight that come again
   -z[seed]            seed of all randomness [default: 0]; -z alone takes another one each time
@@ -57,7 +58,7 @@ Ready-made
   --profile jetstress-like    random 32K database reads and writes, sequential log writes; passes at 20 ms and 10 ms
   --autotune                  with jetstress-like: raises concurrency as long as it passes
   --control FILE              a result of the same profile (-Rjson) to show deviations from
-  --compare A.json B.json     two results beside each other
+  --compare A.json B.json     two results of the same workload beside each other
 
 For iscsi:// targets
   --from IP|NIC (repeatable), --policy NAME[:ARG], --plan (the default), --no-plan, --no-discover, --facts FILE, --chap USER:FILE,

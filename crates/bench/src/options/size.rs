@@ -17,18 +17,40 @@ pub fn size(text: &str, block: u64) -> Option<u64> {
     number.checked_mul(unit)
 }
 
-/// A size in the largest unit that gives a whole number.
+/// A size as diskspd prints it: in the largest unit that it reaches, with two places where that is no whole number, and
+/// bytes without a unit.
 #[must_use]
 pub fn show_size(bytes: u64) -> String {
-    for (unit, name) in [
-        (1 << 40, "TiB"),
-        (1 << 30, "GiB"),
-        (1 << 20, "MiB"),
-        (1 << 10, "KiB"),
-    ] {
-        if bytes >= unit && bytes.is_multiple_of(unit) {
-            return format!("{}{name}", bytes / unit);
+    for (shift, name) in [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")] {
+        let unit = 1_u64 << shift;
+        if bytes < unit {
+            continue;
+        }
+        if bytes.is_multiple_of(unit) {
+            return format!("{}{name}", bytes >> shift);
+        }
+        #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+        let units = bytes as f64 / unit as f64;
+        return format!("{units:.2}{name}");
+    }
+    bytes.to_string()
+}
+
+#[cfg(test)]
+mod test {
+    use super::show_size;
+
+    #[test]
+    fn sizes_look_as_diskspds_do() {
+        for (bytes, shown) in [
+            (0, "0"),
+            (512, "512"),
+            (4096, "4KiB"),
+            (1536, "1.50KiB"),
+            (10_000_000_000, "9.31GiB"),
+            (1 << 40, "1TiB"),
+        ] {
+            assert_eq!(show_size(bytes), shown);
         }
     }
-    format!("{bytes}B")
 }

@@ -2,7 +2,7 @@
 
 use super::per_second;
 use crate::meter::Side;
-use crate::options::Options;
+use crate::options::{Access, Options};
 use crate::result::RunResult;
 use serde_json::{Value, json};
 
@@ -53,6 +53,35 @@ fn tcp(result: &RunResult) -> Vec<Value> {
     samples.collect()
 }
 
+/// What was asked of the target, apart from how long and of which one: results of different workloads are not compared.
+fn workload(options: &Options, result: &RunResult) -> Value {
+    let access = match options.access {
+        Access::Random { alignment, percent } => {
+            json!({ "random_percent": percent, "alignment_bytes": alignment })
+        }
+        Access::Sequential {
+            stride,
+            interlocked,
+            parallel,
+        } => json!({ "stride_bytes": stride, "interlocked": interlocked, "parallel": parallel }),
+    };
+    json!({
+        "block_bytes": options.block,
+        "access": access,
+        "distribution": options.zones.iter().map(|zone| format!("{zone:?}")).collect::<Vec<_>>(),
+        "region_bytes": options.length,
+        "threads": result.threads,
+        "outstanding": options.outstanding_total.unwrap_or(options.outstanding),
+        "write_percent": options.write_percent,
+        "write_through": options.write_through,
+        "payload": format!("{:?}", options.source),
+        "verify": options.verify,
+        "rate": options.rate.map(|rate| format!("{rate:?}")),
+        "burst": options.burst,
+        "think_ms": u64::try_from(options.think.as_millis()).unwrap_or(u64::MAX),
+    })
+}
+
 /// The object.
 #[must_use]
 pub fn json(options: &Options, result: &RunResult) -> Value {
@@ -71,7 +100,7 @@ pub fn json(options: &Options, result: &RunResult) -> Value {
         .map(|(at, number)| {
             json!({
                 "ms": u64::try_from(interval * number).unwrap_or(u64::MAX),
-                "read_ios": at.reads, "write_ios": at.writes, "bytes": at.bytes, "max_us": millis(at.longest) * 1000.0,
+                "read_ios": at.read.count, "write_ios": at.write.count, "bytes": at.bytes, "max_us": millis(at.longest()) * 1000.0,
             })
         })
         .collect();
@@ -98,6 +127,7 @@ pub fn json(options: &Options, result: &RunResult) -> Value {
         "threads": result.threads,
         "outstanding": options.outstanding,
         "write_percent": options.write_percent,
+        "workload": workload(options, result),
         "read": side(&result.read(), seconds),
         "write": side(&result.write(), seconds),
         "total": side(&result.total(), seconds),

@@ -13,13 +13,44 @@ pub use xml::xml;
 use crate::meter::Side;
 use crate::result::RunResult;
 
-/// What the machine is called, where that is known.
+/// What the machine is called and made of, where that is known.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Machine {
     /// Its name.
     pub name: String,
-    /// Processors.
-    pub processors: u32,
+    /// Its processors.
+    pub processors: Vec<Place>,
+    /// How it saves power; the governor of its processors' frequency.
+    pub power: Option<String>,
+}
+
+/// Where in the machine a processor is.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Place {
+    /// The processor.
+    pub number: u32,
+    /// The socket that it sits in.
+    pub socket: u32,
+    /// Its NUMA node.
+    pub node: u32,
+    /// Its core, which it may share with another one.
+    pub core: u32,
+}
+
+impl Machine {
+    /// How many different ones there are of what `of` names.
+    fn count<T: Ord>(&self, of: impl Fn(&Place) -> T) -> usize {
+        let all: std::collections::BTreeSet<T> = self.processors.iter().map(of).collect();
+        all.len()
+    }
+
+    fn place(&self, number: u32) -> Place {
+        let known = self.processors.iter().find(|at| at.number == number);
+        known.copied().unwrap_or(Place {
+            number,
+            ..Place::default()
+        })
+    }
 }
 
 /// The rows of diskspd's percentile table.

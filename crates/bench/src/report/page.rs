@@ -51,7 +51,10 @@ pub fn iops_chart(result: &RunResult) -> String {
         name: name.to_owned(),
         points: over_time(result, |at| count(at) as f64 / interval),
     };
-    let all = [line("reads", |at| at.reads), line("writes", |at| at.writes)];
+    let all = [
+        line("reads", |at| at.read.count),
+        line("writes", |at| at.write.count),
+    ];
     let used: Vec<Line> = all
         .into_iter()
         .filter(|line| line.points.iter().any(|point| point.1 > 0.0))
@@ -63,7 +66,7 @@ pub fn iops_chart(result: &RunResult) -> String {
 #[must_use]
 #[expect(clippy::cast_precision_loss, reason = "figures for a chart")]
 pub fn latency_chart(result: &RunResult) -> String {
-    let points = over_time(result, |at| at.longest as f64 / 1e6);
+    let points = over_time(result, |at| at.longest() as f64 / 1e6);
     let line = Line {
         name: "longest of each interval".to_owned(),
         points,
@@ -194,10 +197,10 @@ pub fn csv(result: &RunResult) -> String {
         let _ = writeln!(
             out,
             "{millis},{},{},{},{}",
-            at.reads,
-            at.writes,
+            at.read.count,
+            at.write.count,
             at.bytes,
-            at.longest / 1000
+            at.longest() / 1000
         );
     }
     out

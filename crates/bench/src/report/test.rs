@@ -1,7 +1,7 @@
 //! The reports, read back by a second implementation: what scripts that know diskspd do.
 
 use super::*;
-use crate::meter::Interval;
+use crate::meter::{Interval, Spread};
 use crate::options::{Options, parse};
 use crate::result::{Processor, Share, TargetFacts};
 use std::collections::BTreeMap;
@@ -20,6 +20,15 @@ fn side(ios: u64, millis: &[u64]) -> Side {
     side
 }
 
+fn spread(ios: u64, millis: &[u64]) -> Spread {
+    let mut spread = Spread::default();
+    for turn in 0..ios {
+        let at = usize::try_from(turn).unwrap() % millis.len();
+        spread.record(millis[at] * 1_000_000);
+    }
+    spread
+}
+
 fn example() -> (Options, RunResult, Machine) {
     let line = "-b4K -t2 -o32 -r -w25 -d2 -Sh -L -D C:\\a&b";
     let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
@@ -30,16 +39,14 @@ fn example() -> (Options, RunResult, Machine) {
         write: side(writes, &[20]),
         series: vec![
             Interval {
-                reads,
-                writes: 0,
+                read: spread(reads, &[1, 2, 3, 10]),
                 bytes: reads * 4096,
-                longest: 10_000_000,
+                ..Interval::default()
             },
             Interval {
-                reads: 0,
-                writes,
+                write: spread(writes, &[20]),
                 bytes: writes * 4096,
-                longest: 20_000_000,
+                ..Interval::default()
             },
         ],
         stall: Duration::from_millis(7),
@@ -73,7 +80,8 @@ fn example() -> (Options, RunResult, Machine) {
         result,
         Machine {
             name: "host".into(),
-            processors: 1,
+            processors: vec![Place::default()],
+            power: None,
         },
     )
 }
@@ -83,7 +91,7 @@ fn sections(text: &str) -> BTreeMap<String, Vec<Vec<String>>> {
     let mut found: BTreeMap<String, Vec<Vec<String>>> = BTreeMap::new();
     let mut section = String::new();
     for line in text.lines() {
-        if line.ends_with(" IO") || line.trim() == "total:" || line.starts_with("CPU |") {
+        if line.ends_with(" IO") || line.ends_with("distribution:") || line.starts_with("CPU |") {
             section = line.trim().to_owned();
         } else if line.contains('|') {
             let line = line.replacen("total:", "total|", 1);
@@ -114,7 +122,7 @@ fn the_text_is_read_as_diskspds_is() {
     assert_eq!(sections["Write IO"].last().unwrap()[2], "300");
     // 800 reads, then 300 writes: 250 to either side of the mean.
     assert_eq!(all[6], "250.00");
-    let percentiles = &sections["total:"];
+    let percentiles = &sections["Total latency distribution:"];
     let row = |name: &str| {
         percentiles
             .iter()
@@ -128,7 +136,7 @@ fn the_text_is_read_as_diskspds_is() {
     assert!(near(&row("50th")[1], 2.0) && near(&row("50th")[2], 20.0));
     assert_eq!(percentiles.len(), 1 + PERCENTILES.len());
     assert_eq!(
-        sections["CPU |  Usage |  User  |  Kernel |  Idle"][0][1],
+        sections["CPU |  Usage |  User  | Kernel |  Idle"][0][1],
         "40.00%"
     );
     for heading in [
@@ -136,11 +144,59 @@ fn the_text_is_read_as_diskspds_is() {
         "Input parameters:",
         "System information:",
         "Results for timespan 1:",
-        "actual test time:\t2.00s",
+        "\ttimespan:   1\n\t-------------\n\tduration: 2s\n",
+        "\t\tsoftware cache disabled\n\t\thardware write cache disabled, writethrough on\n",
+        "\t\tperforming mix test (read/write ratio: 75/25)\n\t\tblock size: 4KiB\n\t\tusing random I/O (alignment: 4KiB)\n",
+        "\t\tbase file offset: 1MiB\n",
+        "\n\tcpu count:\t\t1\n\tcore count:\t\t1\n\tgroup count:\t\t1\n\tnode count:\t\t1\n\tsocket count:\t\t1\n",
+        "\nactual test time:\t2.00s\nthread count:\t\t2\nproc count:\t\t1\n\nCPU |",
     ] {
         assert!(text.contains(heading), "{heading}");
     }
     assert!(text.contains("start time: 2026/11/21 "), "{text}");
+}
+
+/// Several targets have a chart each, and what was not done has no latency, as diskspd 2.2 prints it.
+#[test]
+fn each_of_several_targets_has_its_own_latencies() {
+    let (options, mut result, machine) = example();
+    result.targets.push(TargetFacts {
+        name: "second".into(),
+        ..result.targets[0].clone()
+    });
+    result.shares[1].target = 1;
+    result.shares[1].write = Side::default();
+    let text = text(&options, &result, &machine);
+    let second = text
+        .split("\nLatency distribution: second\n")
+        .nth(1)
+        .unwrap();
+    let row = second.lines().find(|line| line.contains("50th")).unwrap();
+    assert!(
+        row.contains("N/A") && row.starts_with("   50th | "),
+        "{row}"
+    );
+    let row = text
+        .split("\nWrite IO\n")
+        .nth(1)
+        .unwrap()
+        .lines()
+        .nth(3)
+        .unwrap();
+    assert!(row.ends_with("|       N/A | second (1GiB)"), "{row}");
+    let zones: Vec<String> = "-rdpct90/10:5/20 -rs50 -Zr x"
+        .split(' ')
+        .map(str::to_owned)
+        .collect();
+    let zones = super::text(&parse(&zones).unwrap(), &result, &machine);
+    for line in [
+        "\t\t    90% of IO => [ 0% -  10%) of target\n",
+        "\t\t     5% of IO => [30% - 100%) of target\n",
+        "\t\tusing mixed random/sequential I/O (50% random) (alignment/stride: 64KiB)\n",
+        "\tgenerating random data for each write IO\n",
+    ] {
+        assert!(zones.contains(line), "{line}: {zones}");
+    }
 }
 
 /// Reads XML: every leaf by its path, in order.
@@ -162,7 +218,11 @@ fn leaves(xml: &str) -> Vec<(String, String)> {
                 leaf.to_owned(),
             ));
         } else {
-            path.push(tag);
+            let (name, attributes) = tag.split_once(' ').unwrap_or((tag, ""));
+            path.push(name);
+            if !attributes.is_empty() {
+                found.push((format!("{}@", path.join("/")), attributes.to_owned()));
+            }
         }
         rest = &rest[end + 1..];
     }
@@ -209,11 +269,6 @@ fn the_xml_is_read_as_diskspds_is() {
     );
     let writes = all("Results/TimeSpan/Latency/Bucket/WriteMilliseconds");
     assert!((writes[50].parse::<f64>().unwrap() - 20.0).abs() < 0.04);
-    let buckets = all("Results/TimeSpan/Iops/Bucket");
-    assert_eq!(
-        buckets[1],
-        "Bucket SampleMillisecond=\"2000\" Read=\"0\" Write=\"300\" Total=\"300\""
-    );
     assert_eq!(
         all("Results/Profile/TimeSpans/TimeSpan/Targets/Target/Random"),
         ["4096"]
@@ -226,6 +281,50 @@ fn the_xml_is_read_as_diskspds_is() {
         all("Results/TimeSpan/CpuUtilization/Average/UsagePercent"),
         ["40.00"]
     );
+}
+
+#[test]
+fn the_xml_tells_operations_and_latencies_of_every_interval_and_target() {
+    let (options, result, machine) = example();
+    let leaves = leaves(&xml(&options, &result, &machine));
+    let all = |path: &str| -> Vec<&str> {
+        let these = leaves.iter().filter(|(at, _)| at == path);
+        these.map(|(_, value)| value.as_str()).collect()
+    };
+    let buckets = all("Results/TimeSpan/Iops/Bucket");
+    assert_eq!(
+        buckets[1],
+        "Bucket SampleMillisecond=\"2000\" Read=\"0\" Write=\"300\" Total=\"300\" \
+         ReadMinLatencyMilliseconds=\"0.000\" ReadMaxLatencyMilliseconds=\"0.000\" \
+         ReadAvgLatencyMilliseconds=\"0.000\" ReadLatencyStdDev=\"0.000\" \
+         WriteMinLatencyMilliseconds=\"20.000\" WriteMaxLatencyMilliseconds=\"20.000\" \
+         WriteAvgLatencyMilliseconds=\"20.000\" WriteLatencyStdDev=\"0.000\""
+    );
+    assert!(
+        buckets[0]
+            .contains("ReadMinLatencyMilliseconds=\"1.000\" ReadMaxLatencyMilliseconds=\"10.000\"")
+            && buckets[0]
+                .contains("ReadAvgLatencyMilliseconds=\"4.000\" ReadLatencyStdDev=\"3.536\""),
+        "{}",
+        buckets[0]
+    );
+    // The same for each thread on each target.
+    let of_threads = all("Results/TimeSpan/Thread/Target/Iops/Bucket");
+    assert_eq!(of_threads.len(), 4);
+    assert!(of_threads[2].contains("Read=\"500\" Write=\"0\" Total=\"500\""));
+    assert_eq!(
+        all("Results/TimeSpan/Thread/Target/Iops/ReadIopsStdDev"),
+        ["150.000", "250.000"]
+    );
+    assert_eq!(
+        all("Results/TimeSpan/Latency@"),
+        ["ReadHistoBuckets=\"4\" WriteHistoBuckets=\"1\" TotalHistoBuckets=\"5\""]
+    );
+    // What is not so is left out: PowerShell takes "false" for true.
+    let target = "Results/Profile/TimeSpans/TimeSpan/Targets/Target";
+    assert_eq!(all(&format!("{target}/WriteThrough")), ["true"]);
+    assert_eq!(all(&format!("{target}/RandomRatio")), [""; 0]);
+    assert_eq!(all("Results/TimeSpan/CpuUtilization/CPU/Socket"), ["0"]);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! diskspd's XML, element by element, as `Process-DiskSpd.ps1` and its kin read it.
 
-use super::{Machine, date, iops_deviation, whole_intervals};
-use crate::meter::{Interval, Side};
-use crate::options::{Access, Options, Rate};
+use super::{Machine, date, iops_deviation, per_second, whole_intervals};
+use crate::meter::{Interval, Side, Spread};
+use crate::options::{Access, Options, Rate, Source, Zone, ZoneExtent};
 use crate::result::{RunResult, Share};
 use std::fmt::Write as _;
 
@@ -26,10 +26,28 @@ impl Writer {
     }
 
     fn open(&mut self, name: &'static str) {
+        self.open_with(name, "");
+    }
+
+    /// `attributes` begin with a blank, or are empty.
+    fn open_with(&mut self, name: &'static str, attributes: &str) {
         self.indent();
         // Writing to a String cannot fail.
-        let _ = writeln!(self.out, "<{name}>");
+        let _ = writeln!(self.out, "<{name}{attributes}>");
         self.open.push(name);
+    }
+
+    /// An element of its own without anything in it.
+    fn empty(&mut self, name: &str, attributes: &str) {
+        self.indent();
+        let _ = writeln!(self.out, "<{name} {attributes}/>");
+    }
+
+    /// As diskspd does, which leaves out what is not so: PowerShell takes any text for true.
+    fn when(&mut self, name: &str, so: bool) {
+        if so {
+            self.leaf(name, true);
+        }
     }
 
     fn close(&mut self) {
@@ -62,6 +80,8 @@ pub fn xml(options: &Options, result: &RunResult, machine: &Machine) -> String {
     w.leaf("VersionDate", "causeway bench");
     w.close();
     w.leaf("RunTime", date(result.started));
+    let power = escaped(machine.power.as_deref().unwrap_or("not known"));
+    w.empty("PowerScheme", &format!("Name=\"{power}\" Guid=\"\""));
     w.leaf("CommandLine", &options.command_line);
     w.close();
     profile(&mut w, options, result);
@@ -69,10 +89,10 @@ pub fn xml(options: &Options, result: &RunResult, machine: &Machine) -> String {
     w.leaf("TestTimeSeconds", format_args!("{:.2}", result.seconds));
     w.leaf("ThreadCount", result.threads);
     w.leaf("RequestCount", options.outstanding_total.unwrap_or(0));
-    w.leaf("ProcCount", machine.processors);
-    processors(&mut w, result);
+    w.leaf("ProcCount", machine.processors.len());
+    processors(&mut w, result, machine);
     latency(&mut w, result);
-    series(&mut w, result);
+    iops(&mut w, &result.series(), result);
     for thread in 0..result.threads {
         w.open("Thread");
         w.leaf("Id", thread);
@@ -115,16 +135,27 @@ fn profile(w: &mut Writer, options: &Options, result: &RunResult) {
         w.leaf("RandomAccess", false);
         w.leaf("TemporaryFile", false);
         w.leaf("UseLargePages", false);
-        w.leaf("DisableOSCache", options.unbuffered);
-        w.leaf("WriteThrough", options.write_through);
+        w.when("DisableOSCache", options.unbuffered);
+        w.when("WriteThrough", options.write_through);
+        content(w, options);
         w.leaf(
             "ParallelAsyncIO",
             matches!(options.access, Access::Sequential { parallel: true, .. }),
         );
+        if let Some(burst) = options.burst {
+            w.leaf("BurstSize", burst);
+            w.leaf("ThinkTime", options.think.as_millis());
+        }
+        if let Some(size) = options.create {
+            w.leaf("FileSize", size);
+        }
         match options.access {
             Access::Random { alignment, percent } => {
                 w.leaf("Random", alignment);
-                w.leaf("RandomRatio", percent);
+                if percent != 100 {
+                    w.leaf("RandomRatio", percent);
+                }
+                distribution(w, options);
             }
             Access::Sequential {
                 stride,
@@ -140,12 +171,16 @@ fn profile(w: &mut Writer, options: &Options, result: &RunResult) {
         w.leaf("RequestCount", options.outstanding);
         w.leaf("WriteRatio", options.write_percent);
         match options.rate {
-            Some(Rate::Iops(iops)) => w.leaf("Throughput", format_args!("{iops} IOPS")),
+            Some(Rate::Iops(iops)) => {
+                w.indent();
+                let _ = writeln!(w.out, "<Throughput unit=\"IOPS\">{iops}</Throughput>");
+            }
             Some(Rate::BytesPerMillisecond(rate)) => w.leaf("Throughput", rate),
             None => w.leaf("Throughput", 0),
         }
         w.leaf("ThreadsPerFile", options.threads);
         w.leaf("IOPriority", 3);
+        w.leaf("Weight", 1);
         w.close();
     }
     for _ in 0..4 {
@@ -153,7 +188,56 @@ fn profile(w: &mut Writer, options: &Options, result: &RunResult) {
     }
 }
 
-fn processors(w: &mut Writer, result: &RunResult) {
+/// What is written.
+fn content(w: &mut Writer, options: &Options) {
+    w.open("WriteBufferContent");
+    let random = |w: &mut Writer, bytes: u64, path: Option<&std::path::Path>| {
+        w.leaf("Pattern", "random");
+        w.open("RandomDataSource");
+        w.leaf("SizeInBytes", bytes);
+        if let Some(path) = path {
+            w.leaf("FilePath", path.display());
+        }
+        w.close();
+    };
+    match &options.source {
+        Source::Zeroes => w.leaf("Pattern", "zero"),
+        Source::Pattern => w.leaf("Pattern", "sequential"),
+        Source::RandomEach | Source::Like { .. } => random(w, options.block, None),
+        Source::Random { bytes } => random(w, *bytes, None),
+        Source::File { bytes, path } => random(w, *bytes, Some(path)),
+    }
+    w.close();
+}
+
+/// The parts of the target that have shares of their own.
+fn distribution(w: &mut Writer, options: &Options) {
+    if options.zones.is_empty() {
+        return;
+    }
+    let percents = |zone: &Zone| matches!(zone.extent, ZoneExtent::Percent(_));
+    let of_percent = options.zones.iter().any(percents);
+    let mut left = 100;
+    w.open("Distribution");
+    w.open(if of_percent { "Percent" } else { "Absolute" });
+    for zone in &options.zones {
+        let length = match zone.extent {
+            ZoneExtent::Percent(part) => {
+                left -= u64::from(part);
+                u64::from(part)
+            }
+            ZoneExtent::Bytes(bytes) => bytes,
+            ZoneExtent::Rest if of_percent => left,
+            ZoneExtent::Rest => 0,
+        };
+        w.indent();
+        let _ = writeln!(w.out, "<Range IO=\"{}\">{length}</Range>", zone.io_percent);
+    }
+    w.close();
+    w.close();
+}
+
+fn processors(w: &mut Writer, result: &RunResult, machine: &Machine) {
     let all = &result.processors;
     if all.is_empty() {
         return;
@@ -166,8 +250,13 @@ fn processors(w: &mut Writer, result: &RunResult) {
     };
     w.open("CpuUtilization");
     for at in all {
+        let place = machine.place(at.number);
         w.open("CPU");
+        w.leaf("Socket", place.socket);
+        w.leaf("Node", place.node);
         w.leaf("Group", 0);
+        w.leaf("Core", place.core);
+        w.leaf("EfficiencyClass", 0);
         w.leaf("Id", at.number);
         row(w, at.user, at.kernel, at.idle);
         w.close();
@@ -189,7 +278,17 @@ fn processors(w: &mut Writer, result: &RunResult) {
 
 fn latency(w: &mut Writer, result: &RunResult) {
     let (read, write, total) = (result.read(), result.write(), result.total());
-    w.open("Latency");
+    // Different latencies that were seen; here they are kept to three digits.
+    let buckets = |side: &Side| side.latency.iter_recorded().count();
+    w.open_with(
+        "Latency",
+        &format!(
+            " ReadHistoBuckets=\"{}\" WriteHistoBuckets=\"{}\" TotalHistoBuckets=\"{}\"",
+            buckets(&read),
+            buckets(&write),
+            buckets(&total)
+        ),
+    );
     w.milliseconds("AverageReadMilliseconds", read.mean());
     w.milliseconds("ReadLatencyStdev", read.deviation());
     w.milliseconds("AverageWriteMilliseconds", write.mean());
@@ -215,36 +314,52 @@ fn shown(percentile: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-fn series(w: &mut Writer, result: &RunResult) {
-    let series = result.series();
-    let whole = &series[..whole_intervals(result)];
+/// A series, of all or of one thread on one target.
+fn iops(w: &mut Writer, series: &[Interval], result: &RunResult) {
+    let whole = &series[..whole_intervals(result).min(series.len())];
     let interval = result.interval.as_secs_f64();
-    let deviation = |count: fn(&Interval) -> u64| iops_deviation(whole.iter().map(count), interval);
+    let deviation = |w: &mut Writer, name: &str, count: fn(&Interval) -> u64| {
+        if whole.iter().any(|at| count(at) > 0) {
+            let value = iops_deviation(whole.iter().map(count), interval);
+            w.leaf(name, format_args!("{value:.3}"));
+        }
+    };
     w.open("Iops");
-    w.leaf(
-        "ReadIopsStdDev",
-        format_args!("{:.3}", deviation(|at| at.reads)),
-    );
-    w.leaf(
-        "WriteIopsStdDev",
-        format_args!("{:.3}", deviation(|at| at.writes)),
-    );
-    w.leaf(
-        "IopsStdDev",
-        format_args!("{:.3}", deviation(|at| at.reads + at.writes)),
-    );
+    deviation(w, "ReadIopsStdDev", |at| at.read.count);
+    deviation(w, "WriteIopsStdDev", |at| at.write.count);
+    deviation(w, "IopsStdDev", Interval::ios);
     for (number, at) in whole.iter().enumerate() {
         let millis = result.interval.as_millis() * (number as u128 + 1);
-        w.indent();
-        let _ = writeln!(
-            w.out,
-            "<Bucket SampleMillisecond=\"{millis}\" Read=\"{}\" Write=\"{}\" Total=\"{}\"/>",
-            at.reads,
-            at.writes,
-            at.reads + at.writes
+        let rate = |count: u64| per_second(count, interval);
+        w.empty(
+            "Bucket",
+            &format!(
+                "SampleMillisecond=\"{millis}\" Read=\"{:.0}\" Write=\"{:.0}\" Total=\"{:.0}\" {} {}",
+                rate(at.read.count),
+                rate(at.write.count),
+                rate(at.ios()),
+                latencies("Read", &at.read),
+                latencies("Write", &at.write)
+            ),
         );
     }
     w.close();
+}
+
+/// The attributes of a bucket for one kind of operation.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "an hour of nanoseconds is exact"
+)]
+fn latencies(kind: &str, spread: &Spread) -> String {
+    format!(
+        "{kind}MinLatencyMilliseconds=\"{:.3}\" {kind}MaxLatencyMilliseconds=\"{:.3}\" \
+         {kind}AvgLatencyMilliseconds=\"{:.3}\" {kind}LatencyStdDev=\"{:.3}\"",
+        spread.shortest() as f64 / 1e6,
+        spread.longest() as f64 / 1e6,
+        spread.mean() / 1e6,
+        spread.deviation() / 1e6
+    )
 }
 
 fn target(w: &mut Writer, share: &Share, result: &RunResult) {
@@ -275,6 +390,7 @@ fn target(w: &mut Writer, share: &Share, result: &RunResult) {
         &share.write,
     );
     side(w, ("AverageLatencyMilliseconds", "LatencyStdev"), &total);
+    iops(w, &share.series, result);
     w.close();
 }
 

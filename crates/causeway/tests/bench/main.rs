@@ -236,13 +236,15 @@ fn profiles_run_their_rows_beside_the_published_figures_and_a_control() {
 fn two_results_are_compared() {
     let place = Place::new("compare");
     let files = [place.file("a.json"), place.file("b.json")];
-    for (file, rate) in files.iter().zip(["-g200i", "-g400i"]) {
-        run(
-            0,
-            &format!("-b4K {rate} -d1 -W0 -Rjson --output {}", file.display()),
-            Path::new("memory:1M"),
-        );
-    }
+    let measure = |options: &str, file: &Path| {
+        let line = format!("{options} -d0.2 -W0 -Rjson --output {}", file.display());
+        run(0, &line, Path::new("memory:1M"));
+    };
+    measure("-b4K", &files[0]);
+    let text = std::fs::read_to_string(&files[0]).unwrap();
+    let mut twice: Value = serde_json::from_str(&text).unwrap();
+    twice["read"]["iops"] = (twice["read"]["iops"].as_f64().unwrap() * 2.0).into();
+    std::fs::write(&files[1], twice.to_string()).unwrap();
     let line = format!("--compare {} -Rjson", files[0].display());
     let rows: Value = serde_json::from_str(&run(0, &line, &files[1]).0).unwrap();
     let row = rows
@@ -252,14 +254,36 @@ fn two_results_are_compared() {
         .find(|row| row["figure"] == "read IOPS")
         .unwrap();
     let change = row["change_pct"].as_f64().unwrap();
-    assert!((80.0..120.0).contains(&change), "{row}");
+    assert!((99.0..101.0).contains(&change), "{row}");
     let (table, _) = run(0, &format!("--compare {}", files[0].display()), &files[1]);
     assert!(table.contains("better"), "{table}");
-    run(
-        2,
-        &format!("--compare {}", files[0].display()),
-        Path::new("/nonexistent"),
+    let line = format!("--compare {}", files[0].display());
+    run(2, &line, Path::new("/nonexistent"));
+    let other = place.file("other.json");
+    measure("-b4K -r", &other);
+    let (_, err) = run(2, &line, &other);
+    assert!(
+        err.contains("different workloads: access is") && !err.contains("block_bytes"),
+        "{err}"
     );
+}
+
+#[test]
+fn h_is_diskspds_cache_switch_beside_other_options_and_help_alone() {
+    let words = ["-h", "-b4K", "-d0.1", "-W0", "memory:1M"];
+    let output = Command::new(env!("CARGO_BIN_EXE_causeway"))
+        .arg("bench")
+        .args(words)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("writethrough on"), "{text}");
+    let output = Command::new(env!("CARGO_BIN_EXE_causeway"))
+        .args(["bench", "-h"])
+        .output()
+        .unwrap();
+    let help = String::from_utf8_lossy(&output.stdout);
+    assert!(help.contains("Usage: causeway bench"), "{help}");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! What the machine is called, and what its processors did.
 
 use bench::Processor;
-use bench::report::Machine;
+use bench::report::{Machine, Place};
+use std::path::Path;
 
 /// This machine.
 pub(super) fn this() -> Machine {
@@ -9,9 +10,35 @@ pub(super) fn this() -> Machine {
         .nodename()
         .to_string_lossy()
         .into_owned();
+    let system = Path::new("/sys/devices/system");
     Machine {
         name,
-        processors: u32::try_from(times().len()).unwrap_or(0),
+        processors: times().iter().map(|at| place(system, at.number)).collect(),
+        power: word(&system.join("cpu/cpu0/cpufreq/scaling_governor")),
+    }
+}
+
+fn word(file: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(file).ok()?;
+    Some(text.trim().to_owned()).filter(|word| !word.is_empty())
+}
+
+/// Where a processor is; what the system does not tell is the first of its kind, and a core of its own.
+fn place(system: &Path, number: u32) -> Place {
+    let cpu = system.join(format!("cpu/cpu{number}"));
+    let figure = |name: &str| word(&cpu.join("topology").join(name))?.parse().ok();
+    let nodes = std::fs::read_dir(&cpu).into_iter().flatten().flatten();
+    let node = nodes
+        .filter_map(|entry| {
+            let name = entry.file_name();
+            name.to_str()?.strip_prefix("node")?.parse().ok()
+        })
+        .next();
+    Place {
+        number,
+        socket: figure("physical_package_id").unwrap_or(0),
+        node: node.unwrap_or(0),
+        core: figure("core_id").unwrap_or(number),
     }
 }
 

@@ -34,11 +34,7 @@ fn start(words: &[String]) -> Result<(), Problem> {
     if words.first().is_some_and(|word| word == "sweep") {
         return sweep::run(&words[1..]);
     }
-    let asks = |word: &String| matches!(word.as_str(), "--help" | "-h" | "-?" | "help");
-    if words.is_empty()
-        || words.first().is_some_and(asks)
-        || words.iter().any(|word| word == "--help")
-    {
+    if asks_for_help(words) {
         crate::output::print(bench::options::HELP);
         return Ok(());
     }
@@ -59,6 +55,15 @@ fn start(words: &[String]) -> Result<(), Problem> {
         return profile::run(&options);
     }
     one(&options)
+}
+
+/// `-h` alone asks for help; beside anything else it is diskspd's old word for `-Sh`.
+fn asks_for_help(words: &[String]) -> bool {
+    match words {
+        [] => true,
+        [word] if matches!(word.as_str(), "-h" | "-?" | "/?" | "help") => true,
+        all => all.iter().any(|word| word == "--help"),
+    }
 }
 
 /// One run and its report.
