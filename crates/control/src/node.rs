@@ -32,6 +32,7 @@ mod schedule;
 mod scrub;
 mod scrub_around;
 mod space;
+mod stalls;
 mod unfinished;
 mod unit;
 mod usage;
@@ -93,6 +94,7 @@ struct Inner {
     spaces: space::Spaces,
     directories: directory::Directories,
     orphans: orphans::Orphans,
+    stalls: stalls::Stalls,
     /// Pools of members.
     members: RefCell<Rc<MemberPools>>,
     journals: journals::Journals,
@@ -120,6 +122,7 @@ impl Node {
             spaces: space::Spaces::default(),
             directories: directory::Directories::default(),
             orphans: orphans::Orphans::default(),
+            stalls: stalls::Stalls::default(),
             members: RefCell::default(),
             journals: journals::Journals::default(),
             unfinished: unfinished::Unfinished::default(),
@@ -444,6 +447,8 @@ impl Engine for Node {
             node.resume_scrubs().await;
             let follow = hardware::follow(Rc::clone(&node.core), Rc::downgrade(&node));
             node.core.spawn(Box::pin(follow));
+            let watch = stalls::watch(Rc::clone(&node.core), Rc::downgrade(&node));
+            node.core.spawn(Box::pin(watch));
             if let Some(days) = node.config.scrub_every_days {
                 let every = DAY * days;
                 node.scrubs.repeat(every);
@@ -598,6 +603,7 @@ impl Engine for Node {
 
     fn notices(&self) -> Vec<String> {
         let mut notices = (self.0.notices)();
+        notices.extend(stalls::told(&self.0));
         notices.extend(export::missing_groups(&self.0));
         notices.extend(export::silent_interfaces(&self.0));
         notices.extend(export::no_portal(&self.0));

@@ -103,6 +103,23 @@ impl Counters {
     }
 }
 
+/// How many operations of a volume began, and how many came to an end, of whatever kind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Progress {
+    /// Began.
+    pub started: u64,
+    /// Ended, well or not, or given up.
+    pub ended: u64,
+}
+
+impl Progress {
+    /// Those that the storage has.
+    #[must_use]
+    pub fn under_way(&self) -> u64 {
+        self.started.saturating_sub(self.ended)
+    }
+}
+
 /// Counts what passes; kept by whoever reads the counts. Clones count and read the same.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Meter(u64);
@@ -185,6 +202,32 @@ impl Meter {
             sum.add(&counters);
         }
         sum
+    }
+
+    /// How far the operations of these meters are, over all cores, in their order. Far less work than [`Meter::read`] of each.
+    pub async fn progress(core: &CoreHandle, meters: Vec<Self>) -> Vec<Progress> {
+        let mut sums = vec![Progress::default(); meters.len()];
+        let all = call_all(core, move |core: &CoreHandle| {
+            let of = |meter: &Self| {
+                let counting = meter.counting(core);
+                let kinds = &counting.borrow().counters.kinds;
+                let mut progress = Progress::default();
+                for kind in kinds {
+                    progress.started += kind.started;
+                    progress.ended += kind.done + kind.failed + kind.abandoned;
+                }
+                progress
+            };
+            let here: Vec<Progress> = meters.iter().map(of).collect();
+            Box::pin(async move { here }) as env::LocalFuture<Vec<Progress>>
+        });
+        for here in all.await {
+            for (sum, here) in sums.iter_mut().zip(here) {
+                sum.started += here.started;
+                sum.ended += here.ended;
+            }
+        }
+        sums
     }
 
     fn here(self, core: &CoreHandle) -> Counters {

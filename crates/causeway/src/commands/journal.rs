@@ -58,7 +58,7 @@ fn discard(context: &Context<'_>, pool: &str, confirm: Option<&str>) -> Result<(
     let typed = match confirm {
         Some(typed) => typed.to_owned(),
         None if stdin().is_terminal() => {
-            print("Type the pool's name to lose this: ");
+            print("Type the pool's name to give the journal up: ");
             let mut line = String::new();
             let read = stdin().read_line(&mut line);
             read.map_err(|error| Problem::new(Code::BadRequest, error.to_string()))?;
@@ -89,6 +89,12 @@ fn losses(outcome: &JournalOutcome) -> String {
             known(loss.bytes, rounded),
         ]
     };
+    if outcome.losses.is_empty() && outcome.unknown.is_none() {
+        let pool = &outcome.pool;
+        return format!(
+            "nothing is lost with the journal of pool {pool}: all that it held is at home\n"
+        );
+    }
     let rows: Vec<Vec<String>> = outcome.losses.iter().map(row).collect();
     let mut out = format!(
         "given up with the journal of pool {}, as far as it is not at home already:\n\n{}",

@@ -101,6 +101,40 @@ fn a_journal_that_is_moved_away_under_load_is_carried_home_and_found_again_witho
 }
 
 #[test]
+fn a_journal_that_is_removed_after_all_of_it_came_home_is_known_to_lose_nothing() {
+    let place = with_journal("journal-removed", LUN);
+    let daemon = place.start();
+    place.run(0, "apply -f objects.toml");
+    let portal = served(&place);
+    assert_eq!(acknowledged(&qemu_io(&portal, &write(0..20)), 0).len(), 20);
+    std::fs::remove_file(place.path("data/journal")).unwrap();
+    until(&place, "offline");
+    let told = place.json("journal discard default --dry-run");
+    assert_eq!(told["losses"], serde_json::Value::Null, "{told}");
+    assert_eq!(told["unknown"], serde_json::Value::Null, "{told}");
+    // It is given up by its name all the same.
+    let refused = place.run(5, "journal discard default");
+    assert!(
+        refused.contains("holds nothing that is not at home"),
+        "{refused}"
+    );
+    let done = place.run(0, "journal discard default --confirm default");
+    assert!(
+        done.contains("nothing is lost with the journal of pool default"),
+        "{done}"
+    );
+    until(&place, "online");
+    must_hold(&portal, 0..20);
+    daemon.stop();
+    // Another process knows nothing of what one that it never saw held.
+    std::fs::remove_file(place.path("data/journal")).unwrap();
+    let daemon = place.start();
+    let told = place.json("journal discard default --dry-run");
+    assert!(told["unknown"].is_string(), "{told}");
+    daemon.stop();
+}
+
+#[test]
 fn a_journal_on_a_device_survives_a_kill_and_serves_again_when_the_device_that_was_pulled_is_back()
 {
     if !is_root() {

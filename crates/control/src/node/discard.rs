@@ -10,6 +10,7 @@ use crate::journal::{JournalLoss, JournalOutcome, JournalRequest, JournalState, 
 use crate::problem::Problem;
 use layers::write_back::survey;
 use std::rc::Rc;
+use units::text::counted;
 use volume::OpenError;
 
 fn unusable(error: &OpenError) -> Problem {
@@ -97,6 +98,8 @@ impl Inner {
         };
         let held = match looked {
             Ok((_, survey)) => survey,
+            // Nobody can read it any more, and this process knows that nothing in it was needed.
+            Err(_) if self.journals.was_at_home(&pool.name) => return (Vec::new(), None),
             Err(error) => {
                 let luns = self.luns_of(&pool.name);
                 let names = luns.iter().map(|lun| self.lun_of(journal_id(lun)));
@@ -120,8 +123,13 @@ impl Inner {
     ) -> Result<(), Problem> {
         if request.confirm.as_deref() != Some(pool.name.as_str()) {
             let (name, luns) = (&pool.name, outcome.losses.len());
-            let detail =
-                format!("the journal of pool {name} holds, or may hold, writes of {luns} LUNs");
+            let detail = match luns {
+                0 => format!("the journal of pool {name} holds nothing that is not at home"),
+                luns => format!(
+                    "the journal of pool {name} holds, or may hold, writes of {}",
+                    counted(luns as u64, "LUN")
+                ),
+            };
             return Err(Problem::new(Code::WouldLoseWrites, detail));
         }
         let why = OpenError {

@@ -45,6 +45,8 @@ struct Entry {
     followed: Option<Now>,
     /// What was told of it.
     told: Known,
+    /// It went away, and all that it held was at home then.
+    at_home: bool,
 }
 
 impl Entry {
@@ -56,6 +58,7 @@ impl Entry {
             again: None,
             followed: None,
             told: Known::default(),
+            at_home: false,
         }
     }
 }
@@ -110,6 +113,16 @@ impl Journals {
         if was.is_some() {
             entry.ending = was;
         }
+    }
+
+    /// One that went away held nothing any more that was not at home.
+    pub(super) fn set_at_home(&self, pool: &str) {
+        self.with(pool, |entry| entry.at_home = true);
+    }
+
+    /// As [`Self::set_at_home`] was told.
+    pub(super) fn was_at_home(&self, pool: &str) -> bool {
+        self.with(pool, |entry| entry.at_home).unwrap_or(false)
     }
 
     fn with<T>(&self, pool: &str, look: impl FnOnce(&mut Entry) -> T) -> Option<T> {
@@ -212,6 +225,19 @@ impl Journals {
         let all = self.all.borrow();
         all.get(pool).map_or(0, |entry| entry.rate.bytes())
     }
+}
+
+/// Whether all that these rings hold is at home, and nothing was lost.
+pub(super) fn all_at_home(status: &[ShardStatus]) -> bool {
+    let home = |ring: &ShardStatus| {
+        ring.pages == 0
+            && ring.waiting_changes == 0
+            && ring.failed.is_none()
+            && ring.stuck.is_empty()
+            && ring.lost.is_empty()
+            && ring.lost_sectors.is_empty()
+    };
+    status.iter().all(home)
 }
 
 /// How the journals of all pools are that have one, by pool.

@@ -12,6 +12,7 @@
 use super::Inner;
 use super::journal::{self, PoolJournal};
 use super::journal_news::News;
+use super::journals::all_at_home;
 use super::members;
 use super::space;
 use crate::config::Pool;
@@ -188,7 +189,11 @@ impl Inner {
             }
         }
         self.write_down(&pool.name, &journal).await;
+        let at_home = all_at_home(&journal.status(&self.core).await);
         self.journals.lose(&pool.name, why, Some(journal));
+        if at_home {
+            self.journals.set_at_home(&pool.name);
+        }
     }
 
     /// Opens a pool's journal, and brings its LUNs online.
