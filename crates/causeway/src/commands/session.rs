@@ -1,11 +1,12 @@
 //! `causeway session ...`.
 
-use super::Context;
+use super::{Context, object_path};
 use crate::cli::SessionVerb;
 use crate::output::{in_flight, most, properties, rounded, table};
 use control::engine::{RefusalFacts, SessionFacts};
 use control::problem::Problem;
 use control::size::Size;
+use control::view::HostView;
 use hyper::Method;
 
 /// How many refusals stand below the sessions.
@@ -32,7 +33,14 @@ pub(super) fn run(context: &Context<'_>, verb: &SessionVerb) -> Result<(), Probl
         }
         SessionVerb::Show { id } => {
             let session: SessionFacts = context.client.get(&format!("/api/v1/sessions/{id}"))?;
-            context.output.show(&session, page);
+            // It may have been renamed or removed since the login.
+            let host = context
+                .client
+                .get::<HostView>(&object_path("host", &session.host));
+            let mutual = host.ok().and_then(|host| host.chap?.mutual_user);
+            context
+                .output
+                .show(&session, |session| page(session, mutual.as_deref()));
         }
         SessionVerb::Drop { id } => {
             let path = format!("/api/v1/sessions/{id}");
@@ -148,15 +156,19 @@ fn list_refusals(refusals: &[RefusalFacts]) -> String {
     )
 }
 
-fn chap(session: &SessionFacts) -> String {
-    match (&session.chap_user, session.mutual_chap) {
-        (None, _) => "none".to_owned(),
-        (Some(user), false) => format!("user {user}"),
-        (Some(user), true) => format!("user {user}, mutual"),
+/// `mutual`: the user that the host's object has for the target's own proof.
+fn chap(session: &SessionFacts, mutual: Option<&str>) -> String {
+    match (&session.chap_user, session.mutual_chap, mutual) {
+        (None, _, _) => "none".to_owned(),
+        (Some(user), false, None) => format!("user {user}"),
+        (Some(user), false, Some(mutual)) => format!(
+            "user {user}, one-way: this initiator did not ask the target to prove itself as {mutual}"
+        ),
+        (Some(user), true, _) => format!("user {user}, mutual"),
     }
 }
 
-fn page(session: &SessionFacts) -> String {
+fn page(session: &SessionFacts, mutual: Option<&str>) -> String {
     let keys: Vec<String> = session
         .keys
         .iter()
@@ -204,7 +216,7 @@ fn page(session: &SessionFacts) -> String {
             most(session.bytes_in_flight_max.and_then(Size::from_bytes)),
         ),
         ("commands", session.commands.to_string()),
-        ("chap", chap(session)),
+        ("chap", chap(session, mutual)),
         ("luns", luns.join("\n")),
         ("negotiated", keys.join("\n")),
     ])

@@ -9,12 +9,20 @@ fn page(portals: &[&str], chap: bool) -> String {
 }
 
 fn page_of(portals: &[&str], chap: bool, lun_id: u16) -> String {
+    let chap = chap.then(|| ChapView {
+        user: "esx01".to_owned(),
+        mutual_user: None,
+    });
+    page_with(portals, chap, lun_id, 512)
+}
+
+fn page_with(portals: &[&str], chap: Option<ChapView>, lun_id: u16, block_size: u32) -> String {
     let lun = LunView {
         name: "vm01".to_owned(),
         state: "online".to_owned(),
         reason: None,
         size: Size::from_bytes(1 << 30).unwrap(),
-        block_size: 512,
+        block_size,
         physical_block_size: 512,
         thin: true,
         backing: "pool default".to_owned(),
@@ -62,10 +70,7 @@ fn page_of(portals: &[&str], chap: bool, lun_id: u16) -> String {
     let host = HostView {
         name: "esx01".to_owned(),
         iqn: vec!["iqn.1998-01.com.vmware:esx01".to_owned()],
-        chap: chap.then(|| ChapView {
-            user: "esx01".to_owned(),
-            mutual_user: None,
-        }),
+        chap,
         bytes_in_flight_max: None,
         sessions: 0,
     };
@@ -102,11 +107,83 @@ fn every_kind_of_client_gets_its_block_with_address_name_and_number() {
 }
 
 #[test]
-fn chap_is_asked_for_and_never_printed() {
+fn chap_comes_from_files_and_can_be_pasted() {
     let text = page(&["10.0.0.1:3260"], true);
-    assert!(text.contains("-ChapSecret $secret"), "{text}");
-    assert!(text.contains("password-secret=chap"), "{text}");
-    assert!(text.contains("username = esx01"), "{text}");
+    for line in [
+        "node.session.auth.username = esx01",
+        "node.session.auth.password = $(cat chap.secret)",
+        "discovery.sendtargets.auth.authmethod = CHAP",
+        "$secret = Get-Content -LiteralPath chap.secret -TotalCount 1",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+    }
+    assert!(
+        text.contains("-AuthenticationType ONEWAYCHAP -ChapUsername 'esx01' -ChapSecret $secret")
+    );
+    assert!(
+        text.contains("-object secret,id=chap,file=chap.secret -drive driver=iscsi"),
+        "{text}"
+    );
+    assert!(!text.contains("mutual"), "{text}");
+    let chap = ChapView {
+        user: "esx01".to_owned(),
+        mutual_user: Some("san".to_owned()),
+    };
+    let text = page_with(&["10.0.0.1:3260"], Some(chap), 3, 512);
+    for line in [
+        "node.session.auth.username_in = san",
+        "discovery.sendtargets.auth.password_in = $(cat mutual.secret)",
+        "Set-IscsiChapSecret -ChapSecret (Get-Content -LiteralPath mutual.secret -TotalCount 1)",
+        "esxcli iscsi adapter auth chap set --adapter=$ADAPTER --direction=mutual --level=required --authname=san --secret=\"$(cat mutual.secret)\"",
+        "# QEMU's driver cannot ask the target to prove itself: the login is one-way",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+    }
+    assert!(text.contains("-AuthenticationType MUTUALCHAP"), "{text}");
+}
+
+/// The lines that the block for Linux adds, run by a shell: what iscsid would read.
+#[test]
+fn the_lines_for_linux_write_what_the_files_hold() {
+    let dir = std::env::temp_dir().join(format!("causeway-chap-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    std::fs::write(dir.join("chap.secret"), "it's a \"secret\" $HOME\n").unwrap();
+    let text = page(&["10.0.0.1:3260"], true);
+    let from = text.find("cat >> ").unwrap();
+    let to = text.find("chmod 600").unwrap();
+    let lines = text[from..to].replace("/etc/iscsi/iscsid.conf", "iscsid.conf");
+    let mut shell = std::process::Command::new("sh");
+    let status = shell.arg("-c").arg(&lines).current_dir(&dir).status();
+    assert!(status.unwrap().success(), "{lines}");
+    let written = std::fs::read_to_string(dir.join("iscsid.conf")).unwrap();
+    std::fs::remove_dir_all(&dir).unwrap();
+    let line = "node.session.auth.password = it's a \"secret\" $HOME\n";
+    assert!(written.contains(line), "{written}");
+}
+
+#[test]
+fn a_link_local_address_is_not_printed_with_the_nodes_own_interface() {
+    let text = page(&["10.0.0.1:3260", "[fe80::1%7]:3260"], false);
+    assert!(!text.contains("%7"), "{text}");
+    assert!(
+        text.contains("# also at [fe80::1]:3260, for hosts on the same link"),
+        "{text}"
+    );
+    assert!(!text.contains("-p [fe80"), "{text}");
+    let text = page(&["[fe80::1%7]:3260"], false);
+    assert!(!text.contains("%7"), "{text}");
+    assert!(
+        text.contains("iscsiadm -m discovery -t sendtargets -p [fe80::1%HOST-INTERFACE]:3260"),
+        "{text}"
+    );
+    assert!(text.contains("replace HOST-INTERFACE"), "{text}");
+}
+
+#[test]
+fn qemus_own_driver_is_warned_of_where_it_would_end() {
+    let of = |block_size| page_with(&["10.0.0.1:3260"], None, 3, block_size);
+    assert!(of(4096).contains("failed assertion"), "{}", of(4096));
+    assert!(!of(512).contains("failed assertion"));
 }
 
 /// A line that a shell would take for a command must be one: what is not for it is a comment or within a heredoc.
