@@ -2,6 +2,7 @@
 //! its portals, in the same discovery session, or in one of its own where nothing else is to be discovered.
 
 use crate::error::HostError;
+use crate::grant;
 use crate::url::{PORT, Url};
 use env::CoreHandle;
 use initiator::{LoginError, ask_ports, discover_ports};
@@ -219,7 +220,10 @@ fn of_target(ask: &Ask<'_>, at: SocketAddr, targets: &[TargetRecord]) -> Result<
         };
         return Err(HostError::not_found(
             format!("the portal {at} has no target {}", ask.url.iqn),
-            format!("it has {shown}; targets show themselves only to initiators that have a grant"),
+            format!(
+                "it has {shown}; targets show themselves to initiators that have a grant: {}",
+                grant::ask_for(ask.url, &ask.login.initiator_name)
+            ),
         ));
     };
     let mut found = Found::default();

@@ -26,6 +26,7 @@
 mod discover;
 mod error;
 mod follow;
+mod grant;
 mod growth;
 mod home;
 mod isids;
@@ -39,7 +40,7 @@ mod url;
 
 pub use error::{HostError, Kind};
 pub use home::{Attached, Located, all_status};
-pub use open::{Prepared, keep_policy, open, prepare};
+pub use open::{Prepared, keep_policy, open, prepare, try_logins};
 pub use options::{Credentials, DigestWish, Options, Sharing, WriteFailover};
 pub use status::{PathStatus, Status};
 pub use url::{HostPort, Url, UrlError};

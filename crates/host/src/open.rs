@@ -3,6 +3,7 @@
 use crate::discover::{Ask, Found, portals};
 use crate::error::HostError;
 use crate::follow::{Following, follow};
+use crate::grant;
 use crate::home::{Attached, Home, Homes, Way};
 use crate::isids::Isids;
 use crate::options::Options;
@@ -207,7 +208,7 @@ pub async fn open(
     let lun = scsi::lun::encode(url.lun).map(Lun).unwrap_or_default();
     let timeout = options.command_timeout();
     let configs = configs(&prepared, &candidates, &isids, (lun, timeout)).await?;
-    let facts = identify(core, &configs, &isids).await?;
+    let facts = identify(core, url, &configs, &isids).await?;
     let unit = Unit::with_key(facts, options.reservation_key.map(|it| it.0));
     let policy = match options.policy {
         Some(policy) => policy,
@@ -315,6 +316,7 @@ pub(crate) async fn configs(
 /// Who the unit is, as the first path that answers tells.
 async fn identify(
     core: &CoreHandle,
+    url: &Url,
     configs: &[PathConfig],
     isids: &Isids,
 ) -> Result<UnitFacts, HostError> {
@@ -354,12 +356,93 @@ async fn identify(
         }
         Poll::Pending
     });
-    first.await.ok_or_else(|| {
-        HostError::failed(
-            format!("no path answers: {}", why.join("; ")),
-            "see that the target listens, knows this initiator, and has a grant for the LUN",
-        )
+    first.await.ok_or_else(|| none_answers(url, configs, &why))
+}
+
+/// Why no path gives the unit, and what to do about it.
+fn none_answers(url: &Url, configs: &[PathConfig], why: &[String]) -> HostError {
+    let silent = |why: &String| why.contains("cannot be reached") || why.contains("took too long");
+    let initiator = configs.first().map(|it| it.login.initiator_name.as_str());
+    let next_step = match initiator.filter(|_| !why.iter().all(silent)) {
+        Some(initiator) => format!(
+            "see that the target knows this initiator and has a grant of the LUN for it: {}",
+            grant::ask_for(url, initiator)
+        ),
+        None => {
+            "see that the target runs, listens at these portals, and that no firewall is between"
+                .to_owned()
+        }
+    };
+    HostError::failed(format!("no path answers: {}", why.join("; ")), next_step)
+}
+
+/// Logs in on every path of the plan that can be, apart from whatever is open already, and asks the unit who it is: the reason of each
+/// that does not work, by its name.
+///
+/// # Errors
+/// There is no path to try, or none of them works.
+pub async fn try_logins(
+    core: &CoreHandle,
+    prepared: &Prepared,
+    plan: &Plan,
+    options: &Options,
+) -> Result<Vec<(String, String)>, HostError> {
+    let candidates = prepared.wanted(plan)?;
+    let lun = scsi::lun::encode(prepared.url.lun)
+        .map(Lun)
+        .unwrap_or_default();
+    let mut random = [0; 3];
+    core.fill_random(&mut random);
+    let [a, b, c] = random;
+    let mut asked = Vec::new();
+    for (number, it) in candidates.iter().take(PROBES_MAX).enumerate() {
+        let mut login = prepared.login.clone();
+        // RFC 7143 11.12.5 "ISID": type 2 is random. No session of another program has it.
+        let [_, low] = u16::try_from(number).unwrap_or(0).to_be_bytes();
+        login.isid = iscsi::Isid([0x80, a, b, c, 0xFE, low]);
+        let config = PathConfig {
+            portal: it.portal,
+            from: Some(it.from),
+            interface: interface(prepared.follower.machine(), it.from),
+            login,
+            lun,
+            command_timeout: options.command_timeout(),
+        };
+        let core = Rc::clone(core);
+        asked.push((it.name.to_string(), config.clone(), async move {
+            probe(&core, &config).await.err()
+        }));
+    }
+    let mut configs = Vec::new();
+    let mut waiting: Vec<(String, Option<LocalFuture<Option<String>>>)> = Vec::new();
+    for (name, config, ask) in asked {
+        configs.push(config);
+        waiting.push((name, Some(Box::pin(ask))));
+    }
+    let tried = waiting.len();
+    let mut failed = Vec::new();
+    poll_fn(|cx| {
+        for (name, ask) in &mut waiting {
+            let Some(Poll::Ready(error)) = ask.as_mut().map(|ask| ask.as_mut().poll(cx)) else {
+                continue;
+            };
+            *ask = None;
+            failed.extend(error.map(|error| (name.clone(), error)));
+        }
+        if waiting.iter().all(|(_, ask)| ask.is_none()) {
+            return Poll::Ready(());
+        }
+        Poll::Pending
     })
+    .await;
+    if failed.len() == tried {
+        let why: Vec<String> = failed
+            .iter()
+            .map(|(name, error)| format!("{name}: {error}"))
+            .collect();
+        return Err(none_answers(&prepared.url, &configs, &why));
+    }
+    Ok(failed)
 }
 
 /// Numbers of ports for the policies: whatever becomes of the list of ports, a port keeps its own.

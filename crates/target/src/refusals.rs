@@ -110,6 +110,18 @@ impl Refusals {
         }
     }
 
+    /// A discovery told of nothing, because nothing is granted: no login was refused, and whoever looks for the reason looks here.
+    pub(crate) fn discovered_nothing(&self, asked: RefusedLogin) {
+        let kept = self.keep(asked);
+        if is_power_of_ten(kept.times) {
+            let initiator = kept.initiator.as_deref().unwrap_or("-");
+            tracing::warn!(
+                peer = %kept.peer, portal = %kept.portal, initiator, times = kept.times,
+                "{}", kept.reason
+            );
+        }
+    }
+
     /// Keeps it, with what was the same before.
     fn keep(&self, mut refused: RefusedLogin) -> RefusedLogin {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -247,5 +259,20 @@ mod test {
         assert_eq!(times("iqn.y:999"), Some((1, 2023)));
         let told: Vec<u64> = (0..2000).filter(|times| is_power_of_ten(*times)).collect();
         assert_eq!(told, [1, 10, 100, 1000]);
+    }
+
+    #[test]
+    fn a_discovery_that_finds_nothing_is_kept_once_and_counts_as_no_login() {
+        let refusals = Refusals::default();
+        let asked = |initiator: &str, at| RefusedLogin {
+            at: WallClock(at),
+            ..refused("192.0.2.9:1024", initiator, "0000h success")
+        };
+        refusals.discovered_nothing(asked("iqn.a:x", 1));
+        refusals.discovered_nothing(asked("iqn.a:x", 2));
+        refusals.discovered_nothing(asked("iqn.b:y", 3));
+        let times: Vec<WallClock> = refusals.list().iter().map(|it| it.at).collect();
+        assert_eq!(times, [WallClock(3), WallClock(2)]);
+        assert_eq!(refusals.counts().refused.len(), 0);
     }
 }

@@ -1,13 +1,14 @@
 //! `causeway grant ...`.
 
+use super::share::host_of;
 use super::{Context, Step, Tolerate, object_path};
 use crate::assign::{Keys, assignments, boolean, number, usage};
 use crate::cli::{Assigned, GrantVerb, Named};
 use crate::output::{properties, table};
 use control::code::Code;
-use control::objects::{GrantKey, GrantSpec, LUN_ID_MAX};
+use control::objects::{GrantKey, GrantSpec, LUN_ID_MAX, ObjectSet};
 use control::problem::Problem;
-use control::view::GrantView;
+use control::view::{GrantView, HostView};
 use hyper::Method;
 
 const NOUN: &str = "grant";
@@ -39,6 +40,13 @@ pub(super) fn run(context: &Context<'_>, verb: &GrantVerb) -> Result<(), Problem
         } => {
             let named = Wanted::read(what, host.as_deref(), lun.as_deref(), target.as_deref())?;
             let tolerate = Tolerate::when(*if_not_exists, Code::AlreadyExists);
+            // An initiator's name stands for its host, which is made where there is none.
+            let hosts: Vec<HostView> = context.client.get("/api/v1/hosts")?;
+            let mut set = ObjectSet::default();
+            let named = Wanted {
+                host: host_of(&mut set, &hosts, &named.host),
+                ..named
+            };
             let grant = GrantSpec {
                 host: named.host.clone(),
                 lun: named.lun.clone(),
@@ -46,9 +54,11 @@ pub(super) fn run(context: &Context<'_>, verb: &GrantVerb) -> Result<(), Problem
                 lun_id: *lun_id,
                 read_only: *read_only,
             };
-            let step = Step::new(Method::POST, "/api/v1/grants", &grant);
-            context.change_object(tolerate, &[step], |outcome| {
-                let made = outcome.actions.first().map(|made| made.name.clone());
+            let made = |spec| Step::new(Method::POST, "/api/v1/hosts", spec);
+            let mut steps: Vec<Step> = set.host.iter().map(made).collect();
+            steps.push(Step::new(Method::POST, "/api/v1/grants", &grant));
+            context.change_object(tolerate, &steps, |outcome| {
+                let made = outcome.actions.last().map(|made| made.name.clone());
                 let name = made.map_or_else(|| named.key(context), Ok)?;
                 Ok(of(&name))
             })

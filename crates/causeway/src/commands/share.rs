@@ -62,21 +62,7 @@ fn wanted(
         set.target.push(TargetSpec::new(target));
     }
     for host in hosts {
-        let initiator = if host == ONE_HOST_ANY {
-            Ok(host.clone())
-        } else {
-            normal_iscsi_name(host)
-        };
-        let host = match initiator {
-            Err(_) => host.clone(),
-            Ok(iqn) => {
-                let owner = known_hosts.iter().find(|known| known.iqn.contains(&iqn));
-                owner.map_or_else(
-                    || new_host(&mut set, &known_hosts, &iqn),
-                    |owner| owner.name.clone(),
-                )
-            }
-        };
+        let host = host_of(&mut set, &known_hosts, host);
         set.grant.push(GrantSpec {
             host,
             lun: name.to_owned(),
@@ -86,6 +72,20 @@ fn wanted(
         });
     }
     Ok(set)
+}
+
+/// The host that `named` names: by its name, or by an initiator's, whose host is made where there is none.
+pub(super) fn host_of(set: &mut ObjectSet, known: &[HostView], named: &str) -> String {
+    let initiator = if named == ONE_HOST_ANY {
+        Ok(named.to_owned())
+    } else {
+        normal_iscsi_name(named)
+    };
+    let Ok(iqn) = initiator else {
+        return named.to_owned();
+    };
+    let owner = known.iter().find(|known| known.iqn.contains(&iqn));
+    owner.map_or_else(|| new_host(set, known, &iqn), |owner| owner.name.clone())
 }
 
 /// A host for an initiator that has none, named after what its iSCSI name ends with.

@@ -294,6 +294,8 @@ fn status_and_code(told: &str) -> (String, Code) {
     let status: String = told.chars().take(4).collect();
     let part = |from: usize| u8::from_str_radix(status.get(from..from + 2).unwrap_or("0"), 16);
     let code = match (part(0), part(2)) {
+        // A discovery that found nothing, because nothing is granted.
+        (Ok(0), Ok(0)) => Code::LoginNotGranted,
         (Ok(class), Ok(detail)) => Code::of_login_status(class, detail),
         _ => Code::LoginProtocol,
     };

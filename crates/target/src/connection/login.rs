@@ -238,6 +238,28 @@ impl Driver {
         if let Some(own) = own {
             records.retain(|record| record.name.eq_ignore_ascii_case(&own));
         }
+        let initiator = info.initiator.clone();
+        let asked_for = match scope {
+            SendTargets::All => None,
+            SendTargets::One(name) => Some(name.to_string()),
+        };
+        let is_discovery = info.target.is_none();
+        drop(info);
+        if is_discovery && records.is_empty() {
+            self.shared.refusals().discovered_nothing(RefusedLogin {
+                at: self.core.wall_clock(),
+                times: 1,
+                peer: self.stream.peer(),
+                portal: self.stream.local(),
+                reason: format!(
+                    "discovery told of no target: initiator {initiator} is granted nothing at this portal"
+                ),
+                initiator: Some(initiator),
+                target: asked_for,
+                // The login itself was accepted.
+                status: "0000h success".to_owned(),
+            });
+        }
         self.machine.send_targets_response(itt, &records);
     }
 

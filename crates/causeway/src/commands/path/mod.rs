@@ -107,7 +107,7 @@ pub(crate) fn run(verb: &PathVerb, output: &Output) -> Result<(), Problem> {
 
 fn plan(flags: &PlanFlags, output: &Output) -> Result<(), Problem> {
     let what_if = flags.what_if.clone();
-    let document = planned(&flags.url, &flags.options, move |prepared, plan| {
+    let told = move |prepared: &Prepared, plan: &Plan| {
         for element in &what_if {
             known(element, plan)?;
         }
@@ -117,9 +117,30 @@ fn plan(flags: &PlanFlags, output: &Output) -> Result<(), Problem> {
         let after =
             paths::plan::what_if(&prepared.facts, &prepared.planner, &plan.active(), &what_if);
         Ok(document(prepared, &after, &what_if))
-    })?;
+    };
+    let (url, options) = (flags.url.clone(), flags.options.clone());
+    let (mut document, tried) = on_a_core(move |core| {
+        Box::pin(async move {
+            let of_url = |error| of_host(&url.to_string(), error);
+            let prepared = host::prepare(&core, &url, &options).await;
+            let prepared = prepared.map_err(of_url)?;
+            let plan = prepared.plan();
+            let document = told(&prepared, &plan)?;
+            // A plan of paths on which nobody gets in is worth a look, and no success.
+            let tried = host::try_logins(&core, &prepared, &plan, &options).await;
+            Ok::<_, Problem>((document, tried.map_err(of_url)))
+        })
+    })??;
+    let failed = match &tried {
+        Ok(failed) => failed.clone(),
+        Err(_) => Vec::new(),
+    };
+    document["login"] = json!({
+        "works": tried.is_ok(),
+        "failed": failed.iter().map(|(path, why)| json!({ "path": path, "why": why })).collect::<Vec<_>>(),
+    });
     output.show(&document, show::plan);
-    Ok(())
+    tried.map(drop)
 }
 
 /// Makes a plan for a LUN that need not be open, and what `tell` makes of it.

@@ -122,6 +122,15 @@ pub(super) fn plan(document: &Value) -> String {
         "bandwidth of the active paths: {}",
         speed(&document["bandwidth"])
     );
+    let failed = document["login"]["failed"].as_array();
+    for path in failed.into_iter().flatten() {
+        let _ = writeln!(
+            out,
+            "no login by {}: {}",
+            text(&path["path"]),
+            text(&path["why"])
+        );
+    }
     let names = |value: &Value| {
         let all = value.as_array().unwrap_or(&empty).iter().map(text);
         let all: Vec<String> = all.collect();
