@@ -9,6 +9,7 @@ run: ## install what is missing, build, serve a demonstration LUN on 127.0.0.1:3
 	@scripts/install build
 	@[ -e target/release/causeway ] || echo "building; the first time takes some minutes"
 	cargo build --release --locked --bin causeway
+	@scripts/split target/release/causeway
 	@scripts/demo target/release/causeway
 
 test: ## install what the tests need, run everything
@@ -20,9 +21,10 @@ check: ## format, clippy, dependency law, licences: under a minute when warm
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo run --quiet --locked -p proof --no-default-features --bin tidy
 
-build: ## the release binary: target/release/causeway
+build: ## the release binary, target/release/causeway, and what debuggers need of it, causeway.debug beside it
 	@scripts/install build
 	cargo build --release --locked --bin causeway
+	@scripts/split target/release/causeway
 
 bench: ## the cost of the waist, and of I/O beside the floor, tgt and istgt, in one run: target/bench/
 	@scripts/install build test bench
