@@ -3,6 +3,7 @@
 use crate::cli::AttachFlags;
 use crate::log::{Log, Lost};
 use crate::open::{Opened, open};
+use crate::output::Output;
 use crate::serve::{Signals, notify};
 use control::code::{Code, Exit};
 use control::config::LogFormat;
@@ -35,14 +36,14 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Runs until a signal ends it.
-pub(crate) fn run(flags: &AttachFlags) -> Exit {
+pub(crate) fn run(flags: &AttachFlags, output: &Output) -> Exit {
     let log = Log::start(LogFormat::Text);
     let attached = attach(flags, &log.lost());
     drop(log);
     match attached {
         Ok(()) => Exit::Done,
         Err(problem) => {
-            eprintln!("{problem}");
+            output.problem(&problem);
             problem.exit()
         }
     }

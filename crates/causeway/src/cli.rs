@@ -21,7 +21,6 @@ use std::time::Duration;
     name = "causeway",
     version,
     max_term_width = 100,
-    disable_help_subcommand = true,
     after_help = "To begin:\n  causeway serve --config node.toml\n  \
                   causeway share create vm01 --size 100G --for iqn.1998-01.com.vmware:esx01\n  \
                   causeway status"
@@ -34,7 +33,7 @@ pub(crate) struct Cli {
         help_heading = "Options of every command",
         env = "CAUSEWAY_API",
         value_name = "ADDRESS",
-        default_value = "unix:/run/causeway/api.sock",
+        default_value = Cli::API_DEFAULT,
         hide_env_values = true
     )]
     pub(crate) api: String,
@@ -71,6 +70,11 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
+impl Cli {
+    /// Where the daemon's API is unless somebody says otherwise: as dist/node.toml has it.
+    pub(crate) const API_DEFAULT: &'static str = "unix:/run/causeway/api.sock";
+}
+
 /// Forms of output.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
 pub(crate) enum Format {
@@ -89,7 +93,11 @@ pub(crate) enum Command {
         config: PathBuf,
     },
     /// How the node is; exit code 0 where it serves
-    Status,
+    Status {
+        /// One line for a monitoring system, and its exit codes: 0 healthy, 1 degraded, 2 not serving or not reachable
+        #[arg(long)]
+        check: bool,
+    },
     /// LUNs: the disks that hosts see
     Lun {
         #[command(subcommand)]
@@ -178,12 +186,12 @@ pub(crate) enum Command {
         #[command(subcommand)]
         verb: PathVerb,
     },
-    /// Explain an error's code; works without the daemon
+    /// Explain an error's code, or list them all; works without the daemon
     Explain {
         /// Such as CWY2003
-        code: String,
+        code: Option<String>,
     },
-    /// Print completions for a shell
+    /// Print completions for a shell, which also know the names of objects: source <(causeway completions bash)
     Completions {
         /// The shell
         shell: clap_complete::Shell,
@@ -205,10 +213,10 @@ pub(crate) enum ScrubVerb {
         /// The LUN
         lun: String,
     },
-    /// How far it is, and what it has found
+    /// How far it is, and what it has found; without a LUN: of all
     Status {
         /// The LUN
-        lun: String,
+        lun: Option<String>,
     },
     /// Stop, and keep how far it is
     Stop {
@@ -310,7 +318,7 @@ pub(crate) fn no_command(words: &[String]) -> Problem {
     let known = Cli::command();
     let guess = did_you_mean(name, known.get_subcommands().map(clap::Command::get_name));
     let detail = format!("there is no command \"{name}\"{guess}");
-    Problem::new(Code::BadRequest, detail).hint("`causeway --help` lists the commands")
+    Problem::new(Code::CommandLine, detail).hint("`causeway --help` lists the commands")
 }
 
 /// How `top` looks.
@@ -599,7 +607,7 @@ pub(crate) enum GrantVerb {
     /// Let a host use a LUN
     #[command(alias = "add")]
     Create {
-        /// HOST LUN, or HOST:TARGET:LUN
+        /// HOST LUN, or HOST:TARGET:LUN; an initiator's iSCSI name stands for its host, which is made where there is none
         #[arg(num_args = 0..=2, value_name = "HOST LUN")]
         what: Vec<String>,
         /// The host
@@ -685,13 +693,6 @@ pub(crate) enum ShareVerb {
     Show(Named),
     /// Take a LUN and its grants out of service; its data stays, and `lun restore` brings all of it back
     Delete(Deleted),
-}
-
-/// Prints completions.
-pub(crate) fn completions(shell: clap_complete::Shell) {
-    let mut text = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "causeway", &mut text);
-    crate::output::print(&String::from_utf8_lossy(&text));
 }
 
 /// Writes one page per command.

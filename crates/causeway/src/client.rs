@@ -35,6 +35,8 @@ pub(crate) struct Client {
     address: Address,
     token: Option<Secret>,
     runtime: Runtime,
+    /// How long to wait for anything, where that is less than usual.
+    patience: Duration,
 }
 
 impl Client {
@@ -55,7 +57,14 @@ impl Client {
             address: parsed,
             token,
             runtime,
+            patience: Duration::MAX,
         })
+    }
+
+    /// Waits no longer than this for a connection, and for an answer.
+    pub(crate) fn within(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
     }
 
     /// Reads a document.
@@ -113,13 +122,14 @@ impl Client {
     }
 
     async fn in_time<S>(&self, connect: impl Future<Output = io::Result<S>>) -> Result<S, Problem> {
-        match tokio::time::timeout(CONNECT_TIME_MAX, connect).await {
+        let limit = CONNECT_TIME_MAX.min(self.patience);
+        match tokio::time::timeout(limit, connect).await {
             Ok(Ok(stream)) => Ok(stream),
             Ok(Err(error)) if error.kind() == io::ErrorKind::PermissionDenied => {
                 Err(self.not_allowed(&error))
             }
             Ok(Err(error)) => Err(self.unreachable(&error)),
-            Err(_) => Err(self.unreachable(&"no connection within 5 seconds")),
+            Err(_) => Err(self.unreachable(&format!("no connection within {limit:?}"))),
         }
     }
 
@@ -140,10 +150,11 @@ impl Client {
         } else {
             CHANGE_TIME_MAX
         };
+        let limit = limit.min(self.patience);
         let answer = tokio::time::timeout(limit, sender.send_request(request)).await;
         match answer {
             Ok(response) => response.map_err(|error| self.unreachable(&error)),
-            Err(_) => Err(self.unreachable(&format!("no answer within {} s", limit.as_secs()))),
+            Err(_) => Err(self.unreachable(&format!("no answer within {limit:?}"))),
         }
     }
 

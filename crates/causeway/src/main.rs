@@ -8,44 +8,60 @@ mod attach;
 mod cli;
 mod client;
 mod commands;
+mod complete;
 mod connect;
 mod log;
 mod open;
 mod output;
+mod parse;
 mod paths_api;
 mod secret_file;
 mod serve;
 
-use clap::Parser;
-use cli::{Cli, Command, PoolVerb};
-use control::code::{Code, Exit};
+use cli::{Command, PoolVerb};
+use control::code::{CATALOGUE, Code, Exit};
 use control::problem::Problem;
 use output::Output;
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    complete::answer();
+    let given: Vec<OsString> = std::env::args_os().collect();
     // diskspd's options are not of the kind that clap reads.
-    let words: Vec<String> = std::env::args_os()
+    let words: Vec<String> = given
+        .iter()
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
-    if let [_, first, rest @ ..] = words.as_slice()
-        && first == "bench"
-    {
-        let code = commands::bench::run(rest);
+    let of_bench = match words.as_slice() {
+        [_, first, rest @ ..] if first == "bench" => Some(rest.to_vec()),
+        [_, help, first, rest @ ..] if help == "help" && first == "bench" => {
+            let asked = rest.iter().cloned().chain(["--help".to_owned()]);
+            Some(asked.collect())
+        }
+        _ => None,
+    };
+    if let Some(words) = of_bench {
+        let code = commands::bench::run(&words);
         paths_api::end();
         return code;
     }
-    let cli = Cli::parse();
+    let cli = match parse::parse(&given) {
+        Ok(cli) => cli,
+        Err(code) => return code,
+    };
     let output = Output::new(cli.output);
     let done = match &cli.command {
-        Command::Serve { config } => return exit(serve::run(config)),
-        Command::Explain { code } => explain(&output, code),
-        Command::Completions { shell } => {
-            cli::completions(*shell);
+        Command::Serve { config } => return exit(serve::run(config, &output)),
+        Command::Explain { code: Some(code) } => explain(&output, code),
+        Command::Explain { code: None } => {
+            codes(&output);
             Ok(())
         }
+        Command::Completions { shell } => complete::script(*shell),
         Command::Man { dir } => cli::man_pages(dir),
-        Command::Attach(flags) => return exit(attach::run(flags)),
+        Command::Attach(flags) => return exit(attach::run(flags, &output)),
+        Command::Status { check: true } => return commands::status::check(&cli, &output),
         Command::Bench { words } => Err(cli::bench_comes_first(words)),
         Command::Path { verb } => commands::path::run(verb, &output),
         Command::Pool {
@@ -53,8 +69,12 @@ fn main() -> ExitCode {
         } => commands::pool_check::run(paths, state, &output),
         Command::Doctor(flags) => commands::doctor::run(&cli, flags, &output),
         Command::Lab { verb } => commands::lab::run(verb, &output),
-        Command::Other(words) => Err(cli::no_command(words)),
-        Command::Status
+        Command::Other(words) => {
+            // Its options are among the words of the command that is none.
+            Output::new(parse::asked_form(&given)).problem(&cli::no_command(words));
+            return exit(Exit::Usage);
+        }
+        Command::Status { check: false }
         | Command::Lun { .. }
         | Command::Target { .. }
         | Command::Host { .. }
@@ -83,10 +103,28 @@ fn exit(code: Exit) -> ExitCode {
     ExitCode::from(code as u8)
 }
 
+/// Every code with its title.
+fn codes(output: &Output) {
+    let all: Vec<serde_json::Value> = CATALOGUE
+        .iter()
+        .map(|entry| serde_json::json!({ "code": entry.code, "title": entry.title, "exit": entry.exit as u8 }))
+        .collect();
+    output.show(&all, |_| {
+        let row = |entry: &control::code::Entry| {
+            let exit = (entry.exit as u8).to_string();
+            vec![entry.code.to_string(), exit, entry.title.to_owned()]
+        };
+        let rows: Vec<Vec<String>> = CATALOGUE.iter().map(row).collect();
+        let table = output::table(&["CODE", "EXIT", "WHAT"], &rows);
+        format!("{table}\n`causeway explain CODE` says why, and what to do\n")
+    });
+}
+
 fn explain(output: &Output, text: &str) -> Result<(), Problem> {
     let Some(code) = Code::parse(text) else {
         let detail = format!("there is no code \"{text}\"");
-        return Err(Problem::new(Code::NotFound, detail).hint("codes look like CWY2003"));
+        return Err(Problem::new(Code::NotFound, detail)
+            .hint("codes look like CWY2003; `causeway explain` lists them"));
     };
     let entry = code.entry();
     let document = serde_json::json!({

@@ -1,6 +1,7 @@
 //! `causeway serve`: the daemon's life from its configuration to its end.
 
 use crate::log::{Log, Lost};
+use crate::output::Output;
 use crate::secret_file;
 use control::api;
 use control::code::{Code, Exit};
@@ -37,11 +38,11 @@ const SLOW_FLUSH: Duration = Duration::from_millis(1);
 const STOP_TIME_MAX: Duration = Duration::from_secs(150);
 
 /// Runs the daemon until a signal ends it.
-pub(crate) fn run(file: &Path) -> Exit {
+pub(crate) fn run(file: &Path, output: &Output) -> Exit {
     let config = match read(file) {
         Ok(config) => config,
         Err(problem) => {
-            eprintln!("{problem}");
+            output.problem(&problem);
             return Exit::Usage;
         }
     };
@@ -49,19 +50,20 @@ pub(crate) fn run(file: &Path) -> Exit {
     match serve(&config, log) {
         Ok(()) => Exit::Done,
         Err(problem) => {
-            eprintln!("{problem}");
+            output.problem(&problem);
             problem.exit()
         }
     }
 }
 
 fn read(file: &Path) -> Result<Config, Problem> {
-    let text = std::fs::read_to_string(file).map_err(|error| {
+    let bytes = std::fs::read(file).map_err(|error| {
         Problem::new(
             Code::ConfigUnreadable,
             format!("{}: {error}", file.display()),
         )
     })?;
+    let text = config::text(file, bytes)?;
     let mut config = config::parse(file, &text).map_err(|mistakes| {
         let lines: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
         Problem::new(config::code_of(&mistakes), lines.join("\n  "))

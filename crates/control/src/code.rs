@@ -215,6 +215,9 @@ catalogue! {
     WrongMethod = 5008, 405, Usage, "The path does not take this method",
         "The path exists, and the HTTP method is not one of those that it takes.",
         "The answer's Allow header names them.";
+    CommandLine = 5009, 400, Usage, "The command line cannot be understood",
+        "A command, option or value is unknown, missing, or cannot be used together with another one.",
+        "See `causeway help COMMAND`.";
 
     BenchUsage = 7001, 400, Usage, "The bench's options cannot be used",
         "An option is unknown, out of range, or does not fit the target. `causeway bench` takes diskspd's options, with values right behind their letter.",

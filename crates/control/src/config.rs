@@ -6,6 +6,7 @@
 use crate::code::Code;
 use crate::name::check_object_name;
 use crate::objects::{Feature, available};
+use crate::problem::Problem;
 use crate::size::Size;
 use crate::toml_table::{Mistake, Placed, Source, Table};
 use std::collections::{BTreeMap, BTreeSet};
@@ -757,6 +758,19 @@ fn read_testing(top: &Table<'_, '_>) -> Store {
     };
     table.finish(&[]);
     store
+}
+
+/// What stands in a file of ours, which is text.
+///
+/// # Errors
+/// The line where it is none.
+pub fn text(file: &Path, bytes: Vec<u8>) -> Result<String, Problem> {
+    units::text::utf8(bytes).map_err(|wrong| {
+        let detail = format!("{}:{}: {wrong}", file.display(), wrong.line);
+        Problem::new(Code::ConfigSyntax, detail).hint(
+            "save the file as UTF-8 (the editor's encoding is another one), or correct that line",
+        )
+    })
 }
 
 /// The first of the mistakes decides the code of the whole.

@@ -531,7 +531,7 @@ pub struct PoolFacts {
     /// Its members; those that are missing are there with what is known of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<MemberFacts>,
-    /// What is as it was asked for and still worth knowing, one sentence each.
+    /// What is no problem and still worth knowing, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// Its journal, where it has one.

@@ -67,26 +67,34 @@ impl Size {
     }
 }
 
-/// Exact, in the largest unit that divides it: what [`Size::from_str`] reads back to the same value.
 /// So many bytes as people read them, also where that is no size that a LUN may have.
 #[must_use]
 pub fn rounded(bytes: u64) -> String {
     Size::from_bytes(bytes).map_or_else(|| bytes.to_string(), Size::rounded)
 }
 
+/// Exact, in the unit with the fewest digits, a binary one where both are as short: what [`Size::from_str`] reads back to the same
+/// value.
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (unit, bytes) in [
-            ("TiB", 1_u64 << 40),
+        const SHOWN: [(&str, u64); 8] = [
+            ("TiB", 1 << 40),
+            ("TB", 1_000_000_000_000),
             ("GiB", 1 << 30),
+            ("GB", 1_000_000_000),
             ("MiB", 1 << 20),
+            ("MB", 1_000_000),
             ("KiB", 1 << 10),
-        ] {
-            if self.0 > 0 && self.0.is_multiple_of(bytes) {
-                return write!(f, "{}{unit}", self.0 / bytes);
-            }
+            ("KB", 1_000),
+        ];
+        let whole = SHOWN
+            .into_iter()
+            .filter(|(_, bytes)| self.0 > 0 && self.0.is_multiple_of(*bytes));
+        let shortest = whole.min_by_key(|(unit, bytes)| (self.0 / bytes, unit.len() == 2));
+        match shortest {
+            Some((unit, bytes)) => write!(f, "{}{unit}", self.0 / bytes),
+            None => write!(f, "{}", self.0),
         }
-        write!(f, "{}", self.0)
     }
 }
 
@@ -226,6 +234,18 @@ mod test {
         ] {
             let size = Size::from_bytes(exact).unwrap();
             assert_eq!(bytes(&size.to_string()), exact);
+        }
+        for (exact, shown) in [
+            (10_000_000_000, "10GB"),
+            (10 << 30, "10GiB"),
+            (1_500_000_000, "1500MB"),
+            (3 << 29, "1536MiB"),
+            (16_384_000, "16000KiB"),
+            (4096, "4KiB"),
+            (511, "511"),
+            (0, "0"),
+        ] {
+            assert_eq!(Size(exact).to_string(), shown);
         }
         assert_eq!(Size(3 << 29).rounded(), "1.5 GiB");
         assert_eq!(Size(0).rounded(), "0 B");

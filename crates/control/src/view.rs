@@ -50,7 +50,7 @@ pub struct StatusView {
     pub memory: MemoryView,
     /// The pools.
     pub pools: Vec<PoolFacts>,
-    /// What is as it was asked for and still worth knowing, one sentence each.
+    /// What is no problem and still worth knowing, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// How many objects there are.

@@ -120,16 +120,16 @@ pub fn examine(scene: &Scene) -> Report {
 }
 
 impl Report {
-    /// The report as lines for people.
+    /// The report as lines for people: problems first, then advice. What is well, and what cannot be seen from here, is named in one line
+    /// each; `all` tells of it as of the others.
     #[must_use]
-    pub fn text(&self) -> String {
-        let mut out = format!(
-            "Ports: {}\nPortals: {}\n",
-            list(&self.ports),
-            list(&self.portals)
-        );
+    pub fn text(&self, all: bool) -> String {
+        let mut out = String::new();
         let mut last = None;
         for finding in &self.findings {
+            if !all && !matches!(finding.verdict, Verdict::Problem | Verdict::Advice) {
+                continue;
+            }
             if last != Some(finding.verdict) {
                 let head = match finding.verdict {
                     Verdict::Problem => "PROBLEMS",
@@ -137,7 +137,8 @@ impl Report {
                     Verdict::Good => "GOOD",
                     Verdict::NotCheckable => "NOT CHECKABLE HERE: look at",
                 };
-                let _fits = writeln!(out, "\n{head}");
+                let gap = if last.is_some() { "\n" } else { "" };
+                let _fits = writeln!(out, "{gap}{head}");
                 last = Some(finding.verdict);
             }
             let points: Vec<String> = finding.points.iter().map(u8::to_string).collect();
@@ -155,6 +156,25 @@ impl Report {
                 }
             }
         }
+        if last.is_none() {
+            out.push_str("no problem, and no advice\n");
+        }
+        if !all {
+            out.push('\n');
+            for (verdict, head) in [
+                (Verdict::Good, "good"),
+                (Verdict::NotCheckable, "not checkable from here"),
+            ] {
+                let of = self.findings.iter().filter(|it| it.verdict == verdict);
+                let _fits = writeln!(out, "{head}: {} (--all tells)", of.count());
+            }
+        }
+        let _fits = writeln!(
+            out,
+            "\nports: {}\nportals: {}",
+            list(&self.ports),
+            list(&self.portals)
+        );
         out
     }
 }

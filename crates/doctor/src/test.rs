@@ -157,7 +157,7 @@ fn a_host_that_is_well_has_no_problem_and_every_point_is_spoken_of() {
         (report.problems, report.advice),
         (0, 0),
         "{}",
-        report.text()
+        report.text(true)
     );
     let points: BTreeSet<u8> = report
         .findings
@@ -171,6 +171,38 @@ fn a_host_that_is_well_has_no_problem_and_every_point_is_spoken_of() {
     }
     let checks: BTreeSet<&str> = report.findings.iter().map(|it| it.check).collect();
     assert_eq!(checks.len(), report.findings.len(), "a check stands twice");
+}
+
+#[test]
+fn problems_stand_first_and_what_cannot_be_checked_in_one_line() {
+    let empty = examine(&Scene::default());
+    let text = empty.text(false);
+    assert!(text.starts_with("PROBLEMS\n  "), "{text}");
+    let hidden = empty
+        .findings
+        .iter()
+        .find(|it| it.check == "makers-guide")
+        .unwrap();
+    assert!(
+        !text.contains(&hidden.what) && !text.contains("GOOD"),
+        "{text}"
+    );
+    let count = empty
+        .findings
+        .iter()
+        .filter(|it| it.verdict == Verdict::NotCheckable)
+        .count();
+    let line = format!("\nnot checkable from here: {count} (--all tells)\n");
+    assert!(text.contains(&line), "{text}");
+    let all = empty.text(true);
+    assert!(
+        all.contains(&hidden.what) && !all.contains("--all tells"),
+        "{all}"
+    );
+    // A host that is well says so.
+    let mut well = empty;
+    well.findings.retain(|it| it.verdict > Verdict::Advice);
+    assert!(well.text(false).starts_with("no problem, and no advice\n"));
 }
 
 /// The list of best practice as the documents have it: number or letter, and the checks that speak of it.
@@ -278,7 +310,7 @@ fn host_case(check: &str, expected: Verdict, change: impl FnOnce(&mut Scene)) {
         !found.cause.is_empty() && !found.remedy.is_empty(),
         "{found:?}"
     );
-    assert!(report.text().contains(&found.what));
+    assert!(report.text(true).contains(&found.what));
 }
 
 /// As [`refresh`], with what the case did to the ways.
@@ -422,7 +454,7 @@ fn without_a_url_the_points_about_paths_say_how_to_ask() {
         assert_eq!(found.verdict, Verdict::NotCheckable, "{check}");
         assert!(found.remedy.contains("causeway doctor URL"), "{check}");
     }
-    assert_eq!(report.problems, 0, "{}", report.text());
+    assert_eq!(report.problems, 0, "{}", report.text(true));
     let empty = examine(&Scene::default());
     assert!(
         empty.problems >= 1,

@@ -387,8 +387,10 @@ impl Options {
 fn read_overrides(file: &Path) -> Result<Overrides, HostError> {
     let named = file.display();
     let hint = "docs/initiator.md shows what the file may say";
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| HostError::usage(format!("{named}: {error}"), hint))?;
+    let bytes =
+        std::fs::read(file).map_err(|error| HostError::usage(format!("{named}: {error}"), hint))?;
+    let text = units::text::utf8(bytes)
+        .map_err(|wrong| HostError::usage(format!("{named}:{}: {wrong}", wrong.line), hint))?;
     toml::from_str(&text).map_err(|error| {
         let message = error.to_string();
         HostError::usage(format!("{named}: {}", message.trim_end()), hint)

@@ -3,7 +3,7 @@
 use super::{Machine, date, iops_deviation, per_second, whole_intervals};
 use crate::meter::{Interval, Side, Spread};
 use crate::options::{Access, Options, Rate, Source, Zone, ZoneExtent};
-use crate::result::{RunResult, Share};
+use crate::result::{RunResult, Share, TargetFacts};
 use std::fmt::Write as _;
 
 /// Elements, indented by their depth.
@@ -127,65 +127,70 @@ fn profile(w: &mut Writer, options: &Options, result: &RunResult) {
     w.leaf("RandSeed", options.seed.unwrap_or(0));
     w.open("Targets");
     for at in &result.targets {
-        w.open("Target");
-        w.leaf("Path", &at.name);
-        w.leaf("BlockSize", options.block);
-        w.leaf("BaseFileOffset", at.base);
-        w.leaf("SequentialScan", false);
-        w.leaf("RandomAccess", false);
-        w.leaf("TemporaryFile", false);
-        w.leaf("UseLargePages", false);
-        w.when("DisableOSCache", options.unbuffered);
-        w.when("WriteThrough", options.write_through);
-        content(w, options);
-        w.leaf(
-            "ParallelAsyncIO",
-            matches!(options.access, Access::Sequential { parallel: true, .. }),
-        );
-        if let Some(burst) = options.burst {
-            w.leaf("BurstSize", burst);
-            w.leaf("ThinkTime", options.think.as_millis());
-        }
-        if let Some(size) = options.create {
-            w.leaf("FileSize", size);
-        }
-        match options.access {
-            Access::Random { alignment, percent } => {
-                w.leaf("Random", alignment);
-                if percent != 100 {
-                    w.leaf("RandomRatio", percent);
-                }
-                distribution(w, options);
-            }
-            Access::Sequential {
-                stride,
-                interlocked,
-                ..
-            } => {
-                w.leaf("StrideSize", stride);
-                w.leaf("InterlockedSequential", interlocked);
-            }
-        }
-        w.leaf("ThreadStride", options.thread_stride);
-        w.leaf("MaxFileSize", at.length);
-        w.leaf("RequestCount", options.outstanding);
-        w.leaf("WriteRatio", options.write_percent);
-        match options.rate {
-            Some(Rate::Iops(iops)) => {
-                w.indent();
-                let _ = writeln!(w.out, "<Throughput unit=\"IOPS\">{iops}</Throughput>");
-            }
-            Some(Rate::BytesPerMillisecond(rate)) => w.leaf("Throughput", rate),
-            None => w.leaf("Throughput", 0),
-        }
-        w.leaf("ThreadsPerFile", options.threads);
-        w.leaf("IOPriority", 3);
-        w.leaf("Weight", 1);
-        w.close();
+        profiled(w, options, at);
     }
     for _ in 0..4 {
         w.close();
     }
+}
+
+/// A target as the profile has it.
+fn profiled(w: &mut Writer, options: &Options, at: &TargetFacts) {
+    w.open("Target");
+    w.leaf("Path", &at.name);
+    w.leaf("BlockSize", options.block);
+    w.leaf("BaseFileOffset", at.base);
+    w.leaf("SequentialScan", false);
+    w.leaf("RandomAccess", false);
+    w.leaf("TemporaryFile", false);
+    w.leaf("UseLargePages", false);
+    w.when("DisableOSCache", options.unbuffered);
+    w.when("WriteThrough", options.write_through);
+    content(w, options);
+    w.leaf(
+        "ParallelAsyncIO",
+        matches!(options.access, Access::Sequential { parallel: true, .. }),
+    );
+    if let Some(burst) = options.burst {
+        w.leaf("BurstSize", burst);
+        w.leaf("ThinkTime", options.think.as_millis());
+    }
+    if let Some(size) = options.create {
+        w.leaf("FileSize", size);
+    }
+    match options.access {
+        Access::Random { alignment, percent } => {
+            w.leaf("Random", alignment);
+            if percent != 100 {
+                w.leaf("RandomRatio", percent);
+            }
+            distribution(w, options);
+        }
+        Access::Sequential {
+            stride,
+            interlocked,
+            ..
+        } => {
+            w.leaf("StrideSize", stride);
+            w.leaf("InterlockedSequential", interlocked);
+        }
+    }
+    w.leaf("ThreadStride", options.thread_stride);
+    w.leaf("MaxFileSize", at.length);
+    w.leaf("RequestCount", options.outstanding);
+    w.leaf("WriteRatio", options.write_percent);
+    match options.rate {
+        Some(Rate::Iops(iops)) => {
+            w.indent();
+            let _ = writeln!(w.out, "<Throughput unit=\"IOPS\">{iops}</Throughput>");
+        }
+        Some(Rate::BytesPerMillisecond(rate)) => w.leaf("Throughput", rate),
+        None => w.leaf("Throughput", 0),
+    }
+    w.leaf("ThreadsPerFile", options.threads);
+    w.leaf("IOPriority", 3);
+    w.leaf("Weight", 1);
+    w.close();
 }
 
 /// What is written.

@@ -2,7 +2,7 @@
 
 use super::Context;
 use control::code::Code;
-use control::config::code_of;
+use control::config::{code_of, text};
 use control::objects::{FileObjects, ObjectSet, parse, to_toml};
 use control::problem::Problem;
 use hyper::Method;
@@ -32,16 +32,16 @@ fn read(file: &Path) -> Result<FileObjects, Problem> {
         )
     };
     let from_stdin = file == Path::new("-");
-    let (name, text) = if from_stdin {
-        let mut text = String::new();
+    let (name, bytes) = if from_stdin {
+        let mut bytes = Vec::new();
         std::io::stdin()
-            .read_to_string(&mut text)
+            .read_to_end(&mut bytes)
             .map_err(unreadable)?;
-        (PathBuf::from("<standard input>"), text)
+        (PathBuf::from("<standard input>"), bytes)
     } else {
-        let text = std::fs::read_to_string(file).map_err(unreadable)?;
-        (file.to_owned(), text)
+        (file.to_owned(), std::fs::read(file).map_err(unreadable)?)
     };
+    let text = text(&name, bytes)?;
     // Relative paths in the file start where it stands; the daemon has another working directory.
     let parent = if from_stdin { None } else { file.parent() };
     let parent = parent.filter(|parent| !parent.as_os_str().is_empty());

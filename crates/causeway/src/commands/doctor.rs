@@ -7,11 +7,12 @@ use clap::Args;
 use control::code::Code;
 use control::problem::Problem;
 use control::view::StatusView;
-use doctor::{Pools, Report, Scene, Space};
+use doctor::{Pools, Scene, Space};
 use env::real::{Cores, Driver, Runtime, RuntimeConfig};
 use env::{CoreHandle, CoreId};
 use machine::Roots;
 use std::net::IpAddr;
+use units::text::counted;
 
 /// What to look at.
 #[derive(Args, Clone, Debug)]
@@ -19,6 +20,9 @@ pub(crate) struct DoctorFlags {
     /// iscsi://HOST[:PORT][,HOST[:PORT]...]/IQN/LUN: look at the ways to it too
     #[arg(value_name = "URL")]
     url: Option<String>,
+    /// Tell of what is well, too, and of what cannot be checked from here
+    #[arg(long)]
+    all: bool,
     #[command(flatten)]
     options: host::Options,
 }
@@ -49,11 +53,12 @@ pub(crate) fn run(cli: &Cli, flags: &DoctorFlags, output: &Output) -> Result<(),
     })?;
     pools(cli, &mut scene);
     let report = doctor::examine(&scene);
-    output.show(&report, Report::text);
+    output.show(&report, |report| report.text(flags.all));
     if report.problems == 0 {
         return Ok(());
     }
-    let detail = format!("{} of the points above are problems", report.problems);
+    let found = counted(report.problems as u64, "problem");
+    let detail = format!("{found} found, see above");
     Err(Problem::new(Code::DoctorFound, detail))
 }
 

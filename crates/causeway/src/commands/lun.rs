@@ -327,6 +327,7 @@ fn integrity(lun: &LunView) -> String {
     let mut told = format!("yes, a checksum for each {each}: ");
     match facts.bad_blocks {
         0 => told.push_str("no damage known"),
+        1 => told.push_str("1 block is NOT what was written"),
         bad => told.push_str(&format!("{bad} blocks are NOT what was written")),
     }
     if facts.unchecked_blocks > 0 {

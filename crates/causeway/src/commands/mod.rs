@@ -18,7 +18,7 @@ mod scrub;
 mod session;
 mod share;
 mod state;
-mod status;
+pub(crate) mod status;
 mod target;
 mod top;
 
@@ -56,7 +56,7 @@ pub(crate) fn run(cli: &Cli, output: &Output) -> Result<(), Problem> {
         dry_run: cli.dry_run,
     };
     match &cli.command {
-        Command::Status => status::run(&context),
+        Command::Status { .. } => status::run(&context),
         Command::Lun { verb } => lun::run(&context, verb),
         Command::Target { verb } => target::run(&context, verb),
         Command::Host { verb } => host::run(&context, verb),

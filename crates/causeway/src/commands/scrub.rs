@@ -2,15 +2,18 @@
 
 use super::{Context, object_path};
 use crate::cli::ScrubVerb;
-use crate::output::{properties, rounded};
+use crate::output::{properties, rounded, table};
+use control::code::Code;
 use control::problem::Problem;
 use control::scrub::{BadBlocks, Damage, JournalScrub, ScrubFacts, ScrubState, ScrubWish};
+use control::view::LunView;
 use hyper::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub(super) fn run(context: &Context<'_>, verb: &ScrubVerb) -> Result<(), Problem> {
     let (lun, wish) = match verb {
-        ScrubVerb::Status { lun } => (lun, None),
+        ScrubVerb::Status { lun: None } => return all(context),
+        ScrubVerb::Status { lun: Some(lun) } => (lun, None),
         ScrubVerb::Start { lun } => (lun, Some(ScrubWish::Start)),
         ScrubVerb::Stop { lun } => (lun, Some(ScrubWish::Stop)),
     };
@@ -23,6 +26,62 @@ pub(super) fn run(context: &Context<'_>, verb: &ScrubVerb) -> Result<(), Problem
     };
     context.output.show(&facts, |facts| page(lun, facts));
     Ok(())
+}
+
+/// The scrub of every LUN.
+fn all(context: &Context<'_>) -> Result<(), Problem> {
+    let luns: Vec<LunView> = context.client.get("/api/v1/luns")?;
+    let mut found: Vec<(String, Option<ScrubFacts>)> = Vec::new();
+    for lun in luns {
+        let path = format!("{}/scrub", object_path("lun", &lun.name));
+        let facts = match context.client.get::<ScrubFacts>(&path) {
+            Ok(facts) => Some(facts),
+            // Never scrubbed, or gone since the list was made.
+            Err(problem) if problem.code == Code::NotFound => None,
+            Err(problem) => return Err(problem),
+        };
+        found.push((lun.name, facts));
+    }
+    let documents: Vec<Value> = found
+        .iter()
+        .map(|(lun, facts)| json!({ "lun": lun, "scrub": facts }))
+        .collect();
+    context.output.show(&documents, |_| {
+        let rows: Vec<Vec<String>> = found.iter().map(|(lun, facts)| row(lun, facts)).collect();
+        table(
+            &[
+                "LUN",
+                "SCRUB",
+                "DONE",
+                "BAD BLOCKS",
+                "BEGAN",
+                "ENDED",
+                "NEXT",
+            ],
+            &rows,
+        )
+    });
+    Ok(())
+}
+
+fn row(lun: &str, facts: &Option<ScrubFacts>) -> Vec<String> {
+    let Some(facts) = facts else {
+        return vec![lun.to_owned(), "never".to_owned()];
+    };
+    vec![
+        lun.to_owned(),
+        state(facts),
+        format!("{} %", percent(facts)),
+        (facts.unreadable_blocks + facts.mismatched_blocks).to_string(),
+        facts.started.clone(),
+        facts.ended.clone().unwrap_or_default(),
+        facts.next.clone().unwrap_or_default(),
+    ]
+}
+
+fn percent(facts: &ScrubFacts) -> u128 {
+    let share = (u128::from(facts.done_bytes) * 100).checked_div(u128::from(facts.total_bytes));
+    share.unwrap_or(100)
 }
 
 fn state(facts: &ScrubFacts) -> String {
@@ -66,7 +125,6 @@ fn of_journal(journal: &JournalScrub) -> String {
 }
 
 fn page(lun: &str, facts: &ScrubFacts) -> String {
-    let share = (u128::from(facts.done_bytes) * 100).checked_div(u128::from(facts.total_bytes));
     let mut rows = vec![
         ("lun", lun.to_owned()),
         ("scrub", state(facts)),
@@ -77,7 +135,7 @@ fn page(lun: &str, facts: &ScrubFacts) -> String {
         "{} of {} ({} %)",
         rounded(facts.done_bytes),
         rounded(facts.total_bytes),
-        share.unwrap_or(100)
+        percent(facts)
     );
     rows.push(("done", done));
     if facts.state == ScrubState::Running {

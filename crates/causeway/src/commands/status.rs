@@ -1,10 +1,16 @@
 //! `causeway status`.
 
 use super::{Context, pool};
-use crate::output::{properties, table};
+use crate::cli::Cli;
+use crate::client::Client;
+use crate::output::{Output, properties, table};
 use control::code::Code;
 use control::problem::Problem;
 use control::view::{Health, StatusView};
+use serde_json::json;
+use std::process::ExitCode;
+use std::time::Duration;
+use units::text::counted;
 
 /// Prints how the node is. A node that exports nothing because its state is damaged is not ready.
 pub(super) fn run(context: &Context<'_>) -> Result<(), Problem> {
@@ -17,6 +23,91 @@ pub(super) fn run(context: &Context<'_>) -> Result<(), Problem> {
             Err(Problem::new(Code::StateDamaged, detail))
         }
     }
+}
+
+/// One line as monitoring systems read it (Monitoring Plugins Development Guidelines), and its exit code: 0 healthy, 1 degraded, 2 not
+/// serving. A daemon that does not answer does not serve.
+pub(crate) fn check(cli: &Cli, output: &Output) -> ExitCode {
+    let asked = Client::new(&cli.api, cli.token_file.as_deref());
+    let asked = asked.and_then(|client| client.within(CHECK_MAX).get("/api/v1/status"));
+    let (verdict, line) = match &asked {
+        Ok(status) => verdict(status),
+        Err(problem) => (Verdict::Critical, first_line(&problem.detail)),
+    };
+    let document = json!({
+        "state": verdict.word(), "exit": verdict as u8, "message": line, "status": asked.ok(),
+    });
+    output.show(&document, |_| {
+        format!("CAUSEWAY {} - {line}\n", verdict.word().to_uppercase())
+    });
+    ExitCode::from(verdict as u8)
+}
+
+/// A monitoring system gives up after ten seconds, mostly.
+const CHECK_MAX: Duration = Duration::from_secs(8);
+
+/// What monitoring systems call it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+enum Verdict {
+    Ok = 0,
+    Warning = 1,
+    Critical = 2,
+}
+
+impl Verdict {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warning => "warning",
+            Self::Critical => "critical",
+        }
+    }
+}
+
+/// How the node is, and the line without its first words.
+fn verdict(status: &StatusView) -> (Verdict, String) {
+    let counts = &status.counts;
+    let silent = !status.portals.is_empty() && status.portals.iter().all(|it| it.problem.is_some());
+    let dark = counts.luns > 0 && counts.luns_offline == counts.luns;
+    let told = |count: usize, word| counted(count as u64, word);
+    let (verdict, what) = match status.health {
+        Health::Damaged => (Verdict::Critical, "nothing is exported".to_owned()),
+        _ if silent => (Verdict::Critical, "no portal listens".to_owned()),
+        _ if dark => (Verdict::Critical, "every LUN is offline".to_owned()),
+        Health::Degraded => {
+            let more = match status.problems.len() {
+                0 | 1 => String::new(),
+                many => format!(" (and {} more)", many - 1),
+            };
+            let first = status.problems.first().map(|it| first_line(it));
+            (
+                Verdict::Warning,
+                format!("{}{more}", first.unwrap_or_default()),
+            )
+        }
+        Health::Ok => {
+            let what = [told(counts.luns, "LUN"), told(counts.sessions, "session")];
+            (
+                Verdict::Ok,
+                format!("{} serves {}", status.node, what.join(", ")),
+            )
+        }
+    };
+    // A bar begins the figures, so that none may stand before it.
+    let line = format!(
+        "{} | luns={} luns_offline={} sessions={} problems={}",
+        what.replace('|', "/"),
+        counts.luns,
+        counts.luns_offline,
+        counts.sessions,
+        status.problems.len()
+    );
+    (verdict, line)
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().to_owned()
 }
 
 fn page(status: &StatusView) -> String {
@@ -62,7 +153,7 @@ fn page(status: &StatusView) -> String {
         }
     }
     if !status.notes.is_empty() {
-        out.push_str("\nas asked for, and worth knowing:\n");
+        out.push_str("\nworth knowing:\n");
         for note in &status.notes {
             out.push_str(&format!("  {note}\n"));
         }
@@ -106,4 +197,44 @@ fn pools(status: &StatusView) -> String {
         return String::new();
     }
     format!("\n{}", pool::list(&status.pools))
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    fn status(health: &str, portals: &[Option<&str>], offline: usize) -> StatusView {
+        let portal = |problem: &Option<&str>| json!({ "group": "default", "tag": 1, "address": "127.0.0.1:3260", "problem": problem });
+        let portals: Vec<serde_json::Value> = portals.iter().map(portal).collect();
+        let status = json!({
+            "health": health, "problems": if health == "ok" { vec![] } else { vec!["pool a | b:\nis full", "x"] },
+            "node": "san-a", "node_id": "1", "version": "0", "started": "s", "generation": 1, "portals": portals,
+            "api": [], "pools": [],
+            "counts": {
+                "luns": 1, "luns_offline": offline, "luns_removed": 0, "targets": 1, "hosts": 1, "grants": 1, "sessions": 1,
+            },
+        });
+        serde_json::from_value(status).unwrap()
+    }
+
+    #[test]
+    fn a_monitoring_system_is_told_healthy_degraded_or_not_serving_in_one_line() {
+        let (ok, line) = verdict(&status("ok", &[None], 0));
+        assert_eq!(ok, Verdict::Ok);
+        assert_eq!(
+            line,
+            "san-a serves 1 LUN, 1 session | luns=1 luns_offline=0 sessions=1 problems=0"
+        );
+        let (degraded, line) = verdict(&status("degraded", &[None, Some("in use")], 0));
+        assert_eq!(degraded, Verdict::Warning);
+        assert!(line.starts_with("pool a / b: (and 1 more) | "), "{line}");
+        assert_eq!(line.lines().count(), 1);
+        for none in [
+            status("damaged", &[None], 0),
+            status("degraded", &[Some("in use")], 0),
+            status("degraded", &[None], 1),
+        ] {
+            assert_eq!(verdict(&none).0, Verdict::Critical);
+        }
+    }
 }

@@ -196,7 +196,7 @@ fn of_physical_blocks_of_512_bytes_only_the_damaged_one_is_refused_and_mended_by
     let found = scrubbed(&place);
     assert_eq!(places(&found), [(hurt, 1)]);
     let page = place.run(0, "lun show vm01");
-    let told = "a checksum for each 512 bytes: 1 blocks are NOT what was written";
+    let told = "a checksum for each 512 bytes: 1 block is NOT what was written";
     assert!(page.contains(told), "{page}");
     assert_eq!(found["mismatched_blocks"], 1);
     load(&place, 0, &format!("{} -w100 --destroy", at(hurt, 1)));

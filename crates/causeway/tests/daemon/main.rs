@@ -23,6 +23,7 @@ mod task_aborted;
 #[path = "../../../proof/tests/common/small_file_system.rs"]
 mod small_file_system;
 mod top;
+mod usage;
 
 use place::{Daemon, Place, text_of};
 use std::path::Path;
@@ -368,7 +369,15 @@ fn explaining_completing_and_the_manual_need_no_daemon() {
     let place = Place::new("offline");
     golden("explain-CWY2003.txt", &place.run(0, "explain CWY2003"));
     place.run(3, "explain CWY9999");
-    assert!(place.run(0, "completions bash").contains("_causeway"));
+    let script = place.run(0, "completions bash");
+    assert!(
+        script.contains("complete -o bashdefault -F _causeway causeway"),
+        "{script}"
+    );
+    for shell in ["zsh", "fish"] {
+        let script = place.run(0, &format!("completions {shell}"));
+        assert!(script.contains("COMPLETE="), "{script}");
+    }
     place.run(0, "man pages");
     let page = std::fs::read_to_string(place.path("pages/causeway-lun-create.1")).unwrap();
     assert!(page.contains("block"), "{page}");

@@ -371,7 +371,7 @@ fn of_pools(pools: &[PoolFacts]) -> Vec<String> {
     problems
 }
 
-/// What is as it was asked for, and worth knowing.
+/// What is no problem, and worth knowing.
 fn notes(objects: &Objects, pools: &[PoolFacts], memory: &MemoryView) -> Vec<String> {
     let of_pool = |pool: &PoolFacts| {
         let notes = pool.notes.iter();
@@ -400,13 +400,24 @@ fn damaged(objects: &Objects, facts: &BTreeMap<String, LunFacts>) -> Vec<String>
     luns.flat_map(problems).collect()
 }
 
-/// The LUNs that are volatile, with what they risk. Memory is lost in any mode.
-fn volatile(objects: &Objects) -> Option<String> {
+/// The LUNs that are volatile, by default or as somebody wished, with what they risk. Memory is lost in any mode.
+fn volatile(objects: &Objects) -> Vec<String> {
+    let told = |wished: bool, how: &str| {
+        let luns = objects.luns.iter();
+        let these =
+            luns.filter(|(_, lun)| lun.is_volatile() && lun.storage.cache.is_some() == wished);
+        named(these.map(|(name, _)| name.as_str()), how)
+    };
+    let by_default = told(false, "by default (there was no journal)");
+    by_default
+        .into_iter()
+        .chain(told(true, "as asked for"))
+        .collect()
+}
+
+fn named<'a>(mut names: impl Iterator<Item = &'a str>, how: &str) -> Option<String> {
     const NAMED_MAX: usize = 5;
-    let mut names = objects.luns.iter().filter(|(_, lun)| lun.is_volatile());
-    let first: Vec<&str> = (names.by_ref().take(NAMED_MAX))
-        .map(|(name, _)| name.as_str())
-        .collect();
+    let first: Vec<&str> = names.by_ref().take(NAMED_MAX).collect();
     if first.is_empty() {
         return None;
     }
@@ -416,7 +427,7 @@ fn volatile(objects: &Objects) -> Option<String> {
     };
     let names = first.join(", ");
     Some(format!(
-        "cache = \"volatile\" in LUN {names}{more}: {VOLATILE_RISK}"
+        "cache = \"volatile\" {how} in LUN {names}{more}: {VOLATILE_RISK}"
     ))
 }
 

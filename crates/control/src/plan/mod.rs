@@ -22,6 +22,7 @@ use crate::problem::Problem;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use units::text::counted;
 
 pub use adopt::Adopted;
 pub use compare::{LunChanges, lun_changes};
@@ -289,8 +290,7 @@ impl Plan {
         };
         let sessions = match hits.len() {
             0 => String::new(),
-            1 => ", 1 session".to_owned(),
-            many => format!(", {many} sessions"),
+            many => format!(", {}", counted(many as u64, "session")),
         };
         let problem = Problem::new(code, format!("not done: {first}{more}{sessions}"));
         let problem = problem.hits(hits.iter().map(ToString::to_string).collect());

@@ -7,11 +7,13 @@ mod show;
 mod sweep;
 mod targets;
 
+use crate::cli::Format;
 use crate::output::Output;
 use bench::{Mistake, Options};
 use control::code::Code;
 use control::problem::Problem;
 use std::process::ExitCode;
+use units::text::counted;
 
 /// Runs the command with the words behind `bench`.
 pub(crate) fn run(words: &[String]) -> ExitCode {
@@ -19,10 +21,19 @@ pub(crate) fn run(words: &[String]) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => {
-            Output::new(crate::cli::Format::Table).problem(&problem);
+            Output::new(form(words)).problem(&problem);
             ExitCode::from(problem.exit() as u8)
         }
     }
+}
+
+/// What reads JSON reads errors as JSON, too.
+fn form(words: &[String]) -> Format {
+    let apart = |pair: &[String]| pair[0] == "-R" && pair[1] == "json";
+    if words.iter().any(|word| word == "-Rjson") || words.windows(2).any(apart) {
+        return Format::Json;
+    }
+    Format::Table
 }
 
 /// A mistake of the command line.
@@ -86,14 +97,15 @@ fn verdict(result: &bench::RunResult) -> Result<(), Problem> {
     let mut what = Vec::new();
     if bad > 0 {
         what.push(format!(
-            "{bad} blocks of 512 bytes are not what was acknowledged"
+            "not what was acknowledged: {} of 512 bytes",
+            counted(bad, "block")
         ));
     }
     if result.errors() > 0 {
         let first = result.first_error().unwrap_or("no reason was given");
         what.push(format!(
-            "{} operations failed; the first: {first}",
-            result.errors()
+            "{} failed; the first: {first}",
+            counted(result.errors(), "operation")
         ));
     }
     Err(Problem::new(Code::BenchFailed, what.join("; ")))

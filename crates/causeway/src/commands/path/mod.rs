@@ -16,6 +16,7 @@ use env::{CoreHandle, CoreId, LocalFuture};
 use host::{Options, Prepared, Url};
 use paths::{Element, PathName, Plan, Policy};
 use serde_json::{Value, json};
+use units::text::counted;
 
 /// The volumes that programs here have open, with their paths' counters.
 pub(crate) fn running_volumes() -> Result<Value, Problem> {
@@ -264,7 +265,10 @@ fn release(path: &PathName, url: Option<&Url>, output: &Output) -> Result<(), Pr
     }
     let document = json!({ "path": path.to_string(), "released": released });
     output.show(&document, |_| {
-        format!("{path} logs in again for {released} open volumes; `causeway path ls` shows what becomes of it\n")
+        format!(
+            "{path} logs in again for {}; `causeway path ls` shows what becomes of it\n",
+            counted(released, "open volume")
+        )
     });
     Ok(())
 }
@@ -292,8 +296,9 @@ fn set_policy(
     let document = json!({ "url": url.to_string(), "policy": policy, "volumes": running });
     output.show(&document, |_| {
         format!(
-            "{policy} is kept for {}; {running} open volumes use it now\n",
-            url.unit()
+            "{policy} is kept for {}, and in force in {}\n",
+            url.unit(),
+            counted(running, "open volume")
         )
     });
     Ok(())

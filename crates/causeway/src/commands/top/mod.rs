@@ -36,20 +36,28 @@ const FIRST: Duration = Duration::from_millis(250);
 /// Shows or prints what the node does.
 pub(super) fn run(cli: &Cli, flags: &TopFlags, output: &Output) -> Result<(), Problem> {
     let client = Client::new(&cli.api, cli.token_file.as_deref())?;
+    let live = is_live(flags, output);
     if flags.paths {
-        let live = std::io::stdout().is_terminal() && !flags.once && flags.count.is_none();
-        let looks = if live { None } else { looks(flags) };
-        return paths::run(&client, looks, flags.interval, output);
+        return if live {
+            paths::show(flags.interval)
+        } else {
+            paths::print(&client, looks(flags), flags.interval, output)
+        };
     }
     // A daemon that is not there at the beginning is an error in every mode.
     let first = look(&client)?;
+    if live {
+        return show(client, flags, first);
+    }
+    print(&client, flags, output, first)
+}
+
+/// There is a terminal to show a view in, and nobody asks for lines.
+fn is_live(flags: &TopFlags, output: &Output) -> bool {
     let terminal = std::io::stdout().is_terminal()
         && std::io::stdin().is_terminal()
         && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
-    if flags.once || flags.batch || flags.count.is_some() || output.is_json() || !terminal {
-        return print(&client, flags, output, first);
-    }
-    show(client, flags, first)
+    terminal && !flags.once && !flags.batch && flags.count.is_none() && !output.is_json()
 }
 
 fn look(client: &Client) -> Result<ActivityView, Problem> {
@@ -125,18 +133,21 @@ fn show(client: Client, flags: &TopFlags, first: ActivityView) -> Result<(), Pro
     })?;
     // This also sees to it that a panic leaves the terminal as it was.
     let mut terminal = ratatui::try_init().map_err(|error| failed(&error))?;
-    begin("keys", move || {
-        while let Ok(event) = event::read() {
-            if send.send(Message::Input(event)).is_err() {
-                return;
-            }
-        }
-        // Nobody may listen any more.
-        let _ended = send.send(Message::End);
-    })?;
+    begin("keys", move || keys(&send))?;
     let shown = follow(&mut screen, &mut terminal, &messages, &rhythm, first);
     ratatui::restore();
     shown.map_err(|error| failed(&error))
+}
+
+/// Tells of every key until nobody listens.
+fn keys(send: &Sender<Message>) {
+    while let Ok(event) = event::read() {
+        if send.send(Message::Input(event)).is_err() {
+            return;
+        }
+    }
+    // Nobody may listen any more.
+    let _ended = send.send(Message::End);
 }
 
 fn failed(error: &std::io::Error) -> Problem {

@@ -3,15 +3,19 @@
 //! A program counts operations and bytes of each path, and what is in flight. Latency is the mean of the operations whose time was
 //! taken within the interval. Retransmissions are a session's: volumes that share one show the same, and a NIC counts them once.
 
+use super::{FIRST, Message, begin, failed, keys, wait_for_signals};
 use crate::client::Client;
 use crate::commands::path::running_volumes;
-use crate::output::{Output, print, table};
+use crate::output::{Output, table};
 use control::code::Code;
 use control::problem::Problem;
+use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
+use ratatui::layout::{Constraint, Layout};
+use ratatui::widgets::Paragraph;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::IsTerminal as _;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -66,30 +70,95 @@ struct Line {
     round_trip_us: Option<u64>,
 }
 
-/// Shows or prints it until it has been looked at often enough.
-pub(super) fn run(
+/// Shows it in the terminal until a key or a signal ends it.
+pub(super) fn show(interval: Duration) -> Result<(), Problem> {
+    let first = first()?;
+    let (send, messages) = channel();
+    begin("signals", {
+        let send = send.clone();
+        move || wait_for_signals(&send)
+    })?;
+    let mut terminal = ratatui::try_init().map_err(|error| failed(&error))?;
+    begin("keys", move || keys(&send))?;
+    let shown = follow(&mut terminal, &messages, interval, first);
+    ratatui::restore();
+    shown
+}
+
+fn follow(
+    terminal: &mut ratatui::DefaultTerminal,
+    messages: &Receiver<Message>,
+    interval: Duration,
+    first: Look,
+) -> Result<(), Problem> {
+    let (mut before, mut at) = (first, Instant::now());
+    let mut next = at + FIRST.min(interval);
+    let mut frame = None;
+    loop {
+        let drawn = terminal.draw(|canvas| draw(canvas, frame.as_ref()));
+        drawn.map_err(|error| failed(&error))?;
+        match messages.recv_timeout(next.saturating_duration_since(Instant::now())) {
+            Ok(Message::Input(Event::Key(key))) if quits(key) => return Ok(()),
+            Ok(Message::End) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            Ok(Message::Input(_) | Message::Look(_)) => {}
+            Err(RecvTimeoutError::Timeout) => {
+                let (after, now) = (look()?, Instant::now());
+                frame = Some(between(&before, &after, (now - at).as_secs_f64()));
+                (before, at, next) = (after, now, now + interval);
+            }
+        }
+    }
+}
+
+fn quits(key: KeyEvent) -> bool {
+    let with_control = key.modifiers.contains(KeyModifiers::CONTROL);
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "most keys mean nothing here"
+    )]
+    match key.code {
+        KeyCode::Char('q' | 'Q') | KeyCode::Esc => true,
+        KeyCode::Char('c' | 'd') => with_control,
+        _ => false,
+    }
+}
+
+fn draw(canvas: &mut ratatui::Frame<'_>, frame: Option<&PathFrame>) {
+    let [table, foot] =
+        Layout::vertical([Constraint::Fill(1), Constraint::Length(1)]).areas(canvas.area());
+    let shown = frame.map_or_else(
+        || "measuring the first interval ...".to_owned(),
+        |frame| text(frame, usize::from(table.width)),
+    );
+    canvas.render_widget(Paragraph::new(shown), table);
+    canvas.render_widget(Paragraph::new(" q quit"), foot);
+}
+
+/// What there is at the beginning; nothing is an error.
+fn first() -> Result<Look, Problem> {
+    let found = look()?;
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let problem = Problem::new(Code::NotFound, "no program here has a volume by URL open");
+    Err(problem.hint("`causeway attach` and `causeway bench` tell of their paths while they run"))
+}
+
+/// Prints it until it has been looked at often enough.
+pub(super) fn print(
     client: &Client,
     looks: Option<u64>,
     interval: Duration,
     output: &Output,
 ) -> Result<(), Problem> {
-    let in_place = looks.is_none() && std::io::stdout().is_terminal() && !output.is_json();
-    let (mut before, mut at) = (look()?, Instant::now());
-    if before.is_empty() {
-        let problem = Problem::new(Code::NotFound, "no program here has a volume by URL open");
-        return Err(problem
-            .hint("`causeway attach` and `causeway bench` tell of their paths while they run"));
-    }
+    let (mut before, mut at) = (first()?, Instant::now());
     let mut shown = 0;
     while looks.is_none_or(|looks| shown < looks) {
         client.pause(interval);
         let (after, now) = (look()?, Instant::now());
         let frame = between(&before, &after, (now - at).as_secs_f64());
-        if in_place {
-            // Home, and clear what is below.
-            print("\x1b[H\x1b[2J");
-        } else if shown > 0 && !output.is_json() {
-            print("\n");
+        if shown > 0 && !output.is_json() {
+            crate::output::print("\n");
         }
         output.show(&frame, |frame| text(frame, columns()));
         (before, at, shown) = (after, now, shown + 1);

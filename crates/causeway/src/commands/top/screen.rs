@@ -10,6 +10,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Sparkline};
 use std::collections::VecDeque;
 use std::time::Duration;
+use units::text::counted;
 
 /// Looks that the curves remember.
 const HISTORY: usize = 240;
@@ -57,6 +58,36 @@ pub(super) struct Screen {
     interval: Duration,
     /// Why there are no new figures.
     trouble: Option<String>,
+}
+
+/// Parts of a line, of which each is there as a whole or not at all.
+struct Parts {
+    left: usize,
+    spans: Vec<Span<'static>>,
+}
+
+impl Parts {
+    fn new(width: usize) -> Self {
+        Self {
+            left: width,
+            spans: Vec::new(),
+        }
+    }
+
+    /// Takes the part where it fits, and nothing more where it does not: a blank at the line's end may be cut.
+    fn push(&mut self, part: Vec<Span<'static>>) {
+        let width: usize = part.iter().map(Span::width).sum();
+        if width > self.left + 1 {
+            self.left = 0;
+            return;
+        }
+        self.left = self.left.saturating_sub(width);
+        self.spans.extend(part);
+    }
+
+    fn line(self) -> Line<'static> {
+        Line::from(self.spans)
+    }
 }
 
 impl Screen {
@@ -222,32 +253,6 @@ impl Screen {
     }
 
     fn draw_head(&self, canvas: &mut ratatui::Frame<'_>, area: Rect) {
-        let mut left = vec![Span::styled(" causeway top ", self.accent())];
-        if let Some(frame) = &self.frame {
-            let (luns, sessions) = (frame.luns.len(), frame.sessions.len());
-            left.push(Span::raw(format!(" {} ", frame.node)));
-            // Without the fraction of the second.
-            let since = frame.started.split('.').next().unwrap_or_default();
-            let what = format!(" {luns} LUNs, {sessions} sessions, up since {since}Z ");
-            left.push(Span::styled(what, self.style(Tone::Quiet)));
-        }
-        if let Some(frame) = &self.frame {
-            for core in &frame.cores {
-                let tone = if core.busy > 0.9 {
-                    Tone::Warn
-                } else {
-                    Tone::Plain
-                };
-                left.push(Span::styled(
-                    format!(" core {}", core.core),
-                    self.style(Tone::Quiet),
-                ));
-                left.push(Span::styled(
-                    format!(" {} ", percent(core.busy)),
-                    self.style(tone),
-                ));
-            }
-        }
         let (state, tone) = match (&self.trouble, self.paused) {
             (Some(why), _) => (format!(" {why} "), Tone::Bad),
             (None, true) => (" paused ".to_owned(), Tone::Warn),
@@ -259,28 +264,59 @@ impl Screen {
         let most = usize::from(area.width);
         let state = clipped(&state, most);
         let width = u16::try_from(state.chars().count()).unwrap_or(area.width);
+        let left = self.head(most.saturating_sub(usize::from(width)));
         let [left_area, right_area] =
             Layout::horizontal([Constraint::Fill(1), Constraint::Length(width)]).areas(area);
-        canvas.render_widget(Line::from(left), left_area);
+        canvas.render_widget(left, left_area);
         canvas.render_widget(Span::styled(state, self.style(tone)), right_area);
+    }
+
+    /// What of the head fits: the name, the node and the cores go before how many there are, and since when.
+    fn head(&self, width: usize) -> Line<'static> {
+        let mut left = Parts::new(width);
+        left.push(vec![Span::styled(" causeway top ", self.accent())]);
+        let Some(frame) = &self.frame else {
+            return left.line();
+        };
+        left.push(vec![Span::raw(format!(" {} ", frame.node))]);
+        let quiet = |text: String| Span::styled(text, self.style(Tone::Quiet));
+        for core in &frame.cores {
+            let tone = if core.busy > 0.9 {
+                Tone::Warn
+            } else {
+                Tone::Plain
+            };
+            let busy = Span::styled(format!(" {} ", percent(core.busy)), self.style(tone));
+            left.push(vec![quiet(format!(" core {}", core.core)), busy]);
+        }
+        let count = |rows: usize, word| counted(rows as u64, word);
+        let luns = count(frame.luns.len(), "LUN");
+        let sessions = count(frame.sessions.len(), "session");
+        left.push(vec![quiet(format!(" {luns}, {sessions} "))]);
+        // Without the fraction of the second.
+        let since = frame.started.split('.').next().unwrap_or_default();
+        left.push(vec![quiet(format!(" up since {since}Z "))]);
+        left.line()
     }
 
     fn draw_foot(&self, canvas: &mut ratatui::Frame<'_>, area: Rect) {
         let keys = [
             ("q", "quit"),
-            ("Tab", "other table"),
+            ("Tab", "table"),
             ("←→", "sort"),
             ("r", "reverse"),
             ("↑↓", "scroll"),
             ("Space", "pause"),
             ("+-", "interval"),
         ];
-        let mut line = Vec::new();
+        let mut line = Parts::new(usize::from(area.width));
         for (key, does) in keys {
-            line.push(Span::styled(format!(" {key}"), self.accent()));
-            line.push(Span::styled(format!(" {does} "), self.style(Tone::Quiet)));
+            line.push(vec![
+                Span::styled(format!(" {key}"), self.accent()),
+                Span::styled(format!(" {does} "), self.style(Tone::Quiet)),
+            ]);
         }
-        canvas.render_widget(Line::from(line), area);
+        canvas.render_widget(line.line(), area);
     }
 
     fn totals(&self, frame: &Frame) -> [(&'static str, String); 3] {

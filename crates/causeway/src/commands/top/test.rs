@@ -156,6 +156,41 @@ fn a_wide_terminal_shows_everything_and_a_narrow_one_what_matters_most() {
 }
 
 #[test]
+fn head_and_foot_fit_into_80_columns_and_no_part_of_them_is_cut() {
+    let screen = screen(true);
+    let shown = lines(&screen, 80, 24);
+    let (head, foot) = (shown[0].clone(), shown[23].clone());
+    for what in ["causeway top", "san-a", "core 0 42%", "every 1.00 s"] {
+        assert!(head.contains(what), "{head}");
+    }
+    assert!(head.contains("3 LUNs, 1 session "), "{head}");
+    for what in [
+        "q quit",
+        "Tab table",
+        "r reverse",
+        "Space pause",
+        "+- interval",
+    ] {
+        assert!(foot.contains(what), "{foot}");
+    }
+    let wide = lines(&screen, 120, 24)[0].clone();
+    assert!(wide.contains("up since 2026-"), "{wide}");
+    // What does not fit is left out, from the end on.
+    let narrow = lines(&screen, 50, 24);
+    assert!(
+        narrow[0].trim_end().ends_with("every 1.00 s"),
+        "{}",
+        narrow[0]
+    );
+    assert!(
+        !narrow[0].contains("LUN") && narrow[0].contains("42%"),
+        "{}",
+        narrow[0]
+    );
+    assert!(!narrow[23].contains("paus"), "{}", narrow[23]);
+}
+
+#[test]
 fn without_colour_nothing_is_coloured_and_with_it_slow_is_red() {
     let colours = |screen: &Screen| -> Vec<Color> {
         let terminal = drawn(screen, 150, 30);
