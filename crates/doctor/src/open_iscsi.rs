@@ -22,6 +22,8 @@ pub struct OpenIscsi {
     pub disks: Vec<PathDisk>,
     /// What later logins will use.
     pub records: Vec<Record>,
+    /// multipath's files say what becomes of commands of our LUNs without a path: they wait.
+    pub waits: bool,
 }
 
 /// A session of the kernel's initiator. Times are in seconds.
@@ -48,6 +50,8 @@ pub struct PathDisk {
     pub session: String,
     /// The LUN's name, which is the same over every path.
     pub unit: String,
+    /// It is a LUN of a target of ours.
+    pub ours: bool,
     /// The multipath map that it belongs to.
     pub map: Option<String>,
 }
@@ -73,14 +77,46 @@ pub(crate) async fn read(core: &CoreHandle, roots: &Roots) -> OpenIscsi {
     for dir in ["iscsi/nodes", "../var/lib/iscsi/nodes"] {
         records.extend(node_records(&files, &roots.etc.join(dir)).await);
     }
-    if let Ok(text) = files.read_fact(&roots.etc.join("iscsi/iscsid.conf")).await {
+    // With records, what is for new ones is not what logins use.
+    let defaults = files.read_fact(&roots.etc.join("iscsi/iscsid.conf")).await;
+    if let (true, Ok(text)) = (records.is_empty(), defaults) {
         records.push(record("new targets (iscsid.conf)".to_owned(), &text));
+    }
+    let mut waits = waits(&files, &roots.etc.join("multipath.conf")).await;
+    let more = roots.etc.join("multipath/conf.d");
+    for name in names(&files, &more).await {
+        waits |= name.ends_with(".conf") && self::waits(&files, &more.join(&name)).await;
     }
     OpenIscsi {
         sessions,
         disks,
         records,
+        waits,
     }
+}
+
+/// A file of multipath lets commands of our LUNs wait for a path: in a section about them, or for all.
+async fn waits(files: &Rc<dyn Files>, path: &Path) -> bool {
+    let text = files.read_fact(path).await.unwrap_or_default();
+    let mut sections: Vec<(String, bool)> = Vec::new();
+    for line in text.lines() {
+        let line = line.split(['#', '!']).next().unwrap_or("").trim();
+        let mut words = line.split_whitespace();
+        let (key, value) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
+        let value = value.trim_matches('"');
+        if line.ends_with('{') {
+            sections.push((key.trim_end_matches('{').to_owned(), false));
+        } else if key.starts_with('}') {
+            sections.pop();
+        } else if let Some((section, ours)) = sections.last_mut() {
+            *ours |= key == "vendor" && value.starts_with("CAUSEWAY");
+            let concerns_us = *ours || section != "device";
+            if key == "no_path_retry" && value == "queue" && concerns_us {
+                return true;
+            }
+        }
+    }
+    false
 }
 
 async fn names(files: &Rc<dyn Files>, dir: &Path) -> Vec<String> {
@@ -149,10 +185,12 @@ async fn disks(files: &Rc<dyn Files>, sys: &Path) -> Vec<PathDisk> {
                 map = files.read_fact(&dm.join("name")).await.ok();
             }
         }
+        let vendor = files.read_fact(&dir.join("device/vendor")).await;
         found.push(PathDisk {
             name,
             session: session.to_owned(),
             unit,
+            ours: vendor.is_ok_and(|it| it.trim() == "CAUSEWAY"),
             map,
         });
     }
@@ -207,6 +245,7 @@ pub(crate) fn all(scene: &Scene) -> Vec<Finding> {
         one_disk(open_iscsi),
         dead_path(open_iscsi),
         later_logins(open_iscsi),
+        no_path(open_iscsi),
     ]
 }
 
@@ -318,6 +357,21 @@ fn dead_path(open_iscsi: &OpenIscsi) -> Finding {
     Finding::new("dead-path", &[], Verdict::Advice, what)
         .because("commands wait that long before they go another way (silence + answer + recovery)")
         .remedy(PASTE)
+}
+
+fn no_path(open_iscsi: &OpenIscsi) -> Finding {
+    let mut mapped = open_iscsi.disks.iter().filter(|it| it.map.is_some());
+    if open_iscsi.waits || !mapped.any(|it| it.ours) {
+        return Finding::good(
+            "no-path",
+            &[],
+            "with no path left, commands of our LUNs wait for one",
+        );
+    }
+    let what = "with no path left, commands of our LUNs fail".to_owned();
+    Finding::new("no-path", &[], Verdict::Advice, what)
+        .because("a restart of the target, or of the only switch, is then an error to applications, and a file system goes read-only")
+        .remedy("no_path_retry \"queue\" for the vendor CAUSEWAY, below /etc/multipath/conf.d: paste what `causeway share show NAME` prints for Linux")
 }
 
 fn later_logins(open_iscsi: &OpenIscsi) -> Finding {

@@ -34,6 +34,7 @@ impl Tree {
             "sys/devices/platform/host{session}/session{session}/target{session}:0:0/{session}:0:0:0"
         );
         self.write(&format!("{device}/wwid"), "naa.602ca5e0\n");
+        self.write(&format!("{device}/vendor"), "CAUSEWAY\n");
         let block = self.0.join("sys/block").join(name);
         fs::create_dir_all(block.join("holders")).unwrap();
         symlink(self.0.join(&device), block.join("device")).unwrap();
@@ -102,8 +103,12 @@ fn a_host_set_up_as_printed_is_well() {
         "etc/iscsi/nodes/iqn.2026-11.io.causeway:vm01/10.0.0.1,3260,1/default",
         "node.name = x\nnode.conn[0].timeo.noop_out_interval = 1\nnode.conn[0].timeo.noop_out_timeout = 2\n",
     );
+    tree.write(
+        "etc/multipath/conf.d/causeway.conf",
+        "devices {\n    device {\n        vendor \"CAUSEWAY\"\n        no_path_retry \"queue\"\n    }\n}\n",
+    );
     let findings = found(tree.read());
-    for check in ["one-disk", "dead-path", "later-logins"] {
+    for check in ["one-disk", "dead-path", "later-logins", "no-path"] {
         assert_eq!(verdict(&findings, check).0, Verdict::Good, "{findings:?}");
     }
     assert!(verdict(&findings, "dead-path").1.contains("4 s at most"));
@@ -159,6 +164,32 @@ fn a_disk_without_another_path_must_not_fail_soon_and_silence_must_be_noticed() 
         never == Verdict::Problem && what.contains("never"),
         "{what}"
     );
+}
+
+#[test]
+fn a_map_whose_commands_fail_without_a_path_is_told() {
+    let tree = tree("no-path");
+    tree.session(1, [1, 2, 1]);
+    tree.disk("sda", 1, true);
+    let told = |text: &str| {
+        tree.write("etc/multipath.conf", text);
+        verdict(&found(tree.read()), "no-path").0
+    };
+    for (text, expected) in [
+        ("", Verdict::Advice),
+        ("defaults {\n no_path_retry 12\n}\n", Verdict::Advice),
+        ("defaults {\n no_path_retry queue # all\n}\n", Verdict::Good),
+        (
+            "devices {\n device {\n vendor \"OTHER\"\n no_path_retry queue\n }\n}\n",
+            Verdict::Advice,
+        ),
+        (
+            "devices {\n device {\n vendor CAUSEWAY\n #no_path_retry queue\n }\n}\n",
+            Verdict::Advice,
+        ),
+    ] {
+        assert_eq!(told(text), expected, "{text}");
+    }
 }
 
 #[test]
