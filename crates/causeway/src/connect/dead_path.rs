@@ -91,10 +91,11 @@ const WINDOWS_HOLD: u32 = 120;
 /// Once per machine.
 pub(super) fn windows() -> String {
     format!(
-        "# a path that is dead gives its commands to another after 5 s (15 by default); it is tried every 5 s (never and 40 by default).\n\
-         # With none left they wait {WINDOWS_HOLD} s (20 by default). Its price: a test command on each path every 5 s. With a restart:\n\
+        "# a path whose connection is lost gives its commands to another after 5 s (15 by default); paths are tried every 5 s (not at all,\n\
+         # and after 40 s, by default). With none left commands wait {WINDOWS_HOLD} s (20). Its price: a test command on each path every 5 s.\n\
+         # With a restart:\n\
          Set-MPIOSetting -NewPathVerificationState Enabled -NewPathVerificationPeriod 5 -CustomPathRecovery Enabled \
-         -NewPathRecoveryInterval 5 -NewPDORemovePeriod {WINDOWS_HOLD} -NewRetryCount 3 -NewRetryInterval 1 -NewDiskTimeout {WINDOWS_HOLD}\n\
+         -NewPathRecoveryInterval 5 -NewPDORemovePeriod {WINDOWS_HOLD} -NewRetryCount 3 -NewRetryInterval 1\n\
          Get-ChildItem '{WINDOWS_ADAPTERS}' -ErrorAction SilentlyContinue | ForEach-Object {{ Join-Path $_.PSPath 'Parameters' }} |\n  \
          Where-Object {{ (Get-ItemProperty $_ -ErrorAction SilentlyContinue).MaxRequestHoldTime }} | ForEach-Object {{\n    \
          Set-ItemProperty $_ -Name LinkDownTime -Value 5\n    \

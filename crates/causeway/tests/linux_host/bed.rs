@@ -27,8 +27,6 @@ static ALONE: Mutex<()> = Mutex::new(());
 pub(crate) struct Bed {
     pub(crate) guest: Guest,
     daemon: Option<Child>,
-    /// Where it tells that it serves.
-    told: Option<UnixDatagram>,
     pub(crate) place: Place,
     claim: Claim,
     _alone: MutexGuard<'static, ()>,
@@ -60,7 +58,6 @@ impl Bed {
         let mut bed = Self {
             guest,
             daemon: None,
-            told: None,
             place,
             claim,
             _alone: alone,
@@ -107,7 +104,10 @@ impl Bed {
         let len = ready.recv(&mut told);
         let len = len.unwrap_or_else(|_| panic!("it does not serve:\n{}", self.log()));
         assert_eq!(&told[..len], b"READY=1\n");
-        self.told = Some(ready);
+        // It tells again and again that it lives, and waits where nobody listens.
+        let _listens = std::thread::Builder::new()
+            .spawn(move || while ready.recv(&mut told).is_ok() {})
+            .expect("a thread can be had");
     }
 
     fn end_daemon(&mut self, signal: Signal) {
@@ -165,21 +165,55 @@ impl Bed {
     }
 
     /// Makes a LUN with these options, shares it with the host, and has the host paste what is printed. Gives the name of its
-    /// map.
+    /// map, of which both paths work.
     pub(crate) fn share(&self, lun: &str, options: &str) -> String {
         self.share_as(lun, options, str::to_owned)
     }
 
     /// The same with a text that was changed.
     pub(crate) fn share_as(&self, lun: &str, options: &str, change: fn(&str) -> String) -> String {
+        self.paste(lun, options, change);
+        self.map_of(lun)
+    }
+
+    /// The host pastes what is printed of a LUN that is shared already.
+    pub(crate) fn share_again(&self, lun: &str) -> String {
+        // That it is logged in already is an error to iscsiadm, and none to a shell.
+        self.guest.try_run(&self.linux_text(lun));
+        self.map_of(lun)
+    }
+
+    /// Makes and shares a LUN; the host pastes a changed text.
+    pub(crate) fn paste(&self, lun: &str, options: &str, change: fn(&str) -> String) {
         self.place
             .run(0, &format!("share create {lun} --for {HOST} {options}"));
-        let text = self.linux_text(lun);
-        self.guest.run(&change(&text));
-        let naa = self.place.json(&format!("lun show {lun}"));
-        let map = format!("3{}", naa["naa"].as_str().expect("a name"));
+        self.guest.run(&change(&self.linux_text(lun)));
+    }
+
+    fn map_of(&self, lun: &str) -> String {
+        let shown = self.place.json(&format!("lun show {lun}"));
+        let map = format!("3{}", shown["naa"].as_str().expect("a name"));
         self.wait_for_paths(&map, 2);
         map
+    }
+
+    /// How a check of the doctor stands on the host, where the program that was built here runs there.
+    pub(crate) fn doctor(&self, check: &str) -> Option<String> {
+        let words = "doctor -o json --api unix:/nowhere --from eth0 --from eth1";
+        let answer = self.guest.try_run(&format!(
+            "[ -x /tmp/causeway ] || {{ cp /dev/vdb /tmp/causeway; chmod +x /tmp/causeway; }}\n\
+             /tmp/causeway {words} 2>/tmp/said || [ $? = 1 ] || cat /tmp/said"
+        ));
+        if answer.said.contains("GLIBC") {
+            println!("skipped: the doctor: {}", answer.said);
+            return None;
+        }
+        let report: serde_json::Value = serde_json::from_str(&answer.said)
+            .unwrap_or_else(|error| panic!("{error}: {answer:?}"));
+        let findings = report["findings"].as_array().expect("findings");
+        let finding = findings.iter().find(|it| it["check"] == check);
+        let verdict = &finding.unwrap_or_else(|| panic!("{report}"))["verdict"];
+        Some(verdict.as_str().expect("a word").to_owned())
     }
 
     /// Waits until so many paths of a map work.

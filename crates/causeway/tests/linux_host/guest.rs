@@ -149,6 +149,14 @@ impl Guest {
                 "-drive",
                 &format!("file={},if=virtio,format=raw,snapshot=on", file("disk.img")),
             ])
+            // The program under test, byte by byte, as `/dev/vdb`.
+            .args([
+                "-drive",
+                &format!(
+                    "file={},if=virtio,format=raw,readonly=on",
+                    env!("CARGO_BIN_EXE_causeway")
+                ),
+            ])
             .args(["-device", "virtio-serial"])
             .args([
                 "-chardev",
