@@ -19,9 +19,9 @@ mod pool;
 mod repair;
 mod scrub;
 mod shares;
-mod task_aborted;
 #[path = "../../../proof/tests/common/small_file_system.rs"]
 mod small_file_system;
+mod task_aborted;
 mod top;
 mod usage;
 

@@ -25,6 +25,9 @@ fn what_a_host_is_told_of_its_aborted_commands_is_set_shown_exported_and_kept() 
     assert_eq!(is(), "off");
     place.run(0, "lun set vm01 task_aborted_status=host");
     assert_eq!(is(), "host");
-    place.run(0, "lun create vm02 --size 1M --backend memory --task-aborted-status on");
+    place.run(
+        0,
+        "lun create vm02 --size 1M --backend memory --task-aborted-status on",
+    );
     assert_eq!(place.json("lun show vm02")["task_aborted_status"], "on");
 }
