@@ -55,6 +55,13 @@ fn identity(lun: &Value) -> Vec<Value> {
     keys.iter().map(|key| lun[*key].clone()).collect()
 }
 
+/// The file of an orphan that had this name.
+fn file_of(orphans: &Value, name: &str) -> String {
+    let mut all = orphans.as_array().unwrap().iter();
+    let found = all.find(|it| it["name"] == name).unwrap();
+    found["file"].as_str().unwrap().to_owned()
+}
+
 #[test]
 fn luns_of_a_lost_state_directory_are_told_and_adopted_with_everything_that_they_were() {
     let place = Place::new("adopt");
@@ -102,19 +109,8 @@ fn luns_of_a_lost_state_directory_are_told_and_adopted_with_everything_that_they
     place.run(0, "lun delete a");
     place.run(0, "lun purge a --yes");
     place.run(0, "lun rename a-2 a");
-    let file = orphans
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|it| it["name"] == "d")
-        .unwrap();
-    place.run(
-        0,
-        &format!(
-            "lun adopt {} --pool default",
-            file["file"].as_str().unwrap()
-        ),
-    );
+    let of_d = file_of(&orphans, "d");
+    place.run(0, &format!("lun adopt {of_d} --pool default"));
     let told = place.run(0, "lun adopt --all");
     assert!(told.contains("LUN c had been deleted"), "{told}");
     for lun in &before {

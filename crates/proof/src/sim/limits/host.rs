@@ -34,7 +34,7 @@ pub(super) struct Host {
 }
 
 impl Host {
-    /// A new nexus, whose first unit attention was told.
+    /// A new nexus, whose first unit attention was told, if it has one.
     pub(super) async fn new(core: &CoreHandle, unit: UnitId) -> Result<Self, String> {
         let port = NexusPort {
             initiator: InitiatorPort {
@@ -66,7 +66,7 @@ impl Host {
         };
         let first = host.send(&[0; 6], Buf::empty()).await;
         match first {
-            Err((0x06, _, _)) => Ok(host),
+            Ok(_) | Err((0x06, _, _)) => Ok(host),
             other => Err(format!("a new nexus was told {other:?}")),
         }
     }

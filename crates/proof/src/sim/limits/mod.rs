@@ -221,6 +221,7 @@ pub fn run(chosen: Composition, backing: Backing) -> Result<Report, String> {
             identity,
             fences,
             store: Arc::new(NoStore),
+            is_new: false,
         });
         let started = unit.start(&core, Ok(volume)).await;
         started.map_err(|error| error.to_string())?;
