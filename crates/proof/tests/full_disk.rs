@@ -21,6 +21,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::pin::Pin;
+use std::rc::Rc;
 use units::{BlockCount, BlockSize, Lba, LbaRange};
 use volume::{Done, Durability, Io, IoError, IoResult, Lane, Op, Origin, Provision};
 
@@ -351,4 +352,136 @@ async fn full_state_at(core: &CoreHandle, site: &Site) -> Result<(), String> {
 #[test]
 fn a_full_state_directory_refuses_changes_and_keeps_the_old_objects() {
     as_root(|core| Box::pin(full_state(core)));
+}
+
+/// What a LUN with checksums behind a journal is asked to do with its writes.
+const CACHES: [&str; 3] = ["write-back", "write-through", "volatile"];
+
+/// Gives a file system of this kind another size.
+fn resize(at: &Path, bytes: u64) -> Result<(), String> {
+    let mut mount = std::process::Command::new("mount");
+    mount.args(["-o", &format!("remount,size={bytes}")]).arg(at);
+    let output = mount.output().map_err(|error| error.to_string())?;
+    let why = String::from_utf8_lossy(&output.stderr).into_owned();
+    must(output.status.success(), &why)
+}
+
+/// Asks until it holds, for at most a minute.
+async fn until(
+    core: &CoreHandle,
+    what: &str,
+    holds: impl AsyncFn() -> Result<bool, String>,
+) -> Result<(), String> {
+    let end = core.now().after(std::time::Duration::from_secs(60));
+    while !holds().await? {
+        must(core.now() < end, what)?;
+        // There is no event to wait for: the promise is about asking.
+        let pause = core.now().after(std::time::Duration::from_millis(50));
+        core.sleep_until(pause).await;
+    }
+    Ok(())
+}
+
+/// Writes new chunks until there is no room for one, and three more: all of these are refused for want of space, and for nothing else.
+async fn fill_up(host: &Host, from: u64) -> Result<u64, String> {
+    let mut written = from;
+    while written < 1000 {
+        match write(host, written, 1).await {
+            Ok(_) => written += 1,
+            Err(IoError::SpaceExhausted) => {
+                for ahead in 0..3 {
+                    check_sense(host, written + ahead).await?;
+                }
+                return Ok(written);
+            }
+            Err(error) => return Err(format!("chunk {written}: {error:?}")),
+        }
+    }
+    Err("it was never full".to_owned())
+}
+
+async fn full_checksums(core: CoreHandle, cache: &'static str) -> Result<(), String> {
+    let keys = "path = \"pool\"\njournal = \"journal\"\njournal_size = \"64MiB\"\n";
+    let site = Site::with_pool(&format!("full-sums-{cache}"), keys, "");
+    let done = full_checksums_at(&core, &site, cache).await;
+    done.map_err(|wrong| format!("{cache}: {wrong}\n{}\nkept: {}", site.log(), site.keep()))
+}
+
+async fn full_checksums_at(core: &CoreHandle, site: &Site, cache: &str) -> Result<(), String> {
+    let _pool = SmallFileSystem::mount(&site.path("pool"), POOL_BYTES)?;
+    let keys = format!(
+        "size = \"64MiB\"\nintegrity = true\ncache = \"{cache}\"\nphysical_block_size = 4096"
+    );
+    site.write("objects.toml", &OBJECTS.replace("size = \"64MiB\"", &keys));
+    let daemon = site.start(core).await?;
+    site.must("apply -f objects.toml --yes").await?;
+    let host = login(core, &daemon).await;
+    let written = fill_up(&host, 0).await?;
+    must(written > 64, &format!("{written} chunks fit"))?;
+    check(&host, written, 1).await?;
+    let told = site.json("status").await?;
+    must(told["health"] == "degraded", &told.to_string())?;
+    must(
+        !told.to_string().contains("restart the daemon"),
+        &told.to_string(),
+    )?;
+    // A kill and a start without room: it serves what it has, and says what is the matter.
+    let mut daemon = daemon;
+    daemon.strike();
+    daemon.ended().await;
+    drop(host);
+    let daemon = site.start(core).await?;
+    let lun = site.json("lun show big").await?;
+    must(
+        lun["online"] == true || lun["state"] == "online",
+        &lun.to_string(),
+    )?;
+    let host = login(core, &daemon).await;
+    check(&host, written, 1).await?;
+    let more = fill_up(&host, written).await?;
+    check(&host, more, 1).await?;
+    // Room: it goes on by itself.
+    resize(&site.path("pool"), POOL_BYTES * 16)?;
+    until(
+        core,
+        "no write was taken although there was room",
+        async || match write(&host, more, 1).await {
+            Ok(_) => Ok(true),
+            Err(IoError::SpaceExhausted) => Ok(false),
+            Err(error) => Err(format!("with room: {error:?}")),
+        },
+    )
+    .await?;
+    for number in 0..more + 20 {
+        let written = write(&host, number, 2).await;
+        must(
+            written.is_ok(),
+            &format!("with room: chunk {number}: {written:?}"),
+        )?;
+    }
+    let flushed = ask(&host, Op::Flush).await;
+    must(flushed.is_ok(), &format!("with room: {flushed:?}"))?;
+    until(core, "it never was healthy again", async || {
+        let told = site.json("status").await?;
+        Ok(told["health"] == "ok")
+    })
+    .await?;
+    let mut daemon = daemon;
+    daemon.strike();
+    daemon.ended().await;
+    drop(host);
+    let daemon = site.start(core).await?;
+    check(&login(core, &daemon).await, more + 20, 2).await
+}
+
+#[test]
+fn a_full_pool_under_checksums_is_a_state_that_ends_by_itself_in_every_mode() {
+    as_root(|core| {
+        Box::pin(async move {
+            for cache in CACHES {
+                full_checksums(Rc::clone(&core), cache).await?;
+            }
+            Ok(())
+        })
+    });
 }
