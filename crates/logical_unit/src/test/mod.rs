@@ -571,7 +571,7 @@ fn what_an_administrator_has_fixed_of_tas_holds_over_resets_and_hosts_cannot_cha
     );
     bench.run(async move {
         unit.reset(&core, &asks, UnitAttention::LogicalUnitReset)
-            .await
+            .await;
     });
     assert_eq!(take(&host), Some((0x29, 0x03)));
     assert_eq!(all(&host), [false, false, false, false]);
