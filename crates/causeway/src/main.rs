@@ -61,7 +61,7 @@ fn main() -> ExitCode {
         Command::Completions { shell } => complete::script(*shell),
         Command::Man { dir } => cli::man_pages(dir),
         Command::Attach(flags) => return exit(attach::run(flags, &output)),
-        Command::Status { check: true } => return commands::status::check(&cli, &output),
+        Command::Status { check: true } => return commands::check_status(&cli, &output),
         Command::Bench { words } => Err(cli::bench_comes_first(words)),
         Command::Path { verb } => commands::path::run(verb, &output),
         Command::Pool {

@@ -12,7 +12,9 @@ use std::process::ExitCode;
 
 /// The commands, ready to be asked.
 pub(crate) fn command() -> clap::Command {
-    let mut command = Cli::command();
+    // `causeway help lun resize` does for all; each list of verbs needs no line for it.
+    let verbs = |noun: clap::Command| noun.disable_help_subcommand(true);
+    let mut command = Cli::command().mut_subcommands(verbs);
     command.build();
     with_plain_usage(command)
 }

@@ -18,12 +18,13 @@ mod scrub;
 mod session;
 mod share;
 mod state;
-pub(crate) mod status;
+mod status;
 mod target;
 mod top;
 
 pub(crate) use doctor::DoctorFlags;
 pub(crate) use lab::LabVerb;
+pub(crate) use status::check as check_status;
 pub(crate) use top::SortKey;
 
 use crate::cli::{Cli, Command, Deleted, Renamed};
