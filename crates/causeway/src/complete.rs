@@ -49,6 +49,7 @@ const PLACES: &[(&[&str], &str, Kind)] = &[
     (&["lun", "restore"], "name", Kind::Removed),
     (&["lun", "purge"], "name", Kind::Removed),
     (&["lun", "create"], "pool", Kind::Name("pool")),
+    (&["lun", "adopt"], "pool", Kind::Name("pool")),
     (&["target", "show"], "name", Kind::Name("target")),
     (&["target", "set"], "name", Kind::Name("target")),
     (&["target", "set"], "values", Kind::Assignment("target")),
