@@ -74,7 +74,7 @@ fn no_fault_of_paths_or_daemon_is_an_error_to_an_application() {
 
 #[test]
 #[ignore = "minutes: `make linux`"]
-fn behind_a_journal_neither_kills_nor_a_journal_that_goes_away_are_an_error() {
+fn behind_a_journal_kills_are_no_error() {
     let Some(mut bed) = Bed::with("journal = \"data/journal\"\njournal_size = \"64MiB\"") else {
         return;
     };
