@@ -1,5 +1,21 @@
 //! What is measured.
 
+/// How the client sends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Manner {
+    /// All that became ready at once leaves in one vectored send: the `initiator` crate.
+    Burst,
+    /// Each PDU by itself, header and data segment apart, immediate data (open-iscsi's defaults). All that has come is looked
+    /// at before the next command is sent, as the kernel does.
+    Linux,
+    /// The same, and the next command is sent as soon as an answer was looked at (fio with libiscsi's engine).
+    Libiscsi,
+    /// Each PDU by itself and in one piece, `InitialR2T=Yes`, immediate data (the Microsoft initiator's defaults).
+    Windows,
+    /// As `Linux`, and no immediate data: each write waits for an R2T.
+    Solicited,
+}
+
 /// A workload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Case {
@@ -21,6 +37,8 @@ pub struct Case {
     pub fua: bool,
     /// CRC32C over headers and data.
     pub digests: bool,
+    /// How the client sends.
+    pub manner: Manner,
 }
 
 const fn case(id: &'static str, name: &'static str, bytes: usize, depth: usize) -> Case {
@@ -34,6 +52,7 @@ const fn case(id: &'static str, name: &'static str, bytes: usize, depth: usize) 
         random: true,
         fua: false,
         digests: false,
+        manner: Manner::Burst,
     }
 }
 
@@ -55,6 +74,11 @@ impl Case {
 
     const fn four_sessions(mut self) -> Self {
         self.sessions = 4;
+        self
+    }
+
+    const fn sent_as(mut self, manner: Manner) -> Self {
+        self.manner = manner;
         self
     }
 
@@ -121,6 +145,103 @@ pub const PEER_CASES: [Case; 13] = [
     case("w1m8", "1M sequential write, depth 8", 1024 * K, 8)
         .writes()
         .sequential(),
+];
+
+/// The cases in which hosts send as hosts do: each command by itself.
+pub const PLAIN_CASES: [Case; 12] = [
+    case(
+        "plain-r4k32",
+        "4K random read, depth 32, as Linux sends",
+        4 * K,
+        32,
+    )
+    .sent_as(Manner::Linux),
+    case(
+        "plain-w4k32",
+        "4K random write, depth 32, as Linux sends",
+        4 * K,
+        32,
+    )
+    .writes()
+    .sent_as(Manner::Linux),
+    case(
+        "plain-r4k1",
+        "4K random read, depth 1, as Linux sends",
+        4 * K,
+        1,
+    )
+    .sent_as(Manner::Linux),
+    case(
+        "plain-w4k1",
+        "4K random write, depth 1, as Linux sends",
+        4 * K,
+        1,
+    )
+    .writes()
+    .sent_as(Manner::Linux),
+    case(
+        "plain-m4k8",
+        "4K random 70/30, depth 8, as Linux sends",
+        4 * K,
+        8,
+    )
+    .mixed()
+    .sent_as(Manner::Linux),
+    case(
+        "libiscsi-r4k32",
+        "4K random read, depth 32, as libiscsi sends",
+        4 * K,
+        32,
+    )
+    .sent_as(Manner::Libiscsi),
+    case(
+        "libiscsi-w4k32",
+        "4K random write, depth 32, as libiscsi sends",
+        4 * K,
+        32,
+    )
+    .writes()
+    .sent_as(Manner::Libiscsi),
+    case(
+        "whole-r4k32",
+        "4K random read, depth 32, as Windows sends",
+        4 * K,
+        32,
+    )
+    .sent_as(Manner::Windows),
+    case(
+        "whole-w4k32",
+        "4K random write, depth 32, as Windows sends",
+        4 * K,
+        32,
+    )
+    .writes()
+    .sent_as(Manner::Windows),
+    case(
+        "asked-w4k32",
+        "4K random write, depth 32, each asked for",
+        4 * K,
+        32,
+    )
+    .writes()
+    .sent_as(Manner::Solicited),
+    case(
+        "asked-w4k1",
+        "4K random write, depth 1, each asked for",
+        4 * K,
+        1,
+    )
+    .writes()
+    .sent_as(Manner::Solicited),
+    case(
+        "plain-w64k16",
+        "64K sequential write, depth 16, as Linux sends",
+        64 * K,
+        16,
+    )
+    .writes()
+    .sequential()
+    .sent_as(Manner::Linux),
 ];
 
 /// The rows of the published comparison of sector sizes.

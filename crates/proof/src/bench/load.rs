@@ -4,8 +4,9 @@
 //! client looks at the clock once a receive. What happens before all sessions run, and in the warm-up, is not
 //! counted.
 
-use super::case::Case;
+use super::case::{Case, Manner};
 use super::histogram::Histogram;
+use super::plain;
 use super::usage;
 use crate::random::Random;
 use env::real::{Cores, Driver, Runtime, RuntimeConfig};
@@ -176,6 +177,9 @@ impl Client {
         warm_up: Duration,
         time: Duration,
     ) -> Result<Figures, String> {
+        if case.manner != Manner::Burst {
+            return plain::run(unit, case, warm_up, time);
+        }
         let (unit, case) = (unit.clone(), *case);
         let times = (warm_up, time);
         if self.0.core_count() == 1 {
@@ -276,7 +280,7 @@ async fn one(
 }
 
 /// READ (10) or WRITE (10) (SBC-4 5.19, 5.42).
-fn cdb(write: bool, fua: bool, at: u64, bytes: usize, block: usize) -> [u8; 16] {
+pub(super) fn cdb(write: bool, fua: bool, at: u64, bytes: usize, block: usize) -> [u8; 16] {
     let block = block as u64;
     let lba = u32::try_from(at / block).expect("a small unit");
     let blocks = u16::try_from(bytes as u64 / block).expect("a small command");
@@ -497,7 +501,7 @@ async fn measure(
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts of a run are small")]
-fn figures(times: &Histogram, seconds: f64, used: &usage::Usage) -> Figures {
+pub(super) fn figures(times: &Histogram, seconds: f64, used: &usage::Usage) -> Figures {
     let commands = (times.total() as f64).max(1.0);
     Figures {
         commands,

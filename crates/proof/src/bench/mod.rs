@@ -22,6 +22,7 @@ pub mod load;
 pub mod machine;
 pub mod many;
 pub mod null_server;
+pub mod plain;
 pub mod replay;
 pub mod report;
 pub mod rounds;

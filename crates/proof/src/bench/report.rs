@@ -115,7 +115,7 @@ type Demand = (
     Limit,
 );
 
-const DEMANDS: [Demand; 7] = [
+const DEMANDS: [Demand; 9] = [
     (
         &["r4k32", "r4k32x4"],
         "null",
@@ -157,6 +157,25 @@ const DEMANDS: [Demand; 7] = [
         "throughput",
         Figures::iops,
         Limit::AtLeast(0.9),
+    ),
+    (
+        &["plain-r4k32", "libiscsi-r4k32", "whole-r4k32"],
+        "tgt",
+        "processor time",
+        |f| f.server,
+        Limit::AtMost(0.15),
+    ),
+    (
+        &[
+            "plain-w4k32",
+            "libiscsi-w4k32",
+            "whole-w4k32",
+            "asked-w4k32",
+        ],
+        "tgt",
+        "processor time",
+        |f| f.server,
+        Limit::AtMost(0.25),
     ),
     (
         &["r4k1", "w4k1"],

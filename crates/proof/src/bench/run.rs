@@ -1,6 +1,6 @@
 //! The whole run: starts servers, measures, writes the report.
 
-use super::case::PEER_CASES;
+use super::case::{PEER_CASES, PLAIN_CASES};
 use super::load::Client;
 use super::machine;
 use super::report::{self, Report};
@@ -68,6 +68,7 @@ fn start(plan: &Plan, name: &str) -> Result<Server, String> {
 fn peers(plan: &Plan, client: &Client) -> Result<Vec<Row>, String> {
     let cases: Vec<_> = PEER_CASES
         .iter()
+        .chain(&PLAIN_CASES)
         .filter(|case| plan.wants(case.id))
         .collect();
     if cases.is_empty() {
