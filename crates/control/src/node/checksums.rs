@@ -174,6 +174,10 @@ impl Checksums {
     /// How they are.
     pub(super) fn facts(&self) -> ChecksumFacts {
         let (counts, bad) = (self.integrity.counts(), self.integrity.bad());
+        let (broken, full) = {
+            let found = self.found.lock();
+            (found.broken.clone(), found.full.clone())
+        };
         let place = |range: &LbaRange| BadBlocks {
             lba: range.start().0,
             blocks: range.len().0,
@@ -191,8 +195,8 @@ impl Checksums {
             pages_written: counts.page_writes,
             pages_lost: counts.pages_lost,
             map_bytes: counts.resident_bytes,
-            broken: self.found.lock().broken.clone(),
-            full: self.found.lock().full.clone(),
+            broken,
+            full,
         }
     }
 }
