@@ -227,12 +227,18 @@ fn storage(out: &mut Text, luns: &BTreeMap<&str, &LunFacts>) {
 /// Of checksums, for LUNs that have some.
 fn checksums(out: &mut Text, luns: &BTreeMap<&str, &LunFacts>) {
     type Value = fn(&ChecksumFacts) -> u64;
-    let families: [(&str, &str, &str, Value); 7] = [
+    let families: [(&str, &str, &str, Value); 8] = [
         (
             "causeway_integrity_map_failed",
             "gauge",
             "1 where the map of checksums cannot be written, and so nothing of the LUN home",
             |it| u64::from(it.broken.is_some()),
+        ),
+        (
+            "causeway_integrity_map_full",
+            "gauge",
+            "1 while there is no space for the map of checksums; it ends by itself when there is room",
+            |it| u64::from(it.full.is_some()),
         ),
         (
             "causeway_integrity_bad_blocks",
