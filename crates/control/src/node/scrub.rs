@@ -66,6 +66,12 @@ impl Scrubs {
         Some(facts)
     }
 
+    /// Somebody waits for the end of this LUN's scrub.
+    pub(super) fn is_to_end(&self, naa: &str) -> bool {
+        let entries = self.0.borrow();
+        entries.get(naa).is_some_and(|it| !it.waiting.is_empty())
+    }
+
     /// Asks a scrub to stop, and waits until it has.
     async fn stop(&self, naa: &str) {
         let ended = {

@@ -8,6 +8,11 @@ use crate::objects::{Backing, Lun};
 use crate::scrub::JournalScrub;
 use crate::state;
 use layers::write_back::Journal;
+use std::time::Duration;
+use tokio::sync::MutexGuard;
+
+/// Between two looks whether a change of LUNs is still under way.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(20);
 
 /// What it found there.
 #[derive(Default)]
@@ -45,8 +50,9 @@ impl Inner {
             let members = self.member_pools();
             if let Some(members) = members.get(pool) {
                 // No event is written meanwhile.
-                let _turn = self.turn.lock().await;
-                found.metadata.extend(members.damaged().await);
+                if let Some(_turn) = self.turn_of_scrub(naa).await {
+                    found.metadata.extend(members.damaged().await);
+                }
             }
         }
         if let Some(unit) = self.unit(naa)
@@ -60,6 +66,20 @@ impl Inner {
             tracing::error!(naa, "a scrub found damage: {what}");
         }
         found
+    }
+
+    /// The turn, for the scrub of this LUN; `None` where the scrub is to end: whoever has the turn may wait for that.
+    async fn turn_of_scrub(&self, naa: &str) -> Option<MutexGuard<'_, ()>> {
+        loop {
+            if let Ok(turn) = self.turn.try_lock() {
+                return Some(turn);
+            }
+            if self.scrubs.is_to_end(naa) {
+                return None;
+            }
+            let next_look = self.core.now().after(LOOK_AGAIN_AFTER);
+            self.core.sleep_until(next_look).await;
+        }
     }
 
     /// Reads what the journal of the LUN's pool holds.
