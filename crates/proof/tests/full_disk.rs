@@ -182,10 +182,7 @@ async fn check_told(site: &Site) -> Result<(), String> {
     let status = site.json("status").await?;
     let problems = status["problems"].to_string();
     must(status["health"] == "degraded", &status.to_string())?;
-    must(
-        problems.contains("pool default has only 0 % free space"),
-        &problems,
-    )?;
+    must(problems.contains("pool default is full"), &problems)?;
     let metrics = metrics(site)?;
     let refused = "causeway_lun_scsi_status_total{lun=\"big\",status=\"check\",sense=\"7/27/07\"}";
     let refused = series(&metrics, refused).unwrap_or(0);

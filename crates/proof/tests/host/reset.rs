@@ -4,18 +4,15 @@ use crate::bench::{San, TARGET, Wish, on, options, runtime};
 use crate::own::{pause, states, under_load, until};
 use env::CoreHandle;
 use initiator::Session;
-use iscsi::bhs::Attribute;
-use iscsi::initiator::{Command, Completion, InitiatorConfig};
+use iscsi::initiator::InitiatorConfig;
 use iscsi::{Isid, Lun};
 use layers::{Action, FaultRule, OpKind};
 use std::net::SocketAddr;
 use std::time::Duration;
-use units::{Buf, BufMut};
 
 const CLEAR_TASK_SET: u8 = 4;
 const LOGICAL_UNIT_RESET: u8 = 5;
 const COMPLETE: u8 = 0;
-const GOOD: u8 = 0;
 /// Nobody waits longer than that for commands that another host has ended.
 const STALL_MAX: Duration = Duration::from_secs(1);
 
@@ -42,35 +39,6 @@ impl Stranger {
         let done = self.session.task_management(function, self.lun, None);
         done.await.expect("answered")
     }
-
-    async fn once(&self, bytes: &[u8], out: &[u8], reads: usize) -> Completion {
-        let mut cdb = [0; 16];
-        cdb[..bytes.len()].copy_from_slice(bytes);
-        let command = Command {
-            lun: self.lun,
-            cdb,
-            attribute: Attribute::Simple,
-            immediate: false,
-        };
-        let into = (reads > 0).then(|| BufMut::zeroed(reads));
-        let sent = self.session.command(command, Buf::copy_of(out), into);
-        sent.await.expect("answered")
-    }
-
-    /// Takes TAS away, for good.
-    async fn clear_tas(&self) {
-        // Unit attentions.
-        while self.once(&[0; 6], &[], 0).await.status != GOOD {}
-        let sensed = self.once(&[0x1a, 8, 0x0a, 0, 64, 0], &[], 64).await;
-        let mut list = sensed.data_in.to_vec();
-        (list[0], list[2]) = (0, 0);
-        list[4] &= 0x3f;
-        assert_eq!(list[4 + 5] & 0x40, 0x40, "as it is by default");
-        list[4 + 5] &= !0x40;
-        let length = u8::try_from(list.len()).unwrap();
-        let select = [0x15, 0x11, 0, 0, length, 0];
-        assert_eq!(self.once(&select, &list, 0).await.status, GOOD);
-    }
 }
 
 /// Under a verified load over two paths, another host ends all commands, again and again.
@@ -79,6 +47,10 @@ fn ended_by_another_host(name: &'static str, tas: bool, functions: &'static [u8]
         portals: 2,
         units: 1,
         ..Wish::default()
+    });
+    let unit = std::sync::Arc::clone(&san.units[0].0);
+    on(&san.runtime, move |core| async move {
+        unit.fix_task_aborted_status(&core, Some(tas)).await;
     });
     // Every command is with the backend when it is ended, and the backend returns it soon.
     san.faults[0].add(FaultRule {
@@ -97,9 +69,6 @@ fn ended_by_another_host(name: &'static str, tas: bool, functions: &'static [u8]
             Isid([0x80, 0, 0, 0, 0, 7]),
         );
         let stranger = Stranger::new(&core, portal, &config, 0).await;
-        if !tas {
-            stranger.clear_tas().await;
-        }
         let volume = host::open(&core, &url, &options(name, 2)).await.unwrap();
         until(&core, &volume, |it| {
             states(it).iter().filter(|it| **it == "active").count() == 2
