@@ -461,18 +461,20 @@ mod test {
 
     #[test]
     fn every_manner_keeps_its_depth_of_reads_and_writes_going_against_a_server_that_answers_all() {
+        const BYTES: usize = 8 << 20;
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
         let portal = free.local_addr().unwrap();
         drop(free);
-        const BYTES: u64 = 8 << 20;
         // It serves until the process ends.
-        std::thread::spawn(move || null_server::serve(portal, BYTES as usize, 512));
+        let server = std::thread::Builder::new();
+        let serve = move || null_server::serve(portal, BYTES, 512);
+        drop(server.spawn(serve).unwrap());
         let unit = Unit {
             portal,
             target: "iqn.2026-11.io.causeway:bench".to_owned(),
             lun: 0,
             block: 512,
-            bytes: BYTES,
+            bytes: BYTES as u64,
             processes: vec![std::process::id()],
         };
         let begin = super::super::clock();
