@@ -1,14 +1,22 @@
-//! tgt and istgt of Debian as targets: discovery, CHAP, data, and their death under load.
+//! tgt and istgt of Debian as targets: discovery, CHAP, data, their death under load, and what another host ends there.
 
 use crate::bench::{lane, on, options, read, runtime, state, write};
-use crate::own::{pause, status, under_load, until};
-use host::{Attached, Credentials, Options, Url};
+use crate::own::{pause, states, status, under_load, until};
+use crate::reset::{COMPLETE, LOGICAL_UNIT_RESET, STALL_MAX, Stranger};
+use env::CoreHandle;
+use futures_util::future::{Either, select};
+use host::{Attached, Credentials, Options, Status, Url};
+use iscsi::Isid;
+use iscsi::initiator::InitiatorConfig;
+use std::cell::Cell;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::process::{Child, Command, Stdio};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use volume::{Support, Volume};
+use volume::{Lane, Support, Volume};
 
 const TARGET: &str = "iqn.2026-11.io.causeway:foreign";
 const BYTES: u64 = 32 << 20;
@@ -27,6 +35,8 @@ struct Foreign {
     dir: PathBuf,
     ports: [u16; 2],
     control: u16,
+    /// Who logs in must prove itself; to istgt always.
+    chap: bool,
     child: Option<Child>,
 }
 
@@ -60,7 +70,7 @@ fn wait_for(what: &str, ready: impl Fn() -> bool) {
 }
 
 impl Foreign {
-    fn new(kind: Kind, name: &str) -> Self {
+    fn new(kind: Kind, name: &str, chap: bool) -> Self {
         let dir = state(name).with_extension("target");
         let _ = std::fs::remove_dir_all(&dir);
         std::fs::create_dir_all(&dir).unwrap();
@@ -75,6 +85,7 @@ impl Foreign {
             dir,
             ports: [free("127.0.0.1"), free("127.0.0.2")],
             control: free("127.0.0.1"),
+            chap,
             child: None,
         };
         foreign.start();
@@ -121,19 +132,24 @@ impl Foreign {
         let adm = |words: &str| tool("tgtadm", &format!("-C {control} --lld iscsi {words}"));
         wait_for("tgtd", || adm("--op show --mode target"));
         let disk = self.dir.join("disk");
-        for words in [
+        let mut all = vec![
             format!("--op new --mode portal --param portal={}", self.portal(1)),
             format!("--op new --mode target --tid 1 --targetname {TARGET}"),
             format!(
                 "--op new --mode logicalunit --tid 1 --lun 1 --backing-store {} --bstype rdwr",
                 disk.display()
             ),
-            format!("--op new --mode account --user host --password {OURS}"),
-            "--op bind --mode account --tid 1 --user host".to_owned(),
-            format!("--op new --mode account --user san --password {THEIRS}"),
-            "--op bind --mode account --tid 1 --user san --outgoing".to_owned(),
-            "--op bind --mode target --tid 1 --initiator-address ALL".to_owned(),
-        ] {
+        ];
+        if self.chap {
+            all.extend([
+                format!("--op new --mode account --user host --password {OURS}"),
+                "--op bind --mode account --tid 1 --user host".to_owned(),
+                format!("--op new --mode account --user san --password {THEIRS}"),
+                "--op bind --mode account --tid 1 --user san --outgoing".to_owned(),
+            ]);
+        }
+        all.push("--op bind --mode target --tid 1 --initiator-address ALL".to_owned());
+        for words in all {
             assert!(adm(&words), "tgtadm {words}");
         }
     }
@@ -215,7 +231,7 @@ fn secrets(dir: &Path, options: Options) -> Options {
 }
 
 /// Everything that the waist can ask and the unit says that it can.
-async fn exercise(core: &env::CoreHandle, volume: &Arc<Attached>) {
+async fn exercise(core: &CoreHandle, volume: &Arc<Attached>) {
     let shape = volume.shape();
     assert_eq!(shape.byte_count().0, BYTES);
     // They read and write files on threads: a read beside a write of the same block may see any words of both.
@@ -230,7 +246,7 @@ async fn exercise(core: &env::CoreHandle, volume: &Arc<Attached>) {
 }
 
 fn over(kind: Kind, name: &'static str) {
-    let mut target = Foreign::new(kind, name);
+    let mut target = Foreign::new(kind, name, true);
     let url = target.url();
     let options = secrets(&target.dir, options(name, 2));
     let wrong = Options {
@@ -298,4 +314,68 @@ fn tgt_is_found_proves_itself_and_may_die_under_load_without_an_error_or_wrong_d
 #[test]
 fn istgt_is_found_proves_itself_and_may_die_under_load_without_an_error_or_wrong_data() {
     over(Kind::Istgt, "istgt");
+}
+
+/// Reads that are with tgt at a time beside the verified load, so that some commands are within it when they are ended.
+const READERS: u64 = 32;
+
+/// Reads what nobody writes, until it is told to end; answers how long the longest read took.
+async fn reader(core: CoreHandle, lane: Rc<dyn Lane>, at: u64, over: Rc<Cell<bool>>) -> Duration {
+    let mut longest = Duration::ZERO;
+    while !over.get() {
+        let begun = core.now();
+        let data = read(&*lane, at, 512).await.expect("a path lives");
+        assert!(data.iter().all(|byte| *byte == 0), "what nobody wrote");
+        longest = longest.max(core.now().since(begun));
+    }
+    longest
+}
+
+#[test]
+fn resets_of_tgt_by_another_host_stall_this_one_for_less_than_a_second() {
+    let target = Foreign::new(Kind::Tgt, "tgt-reset", false);
+    let (url, portal) = (target.url(), target.portal(0).parse().unwrap());
+    let runtime = runtime(1);
+    let stall = on(&runtime, move |core| async move {
+        let isid = Isid([0x80, 0, 0, 0, 0, 7]);
+        let config = InitiatorConfig::new("iqn.2026-11.example:stranger", Some(TARGET), isid);
+        let stranger = Stranger::new(&core, portal, &config, 1).await;
+        let volume = host::open(&core, &url, &options("tgt-reset", 2))
+            .await
+            .unwrap();
+        let two = |it: &Status| states(it).iter().filter(|it| **it == "active").count() == 2;
+        until(&core, &volume, two).await;
+        let over = Rc::new(Cell::new(false));
+        let mut readers = Vec::new();
+        for number in 0..READERS {
+            let lane = lane(&core, &volume).await;
+            let at = (1 + number) * 1024;
+            let work = reader(Rc::clone(&core), lane, at, Rc::clone(&over));
+            readers.push(env::detach(&core, work));
+        }
+        let mut stall = under_load(&core, &volume, || async {
+            for _ in 0..8 {
+                pause(&core, Duration::from_millis(400)).await;
+                // With many commands under way tgt answers some functions never; what it ends it has ended.
+                let done = pin!(stranger.function(LOGICAL_UNIT_RESET));
+                let given_up = pin!(pause(&core, Duration::from_secs(2)));
+                match select(done, given_up).await {
+                    Either::Left((answer, _)) => assert_eq!(answer, COMPLETE),
+                    Either::Right(_) => println!("tgt does not answer LOGICAL UNIT RESET"),
+                }
+            }
+            pause(&core, Duration::from_millis(1500)).await;
+        })
+        .await;
+        over.set(true);
+        for reader in readers {
+            stall = stall.max(reader.await);
+        }
+        let now = until(&core, &volume, two).await;
+        println!("{:#?}", now.paths[0]);
+        volume.stop(&core).await;
+        stall
+    });
+    println!("tgt: eight resets by another host: longest stall {stall:?}");
+    assert!(stall <= STALL_MAX, "{stall:?}");
 }

@@ -11,10 +11,10 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 const CLEAR_TASK_SET: u8 = 4;
-const LOGICAL_UNIT_RESET: u8 = 5;
-const COMPLETE: u8 = 0;
+pub(crate) const LOGICAL_UNIT_RESET: u8 = 5;
+pub(crate) const COMPLETE: u8 = 0;
 /// Nobody waits longer than that for commands that another host has ended.
-const STALL_MAX: Duration = Duration::from_secs(1);
+pub(crate) const STALL_MAX: Duration = Duration::from_secs(1);
 
 /// Another host.
 pub(crate) struct Stranger {
