@@ -156,9 +156,9 @@ fn list_refusals(refusals: &[RefusalFacts]) -> String {
     )
 }
 
-/// `mutual`: the user that the host's object has for the target's own proof.
-fn chap(session: &SessionFacts, mutual: Option<&str>) -> String {
-    match (&session.chap_user, session.mutual_chap, mutual) {
+/// `user` is who proved itself; `mutual`: the user that the host's object has for the target's own proof.
+fn chap(user: Option<&str>, both: bool, mutual: Option<&str>) -> String {
+    match (user, both, mutual) {
         (None, _, _) => "none".to_owned(),
         (Some(user), false, None) => format!("user {user}"),
         (Some(user), false, Some(mutual)) => format!(
@@ -216,8 +216,25 @@ fn page(session: &SessionFacts, mutual: Option<&str>) -> String {
             most(session.bytes_in_flight_max.and_then(Size::from_bytes)),
         ),
         ("commands", session.commands.to_string()),
-        ("chap", chap(session, mutual)),
+        (
+            "chap",
+            chap(session.chap_user.as_deref(), session.mutual_chap, mutual),
+        ),
         ("luns", luns.join("\n")),
         ("negotiated", keys.join("\n")),
     ])
+}
+
+#[cfg(test)]
+mod test {
+    #[test]
+    fn a_one_way_login_of_a_host_with_mutual_chap_is_told() {
+        use super::chap;
+        assert_eq!(chap(None, false, None), "none");
+        assert_eq!(chap(Some("esx01"), false, None), "user esx01");
+        assert_eq!(chap(Some("esx01"), true, Some("san")), "user esx01, mutual");
+        let told = chap(Some("esx01"), false, Some("san"));
+        assert!(told.starts_with("user esx01, one-way: "), "{told}");
+        assert!(told.ends_with("as san"), "{told}");
+    }
 }
