@@ -163,8 +163,11 @@ pub struct View {
     /// The host that the initiator is.
     pub host: Arc<Host>,
     /// Its logical units.
-    pub luns: BTreeMap<u16, MappedUnit>,
+    pub luns: Luns,
 }
+
+/// Logical units by their numbers.
+pub(crate) type Luns = BTreeMap<u16, MappedUnit>;
 
 /// A logical unit in a view.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -201,7 +201,8 @@ impl Server {
     }
 
     /// Replaces the export. When this returns, every session works with it: units that were taken away are
-    /// closed, sessions that lost their target are ended, and those whose units changed have been told.
+    /// closed, and those whose units changed have been told. A session that lost its target, or all that it was granted, goes on
+    /// without units; where another target has the name of its own, it has ended.
     pub async fn publish(&self, core: &CoreHandle, export: Export) {
         let export = Arc::new(export);
         let _going = self.shared.keep_going().await;

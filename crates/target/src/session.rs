@@ -82,8 +82,8 @@ pub enum EndReason {
     Reinstated,
     /// Its initiator asked for that in another session.
     Fenced,
-    /// What it was granted is gone.
-    NotGranted,
+    /// Its target is gone, and another one has its name.
+    OtherTarget,
     /// Its target is in maintenance and the time to log out is over.
     Maintenance,
     /// The daemon stops.

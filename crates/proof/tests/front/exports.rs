@@ -4,7 +4,7 @@ use crate::bench::{
     ALICE, BOB, Bench, OTHER, Setup, TARGET, TEST_UNIT_READY, everyone, exported, grant,
     host_object, open_target, read_10, run, sense, write_10,
 };
-use crate::host::config;
+use crate::host::{Host, config};
 use iscsi::LoginStatus;
 use scsi::SenseKey;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use std::time::Duration;
 const SECOND: Duration = Duration::from_secs(1);
 
 /// REPORT LUNS: the numbers.
-async fn report_luns(host: &crate::host::Host) -> Vec<u8> {
+async fn report_luns(host: &Host) -> Vec<u8> {
     let mut cdb = [0; 12];
     (cdb[0], cdb[8]) = (0xA0, 1);
     let list = host.command(0, &cdb, &[], 256).await.data_in.to_vec();
@@ -80,49 +80,80 @@ fn a_lun_that_now_is_another_unit_is_not_taken_for_the_old_one() {
     });
 }
 
+/// What a host finds at a LUN that it has no more.
+async fn finds_nothing(host: &Host) {
+    assert_eq!(report_luns(host).await, Vec::<u8>::new());
+    let gone = host.command(0, &TEST_UNIT_READY, &[], 0).await;
+    assert_eq!(sense(&gone), (SenseKey::IllegalRequest, 0x25, 0));
+}
+
 #[test]
-fn a_target_that_is_removed_ends_its_sessions_before_publish_returns() {
+fn a_session_whose_target_is_removed_goes_on_without_luns_until_another_one_has_its_name() {
     run(Setup::default(), |bench| async move {
         let host_object = everyone();
-        let two = || {
-            vec![
-                open_target(2),
-                exported(OTHER, vec![grant(&host_object, 1)]),
-            ]
-        };
+        let other = exported(OTHER, vec![grant(&host_object, 0)]);
+        let two = || vec![open_target(2), other.clone()];
         bench.publish(two()).await;
         let first = bench.login(ALICE).await;
         let second = bench.try_login(&config(ALICE, Some(OTHER))).await.unwrap();
         first.settle(0).await;
-        second.settle(1).await;
+        second.settle(0).await;
         bench.publish(vec![open_target(2)]).await;
+        finds_nothing(&second).await;
+        assert!(bench.sessions().await[1].luns.is_empty());
+        // Nobody comes in any more, and who is in may leave in order.
+        let told = bench.try_login(&config(BOB, Some(OTHER))).await;
+        assert_eq!(told.err().unwrap().status, Some(LoginStatus::TargetRemoved));
+        first.settle(0).await;
+
+        // The same one is back.
+        bench.publish(two()).await;
+        second.settle(0).await;
+        assert_eq!(report_luns(&second).await, [0]);
+
+        // Another one has its name: its port is not the session's.
+        bench.publish(vec![open_target(2)]).await;
+        let mut made_anew = other.clone();
+        made_anew.relative_port = 7;
+        bench.publish(vec![open_target(2), made_anew]).await;
         assert_eq!(bench.sessions().await.len(), 1);
         bench
             .within(SECOND, "the end of the session", second.closed())
             .await;
-        let told = bench.try_login(&config(ALICE, Some(OTHER))).await;
-        assert_eq!(told.err().unwrap().status, Some(LoginStatus::TargetRemoved));
-        assert_eq!(first.command(0, &TEST_UNIT_READY, &[], 0).await.status, 0);
+        first.settle(0).await;
     });
 }
 
 #[test]
-fn a_grant_that_is_taken_away_ends_the_session_of_its_host_only() {
+fn a_host_whose_last_grant_is_taken_away_stays_without_luns_and_has_it_back_in_the_same_session() {
     run(Setup::default(), |bench| async move {
         let (alice_object, bob_object) = (
             host_object("alice", ALICE, None),
             host_object("bob", BOB, None),
         );
         let grants = vec![grant(&alice_object, 0), grant(&bob_object, 0)];
-        bench.publish(vec![exported(TARGET, grants)]).await;
+        let both = exported(TARGET, grants);
+        let bobs = exported(TARGET, vec![grant(&bob_object, 0)]);
+        bench.publish(vec![both.clone()]).await;
         let (alice, bob) = (bench.login(ALICE).await, bench.login(BOB).await);
         alice.settle(0).await;
         bob.settle(0).await;
-        bench
-            .publish(vec![exported(TARGET, vec![grant(&bob_object, 0)])])
-            .await;
-        bench.within(SECOND, "the end", alice.closed()).await;
-        assert_eq!(bob.command(0, &TEST_UNIT_READY, &[], 0).await.status, 0);
+        for _ in 0..2 {
+            bench.publish(vec![bobs.clone()]).await;
+            finds_nothing(&alice).await;
+            let again = bench.try_login(&config(ALICE, Some(TARGET))).await;
+            let told = again.err().unwrap().status;
+            assert_eq!(told, Some(LoginStatus::AuthorizationFailure));
+            assert_eq!(bob.command(0, &TEST_UNIT_READY, &[], 0).await.status, 0);
+            bench.publish(vec![both.clone()]).await;
+            alice.settle(0).await;
+            let read = alice.command(0, &read_10(0, 1), &[], 512).await;
+            assert_eq!(read.status, 0);
+        }
+        bench.publish(vec![bobs]).await;
+        alice.logout();
+        bench.within(SECOND, "the logout", alice.closed()).await;
+        assert_eq!(alice.logged_out(), Some(0), "it may leave in order");
     });
 }
 
@@ -244,9 +275,13 @@ fn an_export_that_is_published_during_a_login_is_the_one_that_counts() {
                 .publish(vec![exported(TARGET, vec![grant(&bob, 0)])])
                 .await;
             bench.sleep(SECOND).await;
-            assert!(bench.sessions().await.is_empty(), "nothing is granted");
-            if let Some(Ok(host)) = login.borrow_mut().take() {
-                assert!(host.is_closed());
+            let sessions = bench.sessions().await;
+            let login = login.borrow_mut().take();
+            if let Some(Ok(host)) = login {
+                finds_nothing(&host).await;
+                assert!(sessions[0].luns.is_empty(), "nothing is granted");
+            } else {
+                assert!(sessions.is_empty(), "nothing is granted");
             }
         });
     }

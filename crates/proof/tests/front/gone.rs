@@ -366,7 +366,7 @@ fn a_copy_whose_destination_is_taken_away_or_may_only_be_read_ends_with_copy_abo
 }
 
 #[test]
-fn a_target_that_goes_with_commands_in_progress_ends_the_session_and_leaves_nothing_behind() {
+fn commands_in_progress_of_a_target_that_goes_are_answered_and_leave_nothing_behind() {
     run(setup(7), |bench| async move {
         let host_object = everyone();
         let other = exported(OTHER, vec![grant(&host_object, 1)]);
@@ -381,8 +381,12 @@ fn a_target_that_goes_with_commands_in_progress_ends_the_session_and_leaves_noth
         bench
             .within(TWO_SECONDS, "publish", bench.publish(vec![other]))
             .await;
-        assert!(bench.within(SECOND, "the end", write.end()).await.is_none());
-        assert!(bench.sessions().await.is_empty());
+        let end = bench.within(SECOND, "an answer", write.end()).await;
+        assert_eq!(end.expect("answered").status, TASK_ABORTED);
+        let gone = host.command(0, &TEST_UNIT_READY, &[], 0).await;
+        assert_eq!(sense(&gone), (SenseKey::IllegalRequest, 0x25, 0));
+        let sessions = bench.sessions().await;
+        assert_eq!((sessions[0].in_progress, sessions[0].luns.len()), (0, 0));
         let again = bench.try_login(&config(ALICE, Some(OTHER))).await;
         assert!(again.is_ok());
     });

@@ -107,7 +107,9 @@ impl fmt::Display for End {
             Self::Ordered(EndReason::Fenced) => {
                 write!(f, "the initiator asked for its end in another session")
             }
-            Self::Ordered(EndReason::NotGranted) => write!(f, "what it was granted is gone"),
+            Self::Ordered(EndReason::OtherTarget) => {
+                write!(f, "its target was deleted, and another one has its name")
+            }
             Self::Ordered(EndReason::Maintenance) => {
                 write!(f, "its target is in maintenance and it did not log out")
             }

@@ -4,7 +4,7 @@ use super::awaited::Awaited;
 use super::driver::{Driver, End, Finished};
 use super::units::SessionUnits;
 use crate::directory::{self, Claim, InitiatorName, SessionKey};
-use crate::export::{Export, UnitPortMap, View};
+use crate::export::{Export, Luns, UnitPortMap};
 use crate::hardware;
 use crate::load::Load;
 use crate::refusals::RefusedLogin;
@@ -157,7 +157,8 @@ impl Driver {
         };
         let (own, ports) = (target.port(), self.export.ports(&outcome.initiator_name));
         let view = self.view.take()?;
-        Some(SessionUnits::new(&self.core, initiator, own, ports, view))
+        let luns = view.luns;
+        Some(SessionUnits::new(&self.core, initiator, own, ports, luns))
     }
 
     fn session_info(&self, outcome: &LoginOutcome, tsih: Tsih) -> SessionInfo {
@@ -333,17 +334,29 @@ impl Driver {
         };
         if let Some(name) = target {
             let target = self.export.target(&name).cloned();
+            let own = self.units.as_ref().map(|units| units.relative_port());
+            if target
+                .as_ref()
+                .is_some_and(|target| own != Some(target.relative_port))
+            {
+                // Whoever made it hears when the session is over.
+                return self.end_with(End::Ordered(EndReason::OtherTarget));
+            }
             match target.as_ref().and_then(|target| target.view(&initiator)) {
                 Some(view) => {
                     let most = view.host.bytes_in_flight_max;
-                    session.info.borrow_mut().bytes_in_flight_max = most;
+                    let mut info = session.info.borrow_mut();
+                    info.bytes_in_flight_max = most;
+                    info.host = Some(view.host.name.clone());
+                    drop(info);
                     self.share.limit(most);
                     let ports = self.export.ports(&initiator);
-                    taken = self.change_view(view, ports);
+                    taken = self.change_view(view.luns, ports);
                     self.look_for_memory();
                 }
-                // Whoever took it away hears when the session is over.
-                None => return self.end_with(End::Ordered(EndReason::NotGranted)),
+                // The session stays, and sees nothing: a host that is thrown out and refused tries again for as long as its
+                // own time-outs last, and has its commands wait. One that is told that there is no such LUN goes on at once.
+                None => taken = self.change_view(Luns::new(), UnitPortMap::new()),
             }
             let resting = target.filter(|target| target.maintenance);
             self.rest(resting.map(|target| target.maintenance_grace));
@@ -376,9 +389,9 @@ impl Driver {
             .async_message(AsyncEvent::LogoutRequested { seconds });
     }
 
-    fn change_view(&mut self, view: View, ports: UnitPortMap) -> Option<LocalFuture<()>> {
+    fn change_view(&mut self, luns: Luns, ports: UnitPortMap) -> Option<LocalFuture<()>> {
         let units = self.units.as_ref()?;
-        let taken = units.change_view(view, ports);
+        let taken = units.change_view(luns, ports);
         if let Some(session) = &self.session {
             session.info.borrow_mut().luns = units.luns();
         }

@@ -1,6 +1,6 @@
 //! The logical units that one session sees, and its nexuses at them.
 
-use crate::export::{MappedUnit, UnitPortMap, View};
+use crate::export::{Luns, MappedUnit, UnitPortMap};
 use env::{CoreHandle, LocalFuture};
 use futures_util::future::join_all;
 use logical_unit::{
@@ -19,7 +19,7 @@ pub(super) struct SessionUnits {
     port: NexusPort,
     own: PortFacts,
     ports: RefCell<UnitPortMap>,
-    view: RefCell<View>,
+    luns: RefCell<Luns>,
     /// Made when first used.
     nexuses: RefCell<BTreeMap<u16, Rc<Nexus>>>,
     /// Whose units were taken away, until nothing of them is under way any more.
@@ -35,7 +35,7 @@ pub(super) struct UnitsState {
     port: NexusPort,
     own: PortFacts,
     ports: UnitPortMap,
-    view: View,
+    luns: Luns,
     nexuses: Vec<(u16, NexusState)>,
 }
 
@@ -45,7 +45,7 @@ impl SessionUnits {
         initiator: InitiatorPort,
         own: PortFacts,
         ports: UnitPortMap,
-        view: View,
+        luns: Luns,
     ) -> Rc<Self> {
         Rc::new_cyclic(|myself| Self {
             core: Rc::clone(core),
@@ -55,7 +55,7 @@ impl SessionUnits {
             },
             own,
             ports: RefCell::new(ports),
-            view: RefCell::new(view),
+            luns: RefCell::new(luns),
             nexuses: RefCell::default(),
             closing: RefCell::default(),
             myself: Weak::clone(myself),
@@ -95,7 +95,7 @@ impl SessionUnits {
             own: self.own.clone(),
             nexuses: nexuses.collect(),
             ports: self.ports.take(),
-            view: self.view.borrow().clone(),
+            luns: self.luns.borrow().clone(),
         }
     }
 
@@ -105,10 +105,10 @@ impl SessionUnits {
             port,
             own,
             ports,
-            view,
+            luns,
             nexuses,
         } = state;
-        let units = Self::new(core, port.initiator, own, ports, view);
+        let units = Self::new(core, port.initiator, own, ports, luns);
         for (lun, state) in nexuses {
             let peers: Weak<dyn Peers> = units.myself.clone();
             // A unit that went down meanwhile is missed when it is used next, as it would be without the move.
@@ -119,13 +119,18 @@ impl SessionUnits {
         units
     }
 
+    /// Identifies the target port that the session is at.
+    pub(super) fn relative_port(&self) -> u16 {
+        self.port.target_port
+    }
+
     /// The LUNs, ascending.
     pub(super) fn luns(&self) -> Vec<u16> {
-        self.view.borrow().luns.keys().copied().collect()
+        self.luns.borrow().keys().copied().collect()
     }
 
     fn mapped(&self, lun: u16) -> Option<MappedUnit> {
-        self.view.borrow().luns.get(&lun).copied()
+        self.luns.borrow().get(&lun).copied()
     }
 
     fn ports_of(&self, unit: UnitId) -> UnitPorts {
@@ -197,18 +202,18 @@ impl SessionUnits {
         })
     }
 
-    /// Goes on with a new view. What is taken away from the host does no more from now on, and its commands are answered; when
+    /// Goes on with other LUNs, or with none. What is taken away from the host does no more from now on, and its commands are answered; when
     /// the future is ready nothing of it is under way any more. `None`: nothing was.
     pub(super) fn change_view(
         self: &Rc<Self>,
-        view: View,
+        luns: Luns,
         ports: UnitPortMap,
     ) -> Option<LocalFuture<()>> {
-        let old = self.view.replace(view);
+        let old = self.luns.replace(luns);
         self.ports.replace(ports);
-        let view = self.view.borrow();
+        let luns = self.luns.borrow();
         let mut nexuses = self.nexuses.borrow_mut();
-        let same = |lun: &u16| match (old.luns.get(lun), view.luns.get(lun)) {
+        let same = |lun: &u16| match (old.get(lun), luns.get(lun)) {
             (Some(old), Some(new)) => old.unit == new.unit,
             (Some(_) | None, _) => false,
         };
@@ -226,9 +231,9 @@ impl SessionUnits {
         }
         for (lun, nexus) in nexuses.iter() {
             nexus.set_ports(self.ports_of(nexus.unit().shared().id()));
-            let read_only = view.luns.get(lun).is_some_and(|mapped| mapped.read_only);
+            let read_only = luns.get(lun).is_some_and(|mapped| mapped.read_only);
             taken.extend(nexus.set_read_only(read_only));
-            if !old.luns.keys().eq(view.luns.keys()) {
+            if !old.keys().eq(luns.keys()) {
                 nexus.establish(UnitAttention::ReportedLunsChanged);
             }
         }
