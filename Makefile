@@ -39,12 +39,13 @@ lab: ## as root: the published tests, faults and bars of the path layer in names
 	  target/release/causeway -o json lab $$lab --html target/lab/$$lab.html > target/lab/$$lab.json || exit 1; \
 	done
 
-linux: ## as root: every scene with a real Linux host, open-iscsi and multipathd in a virtual machine, with two kernels
+linux: ## as root: every scene with a real Linux host in a virtual machine (KERNELS="6.1 6.12", SCENES=part of a name)
 	@scripts/install build guest
 	@scripts/linux-guest
-	@for kernel in 6.1 6.12; do \
+	@for kernel in $(or $(KERNELS),6.1 6.12); do \
 	  echo "== Linux $$kernel"; \
-	  CAUSEWAY_GUEST_KERNEL=$$kernel cargo test --locked -p causeway --test linux_host -- --include-ignored --nocapture || exit 1; \
+	  CAUSEWAY_GUEST_KERNEL=$$kernel cargo test --locked -p causeway --test linux_host -- \
+	    --include-ignored --nocapture --test-threads=1 $(SCENES) || exit 1; \
 	done
 
 instructions: ## what the hot paths cost in instructions, against bounds: does not depend on the machine's load

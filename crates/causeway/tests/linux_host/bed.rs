@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The host's iSCSI name.
 pub(crate) const HOST: &str = "iqn.1993-08.org.debian:01:guest";
@@ -29,6 +29,7 @@ pub(crate) struct Bed {
     daemon: Option<Child>,
     pub(crate) place: Place,
     claim: Claim,
+    since: Instant,
     _alone: MutexGuard<'static, ()>,
 }
 
@@ -49,6 +50,7 @@ impl Bed {
             }
         };
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = Instant::now();
         let claim = Claim::take().expect("namespaces can be had");
         networks(&claim);
         let place = Place::new("linux");
@@ -60,6 +62,7 @@ impl Bed {
             daemon: None,
             place,
             claim,
+            since,
             _alone: alone,
         };
         bed.place.write("node.toml", &node(pool));
@@ -72,7 +75,8 @@ impl Bed {
              (exec 3<>/dev/tcp/$p/3260) 2>/dev/null; do sleep 0.1; done; done",
             PORTALS[0], PORTALS[1]
         ));
-        println!("a guest with Linux {}", bed.guest.release);
+        let (release, took) = (&bed.guest.release, bed.since.elapsed());
+        println!("a guest with Linux {release}, ready after {took:.0?}");
         Some(bed)
     }
 
@@ -234,6 +238,7 @@ impl Bed {
 
 impl Drop for Bed {
     fn drop(&mut self) {
+        println!("the scene took {:.0?}", self.since.elapsed());
         if let Some(child) = &mut self.daemon {
             let _ = child.kill();
             let _ = child.wait();

@@ -1,5 +1,4 @@
-//! The long scenes: everything that can happen to paths, daemon and journal, one after the other under one load; file
-//! systems on every kind of LUN; commands that several hosts must agree on.
+//! The long scenes: everything that can happen to paths and daemon under a load; file systems on every kind of LUN.
 
 use crate::bed::{Bed, PORTALS};
 use crate::load::Load;
@@ -14,42 +13,62 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// A fault, and its end.
 type Fault = (&'static str, fn(&mut Bed));
 
-const FAULTS: &[Fault] = &[
-    ("the daemon is restarted in order", |bed| {
-        bed.stop_daemon();
-        bed.start_daemon();
-    }),
-    ("the daemon is killed and gone for a while", |bed| {
-        bed.kill_daemon();
-        std::thread::sleep(LONG);
-        bed.start_daemon();
-    }),
-    ("the daemon hangs", |bed| {
-        bed.signal(Signal::STOP);
-        std::thread::sleep(LONG);
-        bed.signal(Signal::CONT);
-    }),
-    ("an address of the target is taken away", |bed| {
-        let address = format!("addr {{}} {}/24 dev p0", PORTALS[0]);
-        bed.ip(&address.replace("{}", "del"));
-        std::thread::sleep(LONG);
-        bed.ip(&address.replace("{}", "add"));
-    }),
-    ("both paths swallow everything for a minute", |bed| {
-        bed.set_black_hole(0, true);
-        bed.set_black_hole(1, true);
-        std::thread::sleep(MINUTE);
-        bed.set_black_hole(0, false);
-        bed.set_black_hole(1, false);
-    }),
-    ("both cables are pulled", |bed| {
-        bed.guest.set_link(0, false);
-        bed.guest.set_link(1, false);
-        std::thread::sleep(LONG);
-        bed.guest.set_link(0, true);
-        bed.guest.set_link(1, true);
-    }),
-];
+const RESTART: Fault = ("the daemon is restarted in order", |bed| {
+    bed.stop_daemon();
+    bed.start_daemon();
+});
+
+const KILL: Fault = ("the daemon is killed and started", |bed| {
+    bed.kill_daemon();
+    bed.start_daemon();
+});
+
+const GONE: Fault = ("the daemon is killed and gone for 20 s", |bed| {
+    bed.kill_daemon();
+    std::thread::sleep(LONG);
+    bed.start_daemon();
+});
+
+const HANGS: Fault = ("the daemon hangs for 20 s", |bed| {
+    bed.signal(Signal::STOP);
+    std::thread::sleep(LONG);
+    bed.signal(Signal::CONT);
+});
+
+const ADDRESS: Fault = ("an address of the target is gone for 20 s", |bed| {
+    let address = format!("addr {{}} {}/24 dev p0", PORTALS[0]);
+    bed.ip(&address.replace("{}", "del"));
+    std::thread::sleep(LONG);
+    bed.ip(&address.replace("{}", "add"));
+});
+
+const BLACK_HOLES: Fault = ("both paths swallow everything for 60 s", |bed| {
+    bed.set_black_hole(0, true);
+    bed.set_black_hole(1, true);
+    std::thread::sleep(MINUTE);
+    bed.set_black_hole(0, false);
+    bed.set_black_hole(1, false);
+});
+
+const CABLES: Fault = ("both cables are pulled for 20 s", |bed| {
+    bed.guest.set_link(0, false);
+    bed.guest.set_link(1, false);
+    std::thread::sleep(LONG);
+    bed.guest.set_link(0, true);
+    bed.guest.set_link(1, true);
+});
+
+/// Sessions are asked to log out, and their logins refused (0301h), until it is over.
+const MAINTENANCE: Fault = ("the target is in maintenance for 20 s", |bed| {
+    bed.place.run(
+        0,
+        "target set vm01 maintenance=true maintenance_grace_seconds=5 --yes",
+    );
+    std::thread::sleep(LONG);
+    let sessions = bed.place.json("session ls");
+    assert_eq!(sessions.as_array().map(Vec::len), Some(0), "{sessions}");
+    bed.place.run(0, "target set vm01 maintenance=false");
+});
 
 fn outlive(bed: &mut Bed, options: &str, faults: &[Fault]) {
     let map = bed.share("vm01", options);
@@ -65,24 +84,56 @@ fn outlive(bed: &mut Bed, options: &str, faults: &[Fault]) {
     bed.assert_is_well();
 }
 
-#[test]
-#[ignore = "minutes: `make linux`"]
-fn no_fault_of_paths_or_daemon_is_an_error_to_an_application() {
-    let Some(mut bed) = Bed::make() else { return };
-    outlive(&mut bed, "--size 64M", FAULTS);
+/// Each is no error to an application, and changes no block.
+fn is_no_error(faults: &[Fault]) {
+    if let Some(mut bed) = Bed::make() {
+        outlive(&mut bed, "--size 64M", faults);
+    }
 }
 
 #[test]
-#[ignore = "minutes: `make linux`"]
+#[ignore = "a minute: `make linux`"]
+fn a_daemon_that_is_restarted_or_gone_is_no_error() {
+    is_no_error(&[RESTART, GONE]);
+}
+
+#[test]
+#[ignore = "a minute: `make linux`"]
+fn a_daemon_that_hangs_is_no_error() {
+    is_no_error(&[HANGS]);
+}
+
+#[test]
+#[ignore = "a minute: `make linux`"]
+fn an_address_that_goes_and_comes_is_no_error() {
+    is_no_error(&[ADDRESS]);
+}
+
+#[test]
+#[ignore = "two minutes: `make linux`"]
+fn all_paths_dead_for_a_minute_are_no_error() {
+    is_no_error(&[BLACK_HOLES]);
+}
+
+#[test]
+#[ignore = "a minute: `make linux`"]
+fn both_cables_pulled_are_no_error() {
+    is_no_error(&[CABLES]);
+}
+
+#[test]
+#[ignore = "a minute: `make linux`"]
+fn maintenance_of_the_target_is_no_error() {
+    is_no_error(&[MAINTENANCE]);
+}
+
+#[test]
+#[ignore = "a minute: `make linux`"]
 fn behind_a_journal_kills_are_no_error() {
     let Some(mut bed) = Bed::with("journal = \"data/journal\"\njournal_size = \"64MiB\"") else {
         return;
     };
-    let kill: Fault = ("killed behind a journal", |bed| {
-        bed.kill_daemon();
-        bed.start_daemon();
-    });
-    outlive(&mut bed, "--size 64M", &[kill, kill, kill, FAULTS[0]]);
+    outlive(&mut bed, "--size 64M", &[KILL, KILL, KILL, RESTART]);
 }
 
 #[test]
@@ -111,41 +162,72 @@ fn with_the_times_of_open_iscsi_a_dead_path_costs_three_times_as_much() {
 /// Makes a file system, fills it, and reads it back after a kill in the middle and after it was mounted anew.
 const FILE_SYSTEM: &str = "set -e\n\
     case $KIND in ext4) MAKE='mkfs.ext4 -q -F' CHECK='e2fsck -fn';; xfs) MAKE='mkfs.xfs -q -f' CHECK='xfs_repair -n';;\n\
-    btrfs) MAKE='mkfs.btrfs -q -f' CHECK='btrfs check --readonly';; f2fs) MAKE='mkfs.f2fs -q -f' CHECK=fsck.f2fs;; esac\n\
+    btrfs) MAKE='mkfs.btrfs -q -f' CHECK='btrfs check --readonly';; f2fs) MAKE='mkfs.f2fs -q -f' CHECK=fsck.f2fs;;\n\
+    vfat) MAKE='mkfs.vfat' CHECK='fsck.vfat -n';; esac\n\
     $MAKE $DISK\nmount -t $KIND $DISK /mnt\n\
     touch /tmp/written\n\
-    fio --name=files --directory=/mnt --nrfiles=20 --size=24m --bs=16k --rw=randwrite --ioengine=psync --fsync=32 \
+    fio --name=files --directory=/mnt --nrfiles=20 --size=16m --bs=16k --rw=randwrite --ioengine=psync --fsync=32 \
     --verify=crc32c --do_verify=1 --verify_fatal=1 --rate=3m > /tmp/fio.files || { cat /tmp/fio.files; exit 1; }\n\
     sync\numount /mnt\n$CHECK $DISK > /tmp/check 2>&1 || { cat /tmp/check; exit 1; }\n\
     mount -t $KIND $DISK /mnt\n\
-    fio --name=files --directory=/mnt --nrfiles=20 --size=24m --bs=16k --rw=randwrite --ioengine=psync \
+    fio --name=files --directory=/mnt --nrfiles=20 --size=16m --bs=16k --rw=randwrite --ioengine=psync \
     --verify=crc32c --verify_only --verify_fatal=1 > /tmp/fio.files || { cat /tmp/fio.files; exit 1; }\n\
-    fstrim /mnt\numount /mnt";
+    [ $THIN = false ] || fstrim /mnt\numount /mnt";
 
-#[test]
-#[ignore = "minutes: `make linux`"]
-fn four_file_systems_are_whole_on_every_kind_of_lun_over_a_kill() {
+/// On each kind of LUN: the daemon is killed while files are written.
+fn file_systems_on(lun: &str, options: &str) {
     let Some(mut bed) = Bed::make() else { return };
-    let kinds = [
-        ("thin512", "--block-size 512"),
-        ("thin512e", "--block-size 512 --physical-block-size 4096"),
-        ("thin4096", "--block-size 4096"),
-        ("thick512", "--block-size 512 --thin false"),
-        ("thick4096", "--block-size 4096 --thin false"),
-    ];
-    for (lun, options) in kinds {
-        let map = bed.share(lun, &format!("--size 400M {options}"));
-        for kind in ["ext4", "xfs", "btrfs", "f2fs"] {
-            let work = bed.guest.start(&format!(
-                "rm -f /tmp/written\nKIND={kind} DISK=/dev/mapper/{map}\n{FILE_SYSTEM}"
-            ));
-            bed.guest
-                .wait_until("[ -e /tmp/written ]", Duration::from_secs(120));
-            bed.kill_daemon();
-            bed.start_daemon();
-            work.end();
-            println!("{kind} on {lun} ({options}) is whole");
-        }
+    let map = bed.share(lun, &format!("--size 400M {options}"));
+    let thin = !options.contains("--thin false");
+    for kind in ["ext4", "xfs", "btrfs", "f2fs", "vfat"] {
+        let work = bed.guest.start(&format!(
+            "rm -f /tmp/written\nKIND={kind} DISK=/dev/mapper/{map} THIN={thin}\n{FILE_SYSTEM}"
+        ));
+        bed.guest
+            .wait_until("[ -e /tmp/written ]", Duration::from_secs(120));
+        bed.kill_daemon();
+        bed.start_daemon();
+        work.end();
+        println!("{kind} on {lun} ({options}) is whole");
     }
     bed.assert_is_well();
+}
+
+#[test]
+#[ignore = "two minutes: `make linux`"]
+fn file_systems_on_a_thin_lun_of_512() {
+    file_systems_on("thin512", "--block-size 512");
+}
+
+#[test]
+#[ignore = "two minutes: `make linux`"]
+fn file_systems_on_a_thin_lun_of_512_in_4096() {
+    file_systems_on("thin512e", "--block-size 512 --physical-block-size 4096");
+}
+
+#[test]
+#[ignore = "two minutes: `make linux`"]
+fn file_systems_on_a_thin_lun_of_4096() {
+    file_systems_on("thin4096", "--block-size 4096");
+}
+
+#[test]
+#[ignore = "two minutes: `make linux`"]
+fn file_systems_on_a_thick_lun_of_512() {
+    file_systems_on("thick512", "--block-size 512 --thin false");
+}
+
+#[test]
+#[ignore = "two minutes: `make linux`"]
+fn file_systems_on_a_thick_lun_of_512_in_4096() {
+    file_systems_on(
+        "thick512e",
+        "--block-size 512 --physical-block-size 4096 --thin false",
+    );
+}
+
+#[test]
+#[ignore = "two minutes: `make linux`"]
+fn file_systems_on_a_thick_lun_of_4096() {
+    file_systems_on("thick4096", "--block-size 4096 --thin false");
 }

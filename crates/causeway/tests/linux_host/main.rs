@@ -10,6 +10,7 @@
 mod bed;
 mod faults;
 mod guest;
+mod journal;
 mod load;
 mod paths;
 #[path = "../daemon/place.rs"]

@@ -1,6 +1,6 @@
 //! Two paths, and what happens to them: no error to an application, and every block as it was written.
 
-use crate::bed::{Bed, PORTALS};
+use crate::bed::{Bed, HOST, PORTALS};
 use crate::load::Load;
 use std::time::Duration;
 
@@ -77,5 +77,43 @@ fn the_printed_text_makes_one_disk_of_two_paths_and_a_dead_path_costs_five_secon
     bed.wait_for_paths(&map, 2);
     let report = load.stop(&bed.guest);
     println!("a cable and a kill: {report:?}");
+    bed.assert_is_well();
+}
+
+/// The host's two files of secrets, and then what is printed.
+fn with_secrets(text: &str) -> String {
+    format!(
+        "cd /tmp\nprintf 'a-secret of the host\\n' > chap.secret\nprintf 'a-secret of the san\\n' > mutual.secret\n{text}"
+    )
+}
+
+#[test]
+#[ignore = "half a minute: `make linux`"]
+fn the_printed_lines_for_chap_make_both_sides_prove_themselves() {
+    let Some(mut bed) = Bed::make() else { return };
+    bed.place.write("chap.secret", "a-secret of the host\n");
+    bed.place.write("mutual.secret", "a-secret of the san\n");
+    bed.place.run(
+        0,
+        &format!(
+            "host create guest --iqn {HOST} --chap-user guest --chap-secret-file chap.secret \
+             --mutual-user san --mutual-secret-file mutual.secret"
+        ),
+    );
+    let map = bed.share_as("vm01", "--size 64M", with_secrets);
+    let sessions = bed.place.json("session ls");
+    let sessions = sessions.as_array().expect("a list");
+    assert_eq!(sessions.len(), 2, "{sessions:?}");
+    for session in sessions {
+        let told = bed.place.json(&format!("session show {}", session["id"]));
+        assert_eq!(told["chap_user"], "guest", "{told}");
+        assert_eq!(told["mutual_chap"], true, "{told}");
+    }
+    let load = Load::start(&bed.guest, &format!("/dev/mapper/{map}"), 8, 4);
+    load.wait_for_writes(&bed.guest);
+    bed.kill_daemon();
+    bed.start_daemon();
+    bed.wait_for_paths(&map, 2);
+    println!("a kill, and logins with CHAP: {:?}", load.stop(&bed.guest));
     bed.assert_is_well();
 }
