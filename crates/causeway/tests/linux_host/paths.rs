@@ -117,3 +117,26 @@ fn the_printed_lines_for_chap_make_both_sides_prove_themselves() {
     println!("a kill, and logins with CHAP: {:?}", load.stop(&bed.guest));
     bed.assert_is_well();
 }
+
+#[test]
+#[ignore = "half a minute: `make linux`"]
+fn a_reset_through_one_of_two_paths_costs_two_seconds_at_most() {
+    let Some(mut bed) = Bed::make() else { return };
+    let map = bed.share("vm01", "--size 64M");
+    let paths = shown(&bed, &map);
+    let path = paths.split_whitespace().find(|word| {
+        let letters = word.strip_prefix("sd").unwrap_or_default();
+        !letters.is_empty() && letters.bytes().all(|it| it.is_ascii_lowercase())
+    });
+    let path = path.expect("a path").to_owned();
+    for _ in 0..2 {
+        let load = Load::start(&bed.guest, &format!("/dev/mapper/{map}"), 8, 4);
+        load.wait_for_writes(&bed.guest);
+        bed.guest.run(&format!("sg_reset --device /dev/{path}"));
+        let report = load.stop(&bed.guest);
+        println!("a reset through one of two paths: {report:?}");
+        assert!(report.longest < Duration::from_secs(2), "{report:?}");
+    }
+    bed.wait_for_paths(&map, 2);
+    bed.assert_is_well();
+}
