@@ -9,6 +9,8 @@ use std::time::Duration;
 const LONG: Duration = Duration::from_secs(20);
 /// All paths are gone for so long.
 const MINUTE: Duration = Duration::from_secs(60);
+/// Longer than the longest fault and what a host needs to find its paths again: then both ends show what they have said.
+const WAIT_MAX: Duration = Duration::from_secs(100);
 
 /// A fault, and its end.
 type Fault = (&'static str, fn(&mut Bed));
@@ -80,6 +82,9 @@ fn outlive(bed: &mut Bed, options: &str, faults: &[Fault]) {
         bed.wait_for_paths(&map, 2);
         let report = load.stop(&bed.guest);
         println!("{what}: {report:?}");
+        if report.longest > WAIT_MAX {
+            println!("{}\n{}", bed.log(), bed.guest.console());
+        }
     }
     bed.assert_is_well();
 }
