@@ -16,33 +16,40 @@ pub(crate) fn join(
     whole: impl FnOnce(Vec<Buf>) -> Buf + 'static,
 ) -> IoFuture {
     let all = all(answers);
-    Answer::wait(async move {
-        let mut parts = Vec::new();
-        let mut errors = Vec::new();
-        let mut changed = false;
-        for result in all.await {
-            match result {
-                Ok(Done::Data(part)) => parts.push(part),
-                Ok(Done::Nothing | Done::Extents(_)) => changed = true,
-                Err(error) => errors.push(error),
-            }
+    Answer::wait(async move { joined(all.await, into, whole) })
+}
+
+/// The same of pieces that have ended.
+pub(crate) fn joined(
+    results: impl IntoIterator<Item = IoResult>,
+    into: Option<BufMut>,
+    whole: impl FnOnce(Vec<Buf>) -> Buf,
+) -> IoResult {
+    let mut parts = Vec::new();
+    let mut errors = Vec::new();
+    let mut changed = false;
+    for result in results {
+        match result {
+            Ok(Done::Data(part)) => parts.push(part),
+            Ok(Done::Nothing | Done::Extents(_)) => changed = true,
+            Err(error) => errors.push(error),
         }
-        if let Some(error) = told(&errors) {
-            changed |= errors.iter().any(|error| !error.leaves_nothing_done());
-            return Err(if changed { error.of_a_part() } else { error });
+    }
+    if let Some(error) = told(&errors) {
+        changed |= errors.iter().any(|error| !error.leaves_nothing_done());
+        return Err(if changed { error.of_a_part() } else { error });
+    }
+    if parts.is_empty() {
+        return Ok(Done::Nothing);
+    }
+    let data = whole(parts);
+    Ok(Done::Data(match into {
+        None => data,
+        Some(mut into) => {
+            into.copy_all(&data);
+            into.freeze()
         }
-        if parts.is_empty() {
-            return Ok(Done::Nothing);
-        }
-        let data = whole(parts);
-        Ok(Done::Data(match into {
-            None => data,
-            Some(mut into) => {
-                into.copy_all(&data);
-                into.freeze()
-            }
-        }))
-    })
+    }))
 }
 
 /// Waits for every answer; they come in order.
@@ -100,7 +107,7 @@ mod test {
     use std::task::Waker;
     use units::Lba;
 
-    fn joined(answers: Vec<IoResult>) -> IoResult {
+    fn of_all(answers: Vec<IoResult>) -> IoResult {
         let answers = answers.into_iter().map(IoFuture::ready).collect();
         let mut answer = join(answers, None, in_order);
         match Pin::new(&mut answer).poll(&mut Context::from_waker(Waker::noop())) {
@@ -110,7 +117,7 @@ mod test {
     }
 
     fn told_of(answers: Vec<IoResult>) -> Result<(), IoError> {
-        joined(answers).map(|_| ())
+        of_all(answers).map(|_| ())
     }
 
     #[test]
@@ -146,10 +153,10 @@ mod test {
     #[test]
     fn data_of_pieces_comes_in_their_order() {
         let part = |bytes: &[u8]| Ok(Done::Data(Buf::copy_of(bytes)));
-        let Ok(Done::Data(data)) = joined(vec![part(b"ab"), part(b"c"), part(b"de")]) else {
+        let Ok(Done::Data(data)) = of_all(vec![part(b"ab"), part(b"c"), part(b"de")]) else {
             panic!("a read answers data");
         };
         assert_eq!(data.to_vec(), b"abcde");
-        assert!(matches!(joined(vec![]), Ok(Done::Nothing)));
+        assert!(matches!(of_all(vec![]), Ok(Done::Nothing)));
     }
 }

@@ -342,6 +342,11 @@ impl Pending {
             stuck: None,
         }
     }
+
+    /// Wakes whoever waits, without an answer.
+    pub(super) fn wake(&self) {
+        self.promise.wake();
+    }
 }
 
 /// A copy of an operation is over, and it may have been carried out. COMPARE AND WRITE is looked at before it is sent again.

@@ -9,7 +9,6 @@ use super::places::Flights;
 use super::planned::Planned;
 use super::wait::Bell;
 use super::{Config, PathSpec, PathStatus, Session};
-use crate::join::{in_order, join};
 use env::CoreHandle;
 use paths::PathName;
 use paths::health::{Seen, Wanted};
@@ -143,17 +142,19 @@ impl Engine {
 
     /// Ends everything; nobody is answered any more.
     pub(super) fn close(&self) {
-        let (flying, sessions) = {
+        let (flying, pending, sessions) = {
             let mut state = self.state.borrow_mut();
             state.closed = true;
-            state.pending.clear();
+            let pending = std::mem::take(&mut state.pending);
             state.ready.clear();
             let lines = state.lines.iter_mut();
             let sessions: Vec<Rc<dyn Session>> =
                 lines.filter_map(|line| line.session.take()).collect();
-            (state.flights.close(), sessions)
+            (state.flights.close(), pending, sessions)
         };
         drop(flying);
+        // Who hands out pieces looks up, and ends.
+        pending.values().for_each(Pending::wake);
         for session in sessions {
             session.leave();
         }
@@ -168,12 +169,10 @@ impl Engine {
                 Err(io) => self.command(io),
             };
         }
-        match pieces::cut(io, &self.shape, self.config.piece) {
+        let paths = pieces::abreast(&self.state.borrow().lines);
+        match pieces::cut(io, &self.shape, self.config.piece, paths) {
             Cut::Whole(io) => self.command(io),
-            Cut::Pieces { parts, into } => {
-                let answers = parts.into_iter().map(|part| self.command(part));
-                join(answers.collect(), into, in_order)
-            }
+            Cut::Pieces { parts, into } => self.in_pieces(parts, into, paths),
         }
     }
 }

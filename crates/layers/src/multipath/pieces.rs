@@ -1,10 +1,40 @@
 //! Large reads and writes go in pieces, each by the policy's choice: so one stream uses every path.
 //!
-//! Pieces end at multiples of their size, so that sequential streams are cut in the same places. What a volume promises to
-//! keep whole over a power cut is not cut.
+//! Pieces end at multiples of their size, so that sequential streams are cut in the same places. A path has only some of them ahead, the
+//! next one goes when one has ended: whichever path is quicker takes more. The last ones are smaller, because the whole takes as long as
+//! the path that ends last. What a volume promises to keep whole over a power cut is not cut.
 
+use super::engine::Engine;
+use super::line::Line;
+use super::wait::Promise;
+use crate::join::{in_order, joined};
+use paths::policy::{Settings, Use};
+use std::collections::BTreeSet;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
 use units::{BlockCount, BufMut, ByteCount, Lba, LbaRange};
-use volume::{Io, Op, Shape};
+use volume::{Io, IoFuture, IoResult, Op, Shape};
+
+/// Pieces of one operation that are under way at most, for each path that works beside others.
+const AHEAD: usize = 4;
+
+/// The last piece for each path is cut into so many.
+const TAIL: u64 = 4;
+
+/// But not below these bytes, from which on the line matters more than the latency.
+const TAIL_BYTES_MIN: u64 = 32 << 10;
+
+/// How many paths can work side by side: two that share a port take turns.
+pub(super) fn abreast(lines: &[Line]) -> usize {
+    let ports = |of: fn(&Settings) -> u16| {
+        let active = lines.iter().filter(|it| it.settings.usage == Use::Active);
+        let ports: BTreeSet<u16> = active.map(|it| of(&it.settings)).collect();
+        ports.len()
+    };
+    ports(|it| it.host_port).min(ports(|it| it.target_port))
+}
 
 /// An operation as it is sent.
 pub(super) enum Cut {
@@ -27,9 +57,17 @@ pub(super) fn whole_blocks(shape: &Shape, piece: ByteCount) -> u64 {
     }
 }
 
-/// Cuts reads and writes of two pieces or more. `piece` 0: never.
-pub(super) fn cut(mut io: Io, shape: &Shape, piece: ByteCount) -> Cut {
+/// Cuts reads and writes of two pieces or more. `piece` 0: never. `paths`: how many work side by side.
+pub(super) fn cut(mut io: Io, shape: &Shape, piece: ByteCount, paths: usize) -> Cut {
     let blocks = piece.blocks_floor(shape.block_size);
+    let small = ByteCount((piece.0 / TAIL).max(TAIL_BYTES_MIN)).blocks_floor(shape.block_size);
+    let tail = Tail {
+        from: match paths {
+            0 | 1 => 0,
+            several => blocks.0.saturating_mul(several as u64),
+        },
+        blocks: small.min(blocks).max(BlockCount(1)),
+    };
     let range = match io.op() {
         Op::Read { range, .. } | Op::Write { range, .. } => *range,
         Op::WriteZeroes { .. }
@@ -45,7 +83,7 @@ pub(super) fn cut(mut io: Io, shape: &Shape, piece: ByteCount) -> Cut {
         return Cut::Whole(io);
     }
     let origin = io.origin();
-    let parts = ranges(range, blocks).map(|part| {
+    let parts = ranges(range, blocks, tail).map(|part| {
         let op = match io.op() {
             Op::Write {
                 data, durability, ..
@@ -75,15 +113,108 @@ pub(super) fn cut(mut io: Io, shape: &Shape, piece: ByteCount) -> Cut {
     Cut::Pieces { parts, into }
 }
 
-fn ranges(range: LbaRange, blocks: BlockCount) -> impl Iterator<Item = LbaRange> {
+/// How the end is cut.
+#[derive(Clone, Copy)]
+struct Tail {
+    /// With no more than these blocks left, in smaller pieces.
+    from: u64,
+    blocks: BlockCount,
+}
+
+fn ranges(range: LbaRange, blocks: BlockCount, tail: Tail) -> impl Iterator<Item = LbaRange> {
     let mut at = range.start();
     std::iter::from_fn(move || {
-        let next = (at.0 / blocks.0 + 1).saturating_mul(blocks.0);
+        let size = if range.end().0 - at.0 <= tail.from {
+            tail.blocks
+        } else {
+            blocks
+        };
+        let next = (at.0 / size.0 + 1).saturating_mul(size.0);
         let end = Lba(next.min(range.end().0));
         let part = LbaRange::between(at, end).filter(|part| !part.is_empty())?;
         at = end;
         Some(part)
     })
+}
+
+/// Pieces on their way.
+struct Pieces {
+    rest: std::vec::IntoIter<Io>,
+    under_way: Vec<(usize, IoFuture)>,
+    /// In order of address.
+    results: Vec<Option<IoResult>>,
+    failed: bool,
+}
+
+impl Pieces {
+    /// Hands out as many as may be ahead; ready when all that were handed out have ended. After an error there are no more.
+    fn poll(
+        &mut self,
+        ahead: usize,
+        cx: &mut Context<'_>,
+        submit: impl Fn(Io) -> IoFuture,
+    ) -> Poll<()> {
+        loop {
+            let (results, failed) = (&mut self.results, &mut self.failed);
+            self.under_way.retain_mut(|(number, answer)| {
+                let Poll::Ready(result) = Pin::new(answer).poll(cx) else {
+                    return true;
+                };
+                *failed |= result.is_err();
+                results[*number] = Some(result);
+                false
+            });
+            let room = ahead.saturating_sub(self.under_way.len());
+            let room = if self.failed { 0 } else { room };
+            let before = self.under_way.len();
+            for io in self.rest.by_ref().take(room) {
+                self.under_way.push((self.results.len(), submit(io)));
+                self.results.push(None);
+            }
+            if self.under_way.is_empty() {
+                return Poll::Ready(());
+            }
+            if self.under_way.len() == before {
+                return Poll::Pending;
+            }
+        }
+    }
+}
+
+impl Engine {
+    /// Carries an operation out piece by piece. A task hands them out, whether the issuer looks or not.
+    pub(super) fn in_pieces(
+        self: &Rc<Self>,
+        parts: Vec<Io>,
+        into: Option<BufMut>,
+        paths: usize,
+    ) -> IoFuture {
+        let promise = Promise::new();
+        let answer = promise.clone();
+        let ahead = paths.max(1).saturating_mul(AHEAD);
+        let mut pieces = Pieces {
+            results: Vec::with_capacity(parts.len()),
+            rest: parts.into_iter(),
+            under_way: Vec::new(),
+            failed: false,
+        };
+        let engine = Rc::downgrade(self);
+        self.core.spawn(Box::pin(async move {
+            let all = poll_fn(|cx| match engine.upgrade() {
+                Some(engine) if !engine.state.borrow().closed => {
+                    let all = pieces.poll(ahead, cx, |io| engine.command(io));
+                    all.map(|()| true)
+                }
+                // Nobody is answered any more.
+                Some(_) | None => Poll::Ready(false),
+            });
+            if all.await {
+                let results = pieces.results.into_iter().flatten();
+                promise.keep(joined(results, into, in_order));
+            }
+        }));
+        IoFuture::wait(answer.kept())
+    }
 }
 
 #[cfg(test)]
@@ -93,11 +224,23 @@ mod test {
     #[test]
     fn pieces_end_at_multiples_and_cover_the_range() {
         let range = |start, end| LbaRange::between(Lba(start), Lba(end)).unwrap();
-        let cut: Vec<LbaRange> = ranges(range(5, 21), BlockCount(8)).collect();
+        let never = Tail {
+            from: 0,
+            blocks: BlockCount(1),
+        };
+        let cut: Vec<LbaRange> = ranges(range(5, 21), BlockCount(8), never).collect();
         assert_eq!(cut, [range(5, 8), range(8, 16), range(16, 21)]);
         assert_eq!(
-            ranges(range(8, 16), BlockCount(8)).collect::<Vec<_>>(),
+            ranges(range(8, 16), BlockCount(8), never).collect::<Vec<_>>(),
             [range(8, 16)]
         );
+        let tail = Tail {
+            from: 16,
+            blocks: BlockCount(4),
+        };
+        let cut: Vec<LbaRange> = ranges(range(5, 30), BlockCount(8), tail).collect();
+        let small = [range(16, 20), range(20, 24), range(24, 28), range(28, 30)];
+        assert_eq!(cut[..2], [range(5, 8), range(8, 16)]);
+        assert_eq!(cut[2..], small);
     }
 }

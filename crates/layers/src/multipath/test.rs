@@ -673,3 +673,12 @@ fn a_compare_and_write_whose_answer_was_lost_is_looked_at_and_never_sent_again()
         assert_eq!(shared, (Err(IoError::Unavailable), 6));
     }
 }
+
+/// A path that is slower than its line says, by less than what measurements take for noise: equal halves would wait for it.
+#[test]
+fn a_path_that_is_a_fifth_slower_is_given_less_of_one_stream() {
+    let one = sequential(&[LINE]).as_secs_f64();
+    let both = one / sequential(&[LINE, LINE * 8 / 10]).as_secs_f64();
+    println!("one stream over a path and one of 0.8 of its rate: {both:.2} times one of 1.80");
+    assert!(both >= 1.72, "{both}");
+}

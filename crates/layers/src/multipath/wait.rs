@@ -31,6 +31,14 @@ impl<T> Promise<T> {
         }
     }
 
+    /// Wakes whoever waits, without a value.
+    pub(super) fn wake(&self) {
+        let waker = self.0.borrow_mut().1.take();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
     pub(super) fn poll_kept(&self, cx: &Context<'_>) -> Poll<T> {
         let mut inner = self.0.borrow_mut();
         match inner.0.take() {
