@@ -1,9 +1,11 @@
 //! A read or a write that is one command, as most are: it is sent at once, and its end is the command's.
+//!
+//! One that had to wait is sent from here, too, and what an answer is worth is decided in one place for all commands.
 
 use super::cdb;
 use super::operation::{self, Request, Stability};
-use super::probe::{command, judge};
-use super::session::{Inner, of_lost, path_error};
+use super::probe::command;
+use super::session::{Inner, Untaken, of_lost, taken};
 use crate::session::Answer;
 use env::LocalFuture;
 use layers::multipath::Ended;
@@ -12,7 +14,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use units::{Buf, BufMut, LbaRange};
-use volume::{Done, Durability, IoError, Op};
+use volume::{Done, Durability, Io, Op};
 
 /// One of them, on its way.
 pub(super) enum Quick {
@@ -78,17 +80,19 @@ pub(super) struct Single {
 impl Inner {
     /// The one command that an operation is; `None` where it is not, or has to wait.
     pub(super) fn single(&self, op: &Op) -> Option<Single> {
-        let (range, write) = match op {
-            Op::Read { range, .. } => (*range, None),
+        let (range, memory, write) = match op {
+            Op::Read { range, into } => (*range, into.as_ref().map(BufMut::len), None),
             Op::Write {
-                range, durability, ..
+                range,
+                data,
+                durability,
             } => {
                 let Stability { fua, flush } =
                     operation::stability(*durability, self.features, true);
                 if flush || self.unit.is_preempted() {
                     return None;
                 }
-                (*range, Some(fua))
+                (*range, Some(data.len()), Some(fua))
             }
             Op::WriteZeroes { .. }
             | Op::Discard { .. }
@@ -97,8 +101,22 @@ impl Inner {
             | Op::Flush => return None,
         };
         let waits = self.left.get() || !self.gate.is_open();
-        let fits = range.len().0 <= u64::from(self.limits.transfer);
+        let short = !range.is_empty() && range.len().0 <= u64::from(self.limits.transfer);
+        let fits = short && memory.is_none_or(|bytes| bytes == self.bytes_in(range));
         (fits && !waits).then_some(Single { range, write })
+    }
+
+    /// Sends it, as a future.
+    pub(super) fn alone(self: Rc<Self>, single: Single, io: Io) -> Alone {
+        let (mut op, _) = io.into_parts();
+        let into = op.take_into();
+        let data = if let Op::Write { data, .. } = op {
+            data
+        } else {
+            Buf::empty()
+        };
+        let quick = self.quick(single, data, into);
+        Alone { inner: self, quick }
     }
 
     /// Sends it: `data` is what a write writes, `into` where a read reads to, if that is somewhere in particular.
@@ -145,21 +163,18 @@ impl Quick {
             Poll::Ready(Err(lost)) => return Poll::Ready(of_lost(&lost)),
             Poll::Ready(Ok(completion)) => completion,
         };
-        let refusal = match judge(&completion) {
-            Ok(()) if !writes && completion.data_in.len() != bytes => {
-                // GOOD for less than was asked for: a path that does so is not to be trusted.
-                return Poll::Ready(Ended::Again(path_error(), IoError::Unavailable));
-            }
-            Ok(()) => {
+        let refusal = match taken(completion, (!writes).then_some(bytes)) {
+            Ok(data) => {
                 inner.counters.carried(bytes, writes);
                 let done = if writes {
                     Done::Nothing
                 } else {
-                    Done::Data(completion.data_in)
+                    Done::Data(data)
                 };
                 return Poll::Ready(Ended::Done(Ok(done)));
             }
-            Err(refusal) => refusal,
+            Err(Untaken::Ended(ended)) => return Poll::Ready(ended),
+            Err(Untaken::Refused(refusal)) => refusal,
         };
         // What the error says hangs on the range and on whether it writes.
         let op = if writes {

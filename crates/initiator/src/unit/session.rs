@@ -6,13 +6,14 @@ use super::operation::{self, Request, Stability};
 use super::outcome::Outcome;
 use super::port::{Counters, PathConfig};
 use super::probe::{Asker, Refusal, asks_for_identity, command, judge};
-use super::quick::{Alone, Quicks};
+use super::quick::Quicks;
 use super::reservation::Found;
 use super::{Unit, cdb};
 use crate::lost::Lost;
 use crate::session::Session;
 use env::{Answer, CoreHandle, LocalFuture};
 use iscsi::Lun;
+use iscsi::initiator::Completion;
 use layers::multipath::{self, Begun, Ended, Segments};
 use paths::health::AccessState;
 use paths::stale::Nexus;
@@ -103,6 +104,25 @@ impl Gate {
 /// A way that a step of an operation ends it.
 type Step<T> = Result<T, Ended>;
 
+/// Why an answer is not what was asked for.
+pub(super) enum Untaken {
+    /// The target has refused it: what that means is found out.
+    Refused(Refusal),
+    /// The operation is over.
+    Ended(Ended),
+}
+
+/// What a command has read; `exact`: it has to be so many bytes.
+pub(super) fn taken(completion: Completion, exact: Option<usize>) -> Result<Buf, Untaken> {
+    judge(&completion).map_err(Untaken::Refused)?;
+    if exact.is_some_and(|bytes| completion.data_in.len() != bytes) {
+        // GOOD for less than was asked for: a path that does so is not to be trusted.
+        let ended = Ended::Again(path_error(), IoError::Unavailable);
+        return Err(Untaken::Ended(ended));
+    }
+    Ok(completion.data_in)
+}
+
 impl Inner {
     pub(super) fn bytes_in(&self, range: LbaRange) -> usize {
         usize::try_from(range.len().0)
@@ -119,15 +139,12 @@ impl Inner {
         let sent = command(self.lun, request.cdb);
         let answer = self.session.command(sent, request.data_out, into).await;
         let completion = answer.map_err(|lost| of_lost(&lost))?;
-        if let Err(refusal) = judge(&completion) {
-            return Err(self.refused(op, refusal).await);
+        let exact = matches!(op, Op::Read { .. }).then_some(wanted);
+        match taken(completion, exact) {
+            Ok(data) => Ok(data),
+            Err(Untaken::Ended(ended)) => Err(ended),
+            Err(Untaken::Refused(refusal)) => Err(self.refused(op, refusal).await),
         }
-        let exact = matches!(op, Op::Read { .. });
-        if exact && completion.data_in.len() != wanted {
-            // GOOD for less than was asked for: a path that does so is not to be trusted.
-            return Err(Ended::Again(path_error(), IoError::Unavailable));
-        }
-        Ok(completion.data_in)
     }
 
     pub(super) async fn refused(&self, op: &Op, refusal: Refusal) -> Ended {
@@ -319,7 +336,6 @@ impl Inner {
     }
 
     async fn carry_out(&self, mut op: Op) -> Step<Done> {
-        self.gate.open().await;
         if op.mutates() && self.unit.is_preempted() {
             return Err(Ended::Done(Err(IoError::WriteProtected)));
         }
@@ -376,6 +392,11 @@ impl Inner {
     }
 
     async fn submit(self: Rc<Self>, io: Io) -> Ended {
+        self.gate.open().await;
+        // What had to wait goes on as if it had not.
+        if let Some(single) = self.single(io.op()) {
+            return self.alone(single, io).await;
+        }
         let (op, _) = io.into_parts();
         let bytes = op.carries().map_or(0, |range| self.bytes_in(range));
         let writes = op.mutates();
@@ -449,18 +470,10 @@ pub(super) fn of_lost(lost: &Lost) -> Ended {
 impl multipath::Session for UnitSession {
     fn submit(&self, io: Io) -> Answer<Ended> {
         let inner = Rc::clone(&self.0);
-        let Some(single) = inner.single(io.op()) else {
-            return Answer::wait(inner.submit(io));
-        };
-        let (mut op, _) = io.into_parts();
-        let into = op.take_into();
-        let data = if let Op::Write { data, .. } = op {
-            data
-        } else {
-            Buf::empty()
-        };
-        let quick = inner.quick(single, data, into);
-        Answer::wait(Alone { inner, quick })
+        match inner.single(io.op()) {
+            Some(single) => Answer::wait(inner.alone(single, io)),
+            None => Answer::wait(inner.submit(io)),
+        }
     }
 
     fn begin(&self, io: &Io) -> Begun {

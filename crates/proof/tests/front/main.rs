@@ -26,6 +26,7 @@ mod sessions;
 mod stages;
 mod taken;
 mod tasks;
+mod two_ways;
 mod unanswered;
 #[path = "../common/unit.rs"]
 mod unit;

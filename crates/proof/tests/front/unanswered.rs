@@ -30,7 +30,7 @@ fn setup() -> Setup {
     }
 }
 
-fn config(portal: SocketAddr, last: u8) -> PathConfig {
+pub(crate) fn config(portal: SocketAddr, last: u8) -> PathConfig {
     let isid = Isid([0x80, 1, 2, 3, 0, last]);
     let mut login = InitiatorConfig::new(ALICE, Some(TARGET), isid);
     login.ping_after = None;
