@@ -5,22 +5,22 @@
 //! ```text
 //! small:  base latency / 4 + in flight x interval
 //! large:  the busier of its two ports + bytes x seconds per byte + base latency
-//! both:   x (1 + penalty) / share, + 10 ms where another port sends to the same receiving port already
+//! both:   x (1 + penalty) / share, + how long the path has been silent if that is long,
+//!         and behind all others where another path holds the receiving port
 //! ```
 //!
-//! The last line is what keeps a mesh from collapsing: two senders that fill one receiving port overflow the switch's buffer.
+//! The last line is what keeps a mesh from collapsing: two senders that fill one receiving port overflow the switch's buffer
+//! ([`super::holds`] says who holds a port).
 
+use super::holds::{Holds, Load};
 use super::selector::Slot;
-use super::{Direction, Request, Settings};
+use super::{Request, Settings, Use};
 use units::Now;
 
 /// From so many bytes on the line matters more than the latency.
 const LARGE: u64 = 32 << 10;
 /// A path that was quiet for long is tried with no more than this.
 const PROBE: u64 = 64 << 10;
-/// What a receiving port is trusted to take from several senders at once: half of a shallow switch buffer.
-const CROSSING_BYTES: u64 = 32 << 10;
-const CROSSING: f64 = 0.010;
 /// Latency of a path that nobody has measured.
 const FIRST_LATENCY: f64 = 0.000_1;
 /// A small command's bytes, for its interval before anything is measured.
@@ -34,6 +34,9 @@ const BASE_SHARE: f64 = 0.25;
 const PENALTY_HALF_LIFE: f64 = 0.250;
 const STALL: f64 = 0.100;
 const STALL_FACTOR: f64 = 8.0;
+/// A path with something in flight that has been silent for so long may be broken, or waits for a retransmission timer that others would
+/// only disturb: Linux' and Windows' shortest are 200 and 300 ms.
+const SILENT: f64 = 0.300;
 
 fn seconds(later: Now, earlier: Now) -> f64 {
     later.since(earlier).as_secs_f64()
@@ -116,8 +119,13 @@ impl Estimate {
         self.per_byte = self.strict();
     }
 
+    /// Seconds since the last command ended here, or since `begun` if that is later.
+    pub(super) fn quiet(&self, begun: Now, now: Now) -> f64 {
+        seconds(now, self.last_done.max(begun))
+    }
+
     /// Seconds per byte as measured, or the line's if that is about the same.
-    fn strict(&self) -> f64 {
+    pub(super) fn strict(&self) -> f64 {
         let ratio = self.strict_per_byte / self.by_line;
         if (1.0 / AS_LINE..AS_LINE).contains(&ratio) {
             self.by_line
@@ -160,22 +168,15 @@ fn gain(span: f64, constant: f64) -> f64 {
     (1.0 - (-span / constant).exp()).clamp(0.02, 0.3)
 }
 
-/// The load of one port.
-#[derive(Clone, Copy, Debug, Default)]
-struct Port {
-    /// How long what is in flight will keep it busy.
-    busy: f64,
-    /// Bytes that are on their way to it.
-    receiving: u64,
-    /// Bytes per second that its senders together can send.
-    senders: u64,
-}
-
-/// The load of all ports, computed afresh for each decision.
+/// The load of all ports, computed afresh for each decision; who holds a port stays.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ports {
-    host: Vec<Port>,
-    target: Vec<Port>,
+    /// How long what is in flight will keep each busy.
+    host_busy: Vec<f64>,
+    target_busy: Vec<f64>,
+    holds: Holds,
+    /// Which kind of paths is chosen from.
+    usage: Use,
     penalty_free: bool,
     now: Now,
 }
@@ -185,50 +186,47 @@ impl Ports {
     pub(crate) const EQUAL: f64 = 1.05;
 
     pub(crate) fn make_room(&mut self, settings: &Settings) {
-        let grow = |ports: &mut Vec<Port>, number: u16| {
+        let grow = |ports: &mut Vec<f64>, number: u16| {
             if ports.len() <= usize::from(number) {
-                ports.resize(usize::from(number) + 1, Port::default());
+                ports.resize(usize::from(number) + 1, 0.0);
             }
         };
-        grow(&mut self.host, settings.host_port);
-        grow(&mut self.target, settings.target_port);
+        grow(&mut self.host_busy, settings.host_port);
+        grow(&mut self.target_busy, settings.target_port);
+        self.holds.make_room(settings);
     }
 
-    pub(crate) fn load(&mut self, slots: &mut [Slot], now: Now) {
-        self.host.fill(Port::default());
-        self.target.fill(Port::default());
+    pub(crate) fn load(&mut self, slots: &mut [Slot], usage: Use, request: &Request, now: Now) {
+        self.host_busy.fill(0.0);
+        self.target_busy.fill(0.0);
         self.now = now;
+        self.usage = usage;
         self.penalty_free = true;
-        for slot in slots {
+        for slot in slots.iter_mut() {
             self.penalty_free &= slot.estimate.penalty == 0.0;
+            slot.silent = 0.0;
             if slot.in_flight == 0 {
                 slot.estimate.loosen(now);
                 continue;
             }
+            let quiet = slot.estimate.quiet(slot.begun, now);
+            if quiet > SILENT {
+                slot.silent = quiet;
+            }
             let settings = &slot.settings;
-            let it = &slot.estimate;
-            let busy = float(slot.bytes) * it.strict();
-            let host = &mut self.host[usize::from(settings.host_port)];
+            let busy = float(slot.bytes) * slot.estimate.strict();
             // A fast port is busy for only a part of the time in which a slow path moves the bytes.
-            host.busy += busy * share_of(settings.speed, settings.host_speed);
-            host.receiving += slot.bytes_reading;
-            host.senders += if slot.bytes_reading > 0 {
-                settings.speed
-            } else {
-                0
-            };
-            let target = &mut self.target[usize::from(settings.target_port)];
-            target.busy += busy * share_of(settings.speed, settings.target_speed);
-            target.receiving += slot.bytes_writing;
-            target.senders += if slot.bytes_writing > 0 {
-                settings.speed
-            } else {
-                0
-            };
+            self.host_busy[usize::from(settings.host_port)] +=
+                busy * share_of(settings.speed, settings.host_speed);
+            self.target_busy[usize::from(settings.target_port)] +=
+                busy * share_of(settings.speed, settings.target_speed);
         }
+        let load = |slot: &Slot| Load::of(slot, request.direction, usage);
+        self.holds
+            .settle(&slots.iter().map(load), request.direction, now);
     }
 
-    pub(crate) fn cost(&self, slot: &Slot, request: &Request) -> f64 {
+    pub(crate) fn cost(&self, path: usize, slot: &Slot, request: &Request) -> f64 {
         let it = &slot.estimate;
         let settings = &slot.settings;
         let cost = if request.bytes < LARGE {
@@ -236,8 +234,8 @@ impl Ports {
                 + f64::from(slot.in_flight) * it.interval
                 + Self::bulk_ahead(slot)
         } else {
-            let host = self.host[usize::from(settings.host_port)].busy;
-            let target = self.target[usize::from(settings.target_port)].busy;
+            let host = self.host_busy[usize::from(settings.host_port)];
+            let target = self.target_busy[usize::from(settings.target_port)];
             let own = float(slot.bytes) * it.strict();
             let per_byte = if request.bytes <= PROBE {
                 it.per_byte
@@ -251,40 +249,19 @@ impl Ports {
         } else {
             it.penalty_now(self.now)
         };
-        let weighted = cost * (1.0 + penalty) / f64::from(settings.share.max(1));
-        if self.crosses(slot, request) {
-            weighted + CROSSING
-        } else {
-            weighted
-        }
+        let weighted = cost * (1.0 + penalty) / f64::from(settings.share.max(1)) + slot.silent;
+        weighted
+            + self.holds.behind(
+                path,
+                &Load::of(slot, request.direction, self.usage),
+                request.bytes,
+            )
     }
 
     /// What large commands in flight on this path add to the wait of a small one.
     fn bulk_ahead(slot: &Slot) -> f64 {
         let small = u64::from(slot.in_flight) * LARGE;
         float(slot.bytes.saturating_sub(small)) * slot.estimate.strict()
-    }
-
-    /// Whether this command would make a second sender fill the port that receives it.
-    fn crosses(&self, slot: &Slot, request: &Request) -> bool {
-        let settings = &slot.settings;
-        let (port, own, capacity) = match request.direction {
-            Direction::Read => (
-                &self.host[usize::from(settings.host_port)],
-                slot.bytes_reading,
-                settings.host_speed,
-            ),
-            Direction::Write => (
-                &self.target[usize::from(settings.target_port)],
-                slot.bytes_writing,
-                settings.target_speed,
-            ),
-        };
-        let others = port.receiving - own;
-        let sends_already = if own > 0 { 0 } else { settings.speed };
-        others > 0
-            && others + request.bytes > CROSSING_BYTES
-            && port.senders + sends_already > capacity
     }
 
     /// Hysteresis: a stream leaves its path only for something clearly better, which half of the command's own time is.

@@ -9,10 +9,13 @@
 //! takes nothing. Formulas are those of the known systems, named at each.
 
 mod adaptive;
+mod holds;
 mod selector;
 mod streams;
 #[cfg(test)]
 mod test;
+#[cfg(test)]
+mod test_switch;
 
 pub use selector::{Ended, Refused, Selector, Ticket, UNTIMED};
 

@@ -79,6 +79,10 @@ pub(crate) struct Slot {
     pub(crate) bytes_reading: u64,
     pub(crate) bytes_writing: u64,
     pub(crate) estimate: Estimate,
+    /// Since when it has had something in flight.
+    pub(crate) begun: Now,
+    /// Adaptive: seconds of silence with something in flight, if they are many.
+    pub(crate) silent: f64,
     /// Adaptive: what this decision's command would cost here.
     cost: f64,
     /// When it was last used: a count of commands, not time.
@@ -141,6 +145,8 @@ impl Selector {
             bytes_reading: 0,
             bytes_writing: 0,
             estimate: Estimate::new(settings.speed),
+            begun: Now::ZERO,
+            silent: 0.0,
             cost: 0.0,
             last_used: 0,
             credit: 0,
@@ -377,14 +383,14 @@ impl Selector {
     }
 
     fn adaptive(&mut self, usage: Use, request: Request, now: Now) -> Option<usize> {
-        self.ports.load(&mut self.slots, now);
+        self.ports.load(&mut self.slots, usage, &request, now);
         let favourite = self.streams.favourite(&request);
         let mut least = f64::INFINITY;
         for path in 0..self.slots.len() {
             let takes = self.takes(path, usage);
             let slot = &mut self.slots[path];
             slot.cost = if takes {
-                self.ports.cost(slot, &request)
+                self.ports.cost(path, slot, &request)
             } else {
                 f64::INFINITY
             };
@@ -432,6 +438,9 @@ impl Selector {
         self.count += 1;
         let slot = &mut self.slots[path];
         slot.last_used = self.count;
+        if slot.in_flight == 0 {
+            slot.begun = now;
+        }
         slot.in_flight += 1;
         slot.bytes = slot.bytes.saturating_add(request.bytes);
         match request.direction {

@@ -2,6 +2,7 @@
 
 use super::{Direction, Ended, Policy, Refused, Request, Selector, Settings, Ticket, Turn, Use};
 use proptest::prelude::*;
+use std::collections::BTreeMap;
 use std::time::Duration;
 use units::Now;
 
@@ -45,6 +46,8 @@ struct Known {
     current: Option<usize>,
     sent: (u64, u64),
     weights: Vec<i64>,
+    /// Which path has each host port to itself.
+    holders: BTreeMap<u16, usize>,
 }
 
 impl Known {
@@ -58,6 +61,7 @@ impl Known {
             current: None,
             sent: (0, 0),
             weights: vec![0; paths],
+            holders: BTreeMap::new(),
         }
     }
 
@@ -182,9 +186,11 @@ impl Known {
     }
 
     /// The formulas of the adaptive policy while nothing has been measured.
-    fn adaptive(&self, request: &Request) -> Option<usize> {
+    fn adaptive(&mut self, request: &Request) -> Option<usize> {
+        let usable = self.usable();
+        self.settle(&usable);
         let mut costs: Vec<(f64, usize)> = Vec::new();
-        for path in self.usable() {
+        for path in usable {
             let it = &self.settings[path];
             let n = request.bytes as f64;
             let per_byte = |path: usize| 1.0 / self.settings[path].speed as f64;
@@ -226,8 +232,13 @@ impl Known {
                 .collect();
             let bytes: u64 = others.iter().map(|other| self.bytes[*other]).sum();
             let senders: u64 = others.iter().map(|other| self.settings[*other].speed).sum();
-            if bytes > 0 && bytes + request.bytes > 32 << 10 && senders + it.speed > it.host_speed {
-                cost += 0.010;
+            let held = self.holders.get(&it.host_port);
+            if held.is_some_and(|holder| *holder != path)
+                && bytes > 0
+                && bytes + request.bytes > 32 << 10
+                && senders + it.speed > it.host_speed
+            {
+                cost += 1e6;
             }
             costs.push((cost, path));
         }
@@ -237,6 +248,23 @@ impl Known {
             .fold(f64::INFINITY, f64::min);
         let first = costs.iter().find(|(cost, _)| *cost <= least * 1.05);
         first.map(|(_, path)| *path)
+    }
+
+    /// A path that takes commands holds its host port from when it has something in flight there first, until it has nothing: then who has
+    /// most does.
+    fn settle(&mut self, usable: &[usize]) {
+        if usable.is_empty() {
+            return;
+        }
+        let bytes = &self.bytes;
+        let may = |path: usize| bytes[path] > 0 && usable.contains(&path);
+        self.holders.retain(|_, path| may(*path));
+        let mut by_bytes: Vec<usize> = (0..bytes.len()).filter(|path| may(*path)).collect();
+        by_bytes.sort_by_key(|path| std::cmp::Reverse(bytes[*path]));
+        for path in by_bytes {
+            let port = self.settings[path].host_port;
+            self.holders.entry(port).or_insert(path);
+        }
     }
 
     fn choose(&mut self, policy: Policy, request: &Request) -> Option<usize> {
