@@ -30,7 +30,7 @@ bench: ## the cost of the waist, and of I/O beside the floor, tgt and istgt, in 
 	@scripts/install build test bench
 	@scripts/bench
 
-lab: ## as root: the published tests, faults and bars of the path layer in namespaces, about 15 minutes: target/lab/
+lab: ## as root: the published tests, faults and bars of the path layer in namespaces, about 20 minutes: target/lab/
 	@scripts/install build test
 	cargo build --release --locked --bin causeway
 	@mkdir -p target/lab

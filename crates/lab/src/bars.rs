@@ -9,9 +9,12 @@ use crate::mpio::{self, hand_made, limit, one_path, sequential};
 use crate::rate::Rate;
 use crate::rig::{Disk, Rig, Use};
 use crate::round_robin;
+use crate::tool::missing;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::Path;
+use std::process::Stdio;
+use tokio::process::{Child, Command};
 
 /// How it is measured.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -44,7 +47,20 @@ impl Default for Options {
 }
 
 /// The groups of bars.
-pub const GROUPS: [&str; 5] = ["two-paths", "mesh", "four-links", "unequal", "cut"];
+pub const GROUPS: [&str; 6] = [
+    "two-paths",
+    "mesh",
+    "forced-mesh",
+    "four-links",
+    "unequal",
+    "cut",
+];
+
+/// Programs beside the lab that never rest, where a bar asks for other work: as many as the small machine has processors.
+const BUSY: usize = 2;
+
+/// Rounds at least where a machine is busy: single ones lie far apart.
+const BUSY_ROUNDS: u32 = 5;
 
 /// A report.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -176,6 +192,7 @@ pub async fn run(
         match group {
             "two-paths" => lab.two_paths().await?,
             "mesh" => lab.mesh().await?,
+            "forced-mesh" => lab.forced_mesh().await?,
             "four-links" => lab.four_links().await?,
             "unequal" => lab.unequal().await?,
             _ => lab.cut().await?,
@@ -187,6 +204,17 @@ pub async fn run(
         options,
         rows,
     })
+}
+
+/// Programs that only use the processor; they end when they are dropped.
+fn busy_programs(count: usize) -> Result<Vec<Child>, LabError> {
+    let start = |_| {
+        let mut command = Command::new("sh");
+        command.args(["-c", "while :; do :; done"]);
+        command.stdin(Stdio::null()).kill_on_drop(true);
+        command.spawn().map_err(|error| missing("sh", &error))
+    };
+    (0..count).map(start).collect()
 }
 
 fn word(write: bool) -> &'static str {
@@ -254,6 +282,35 @@ impl Lab<'_> {
             references: vec![Run::sequential(Use::all(&[]), true, 1, seconds)],
         });
         self.pairings("mesh", topology, pairings).await
+    }
+
+    /// All eight paths, of which nobody has told the initiator how fast they are, with blocks of several sizes, on a machine that does
+    /// nothing else and on one that others use.
+    async fn forced_mesh(&mut self) -> Result<(), LabError> {
+        let seconds = self.options.seconds;
+        for busy in [0, BUSY] {
+            let topology = mpio::topology(self.options.rate, self.options.buffer_kib);
+            let beside = match busy {
+                0 => String::new(),
+                some => format!(", beside {some} busy programs"),
+            };
+            let mut pairings = Vec::new();
+            for (block, depth) in [("64K", 32), ("512K", 4), ("4M", 1)] {
+                let random = |how| Run::random(how, block, depth, true, seconds, Unit::Megabytes);
+                pairings.push(Pairing {
+                    what: format!(
+                        "all 8 paths active, nobody told their rates, {block} depth {depth}, adaptive against planned, write{beside}"
+                    ),
+                    bar: 0.85,
+                    at_most: false,
+                    ours: random(Use::all(&["--no-plan"]).untold()),
+                    references: vec![random(Use::all(&[]).untold())],
+                });
+            }
+            let _ends_with_this = busy_programs(busy)?;
+            self.pairings("forced-mesh", topology, pairings).await?;
+        }
+        Ok(())
     }
 
     async fn four_links(&mut self) -> Result<(), LabError> {
@@ -359,9 +416,14 @@ impl Lab<'_> {
     ) -> Result<(), LabError> {
         let rig = Rig::start(self.program, topology, &Disk::default()).await?;
         let seconds = self.options.seconds;
+        let least = match group {
+            "forced-mesh" => BUSY_ROUNDS,
+            _ => 1,
+        };
+        let turns = self.options.rounds.max(least);
         for pairing in pairings {
             let (mut rounds, mut last) = (Vec::new(), None);
-            for _ in 0..self.options.rounds.max(1) {
+            for _ in 0..turns {
                 let mut reference = 0.0;
                 for run in &pairing.references {
                     reference += run.measure(&rig, seconds).await?;

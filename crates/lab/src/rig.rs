@@ -48,6 +48,8 @@ pub struct Use {
     pub wired: Vec<(usize, usize)>,
     /// Options of the initiator and the bench.
     pub words: Vec<String>,
+    /// Nobody tells the initiator what its NICs and the target's ports stand for: it goes by what the system says, which of a veth is 10 Gb/s.
+    pub untold: bool,
 }
 
 impl Use {
@@ -71,6 +73,13 @@ impl Use {
     #[must_use]
     pub fn wired(mut self, pairs: &[(usize, usize)]) -> Self {
         self.wired = pairs.to_vec();
+        self
+    }
+
+    /// Without a word about cards and rates.
+    #[must_use]
+    pub fn untold(mut self) -> Self {
+        self.untold = true;
         self
     }
 
@@ -288,7 +297,10 @@ impl Rig {
     /// Where it cannot be started.
     pub fn spawn_bench(&self, how: &Use) -> Result<Child, LabError> {
         let mut command = self.command(Side::Host);
-        command.args(["bench", "-Rjson", "--destroy", "--facts", &self.facts(how)?]);
+        command.args(["bench", "-Rjson", "--destroy"]);
+        if !how.untold {
+            command.args(["--facts", &self.facts(how)?]);
+        }
         for nic in &how.from {
             command.args(["--from", nic]);
         }

@@ -71,7 +71,7 @@ pub(crate) enum LabVerb {
         /// How often each is measured
         #[arg(long, value_name = "TIMES", value_parser = clap::value_parser!(u32).range(1..=99))]
         rounds: Option<u32>,
-        /// Only these: two-paths, mesh, four-links, unequal, cut
+        /// Only these: two-paths, mesh, forced-mesh, four-links, unequal, cut
         #[arg(value_name = "GROUP")]
         groups: Vec<String>,
     },
