@@ -299,6 +299,10 @@ impl Inner {
         }
         for lun in &changes.resized {
             if let Some(unit) = self.unit(&lun.naa) {
+                let (members, journal) = (self.member_pools(), self.journal_of(lun));
+                let ground = (&self.config, &*members);
+                let beside = unit::grow_beside(&self.core, ground, lun, &journal).await;
+                beside.map_err(|problem| of_lun(&problem, lun, "size"))?;
                 let grown = unit.grow(&self.core, lun.size).await;
                 grown.map_err(|problem| of_lun(&problem, lun, "size"))?;
             }

@@ -17,6 +17,7 @@
 //! shape below; [`model::conforms`] is the test of that, for layers and leaves alike. Work of several
 //! steps goes on when its answer is dropped.
 
+pub mod beside;
 pub mod checked;
 pub mod draw;
 pub mod emulate;
@@ -37,6 +38,7 @@ pub mod wrap;
 pub mod write_back;
 pub mod write_through;
 
+pub use beside::Beside;
 pub use checked::Checked;
 pub use emulate::Emulate;
 pub use fault::{Action, FaultRule, Faults, Odds, OpKind};

@@ -25,7 +25,7 @@ mod test;
 pub use assembly::{Assembly, Refused, Seen, State, assemble};
 pub use formats::Damage;
 pub use superblock::{
-    AREA_BYTES, DATA_OFFSET, Found, Layout, LunId, Member, MemberId, PoolId, RECORD_BYTES_MAX,
-    Superblock, VERSION, find, offset_of,
+    AREA_BYTES, BesideLun, DATA_OFFSET, Found, Layout, LunId, Member, MemberId, PoolId,
+    RECORD_BYTES_MAX, Superblock, VERSION, find, offset_of,
 };
 pub use table::{Extent, Full, Run};

@@ -65,6 +65,56 @@ pub struct LunId(pub [u8; 16]);
 impl LunId {
     /// No LUN's: records of the pool itself.
     pub const POOL: Self = Self([0; 16]);
+
+    /// What the pool knows by it that stands beside a LUN; `None` where the LUN's identifier is of another kind than ours
+    /// (NAA 6h, SPC-4 7.8.6.6.5), and nothing can be told from it.
+    #[must_use]
+    pub const fn beside(self, what: BesideLun) -> Option<Self> {
+        let Self(mut bytes) = self;
+        if bytes[0] >> 4 != OUR_NAA {
+            return None;
+        }
+        bytes[0] = what.naa() << 4 | bytes[0] & 0xf;
+        Some(Self(bytes))
+    }
+
+    /// It stands beside a LUN: which one, and what it is.
+    #[must_use]
+    pub fn is_beside(self) -> Option<(Self, BesideLun)> {
+        let Self(mut bytes) = self;
+        let all = BesideLun::ALL.into_iter();
+        let what = all.into_iter().find(|it| it.naa() == bytes[0] >> 4)?;
+        bytes[0] = OUR_NAA << 4 | bytes[0] & 0xf;
+        Some((Self(bytes), what))
+    }
+}
+
+/// The first digit of identifiers that we give LUNs.
+const OUR_NAA: u8 = 6;
+
+/// What stands beside a LUN in its pool, in chunks of its own.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum BesideLun {
+    /// The map of its checksums.
+    Sums,
+    /// The history of its changes.
+    Changes,
+    /// One of both that is on its way here, and counts for nothing yet.
+    Coming,
+}
+
+impl BesideLun {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Sums, Self::Changes, Self::Coming];
+
+    /// The digit in place of a LUN's first one. No identifier begins with it.
+    const fn naa(self) -> u8 {
+        match self {
+            Self::Sums => 8,
+            Self::Changes => 9,
+            Self::Coming => 10,
+        }
+    }
 }
 
 /// How LUNs lie on the members.

@@ -128,6 +128,21 @@ impl Superblock {
         self.records.remove(&lun);
     }
 
+    /// What comes to stand beside a LUN has come: it takes the place of any that was there before.
+    pub fn arrive(&mut self, coming: LunId, known_as: LunId) {
+        if let Some(runs) = self.luns.remove(&coming) {
+            self.luns.insert(known_as, runs);
+        }
+    }
+
+    /// Bytes that a LUN's chunks have room for; `None` where it has none here.
+    #[must_use]
+    pub fn bytes_of(&self, lun: LunId) -> Option<u64> {
+        let runs = self.luns.get(&lun)?.iter();
+        let chunks: u64 = runs.map(|run| u64::from(run.count)).sum();
+        Some(chunks.saturating_mul(self.bytes_per_chunk()))
+    }
+
     /// Where a LUN lies, in order of its addresses; `None` where it has nothing here.
     #[must_use]
     pub fn extents(&self, lun: LunId) -> Option<Vec<Extent>> {

@@ -87,7 +87,7 @@ impl Scene {
                 .await
                 .unwrap();
             let spec = MapSpec {
-                path: Self::sums(volume),
+                beside: Self::sums(volume).into(),
                 volume: number(volume),
                 block_size: self.block_size,
                 physical_block_bytes: [self.block_size.bytes(), 4096][usize::from(volume > 0)],
@@ -151,7 +151,7 @@ impl Scene {
         home: Arc<dyn Volume>,
         findings: &Arc<Mutex<Vec<Finding>>>,
     ) -> Arc<Integrity> {
-        let mut options = Options::new(Self::sums(volume), number(volume));
+        let mut options = Options::new(Self::sums(volume).into(), number(volume));
         if self.sums == Sums::Few {
             options.resident_bytes = 0;
         }

@@ -27,7 +27,7 @@ mod tree;
 
 pub use formats::{Damage, Places};
 pub use page::{FAN, Generation, Level, PAGE, Page};
-pub use place::{Place, REGIONS_MAX, SUPERBLOCKS_AT, sums_max};
+pub use place::{Place, REGIONS_MAX, SUPERBLOCKS_AT, map_bytes, sums_max};
 pub use sum::{MapId, Salt, Sum};
 pub use superblock::{Blank, Superblock};
 pub use tree::{Found, NodeWrite, Recorded, Tree, Unfit, judge};

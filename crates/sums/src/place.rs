@@ -32,6 +32,14 @@ pub const fn sums_max(covers: BlockSize) -> u64 {
     regions_max(covers) as u64 * FAN64 * FAN64 * FAN64
 }
 
+/// Bytes of the map of so many sums: where the last of its pages ends.
+#[must_use]
+pub fn map_bytes(sums: u64) -> u64 {
+    let level = Level::Sums;
+    let index = sums.div_ceil(FAN64).max(1) - 1;
+    Place { level, index }.pair_at() + PAIR
+}
+
 const FAN64: u64 = FAN as u64;
 const PAIR: u64 = 2 * PAGE as u64;
 const GROUP_PAIRS: u64 = 1 + FAN64;

@@ -356,3 +356,173 @@ fn luns_of_members_are_adopted_with_what_stands_on_the_members() {
     assert_eq!(place.json("lun show c")["state"], "online");
     daemon.stop();
 }
+
+/// A pool of these members with a journal, and a LUN with checksums to be applied.
+fn members_with_journal(name: &str, layout: &str) -> Place {
+    let lun = format!("{LUN}\nphysical_block_size = 4096\nintegrity = true");
+    let place = with_journal(name, &lun);
+    let config = std::fs::read_to_string(place.path("node.toml")).unwrap();
+    let members = format!("members = [\"m0\", \"m1\"]\nlayout = \"{layout}\"");
+    let of_members = config.replace("path = \"data/pool\"", &members);
+    assert_ne!(of_members, config);
+    place.write("node.toml", &of_members);
+    for member in ["m0", "m1"] {
+        let file = std::fs::File::create(place.path(member)).unwrap();
+        file.set_len(100 << 20).unwrap();
+    }
+    place
+}
+
+/// What `state_dir` has beside LUNs of members.
+fn left_in_state_dir(place: &Place) -> Vec<String> {
+    let entries = std::fs::read_dir(place.path("data/pools/default"));
+    let names = entries.into_iter().flatten();
+    let names = names.map(|it| it.unwrap().file_name().into_string().unwrap());
+    names.collect()
+}
+
+/// Changes a byte of a piece of 64 KiB where it lies.
+fn hurt(place: &Place, piece: u64) {
+    let wanted = [u8::try_from(1 + piece % 251).unwrap(); 4096];
+    for member in ["m0", "m1"] {
+        let path = place.path(member);
+        let mut bytes = std::fs::read(&path).unwrap();
+        if let Some(at) = bytes.chunks(4096).position(|it| it == wanted) {
+            bytes[at * 4096 + 7] ^= 1;
+            std::fs::write(&path, bytes).unwrap();
+            return;
+        }
+    }
+    panic!("piece {piece} lies nowhere");
+}
+
+#[test]
+fn checksums_and_history_of_luns_on_members_stand_there_and_are_adopted() {
+    for layout in ["stripe", "span"] {
+        let place = members_with_journal(&format!("adopt-sums-{layout}"), layout);
+        let daemon = place.start();
+        place.run(0, "apply -f objects.toml");
+        let portal = served(&place);
+        must_write(&portal, 0..40);
+        place.run(0, "lun resize vm01 --size 80MiB");
+        must_write(&portal, 1200..1210);
+        let before = place.json("lun show vm01");
+        assert_eq!(before["checksums"]["unchecked_blocks"], 0, "{before}");
+        daemon.stop();
+        assert_eq!(left_in_state_dir(&place), [""; 0], "{layout}");
+        lose_state(&place);
+        let facts = place.json("pool check m0 m1");
+        let lun = &facts["luns"][0];
+        assert_eq!(
+            (&lun["checksums"], &lun["history"]),
+            (&json!("good"), &json!("good")),
+            "{facts}"
+        );
+        assert_eq!(facts["luns"].as_array().unwrap().len(), 1, "{facts}");
+        hurt(&place, 5);
+        let daemon = place.start();
+        assert_eq!(place.json("lun ls --orphans")[0]["has_checksums"], true);
+        let told = place.run(0, "lun adopt --all");
+        assert!(!told.contains("note:"), "{told}");
+        let now = place.json("lun show vm01");
+        assert_eq!(identity(&now), identity(&before));
+        // They are those that it had, not others that were taken of what is there.
+        assert_eq!(now["checksums"]["unchecked_blocks"], 0, "{now}");
+        place.write(
+            "objects.toml",
+            &std::fs::read_to_string(place.path("objects.toml"))
+                .unwrap()
+                .replace("64MiB", "80MiB"),
+        );
+        place.run(0, "apply -f objects.toml");
+        let portal = served(&place);
+        must_hold(&portal, (0..40).filter(|it| *it != 5).chain(1200..1210));
+        let told = qemu_io(&portal, &["read -P 6 320k 64k".to_owned()]);
+        assert!(told.contains("failed"), "{told}");
+        must_write(&portal, 5..6);
+        must_hold(&portal, 0..40);
+        // All of it is given back with its LUN.
+        place.run(0, "lun delete vm01 --yes");
+        place.run(0, "lun purge vm01 --yes");
+        let pool = place.json("pool show default");
+        assert_eq!(pool["used"], 0, "{pool}");
+        daemon.stop();
+    }
+}
+
+/// What stands on the members beside the only LUN is brought to `state_dir`, as it was kept there once.
+fn bring_to_state_dir(place: &Place) {
+    use members::{AREA_BYTES, BesideLun, Seen, assemble, offset_of};
+    use std::os::unix::fs::FileExt;
+    let paths = ["m0", "m1"].map(|it| place.path(it));
+    let read = |path: &std::path::PathBuf, at: u64, bytes: usize| {
+        let mut all = vec![0; bytes];
+        let file = std::fs::File::open(path).unwrap();
+        file.read_exact_at(&mut all, at).unwrap();
+        all
+    };
+    let seen = paths.each_ref().map(|path| {
+        let even = read(path, 0, AREA_BYTES);
+        let odd = read(path, AREA_BYTES as u64, AREA_BYTES);
+        let named = (path.display().to_string(), None);
+        Seen::of(named, 100 << 20, None, [&even, &odd])
+    });
+    let mut assembly = assemble(&seen).unwrap();
+    let mut luns = assembly.table.luns.keys();
+    let lun = *luns.find(|it| it.is_beside().is_none()).unwrap();
+    let directory = place.path("data/pools/default");
+    std::fs::create_dir_all(&directory).unwrap();
+    let naa = u128::from_be_bytes(lun.0);
+    for (what, ending) in [(BesideLun::Sums, "sums"), (BesideLun::Changes, "changes")] {
+        let id = lun.beside(what).unwrap();
+        let mut all = Vec::new();
+        for extent in assembly.table.extents(id).unwrap() {
+            assert_eq!(extent.members.len(), 1, "a span");
+            let path = &paths[usize::from(extent.members[0])];
+            all.extend(read(
+                path,
+                extent.offset,
+                usize::try_from(extent.bytes).unwrap(),
+            ));
+        }
+        std::fs::write(directory.join(format!("{naa:032x}.{ending}")), all).unwrap();
+        for _ in 0..2 {
+            let blocks = assembly.next(|table| table.release(id));
+            for (at, block) in &blocks {
+                let file = std::fs::OpenOptions::new().write(true).open(&paths[*at]);
+                let bytes = block.encode().unwrap();
+                file.unwrap()
+                    .write_all_at(&bytes, offset_of(block.event))
+                    .unwrap();
+            }
+            assembly = assembly.after(&blocks);
+        }
+    }
+}
+
+#[test]
+fn checksums_and_history_that_stood_in_state_dir_are_moved_to_the_members() {
+    let place = members_with_journal("adopt-moved", "span");
+    let daemon = place.start();
+    place.run(0, "apply -f objects.toml");
+    must_write(&served(&place), 0..40);
+    daemon.stop();
+    bring_to_state_dir(&place);
+    assert_eq!(left_in_state_dir(&place).len(), 2);
+    hurt(&place, 5);
+    for round in 0..2 {
+        let daemon = place.start();
+        let lun = place.json("lun show vm01");
+        assert_eq!(lun["state"], "online", "{lun}");
+        assert_eq!(lun["checksums"]["unchecked_blocks"], 0, "{lun}");
+        assert_eq!(left_in_state_dir(&place), [""; 0], "{round}");
+        let portal = served(&place);
+        must_hold(&portal, (0..40).filter(|it| *it != 5));
+        let told = qemu_io(&portal, &["read -P 6 320k 64k".to_owned()]);
+        assert!(told.contains("failed"), "{told}");
+        daemon.stop();
+        let facts = place.json("pool check m0 m1");
+        assert_eq!(facts["luns"][0]["checksums"], "good", "{facts}");
+        assert_eq!(facts["luns"][0]["history"], "good", "{facts}");
+    }
+}

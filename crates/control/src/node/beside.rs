@@ -1,15 +1,21 @@
-//! Files that a LUN of a pool has beside its own.
+//! What a LUN of a pool has beside its data: beside its file, or on the members of its pool.
 
-use super::unit::file_of;
+use super::members::{MemberPool, lun_id};
+use super::unit::{Ground, file_of};
 use crate::config::Config;
 use crate::objects::{Backing, Lun};
 use crate::problem::Problem;
 use crate::remembered;
+use ::members::BesideLun;
+use env::file::is_there;
 use env::{CoreHandle, durable};
+use layers::Beside;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use volume::OpenError;
 
-/// What such a file is for, as its name ends.
+/// The map of its checksums, as such a file's name ends.
 pub(super) const SUMS: &str = "sums";
 /// The history of its changes.
 pub(super) const CHANGES: &str = "changes";
@@ -17,7 +23,16 @@ pub(super) const CHANGES: &str = "changes";
 /// What the LUN is.
 pub(super) use crate::orphan::RECORD;
 
-/// Where it is; `None` for a LUN that is in no pool, or in one that is not there.
+/// How the name of its file ends.
+const fn ending(what: BesideLun) -> &'static str {
+    match what {
+        BesideLun::Sums => SUMS,
+        BesideLun::Changes | BesideLun::Coming => CHANGES,
+    }
+}
+
+/// The file beside its own; `None` for a LUN that is in no pool, or in one that is not there. What belongs to a LUN of a pool of
+/// members stands on the members; where that could not be, in this file.
 pub(super) fn beside(config: &Config, lun: &Lun, what: &str) -> Option<PathBuf> {
     if let Some(file) = file_of(config, lun) {
         return Some(file.with_extension(what));
@@ -25,23 +40,120 @@ pub(super) fn beside(config: &Config, lun: &Lun, what: &str) -> Option<PathBuf> 
     let Backing::Pool(pool) = &lun.backing else {
         return None;
     };
-    // Members have no names: it is where else is kept what belongs to the pool.
     let directory = remembered::beside(&config.state_dir, pool);
     Some(directory.join(format!("{}.{what}", lun.naa)))
 }
 
-/// Destroys them, where there are any.
+fn pool_of<'a>((_, members): Ground<'a>, lun: &Lun) -> Option<&'a Rc<MemberPool>> {
+    match &lun.backing {
+        Backing::Pool(pool) => members.get(pool),
+        Backing::Memory | Backing::Block(_) => None,
+    }
+}
+
+/// Removes a file, where it is there.
+async fn remove(core: &CoreHandle, path: &Path) -> io::Result<()> {
+    match durable::remove_file(&*core.files(), path).await {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Where it stands, with room for so many bytes; `is_new`: it is made where it is not there. What stands in `state_dir` and belongs on
+/// members is moved there. `None` for a LUN that is in no pool.
+pub(super) async fn stand(
+    core: &CoreHandle,
+    ground: Ground<'_>,
+    (lun, what): (&Lun, BesideLun),
+    bytes: u64,
+    is_new: bool,
+) -> Option<Beside> {
+    let path = beside(ground.0, lun, ending(what))?;
+    let Some(pool) = pool_of(ground, lun) else {
+        return Some(Beside::File(path));
+    };
+    let has = pool.has_beside(lun_id(lun), what);
+    let old = is_there(&*core.files(), &path).await;
+    let is_elsewhere = !has && !old && !is_new;
+    if is_elsewhere || pool.is_in_file(lun_id(lun), what) {
+        return Some(Beside::File(path));
+    }
+    let moves = Some(path.as_path()).filter(|_| old && !has);
+    let made = pool.make_room_beside(core, (lun, what), bytes, moves).await;
+    if let Err(error) = made {
+        tracing::warn!(
+            lun = lun.naa,
+            "{} has no room on the members of its pool, so that it is not adopted where state_dir is lost: {error}",
+            path.display()
+        );
+    } else if old && let Err(error) = remove(core, &path).await {
+        // What stands on the members counts from now on.
+        tracing::warn!("{} is of no use any more: {error}", path.display());
+    }
+    match pool.open_beside(core, lun, what).await {
+        Ok(part) => Some(part),
+        Err(error) if pool.has_beside(lun_id(lun), what) => {
+            tracing::error!(lun = lun.naa, "{error}");
+            // It cannot be opened there, and says so.
+            Some(Beside::File(path))
+        }
+        Err(_) => {
+            if what == BesideLun::Changes {
+                // The journal has it open until it is closed.
+                pool.stays_in_file(lun_id(lun), what);
+            }
+            Some(Beside::File(path))
+        }
+    }
+}
+
+/// It has room for a LUN that becomes larger, where it stands on members.
+pub(super) async fn grow(
+    core: &CoreHandle,
+    ground: Ground<'_>,
+    (lun, what): (&Lun, BesideLun),
+    bytes: u64,
+) -> Result<(), OpenError> {
+    match pool_of(ground, lun) {
+        Some(pool) if pool.has_beside(lun_id(lun), what) => {
+            let grown = pool.make_room_beside(core, (lun, what), bytes, None);
+            grown.await?;
+            pool.open_beside(core, lun, what).await.map(|_| ())
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// It is of no use any more, wherever it stands.
+///
+/// # Errors
+/// What kept it from being given up.
+pub(super) async fn give_up(
+    core: &CoreHandle,
+    ground: Ground<'_>,
+    lun: &Lun,
+    what: BesideLun,
+) -> Result<(), OpenError> {
+    if let Some(pool) = pool_of(ground, lun) {
+        pool.give_back_beside(core, lun_id(lun), what).await?;
+    }
+    let Some(path) = beside(ground.0, lun, ending(what)) else {
+        return Ok(());
+    };
+    remove(core, &path).await.map_err(|error| OpenError {
+        cause: format!("{} cannot be removed: {error}", path.display()),
+        next_step: "check the disk and its permissions".to_owned(),
+    })
+}
+
+/// Destroys the files, where there are any.
 pub(super) async fn destroy(core: &CoreHandle, config: &Config, lun: &Lun) -> Result<(), Problem> {
     for path in [SUMS, CHANGES, RECORD]
         .iter()
         .filter_map(|what| beside(config, lun, what))
     {
-        match durable::remove_file(&*core.files(), &path).await {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(super::unit::failed(&error, &path, "remove"));
-            }
-            _ => {}
-        }
+        let removed = remove(core, &path).await;
+        removed.map_err(|error| super::unit::failed(&error, &path, "remove"))?;
     }
     Ok(())
 }

@@ -15,7 +15,9 @@ use volume::OpenError;
 impl Inner {
     /// Has a LUN checked from now on; one that is offline, when it comes online.
     pub(super) async fn check(self: &Rc<Self>, lun: &Lun) -> Result<(), Problem> {
-        checksums::create_later(&self.core, &self.config, lun).await?;
+        let members = self.member_pools();
+        let ground = (&self.config, &*members);
+        checksums::create_later(&self.core, ground, lun).await?;
         let Some(unit) = self.unit(&lun.naa) else {
             return Ok(());
         };
@@ -23,7 +25,7 @@ impl Inner {
             return Ok(());
         }
         self.rest_scrub(&lun.naa).await;
-        let checked = unit.check(&self.core, &self.config, lun).await;
+        let checked = unit.check(&self.core, ground, lun).await;
         self.go_on_scrubbing(&lun.naa).await;
         checked.map_err(|error| backing_failed(&error))
     }
@@ -51,7 +53,8 @@ impl Inner {
             self.go_on_scrubbing(&lun.naa).await;
             stopped?;
         }
-        checksums::retire(&self.core, &self.config, lun).await?;
+        let members = self.member_pools();
+        checksums::retire(&self.core, (&self.config, &members), lun).await?;
         let journal = self.journal_of(lun);
         if online.is_none() && matches!(journal, PoolJournal::Open(_)) {
             self.renew(lun, &journal).await;

@@ -3,17 +3,19 @@
 //! **Contract.** A LUN has its map for as long as it has its file. Blocks that a crash may have left between old and new are named by
 //! the pool's journal, before anything is read.
 
-use super::beside::{SUMS, beside};
+use super::beside;
+use super::unit::Ground;
 use crate::code::Code;
-use crate::config::Config;
 use crate::engine::ChecksumFacts;
 use crate::objects::Lun;
 use crate::problem::Problem;
 use crate::scrub::{BadBlocks, Damage};
+use ::members::BesideLun;
 use env::{CoreHandle, durable};
+use layers::Beside;
 use layers::integrity::{self, Blank, Finding, Integrity, IntegrityLane, MapSpec, Options};
 use layers::write_back::Doubts;
-use std::io;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use units::{BlockCount, BlockSize, Lba, LbaRange};
@@ -41,52 +43,92 @@ fn no_pool() -> OpenError {
 }
 
 /// Makes the map of a LUN whose file was just made, and reads as zeroes.
-pub(super) async fn create(core: &CoreHandle, config: &Config, lun: &Lun) -> Result<(), Problem> {
-    make(core, config, lun, Blank::Zeroes).await
+pub(super) async fn create(
+    core: &CoreHandle,
+    ground: Ground<'_>,
+    lun: &Lun,
+) -> Result<(), Problem> {
+    make(core, ground, lun, Blank::Zeroes).await
 }
 
 /// Makes the map of a LUN that has contents, in place of any that it had.
 pub(super) async fn create_later(
     core: &CoreHandle,
-    config: &Config,
+    ground: Ground<'_>,
     lun: &Lun,
 ) -> Result<(), Problem> {
-    let retired = retire(core, config, lun).await;
+    let retired = retire(core, ground, lun).await;
     retired.map_err(|error| super::backing_failed(&error))?;
-    make(core, config, lun, Blank::Anything).await
+    make(core, ground, lun, Blank::Anything).await
 }
 
 /// Removes the map of a LUN that has no checksums, or is to have none, where there is one: it is never trusted again.
-pub(super) async fn retire(core: &CoreHandle, config: &Config, lun: &Lun) -> Result<(), OpenError> {
-    let Some(path) = beside(config, lun, SUMS) else {
-        return Ok(());
-    };
-    match durable::remove_file(&*core.files(), &path).await {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(OpenError {
-            cause: format!(
-                "the old checksums {} cannot be removed: {error}",
-                path.display()
-            ),
-            next_step: "check the disk and its permissions".to_owned(),
-        }),
-        _ => Ok(()),
-    }
+pub(super) async fn retire(
+    core: &CoreHandle,
+    ground: Ground<'_>,
+    lun: &Lun,
+) -> Result<(), OpenError> {
+    beside::give_up(core, ground, lun, BesideLun::Sums).await
 }
 
-async fn make(core: &CoreHandle, config: &Config, lun: &Lun, blank: Blank) -> Result<(), Problem> {
-    let path = beside(config, lun, SUMS).ok_or_else(|| super::backing_failed(&no_pool()))?;
+/// The map that a LUN of this size has; `None` for one that is in no pool. `is_new`: it is to be made.
+async fn map_of(
+    core: &CoreHandle,
+    ground: Ground<'_>,
+    lun: &Lun,
+    blank: Blank,
+    is_new: bool,
+) -> Option<MapSpec> {
+    let bytes = map_bytes(lun);
+    let beside = beside::stand(core, ground, (lun, BesideLun::Sums), bytes, is_new).await?;
+    Some(spec(lun, beside, blank))
+}
+
+fn spec(lun: &Lun, beside: Beside, blank: Blank) -> MapSpec {
     let block_size = BlockSize::from_bytes(u64::from(lun.block_size));
     let block_size = block_size.expect("stored LUNs have 512 or 4096");
-    let spec = MapSpec {
-        path: path.clone(),
+    MapSpec {
+        beside,
         volume: number(lun),
         block_size,
         physical_block_bytes: lun.physical_block_size,
         block_count: BlockCount(lun.size.bytes() / u64::from(block_size.bytes())),
         blank,
+    }
+}
+
+/// Bytes that the map of a LUN may come to take.
+fn map_bytes(lun: &Lun) -> u64 {
+    spec(lun, Beside::from(""), Blank::Zeroes).bytes()
+}
+
+/// Has room for a LUN that becomes as large as this one says.
+pub(super) async fn grow(
+    core: &CoreHandle,
+    ground: Ground<'_>,
+    lun: &Lun,
+) -> Result<(), Problem> {
+    let bytes = map_bytes(lun);
+    let grown = beside::grow(core, ground, (lun, BesideLun::Sums), bytes).await;
+    grown.map_err(|error| super::unit::of_members(&error))
+}
+
+async fn make(
+    core: &CoreHandle,
+    ground: Ground<'_>,
+    lun: &Lun,
+    blank: Blank,
+) -> Result<(), Problem> {
+    let spec = map_of(core, ground, lun, blank, true).await;
+    let spec = spec.ok_or_else(|| super::backing_failed(&no_pool()))?;
+    let path = match &spec.beside {
+        Beside::File(path) => path.clone(),
+        Beside::Part(_) => PathBuf::from(spec.beside.to_string()),
     };
     let made = async {
-        if let Some(directory) = path.parent() {
+        if let Beside::File(path) = &spec.beside
+            && let Some(directory) = path.parent()
+        {
             durable::make_dir(&*core.files(), directory).await?;
         }
         integrity::create(core, &spec).await
@@ -109,15 +151,16 @@ impl Checksums {
     /// What the operator must mend.
     pub(super) async fn open(
         core: &CoreHandle,
-        config: &Config,
+        ground: Ground<'_>,
         (name, lun): (&str, &Lun),
         home: Arc<dyn Volume>,
         doubts: impl FnOnce() -> Doubts,
     ) -> Result<Self, OpenError> {
-        let path = beside(config, lun, SUMS).ok_or_else(no_pool)?;
+        let map = map_of(core, ground, lun, Blank::Anything, false).await;
+        let map = map.ok_or_else(no_pool)?;
         let found = Arc::new(Found::new(name));
         let told = Arc::clone(&found);
-        let mut options = Options::new(path, number(lun));
+        let mut options = Options::new(map.beside, number(lun));
         // The journal has the ranges of what goes past it until the next flush.
         options.covered = true;
         options.told = Arc::new(move |finding| told.tell(finding));

@@ -2,17 +2,16 @@
 
 use super::checksums::{self, Checksums};
 use super::journal::PoolJournal;
-use crate::config::Config;
+use super::unit::Ground;
 use crate::engine::{LimitFacts, ReadCacheFacts};
 use crate::objects::{self, Backing, CacheMode, Lun, Storage};
 use crate::size::Size;
 use env::CoreHandle;
 use layers::limit::{Deferred, Rates};
 use layers::write_back::{Journal, Mode, VolumeId};
-use layers::{Limit, ReadCache, Share, Shares, WriteBack, WriteThrough, over};
+use layers::{Beside, Limit, ReadCache, Share, Shares, WriteBack, WriteThrough, over};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use units::BlockSize;
@@ -73,14 +72,14 @@ impl Layers {
     pub(super) async fn check(
         &mut self,
         core: &CoreHandle,
-        config: &Config,
+        ground: Ground<'_>,
         (name, lun): (&str, &Lun),
         home: Arc<dyn Volume>,
         journal: &PoolJournal,
     ) -> Result<Arc<dyn Volume>, OpenError> {
         if !lun.storage.integrity {
             // What an earlier switch left: nobody follows with it what is written from now on.
-            checksums::retire(core, config, lun).await?;
+            checksums::retire(core, ground, lun).await?;
             return Ok(home);
         }
         let PoolJournal::Open(journal) = journal else {
@@ -90,7 +89,7 @@ impl Layers {
             });
         };
         let doubts = || journal.doubts(journal_id(lun));
-        let checksums = Checksums::open(core, config, (name, lun), home, doubts).await?;
+        let checksums = Checksums::open(core, ground, (name, lun), home, doubts).await?;
         let checked = checksums.volume();
         self.set_checksums(Some(checksums));
         Ok(checked)
@@ -116,13 +115,13 @@ impl Layers {
         &mut self,
         journal: &Arc<Journal>,
         lun: &Lun,
-        (home, history): (&Arc<dyn Volume>, Option<PathBuf>),
+        (home, history): (&Arc<dyn Volume>, Option<Beside>),
         fences: &Fences,
     ) {
         let (journal, home) = (Arc::clone(journal), Arc::clone(home));
         let (id, mode) = (journal_id(lun), mode(lun.storage.cache_mode()));
         let volume = match history {
-            Some(path) => WriteBack::with_history(journal, id, home, (fences.clone(), mode), path),
+            Some(it) => WriteBack::with_history(journal, id, home, (fences.clone(), mode), it),
             None => WriteBack::new(journal, id, home, fences.clone(), mode),
         };
         if self.checksums.borrow().is_some() {

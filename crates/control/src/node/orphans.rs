@@ -8,7 +8,7 @@ use super::beside::{RECORD, SUMS, beside};
 use crate::config::Place;
 use crate::objects::{Backing, Objects};
 use crate::orphan::{LunRecord, Orphan, RECORD_BYTES_MAX};
-use ::members::LunId;
+use ::members::{BesideLun, LunId};
 use env::durable::{read_file, replace_file};
 use env::file::is_there;
 use std::cell::RefCell;
@@ -198,7 +198,11 @@ impl Inner {
             }
             Err(format!("its record is LUN {}'s", record.lun.naa))
         });
-        let has_checksums = is_there(&*files, &file.with_extension(SUMS)).await;
+        let members = self.member_pools();
+        let id = u128::from_str_radix(naa, 16).map(|it| LunId(it.to_be_bytes()));
+        let on_members = members.get(pool).zip(id.ok());
+        let has_checksums = on_members.is_some_and(|(it, id)| it.has_beside(id, BesideLun::Sums))
+            || is_there(&*files, &file.with_extension(SUMS)).await;
         let (record, problem) = match record {
             Ok(record) => (Some(record), None),
             Err(why) => (None, Some(why)),

@@ -11,7 +11,7 @@
 //! and a file is longer for a moment while the LUN grows.
 
 use super::backing_failed;
-use super::beside::{CHANGES, beside};
+use super::beside;
 use super::checksums::{self, Checksums};
 use super::journal::PoolJournal;
 use super::layers::Layers;
@@ -22,11 +22,12 @@ use crate::engine::{ChecksumFacts, LimitFacts, ReadCacheFacts};
 use crate::objects::{Backing, Lun, Storage};
 use crate::problem::Problem;
 use crate::size::Size;
+use ::members::BesideLun;
 use backends::{DiskVolume, FileSpec, MemoryVolume, Provisioning};
 use env::{CoreHandle, CoreId, durable};
 use layers::integrity::IntegrityLane;
-use layers::write_back::Doubts;
-use layers::{Checked, Emulate, Meter, StableWrite, Wrap, over};
+use layers::write_back::{self, Doubts, Journal};
+use layers::{Beside, Checked, Emulate, Meter, StableWrite, Wrap, over};
 use logical_unit::{DirectoryStore, Ending, Identity, LogicalUnit, UnitConfig, UnitId, UnitStore};
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -135,10 +136,11 @@ impl Stack {
                 let clipped = over(Clip(Arc::clone(blocks)), leaf.volume());
                 let stable = over(StableWrite, over(Emulate, clipped));
                 bare = Some(Arc::clone(&stable));
-                let home = layers.check(core, ground.0, (name, lun), stable, journal);
-                home.await.map(|home| {
+                let home = layers.check(core, ground, (name, lun), stable, journal);
+                let home = home.await;
+                let history = history(core, ground, lun, journal).await;
+                home.map(|home| {
                     if let PoolJournal::Open(journal) = journal {
-                        let history = beside(ground.0, lun, CHANGES);
                         layers.stand_on(journal, lun, (&home, history), fences);
                     }
                     over(Checked, over(*meter, layers.over(home)))
@@ -168,6 +170,41 @@ impl Stack {
             next_step: "look at its disk and the kernel's log".to_owned(),
         })
     }
+}
+
+/// Bytes that the history of a LUN may come to take in this journal.
+fn history_bytes(lun: &Lun, journal: &Journal) -> u64 {
+    write_back::history_bytes(journal.rings(), lun.size.bytes())
+}
+
+/// Where the history of a LUN stands; `None` where it has none.
+async fn history(
+    core: &CoreHandle,
+    ground: Ground<'_>,
+    lun: &Lun,
+    journal: &PoolJournal,
+) -> Option<Beside> {
+    let PoolJournal::Open(journal) = journal else {
+        return None;
+    };
+    let bytes = history_bytes(lun, journal);
+    beside::stand(core, ground, (lun, BesideLun::Changes), bytes, true).await
+}
+
+/// What stands beside a LUN has room for one as large as this says.
+pub(super) async fn grow_beside(
+    core: &CoreHandle,
+    ground: Ground<'_>,
+    lun: &Lun,
+    journal: &PoolJournal,
+) -> Result<(), Problem> {
+    checksums::grow(core, ground, lun).await?;
+    let PoolJournal::Open(journal) = journal else {
+        return Ok(());
+    };
+    let bytes = history_bytes(lun, journal);
+    let grown = beside::grow(core, ground, (lun, BesideLun::Changes), bytes).await;
+    grown.map_err(|error| of_members(&error))
 }
 
 /// As `lun show` says it.
@@ -411,7 +448,7 @@ impl Unit {
     pub(super) async fn check(
         &self,
         core: &CoreHandle,
-        config: &Config,
+        ground: Ground<'_>,
         lun: &Lun,
     ) -> Result<(), OpenError> {
         let (Some(bare), Some(journaled)) = (&self.stack.bare, self.stack.layers.journaled())
@@ -421,7 +458,7 @@ impl Unit {
         let name = self.name();
         let named = (&*name, lun);
         // It is new: nothing of it is in doubt.
-        let opened = Checksums::open(core, config, named, Arc::clone(bare), Doubts::default);
+        let opened = Checksums::open(core, ground, named, Arc::clone(bare), Doubts::default);
         let checksums = opened.await?;
         let until = core.now().after(EXCHANGE_TIME_MAX);
         let exchanged = journaled.exchange(core, checksums.volume(), true, until);
@@ -691,7 +728,7 @@ fn identity(name: &str, lun: &Lun) -> Identity {
 }
 
 /// An operator's problem with a pool of members.
-fn of_members(error: &OpenError) -> Problem {
+pub(super) fn of_members(error: &OpenError) -> Problem {
     let problem = backing_failed(error);
     if error.next_step == super::members::FULL {
         return Problem::new(Code::PoolFull, problem.detail.clone()).hint(problem.hint.clone());
@@ -720,7 +757,7 @@ async fn open_leaf(
         Backing::Pool(pool) => {
             if let Some(pool) = members.get(pool) {
                 let how = (size, provisioning(lun));
-                let leaf = MemberLeaf::open(core, pool, lun, how, fences).await?;
+                let leaf = MemberLeaf::open(core, pool, lun_id(lun), how, fences).await?;
                 return Ok(Leaf::Members(leaf));
             }
             let path = file_of(config, lun).ok_or_else(|| unknown(pool))?;
@@ -758,9 +795,10 @@ fn provisioning(lun: &Lun) -> Provisioning {
 /// Makes what a new LUN needs before it can be opened.
 pub(super) async fn create(
     core: &CoreHandle,
-    (config, members): Ground<'_>,
+    ground: Ground<'_>,
     lun: &Lun,
 ) -> Result<(), Problem> {
+    let (config, members) = ground;
     match &lun.backing {
         Backing::Memory => Ok(()),
         Backing::Block(path) => {
@@ -780,7 +818,7 @@ pub(super) async fn create(
             if let Some(pool) = members.get(pool) {
                 create_on_members(core, pool, lun).await?;
                 if lun.storage.integrity {
-                    checksums::create(core, config, lun).await?;
+                    checksums::create(core, ground, lun).await?;
                 }
                 return Ok(());
             }
@@ -791,7 +829,7 @@ pub(super) async fn create(
             let made = backends::create_file(core, &path, size, provisioning(lun)).await;
             made.map_err(|error| failed(&error, &path, "make"))?;
             if lun.storage.integrity {
-                checksums::create(core, config, lun).await?;
+                checksums::create(core, ground, lun).await?;
             }
             Ok(())
         }
@@ -808,7 +846,7 @@ async fn create_on_members(
         pool.resize(core, lun_id(lun), lun.size.bytes()).await?;
         let how = (block_size(lun), provisioning(lun));
         let fences = LogicalUnit::fences_for();
-        let leaf = MemberLeaf::open(core, pool, lun, how, fences).await?;
+        let leaf = MemberLeaf::open(core, pool, lun_id(lun), how, fences).await?;
         leaf.grow(core, 0, lun.size.bytes()).await
     };
     made.await.map_err(|error| of_members(&error))

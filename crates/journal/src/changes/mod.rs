@@ -231,6 +231,13 @@ impl History {
         ((headers + number * 2) * BLOCK as u64, 2 * BLOCK)
     }
 
+    /// Bytes of the histories that so many rings have of a volume of so many bytes, in one file.
+    #[must_use]
+    pub fn bytes_for(rings: u32, volume_bytes: u64) -> u64 {
+        let pages = volume_bytes.div_ceil(PART_BYTES).div_ceil(PARTS as u64);
+        (HEADER_BLOCKS + pages * 2) * u64::from(rings) * BLOCK as u64
+    }
+
     /// The bytes of a page that was unknown.
     ///
     /// # Errors

@@ -42,10 +42,10 @@ pub use open::{MapSpec, create};
 pub use sums::{Blank, Places};
 pub use survey::{MapSurvey, survey};
 
+use crate::beside::Beside;
 use env::{CoreHandle, LocalFuture};
 use map::Map;
 use std::ops::Range;
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -106,8 +106,8 @@ pub trait Repair: Send + Sync {
 /// How a volume is opened with its map.
 #[derive(Clone)]
 pub struct Options {
-    /// The map's file.
-    pub path: PathBuf,
+    /// Where the map is.
+    pub beside: Beside,
     /// The volume's number, which the map must have.
     pub volume: [u8; 16],
     /// Bytes of pages of sums to keep in memory.
@@ -124,9 +124,9 @@ pub struct Options {
 impl Options {
     /// With [`RESIDENT_BYTES`] of memory, nobody to tell, and no other copy.
     #[must_use]
-    pub fn new(path: PathBuf, volume: [u8; 16]) -> Self {
+    pub fn new(beside: Beside, volume: [u8; 16]) -> Self {
         Self {
-            path,
+            beside,
             volume,
             resident_bytes: RESIDENT_BYTES,
             covered: false,
@@ -165,7 +165,7 @@ pub struct Counts {
 pub struct Integrity {
     below: Arc<dyn Volume>,
     map: Arc<Map>,
-    path: PathBuf,
+    beside: Beside,
 }
 
 impl Integrity {
@@ -215,7 +215,7 @@ impl Integrity {
     pub async fn lane(self: &Arc<Self>, core: &CoreHandle) -> Result<Rc<IntegrityLane>, OpenError> {
         let (below_shape, shape) = (self.below.shape(), self.shape());
         let below = Arc::clone(&self.below).open(core).await?;
-        let file = open::map_file(core, &self.path).await?;
+        let file = open::map_file(core, &self.beside).await?;
         let map = Arc::clone(&self.map);
         Ok(Rc::new(IntegrityLane::new(
             core,

@@ -4,12 +4,13 @@ use super::map::{Map, place, read_at, read_pair};
 use super::page::lock;
 use super::rounds::From;
 use super::{Finding, Integrity, Options};
+use crate::beside::Beside;
 use crate::space::is_no_space;
 use env::{Access, CoreHandle, Create, File, FileOp, OpenHow};
 use futures_util::stream::{self, StreamExt};
 use std::io;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,10 +24,10 @@ use volume::{IoError, OpenError, Shape, Volume};
 const PAGES_AT_ONCE: usize = 32;
 
 /// What a map is made for.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct MapSpec {
-    /// Where its file is to be.
-    pub path: PathBuf,
+    /// Where it is to be.
+    pub beside: Beside,
     /// The volume's number.
     pub volume: [u8; 16],
     /// The volume's logical blocks: their size ...
@@ -42,15 +43,22 @@ pub struct MapSpec {
 impl MapSpec {
     /// For a volume as it is.
     #[must_use]
-    pub fn of(path: PathBuf, volume: [u8; 16], shape: &Shape, blank: Blank) -> Self {
+    pub fn of(beside: Beside, volume: [u8; 16], shape: &Shape, blank: Blank) -> Self {
         Self {
-            path,
+            beside,
             volume,
             block_size: shape.block_size,
             physical_block_bytes: shape.block_size.bytes() << shape.physical_block_exponent,
             block_count: shape.block_count,
             blank,
         }
+    }
+
+    /// Bytes that the map may come to take.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let bytes = self.block_count.0 * u64::from(self.block_size.bytes());
+        sums::map_bytes(bytes.div_ceil(u64::from(self.covers().bytes())))
     }
 
     fn covers(&self) -> BlockSize {
@@ -100,10 +108,7 @@ pub async fn create(core: &CoreHandle, spec: &MapSpec) -> io::Result<()> {
         summed: 0,
     };
     end_of_map(&superblock).map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why))?;
-    let file = core
-        .files()
-        .open(&spec.path, how(Create::New, false))
-        .await?;
+    let file = spec.beside.open(core, how(Create::New, false)).await?;
     let filled = async {
         let write = FileOp::Write {
             offset: SUPERBLOCKS_AT[0],
@@ -119,67 +124,70 @@ pub async fn create(core: &CoreHandle, spec: &MapSpec) -> io::Result<()> {
         };
         file.submit(other).await?;
         file.submit(FileOp::Sync).await?;
-        let directory = spec.path.parent().unwrap_or_else(|| Path::new("."));
-        core.files().sync_dir(directory).await
+        match &spec.beside {
+            Beside::File(path) => {
+                let directory = path.parent().unwrap_or_else(|| Path::new("."));
+                core.files().sync_dir(directory).await
+            }
+            Beside::Part(_) => Ok(()),
+        }
     };
     let result = filled.await;
-    if result.is_err() {
+    if let (Err(_), Beside::File(path)) = (&result, &spec.beside) {
         // The first error is the one to tell; what could not be removed is an unused file.
-        drop(core.files().remove(&spec.path).await);
+        drop(core.files().remove(path).await);
     }
     result
 }
 
 /// The map's file, past the page cache where its alignment allows that.
-pub(super) async fn map_file(core: &CoreHandle, path: &Path) -> Result<Rc<dyn File>, OpenError> {
-    let fail = |error: io::Error| cannot(path, &error);
-    let file = core
-        .files()
-        .open(path, how(Create::No, true))
+pub(super) async fn map_file(
+    core: &CoreHandle,
+    beside: &Beside,
+) -> Result<Rc<dyn File>, OpenError> {
+    let fail = |error: io::Error| cannot(beside, &error);
+    let file = beside
+        .open(core, how(Create::No, true))
         .await
         .map_err(fail)?;
     if file.facts().alignment as usize <= PAGE {
         return Ok(file);
     }
     drop(file);
-    core.files()
-        .open(path, how(Create::No, false))
+    beside
+        .open(core, how(Create::No, false))
         .await
         .map_err(fail)
 }
 
-fn cannot(path: &Path, error: &io::Error) -> OpenError {
-    let path = path.display();
+fn cannot(beside: &Beside, error: &io::Error) -> OpenError {
     if is_no_space(error) {
         return OpenError {
-            cause: format!("there is no space for the checksums in {path}: {error}"),
+            cause: format!("there is no space for the checksums in {beside}: {error}"),
             next_step: "make room in the file system where they lie, then restart the daemon"
                 .to_owned(),
         };
     }
     OpenError {
-        cause: format!("the checksums in {path} cannot be used: {error}"),
+        cause: format!("the checksums in {beside} cannot be used: {error}"),
         next_step:
             "bring the file back, or give the checksums up: causeway lun set NAME integrity=false"
                 .to_owned(),
     }
 }
 
-fn refused(path: &Path, why: &dyn std::fmt::Display) -> OpenError {
+fn refused(beside: &Beside, why: &dyn std::fmt::Display) -> OpenError {
     OpenError {
-        cause: format!("the checksums in {} cannot be used: {why}", path.display()),
+        cause: format!("the checksums in {beside} cannot be used: {why}"),
         next_step:
             "restore the file, or give the checksums up: causeway lun set NAME integrity=false"
                 .to_owned(),
     }
 }
 
-fn refused_version(path: &Path, version: Damage) -> OpenError {
+fn refused_version(beside: &Beside, version: Damage) -> OpenError {
     OpenError {
-        cause: format!(
-            "the checksums in {} cannot be used: {version}",
-            path.display()
-        ),
+        cause: format!("the checksums in {beside} cannot be used: {version}"),
         next_step: "run the version of causeway that wrote them".to_owned(),
     }
 }
@@ -194,25 +202,28 @@ impl Integrity {
         below: Arc<dyn Volume>,
         options: Options,
     ) -> Result<Arc<Self>, OpenError> {
-        let path = options.path.clone();
-        let fail = |error: io::Error| cannot(&path, &error);
-        let file = map_file(core, &path).await?;
+        let beside = options.beside.clone();
+        let fail = |error: io::Error| cannot(&beside, &error);
+        let file = map_file(core, &beside).await?;
         // What a killed process left must be stable before it counts.
         file.submit(FileOp::Sync).await.map_err(fail)?;
         let slots = read_at(core, &file, 0, 2 * PAGE).await.map_err(fail)?;
         let superblock = match Superblock::newest([&slots[..PAGE], &slots[PAGE..]]) {
             Ok(superblock) => superblock,
-            Err(version @ Damage::Version { .. }) => return Err(refused_version(&path, version)),
-            Err(damage) => return Err(refused(&path, &damage)),
+            Err(version @ Damage::Version { .. }) => return Err(refused_version(&beside, version)),
+            Err(damage) => return Err(refused(&beside, &damage)),
         };
         let was_unclean = !superblock.clean;
         let newest = slots[superblock.slot() * PAGE..][..PAGE].to_vec();
         let shape = below.shape();
         if superblock.volume != options.volume {
-            return Err(refused(&path, &"they are another volume's"));
+            return Err(refused(&beside, &"they are another volume's"));
         }
         if superblock.block_size != shape.block_size {
-            return Err(refused(&path, &"they were made for blocks of another size"));
+            return Err(refused(
+                &beside,
+                &"they were made for blocks of another size",
+            ));
         }
         let mut tree = Tree::new(&superblock);
         let mut weak = Vec::new();
@@ -227,7 +238,7 @@ impl Integrity {
             .iter()
             .find(|unfit| matches!(unfit.why, Damage::Version { .. }))
         {
-            return Err(refused_version(&path, unfit.why));
+            return Err(refused_version(&beside, unfit.why));
         }
         let map = Map::new(superblock, tree, options);
         for unfit in weak {
@@ -238,7 +249,7 @@ impl Integrity {
         let integrity = Arc::new(Self {
             below,
             map,
-            path: path.clone(),
+            beside: beside.clone(),
         });
         let from = From {
             core: Rc::clone(core),
@@ -283,7 +294,7 @@ impl Integrity {
     /// # Errors
     /// What kept the map from following.
     pub async fn reshape(&self, core: &CoreHandle) -> Result<(), OpenError> {
-        let file = map_file(core, &self.path).await?;
+        let file = map_file(core, &self.beside).await?;
         let from = From {
             core: Rc::clone(core),
             file,
@@ -317,7 +328,7 @@ impl Integrity {
                 blocks,
                 ..old.clone()
             };
-            end_of_map(&new).map_err(|why| refused(&self.path, &why))?;
+            end_of_map(&new).map_err(|why| refused(&self.beside, &why))?;
             *superblock = new.clone();
             (old, new)
         };
@@ -327,9 +338,9 @@ impl Integrity {
         let followed = self.follow(from, &old, &new).await;
         followed.map_err(|error| {
             if error == IoError::SpaceExhausted {
-                cannot(&self.path, &io::ErrorKind::StorageFull.into())
+                cannot(&self.beside, &io::ErrorKind::StorageFull.into())
             } else {
-                refused(&self.path, &format!("{error:?}"))
+                refused(&self.beside, &format!("{error:?}"))
             }
         })
     }
@@ -389,7 +400,7 @@ impl Integrity {
         core: &CoreHandle,
         blocks: impl Iterator<Item = Range<u64>>,
     ) -> Result<(), OpenError> {
-        let file = map_file(core, &self.path).await?;
+        let file = map_file(core, &self.beside).await?;
         let from = From {
             core: Rc::clone(core),
             file,
@@ -402,7 +413,7 @@ impl Integrity {
             Err(IoError::SpaceExhausted) => Ok(()),
             opened => opened,
         };
-        opened.map_err(|error| refused(&self.path, &format!("{error:?}")))
+        opened.map_err(|error| refused(&self.beside, &format!("{error:?}")))
     }
 
     /// The map is given up: nothing is written any more, to it or through it.
@@ -424,8 +435,8 @@ impl Integrity {
     }
 
     async fn write_all(&self, core: &CoreHandle) -> Result<(), OpenError> {
-        let fail = |why: &dyn std::fmt::Display| refused(&self.path, why);
-        let file = map_file(core, &self.path).await?;
+        let fail = |why: &dyn std::fmt::Display| refused(&self.beside, why);
+        let file = map_file(core, &self.beside).await?;
         let from = From {
             core: Rc::clone(core),
             file,

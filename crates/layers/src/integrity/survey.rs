@@ -1,9 +1,9 @@
 //! Looks at a map of checksums without opening it: nothing is written, and nobody is kept from it.
 
 use super::map::{read_at, read_pair};
-use env::{CoreHandle, OpenHow};
+use env::{CoreHandle, File};
 use std::io;
-use std::path::Path;
+use std::rc::Rc;
 use sums::{PAGE, Places, Superblock, Tree};
 
 /// How a map is, as far as it is read when it is opened: its superblock, and the pages above sums.
@@ -17,13 +17,12 @@ pub struct MapSurvey {
     pub weak: u64,
 }
 
-/// How the map at `path` is.
+/// How a map is.
 ///
 /// # Errors
 /// It cannot be read.
-pub async fn survey(core: &CoreHandle, path: &Path) -> io::Result<MapSurvey> {
-    let file = core.files().open(path, OpenHow::READ).await?;
-    let slots = read_at(core, &file, 0, 2 * PAGE).await?;
+pub async fn survey(core: &CoreHandle, file: &Rc<dyn File>) -> io::Result<MapSurvey> {
+    let slots = read_at(core, file, 0, 2 * PAGE).await?;
     let slots = [&slots[..PAGE], &slots[PAGE..]];
     let mut survey = MapSurvey {
         volume: None,
@@ -39,7 +38,7 @@ pub async fn survey(core: &CoreHandle, path: &Path) -> io::Result<MapSurvey> {
         if tree.recorded(node).is_absent() {
             continue;
         }
-        let pair = read_pair(core, &file, node).await?;
+        let pair = read_pair(core, file, node).await?;
         let Err(unfit) = tree.load(node, [&pair[..PAGE], &pair[PAGE..]]) else {
             continue;
         };

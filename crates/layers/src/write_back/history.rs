@@ -5,13 +5,13 @@
 
 use super::parts::blocks;
 use super::shard::Shard;
+use crate::beside::Beside;
 use env::file::{length, read};
 use env::{Access, Answer, CoreHandle, Create, Durable, File, FileOp, OpenHow, durable};
 use journal::{Change, History, HistoryId, Kind, SECTOR, Sequence, Slot};
 use std::cell::RefCell;
 use std::io;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
 use units::{Buf, LbaRange};
@@ -59,12 +59,12 @@ impl Kept {
     /// Opens it for a volume whose history is kept in a file, unless it is open already.
     pub(super) async fn of(
         shard: &Shard,
-        path: Option<PathBuf>,
+        beside: Option<Beside>,
         id: HistoryId,
         turns: Turns,
     ) -> Result<Option<Self>, OpenError> {
-        match path.filter(|_| !shard.keeps_history(id.volume)) {
-            Some(path) => Self::open(&shard.core, &path, id, turns).await.map(Some),
+        match beside.filter(|_| !shard.keeps_history(id.volume)) {
+            Some(beside) => Self::open(&shard.core, &beside, id, turns).await.map(Some),
             None => Ok(None),
         }
     }
@@ -72,12 +72,12 @@ impl Kept {
     /// Opens it, and makes it where there is none.
     async fn open(
         core: &CoreHandle,
-        path: &Path,
+        beside: &Beside,
         id: HistoryId,
         turns: Turns,
     ) -> Result<Self, OpenError> {
         let failed = |error: &io::Error| OpenError {
-            cause: format!("the history {} cannot be opened: {error}", path.display()),
+            cause: format!("the history {beside} cannot be opened: {error}"),
             next_step: "check the disk, its free space and its permissions".to_owned(),
         };
         let how = OpenHow {
@@ -86,14 +86,14 @@ impl Kept {
             direct: true,
             lock: false,
         };
-        let file = opened(core, path, how).await;
+        let file = opened(core, beside, how).await;
         let file = file.map_err(|error| failed(&error))?;
         let (at, len) = History::header_at(id.ring);
         let header = read(&file, at, len).await;
         let header = header.map_err(|error| failed(&error))?;
         let first = (core.wall_clock().0 / 1_000_000_000) << CUTS_A_SECOND_BITS;
         let history = History::open(id, &header, first.max(1)).map_err(|version| OpenError {
-            cause: format!("the history {} cannot be used: {version}", path.display()),
+            cause: format!("the history {beside} cannot be used: {version}"),
             next_step: "run the version of causeway that wrote it".to_owned(),
         })?;
         if let Some(again) = history.again(&header) {
@@ -221,13 +221,13 @@ impl Kept {
 }
 
 /// The file; a new one is there after a crash, too, so that no number is given twice.
-async fn opened(core: &CoreHandle, path: &Path, how: OpenHow) -> io::Result<Rc<dyn File>> {
+async fn opened(core: &CoreHandle, beside: &Beside, how: OpenHow) -> io::Result<Rc<dyn File>> {
     let files = core.files();
-    let directory = path.parent().filter(|it| *it != Path::new(""));
-    let file = match (files.open(path, how).await, directory) {
+    let directory = beside.directory();
+    let file = match (beside.open(core, how).await, directory) {
         (Err(error), Some(directory)) if error.kind() == io::ErrorKind::NotFound => {
             durable::make_dir(&*files, directory).await?;
-            files.open(path, how).await?
+            beside.open(core, how).await?
         }
         (opened, _) => opened?,
     };
@@ -236,6 +236,12 @@ async fn opened(core: &CoreHandle, path: &Path, how: OpenHow) -> io::Result<Rc<d
         files.sync_dir(directory).await?;
     }
     Ok(file)
+}
+
+/// Bytes that the history of a volume of so many bytes may come to take, over so many rings.
+#[must_use]
+pub fn bytes_for(rings: u32, volume_bytes: u64) -> u64 {
+    History::bytes_for(rings, volume_bytes)
 }
 
 fn bytes_of(sectors: &Range<u64>) -> Range<u64> {

@@ -1,10 +1,9 @@
 //! Looks at the history of a volume without opening it: nothing is written, and nobody is kept from it.
 
+use env::File;
 use env::file::{length, read};
-use env::{CoreHandle, File, OpenHow};
 use journal::{BLOCK, History, Places, RINGS_MAX, VolumeId};
 use std::io;
-use std::path::Path;
 use std::rc::Rc;
 
 /// How a history is, by the headers of its rings.
@@ -16,17 +15,16 @@ pub struct HistorySurvey {
     pub state: Places,
 }
 
-/// How the history at `path` is.
+/// How a history is.
 ///
 /// # Errors
 /// It cannot be read.
-pub async fn survey_history(core: &CoreHandle, path: &Path) -> io::Result<HistorySurvey> {
-    let file = core.files().open(path, OpenHow::READ).await?;
-    let bytes = length(&file).await?;
+pub async fn survey_history(file: &Rc<dyn File>) -> io::Result<HistorySurvey> {
+    let bytes = length(file).await?;
     let (mut all, mut volume, mut rings) = (Vec::new(), None, RINGS_MAX);
     // Only a header says how many there are; pages follow them, and are none.
     for ring in 0..RINGS_MAX {
-        let there = header(&file, bytes, ring).await?;
+        let there = header(file, bytes, ring).await?;
         let Some(header) = there.filter(|_| ring < rings) else {
             break;
         };

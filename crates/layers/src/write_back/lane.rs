@@ -7,10 +7,10 @@ use super::journal_file::{Journal, shard_of, stopping};
 use super::mode::{Mode, Modes};
 use super::parts::{Part, next_piece, parts};
 use super::shard::{OpenHome, Shard};
+use crate::beside::Beside;
 use crate::join::{in_order, join};
 use env::{Answer, CoreHandle, LocalFuture, call};
 use journal::{HistoryId, Slot, VolumeId};
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use units::BlockCount;
@@ -27,7 +27,7 @@ pub struct WriteBack {
     fences: Fences,
     modes: Arc<Modes>,
     /// Where its history is kept.
-    history: Option<PathBuf>,
+    history: Option<Beside>,
 }
 
 impl WriteBack {
@@ -43,7 +43,7 @@ impl WriteBack {
         Self::made(journal, id, home, (fences, mode), None)
     }
 
-    /// As [`WriteBack::new`], with the history of its changes kept in the file `history`, which is made where there is none: numbers of
+    /// As [`WriteBack::new`], with the history of its changes kept in `history`, which is made where there is none: numbers of
     /// changes that go on for ever, cuts, and which parts changed since which cut.
     #[must_use]
     pub fn with_history(
@@ -51,7 +51,7 @@ impl WriteBack {
         id: VolumeId,
         home: Arc<dyn Volume>,
         (fences, mode): (Fences, Mode),
-        history: PathBuf,
+        history: Beside,
     ) -> Arc<Self> {
         Self::made(journal, id, home, (fences, mode), Some(history))
     }
@@ -61,7 +61,7 @@ impl WriteBack {
         id: VolumeId,
         home: Arc<dyn Volume>,
         (fences, mode): (Fences, Mode),
-        history: Option<PathBuf>,
+        history: Option<Beside>,
     ) -> Arc<Self> {
         Arc::new(Self {
             journal,

@@ -230,7 +230,7 @@ impl Pool {
         for volume in self.all() {
             let setup = self.setup_of(volume);
             let spec = MapSpec {
-                path: Self::map(volume),
+                beside: Self::map(volume).into(),
                 volume: [u8::try_from(volume).expect("few"); 16],
                 block_size: setup.block_size,
                 physical_block_bytes: self.physical_block_bytes,
@@ -267,7 +267,7 @@ impl Pool {
         (journal, found): (&Journal, &Found),
     ) -> Result<Arc<Integrity>, String> {
         let volume = [u8::try_from(number).expect("few"); 16];
-        let mut options = Options::new(Self::map(number), volume);
+        let mut options = Options::new(Self::map(number).into(), volume);
         let found = found.clone();
         options.told = Arc::new(move |finding| found.tell(number, finding));
         options.covered = self.covered;
@@ -316,7 +316,7 @@ impl Pool {
             }
             let on = Arc::clone(&journal);
             let behind = if self.history {
-                WriteBack::with_history(on, id, home, (fences, mode), Self::changes(number))
+                WriteBack::with_history(on, id, home, (fences, mode), Self::changes(number).into())
             } else {
                 WriteBack::new(on, id, home, fences, mode)
             };

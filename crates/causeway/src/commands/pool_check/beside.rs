@@ -1,21 +1,30 @@
 //! What a LUN has beside its data: its map of checksums and its history, as far as they are read when it goes online.
 
 use super::view::LunView;
-use env::CoreHandle;
+use env::{CoreHandle, File, OpenHow};
 use layers::{integrity, write_back};
 use std::io;
 use std::path::Path;
+use std::rc::Rc;
 use units::hex;
 
-/// Fills in how both are.
-pub(super) async fn look(core: &CoreHandle, directory: &Path, lun: &mut LunView) {
-    let checksums = checksums(core, &directory.join(format!("{}.sums", lun.naa)), &lun.naa).await;
-    let history = history(
-        core,
-        &directory.join(format!("{}.changes", lun.naa)),
-        &lun.naa,
-    )
-    .await;
+/// What is there, or why it cannot be read.
+pub(super) type Opened = io::Result<Rc<dyn File>>;
+
+/// What stands in a directory, under these names.
+pub(super) async fn in_directory(core: &CoreHandle, directory: &Path, naa: &str) -> [Opened; 2] {
+    let files = core.files();
+    let open = |ending: &str| {
+        let path = directory.join(format!("{naa}.{ending}"));
+        files.open(&path, OpenHow::READ)
+    };
+    [open("sums").await, open("changes").await]
+}
+
+/// Fills in how its checksums and its history are.
+pub(super) async fn look(core: &CoreHandle, [sums, changes]: [Opened; 2], lun: &mut LunView) {
+    let checksums = checksums(core, sums, &lun.naa).await;
+    let history = history(changes, &lun.naa).await;
     take(lun, "its checksums", checksums.as_ref());
     take(lun, "its history", history.as_ref());
     lun.checksums = checksums.map(|it| it.words);
@@ -54,8 +63,12 @@ fn take(lun: &mut LunView, what: &str, found: Option<&Found>) {
     }
 }
 
-async fn checksums(core: &CoreHandle, path: &Path, naa: &str) -> Option<Found> {
-    let survey = match there(integrity::survey(core, path).await)? {
+async fn checksums(core: &CoreHandle, sums: Opened, naa: &str) -> Option<Found> {
+    let survey = match sums {
+        Ok(file) => integrity::survey(core, &file).await,
+        Err(error) => Err(error),
+    };
+    let survey = match there(survey)? {
         Ok(survey) => survey,
         Err(unreadable) => return Some(unreadable),
     };
@@ -81,8 +94,12 @@ async fn checksums(core: &CoreHandle, path: &Path, naa: &str) -> Option<Found> {
     })
 }
 
-async fn history(core: &CoreHandle, path: &Path, naa: &str) -> Option<Found> {
-    let survey = match there(write_back::survey_history(core, path).await)? {
+async fn history(changes: Opened, naa: &str) -> Option<Found> {
+    let survey = match changes {
+        Ok(file) => write_back::survey_history(&file).await,
+        Err(error) => Err(error),
+    };
+    let survey = match there(survey)? {
         Ok(survey) => survey,
         Err(unreadable) => return Some(unreadable),
     };

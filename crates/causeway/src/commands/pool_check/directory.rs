@@ -33,7 +33,8 @@ pub(super) async fn look(core: &CoreHandle, path: &Path) -> Result<PoolView, Pro
     };
     let mut luns = luns(path).map_err(failed)?;
     for lun in &mut luns {
-        beside::look(core, path, lun).await;
+        let beside = beside::in_directory(core, path, &lun.naa).await;
+        beside::look(core, beside, lun).await;
     }
     let space = core.files().space(path).await.ok();
     let number = read.as_ref().ok().copied().flatten();

@@ -1,6 +1,7 @@
 //! A pool of members: which are there, which of them fit together, and which is missing.
 
 use super::beside;
+use super::on_members::OnMembers;
 use super::view::{LunView, MemberView, PoolView};
 use control::code::Code;
 use control::disk;
@@ -8,7 +9,9 @@ use control::problem::Problem;
 use control::remembered::{self, Remembered};
 use env::file::length;
 use env::{CoreHandle, File, OpenHow};
-use members::{AREA_BYTES, Assembly, Layout, MemberId, Refused, Seen, State, assemble};
+use members::{
+    AREA_BYTES, Assembly, BesideLun, Layout, LunId, MemberId, Refused, Seen, State, assemble,
+};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -29,13 +32,25 @@ pub(super) async fn look(
     let known = remembered::of_members(core, state_dir, &ids).await;
     let (pool, known) = known.unzip();
     let mut view = view(&assembly, &seen, &known.unwrap_or_default());
-    if let Some(pool) = pool {
-        let directory = remembered::beside(state_dir, &pool);
-        for lun in &mut view.luns {
-            beside::look(core, &directory, lun).await;
+    let members = OnMembers::open(core, &assembly, paths).await;
+    let directory = pool.map(|pool| remembered::beside(state_dir, &pool));
+    for lun in &mut view.luns {
+        let away = || Err(io::ErrorKind::NotFound.into());
+        let [mut sums, mut changes] = match &directory {
+            Some(directory) => beside::in_directory(core, directory, &lun.naa).await,
+            None => [away(), away()],
+        };
+        let id = u128::from_str_radix(&lun.naa, 16);
+        let id = LunId(id.unwrap_or_default().to_be_bytes());
+        if let Some(stands) = members.of(&assembly, id, BesideLun::Sums) {
+            sums = stands;
         }
-        view.good &= view.luns.iter().all(|lun| lun.problem.is_none());
+        if let Some(stands) = members.of(&assembly, id, BesideLun::Changes) {
+            changes = stands;
+        }
+        beside::look(core, [sums, changes], lun).await;
     }
+    view.good &= view.luns.iter().all(|lun| lun.problem.is_none());
     Ok(view)
 }
 
@@ -187,9 +202,13 @@ fn view(assembly: &Assembly, seen: &[Seen], known: &[Remembered]) -> PoolView {
             is_present: false,
         })
     }));
-    let luns = block.luns.iter().map(|(lun, runs)| {
+    let luns = block.luns.iter();
+    let luns = luns.filter(|(lun, _)| lun.is_beside().is_none());
+    let luns = luns.map(|(lun, runs)| {
         let chunks: u64 = runs.iter().map(|run| u64::from(run.count)).sum();
-        let served = assembly.missing_for(*lun).is_empty();
+        let besides = BesideLun::ALL.into_iter().filter_map(|it| lun.beside(it));
+        let mut all = std::iter::once(*lun).chain(besides);
+        let served = all.all(|id| assembly.missing_for(id).is_empty());
         let state = if served {
             "can be served"
         } else {

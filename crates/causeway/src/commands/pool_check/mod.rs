@@ -3,6 +3,7 @@
 mod beside;
 mod directory;
 mod members;
+mod on_members;
 mod view;
 
 use super::journal_check;

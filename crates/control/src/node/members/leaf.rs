@@ -1,13 +1,13 @@
 //! A LUN's part of a pool of members, as one volume.
 
-use super::{MemberPool, Placed, lun_id};
-use crate::objects::Lun;
+use super::{MemberPool, Placed};
 use backends::{DiskVolume, FileSpec, Provisioning};
 use env::{CoreHandle, FileKind};
 use layers::Stripe;
 use layers::stripe::{Column, Map, Row};
 use members::LunId;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 use units::{BlockCount, BlockSize, Lba, LbaRange};
@@ -82,11 +82,10 @@ impl MemberLeaf {
     pub(in crate::node) async fn open(
         core: &CoreHandle,
         pool: &Rc<MemberPool>,
-        lun: &Lun,
+        id: LunId,
         (block_size, provisioning): (BlockSize, Provisioning),
         fences: Fences,
     ) -> Result<Rc<Self>, OpenError> {
-        let id = lun_id(lun);
         let placed = pool.place(id)?;
         let (mut numbers, mut parts) = (BTreeMap::new(), Vec::new());
         let spec = (block_size, placed.physical_block_bytes, provisioning);
@@ -141,7 +140,17 @@ impl MemberLeaf {
         self.pool.resize(core, self.lun, bytes).await?;
         self.adopt_map()?;
         let block = u64::from(self.block_size.bytes());
-        self.zero(core, from / block, bytes / block).await
+        let range = from / block..bytes / block;
+        self.make_zeroes(core, range, Zeroing::MayUnmap).await
+    }
+
+    /// Makes all of it zeroes from a byte on, with space of its own.
+    ///
+    /// # Errors
+    /// They could not be written.
+    pub(super) async fn zero(&self, core: &CoreHandle, from: u64) -> Result<(), OpenError> {
+        let range = from / u64::from(self.block_size.bytes())..self.volume().shape().block_count.0;
+        self.make_zeroes(core, range, Zeroing::KeepAllocated).await
     }
 
     /// Takes back what is beyond so many bytes, which nobody uses any more.
@@ -167,7 +176,16 @@ impl MemberLeaf {
     }
 
     /// Makes blocks zeroes, stable: somebody else's data may stand in them.
-    async fn zero(&self, core: &CoreHandle, from: u64, to: u64) -> Result<(), OpenError> {
+    async fn make_zeroes(
+        &self,
+        core: &CoreHandle,
+        range: Range<u64>,
+        zeroing: Zeroing,
+    ) -> Result<(), OpenError> {
+        let Range {
+            start: from,
+            end: to,
+        } = range;
         let failed = |error: IoError| OpenError {
             cause: format!("what the LUN gets could not be made zeroes: {error:?}"),
             next_step: "look at the pool's devices and the kernel's log".to_owned(),
@@ -182,7 +200,7 @@ impl MemberLeaf {
             let range = LbaRange::new(Lba(at), BlockCount(blocks)).expect("inside the volume");
             let op = Op::WriteZeroes {
                 range,
-                zeroing: Zeroing::MayUnmap,
+                zeroing,
                 durability: Durability::Cached,
             };
             let done = lane.submit(Io::new(op, Origin::default())).await;

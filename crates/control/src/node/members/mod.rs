@@ -7,6 +7,7 @@
 //! **Failure.** After an event that could not be written everywhere, nothing is made, grown or given back until the pool was
 //! read again: what stands on the members may be that event or the one before.
 
+mod beside;
 mod domains;
 mod leaf;
 mod look;
@@ -49,6 +50,10 @@ pub(super) struct MemberPool {
     known: RefCell<Vec<Remembered>>,
     /// What is worth knowing of how it is made.
     notes: RefCell<Vec<String>>,
+    /// What is open of what stands beside LUNs.
+    parts: RefCell<beside::Parts>,
+    /// What of it stays in files.
+    in_files: RefCell<beside::InFiles>,
     /// When one that cannot be used as it should is read again.
     again: Cell<Option<Now>>,
 }
@@ -107,6 +112,8 @@ impl MemberPool {
             prints: RefCell::default(),
             known: RefCell::default(),
             notes: RefCell::default(),
+            parts: RefCell::default(),
+            in_files: RefCell::default(),
             again: Cell::default(),
         });
         this.recall(core).await;
@@ -346,24 +353,20 @@ impl MemberPool {
 
     /// LUNs that have a part of it.
     pub(super) fn luns(&self) -> Vec<LunId> {
-        self.there(|there| there.assembly.table.luns.keys().copied().collect())
-            .unwrap_or_default()
+        self.there(|there| {
+            let all = there.assembly.table.luns.keys().copied();
+            all.filter(|id| id.is_beside().is_none()).collect()
+        })
+        .unwrap_or_default()
     }
 
-    /// Takes back what a LUN has.
+    /// Takes back what a LUN has, and what stands beside it.
     ///
     /// # Errors
     /// A member is missing, or the table could not be written.
     pub(super) async fn release(&self, core: &CoreHandle, lun: LunId) -> Result<(), OpenError> {
-        let has = self.there(|there| there.assembly.table.luns.contains_key(&lun))?;
-        if !has {
-            return Ok(());
-        }
-        self.change(core, |table| {
-            table.release(lun);
-            Ok(())
-        })
-        .await
+        let all = self.all_of(lun);
+        self.give_back(core, &all).await
     }
 
     /// One event: the table is stable on all members before this answers.
@@ -411,6 +414,17 @@ impl MemberPool {
         }
         self.take_prints(core).await;
         written
+    }
+
+    /// Where a LUN lies, whose neighbours are all there, too.
+    ///
+    /// # Errors
+    /// It has nothing here, or a member is missing that holds a part of it or of what stands beside it.
+    fn place_with_all(&self, lun: LunId) -> Result<Placed, OpenError> {
+        for id in self.all_of(lun).iter().skip(1) {
+            self.place(*id)?;
+        }
+        self.place(lun)
     }
 
     /// Where a LUN lies.

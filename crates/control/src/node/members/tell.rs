@@ -253,16 +253,15 @@ impl MemberPool {
         }
     }
 
-    /// Bytes that a LUN's chunks take.
+    /// Bytes that a LUN's chunks take, and those of what stands beside it.
     pub(in crate::node) fn bytes_of(&self, lun: members::LunId) -> Option<u64> {
-        let extents = self
-            .there(|there| there.assembly.table.extents(lun))
-            .ok()??;
-        let of = |extent: &members::Extent| {
-            extent
-                .bytes
-                .saturating_mul(u64::try_from(extent.members.len()).unwrap_or(1))
-        };
-        Some(extents.iter().map(of).sum())
+        let all = self.all_of(lun);
+        self.there(|there| {
+            let table = &there.assembly.table;
+            let own = table.bytes_of(lun)?;
+            let beside = all.iter().skip(1).filter_map(|id| table.bytes_of(*id));
+            Some(own + beside.sum::<u64>())
+        })
+        .ok()?
     }
 }

@@ -74,13 +74,15 @@ impl MemberPool {
 
     /// A LUN lies on one of these.
     fn uses(&self, lun: members::LunId, paths: &[PathBuf]) -> bool {
-        let Ok(placed) = self.place(lun) else {
-            return true;
-        };
-        let mut parts = placed.extents.iter().flat_map(|extent| &extent.members);
-        parts.any(|number| {
-            let part = placed.parts.get(number);
-            part.is_some_and(|(path, _)| paths.contains(path))
+        self.all_of(lun).into_iter().any(|id| {
+            let Ok(placed) = self.place(id) else {
+                return true;
+            };
+            let mut parts = placed.extents.iter().flat_map(|extent| &extent.members);
+            parts.any(|number| {
+                let part = placed.parts.get(number);
+                part.is_some_and(|(path, _)| paths.contains(path))
+            })
         })
     }
 }
@@ -129,7 +131,7 @@ impl Inner {
         for lun in self.luns_of(name) {
             let (id, unit) = (super::lun_id(&lun), self.unit(&lun.naa));
             let Some(unit) = unit else { continue };
-            match pool.place(id) {
+            match pool.place_with_all(id) {
                 Err(why) => {
                     self.rest_scrub(&lun.naa).await;
                     let suspended = unit.suspend_without_home(&self.core, &lun, &why).await;
