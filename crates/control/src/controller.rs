@@ -98,6 +98,8 @@ impl Controller {
         });
         if this.damage.is_none() {
             this.compare_with_pools().await;
+            let follow = Self::follow_pools(Rc::downgrade(&this));
+            this.core.spawn(Box::pin(follow));
         }
         Ok(this)
     }

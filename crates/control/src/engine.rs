@@ -98,6 +98,11 @@ pub trait Engine {
         Box::pin(std::future::ready(Vec::new()))
     }
 
+    /// A pool that was away is there again, at the start or since this was asked last.
+    fn pool_returned(&self) -> LocalFuture<()> {
+        Box::pin(std::future::pending())
+    }
+
     /// The newest generation of this node's objects that a pool has seen, and the pool.
     fn newest_saved(&self, node_id: &str) -> LocalFuture<Option<(u64, String)>> {
         let _ = node_id;

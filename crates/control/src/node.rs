@@ -57,7 +57,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 use target::{Server, SessionNumber};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify};
 use unit::{Kept, Unit};
 use volume::OpenError;
 
@@ -99,6 +99,8 @@ struct Inner {
     members: RefCell<Rc<MemberPools>>,
     journals: journals::Journals,
     unfinished: unfinished::Unfinished,
+    /// Told when a pool that was away is there again.
+    returned: Rc<Notify>,
     /// Changes of LUNs, and of what they stand on, come one after the other.
     turn: Mutex<()>,
 }
@@ -126,6 +128,7 @@ impl Node {
             members: RefCell::default(),
             journals: journals::Journals::default(),
             unfinished: unfinished::Unfinished::default(),
+            returned: Rc::default(),
             turn: Mutex::new(()),
         }))
     }
@@ -146,7 +149,6 @@ impl Inner {
         }
         let export = self.export(&objects);
         *self.objects.borrow_mut() = Rc::clone(&objects);
-        self.write_records(&objects).await;
         self.tell_orphans().await;
         *self.server.borrow_mut() = Some(Server::start(&self.core, export));
         self.listening().await;
@@ -578,6 +580,11 @@ impl Engine for Node {
         })
     }
 
+    fn pool_returned(&self) -> LocalFuture<()> {
+        let returned = Rc::clone(&self.0.returned);
+        Box::pin(async move { returned.notified().await })
+    }
+
     fn newest_saved(&self, node_id: &str) -> LocalFuture<Option<(u64, String)>> {
         let node_id = node_id.to_owned();
         shared(
@@ -590,6 +597,8 @@ impl Engine for Node {
         let node_id = node_id.to_owned();
         shared(self, |node| async move {
             let _turn = node.turn.lock().await;
+            let objects = Rc::clone(&node.objects.borrow());
+            node.write_records(&objects).await;
             node.write_saved(&node_id, generation).await;
         })
     }

@@ -526,3 +526,47 @@ fn checksums_and_history_that_stood_in_state_dir_are_moved_to_the_members() {
         assert_eq!(facts["luns"][0]["history"], "good", "{facts}");
     }
 }
+
+#[test]
+fn a_pool_that_comes_back_with_newer_objects_than_there_are_is_compared_then() {
+    let place = Place::new("older-back");
+    outside(&place);
+    let daemon = place.start();
+    place.run(0, "lun create a --size 1M");
+    daemon.stop();
+    copy(&place.path("data"), &place.path("copy"));
+    let daemon = place.start();
+    for name in ["b", "c", "d", "e"] {
+        place.run(0, &format!("lun create {name} --size 1M"));
+    }
+    place.run(0, "lun rename a z");
+    daemon.stop();
+    std::fs::remove_dir_all(place.path("data")).unwrap();
+    std::fs::rename(place.path("copy"), place.path("data")).unwrap();
+    std::fs::rename(place.path("pool"), place.path("away")).unwrap();
+    std::fs::create_dir(place.path("pool")).unwrap();
+    let daemon = place.start();
+    let problems = || place.json("status")["problems"].to_string();
+    assert!(!problems().contains("CWY4012"), "{}", problems());
+    // A change meanwhile, of which the pool hears nothing.
+    place.run(0, "host create h --iqn iqn.2020-01.a:h");
+    std::fs::remove_dir_all(place.path("pool")).unwrap();
+    std::fs::rename(place.path("away"), place.path("pool")).unwrap();
+    // Each question is a process of its own, and the pool is looked at every second.
+    let told = (0..2_000).any(|_| problems().contains("CWY4012"));
+    assert!(told, "{}", problems());
+    assert!(problems().contains("no object names"), "{}", problems());
+    let refused = place.run(5, "lun create f --size 1M");
+    assert!(refused.contains("error[CWY4012]"), "{refused}");
+    let naa = place.json("lun show a")["naa"].as_str().unwrap().to_owned();
+    let record = std::fs::read_to_string(place.path(&format!("pool/{naa}.record"))).unwrap();
+    assert!(record.contains("\"z\""), "what is newer stays: {record}");
+    place.run(0, "state accept");
+    place.run(0, "lun adopt --all");
+    assert_eq!(place.json("lun ls").as_array().unwrap().len(), 5);
+    let log = daemon.stop();
+    assert!(log.contains("CWY4012"), "{log}");
+    let daemon = place.start();
+    assert!(!problems().contains("CWY4012"), "{}", problems());
+    daemon.stop();
+}

@@ -6,6 +6,7 @@ use crate::plan::Edit;
 use crate::problem::Problem;
 use crate::state::Kept;
 use crate::view::Outcome;
+use std::rc::Weak;
 
 /// The state directory is older than what a pool has seen of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -59,6 +60,22 @@ impl Controller {
                 *self.older.borrow_mut() = Some(older);
             }
             Some(_) | None => self.engine.saved(&self.node_id, generation).await,
+        }
+    }
+
+    /// Compares again whenever a pool comes back that was away.
+    pub(super) async fn follow_pools(this: Weak<Self>) {
+        loop {
+            let Some(returned) = this.upgrade().map(|it| it.engine.pool_returned()) else {
+                return;
+            };
+            returned.await;
+            let Some(this) = this.upgrade() else { return };
+            // No change is under way meanwhile.
+            let _store = this.store.lock().await;
+            if !this.stopping.get() {
+                this.compare_with_pools().await;
+            }
         }
     }
 

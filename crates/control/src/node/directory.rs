@@ -234,6 +234,7 @@ impl Inner {
         self.mark(pool, path).await;
         self.look_for_orphans().await;
         tracing::info!(pool = pool.name, "the pool is back, and its LUNs with it");
+        self.returned.notify_one();
         let journal = self.journals.of(&pool.name);
         if let PoolJournal::Missing(_) = &journal {
             if let Err(error) = self.bring_back(pool).await {

@@ -32,6 +32,11 @@ fn parse(text: &[u8]) -> Option<Saved> {
     serde_json::from_slice(&body).ok()
 }
 
+/// A pool has seen later objects of this node: it was away when they were compared, and is about to be.
+fn is_newer(known: Option<&Saved>, than: &Saved) -> bool {
+    known.is_some_and(|it| it.node_id == than.node_id && it.generation > than.generation)
+}
+
 impl Inner {
     async fn read_saved(&self, directory: &Path) -> Option<Saved> {
         let text = read_file(&*self.core.files(), &directory.join(FILE), FILE_BYTES_MAX).await;
@@ -75,8 +80,9 @@ impl Inner {
         let body = serde_json::to_vec(&saved).expect("plain words and numbers");
         let text = document::write(KIND, &body);
         for (name, pool) in &*self.member_pools() {
-            if !pool.is_whole() {
-                // Nothing is written to it until it is.
+            let known = pool.record(LunId::POOL).as_deref().and_then(parse);
+            if !pool.is_whole() || is_newer(known.as_ref(), &saved) {
+                // Nothing is written to it until it is, or until it was compared.
                 continue;
             }
             let record = BTreeMap::from([(LunId::POOL, text.clone())]);
@@ -88,7 +94,8 @@ impl Inner {
             }
         }
         for (pool, path) in self.present() {
-            if self.read_saved(path).await.as_ref() == Some(&saved) {
+            let known = self.read_saved(path).await;
+            if known.as_ref() == Some(&saved) || is_newer(known.as_ref(), &saved) {
                 continue;
             }
             let written = replace_file(&*self.core.files(), &path.join(FILE), &text).await;

@@ -114,6 +114,11 @@ pub(in crate::node) async fn look_at(node: &Rc<Inner>, name: &str) {
         Some(_) | None => {}
     }
     let became_whole = pool.is_whole() && !was_whole;
+    if before != now {
+        // What stands on it may be newer than what is known here, or name LUNs that are not.
+        node.look_for_orphans().await;
+        node.returned.notify_one();
+    }
     node.follow_members(&pool, name, &changed, became_whole)
         .await;
 }
