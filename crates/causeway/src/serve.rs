@@ -250,26 +250,23 @@ fn serve(config: &Config, log: Log) -> Result<(), Problem> {
     let notices = Notices::default();
     look_at_notices(&runtime, &notices);
     let (handle, token) = start_node(&runtime, config, &notices, log.lost())?;
-    let bound = api::bind(&config.api).map_err(|problem| {
-        let detail = format!("{}: {}", config.place("api.listen"), problem.detail);
-        Problem::new(problem.code, detail)
-    })?;
-    let addresses: Vec<String> = bound.addresses.iter().map(|at| from_anywhere(at)).collect();
+    let bound = api::bind_what_can_be(&config.api);
+    let reached = bound.reached();
+    for (address, why) in reached.away() {
+        let place = config.place("api.listen");
+        tracing::warn!("{place}: {address}: {why}: it is tried again every second");
+    }
     for open in config.open_api() {
         tracing::warn!("{open}");
     }
     let for_reads = config.api_token_for_reads;
     let server = api::Server::start(bound, handle.clone(), token, for_reads)?;
     let served = main.block_on(async {
-        let shown = addresses.clone();
+        let addresses = reached.addresses().join(" ");
         let told =
-            handle.call(move |controller| Box::pin(async move { controller.set_api(shown) }));
+            handle.call(move |controller| Box::pin(async move { controller.set_api(reached) }));
         told.await?;
-        tracing::info!(
-            node = config.node_name,
-            api = addresses.join(" "),
-            "serving"
-        );
+        tracing::info!(node = config.node_name, api = addresses, "serving");
         notify(&[NotifyState::Ready]);
         if let Some(why) = watch(&runtime, &notices, &log.lost(), &handle, &mut stop).await {
             // What hangs on that core would hold up a stop in order. All that was acknowledged as stable is.
@@ -296,15 +293,6 @@ fn serve(config: &Config, log: Log) -> Result<(), Problem> {
     }
     tracing::info!("stopped");
     Ok(())
-}
-
-/// The address as it can be used from any directory.
-fn from_anywhere(address: &str) -> String {
-    let path = address.strip_prefix("unix:").map(std::path::absolute);
-    match path {
-        Some(Ok(path)) => format!("unix:{}", path.display()),
-        Some(Err(_)) | None => address.to_owned(),
-    }
 }
 
 /// The signals that end a process in order.

@@ -9,6 +9,7 @@
 //! **Failure model.** Where a change is cut off by a fault of ours (a panic in its task), no further change is
 //! taken until a restart, which reads the stored objects; what is exported goes on.
 
+use crate::api::Reached;
 use crate::code::Code;
 use crate::config::{Config, Listen};
 use crate::engine::{Engine, PortalFacts};
@@ -40,7 +41,7 @@ pub struct Controller {
     pub(crate) config: Config,
     pub(crate) started: WallClock,
     pub(crate) node_id: String,
-    pub(crate) api: RefCell<Vec<String>>,
+    pub(crate) api: RefCell<Reached>,
     store: Mutex<Store>,
     objects: RefCell<Rc<Objects>>,
     generation: Cell<u64>,
@@ -135,8 +136,8 @@ impl Controller {
     }
 
     /// Where the API listens, for `status`.
-    pub fn set_api(&self, addresses: Vec<String>) {
-        *self.api.borrow_mut() = addresses;
+    pub fn set_api(&self, reached: Reached) {
+        *self.api.borrow_mut() = reached;
     }
 
     /// The wanted set that leads to the objects that are in force.

@@ -377,3 +377,41 @@ fn a_socket_that_may_not_be_opened_says_whose_it_is_and_what_to_do() {
     assert!(told.contains("sudo"), "{told}");
     daemon.stop();
 }
+
+#[test]
+fn an_address_of_the_api_that_cannot_be_had_is_told_and_tried_until_it_can_be() {
+    let place = Place::new("api-away");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let good = std::fs::read_to_string(place.path("node.toml")).unwrap();
+    let away = good.replace("\"127.0.0.1:0\"", &format!("\"{address}\""));
+    assert_ne!(away, good);
+    place.write("node.toml", &away);
+    let daemon = place.start();
+    let status = place.json("status");
+    assert_eq!(status["health"], "degraded", "{status}");
+    let told = format!("the API does not listen at http://{address}: ");
+    assert!(status["problems"].to_string().contains(&told), "{status}");
+    assert!(!status["api"].to_string().contains(&address.to_string()));
+    place.run(1, "status --check");
+    drop(taken);
+    // Each question is a process of its own, and the address is tried every second.
+    let back = (0..2_000).any(|_| place.json("status")["health"] == "ok");
+    assert!(back, "{}", place.json("status"));
+    let metrics = std::process::Command::new("curl")
+        .args(["-sf", &format!("http://{address}/metrics")])
+        .output()
+        .unwrap();
+    assert!(String::from_utf8_lossy(&metrics.stdout).contains("causeway_"));
+    place.run(0, "status --check");
+    let log = daemon.stop();
+    let named = address.to_string();
+    let lines = log.matches(&named);
+    let warned = format!("api.listen: http://{address}: ");
+    assert_eq!(log.matches(&warned).count(), 1, "{log}");
+    assert_eq!(
+        lines.count(),
+        2,
+        "once that it is away, once that it listens: {log}"
+    );
+}

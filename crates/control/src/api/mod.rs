@@ -18,7 +18,7 @@ mod server;
 pub use auth::{TOKEN_FILE, Transport, load_token};
 pub use documents::{Asked, Documents};
 pub use routes::router;
-pub use server::{Bound, Server, bind};
+pub use server::{Bound, Reached, Server, bind, bind_what_can_be};
 
 #[cfg(test)]
 mod test;

@@ -16,7 +16,7 @@ use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -24,12 +24,26 @@ use tokio::sync::watch;
 /// How long a stop waits for requests that are being answered.
 const STOP_GRACE: Duration = Duration::from_secs(3);
 
+/// How soon an address that cannot be had is tried again.
+const AGAIN: Duration = Duration::from_secs(1);
+
 /// Sockets that listen, before anyone serves them.
 #[derive(Debug)]
 pub struct Bound {
     sockets: Vec<Socket>,
     /// The addresses with real ports, as `--api` takes them.
     pub addresses: Vec<String>,
+    /// Those that cannot be had yet, and why.
+    away: Vec<(ApiAddress, String)>,
+    reached: Reached,
+}
+
+impl Bound {
+    /// Where it can be reached, kept up to date while it is served.
+    #[must_use]
+    pub fn reached(&self) -> Reached {
+        self.reached.clone()
+    }
 }
 
 /// How a socket is reached.
@@ -45,34 +59,102 @@ enum Socket {
     Tcp(TcpListener),
 }
 
+/// Where the API can be reached now. Cloning shares it.
+#[derive(Clone, Default, Debug)]
+pub struct Reached(Arc<Mutex<Places>>);
+
+#[derive(Default, Debug)]
+struct Places {
+    addresses: Vec<String>,
+    away: Vec<(String, String)>,
+}
+
+impl Reached {
+    fn lock(&self) -> MutexGuard<'_, Places> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The addresses that listen, usable from any directory.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<String> {
+        self.lock().addresses.clone()
+    }
+
+    /// Those that do not, each with the reason.
+    #[must_use]
+    pub fn away(&self) -> Vec<(String, String)> {
+        self.lock().away.clone()
+    }
+
+    fn set(&self, addresses: &[String], away: &[(ApiAddress, String)]) {
+        let away = away.iter().map(|(at, why)| (at.to_string(), why.clone()));
+        *self.lock() = Places {
+            addresses: addresses.iter().map(|at| from_anywhere(at)).collect(),
+            away: away.collect(),
+        };
+    }
+}
+
+/// The address as it can be used from any directory.
+fn from_anywhere(address: &str) -> String {
+    let path = address.strip_prefix("unix:").map(std::path::absolute);
+    match path {
+        Some(Ok(path)) => format!("unix:{}", path.display()),
+        Some(Err(_)) | None => address.to_owned(),
+    }
+}
+
 /// Listens at every address.
 ///
 /// # Errors
 /// The address that cannot be had, and why.
 pub fn bind(listen: &[ApiAddress]) -> Result<Bound, Problem> {
+    let bound = bind_what_can_be(listen);
+    match bound.away.first() {
+        Some((address, why)) => {
+            let detail = format!("{address}: {why}");
+            Err(Problem::new(Code::ConfigEnvironment, detail))
+        }
+        None => Ok(bound),
+    }
+}
+
+/// Listens where it can; a [`Server`] goes on trying the other addresses.
+#[must_use]
+pub fn bind_what_can_be(listen: &[ApiAddress]) -> Bound {
     let mut bound = Bound {
         sockets: Vec::new(),
         addresses: Vec::new(),
+        away: Vec::new(),
+        reached: Reached::default(),
     };
     for address in listen {
-        let failed =
-            |error: io::Error| Problem::new(Code::ConfigEnvironment, format!("{address}: {error}"));
-        match address {
-            ApiAddress::Unix(path) => {
-                let socket = bind_unix(path).map_err(failed)?;
-                bound.sockets.push(Socket::Unix(socket, path.clone()));
-                bound.addresses.push(address.to_string());
+        match bind_one(address) {
+            Ok((socket, at)) => {
+                bound.sockets.push(socket);
+                bound.addresses.push(at);
             }
-            ApiAddress::Tcp(at) => {
-                let socket = TcpListener::bind(at).map_err(failed)?;
-                socket.set_nonblocking(true).map_err(failed)?;
-                let local = socket.local_addr().map_err(failed)?;
-                bound.sockets.push(Socket::Tcp(socket));
-                bound.addresses.push(format!("http://{local}"));
-            }
+            Err(error) => bound.away.push((address.clone(), error.to_string())),
         }
     }
-    Ok(bound)
+    bound.reached.set(&bound.addresses, &bound.away);
+    bound
+}
+
+/// Listens at an address: the socket, and the address with its real port.
+fn bind_one(address: &ApiAddress) -> io::Result<(Socket, String)> {
+    match address {
+        ApiAddress::Unix(path) => {
+            let socket = bind_unix(path)?;
+            Ok((Socket::Unix(socket, path.clone()), address.to_string()))
+        }
+        ApiAddress::Tcp(at) => {
+            let socket = TcpListener::bind(at)?;
+            socket.set_nonblocking(true)?;
+            let local = socket.local_addr()?;
+            Ok((Socket::Tcp(socket), format!("http://{local}")))
+        }
+    }
 }
 
 /// A socket that nobody else can open at any moment: it gets its mode under another name first.
@@ -107,7 +189,7 @@ fn bind_unix(path: &Path) -> io::Result<UnixListener> {
 pub struct Server {
     thread: Option<JoinHandle<()>>,
     stop: watch::Sender<bool>,
-    sockets: Vec<PathBuf>,
+    sockets: Arc<Mutex<Vec<PathBuf>>>,
 }
 
 impl Server {
@@ -149,21 +231,15 @@ impl Server {
                 format!("the API's thread: {error}"),
             )
         };
-        let sockets = bound
-            .sockets
-            .iter()
-            .filter_map(|socket| match socket {
-                Socket::Unix(_, path) => Some(path.clone()),
-                Socket::Tcp(_) => None,
-            })
-            .collect();
+        let sockets = Arc::new(Mutex::new(Vec::new()));
+        let made = Arc::clone(&sockets);
         let (stop, stopped) = watch::channel(false);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(failed)?;
         let thread = Builder::new().name("api".to_owned()).spawn(move || {
-            runtime.block_on(serve(bound.sockets, &make, &stopped));
+            runtime.block_on(serve(bound, &make, &made, &stopped));
             runtime.shutdown_timeout(Duration::from_millis(100));
         });
         Ok(Self {
@@ -184,7 +260,8 @@ impl Server {
             // A panic of the API's thread was printed when it happened.
             let _ = thread.join();
         }
-        for path in &self.sockets {
+        let sockets = self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
+        for path in &*sockets {
             // A socket that is left behind is recognised as stale by the next start.
             let _ = std::fs::remove_file(path);
         }
@@ -199,38 +276,74 @@ impl Drop for Server {
     }
 }
 
-async fn serve(
-    sockets: Vec<Socket>,
+type Serving = tokio::task::JoinSet<io::Result<()>>;
+
+fn begin(
+    serving: &mut Serving,
+    socket: Socket,
     make: &impl Fn(Kind) -> Router,
+    made: &Mutex<Vec<PathBuf>>,
     stopped: &watch::Receiver<bool>,
 ) {
-    let mut serving = tokio::task::JoinSet::new();
-    for socket in sockets {
-        let stop = until_stopped(stopped.clone());
-        match socket {
-            Socket::Unix(socket, _) => {
-                let app = make(Kind::Unix);
-                let Ok(listener) = tokio::net::UnixListener::from_std(socket) else {
-                    continue;
-                };
-                serving.spawn(async move {
-                    axum::serve(listener, app)
-                        .with_graceful_shutdown(stop)
-                        .await
-                });
-            }
-            Socket::Tcp(socket) => {
-                let app = make(Kind::Tcp);
-                let Ok(listener) = tokio::net::TcpListener::from_std(socket) else {
-                    continue;
-                };
-                serving.spawn(async move {
-                    axum::serve(listener, app)
-                        .with_graceful_shutdown(stop)
-                        .await
-                });
-            }
+    let stop = until_stopped(stopped.clone());
+    match socket {
+        Socket::Unix(socket, path) => {
+            made.lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(path);
+            let app = make(Kind::Unix);
+            let Ok(listener) = tokio::net::UnixListener::from_std(socket) else {
+                return;
+            };
+            serving.spawn(async move {
+                axum::serve(listener, app)
+                    .with_graceful_shutdown(stop)
+                    .await
+            });
         }
+        Socket::Tcp(socket) => {
+            let app = make(Kind::Tcp);
+            let Ok(listener) = tokio::net::TcpListener::from_std(socket) else {
+                return;
+            };
+            serving.spawn(async move {
+                axum::serve(listener, app)
+                    .with_graceful_shutdown(stop)
+                    .await
+            });
+        }
+    }
+}
+
+async fn serve(
+    bound: Bound,
+    make: &impl Fn(Kind) -> Router,
+    made: &Mutex<Vec<PathBuf>>,
+    stopped: &watch::Receiver<bool>,
+) {
+    let mut serving = Serving::new();
+    let (mut addresses, mut away) = (bound.addresses, bound.away);
+    for socket in bound.sockets {
+        begin(&mut serving, socket, make, made, stopped);
+    }
+    while !away.is_empty() {
+        let stop = until_stopped(stopped.clone());
+        if tokio::time::timeout(AGAIN, stop).await.is_ok() {
+            break;
+        }
+        away.retain_mut(|(address, why)| match bind_one(address) {
+            Ok((socket, at)) => {
+                tracing::info!("the API listens at {at} now");
+                begin(&mut serving, socket, make, made, stopped);
+                addresses.push(at);
+                false
+            }
+            Err(error) => {
+                *why = error.to_string();
+                true
+            }
+        });
+        bound.reached.set(&addresses, &away);
     }
     until_stopped(stopped.clone()).await;
     let all_ended = async { while serving.join_next().await.is_some() {} };

@@ -45,6 +45,10 @@ impl Controller {
                 ));
             }
         }
+        let away = self.api.borrow().away();
+        problems.extend(away.iter().map(|(address, why)| {
+            format!("the API does not listen at {address}: {why}; it is tried again every second")
+        }));
         problems.extend(self.circles(&objects, &portals));
         problems.extend(self.older().map(|problem| problem.to_string()));
         problems.extend(super::orphans::problem(&self.engine.orphans(false).await));
@@ -68,7 +72,7 @@ impl Controller {
             started: rfc3339(self.started),
             generation: self.generation(),
             portals,
-            api: self.api.borrow().clone(),
+            api: self.api.borrow().addresses(),
             notes: [self.config.open_api(), notes(&objects, &pools, &memory)].concat(),
             memory,
             pools,
