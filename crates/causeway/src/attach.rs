@@ -2,9 +2,10 @@
 
 use crate::cli::AttachFlags;
 use crate::log::{Log, Lost};
+use crate::notify::notify;
 use crate::open::{Opened, open};
 use crate::output::Output;
-use crate::serve::{Signals, notify};
+use crate::serve::Signals;
 use control::code::{Code, Exit};
 use control::config::LogFormat;
 use control::problem::Problem;

@@ -11,6 +11,7 @@ mod commands;
 mod complete;
 mod connect;
 mod log;
+mod notify;
 mod open;
 mod output;
 mod parse;

@@ -1,6 +1,7 @@
 //! `causeway serve`: the daemon's life from its configuration to its end.
 
 use crate::log::{Log, Lost};
+use crate::notify::notify;
 use crate::output::Output;
 use crate::secret_file;
 use control::api;
@@ -351,12 +352,5 @@ async fn watch(
             Ok(Err(problem)) => return Some(format!("core 0: {}", problem.detail)),
             Err(_) => tracing::error!("a core does not answer"),
         }
-    }
-}
-
-/// Tells systemd, where it listens.
-pub(crate) fn notify(states: &[NotifyState<'_>]) {
-    if let Err(error) = sd_notify::notify(states) {
-        tracing::warn!("the service manager could not be told: {error}");
     }
 }
