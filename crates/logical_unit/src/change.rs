@@ -68,7 +68,7 @@ impl CoreUnit {
                 if error.kind() != io::ErrorKind::Unsupported {
                     in_doubt.insert(entry);
                 }
-                return Err(not_stored());
+                return Err(not_stored(entry, &error));
             }
             in_doubt.remove(&entry);
         }
@@ -89,12 +89,27 @@ impl CoreUnit {
     }
 }
 
-fn not_stored() -> Refusal {
-    Sense::new(
-        SenseKey::HardwareError,
-        AdditionalSense::INTERNAL_TARGET_FAILURE,
-    )
-    .into()
+/// A store without room is no broken device: the host is told what is short, and may ask again when there is room.
+///
+/// spec: SPC-4 5.13.7 "Registering", 5.13.5 "Preserving persistent reservations and registrations": without the resources to hold a
+/// registration the command ends with INSUFFICIENT REGISTRATION RESOURCES; SPC-4 6.11 "MODE SELECT(6) command" names none, and table
+/// "ASC and ASCQ assignments" has INSUFFICIENT RESOURCES for direct-access devices.
+fn not_stored(entry: Entry, error: &io::Error) -> Refusal {
+    let is_full =
+        [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded].contains(&error.kind());
+    match (is_full, entry) {
+        (true, Entry::Reservations) => {
+            Sense::illegal_request(AdditionalSense::INSUFFICIENT_REGISTRATION_RESOURCES).into()
+        }
+        (true, Entry::ModePages) => {
+            Sense::illegal_request(AdditionalSense::INSUFFICIENT_RESOURCES).into()
+        }
+        (false, _) => Sense::new(
+            SenseKey::HardwareError,
+            AdditionalSense::INTERNAL_TARGET_FAILURE,
+        )
+        .into(),
+    }
 }
 
 /// Makes `state` the state of every core.

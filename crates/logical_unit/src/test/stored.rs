@@ -112,6 +112,14 @@ fn a_store_that_never_keeps_anything_is_not_asked_for_what_nobody_wants_kept() {
 
 /// MODE SELECT (6) with SP of the control page, with D_SENSE as it is said.
 fn select(bench: &Bench, nexus: &Rc<Nexus>, descriptor_sense: bool) -> Status {
+    let (list, cdb) = select_of(bench, nexus, descriptor_sense);
+    let done = bench.start(nexus, &cdb, Attribute::Simple, 2, &list);
+    bench.settle(SOON);
+    done.response().status
+}
+
+/// Its parameter list and its CDB.
+fn select_of(bench: &Bench, nexus: &Rc<Nexus>, descriptor_sense: bool) -> (Vec<u8>, [u8; 6]) {
     let sense = [0x1a, 0x08, 0x0a, 0, 64, 0];
     let sense = bench.start(nexus, &sense, Attribute::Simple, 1, &[]);
     bench.settle(SOON);
@@ -122,10 +130,7 @@ fn select(bench: &Bench, nexus: &Rc<Nexus>, descriptor_sense: bool) -> Status {
     list[4] &= 0x3f;
     list[6] = (list[6] & !0x04) | u8::from(descriptor_sense) << 2;
     let len = u8::try_from(list.len()).unwrap();
-    let cdb = [0x15, 0x11, 0, 0, len, 0];
-    let done = bench.start(nexus, &cdb, Attribute::Simple, 2, &list);
-    bench.settle(SOON);
-    done.response().status
+    (list, [0x15, 0x11, 0, 0, len, 0])
 }
 
 #[test]
@@ -193,6 +198,56 @@ fn what_was_stored_and_is_gone_keeps_the_unit_offline_until_its_record_is_gone_t
             env::durable::remove_file(&*files, std::path::Path::new(&record)).await
         });
         assert_eq!(check(&bench), Ok(()));
+    }
+}
+
+/// Key, code and qualifier of the sense that ended it.
+fn sense(done: &super::bench::Slot) -> (scsi::SenseKey, u8, u8) {
+    let bytes = done.response().sense.expect("CHECK CONDITION").to_vec();
+    let sense = scsi::Sense::parse(&bytes).unwrap();
+    (sense.key, sense.code.asc, sense.code.ascq)
+}
+
+#[test]
+fn a_store_without_room_is_told_as_that_changes_nothing_and_works_again_when_there_is_some() {
+    for kind in [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded] {
+        let store = Arc::new(Uncertain::default());
+        let bench = Bench::with_store(26, Arc::clone(&store) as Arc<dyn UnitStore>);
+        let nexus = bench.nexus(0, "a");
+        let mut list = [0; 24];
+        (list[15], list[20]) = (7, 1);
+        let cdb = [0x5f, 6, 0, 0, 0, 0, 0, 0, 24, 0];
+        store.fails(Some(kind));
+        let refused = bench.start(&nexus, &cdb, Attribute::Simple, 1, &list);
+        bench.settle(SOON);
+        // INSUFFICIENT REGISTRATION RESOURCES.
+        assert_eq!(
+            sense(&refused),
+            (scsi::SenseKey::IllegalRequest, 0x55, 0x04)
+        );
+        let keys = [0x5e, 0, 0, 0, 0, 0, 0, 0, 64, 0];
+        let read = |bench: &Bench| {
+            let keys = bench.start(&nexus, &keys, Attribute::Simple, 2, &[]);
+            bench.settle(SOON);
+            keys.response().data_in.to_vec()[4..8].to_vec()
+        };
+        assert_eq!(read(&bench), [0, 0, 0, 0], "no key is registered");
+        assert_eq!(select(&bench, &nexus, true), Status::CheckCondition);
+        store.fails(None);
+        assert_eq!(register(&bench, &nexus, 7, true), Status::Good);
+        assert_eq!(read(&bench), [0, 0, 0, 8]);
+        assert_eq!(select(&bench, &nexus, true), Status::Good);
+        // On a full one, a parameter that is to be saved is one resource too many.
+        store.fails(Some(kind));
+        let (list, cdb) = select_of(&bench, &nexus, false);
+        let refused = bench.start(&nexus, &cdb, Attribute::Simple, 3, &list);
+        bench.settle(SOON);
+        assert_eq!(
+            sense(&refused),
+            (scsi::SenseKey::IllegalRequest, 0x55, 0x03)
+        );
+        store.fails(None);
+        assert_eq!(select(&bench, &nexus, false), Status::Good);
     }
 }
 
