@@ -11,11 +11,12 @@ use crate::objects::Lun;
 use crate::problem::Problem;
 use crate::scrub::{BadBlocks, Damage};
 use ::members::BesideLun;
-use env::{CoreHandle, durable};
+use env::{Access, CoreHandle, Create, FileOp, OpenHow, durable};
 use layers::Beside;
 use layers::integrity::{self, Blank, Finding, Integrity, IntegrityLane, MapSpec, Options};
 use layers::write_back::Doubts;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use units::{BlockCount, BlockSize, Lba, LbaRange};
@@ -103,14 +104,40 @@ fn map_bytes(lun: &Lun) -> u64 {
 }
 
 /// Has room for a LUN that becomes as large as this one says.
-pub(super) async fn grow(
-    core: &CoreHandle,
-    ground: Ground<'_>,
-    lun: &Lun,
-) -> Result<(), Problem> {
+pub(super) async fn grow(core: &CoreHandle, ground: Ground<'_>, lun: &Lun) -> Result<(), Problem> {
     let bytes = map_bytes(lun);
     let grown = beside::grow(core, ground, (lun, BesideLun::Sums), bytes).await;
-    grown.map_err(|error| super::unit::of_members(&error))
+    grown.map_err(|error| super::unit::of_members(&error))?;
+    if !lun.storage.integrity {
+        return Ok(());
+    }
+    let place = beside::stand(core, ground, (lun, BesideLun::Sums), bytes, false).await;
+    let Some(Beside::File(path)) = place else {
+        return Ok(());
+    };
+    let reserved = reserve(core, lun, &path).await;
+    reserved.map_err(|error| super::unit::failed(&error, &path, "make room for"))
+}
+
+/// A thick LUN has the space of its checksums from the beginning, too: writing it never wants for any.
+async fn reserve(core: &CoreHandle, lun: &Lun, path: &Path) -> io::Result<()> {
+    if lun.thin {
+        return Ok(());
+    }
+    let how = OpenHow {
+        access: Access::ReadWrite,
+        create: Create::No,
+        direct: false,
+        lock: false,
+    };
+    let file = core.files().open(path, how).await?;
+    let (offset, len) = (0, map_bytes(lun));
+    match file.submit(FileOp::Allocate { offset, len }).await {
+        // A file system that cannot gives no promise for the LUN's blocks either.
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(()),
+        Err(error) => Err(error),
+        Ok(_) => file.submit(FileOp::Sync).await.map(|_| ()),
+    }
 }
 
 async fn make(
@@ -131,9 +158,17 @@ async fn make(
         {
             durable::make_dir(&*core.files(), directory).await?;
         }
-        integrity::create(core, &spec).await
+        integrity::create(core, &spec).await?;
+        match &spec.beside {
+            Beside::File(path) => reserve(core, lun, path).await,
+            Beside::Part(_) => Ok(()),
+        }
     };
     let made = made.await;
+    if made.is_err() {
+        // The first error is the one to tell; one that is left is never trusted.
+        drop(retire(core, ground, lun).await);
+    }
     made.map_err(|error| super::unit::failed(&error, &path, "make"))
 }
 

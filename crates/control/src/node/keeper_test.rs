@@ -27,7 +27,7 @@ const COPY: &str = "/c/copy";
 /// Longer than a look, a try of what is there already, and the time for carrying home together.
 const SETTLES: Duration = Duration::from_secs(90);
 
-fn with_journal() -> Config {
+pub(super) fn with_journal() -> Config {
     let text = "[node]\nname = \"n\"\nstate_dir = \"state\"\n[[portal_group]]\nname = \"default\"\ntag = 1\n\
                 listen = [ { ip = \"127.0.0.1\" } ]\n[[pool]]\nname = \"default\"\npath = \"pool\"\n\
                 journal = \"journal\"\njournal_size = \"16MiB\"\n[api]\nlisten = [\"unix:api.sock\"]\n";

@@ -178,3 +178,46 @@ fn what_a_lun_takes_in_its_pool_is_told_and_a_rename_reaches_its_unit() {
     let names: Vec<_> = units.values().map(|unit| unit.name()).collect();
     assert_eq!(names, [Arc::from("m")]);
 }
+
+#[test]
+fn a_thick_lun_has_the_space_of_its_checksums_before_it_is_written_or_is_not_made() {
+    let world = World::new(15, WorldConfig::default());
+    let node = world.node("a");
+    let config = super::keeper_test::with_journal;
+    let engine: Rc<dyn Engine> = Rc::new(Node::new(node.core(0), config(), Box::new(Vec::new)));
+    let begun = Controller::start(node.core(0), config(), engine);
+    let controller = world.block_on(&node, LIMIT, begun).unwrap().unwrap();
+    let mut set = lab();
+    set.lun[0].size = Size::from_bytes(64 << 20).unwrap();
+    set.lun[0].thin = Some(false);
+    set.lun[0].integrity = Some(true);
+    // 64 MiB have 17 pages of checksums, each at two places, two pages above them, and two superblocks.
+    let map_bytes = (17 + 2 + 1) * 8192_u64;
+    let mut refused = 0;
+    // The journal and the blocks, and a little more each time.
+    for more in (0_u64..).step_by(32 << 10) {
+        node.disk().set_capacity((16 << 20) + (64 << 20) + more);
+        let Err(problem) = edit(&world, &node, &controller, apply(set.clone())) else {
+            break;
+        };
+        let full = [Code::PoolFull, Code::StateNotSaved].contains(&problem.code);
+        assert!(full, "{problem}");
+        assert_eq!(left_of_luns(&world, &node), [""; 0]);
+        refused += 1;
+    }
+    assert!(refused > 3, "{refused}");
+    let allocated = |world: &World| {
+        let core = node.core(0);
+        let listed = async move { core.files().list(Path::new("/c/pool")).await };
+        let all = world.block_on(&node, LIMIT, listed).unwrap().unwrap();
+        let map = all
+            .iter()
+            .find(|it| it.name.extension().is_some_and(|it| it == "sums"));
+        map.unwrap().allocated
+    };
+    assert!(allocated(&world) >= map_bytes, "{}", allocated(&world));
+    node.disk().set_capacity(1 << 30);
+    set.lun[0].size = Size::from_bytes(128 << 20).unwrap();
+    edit(&world, &node, &controller, apply(set)).unwrap();
+    assert!(allocated(&world) >= (33 + 2 + 1) * 8192);
+}
