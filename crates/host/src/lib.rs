@@ -34,6 +34,7 @@ mod lane;
 mod open;
 mod options;
 mod ports;
+pub mod secret_file;
 mod status;
 mod store;
 mod url;

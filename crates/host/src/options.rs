@@ -221,7 +221,8 @@ impl Credentials {
         if facts.len() > SECRET_BYTES_MAX {
             return Err(about("too long for a secret".to_owned()));
         }
-        let bytes = std::fs::read(&self.file).map_err(|error| about(error.to_string()))?;
+        let bytes = crate::secret_file::read(&self.file);
+        let bytes = bytes.map_err(|error| about(error.to_string()))?;
         // One line end at its end does not belong to it.
         let line = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
         let line = line.strip_suffix(b"\r").unwrap_or(line);

@@ -329,6 +329,15 @@ fn secrets_that_everybody_may_read_and_an_api_that_everybody_may_ask_are_warned_
     };
     std::fs::set_permissions(place.path("a.secret"), all(0o644)).unwrap();
     assert!(make("x").contains("everybody may read it (mode 0644): chmod 600 a.secret"));
+    // A host's own, as well: here the other secret, which is too short, ends it before it asks anybody.
+    place.write("short.secret", "short\n");
+    let words = "attach iscsi://127.0.0.1:1/iqn.2020-01.a:t/0 --export nbd+unix:x.sock --chap u:short.secret --mutual-chap v:a.secret";
+    let words: Vec<&str> = words.split(' ').collect();
+    let told = text_of(&place.run_with("", &words, ""), 2, "attach");
+    assert!(
+        told.contains("warning: a.secret holds a secret and everybody may read it"),
+        "{told}"
+    );
     std::fs::set_permissions(place.path("a.secret"), all(0o640)).unwrap();
     assert!(
         !make("y").contains("warning"),
