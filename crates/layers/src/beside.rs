@@ -255,7 +255,15 @@ fn of_volume(error: IoError) -> io::Error {
     match error {
         IoError::SpaceExhausted => io::ErrorKind::StorageFull.into(),
         IoError::TimedOut => io::ErrorKind::TimedOut.into(),
-        error => io::Error::other(format!("{error:?}")),
+        IoError::MediumError { .. }
+        | IoError::Integrity { .. }
+        | IoError::Miscompare { .. }
+        | IoError::WriteProtected
+        | IoError::Unavailable
+        | IoError::Aborted
+        | IoError::Fenced
+        | IoError::Transition
+        | IoError::Busy => io::Error::other(format!("{error:?}")),
     }
 }
 
