@@ -421,3 +421,28 @@ fn a_lun_for_which_no_descriptor_is_left_says_which_limit_to_raise() {
         assert!(told.next_step.contains("LimitNOFILE"), "{told:?}");
     }
 }
+
+/// Of memory all is done at once, so that what one operation may take bounds how long it keeps its core.
+#[test]
+fn one_operation_on_memory_is_bounded_however_large_the_volume_is() {
+    simulate(|core, _| {
+        Box::pin(async move {
+            let blocks = BlockCount(1 << 33);
+            let volume = MemoryVolume::new(BlockSize::B512, blocks, 0, Fences::new(1));
+            let limits = volume.shape().limits;
+            for most in [limits.write_zeroes_blocks_max, limits.discard_blocks_max] {
+                assert!(most.0 * 512 <= 16 << 20, "{most:?}");
+            }
+            let lane = volume.open(&core).await.unwrap();
+            let op = Op::Extents {
+                range: range(0, blocks.0),
+                since: None,
+            };
+            let Ok(Done::Extents(told)) = ask(&lane, op).await else {
+                panic!("no extents")
+            };
+            let end = told.last().expect("some").range.end();
+            assert!(end.0 * 512 <= 1 << 30, "{end:?}");
+        })
+    });
+}

@@ -185,4 +185,22 @@ mod test {
             assert_eq!(kinds(&runs), expected, "seed {seed}");
         }
     }
+
+    #[test]
+    fn an_answer_has_as_many_runs_as_it_may_have_and_no_more() {
+        let turns = Turns {
+            unit: 1,
+            columns: 2,
+        };
+        // Each unit of the row is of another kind than the one before.
+        let blocks = 1024;
+        let kinds = [ExtentKind::Mapped, ExtentKind::Deallocated];
+        let whole = |kind: ExtentKind| {
+            let range = extent(0, blocks, kind);
+            (0, std::iter::once(range).collect())
+        };
+        let runs = by_turns(turns, (0, 2 * blocks), kinds.map(whole).to_vec());
+        assert_eq!(runs.len(), EXTENTS_MAX);
+        assert!(runs.iter().all(|(start, end, _)| end - start == 1));
+    }
 }

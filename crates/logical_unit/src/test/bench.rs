@@ -35,6 +35,7 @@ struct Inner {
     fences: Fences,
     block_count: u64,
     volatile: bool,
+    takes_zeroes: bool,
     flushes: u64,
     /// Operations that the backend was given.
     given: u64,
@@ -83,9 +84,10 @@ impl Medium {
 
 impl Volume for Medium {
     fn shape(&self) -> Shape {
-        let (block_count, volatile) = {
+        let (block_count, volatile, takes_zeroes) = {
             let inner = self.0.lock().unwrap();
-            (BlockCount(inner.block_count), inner.volatile)
+            let count = BlockCount(inner.block_count);
+            (count, inner.volatile, inner.takes_zeroes)
         };
         let mut shape = Shape::of_memory(BlockSize::B512, block_count);
         shape.caps.volatile_cache = volatile;
@@ -96,6 +98,10 @@ impl Volume for Medium {
         shape.limits.atomic_blocks_max = BlockCount(1);
         shape.limits.in_flight_max = 1024;
         shape.caps.extents = Support::Absent;
+        if !takes_zeroes {
+            shape.caps.write_zeroes = Support::Absent;
+            shape.limits.write_zeroes_blocks_max = BlockCount(0);
+        }
         shape
     }
 
@@ -185,6 +191,7 @@ impl Inner {
                 Ok(Done::Nothing)
             }
             Op::WriteZeroes { .. } | Op::Discard { .. } => {
+                assert!(self.takes_zeroes, "{op:?}");
                 blocks.for_each(|block| drop(self.blocks.remove(&block)));
                 Ok(Done::Nothing)
             }
@@ -207,6 +214,15 @@ impl Bench {
     }
 
     pub(super) fn with_store(seed: u64, store: Store) -> Self {
+        Self::over(seed, store, true)
+    }
+
+    /// Over a volume that can neither write zeroes nor give blocks up.
+    pub(super) fn that_takes_no_zeroes(seed: u64) -> Self {
+        Self::over(seed, Arc::new(NoStore), false)
+    }
+
+    fn over(seed: u64, store: Store, takes_zeroes: bool) -> Self {
         let world = World::new(
             seed,
             WorldConfig {
@@ -223,6 +239,7 @@ impl Bench {
             fences: fences.clone(),
             given: 0,
             volatile: true,
+            takes_zeroes,
             flushes: 0,
             block_count: BLOCKS,
         })));

@@ -580,3 +580,50 @@ fn what_an_administrator_has_fixed_of_tas_holds_over_resets_and_hosts_cannot_cha
     assert_eq!(take(&host), None);
     assert_eq!(all(&host), [false, true, true, false]);
 }
+
+#[test]
+fn write_same_of_zeroes_is_data_where_the_volume_can_write_no_zeroes() {
+    let bench = Bench::that_takes_no_zeroes(31);
+    let nexus = bench.nexus(0, "a");
+    let ask = |cdb: &[u8], data: &[u8]| {
+        let slot = bench.start(&nexus, cdb, Attribute::Simple, 1, data);
+        bench.settle(SOON);
+        slot.response().status
+    };
+    let write = [0x2a, 0, 0, 0, 0, 3, 0, 0, 1, 0];
+    assert_eq!(ask(&write, &[7; 512]), Status::Good);
+    assert_eq!(bench.medium.first_byte(3), 7);
+    // WRITE SAME (16) of eight blocks, with a block of zeroes and with none (NDOB).
+    for (flags, data) in [(0, &[0; 512][..]), (1, &[])] {
+        assert_eq!(ask(&write, &[7; 512]), Status::Good);
+        let mut same = [0; 16];
+        (same[0], same[1], same[13]) = (0x93, flags, 8);
+        assert_eq!(ask(&same, data), Status::Good, "flags {flags}");
+        assert_eq!(bench.medium.first_byte(3), 0, "flags {flags}");
+    }
+}
+
+/// What is cut on its way is not written as a whole.
+#[test]
+fn no_more_is_told_as_atomic_than_goes_to_the_volume_at_once() {
+    let identity = crate::Identity {
+        name: "vm01".to_owned(),
+        serial: "0123456789abcdef".to_owned(),
+        naa: [0x60; 16],
+        store_key: "vm01".to_owned(),
+        block_size: units::BlockSize::B512,
+        physical_block_exponent: 0,
+        thin: true,
+    };
+    let mut shape = volume::Shape::of_memory(identity.block_size, units::BlockCount(1 << 20));
+    shape.limits.atomic_blocks_max = units::BlockCount(4096);
+    for (transfer, told) in [(1 << 16, 4096), (64, 64), (1, 0)] {
+        shape.limits.transfer_blocks_max = units::BlockCount(transfer);
+        let limits = crate::state::describe(&identity, Some(shape)).limits;
+        assert_eq!(limits.atomic_blocks_max, told, "{transfer} at once");
+    }
+    shape.limits.transfer_blocks_max = units::BlockCount(1 << 20);
+    shape.limits.atomic_blocks_max = units::BlockCount(1 << 20);
+    let limits = crate::state::describe(&identity, Some(shape)).limits;
+    assert_eq!(limits.atomic_blocks_max, limits.transfer_blocks_max);
+}

@@ -165,7 +165,9 @@ fn what_was_stored_and_is_gone_keeps_the_unit_offline_until_its_record_is_gone_t
         ("reservations", "the stored reservations cannot be used"),
         ("mode-pages", "the stored mode pages cannot be used"),
     ];
-    for (name, told) in places {
+    // Also where nobody has looked between.
+    let looked = [true, false].into_iter();
+    for ((name, told), looked) in looked.flat_map(|it| places.map(|place| (place, it))) {
         let store: Arc<dyn UnitStore> = Arc::new(DirectoryStore::new("/state/units".into()));
         let bench = Bench::with_store(24, Arc::clone(&store));
         let nexus = bench.nexus(0, "a");
@@ -175,7 +177,9 @@ fn what_was_stored_and_is_gone_keeps_the_unit_offline_until_its_record_is_gone_t
             let (unit, core) = (Arc::clone(&bench.unit), bench.node.core(0));
             bench.run(async move { unit.check_stored(&core).await })
         };
-        assert_eq!(check(&bench), Ok(()));
+        if looked {
+            assert_eq!(check(&bench), Ok(()));
+        }
         let file = format!("/state/units/vm01.{name}");
         let gone = file.clone();
         on_files(&bench, |files| async move {
