@@ -105,6 +105,9 @@ const ASSIGNMENTS: &[(&str, &[&str])] = &[
             "limit.burst_seconds=",
             "limit=none",
             "shares=",
+            "task_aborted_status=on",
+            "task_aborted_status=off",
+            "task_aborted_status=host",
         ],
     ),
     (
@@ -287,5 +290,10 @@ mod test {
             ["cache=write-back", "cache=write-through"]
         );
         assert_eq!(words(Kind::Code, "CWY2003"), ["CWY2003"]);
+        let told = |value: &str| format!("task_aborted_status={value}");
+        assert_eq!(
+            words(Kind::Assignment("lun"), "task"),
+            ["on", "off", "host"].map(told)
+        );
     }
 }
