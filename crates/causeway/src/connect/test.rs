@@ -93,6 +93,8 @@ fn every_kind_of_client_gets_its_block_with_address_name_and_number() {
         "multipath -a \"$(readlink -f /dev/disk/by-id/wwn-0x602ca5e0123456789abcdef012345678)\"",
         "# 2 paths, each \"active ready running\":",
         "        no_path_retry \"queue\"",
+        "        fast_io_fail_tmo 1",
+        "iscsiadm -m node -T iqn.2026-11.io.causeway:t1 -o update -n 'node.conn[0].timeo.noop_out_interval' -v 1",
         "for SETTING in NoopOutInterval=1 NoopOutTimeout=10 RecoveryTimeout=1; do",
         "    Set-ItemProperty $_ -Name LinkDownTime -Value 5",
         "New-IscsiTargetPortal -TargetPortalAddress fd00::1 -TargetPortalPortNumber 3261",

@@ -38,7 +38,7 @@ pub(crate) fn with_journal(name: &str, lun: &str) -> Place {
 }
 
 /// spec: SPC-4 5.14 "Unit attention condition": MODE PARAMETERS CHANGED.
-const MODE_PARAMETERS_CHANGED: [u8; 2] = [0x2a, 0x01];
+pub(crate) const MODE_PARAMETERS_CHANGED: [u8; 2] = [0x2a, 0x01];
 
 /// What most tests have.
 pub(crate) const LUN: &str = "size = \"64MiB\"";

@@ -42,8 +42,30 @@ impl CachingPage {
         self.ask().expect_err("a unit attention waits")
     }
 
-    /// spec: SPC-4 6.13 "MODE SENSE (6) command", SBC-3 6.5.5 "Caching mode page"
+    /// TAS and whether hosts may change it, after the unit attentions that wait.
+    ///
+    /// spec: SPC-4 7.5.8 "Control mode page"
+    pub(crate) fn task_aborted_status(&mut self) -> (bool, bool) {
+        let [current, changeable] = [0x0a, 0x4a].map(|page| {
+            let asked = (0..8).find_map(|_| self.page(page).ok());
+            let page = asked.expect("unit attentions end");
+            assert_eq!(page[4] & 0x3f, 0x0a, "{page:02x?}");
+            page[4 + 5] & 0x40 != 0
+        });
+        (current, changeable)
+    }
+
+    /// spec: SBC-3 6.5.5 "Caching mode page"
     fn ask(&mut self) -> Result<bool, [u8; 2]> {
+        let page = self.page(0x08)?;
+        assert_eq!(page[4] & 0x3f, 0x08, "{page:02x?}");
+        Ok(page[6] & 0x04 != 0)
+    }
+
+    /// Four bytes of header, then the page; or the unit attention that waits.
+    ///
+    /// spec: SPC-4 6.13 "MODE SENSE (6) command"; `asked`: page control and page code
+    fn page(&mut self, asked: u8) -> Result<Vec<u8>, [u8; 2]> {
         const ALLOCATED: u8 = 64;
         let mut pdu = [0; 48];
         pdu[0] = 0x01; // SCSI Command
@@ -52,7 +74,7 @@ impl CachingPage {
         pdu[23] = ALLOCATED;
         pdu[24..28].copy_from_slice(&self.commands.to_be_bytes()); // CmdSN
         pdu[28..32].copy_from_slice(&(self.stat_sn + 1).to_be_bytes()); // ExpStatSN
-        pdu[32..38].copy_from_slice(&[0x1a, 0x08, 0x08, 0, ALLOCATED, 0]); // no block descriptor, current values
+        pdu[32..38].copy_from_slice(&[0x1a, 0x08, asked, 0, ALLOCATED, 0]); // no block descriptor
         self.commands += 1;
         self.session.stream.write_all(&pdu).unwrap();
         let mut page: Vec<u8> = Vec::new();
@@ -68,11 +90,7 @@ impl CachingPage {
             }
             self.stat_sn = number_at(&header, 24);
             return match header[3] {
-                GOOD => {
-                    // Four bytes of header, then the page.
-                    assert_eq!(page[4] & 0x3f, 0x08, "{page:02x?}");
-                    Ok(page[6] & 0x04 != 0)
-                }
+                GOOD => Ok(page),
                 CHECK_CONDITION => {
                     // Fixed format behind the two bytes of its length.
                     assert_eq!(data[2 + 2] & 0x0f, 6, "UNIT ATTENTION: {data:02x?}");

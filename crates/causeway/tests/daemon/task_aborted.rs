@@ -1,5 +1,7 @@
 //! Whether a host is told that another one has aborted its commands, as an administrator sees and sets it.
 
+use crate::journal::{LUN, MODE_PARAMETERS_CHANGED, objects, served};
+use crate::mode_sense::CachingPage;
 use crate::place::Place;
 
 #[test]
@@ -30,4 +32,27 @@ fn what_a_host_is_told_of_its_aborted_commands_is_set_shown_exported_and_kept() 
         "lun create vm02 --size 1M --backend memory --task-aborted-status on",
     );
     assert_eq!(place.json("lun show vm02")["task_aborted_status"], "on");
+}
+
+/// The host's side of the same, byte by byte.
+#[test]
+fn what_an_administrator_sets_is_what_hosts_find_at_once_and_after_a_start() {
+    let place = Place::new("task-aborted-told");
+    place.write("objects.toml", &objects(LUN));
+    let daemon = place.start();
+    place.run(0, "apply -f objects.toml");
+    let mut host = CachingPage::of(&served(&place));
+    assert_eq!(host.task_aborted_status(), (true, true));
+    place.run(0, "lun set vm01 task_aborted_status=off");
+    assert_eq!(host.unit_attention(), MODE_PARAMETERS_CHANGED);
+    assert_eq!(host.task_aborted_status(), (false, false));
+    daemon.stop();
+    let daemon = place.start();
+    let mut host = CachingPage::of(&served(&place));
+    assert_eq!(host.task_aborted_status(), (false, false));
+    place.run(0, "lun set vm01 task_aborted_status=on");
+    assert_eq!(host.task_aborted_status(), (true, false));
+    place.run(0, "lun set vm01 task_aborted_status=host");
+    assert_eq!(host.task_aborted_status(), (true, true));
+    daemon.stop();
 }

@@ -418,4 +418,17 @@ mod test {
         assert!(read(&json!({ "volumes": 1 })).is_empty());
         assert!(read(&json!([{ "paths": [1, {}] }])).len() <= 1);
     }
+
+    #[test]
+    fn q_and_what_ends_programs_in_a_terminal_end_it_and_nothing_else_does() {
+        let press = |code, modifiers| quits(KeyEvent::new(code, modifiers));
+        for key in ['q', 'Q'] {
+            assert!(press(KeyCode::Char(key), KeyModifiers::NONE));
+        }
+        assert!(press(KeyCode::Esc, KeyModifiers::NONE));
+        assert!(press(KeyCode::Char('c'), KeyModifiers::CONTROL));
+        for key in ['c', 'd', 'r', ' '] {
+            assert!(!press(KeyCode::Char(key), KeyModifiers::NONE));
+        }
+    }
 }
