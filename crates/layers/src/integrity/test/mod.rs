@@ -4,5 +4,6 @@ mod conforms;
 mod cuts;
 mod damage;
 mod disk;
+mod fills_up;
 mod full;
 mod unflushed;
