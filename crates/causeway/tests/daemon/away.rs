@@ -246,6 +246,10 @@ fn a_pool_that_fills_up_is_low_then_full_and_well_again_and_each_is_logged_once(
     assert!(told.contains("have no room: 6"), "{told}");
     let shown = pool();
     assert_eq!(shown["provisioned_bytes"], 1 << 30);
+    let page = place.run(0, "pool show default");
+    let line = page.lines().find(|line| line.starts_with("provisioned"));
+    let told = line.is_some_and(|line| line.ends_with(" more than there is room for"));
+    assert!(told, "{page}");
     let over = shown["overcommitted_bytes"].as_u64().unwrap();
     assert!((960 << 20..1 << 30).contains(&over), "{shown}");
     assert!(
@@ -307,6 +311,9 @@ fn what_memory_luns_and_read_caches_may_take_beyond_what_there_is_is_told_before
         1 << 20
     );
     assert!(metrics.contains(&line), "{metrics}");
+    // What was deleted still has its memory.
+    place.run(0, "lun delete m");
+    assert_eq!(place.json("status")["memory"]["lun_bytes"], 1 << 20);
     daemon.stop();
 }
 
@@ -374,7 +381,12 @@ fn a_socket_that_may_not_be_opened_says_whose_it_is_and_what_to_do() {
     let place = Place::new("not-allowed");
     let daemon = place.start();
     let binary = place.path("causeway");
-    std::fs::copy(env!("CARGO_BIN_EXE_causeway"), &binary).unwrap();
+    // By a process of its own: what another test starts meanwhile would keep the file open for writing, and nobody could run it.
+    let copied = std::process::Command::new("cp")
+        .arg(env!("CARGO_BIN_EXE_causeway"))
+        .arg(&binary)
+        .status();
+    assert!(copied.unwrap().success());
     let output = std::process::Command::new(&binary)
         .arg("status")
         .env("CAUSEWAY_API", place.api())
@@ -423,4 +435,16 @@ fn an_address_of_the_api_that_cannot_be_had_is_told_and_tried_until_it_can_be() 
         2,
         "once that it is away, once that it listens: {log}"
     );
+}
+
+/// What systemd is told: nothing that ends the daemon, and no limit of starts, leaves the SAN down for ever.
+#[test]
+fn the_unit_starts_the_daemon_again_whatever_ended_it_and_as_often_as_it_ends() {
+    let unit = include_str!("../../../../dist/causeway.service");
+    let lines: Vec<&str> = unit.lines().map(str::trim).collect();
+    for line in ["Restart=on-failure", "StartLimitIntervalSec=0"] {
+        assert!(lines.contains(&line), "{line}");
+    }
+    let prevents = |line: &&&str| line.starts_with("RestartPreventExitStatus=");
+    assert_eq!(lines.iter().find(prevents), None);
 }
