@@ -7,6 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::rc::Rc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 /// Listening and connecting.
 pub trait Net {
@@ -168,6 +169,17 @@ pub trait Stream {
         self.shutdown();
     }
 
+    /// How the receiver is woken until something is received next. With `Some((bytes, within))`: when so many bytes are
+    /// there, or so much time has passed, whichever is first, or when the connection ends; until then [`Stream::poll_recv`] may
+    /// stay pending though less is there. The task of `cx` is woken. `None`, and to begin with: at each byte. To be said after each `poll_recv` that was
+    /// pending, else an earlier wait may have no end. Answers whether the environment can; where not, nothing changes.
+    ///
+    /// A system call for each wait; `None` costs nothing where it held before.
+    fn coalesce(&self, cx: &mut Context<'_>, wait: Option<(u32, Duration)>) -> bool {
+        let _ = (cx, wait);
+        false
+    }
+
     /// What the system measured of the connection; `None` where nobody measures.
     fn measured(&self) -> Option<StreamMeasures> {
         None
@@ -190,6 +202,8 @@ pub struct StreamMeasures {
     pub segments_sent: u32,
     /// Round-trip time, smoothed, in microseconds.
     pub round_trip_us: u32,
+    /// The least of them in the last minutes, in microseconds: what the way itself takes.
+    pub round_trip_min_us: u32,
 }
 
 /// An address that an interface has.

@@ -15,6 +15,7 @@ use std::os::fd::AsRawFd;
 const RTT_AT: usize = 68;
 const TOTAL_RETRANS_AT: usize = 100;
 const SEGS_OUT_AT: usize = 136;
+const MIN_RTT_AT: usize = 148;
 /// As much of the struct as is read.
 const BYTES: usize = 192;
 
@@ -42,6 +43,7 @@ pub(super) fn of(socket: &impl AsFd) -> Option<StreamMeasures> {
         retransmitted: field(TOTAL_RETRANS_AT)?,
         segments_sent: field(SEGS_OUT_AT).unwrap_or(0),
         round_trip_us: field(RTT_AT)?,
+        round_trip_min_us: field(MIN_RTT_AT).unwrap_or(0),
     })
 }
 
@@ -58,5 +60,6 @@ mod test {
             TOTAL_RETRANS_AT
         );
         assert_eq!(offset_of!(libc::tcp_info, tcpi_segs_out), SEGS_OUT_AT);
+        assert_eq!(offset_of!(libc::tcp_info, tcpi_min_rtt), MIN_RTT_AT);
     }
 }

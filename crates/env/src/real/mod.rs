@@ -16,6 +16,7 @@
 
 mod blocking;
 mod clock;
+mod coalesce;
 mod ethtool;
 mod files;
 mod forget;

@@ -1,5 +1,6 @@
 //! TCP over tokio's readiness.
 
+use super::coalesce::Coalesce;
 use super::ethtool::Ethtool;
 use super::local::{LocalListener, LocalStream};
 use super::measures;
@@ -15,12 +16,14 @@ use rustix::net::{
     AddressFamily, SocketFlags, SocketType, acceptfrom_with, bind, ipproto, listen, socket_with,
     sockopt,
 };
+use std::cell::OnceCell;
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 use tokio::io::unix::AsyncFd;
 use tokio::net::{TcpSocket, TcpStream};
 
@@ -164,6 +167,8 @@ struct RealStream {
     connected: Connected<TcpStream>,
     local: SocketAddr,
     peer: SocketAddr,
+    /// From the first wait for more than a byte on.
+    coalesce: OnceCell<Coalesce>,
 }
 
 impl RealStream {
@@ -174,7 +179,26 @@ impl RealStream {
             connected: Connected { socket, activity },
             local,
             peer,
+            coalesce: OnceCell::new(),
         }))
+    }
+
+    fn wait_for(&self, cx: &mut Context<'_>, bytes: u32, within: Duration) -> io::Result<()> {
+        let coalesce = match self.coalesce.get() {
+            Some(coalesce) => coalesce,
+            None => {
+                let made = Coalesce::new()?;
+                self.coalesce.get_or_init(|| made)
+            }
+        };
+        coalesce.wait(cx, &self.connected.socket, bytes, within)
+    }
+
+    fn at_each(&self) -> io::Result<()> {
+        match self.coalesce.get() {
+            Some(coalesce) => coalesce.at_each(&self.connected.socket),
+            None => Ok(()),
+        }
     }
 }
 
@@ -188,7 +212,24 @@ impl Stream for RealStream {
     }
 
     fn poll_recv(&self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
+        if let Some(coalesce) = self.coalesce.get()
+            && let Poll::Ready(received) = coalesce.poll_late(cx, &self.connected.socket, into)
+        {
+            return Poll::Ready(received);
+        }
         self.connected.poll_recv(cx, into)
+    }
+
+    fn coalesce(&self, cx: &mut Context<'_>, wait: Option<(u32, Duration)>) -> bool {
+        let Some((bytes, within)) = wait else {
+            return self.at_each().is_ok();
+        };
+        if self.wait_for(cx, bytes, within).is_ok() {
+            return true;
+        }
+        // Where even that is refused, the timer that was set before ends the wait.
+        let _refused = self.at_each();
+        false
     }
 
     fn poll_send(&self, cx: &mut Context<'_>, pieces: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
@@ -210,6 +251,8 @@ impl Stream for RealStream {
     }
 
     fn detach(&self) -> io::Result<DetachedStream> {
+        // The next core has a timer of its own.
+        self.at_each()?;
         // A descriptor of its own: this one leaves this core's event loop when it is dropped.
         let socket = rustix::io::fcntl_dupfd_cloexec(&self.connected.socket, 0)?;
         Ok(DetachedStream {
