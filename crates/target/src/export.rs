@@ -41,6 +41,9 @@ pub struct Settings {
     /// How long the data of a write may take from when it may be sent, and a second more for each MiB that its session is to
     /// send.
     pub data_timeout: Duration,
+    /// How long a connection may wait for several PDUs at most before it looks at them, while its host has enough other work; zero: it
+    /// takes each as it comes.
+    pub coalesce: Duration,
     /// Commands in progress on one session.
     pub command_depth: u32,
     /// Bytes of writes in progress on one session.
@@ -56,6 +59,7 @@ impl Default for Settings {
             ping_after: Duration::from_secs(15),
             ping_timeout: Duration::from_secs(10),
             data_timeout: Duration::from_secs(30),
+            coalesce: Duration::from_micros(150),
             command_depth: 512,
             write_bytes_max: 64 << 20,
         }

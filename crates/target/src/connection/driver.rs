@@ -4,6 +4,7 @@ use super::alarm::Alarm;
 use super::alone::{self, Alone};
 use super::answered::Answered;
 use super::awaited::{Awaited, Granted};
+use super::coalescing::{Coalescing, Look as NextLook};
 use super::memory::{Look, Share};
 use super::receive::Receive;
 use super::travel::{Departure, Going};
@@ -187,6 +188,10 @@ pub(super) struct Driver {
     /// Commands whose answers are on their way to the socket.
     pub(super) answered: Answered,
     pub(super) receive: Receive,
+    /// When it looks at what has come.
+    coalescing: Coalescing,
+    /// PDUs that began in what was received last.
+    begun: u64,
     alone: Alone,
     /// It was asked to go to another core.
     pub(super) going: Option<Going>,
@@ -244,6 +249,7 @@ impl Driver {
     ) -> Self {
         let receive = Receive::new(&core);
         let alone = Alone::new(&core);
+        let coalescing = Coalescing::new(core.recent(), export.settings.coalesce);
         Self {
             core,
             shared,
@@ -274,6 +280,8 @@ impl Driver {
             received: (Now::ZERO, Now::ZERO),
             answered: Answered::default(),
             receive,
+            coalescing,
+            begun: 0,
             alone,
             going: None,
             departure: None,
@@ -322,6 +330,7 @@ impl Driver {
                 return Poll::Ready(());
             }
             if !progress {
+                self.say_when_to_look(cx);
                 return Poll::Pending;
             }
             if self.has_had_its_turn() {
@@ -452,8 +461,36 @@ impl Driver {
             .fill(want, |scratch| stream.poll_recv(cx, scratch));
         self.received(received, |driver, n| {
             driver.receive.filled(n);
+            driver.begun = 0;
             driver.hand_in(cx);
+            let now = driver.core.recent();
+            driver.coalescing.came(now, driver.begun, n as u64);
         })
+    }
+
+    /// The connection has nothing to do: it is woken by each PDU that comes, or once for several.
+    fn say_when_to_look(&mut self, cx: &mut Context<'_>) {
+        let at_once = !self.running.is_empty() || !self.beside.is_empty() || self.is_deaf();
+        if at_once || Receive::is_direct(self.machine.want()) {
+            // What runs ends when it ends, and its answer is worth more than a turn that is saved.
+            self.coalescing.at_each();
+            self.stream.coalesce(cx, None);
+            return;
+        }
+        let stream = &self.stream;
+        let way = || stream.measured().map(|measured| measured.round_trip_min_us);
+        match self.coalescing.rest(self.core.recent(), way) {
+            NextLook::AsSaid => {}
+            NextLook::AtEach => {
+                self.stream.coalesce(cx, None);
+            }
+            NextLook::Late { bytes, within } => {
+                let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+                if !self.stream.coalesce(cx, Some((bytes, within))) {
+                    self.coalescing.stop();
+                }
+            }
+        }
     }
 
     fn received(
@@ -483,6 +520,7 @@ impl Driver {
                 return;
             }
             self.received = (self.receive.first_byte(now), now);
+            self.begun += u64::from(matches!(self.machine.want(), Want::Header { .. }));
             let handed = self.receive.step(&mut self.machine, now);
             self.take_events();
             if alone && self.machine.transmit().pdu_count() >= alone::REPLIES {

@@ -19,6 +19,7 @@ mod alarm;
 mod alone;
 mod answered;
 mod awaited;
+mod coalescing;
 mod command;
 mod driver;
 mod function;
