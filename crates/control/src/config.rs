@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use toml::de::DeValue;
 
 pub use sessions::SessionTimes;
@@ -22,6 +23,8 @@ pub const ISCSI_PORT: u16 = 3260;
 
 /// The longest time of busy polling, in microseconds: no disk is worth more.
 const POLL_US_MAX: u64 = 10_000;
+/// The longest that a connection waits for several PDUs, in microseconds.
+const COALESCE_US_MAX: u64 = 1000;
 
 /// What `node.toml` says.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -46,6 +49,8 @@ pub struct Config {
     pub driver: Driver,
     /// How long a core looks for more before it sleeps, after bytes came or went, in microseconds; 0: not at all.
     pub poll_us: u32,
+    /// How long a connection waits for several PDUs at most, while its host has other work; zero: each is taken as it comes.
+    pub coalesce: Duration,
     /// Each LUN is scrubbed so often, in days; `None`: when somebody asks.
     pub scrub_every_days: Option<u32>,
     /// How long hosts may take, and be silent.
@@ -301,7 +306,7 @@ fn read(file: &Path, top: &Table<'_, '_>) -> Option<Config> {
     }
     let pools = read_pools(top, base);
     let (api, api_token_for_reads) = read_api(top, base);
-    let (cores, driver, poll_us) = read_runtime(top);
+    let runtime = read_runtime(top);
     let scrub_every_days = read_scrub(top);
     let session = sessions::read(top);
     let log = read_log(top);
@@ -315,9 +320,10 @@ fn read(file: &Path, top: &Table<'_, '_>) -> Option<Config> {
         pools,
         api,
         api_token_for_reads,
-        cores,
-        driver,
-        poll_us,
+        cores: runtime.cores,
+        driver: runtime.driver,
+        poll_us: runtime.poll_us,
+        coalesce: runtime.coalesce,
         scrub_every_days,
         session,
         log,
@@ -613,9 +619,23 @@ fn api_address(item: &Placed<String>, base: &Path) -> Result<ApiAddress, String>
     })
 }
 
-fn read_runtime(top: &Table<'_, '_>) -> (Cores, Driver, u32) {
+/// `[runtime]`.
+struct Runtime {
+    cores: Cores,
+    driver: Driver,
+    poll_us: u32,
+    coalesce: Duration,
+}
+
+fn read_runtime(top: &Table<'_, '_>) -> Runtime {
+    let usual = target::Settings::default().coalesce;
     let Some(table) = top.table("runtime") else {
-        return (Cores::Auto, Driver::Auto, 0);
+        return Runtime {
+            cores: Cores::Auto,
+            driver: Driver::Auto,
+            poll_us: 0,
+            coalesce: usual,
+        };
     };
     let cores = read_cores(&table);
     let driver = match table
@@ -636,8 +656,15 @@ fn read_runtime(top: &Table<'_, '_>) -> (Cores, Driver, u32) {
     let poll_us = poll_us.map_or(0, |poll| {
         u32::try_from(poll.value).expect("read with a small limit")
     });
+    let coalesce = table.integer("coalesce_us", 0, COALESCE_US_MAX);
+    let coalesce = coalesce.map_or(usual, |wait| Duration::from_micros(wait.value));
     table.finish(&[]);
-    (cores, driver, poll_us)
+    Runtime {
+        cores,
+        driver,
+        poll_us,
+        coalesce,
+    }
 }
 
 fn read_cores(table: &Table<'_, '_>) -> Cores {

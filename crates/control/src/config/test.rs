@@ -153,6 +153,20 @@ fn busy_polling_is_off_and_has_a_limit() {
 }
 
 #[test]
+fn a_connection_waits_for_several_pdus_unless_that_is_switched_off_and_has_a_limit() {
+    let with = |wait: &str| GOOD.replace("driver = \"auto\"", &format!("coalesce_us = {wait}"));
+    let wait_of = |text: &str| parse(Path::new("/n.toml"), text).unwrap().coalesce;
+    assert_eq!(wait_of(GOOD), Duration::from_micros(150));
+    assert_eq!(wait_of(&with("0")), Duration::ZERO);
+    assert_eq!(wait_of(&with("40")), Duration::from_micros(40));
+    let mistake = only_mistake(&with("1001"));
+    assert!(
+        mistake.starts_with("node.toml:17: runtime.coalesce_us:"),
+        "{mistake}"
+    );
+}
+
+#[test]
 fn a_misspelt_key_is_named_with_file_line_and_the_probable_spelling() {
     let text = GOOD.replace("state_dir", "state_dri");
     let all = mistakes(&text);

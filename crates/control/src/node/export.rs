@@ -2,7 +2,7 @@
 
 use super::Inner;
 use crate::code::Code;
-use crate::config::{self, SessionTimes};
+use crate::config::{self, Config};
 use crate::objects::{Host, Objects};
 use crate::size::Size;
 use env::CoreId;
@@ -65,17 +65,19 @@ impl Inner {
                 .iter()
                 .map(exported_group)
                 .collect(),
-            settings: settings(&self.config.session),
+            settings: settings(&self.config),
         }
     }
 }
 
-fn settings(times: &SessionTimes) -> Settings {
+fn settings(config: &Config) -> Settings {
+    let times = &config.session;
     Settings {
         login_timeout: times.login,
         ping_after: times.ping_after,
         ping_timeout: times.ping_timeout,
         data_timeout: times.data,
+        coalesce: config.coalesce,
         ..Settings::default()
     }
 }
