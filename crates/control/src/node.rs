@@ -576,7 +576,7 @@ impl Engine for Node {
                 let _turn = node.turn.lock().await;
                 return node.look_for_orphans().await;
             }
-            node.orphans.seen()
+            node.orphans_seen()
         })
     }
 
@@ -661,5 +661,7 @@ fn backing_key(lun: &Lun) -> &'static str {
 
 #[cfg(test)]
 mod keeper_test;
+#[cfg(test)]
+mod pools_test;
 #[cfg(test)]
 mod test;

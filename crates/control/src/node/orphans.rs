@@ -26,13 +26,6 @@ pub(super) struct Orphans {
     written: RefCell<BTreeMap<String, LunRecord>>,
 }
 
-impl Orphans {
-    /// As they were seen last.
-    pub(super) fn seen(&self) -> Vec<Orphan> {
-        self.seen.borrow().clone()
-    }
-}
-
 /// The LUNs of pools as their records say them.
 fn records(objects: &Objects) -> Vec<LunRecord> {
     let served = objects.luns.iter().map(|it| (it, false));
@@ -124,6 +117,13 @@ impl Inner {
             env::durable::make_dir(&*files, parent).await?;
         }
         replace_file(&*files, &path, &text).await
+    }
+
+    /// The storage that no object names, as it was seen last, of pools that are there now.
+    pub(super) fn orphans_seen(&self) -> Vec<Orphan> {
+        let seen = self.orphans.seen.borrow();
+        let there = |orphan: &&Orphan| self.directories.missing(&orphan.pool).is_none();
+        seen.iter().filter(there).cloned().collect()
     }
 
     /// Looks for storage that no object names.
