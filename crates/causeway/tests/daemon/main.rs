@@ -19,6 +19,7 @@ mod place;
 mod pool;
 mod repair;
 mod scrub;
+mod session_times;
 mod shares;
 #[path = "../../../proof/tests/common/small_file_system.rs"]
 mod small_file_system;
