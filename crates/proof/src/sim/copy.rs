@@ -71,29 +71,46 @@ impl Ledger for Timed {
     }
 }
 
-/// EXTENDED COPY (SPC-4 6.4) of one segment between two units that are named by their NAA identifiers.
-fn extended_copy(naa: [[u8; 16]; 2], through: u8, from: u64, to: u64, blocks: u16) -> Wire {
+/// EXTENDED COPY (LID1) from one unit to another, which may be itself, in segments: from where, to where, how many blocks.
+pub(super) fn command(
+    naa: [[u8; 16]; 2],
+    block_bytes: u32,
+    segments: &[(u64, u64, u16)],
+) -> ([u8; 16], Buf) {
     let mut list = vec![0; 16];
     list[3] = 64;
-    list[11] = 28;
+    list[8..12].copy_from_slice(
+        &u32::try_from(28 * segments.len())
+            .expect("few")
+            .to_be_bytes(),
+    );
     for naa in naa {
         list.extend([0xE4, 0, 0, 0, 1, 3, 0, 16]);
         list.extend(naa);
-        list.extend([0, 0, 0, 0, 0, 0, 2, 0]);
+        list.extend([0; 4]);
+        list.extend(block_bytes.to_be_bytes());
     }
-    list.extend([2, 0, 0, 24, 0, 0, 0, 1, 0, 0]);
-    list.extend(blocks.to_be_bytes());
-    list.extend(from.to_be_bytes());
-    list.extend(to.to_be_bytes());
+    for (from, to, blocks) in segments {
+        list.extend([2, 0, 0, 24, 0, 0, 0, 1, 0, 0]);
+        list.extend(blocks.to_be_bytes());
+        list.extend(from.to_be_bytes());
+        list.extend(to.to_be_bytes());
+    }
     let mut cdb = [0; 16];
     cdb[0] = 0x83;
-    let len = u32::try_from(list.len()).expect("a short list");
-    cdb[10..14].copy_from_slice(&len.to_be_bytes());
+    let bytes = u32::try_from(list.len()).expect("a short list");
+    cdb[10..14].copy_from_slice(&bytes.to_be_bytes());
+    (cdb, Buf::copy_of(&list))
+}
+
+/// EXTENDED COPY (SPC-4 6.4) of one segment between two units that are named by their NAA identifiers.
+fn extended_copy(naa: [[u8; 16]; 2], through: u8, from: u64, to: u64, blocks: u16) -> Wire {
+    let (cdb, data_out) = command(naa, 512, &[(from, to, blocks)]);
     Wire {
         lun: lun(through),
         cdb,
         attribute: Attribute::Simple,
-        data_out: Buf::copy_of(&list),
+        data_out,
         data_in: 0,
     }
 }

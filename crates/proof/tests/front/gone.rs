@@ -5,7 +5,7 @@ use crate::bench::{
     host_object, open_target, read_10, run, sense, write_10,
 };
 use crate::host::{Host, Sent, config, lun};
-use crate::raw::{Moves, Raw};
+use crate::raw::{Moves, Raw, copy_list};
 use iscsi::bhs::Opcode;
 use layers::OpKind;
 use scsi::SenseKey;
@@ -317,20 +317,6 @@ fn a_write_that_a_hung_backend_has_when_its_grant_becomes_read_only_is_told_abor
         let end = bench.within(SECOND, "the read", read.end()).await;
         assert_eq!(end.expect("answered").status, GOOD);
     });
-}
-
-/// EXTENDED COPY (LID1) of eight blocks from LUN 0 to LUN 1.
-fn copy_list() -> Vec<u8> {
-    let mut list = vec![7, 0x10, 0, 64, 0, 0, 0, 0, 0, 0, 0, 28, 0, 0, 0, 0];
-    for unit in 0..2 {
-        let mut target = vec![0xe4, 0, 0, 0, 1, 3, 0, 16];
-        target.extend([0x60; 14]);
-        target.extend([0, unit, 0, 0, 0, 0, 0, 0, 2, 0]);
-        list.extend(&target);
-    }
-    list.extend([2, 0, 0, 24, 0, 0, 0, 1, 0, 0, 0, 8]);
-    list.extend([0; 16]);
-    list
 }
 
 #[test]

@@ -372,3 +372,17 @@ pub(crate) enum Moves<'a> {
     /// So many bytes from the host, and the first of them at once.
     Out(u32, &'a [u8]),
 }
+
+/// EXTENDED COPY (LID1) of eight blocks from LUN 0 to LUN 1.
+pub(crate) fn copy_list() -> Vec<u8> {
+    let mut list = vec![7, 0x10, 0, 64, 0, 0, 0, 0, 0, 0, 0, 28, 0, 0, 0, 0];
+    for unit in 0..2 {
+        let mut target = vec![0xe4, 0, 0, 0, 1, 3, 0, 16];
+        target.extend([0x60; 14]);
+        target.extend([0, unit, 0, 0, 0, 0, 0, 0, 2, 0]);
+        list.extend(&target);
+    }
+    list.extend([2, 0, 0, 24, 0, 0, 0, 1, 0, 0, 0, 8]);
+    list.extend([0; 16]);
+    list
+}

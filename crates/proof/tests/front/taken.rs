@@ -5,6 +5,7 @@ use crate::bench::{
     ALICE, BLOCK, BOB, Bench, Setup, TEST_UNIT_READY, read_10, run, sense, write_10,
 };
 use crate::host::{Host, Sent, lun};
+use crate::raw::copy_list;
 use layers::OpKind;
 use scsi::SenseKey;
 use std::time::Duration;
@@ -258,20 +259,6 @@ fn a_write_taken_away_while_its_data_is_awaited_leaves_the_window() {
         let in_progress: u64 = bench.sessions().await.iter().map(|it| it.in_progress).sum();
         assert_eq!(in_progress, 0);
     });
-}
-
-/// EXTENDED COPY (LID1) of eight blocks from LUN 0 to LUN 1.
-fn copy_list() -> Vec<u8> {
-    let mut list = vec![7, 0x10, 0, 64, 0, 0, 0, 0, 0, 0, 0, 28, 0, 0, 0, 0];
-    for unit in 0..2 {
-        let mut target = vec![0xe4, 0, 0, 0, 1, 3, 0, 16];
-        target.extend([0x60; 14]);
-        target.extend([0, unit, 0, 0, 0, 0, 0, 0, 2, 0]);
-        list.extend(&target);
-    }
-    list.extend([2, 0, 0, 24, 0, 0, 0, 1, 0, 0, 0, 8]);
-    list.extend([0; 16]);
-    list
 }
 
 #[test]

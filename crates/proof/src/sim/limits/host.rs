@@ -177,35 +177,3 @@ pub(super) fn unmap(ranges: &[Range<u64>]) -> ([u8; 10], Buf) {
     cdb[7..9].copy_from_slice(&bytes.to_be_bytes());
     (cdb, Buf::copy_of(&list))
 }
-
-/// EXTENDED COPY (LID1) inside a unit, in segments: from where, to where, how many blocks.
-pub(super) fn extended_copy(
-    naa: [u8; 16],
-    block_bytes: u32,
-    segments: &[(u64, u64, u16)],
-) -> ([u8; 16], Buf) {
-    let mut list = vec![0; 16];
-    list[3] = 64;
-    list[8..12].copy_from_slice(
-        &u32::try_from(28 * segments.len())
-            .expect("few")
-            .to_be_bytes(),
-    );
-    for _ in 0..2 {
-        list.extend([0xE4, 0, 0, 0, 1, 3, 0, 16]);
-        list.extend(naa);
-        list.extend([0; 4]);
-        list.extend(block_bytes.to_be_bytes());
-    }
-    for (from, to, blocks) in segments {
-        list.extend([2, 0, 0, 24, 0, 0, 0, 1, 0, 0]);
-        list.extend(blocks.to_be_bytes());
-        list.extend(from.to_be_bytes());
-        list.extend(to.to_be_bytes());
-    }
-    let mut cdb = [0; 16];
-    cdb[0] = 0x83;
-    let bytes = u32::try_from(list.len()).expect("a short list");
-    cdb[10..14].copy_from_slice(&bytes.to_be_bytes());
-    (cdb, Buf::copy_of(&list))
-}

@@ -696,13 +696,13 @@ impl Trial {
             (from + at, from + 1000 + at, 50)
         };
         let all: Vec<(u64, u64, u16)> = (0..16).map(segment).collect();
-        let (cdb, list) = host::extended_copy(self.naa, bytes, &all);
+        let (cdb, list) = super::copy::command([self.naa; 2], bytes, &all);
         self.good("EXTENDED COPY", &cdb, list).await?;
         for (from, to, count) in all {
             self.contents.copy(from, to..to + u64::from(count));
         }
         let over: Vec<(u64, u64, u16)> = (0..17).map(segment).collect();
-        let (cdb, list) = host::extended_copy(self.naa, bytes, &over);
+        let (cdb, list) = super::copy::command([self.naa; 2], bytes, &over);
         self.refused(
             "EXTENDED COPY of one segment more",
             (&cdb, list),
