@@ -1,6 +1,6 @@
 //! The sessions of one core, as other cores and people see them.
 
-use crate::export::Export;
+use crate::export::{Export, Host};
 use crate::load::{Load, Part, Working, work_of};
 use env::{CoreHandle, CoreId, LocalFuture};
 use iscsi::Parameters;
@@ -84,6 +84,8 @@ pub enum EndReason {
     Fenced,
     /// Its target is gone, and another one has its name.
     OtherTarget,
+    /// Its host asks for another proof than the one that it gave.
+    OtherProof,
     /// Its target is in maintenance and the time to log out is over.
     Maintenance,
     /// The daemon stops.
@@ -109,12 +111,18 @@ pub(crate) struct Session {
     waiting: RefCell<Vec<Waker>>,
     adopted: Cell<u64>,
     ended: Cell<bool>,
+    /// What the initiator proved at its login: that it is this host, by these terms.
+    proven: RefCell<Option<Arc<Host>>>,
+    /// It was granted nothing at some time since.
+    shut_out: Cell<bool>,
 }
 
 /// A session on its way from one core to another.
 pub(crate) struct Moved {
     info: SessionInfo,
     adopted: u64,
+    proven: Option<Arc<Host>>,
+    shut_out: bool,
 }
 
 /// What a session has done.
@@ -222,7 +230,30 @@ impl Session {
             waiting: RefCell::default(),
             adopted: Cell::new(adopted),
             ended: Cell::new(false),
+            proven: RefCell::default(),
+            shut_out: Cell::new(false),
         })
+    }
+
+    /// The initiator has proven that it is this host.
+    pub(crate) fn has_proven(&self, host: Option<Arc<Host>>) {
+        *self.proven.borrow_mut() = host;
+    }
+
+    /// It is granted nothing.
+    pub(crate) fn is_shut_out(&self) {
+        self.shut_out.set(true);
+    }
+
+    /// Whether it may see what `host` is granted: one that was shut out meanwhile only where the host asks for no other proof than
+    /// the one that the initiator gave. A host that was deleted and made again may be somebody else.
+    pub(crate) fn may_be(&self, host: &Host) -> bool {
+        let Some(asked) = host.chap.as_ref().filter(|_| self.shut_out.get()) else {
+            return true;
+        };
+        let proven = self.proven.borrow();
+        let given = proven.as_ref().and_then(|host| host.chap.as_ref());
+        given.is_some_and(|given| given.user == asked.user && given.secret == asked.secret)
     }
 
     pub(crate) fn enter(self: &Rc<Self>, core: &CoreHandle) {
@@ -251,6 +282,8 @@ impl Session {
         Moved {
             info: self.snapshot(),
             adopted: self.adopted.get(),
+            proven: self.proven.borrow().clone(),
+            shut_out: self.shut_out.get(),
         }
     }
 
@@ -259,6 +292,8 @@ impl Session {
         let mut info = moved.info;
         info.core = core.id();
         let session = Self::new(info, moved.adopted);
+        session.has_proven(moved.proven);
+        session.shut_out.set(moved.shut_out);
         let (counters, info) = (&session.counters, session.info.borrow());
         counters.commands.set(info.commands);
         counters.bytes_read.set(info.bytes_read);

@@ -407,3 +407,35 @@ fn after_a_stop_no_login_is_taken() {
         assert!(told.is_some());
     });
 }
+
+#[test]
+fn a_session_that_was_shut_out_sees_luns_again_only_by_the_proof_that_it_gave() {
+    for (secret, stays) in [(SECRET, true), (b"a-secret-of-bobs".as_slice(), false)] {
+        run(Setup::default(), move |bench| async move {
+            let of = |secret: &[u8]| HostChap {
+                secret: Secret::new(secret),
+                ..host_chap(false)
+            };
+            let granted = |secret: &[u8]| {
+                let alice = host_object("alice", ALICE, Some(of(secret)));
+                vec![exported(TARGET, vec![grant(&alice, 0)])]
+            };
+            bench.publish(granted(SECRET)).await;
+            let mut config = config(ALICE, Some(TARGET));
+            config.chap = Some(chap("alice", SECRET, None));
+            let host = bench.try_login(&config).await.unwrap();
+            host.settle(0).await;
+            // The host is deleted, and made again.
+            bench.publish(vec![exported(TARGET, Vec::new())]).await;
+            bench.publish(granted(secret)).await;
+            if stays {
+                host.settle(0).await;
+                assert_eq!(bench.sessions().await[0].luns, [0]);
+            } else {
+                let second = Duration::from_secs(1);
+                bench.within(second, "the end", host.closed()).await;
+                assert!(bench.sessions().await.is_empty());
+            }
+        });
+    }
+}

@@ -111,6 +111,12 @@ impl fmt::Display for End {
             Self::Ordered(EndReason::OtherTarget) => {
                 write!(f, "its target was deleted, and another one has its name")
             }
+            Self::Ordered(EndReason::OtherProof) => {
+                write!(
+                    f,
+                    "it was shut out, and its host has another CHAP user or secret now"
+                )
+            }
             Self::Ordered(EndReason::Maintenance) => {
                 write!(f, "its target is in maintenance and it did not log out")
             }

@@ -111,10 +111,12 @@ impl Driver {
             host = info.host.as_deref().unwrap_or("-"), peer = %info.peer, portal = %info.portal,
             "session begins"
         );
+        let proven = self.view.as_ref().map(|view| Arc::clone(&view.host));
         self.units = self.session_units(&outcome);
         self.share.limit(info.bytes_in_flight_max);
         self.awaited = Some(Awaited::new(&self.core, &info.initiator));
         let session = Session::new(info, self.export.generation);
+        session.has_proven(proven);
         session.enter(&self.core);
         self.session = Some(session);
         drop(entering);
@@ -343,6 +345,10 @@ impl Driver {
                 return self.end_with(End::Ordered(EndReason::OtherTarget));
             }
             match target.as_ref().and_then(|target| target.view(&initiator)) {
+                // Whoever was shut out proves itself anew where other proof is asked for now.
+                Some(view) if !session.may_be(&view.host) => {
+                    return self.end_with(End::Ordered(EndReason::OtherProof));
+                }
                 Some(view) => {
                     let most = view.host.bytes_in_flight_max;
                     let mut info = session.info.borrow_mut();
@@ -356,7 +362,10 @@ impl Driver {
                 }
                 // The session stays, and sees nothing: a host that is thrown out and refused tries again for as long as its
                 // own time-outs last, and has its commands wait. One that is told that there is no such LUN goes on at once.
-                None => taken = self.change_view(Luns::new(), UnitPortMap::new()),
+                None => {
+                    session.is_shut_out();
+                    taken = self.change_view(Luns::new(), UnitPortMap::new());
+                }
             }
             let resting = target.filter(|target| target.maintenance);
             self.rest(resting.map(|target| target.maintenance_grace));
