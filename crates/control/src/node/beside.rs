@@ -7,7 +7,7 @@ use crate::objects::{Backing, Lun};
 use crate::problem::Problem;
 use crate::remembered;
 use ::members::BesideLun;
-use env::file::is_there;
+use env::file::{OpenHow, is_there};
 use env::{CoreHandle, durable};
 use layers::Beside;
 use std::io;
@@ -51,6 +51,14 @@ fn pool_of<'a>((_, members): Ground<'a>, lun: &Lun) -> Option<&'a Rc<MemberPool>
     }
 }
 
+/// The size of a file in bytes; 0 where it cannot be opened.
+async fn size_of_file(core: &CoreHandle, path: &Path) -> u64 {
+    let Ok(file) = core.files().open(path, OpenHow::READ).await else {
+        return 0;
+    };
+    env::file::length(&file).await.unwrap_or(0)
+}
+
 /// Removes a file, where it is there.
 async fn remove(core: &CoreHandle, path: &Path) -> io::Result<()> {
     match durable::remove_file(&*core.files(), path).await {
@@ -58,6 +66,9 @@ async fn remove(core: &CoreHandle, path: &Path) -> io::Result<()> {
         _ => Ok(()),
     }
 }
+
+/// Files of `state_dir` up to this size move to members when their LUN is opened. A larger one stays: hosts would wait for the copy.
+const MOVED_BYTES_MAX: u64 = 64 << 20;
 
 /// Where it stands, with room for so many bytes; `is_new`: it is made where it is not there. What stands in `state_dir` and belongs on
 /// members is moved there. `None` for a LUN that is in no pool.
@@ -75,7 +86,8 @@ pub(super) async fn stand(
     let has = pool.has_beside(lun_id(lun), what);
     let old = is_there(&*core.files(), &path).await;
     let is_elsewhere = !has && !old && !is_new;
-    if is_elsewhere || pool.is_in_file(lun_id(lun), what) {
+    let stays = !has && old && size_of_file(core, &path).await > MOVED_BYTES_MAX;
+    if is_elsewhere || stays || pool.is_in_file(lun_id(lun), what) {
         return Some(Beside::File(path));
     }
     let moves = Some(path.as_path()).filter(|_| old && !has);

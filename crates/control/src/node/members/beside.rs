@@ -202,9 +202,11 @@ impl MemberPool {
             return Ok(());
         }
         for id in ids {
-            let part = self.parts.borrow_mut().remove(id);
+            let part = self.parts.borrow().get(id).cloned();
             if let Some(part) = part {
+                // It stays known until nothing is under way in it: whoever tries again waits for that, too.
                 part.close(core, END_TIME_MAX).await?;
+                self.parts.borrow_mut().remove(id);
             }
         }
         self.change(core, |table| {
