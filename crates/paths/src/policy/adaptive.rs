@@ -12,7 +12,7 @@
 //! The last line is what keeps a mesh from collapsing: two senders that fill one receiving port overflow the switch's buffer
 //! ([`super::holds`] says who holds a port).
 
-use super::holds::{Holds, Load};
+use super::holds::{Holds, Load, NEXT};
 use super::selector::Slot;
 use super::{Request, Settings, Use};
 use units::Now;
@@ -262,6 +262,15 @@ impl Ports {
     fn bulk_ahead(slot: &Slot) -> f64 {
         let small = u64::from(slot.in_flight) * LARGE;
         float(slot.bytes.saturating_sub(small)) * slot.estimate.strict()
+    }
+
+    /// What every path costs more where the cheapest one costs `least`: all come behind others then. Costs by themselves are far below.
+    pub(crate) fn behind_all(least: f64) -> f64 {
+        if least.is_finite() {
+            (least / NEXT).floor() * NEXT
+        } else {
+            0.0
+        }
     }
 
     /// Hysteresis: a stream leaves its path only for something clearly better, which half of the command's own time is.

@@ -28,7 +28,7 @@ const CROSSING_BYTES: u64 = 32 << 10;
 /// Added to the cost of a path whose port another one holds: seconds beyond all that a cost can be.
 const BEHIND: f64 = 1e6;
 /// The same for the one that is to have the port next, while the holder drains.
-const NEXT: f64 = 1e5;
+pub(crate) const NEXT: f64 = 1e5;
 /// A port changes hands no sooner, as far as speeds are concerned: it drains meanwhile, and speeds have to be measured.
 const TENURE: Duration = Duration::from_millis(250);
 /// How much faster somebody else has to be, where there is a reason for it: a line that is told to be faster, or a sender with too many ports.

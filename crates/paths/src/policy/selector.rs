@@ -396,9 +396,12 @@ impl Selector {
             };
             least = least.min(slot.cost);
         }
+        // Where all are behind others, their own costs still count.
+        let base = Ports::behind_all(least);
+        let most = base + (least - base) * Ports::EQUAL;
         let as_good = |path: &usize| {
             let cost = self.slots[*path].cost;
-            cost.is_finite() && cost <= least * Ports::EQUAL
+            cost.is_finite() && cost <= most
         };
         let equals = (0..self.slots.len()).filter(as_good);
         let path = equals.min_by_key(|path| self.slots[*path].last_used)?;

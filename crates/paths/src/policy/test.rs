@@ -246,7 +246,9 @@ impl Known {
             .iter()
             .map(|(cost, _)| *cost)
             .fold(f64::INFINITY, f64::min);
-        let first = costs.iter().find(|(cost, _)| *cost <= least * 1.05);
+        let base = if least >= 1e6 { 1e6 } else { 0.0 };
+        let most = base + (least - base) * 1.05;
+        let first = costs.iter().find(|(cost, _)| *cost <= most);
         first.map(|(_, path)| *path)
     }
 
