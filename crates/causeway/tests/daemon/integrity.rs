@@ -438,14 +438,27 @@ fn a_map_that_a_crash_left_is_removed_and_one_that_is_lost_can_be_given_up() {
     daemon.stop();
 }
 
+/// A thin LUN reserves nothing for its map. Its own blocks get their space here, so that only the map has none.
+fn gives_space(place: &Place) {
+    let mut names = place.left_of_luns().into_iter();
+    let naa = names.find(|name| !name.contains('.'));
+    let file = place
+        .path("data/pool")
+        .join(naa.expect("its file is named after it"));
+    let given = std::process::Command::new("fallocate")
+        .args(["-l", "16M"])
+        .arg(&file)
+        .status();
+    assert!(given.expect("fallocate of util-linux").success());
+}
+
 #[test]
 fn checksums_without_space_keep_writes_in_the_journal_and_go_on_by_themselves() {
     if !is_root() {
         println!("skipped: only root can mount a file system that is soon full");
         return;
     }
-    // Thick: what is full has no room for more of the map, and has all that the LUN itself needs.
-    let place = journal::with_journal("integrity-unwritable", &format!("{CHECKED}\nthin = false"));
+    let place = journal::with_journal("integrity-unwritable", CHECKED);
     let small = SmallFileSystem::mount(&place.path("data/pool"), 32 << 20).unwrap();
     let daemon = place.start();
     place.run(0, "apply -f objects.toml");
@@ -459,6 +472,7 @@ fn checksums_without_space_keep_writes_in_the_journal_and_go_on_by_themselves() 
         "--fill -Zr -b64K -s -w100 -d1 -W0 --destroy -f1M",
     );
     assert!(full(0), "{}", place.metrics());
+    gives_space(&place);
     let mut all = std::fs::File::create(place.path("data/pool/full")).unwrap();
     while all.write_all(&[0; 4096]).is_ok() {}
     // Its checksums are on a page that was never written.

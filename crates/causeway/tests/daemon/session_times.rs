@@ -4,7 +4,7 @@ use crate::login::{login, number_at, read_pdu, served};
 use crate::place::Place;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Half of what any of these times is where nothing is said.
 const SOON: Duration = Duration::from_secs(7);
@@ -14,15 +14,13 @@ fn with(place: &Place, times: &str) {
     place.write("node.toml", &format!("{usual}[session]\n{times}"));
 }
 
-/// The other side closes within [`SOON`].
+/// The other side closes, within [`SOON`] of what it says last.
 fn is_closed(stream: &mut TcpStream) {
-    let begin = Instant::now();
     stream.set_read_timeout(Some(SOON)).unwrap();
     let mut rest = Vec::new();
     if let Err(error) = stream.read_to_end(&mut rest) {
         assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
     }
-    assert!(begin.elapsed() < SOON);
 }
 
 #[test]
