@@ -215,6 +215,7 @@ impl Stream for RealStream {
         if let Some(coalesce) = self.coalesce.get()
             && let Poll::Ready(received) = coalesce.poll_late(cx, &self.connected.socket, into)
         {
+            self.connected.happened();
             return Poll::Ready(received);
         }
         self.connected.poll_recv(cx, into)

@@ -97,7 +97,7 @@ impl<S: Socket> Connected<S> {
         }
     }
 
-    fn happened(&self) {
+    pub(super) fn happened(&self) {
         if let Some(activity) = &self.activity {
             activity.happened();
         }

@@ -4,12 +4,12 @@
 //! each of them, which costs more than all the rest. So, as a NIC coalesces interrupts, a connection whose host has other
 //! work anyhow may wait until several PDUs are there.
 //!
-//! **Contract.** No host waits for that. A host's depth is proven first: the connection answers nothing for a moment and
-//! counts what comes all the same. What is on its way for less than the network's round trip is taken off, and a quarter of the rest may be
+//! **Contract.** No host that keeps its depth waits for that. The depth is proven first: the connection answers nothing for a moment and
+//! counts what comes all the same. What is on its way for less than the network's round trip is taken off, and half of the rest may be
 //! waited for; and only while PDUs come as fast as they did without it, which is measured anew ten times a second. At a depth of 1 nothing
 //! comes in the moment of the proof: one answer is late by three usual gaps, in the end every two seconds.
 //!
-//! **Failure model.** A host that sends less than is waited for is looked at after twice the time that it should
+//! **Failure model.** A host that sends less than half of what is waited for is looked at when the time is over that all of it should
 //! have taken, and from the second time in a row on each PDU is taken as it comes. A host that does nothing but send, and does not care how
 //! soon it is answered, is answered later by [`Coalescing::new`]'s longest wait at most.
 
@@ -24,6 +24,9 @@ const PART: u64 = 2;
 
 /// PDUs in a usual look from which on nothing is left to be saved.
 const ENOUGH: u64 = 12;
+
+/// PDUs that come less often, in nanoseconds, cost little as they are.
+const WORTH_IT: u64 = 20_000;
 
 /// Bytes that are waited for at most: more of them come in few calls anyhow.
 const BYTES_MAX: u64 = 64 << 10;
@@ -57,6 +60,8 @@ pub(super) enum Look {
 struct Wait {
     bytes: u64,
     until: Now,
+    /// With so many PDUs it was not in vain, whatever their size: commands and data come in turns.
+    pdus: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -128,7 +133,7 @@ pub(super) struct Coalescing {
 }
 
 impl Coalescing {
-    /// For a connection that waits so long for several PDUs at most, and twice as long where they do not come.
+    /// For a connection that waits so long for several PDUs at most, and for the proof of a depth three times as long.
     pub(super) fn new(now: Now, wait_max: Duration) -> Self {
         Self {
             wait_max: nanoseconds(wait_max),
@@ -165,7 +170,7 @@ impl Coalescing {
         }
         self.pace.add(pdus, bytes, time);
         let Some(wait) = wait else { return };
-        let missed = bytes < wait.bytes;
+        let missed = bytes < wait.bytes && pdus < wait.pdus;
         if missed && now < wait.until {
             // Something else woke the connection.
             return;
@@ -199,16 +204,21 @@ impl Coalescing {
         }
         match self.phase {
             Phase::Free | Phase::Proven { .. } => Look::AtEach,
-            Phase::Probing { pdus } => self.late(now, pdus, self.free.gap() * pdus * 3 / 2),
-            Phase::Coalescing { pdus, .. } => self.late(now, pdus, self.free.gap() * pdus * 2),
+            // All that was wanted, else nothing is proven.
+            Phase::Probing { pdus } => self.late(now, pdus, self.free.gap() * pdus * 3 / 2, pdus),
+            Phase::Coalescing { pdus, .. } => {
+                let usual = self.free.gap() * pdus * 5 / 4;
+                self.late(now, pdus, usual.min(self.wait_max), pdus / 2)
+            }
         }
     }
 
-    fn late(&mut self, now: Now, pdus: u64, within: u64) -> Look {
+    fn late(&mut self, now: Now, pdus: u64, within: u64, enough: u64) -> Look {
         let (bytes, within) = (self.free.size() * pdus, Duration::from_nanos(within));
         self.wait = Some(Wait {
             bytes,
             until: now.after(within),
+            pdus: enough,
         });
         Look::Late { bytes, within }
     }
@@ -220,16 +230,19 @@ impl Coalescing {
     }
 
     fn is_worth_it(&self) -> bool {
-        self.goal() >= 2 && self.free.pdus < ENOUGH * self.free.looks
+        self.free.gap() <= WORTH_IT && self.goal() >= 2 && self.free.pdus < ENOUGH * self.free.looks
     }
 
     /// It was tried to have so many PDUs without an answer.
     fn probed(&mut self, pdus: u64, missed: bool) {
-        let enough = pdus >= self.goal().saturating_mul(PART);
+        let most = self.goal().saturating_mul(PART);
+        let enough = pdus >= most;
         self.phase = match (missed, enough) {
             (true, _) => Phase::Proven { depth: pdus / 2 },
             (false, true) => Phase::Proven { depth: pdus },
-            (false, false) => Phase::Probing { pdus: pdus * 2 },
+            (false, false) => Phase::Probing {
+                pdus: (pdus * 2).min(most),
+            },
         };
     }
 
@@ -253,7 +266,7 @@ impl Coalescing {
     fn coalesced(&mut self, now: Now, until: Now, missed: bool) {
         self.missed = if missed { self.missed + 1 } else { 0 };
         if self.pace.is_measured() {
-            let slower = self.pace.gap() > self.free.gap() * 9 / 8;
+            let slower = self.pace.gap() > self.free.gap() * 17 / 16;
             self.slower = if slower { self.slower + 1 } else { 0 };
             self.pace = Pace::default();
         }
@@ -504,6 +517,28 @@ mod test {
         assert_eq!(coalescing.rest(Now(now), || None), Look::AtEach);
         coalescing.came(Now(now + gap), 1, PDU);
         assert_eq!(coalescing.rest(Now(now + gap), || None), Look::AtEach);
+    }
+
+    #[test]
+    fn commands_and_data_that_come_in_turns_end_a_wait_by_their_number_or_their_bytes() {
+        let mut coalescing = Coalescing::new(Now(0), Duration::from_micros(60));
+        let (mut now, mut look, mut late) = (0, Look::AtEach, 0);
+        for turn in 0..4000_u64 {
+            // A bunch of commands, then a bunch of what they write.
+            let size = if turn % 2 == 0 { PDU } else { PDU + 4096 };
+            let pdus = match look {
+                Look::Late { bytes, within } => {
+                    late += 1;
+                    let in_time = nanoseconds(within) / (8 * MICROSECOND);
+                    bytes.div_ceil(size).min(in_time)
+                }
+                Look::AtEach | Look::AsSaid => 1,
+            };
+            now += 8 * MICROSECOND * pdus;
+            coalescing.came(Now(now), pdus, pdus * size);
+            look = coalescing.rest(Now(now), || Some(10));
+        }
+        assert!(late > 2000, "{late} of 4000 looks were late");
     }
 
     #[test]
