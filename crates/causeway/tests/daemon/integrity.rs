@@ -441,7 +441,7 @@ fn a_map_that_a_crash_left_is_removed_and_one_that_is_lost_can_be_given_up() {
 /// A thin LUN reserves nothing for its map. Its own blocks get their space here, so that only the map has none.
 fn gives_space(place: &Place) {
     let mut names = place.left_of_luns().into_iter();
-    let naa = names.find(|name| !name.contains('.'));
+    let naa = names.find(|name| name.ends_with(".lun"));
     let file = place
         .path("data/pool")
         .join(naa.expect("its file is named after it"));

@@ -19,7 +19,7 @@ use env::CoreHandle;
 use env::sim::{Fault, Rng};
 use iscsi::bhs::Attribute;
 use scsi::cdb::{PrInAction, PrOut, PrOutAction};
-use scsi::{Command, SenseKey, Status};
+use scsi::{AdditionalSense, Command, SenseKey, Status};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -292,8 +292,11 @@ fn told(outcome: &Outcome) -> Option<Told> {
         Some(Status::Good) => Some(Told::Good),
         Some(Status::ReservationConflict) => Some(Told::Conflict),
         Some(Status::CheckCondition) => {
-            let key = outcome.sense().map(|sense| sense.key);
-            (key == Some(SenseKey::IllegalRequest)).then_some(Told::Check)
+            let sense = outcome.sense()?;
+            // A store that is full says nothing of the command, as one that fails does not.
+            let is_full = sense.code == AdditionalSense::INSUFFICIENT_REGISTRATION_RESOURCES;
+            let refused = sense.key == SenseKey::IllegalRequest && !is_full;
+            refused.then_some(Told::Check)
         }
         Some(_) | None => None,
     }
