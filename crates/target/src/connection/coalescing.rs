@@ -266,7 +266,7 @@ impl Coalescing {
     fn coalesced(&mut self, now: Now, until: Now, missed: bool) {
         self.missed = if missed { self.missed + 1 } else { 0 };
         if self.pace.is_measured() {
-            let slower = self.pace.gap() > self.free.gap() * 17 / 16;
+            let slower = self.pace.gap() > self.free.gap() * 9 / 8;
             self.slower = if slower { self.slower + 1 } else { 0 };
             self.pace = Pace::default();
         }
