@@ -104,10 +104,7 @@ impl Bench {
     }
 
     fn below(&mut self, limit: u64) -> u64 {
-        self.seed ^= self.seed << 13;
-        self.seed ^= self.seed >> 7;
-        self.seed ^= self.seed << 17;
-        (self.seed >> 11) % limit
+        super::test::below(&mut self.seed, limit)
     }
 
     fn run<T: 'static>(&self, job: impl Future<Output = T> + 'static) -> T {

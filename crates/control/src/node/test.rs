@@ -221,3 +221,11 @@ fn a_thick_lun_has_the_space_of_its_checksums_before_it_is_written_or_is_not_mad
     edit(&world, &node, &controller, apply(set)).unwrap();
     assert!(allocated(&world) >= (33 + 2 + 1) * 8192);
 }
+
+/// A number below `limit`, the next one of a story's seed (xorshift).
+pub(super) fn below(seed: &mut u64, limit: u64) -> u64 {
+    *seed ^= *seed << 13;
+    *seed ^= *seed >> 7;
+    *seed ^= *seed << 17;
+    (*seed >> 11) % limit
+}
