@@ -30,6 +30,15 @@ fn wait_for_state(bed: &Bed, wanted: &str) {
     }
 }
 
+/// The host has to do without the LUN for a while, which is what the time is for; then the journal is back.
+fn comes_back(bed: &Bed, map: &str) {
+    wait_for_state(bed, "offline");
+    std::thread::sleep(Duration::from_secs(5));
+    move_it(bed, false);
+    wait_for_state(bed, "online");
+    bed.wait_for_paths(map, 2);
+}
+
 #[test]
 #[ignore = "a minute: `make linux`"]
 fn a_journal_that_is_moved_away_costs_no_error_and_one_that_is_given_up_no_block_that_was_home() {
@@ -42,11 +51,7 @@ fn a_journal_that_is_moved_away_costs_no_error_and_one_that_is_given_up_no_block
     let load = Load::start(&bed.guest, &disk, 8, 4);
     load.wait_for_writes(&bed.guest);
     move_it(&bed, true);
-    wait_for_state(&bed, "offline");
-    std::thread::sleep(Duration::from_secs(5));
-    move_it(&bed, false);
-    wait_for_state(&bed, "online");
-    bed.wait_for_paths(&map, 2);
+    comes_back(&bed, &map);
     println!(
         "moved away while it serves, and back: {:?}",
         load.stop(&bed.guest)
@@ -57,11 +62,7 @@ fn a_journal_that_is_moved_away_costs_no_error_and_one_that_is_given_up_no_block
     bed.kill_daemon();
     move_it(&bed, true);
     bed.start_daemon();
-    wait_for_state(&bed, "offline");
-    std::thread::sleep(Duration::from_secs(5));
-    move_it(&bed, false);
-    wait_for_state(&bed, "online");
-    bed.wait_for_paths(&map, 2);
+    comes_back(&bed, &map);
     println!(
         "killed, and moved away before the start: {:?}",
         load.stop(&bed.guest)
