@@ -34,8 +34,10 @@ const BYTES_MAX: u64 = 64 << 10;
 /// A moment in which nothing comes that is a pause of the host, not a gap.
 const GAP_MAX: Duration = Duration::from_millis(1);
 
-/// PDUs over which a pace is measured.
-const SAMPLE: u64 = 128;
+/// PDUs over which a pace is measured: while each is taken as it comes, and while several are waited for. Hosts waver by a fifth from one
+/// millisecond to the next; over fewer PDUs than these every third verdict would be about that.
+const SAMPLE: u64 = 512;
+const SAMPLE_LATE: u64 = 1024;
 
 /// How long a proven depth is relied on.
 const PROVEN_FOR: Duration = Duration::from_millis(100);
@@ -93,8 +95,8 @@ impl Pace {
         self.time += time;
     }
 
-    fn is_measured(&self) -> bool {
-        self.pdus >= SAMPLE
+    fn is_measured_by(&self, pdus: u64) -> bool {
+        self.pdus >= pdus
     }
 
     /// From one PDU to the next, in nanoseconds.
@@ -149,6 +151,11 @@ impl Coalescing {
         }
     }
 
+    /// Several PDUs are waited for, because the host has other work meanwhile.
+    pub(super) fn is_at_work(&self) -> bool {
+        matches!(self.phase, Phase::Coalescing { .. })
+    }
+
     /// What comes next is taken as it comes.
     pub(super) fn at_each(&mut self) {
         self.wait = None;
@@ -194,7 +201,7 @@ impl Coalescing {
             Some(_) => self.free_after_a_failure(now),
             None => {}
         }
-        if self.phase == Phase::Free && self.pace.is_measured() {
+        if self.phase == Phase::Free && self.pace.is_measured_by(SAMPLE) {
             self.free = std::mem::take(&mut self.pace);
             if now >= self.next && self.is_worth_it() {
                 self.phase = Phase::Probing { pdus: 2 };
@@ -265,7 +272,7 @@ impl Coalescing {
     /// A wait for several PDUs is over.
     fn coalesced(&mut self, now: Now, until: Now, missed: bool) {
         self.missed = if missed { self.missed + 1 } else { 0 };
-        if self.pace.is_measured() {
+        if self.pace.is_measured_by(SAMPLE_LATE) {
             let slower = self.pace.gap() > self.free.gap() * 9 / 8;
             self.slower = if slower { self.slower + 1 } else { 0 };
             self.pace = Pace::default();
@@ -539,6 +546,37 @@ mod test {
             look = coalescing.rest(Now(now), || Some(10));
         }
         assert!(late > 2000, "{late} of 4000 looks were late");
+    }
+
+    #[test]
+    fn a_pace_that_wavers_by_itself_is_no_reason_to_stop() {
+        let mut coalescing = Coalescing::new(Now(0), Duration::from_micros(150));
+        let (mut now, mut look, mut came, mut late) = (0, Look::AtEach, 0_u64, 0_u64);
+        let mut random = 1_u64;
+        let mut gap = 0;
+        while came < 1_000_000 {
+            let pdus = match look {
+                Look::Late { bytes, .. } => bytes.div_ceil(PDU),
+                Look::AtEach | Look::AsSaid => 1,
+            };
+            if came / 200 != (came + pdus) / 200 || came == 0 {
+                // As fast as half again, for a millisecond or two, whether it is waited or not.
+                random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+                gap = 6 * MICROSECOND + (random >> 33) % (3 * MICROSECOND);
+            }
+            let within = match look {
+                Look::Late { within, .. } => nanoseconds(within),
+                Look::AtEach | Look::AsSaid => u64::MAX,
+            };
+            let time = (gap * pdus).min(within);
+            let pdus = (time / gap).max(1);
+            now += time;
+            came += pdus;
+            late += if pdus > 1 { pdus } else { 0 };
+            coalescing.came(Now(now), pdus, pdus * PDU);
+            look = coalescing.rest(Now(now), || Some(10));
+        }
+        assert!(late * 100 > came * 90, "{late} of {came} PDUs");
     }
 
     #[test]

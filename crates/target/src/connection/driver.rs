@@ -519,7 +519,8 @@ impl Driver {
 
     fn hand_in(&mut self, cx: &mut Context<'_>) {
         let now = self.core.now();
-        let alone = self.alone.batch();
+        // A host that was seen to have other work needs no early replies.
+        let early = self.alone.batch() && !self.coalescing.is_at_work();
         while !self.receive.is_empty() {
             if self.has_had_its_turn() {
                 self.receive.pack();
@@ -529,7 +530,7 @@ impl Driver {
             self.begun += u64::from(matches!(self.machine.want(), Want::Header { .. }));
             let handed = self.receive.step(&mut self.machine, now);
             self.take_events();
-            if alone && self.machine.transmit().pdu_count() >= alone::REPLIES {
+            if early && self.machine.transmit().pdu_count() >= alone::REPLIES {
                 self.poll_send(cx);
             }
             if let Err(violation) = handed {
