@@ -6,7 +6,7 @@
 //!
 //! **Contract.** No host that keeps its depth waits for that. The depth is proven first: the connection answers nothing for a moment and
 //! counts what comes all the same. What is on its way for less than the network's round trip is taken off, and half of the rest may be
-//! waited for; and only while PDUs come as fast as they did without it, which is measured anew ten times a second. At a depth of 1 nothing
+//! waited for; and only while PDUs come as fast as they did without it, which is measured anew two to ten times a second. At a depth of 1 nothing
 //! comes in the moment of the proof: one answer is late by three usual gaps, in the end every two seconds.
 //!
 //! **Failure model.** A host that sends less than half of what is waited for is looked at when the time is over that all of it should
@@ -16,7 +16,8 @@
 use std::time::Duration;
 use units::Now;
 
-/// PDUs that are waited for at most.
+/// PDUs that are waited for: at least, since two save little, and at most.
+const PDUS_MIN: u64 = 3;
 const PDUS_MAX: u64 = 16;
 
 /// The part of a proven depth that is waited for: the rest keeps the host at work.
@@ -39,8 +40,9 @@ const GAP_MAX: Duration = Duration::from_millis(1);
 const SAMPLE: u64 = 512;
 const SAMPLE_LATE: u64 = 1024;
 
-/// How long a proven depth is relied on.
+/// How long a proven depth is relied on: at first, and at most, where it held every time and made nothing slower.
 const PROVEN_FOR: Duration = Duration::from_millis(100);
+const PROVEN_FOR_MAX: Duration = Duration::from_millis(400);
 
 /// Between two attempts to prove a depth where the last ones failed: at first, and at most.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
@@ -132,6 +134,7 @@ pub(super) struct Coalescing {
     /// When a depth may be tried to be proven, and how long after that again.
     next: Now,
     pause: Duration,
+    relied: Duration,
 }
 
 impl Coalescing {
@@ -148,6 +151,7 @@ impl Coalescing {
             slower: 0,
             next: now,
             pause: PAUSE_MIN,
+            relied: PROVEN_FOR,
         }
     }
 
@@ -172,8 +176,8 @@ impl Coalescing {
         self.last = now;
         let wait = self.wait.take();
         if time > GAP_MAX {
-            // The host rested, or was made to: that says nothing of its pace.
-            return self.free_at(now.after(PAUSE_MIN));
+            // The host rested, or was made to: that says nothing of its pace, and its depth is to be seen anew.
+            return self.free_at(now);
         }
         self.pace.add(pdus, bytes, time);
         let Some(wait) = wait else { return };
@@ -185,7 +189,7 @@ impl Coalescing {
         match self.phase {
             Phase::Free | Phase::Proven { .. } => {}
             Phase::Probing { pdus } => self.probed(pdus, missed),
-            Phase::Coalescing { until, .. } => self.coalesced(now, until, missed),
+            Phase::Coalescing { pdus, until } => self.coalesced(now, pdus, until, missed),
         }
     }
 
@@ -197,13 +201,13 @@ impl Coalescing {
         }
         match self.wait {
             Some(wait) if now < wait.until => return Look::AsSaid,
-            // Nothing came at all.
-            Some(_) => self.free_after_a_failure(now),
+            Some(_) => return self.nothing_came(now),
             None => {}
         }
         if self.phase == Phase::Free && self.pace.is_measured_by(SAMPLE) {
             self.free = std::mem::take(&mut self.pace);
             if now >= self.next && self.is_worth_it() {
+                self.missed = 0;
                 self.phase = Phase::Probing { pdus: 2 };
             }
         } else if let Phase::Proven { depth } = self.phase {
@@ -218,6 +222,19 @@ impl Coalescing {
                 self.late(now, pdus, usual.min(self.wait_max), pdus / 2)
             }
         }
+    }
+
+    /// All of a wait has passed for nothing; what comes next is taken as it comes.
+    fn nothing_came(&mut self, now: Now) -> Look {
+        self.wait = None;
+        match self.phase {
+            Phase::Coalescing { pdus, until } => self.coalesced(now, pdus, until, true),
+            Phase::Probing { pdus } if pdus > 2 => self.probed(pdus, true),
+            Phase::Free | Phase::Proven { .. } | Phase::Probing { .. } => {
+                self.free_after_a_failure(now);
+            }
+        }
+        Look::AtEach
     }
 
     fn late(&mut self, now: Now, pdus: u64, within: u64, enough: u64) -> Look {
@@ -242,6 +259,11 @@ impl Coalescing {
 
     /// It was tried to have so many PDUs without an answer.
     fn probed(&mut self, pdus: u64, missed: bool) {
+        self.missed = if missed { self.missed + 1 } else { 0 };
+        if self.missed == 1 && pdus > 2 {
+            // It has sent half as many, and may only have been interrupted: once more.
+            return;
+        }
         let most = self.goal().saturating_mul(PART);
         let enough = pdus >= most;
         self.phase = match (missed, enough) {
@@ -260,29 +282,54 @@ impl Coalescing {
         };
         let on_the_way = u64::from(round_trip) * 1000 / self.free.gap();
         let pdus = (depth.saturating_sub(on_the_way) / PART).min(self.goal());
-        if pdus < 2 {
+        if pdus < PDUS_MIN {
             return self.free_after_a_failure(now);
         }
         self.pace = Pace::default();
         (self.missed, self.slower) = (0, 0);
-        let until = now.after(PROVEN_FOR);
+        let until = now.after(self.relied);
         self.phase = Phase::Coalescing { pdus, until };
     }
 
     /// A wait for several PDUs is over.
-    fn coalesced(&mut self, now: Now, until: Now, missed: bool) {
+    fn coalesced(&mut self, now: Now, pdus: u64, until: Now, missed: bool) {
         self.missed = if missed { self.missed + 1 } else { 0 };
         if self.pace.is_measured_by(SAMPLE_LATE) {
-            let slower = self.pace.gap() > self.free.gap() * 9 / 8;
-            self.slower = if slower { self.slower + 1 } else { 0 };
+            let (late, free) = (self.pace.gap(), self.free.gap());
+            self.slower = if late > free * 9 / 8 {
+                self.slower + 1
+            } else {
+                0
+            };
+            if late > free * 65 / 64 {
+                self.relied = PROVEN_FOR;
+            }
             self.pace = Pace::default();
         }
-        if self.missed >= 2 || self.slower >= 2 {
+        if self.missed >= 2 {
             self.free_after_a_failure(now);
+        } else if self.slower >= 2 {
+            self.fewer(now, pdus / 2, until);
         } else if now >= until {
             self.pause = PAUSE_MIN;
+            self.relied = if pdus < self.goal() {
+                // More may be had again.
+                PROVEN_FOR
+            } else {
+                (self.relied * 2).min(PROVEN_FOR_MAX)
+            };
             self.free_at(now);
         }
+    }
+
+    /// So many were too many: half of them may not be.
+    fn fewer(&mut self, now: Now, pdus: u64, until: Now) {
+        if pdus < PDUS_MIN {
+            return self.free_after_a_failure(now);
+        }
+        self.pace = Pace::default();
+        (self.missed, self.slower) = (0, 0);
+        self.phase = Phase::Coalescing { pdus, until };
     }
 
     fn stop_and_free(&mut self, now: Now) {
@@ -292,6 +339,7 @@ impl Coalescing {
 
     fn free_after_a_failure(&mut self, now: Now) {
         let pause = self.pause;
+        self.relied = PROVEN_FOR;
         self.pause = (pause * 2).min(PAUSE_MAX);
         self.free_at(now.after(pause));
     }
@@ -521,6 +569,14 @@ mod test {
         );
         assert_eq!(coalescing.rest(Now(now + 1), || None), Look::AsSaid);
         now += nanoseconds(within);
+        assert_eq!(coalescing.rest(Now(now), || None), Look::AtEach);
+        now += gap;
+        coalescing.came(Now(now), 1, PDU);
+        let Look::Late { within, .. } = coalescing.rest(Now(now), || None) else {
+            panic!("once is no proof that it has stopped");
+        };
+        now += nanoseconds(within);
+        coalescing.came(Now(now), 1, PDU);
         assert_eq!(coalescing.rest(Now(now), || None), Look::AtEach);
         coalescing.came(Now(now + gap), 1, PDU);
         assert_eq!(coalescing.rest(Now(now + gap), || None), Look::AtEach);
