@@ -7,7 +7,9 @@ use super::report::{self, Report};
 use super::rounds::{Effort, Row, measure};
 use super::servers::{self, Causeway, Place, Server};
 use super::special::{self, Found};
-use super::{cache, course, disk, durable, integrity, layer, many, replay, scrub};
+use super::{
+    cache, coalesce, course, disk, durable, foreign, integrity, layer, many, replay, scrub,
+};
 use std::path::PathBuf;
 
 /// What to measure.
@@ -34,7 +36,7 @@ impl Plan {
 }
 
 /// The comparisons of Causeway with itself and with fio, by their short names.
-const SPECIAL: [&str; 15] = [
+const SPECIAL: [&str; 17] = [
     "cores",
     "poll",
     "sectors",
@@ -50,6 +52,8 @@ const SPECIAL: [&str; 15] = [
     "scrub",
     "idle",
     "units",
+    "foreign",
+    "coalesce",
 ];
 
 fn start(plan: &Plan, name: &str) -> Result<Server, String> {
@@ -111,6 +115,8 @@ fn special(plan: &Plan, client: &Client, id: &str) -> Result<Found, String> {
         "scrub" => scrub::scrub(plan, client),
         "idle" => many::idle_sessions(plan, client),
         "units" => many::units(plan),
+        "foreign" => foreign::foreign(plan, client),
+        "coalesce" => coalesce::coalescing(plan, client),
         other => Err(format!("there is no comparison {other}")),
     }
 }
