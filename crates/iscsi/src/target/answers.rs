@@ -64,6 +64,7 @@ impl FullFeature {
             bidirectional_read_residual,
             residual_count,
         };
+        link.owed.answered();
         link.send(pdu.write(), sense_segment(response.sense));
     }
 
@@ -85,7 +86,10 @@ impl FullFeature {
             let status = with_status.filter(|_| end == bytes);
             let (overflow, underflow, residual_count) = status.unwrap_or_default().fields();
             let numbers = match status {
-                Some(_) => link.numbers(window),
+                Some(_) => {
+                    link.owed.answered();
+                    link.numbers(window)
+                }
                 None => link.numbers_without_status(window),
             };
             let pdu = DataIn {

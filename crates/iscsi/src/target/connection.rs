@@ -14,6 +14,7 @@ use super::event::{
 use super::full_feature::FullFeature;
 use super::link::{Link, Window};
 use super::login::{Answer, LOGIN_SEGMENT_BYTES_MAX, LoginStep, LoginTarget};
+use super::owed::Owed;
 use super::policy::{LoginPolicy, LoginRefusal};
 use crate::bhs::{LoginRequest, LoginResponse, Numbers, Opcode, StageBits};
 use crate::discovery::TargetRecord;
@@ -252,6 +253,12 @@ impl TargetConnection {
     #[must_use]
     pub fn transmit(&self) -> &Transmit {
         &self.link.transmit
+    }
+
+    /// What the initiator is about to send for what was sent to it.
+    #[must_use]
+    pub fn owed(&self) -> &Owed {
+        &self.link.owed
     }
 
     /// The next `bytes` bytes of [`transmit`](Self::transmit) were given to the socket.

@@ -218,8 +218,14 @@ impl FullFeature {
             ));
         }
         match opcode {
-            Opcode::ScsiCommand => self.begin_command(header, additional, length, link)?,
-            Opcode::DataOut => self.begin_data(header, link)?,
+            Opcode::ScsiCommand => {
+                link.owed.command_came(length);
+                self.begin_command(header, additional, length, link)?;
+            }
+            Opcode::DataOut => {
+                link.owed.data_came(length);
+                self.begin_data(header, link)?;
+            }
             Opcode::NopOut => self.current = Current::Nop(NopOut::parse(header)),
             Opcode::TextRequest => self.current = Current::Text(TextRequest::parse(header)?),
             Opcode::TaskManagementRequest => {
@@ -731,6 +737,7 @@ impl FullFeature {
                     buffer_offset: ask.offset,
                     desired_data_transfer_length: ask.length,
                 };
+                link.owed.asked(ask.length as usize);
                 link.send(r2t.write(), Buf::empty());
             }
             task.r2t_count = solicited.r2t_count();

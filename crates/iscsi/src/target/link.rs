@@ -1,6 +1,7 @@
 //! The sending side of a target connection: events for the owner, PDUs for the initiator.
 
 use super::event::{CloseReason, Event};
+use super::owed::Owed;
 use crate::bhs::{Bhs, Numbers, Reject};
 use crate::serial::CmdSn;
 use crate::status_numbering::StatusNumbering;
@@ -15,6 +16,7 @@ pub(super) struct Link {
     pub(super) transmit: Transmit,
     pub(super) events: VecDeque<Event>,
     pub(super) status: StatusNumbering,
+    pub(super) owed: Owed,
 }
 
 /// ExpCmdSN and MaxCmdSN at the moment of sending.

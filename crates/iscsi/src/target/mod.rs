@@ -6,6 +6,7 @@ mod event;
 mod full_feature;
 mod link;
 mod login;
+mod owed;
 mod parking;
 mod policy;
 mod task;
@@ -22,6 +23,7 @@ pub use event::{
     ReferencedTask, Response, SendTargets, SessionType, TaskFunction, TaskManagement,
     TaskManagementAnswer,
 };
+pub use owed::Owed;
 pub use policy::{
     Authentication, ChapTerms, LoginAsk, LoginPolicy, LoginRefusal, LoginTerms, MutualChap,
 };

@@ -193,9 +193,14 @@ impl Coalescing {
         }
     }
 
-    /// Nothing more is to be done at `now`. `round_trip` asks for the least time that a packet takes to the host and back, in
+    /// Nothing more is to be done at `now`. `owed` tells how many bytes the next so many PDUs will have; `round_trip` asks for the least time that a packet takes to the host and back, in
     /// microseconds; `None` where nobody knows.
-    pub(super) fn rest(&mut self, now: Now, round_trip: impl FnOnce() -> Option<u32>) -> Look {
+    pub(super) fn rest(
+        &mut self,
+        now: Now,
+        owed: impl Fn(u64) -> u64,
+        round_trip: impl FnOnce() -> Option<u32>,
+    ) -> Look {
         if self.wait_max == 0 {
             return Look::AtEach;
         }
@@ -216,10 +221,13 @@ impl Coalescing {
         match self.phase {
             Phase::Free | Phase::Proven { .. } => Look::AtEach,
             // All that was wanted, else nothing is proven.
-            Phase::Probing { pdus } => self.late(now, pdus, self.free.gap() * pdus * 3 / 2, pdus),
+            Phase::Probing { pdus } => {
+                let usual = self.free.gap() * pdus;
+                self.late(now, owed(pdus), usual * 3 / 2, pdus)
+            }
             Phase::Coalescing { pdus, .. } => {
                 let usual = self.free.gap() * pdus * 5 / 4;
-                self.late(now, pdus, usual.min(self.wait_max), pdus / 2)
+                self.late(now, owed(pdus), usual.min(self.wait_max), pdus / 2)
             }
         }
     }
@@ -237,8 +245,8 @@ impl Coalescing {
         Look::AtEach
     }
 
-    fn late(&mut self, now: Now, pdus: u64, within: u64, enough: u64) -> Look {
-        let (bytes, within) = (self.free.size() * pdus, Duration::from_nanos(within));
+    fn late(&mut self, now: Now, bytes: u64, within: u64, enough: u64) -> Look {
+        let within = Duration::from_nanos(within);
         self.wait = Some(Wait {
             bytes,
             until: now.after(within),
@@ -361,6 +369,10 @@ mod test {
     const MICROSECOND: u64 = 1000;
     const PDU: u64 = 48;
 
+    fn commands(pdus: u64) -> u64 {
+        pdus * PDU
+    }
+
     /// A host that keeps `depth` commands going and works on one answer after the other, and a target that works on all that it
     /// finds at a look; in nanoseconds.
     struct Model {
@@ -432,7 +444,7 @@ mod test {
                 }
                 assert!(now > last_call || look == Look::AtEach, "time goes on");
                 last_call = now;
-                look = coalescing.rest(Now(now), || {
+                look = coalescing.rest(Now(now), commands, || {
                     Some(u32::try_from(self.round_trip / MICROSECOND).unwrap())
                 });
             }
@@ -558,7 +570,7 @@ mod test {
             };
             now += gap * pdus;
             coalescing.came(Now(now), pdus, pdus * PDU);
-            look = coalescing.rest(Now(now), || Some(10));
+            look = coalescing.rest(Now(now), commands, || Some(10));
         }
         let Look::Late { within, bytes } = look else {
             panic!("it waits for several: {look:?}");
@@ -567,19 +579,25 @@ mod test {
             bytes >= 4 * PDU && within <= Duration::from_micros(130),
             "{look:?}"
         );
-        assert_eq!(coalescing.rest(Now(now + 1), || None), Look::AsSaid);
+        assert_eq!(
+            coalescing.rest(Now(now + 1), commands, || None),
+            Look::AsSaid
+        );
         now += nanoseconds(within);
-        assert_eq!(coalescing.rest(Now(now), || None), Look::AtEach);
+        assert_eq!(coalescing.rest(Now(now), commands, || None), Look::AtEach);
         now += gap;
         coalescing.came(Now(now), 1, PDU);
-        let Look::Late { within, .. } = coalescing.rest(Now(now), || None) else {
+        let Look::Late { within, .. } = coalescing.rest(Now(now), commands, || None) else {
             panic!("once is no proof that it has stopped");
         };
         now += nanoseconds(within);
         coalescing.came(Now(now), 1, PDU);
-        assert_eq!(coalescing.rest(Now(now), || None), Look::AtEach);
+        assert_eq!(coalescing.rest(Now(now), commands, || None), Look::AtEach);
         coalescing.came(Now(now + gap), 1, PDU);
-        assert_eq!(coalescing.rest(Now(now + gap), || None), Look::AtEach);
+        assert_eq!(
+            coalescing.rest(Now(now + gap), commands, || None),
+            Look::AtEach
+        );
     }
 
     #[test]
@@ -599,7 +617,8 @@ mod test {
             };
             now += 8 * MICROSECOND * pdus;
             coalescing.came(Now(now), pdus, pdus * size);
-            look = coalescing.rest(Now(now), || Some(10));
+            // What is expected is wrong each time.
+            look = coalescing.rest(Now(now), |pdus| pdus * (PDU + 2048), || Some(10));
         }
         assert!(late > 2000, "{late} of 4000 looks were late");
     }
@@ -630,7 +649,7 @@ mod test {
             came += pdus;
             late += if pdus > 1 { pdus } else { 0 };
             coalescing.came(Now(now), pdus, pdus * PDU);
-            look = coalescing.rest(Now(now), || Some(10));
+            look = coalescing.rest(Now(now), commands, || Some(10));
         }
         assert!(late * 100 > came * 90, "{late} of {came} PDUs");
     }
@@ -649,7 +668,7 @@ mod test {
                 };
                 now += 8 * MICROSECOND * pdus;
                 coalescing.came(Now(now), pdus, pdus * PDU);
-                look = coalescing.rest(Now(now), || None);
+                look = coalescing.rest(Now(now), commands, || None);
                 late += u32::from(look != Look::AtEach);
             }
             late

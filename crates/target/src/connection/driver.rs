@@ -485,7 +485,8 @@ impl Driver {
         }
         let stream = &self.stream;
         let way = || stream.measured().map(|measured| measured.round_trip_min_us);
-        match self.coalescing.rest(self.core.recent(), way) {
+        let owed = |pdus| self.machine.owed().bytes(pdus);
+        match self.coalescing.rest(self.core.recent(), owed, way) {
             NextLook::AsSaid => {}
             NextLook::AtEach => {
                 self.stream.coalesce(cx, None);
