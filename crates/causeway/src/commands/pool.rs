@@ -223,3 +223,27 @@ fn of_journal(journal: &JournalFacts) -> Vec<(&'static str, String)> {
     }
     rows
 }
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn a_pool_that_fills_up_is_shown_with_when_it_will_be_full() {
+        let pool = |full_in_seconds: Option<u64>| -> PoolFacts {
+            let mut told = serde_json::json!({"name": "p", "path": "/p", "total": 1_u64 << 40, "available": 1_u64 << 30});
+            told["full_in_seconds"] = full_in_seconds.into();
+            serde_json::from_value(told).unwrap()
+        };
+        let line = |page: &str| {
+            let mut lines = page.lines();
+            let line = lines.find(|line| line.trim_start().starts_with("full"));
+            line.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+        };
+        assert_eq!(
+            line(&page(&pool(Some(7200)))).as_deref(),
+            Some("full in about 2 hours, at the rate of the last hour")
+        );
+        assert_eq!(line(&page(&pool(None))), None);
+    }
+}

@@ -8,7 +8,7 @@ use crate::engine::{
 };
 use crate::journal::{JournalFacts, JournalOutcome, JournalRequest};
 use crate::latency::Latency;
-use crate::objects::{GrantSpec, HostSpec, LunSpec, TargetSpec};
+use crate::objects::{CacheMode, GrantSpec, HostSpec, LunSpec, TargetSpec};
 use crate::plan::LunChanges;
 use crate::scrub::{ScrubFacts, ScrubWish};
 use crate::size::Size;
@@ -450,6 +450,35 @@ fn a_missing_backing_shows_as_offline_and_keeps_its_place() {
     assert_eq!(status.counts.luns_offline, 1);
     assert_eq!(luns[0].state, "offline");
     assert_eq!(luns[0].grants, ["h:t:l"]);
+}
+
+#[test]
+fn a_volatile_lun_is_told_by_default_or_as_asked_for_and_the_two_are_not_mixed_up() {
+    let bench = Bench::new();
+    let mut set = lab();
+    let mut asked = LunSpec::new("asked", Size::from_bytes(1 << 30).unwrap());
+    asked.cache = Some(CacheMode::Volatile);
+    let mut through = LunSpec::new("through", Size::from_bytes(1 << 30).unwrap());
+    through.cache = Some(CacheMode::WriteThrough);
+    set.lun.extend([asked, through]);
+    let confirmed = How {
+        dry_run: false,
+        force: true,
+    };
+    bench
+        .edit(Edit::Apply { set, prune: false }, confirmed)
+        .unwrap();
+    let controller = Rc::clone(&bench.controller);
+    let notes = bench.ask(async move { controller.status().await.notes });
+    let begin = |note: &String| note.split(':').next().unwrap_or_default().to_owned();
+    let told: Vec<String> = notes.iter().map(begin).collect();
+    assert_eq!(
+        told,
+        [
+            "cache = \"volatile\" by default (there was no journal) in LUN l",
+            "cache = \"volatile\" as asked for in LUN asked",
+        ]
+    );
 }
 
 #[test]
