@@ -111,12 +111,7 @@ impl Superblock {
         } else {
             let gaps = self.gaps();
             let found = take(&gaps, runs.last().copied(), wanted - has).ok_or(full)?;
-            for run in found {
-                match runs.last_mut() {
-                    Some(last) if last.first + last.count == run.first => last.count += run.count,
-                    _ => runs.push(run),
-                }
-            }
+            append(&mut runs, found);
         }
         self.luns.insert(lun, runs);
         Ok(())
@@ -126,6 +121,13 @@ impl Superblock {
     pub fn release(&mut self, lun: LunId) {
         self.luns.remove(&lun);
         self.records.remove(&lun);
+    }
+
+    /// What comes to stand beside a LUN has come: it is the end of what is there.
+    pub fn join(&mut self, coming: LunId, known_as: LunId) {
+        if let Some(more) = self.luns.remove(&coming) {
+            append(self.luns.entry(known_as).or_default(), more);
+        }
     }
 
     /// What comes to stand beside a LUN has come: it takes the place of any that was there before.
@@ -198,6 +200,16 @@ impl Superblock {
 }
 
 /// Takes so many chunks off the end.
+/// Adds runs in their order; those that meet are one.
+fn append(runs: &mut Vec<Run>, more: Vec<Run>) {
+    for run in more {
+        match runs.last_mut() {
+            Some(last) if last.first + last.count == run.first => last.count += run.count,
+            _ => runs.push(run),
+        }
+    }
+}
+
 fn shorten(runs: &mut Vec<Run>, mut by: u32) {
     while by > 0 {
         let Some(last) = runs.last_mut() else { return };

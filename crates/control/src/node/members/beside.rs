@@ -134,42 +134,52 @@ impl MemberPool {
         moves: Option<&Path>,
     ) -> Result<(), OpenError> {
         let id = self.id_of(lun, what)?;
-        match self.room_of(id) {
-            Some(room) if room >= bytes => Ok(()),
-            Some(room) => {
-                self.resize(core, id, bytes).await?;
-                let leaf = self.leaf(core, id).await?;
-                leaf.zero(core, room).await
-            }
-            None => {
-                let coming = self.id_of(lun, BesideLun::Coming)?;
-                // What a crash left.
-                self.give_back(core, &[coming]).await?;
-                let come = async {
-                    self.resize(core, coming, bytes).await?;
-                    let leaf = self.leaf(core, coming).await?;
-                    leaf.zero(core, 0).await?;
-                    if let Some(file) = moves {
-                        let copied = copy(core, file, &leaf).await;
-                        copied.map_err(|error| OpenError {
-                            cause: format!("{} cannot be copied: {error}", file.display()),
-                            next_step: "look at the pool's devices and at state_dir".to_owned(),
-                        })?;
-                    }
-                    self.change(core, |table| {
-                        table.arrive(coming, id);
-                        Ok(())
-                    })
-                    .await
-                };
-                let come = come.await;
-                if come.is_err() {
-                    // The first error is the one to tell; what is left is given back the next time.
-                    drop(self.give_back(core, &[coming]).await);
-                }
-                come
-            }
+        let has = self.room_of(id);
+        let room = has.unwrap_or(0);
+        if has.is_some() && room >= bytes {
+            return Ok(());
         }
+        let coming = self.id_of(lun, BesideLun::Coming)?;
+        // What a crash left.
+        self.give_back(core, &[coming]).await?;
+        let come = async {
+            self.make_coming(core, coming, bytes - room, moves).await?;
+            self.change(core, |table| {
+                match has {
+                    Some(_) => table.join(coming, id),
+                    None => table.arrive(coming, id),
+                }
+                Ok(())
+            })
+            .await
+        };
+        let come = come.await;
+        if come.is_err() {
+            // The first error is the one to tell; what is left is given back the next time.
+            drop(self.give_back(core, &[coming]).await);
+        }
+        come
+    }
+
+    /// Chunks that count for nothing yet: zeroes, or a copy of a file and zeroes behind it, stable.
+    async fn make_coming(
+        self: &Rc<Self>,
+        core: &CoreHandle,
+        coming: LunId,
+        bytes: u64,
+        moves: Option<&Path>,
+    ) -> Result<(), OpenError> {
+        self.resize(core, coming, bytes).await?;
+        let leaf = self.leaf(core, coming).await?;
+        leaf.zero(core).await?;
+        let Some(file) = moves else {
+            return Ok(());
+        };
+        let copied = copy(core, file, &leaf).await;
+        copied.map_err(|error| OpenError {
+            cause: format!("{} cannot be copied: {error}", file.display()),
+            next_step: "look at the pool's devices and at state_dir".to_owned(),
+        })
     }
 
     /// Gives back what stands beside a LUN; fine where nothing does.

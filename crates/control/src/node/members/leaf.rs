@@ -144,12 +144,12 @@ impl MemberLeaf {
         self.make_zeroes(core, range, Zeroing::MayUnmap).await
     }
 
-    /// Makes all of it zeroes from a byte on, with space of its own.
+    /// Makes all of it zeroes, with space of its own.
     ///
     /// # Errors
     /// They could not be written.
-    pub(super) async fn zero(&self, core: &CoreHandle, from: u64) -> Result<(), OpenError> {
-        let range = from / u64::from(self.block_size.bytes())..self.volume().shape().block_count.0;
+    pub(super) async fn zero(&self, core: &CoreHandle) -> Result<(), OpenError> {
+        let range = 0..self.volume().shape().block_count.0;
         self.make_zeroes(core, range, Zeroing::KeepAllocated).await
     }
 
