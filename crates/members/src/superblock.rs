@@ -10,10 +10,10 @@ pub const AREA_BYTES: usize = 1 << 20;
 /// Where chunk 0 begins, in bytes from the start of a member.
 pub const DATA_OFFSET: u64 = 2 << 20;
 
-/// The newest version of the format that is written and read: it has records.
+/// The newest version of the format that is written and read: it has records, or something beside LUNs.
 pub const VERSION: u32 = 2;
 
-/// The version of a superblock without records, which earlier programs read as well.
+/// The version of a superblock without either, which earlier programs read as well.
 const BARE: u32 = 1;
 
 /// Bytes of a record at most.
@@ -229,11 +229,7 @@ impl Superblock {
         let count = u16::try_from(self.members.len()).ok()?;
         let luns = u32::try_from(self.luns.len()).ok()?;
         let flags = if self.has_journal { JOURNAL } else { 0 };
-        let version = if self.records.is_empty() {
-            BARE
-        } else {
-            VERSION
-        };
+        let version = if self.is_bare() { BARE } else { VERSION };
         out.u32(version).u32(flags).bytes(&self.pool.0);
         out.u64(self.event).u16(self.member).u16(count);
         out.u16(layout).u16(0).u32(unit);
@@ -252,7 +248,7 @@ impl Superblock {
                 out.u32(run.first).u32(run.count);
             }
         }
-        if !self.records.is_empty() {
+        if version == VERSION {
             out.u32(u32::try_from(self.records.len()).ok()?).u32(0);
         }
         for (lun, record) in &self.records {
@@ -300,12 +296,21 @@ impl Superblock {
         let mut read = read(&mut fields).ok_or(soon)??;
         if version == VERSION {
             read.records = records(&mut fields).ok_or(soon)??;
+            if read.is_bare() {
+                return Err(Damage::Contradiction("records that are not there"));
+            }
         }
         if !fields.is_empty() {
             return Err(Damage::Contradiction("more follows than it tells of"));
         }
         read.check().map_err(Damage::Contradiction)?;
         Ok(read)
+    }
+
+    /// Earlier programs can read it: it has no records, and nothing beside LUNs, which they would take for LUNs that nobody knows.
+    fn is_bare(&self) -> bool {
+        let beside = self.luns.keys().any(|lun| lun.is_beside().is_some());
+        self.records.is_empty() && !beside
     }
 
     /// The rules that every superblock keeps.
@@ -475,7 +480,7 @@ fn records(fields: &mut Reader<'_>) -> Option<Result<BTreeMap<LunId, Vec<u8>>, D
         }
         records.insert(lun, record);
     }
-    if reserved != 0 || records.is_empty() {
+    if reserved != 0 {
         return Some(Err(RESERVED));
     }
     Some(Ok(records))

@@ -5,7 +5,7 @@ use crate::LunId;
 use crate::fuzz;
 use crate::superblock::{AREA_BYTES, Layout, MEMBERS_MAX, Superblock, find, offset_of};
 use crate::table::Run;
-use formats::Damage;
+use formats::{Damage, crc32c_of};
 use proptest::prelude::*;
 
 fn sample(event: u64) -> Superblock {
@@ -46,6 +46,32 @@ fn records_stand_behind_the_luns_and_without_them_a_superblock_is_what_it_was() 
     block.records.clear();
     block.records.insert(LunId::POOL, vec![0; 4097]);
     assert!(block.check().is_err(), "one that is too long");
+}
+
+#[test]
+fn what_stands_beside_a_lun_is_hidden_from_earlier_programs_also_where_no_record_is_left() {
+    let mut block = sample(5);
+    let bare = block.encode().unwrap();
+    let sums = LunId([0x86; 16]);
+    block.resize(sums, 1).unwrap();
+    assert!(sums.is_beside().is_some() && block.records.is_empty());
+    let bytes = block.encode().unwrap();
+    assert_eq!((bare[16], bytes[16]), (1, 2), "version");
+    assert_eq!(bytes[bytes.len() - 8..], [0; 8], "no records");
+    assert_eq!(Superblock::decode(&bytes), Ok(block.clone()));
+    // One that says it has records, and has none, is none of ours.
+    block.release(sums);
+    let mut told = block.encode().unwrap();
+    told[16] = 2;
+    told.extend([0; 8]);
+    let length = u32::try_from(told.len()).unwrap().to_le_bytes();
+    told[12..16].copy_from_slice(&length);
+    let sum = crc32c_of([&length[..], &told[16..]]).to_le_bytes();
+    told[8..12].copy_from_slice(&sum);
+    assert!(matches!(
+        Superblock::decode(&told),
+        Err(Damage::Contradiction(_))
+    ));
 }
 
 #[test]
