@@ -38,6 +38,6 @@ pub use file::{
 pub use locals::Locals;
 pub use net::{
     DetachedStream, DriverFacts, InterfaceAddress, InterfaceLink, InterfaceWatch, Listener, Net,
-    Route, Stream, StreamMeasures,
+    Route, Stream, StreamMeasures, Woken,
 };
 pub use turn::yield_now;

@@ -172,12 +172,15 @@ pub trait Stream {
     /// How the receiver is woken until something is received next. With `Some((bytes, within))`: when so many bytes are
     /// there, or so much time has passed, whichever is first, or when the connection ends; until then [`Stream::poll_recv`] may
     /// stay pending though less is there. The task of `cx` is woken. `None`, and to begin with: at each byte. To be said after each `poll_recv` that was
-    /// pending, else an earlier wait may have no end. Answers whether the environment can; where not, nothing changes.
+    /// pending, else an earlier wait may have no end. Answers how it is woken from now on.
     ///
     /// A system call for each wait; `None` costs nothing where it held before.
-    fn coalesce(&self, cx: &mut Context<'_>, wait: Option<(u32, Duration)>) -> bool {
+    ///
+    /// # Errors
+    /// An earlier wait could not be taken back: what comes may wake nobody any more, so nothing is to be awaited on this connection.
+    fn coalesce(&self, cx: &mut Context<'_>, wait: Option<(u32, Duration)>) -> io::Result<Woken> {
         let _ = (cx, wait);
-        false
+        Ok(Woken::AtEach)
     }
 
     /// What the system measured of the connection; `None` where nobody measures.
@@ -191,6 +194,15 @@ pub trait Stream {
     /// # Errors
     /// Where the system has no descriptor for it; this one goes on then.
     fn detach(&self) -> io::Result<DetachedStream>;
+}
+
+/// When the receiver of a [`Stream`] is woken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Woken {
+    /// At each byte: that was asked for, or more cannot be waited for here.
+    AtEach,
+    /// When what is waited for is there, or its time is over.
+    Late,
 }
 
 /// What the system knows of a connection (tcp(7), TCP_INFO).

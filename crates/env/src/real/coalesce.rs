@@ -11,6 +11,7 @@
 )]
 
 use super::readable::readable;
+use crate::Woken;
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 use rustix::time::{
@@ -26,6 +27,14 @@ use tokio::io::unix::AsyncFd;
 
 /// A mark that differs from what is asked for by less than this part of it stays: what comes is never exactly so much.
 const SAME: u32 = 4;
+
+/// How the receiver is woken after a wait that holds or was refused. Where none holds, what an earlier one left is taken back.
+pub(super) fn woken(late: bool, at_each: impl FnOnce() -> io::Result<()>) -> io::Result<Woken> {
+    if late {
+        return Ok(Woken::Late);
+    }
+    at_each().map(|()| Woken::AtEach)
+}
 
 /// The wait of one socket.
 pub(super) struct Coalesce {
@@ -158,8 +167,9 @@ impl Coalesce {
 
 #[cfg(test)]
 mod test {
+    use super::{Coalesce, woken};
     use crate::real::{Cores, Driver, Runtime, RuntimeConfig};
-    use crate::{CoreHandle, CoreId, LocalFuture, Stream};
+    use crate::{CoreHandle, CoreId, LocalFuture, Stream, Woken};
     use std::future::poll_fn;
     use std::io::Write as _;
     use std::net::TcpStream;
@@ -205,7 +215,8 @@ mod test {
             if received.is_pending() {
                 pending += 1;
                 if pending == 1 {
-                    assert!(stream.coalesce(cx, wait), "a socket can do it");
+                    let then = stream.coalesce(cx, wait).unwrap();
+                    assert_eq!(then == Woken::Late, wait.is_some());
                 }
             }
             received
@@ -223,7 +234,7 @@ mod test {
             if polls > 1 {
                 return Poll::Ready(());
             }
-            assert!(stream.coalesce(cx, Some(wait)));
+            assert_eq!(stream.coalesce(cx, Some(wait)).unwrap(), Woken::Late);
             Poll::Pending
         })
         .await;
@@ -286,7 +297,8 @@ mod test {
                 let mut memory = [0; 64];
                 poll_fn(|cx| {
                     assert!(stream.poll_recv(cx, &mut memory).is_pending());
-                    assert!(stream.coalesce(cx, Some((1000, NEVER))));
+                    let then = stream.coalesce(cx, Some((1000, NEVER)));
+                    assert_eq!(then.unwrap(), Woken::Late);
                     Poll::Ready(())
                 })
                 .await;
@@ -299,5 +311,22 @@ mod test {
             })
         });
         assert_eq!(seen, (true, 0));
+    }
+
+    #[test]
+    fn a_wait_that_cannot_be_taken_back_is_an_error_and_one_that_cannot_be_had_is_none() {
+        let seen = between(drop, |_, _| {
+            Box::pin(async move {
+                let no_socket = std::io::pipe().unwrap().0;
+                let coalesce = Coalesce::new().unwrap();
+                // To begin with each byte wakes: nothing is to be taken back.
+                let refused = woken(false, || coalesce.at_each(&no_socket));
+                assert_eq!(refused.unwrap(), Woken::AtEach);
+                coalesce.mark.set(1000);
+                let stays = woken(false, || coalesce.at_each(&no_socket));
+                (stays.is_err(), coalesce.mark.get())
+            })
+        });
+        assert_eq!(seen, (true, 1000));
     }
 }

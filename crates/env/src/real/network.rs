@@ -1,6 +1,6 @@
 //! TCP over tokio's readiness.
 
-use super::coalesce::Coalesce;
+use super::coalesce::{Coalesce, woken};
 use super::ethtool::Ethtool;
 use super::local::{LocalListener, LocalStream};
 use super::measures;
@@ -11,6 +11,7 @@ use super::watch::{self, Watch};
 use crate::LocalFuture;
 use crate::net::{
     DetachedStream, DriverFacts, InterfaceWatch, Listener, Net, Route, Stream, StreamMeasures,
+    Woken,
 };
 use rustix::net::{
     AddressFamily, SocketFlags, SocketType, acceptfrom_with, bind, ipproto, listen, socket_with,
@@ -221,16 +222,9 @@ impl Stream for RealStream {
         self.connected.poll_recv(cx, into)
     }
 
-    fn coalesce(&self, cx: &mut Context<'_>, wait: Option<(u32, Duration)>) -> bool {
-        let Some((bytes, within)) = wait else {
-            return self.at_each().is_ok();
-        };
-        if self.wait_for(cx, bytes, within).is_ok() {
-            return true;
-        }
-        // Where even that is refused, the timer that was set before ends the wait.
-        let _refused = self.at_each();
-        false
+    fn coalesce(&self, cx: &mut Context<'_>, wait: Option<(u32, Duration)>) -> io::Result<Woken> {
+        let late = wait.is_some_and(|(bytes, within)| self.wait_for(cx, bytes, within).is_ok());
+        woken(late, || self.at_each())
     }
 
     fn poll_send(&self, cx: &mut Context<'_>, pieces: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {

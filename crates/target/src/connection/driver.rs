@@ -15,7 +15,7 @@ use crate::login::ExportPolicy;
 use crate::login_places::LoginPermit;
 use crate::server::Shared;
 use crate::session::{EndReason, EnteringGuard, Order, Session};
-use env::{CoreHandle, LocalFuture, Stream};
+use env::{CoreHandle, LocalFuture, Stream, Woken};
 use futures_util::Stream as _;
 use futures_util::stream::FuturesUnordered;
 use iscsi::Tsih;
@@ -480,7 +480,7 @@ impl Driver {
         if at_once || Receive::is_direct(self.machine.want()) {
             // What runs ends when it ends, and its answer is worth more than a turn that is saved.
             self.coalescing.at_each();
-            self.stream.coalesce(cx, None);
+            self.is_woken(cx, None);
             return;
         }
         let stream = &self.stream;
@@ -488,14 +488,22 @@ impl Driver {
         let owed = |pdus| self.machine.owed().bytes(pdus);
         match self.coalescing.rest(self.core.recent(), owed, way) {
             NextLook::AsSaid => {}
-            NextLook::AtEach => {
-                self.stream.coalesce(cx, None);
-            }
+            NextLook::AtEach => self.is_woken(cx, None),
             NextLook::Late { bytes, within } => {
                 let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-                if !self.stream.coalesce(cx, Some((bytes, within))) {
-                    self.coalescing.stop();
-                }
+                self.is_woken(cx, Some((bytes, within)));
+            }
+        }
+    }
+
+    fn is_woken(&mut self, cx: &mut Context<'_>, wait: Option<(u32, Duration)>) {
+        match self.stream.coalesce(cx, wait) {
+            Ok(Woken::AtEach) if wait.is_some() => self.coalescing.stop(),
+            Ok(_) => {}
+            Err(error) => {
+                self.end_with(End::Socket(error));
+                // The loop was about to rest: it ends instead.
+                cx.waker().wake_by_ref();
             }
         }
     }
