@@ -18,6 +18,7 @@ pub fn check(root: &Path) -> io::Result<Vec<Complaint>> {
     complaints.extend(reasons(root)?);
     complaints.extend(map(root)?);
     complaints.extend(links(root)?);
+    complaints.extend(tests(root)?);
     Ok(complaints)
 }
 
@@ -96,6 +97,70 @@ fn links(root: &Path) -> io::Result<Vec<Complaint>> {
     Ok(complaints)
 }
 
+/// Tests that `docs/testing.md` names are there.
+fn tests(root: &Path) -> io::Result<Vec<Complaint>> {
+    let path = root.join("docs/testing.md");
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    let mut known = BTreeSet::new();
+    for path in files(&root.join("crates"), &|path| has_extension(path, "rs"))? {
+        known.extend(tests_of(&fs::read_to_string(&path)?));
+    }
+    let named = tests_named(&fs::read_to_string(path)?);
+    let missing = named
+        .iter()
+        .filter(|name| !known.iter().any(|known| is_named(known, name)));
+    Ok(missing
+        .map(|name| format!("docs/testing.md names the test `{name}`, which is not there"))
+        .collect())
+}
+
+/// The names of the tests in a source file.
+fn tests_of(source: &str) -> Vec<String> {
+    let mut out = Vec::new();
+    let mut is_next = false;
+    for line in source.lines() {
+        is_next |= line.trim() == "#[test]";
+        let name = line.trim_start().strip_prefix("fn ");
+        if let Some(name) = name.filter(|_| is_next) {
+            is_next = false;
+            out.extend(name.split('(').next().map(str::to_owned));
+        }
+    }
+    out
+}
+
+/// What a Markdown text puts in quotes that reads as the name of a test: a sentence, of which `…` leaves words out.
+fn tests_named(text: &str) -> BTreeSet<String> {
+    let is_of_name = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || "_…".contains(it);
+    let mut out = BTreeSet::new();
+    for line in text.lines() {
+        let quoted = line.split('`').skip(1).step_by(2);
+        let names = quoted.filter(|it| it.chars().all(is_of_name) && it.matches('_').count() >= 4);
+        out.extend(names.map(str::to_owned));
+    }
+    out
+}
+
+/// `name` stands for the test `known`.
+fn is_named(known: &str, name: &str) -> bool {
+    let mut parts = name.split('…');
+    let Some(mut rest) = known.strip_prefix(parts.next().unwrap_or_default()) else {
+        return false;
+    };
+    let mut last = None;
+    for part in parts {
+        if let Some(before) = last.replace(part) {
+            let Some(at) = rest.find(before) else {
+                return false;
+            };
+            rest = rest.get(at + before.len()..).unwrap_or_default();
+        }
+    }
+    last.map_or(rest.is_empty(), |last| rest.ends_with(last))
+}
+
 /// The files that a Markdown text links to.
 fn targets(text: &str) -> Vec<String> {
     let mut out = Vec::new();
@@ -124,5 +189,22 @@ mod test {
     fn only_links_to_files_count() {
         let text = "a [b](c.md#d) [e](https://f/g) [h](#i) and [j](k/l.rs)\n```\n[m](n)\n```\n";
         assert_eq!(targets(text), ["c.md", "k/l.rs"]);
+    }
+
+    #[test]
+    fn a_test_that_a_document_names_is_found_by_what_it_says_of_the_name() {
+        let text =
+            "| `one_two_three_four_five` | `a_b_c_…_d`, `bytes_in_flight_max`, `f(a_b_c_d_e)` |";
+        let named: Vec<_> = tests_named(text).into_iter().collect();
+        assert_eq!(named, ["a_b_c_…_d", "one_two_three_four_five"]);
+        let source = "#[test]\n#[expect(x)]\nfn a_b_c_and_d() {}\n    fn helper() {}\n";
+        assert_eq!(tests_of(source), ["a_b_c_and_d"]);
+        let known = "a_b_c_and_d";
+        for name in ["a_b_c_and_d", "a_b_…", "a_…_and_d", "a_…_c_…", "a_…b…_d"] {
+            assert!(is_named(known, name), "{name}");
+        }
+        for name in ["a_b_c_and", "b_…", "a_…_e", "a_…_d_…_d", "a_b_c_and_d_too"] {
+            assert!(!is_named(known, name), "{name}");
+        }
     }
 }

@@ -3,7 +3,8 @@
 //! 1. Each crate sees only what `floors.toml` allows, and only downwards ([`floors`]).
 //! 2. Every package in the build has a licence that the project accepts ([`licences`]).
 //! 3. Every third-party crate in use has its reason in `docs/dependencies.md`, links in documents lead
-//!    somewhere, `ARCHITECTURE.md` names every crate, no source file has over 900 lines ([`documents`]).
+//!    somewhere, tests that `docs/testing.md` names are there, `ARCHITECTURE.md` names every crate, no source file
+//!    has over 900 lines ([`documents`]).
 
 pub mod documents;
 pub mod floors;
