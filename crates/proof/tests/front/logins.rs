@@ -356,21 +356,27 @@ fn a_login_one_byte_at_a_time_does_not_outlast_the_time_for_logins() {
 fn as_many_sessions_as_may_be_turn_a_connection_away_and_that_is_told() {
     let settings = Settings {
         sessions_max: 2,
-        logins_in_progress_max: 1,
+        // No login in progress beside them that could go instead.
+        logins_in_progress_max: 0,
         ..Settings::default()
     };
     run(small(settings), |bench| async move {
         let first = bench.login(ALICE).await;
         let _second = bench.login(BOB).await;
-        let third = bench.try_login(&config("iqn.x:third", Some(TARGET))).await;
-        assert_eq!(
-            third.err().and_then(|told| told.status),
-            Some(LoginStatus::OutOfResources)
-        );
+        assert_eq!(bench.server.refusals().turned_away(), 0);
+        let mut third = Raw::connect(&bench.host_core, bench.portal).await;
+        let second = Duration::from_secs(1);
+        assert!(bench.within(second, "the end", third.is_closed()).await);
+        assert_eq!(bench.server.refusals().turned_away(), 1);
+        let told = bench.server.refusals().list();
+        assert_eq!(told.len(), 1);
+        let reason = "as many sessions as may be exist";
+        assert!(told[0].reason.contains(reason), "{}", told[0].reason);
         first.logout();
         first.closed().await;
         let third = bench.try_login(&config("iqn.x:third", Some(TARGET))).await;
         third.expect("there is room again");
+        assert_eq!(bench.server.refusals().turned_away(), 1);
     });
 }
 
