@@ -20,6 +20,13 @@ pub(crate) const HOST: &str = "iqn.1993-08.org.debian:01:guest";
 /// The addresses of the portals.
 pub(crate) const PORTALS: [&str; 2] = ["10.99.0.1", "10.99.1.1"];
 
+/// iscsid and multipathd in the foreground, as their packages' units run them; what they say is kept with the guest's
+/// time. Each waits until its socket is there.
+const DAEMONS: &str = "(setsid iscsid -f -d 3 2>&1 </dev/null 3>&- | while read -r line; do read -r now _ </proc/uptime; \
+    echo \"$now $line\"; done >/tmp/iscsid.log &)\n\
+    (setsid multipathd -d -v3 >/tmp/multipathd.log 2>&1 </dev/null 3>&- &)\n\
+    until grep -q ISCSIADM_ABSTRACT /proc/net/unix && multipathd show status >/dev/null 2>&1; do sleep 0.1; done";
+
 /// One bed at a time: what is measured in seconds must not wait for another.
 static ALONE: Mutex<()> = Mutex::new(());
 
@@ -70,7 +77,7 @@ impl Bed {
         bed.guest.run(&format!(
             "for n in 0 1; do ip addr add 10.99.$n.2/24 dev eth$n; ip link set eth$n up; done\n\
              echo InitiatorName={HOST} > /etc/iscsi/initiatorname.iscsi\n\
-             iscsid && multipathd\n\
+             {DAEMONS}\n\
              for p in {} {}; do until ip route get $p >/dev/null && ip neigh get $p dev eth${{p:6:1}} 2>/dev/null | grep -q lladdr || \
              (exec 3<>/dev/tcp/$p/3260) 2>/dev/null; do sleep 0.1; done; done",
             PORTALS[0], PORTALS[1]
@@ -226,6 +233,15 @@ impl Bed {
             &format!("[ $(multipath -ll {map} | grep -c 'active ready *running') = {count} ]"),
             Duration::from_secs(60),
         );
+    }
+
+    /// What both ends have said: for a scene that took longer than it should.
+    pub(crate) fn said(&self) -> String {
+        let daemons = self
+            .guest
+            .try_run("tail -n 2000 /tmp/iscsid.log /tmp/multipathd.log");
+        let (log, console) = (self.log(), self.guest.console());
+        format!("{log}\n{console}\n{}", daemons.said)
     }
 
     /// Nothing has broken, at either end.
