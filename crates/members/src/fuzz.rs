@@ -1,6 +1,8 @@
 //! Entry points for fuzzers: arbitrary bytes in, and a panic if an oracle is broken.
 
-use crate::superblock::{Layout, LunId, Member, MemberId, PoolId, Superblock, find};
+use crate::superblock::{
+    BesideLun, Layout, LunId, Member, MemberId, PoolId, Superblock, VERSION, find,
+};
 use formats::crc32c_of;
 use std::collections::BTreeMap;
 
@@ -28,7 +30,12 @@ fn check(even: &[u8], odd: &[u8]) {
         odd
     };
     let written = block.encode().expect("it fitted");
-    assert!(place.starts_with(&written), "written differently");
+    if is_older(place, &written) {
+        let again = Superblock::decode(&written);
+        assert_eq!(again.as_ref(), Ok(block), "written as something else");
+    } else {
+        assert!(place.starts_with(&written), "written differently");
+    }
     let mut damaged = written;
     let at = usize::try_from(block.event).unwrap_or(0) % damaged.len();
     if let Some(byte) = damaged.get_mut(at) {
@@ -43,6 +50,14 @@ fn check(even: &[u8], odd: &[u8]) {
     });
     let (all, free) = block.room();
     assert_eq!(taken, all - free, "what is taken");
+}
+
+/// An earlier program wrote it, which gave what stands beside LUNs no version of its own. It is read, and written as version 2.
+fn is_older(place: &[u8], written: &[u8]) -> bool {
+    let version = |bytes: &[u8]| bytes.get(16..).and_then(|rest| rest.first_chunk().copied());
+    let was = version(place).map(u32::from_le_bytes);
+    let is = version(written).map(u32::from_le_bytes);
+    (was, is) == (Some(1), Some(VERSION))
 }
 
 /// The same with a checksum that fits, where the length says what it covers.
@@ -105,5 +120,23 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         block.records.clear();
         block.luns.clear();
     }
+    seeds.push(("pool_superblocks", older(block)));
     seeds
+}
+
+/// As an earlier program wrote something beside a LUN: in version 1, without the eight bytes of no records.
+fn older(mut block: Superblock) -> Vec<u8> {
+    let lun = LunId([0x66; 16]);
+    let beside = lun.beside(BesideLun::Sums).expect("one of ours");
+    for id in [lun, beside] {
+        block.resize(id, 1 << 22).expect("there is room");
+    }
+    let mut bytes = block.encode().expect("it fits");
+    bytes.truncate(bytes.len() - 8);
+    let length = u32::try_from(bytes.len()).expect("it fitted");
+    bytes.splice(12..20, [length, 1].map(u32::to_le_bytes).concat());
+    let mut both = sealed(&bytes);
+    assert!(Superblock::decode(&both).is_ok(), "it is read");
+    both.resize(both.len() * 2, 0);
+    both
 }
