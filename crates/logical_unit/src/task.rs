@@ -17,7 +17,7 @@ use crate::admission::{HoldKind, Ticket};
 use crate::core_unit::CoreUnit;
 use crate::course::{Course, Stopwatch};
 use crate::hold::HoldGuard;
-use crate::in_flight::{Held, WaitsForRoom};
+use crate::in_flight::{Held, Room, WaitsForRoom};
 use crate::nexus::Nexus;
 use crate::outcome::{Outcome, Refusal, Response};
 use env::Answer;
@@ -501,17 +501,17 @@ impl Task {
     /// Takes room for `bytes` under the unit's limit, for a session that holds `holds` of this unit already and may be among
     /// those that wait. What is taken is given back when the task is over, and the backend has let go.
     #[must_use]
-    pub fn take_room(&self, bytes: u64, holds: u64, waits: bool) -> bool {
+    pub fn take_room(&self, bytes: u64, holds: u64, waits: Option<&WaitsForRoom>) -> Room {
         let unit = self.unit();
         let (limit, here) = (unit.shared().in_flight_limit(), unit.bytes_in_flight());
         let held = &self.control.held;
         held.take(limit, here, bytes, holds, waits)
     }
 
-    /// The session waits for room at the unit, for as long as this is kept.
+    /// The session waits for room for `bytes` at the unit, for as long as this is kept.
     #[must_use]
-    pub fn waits_for_room(&self) -> WaitsForRoom {
-        WaitsForRoom::new(self.unit().shared())
+    pub fn waits_for_room(&self, bytes: u64) -> WaitsForRoom {
+        WaitsForRoom::new(self.unit().shared(), bytes)
     }
 
     /// The host may send the data: what it takes for that is no waiting of ours.

@@ -165,6 +165,16 @@ fn what_is_aborted_counts_until_the_backend_has_let_go_of_it() {
     });
 }
 
+fn slow_writes(each: Duration) -> layers::FaultRule {
+    layers::FaultRule {
+        kinds: vec![OpKind::Write],
+        range: None,
+        skip: 0,
+        times: u64::MAX,
+        action: layers::Action::Delay(each),
+    }
+}
+
 #[test]
 fn at_a_limited_lun_a_session_at_depth_one_is_not_starved_by_one_at_depth_30() {
     let mut setup = Setup::default();
@@ -175,13 +185,7 @@ fn at_a_limited_lun_a_session_at_depth_one_is_not_starved_by_one_at_depth_30() {
         let (greedy, modest) = (bench.login(ALICE).await, bench.login(BOB).await);
         greedy.settle(0).await;
         modest.settle(0).await;
-        bench.faults[0].add(layers::FaultRule {
-            kinds: vec![OpKind::Write],
-            range: None,
-            skip: 0,
-            times: u64::MAX,
-            action: layers::Action::Delay(Duration::from_millis(2)),
-        });
+        bench.faults[0].add(slow_writes(Duration::from_millis(2)));
         let mut ended = std::collections::VecDeque::from(flood(std::slice::from_ref(&greedy), 30));
         let work = async {
             for _ in 0..50 {
@@ -203,5 +207,60 @@ fn at_a_limited_lun_a_session_at_depth_one_is_not_starved_by_one_at_depth_30() {
         }
         let read = modest.command(0, &read_10(0, 8), &[], 8 * BLOCK).await;
         assert_eq!(read.status, 0);
+    });
+}
+
+/// Where nothing but waiting is to be judged: no slow network, no pings.
+fn quiet() -> Setup {
+    let mut setup = Setup {
+        settings: target::Settings {
+            ping_after: SECOND * 600,
+            ..target::Settings::default()
+        },
+        limit: SECOND * 300,
+        ..Setup::default()
+    };
+    setup.world.faults = FaultPlan::benign().with(Fault::NetSlow, 0);
+    setup
+}
+
+#[test]
+fn sessions_that_wait_at_a_limited_lun_cost_nothing_and_begin_in_their_order() {
+    run(quiet(), |bench| async move {
+        bench.units[0].set_bytes_in_flight_max(Some(128 * BLOCK as u64));
+        let hosts = hosts(&bench, 150).await;
+        bench.hang(0, &[OpKind::Write]);
+        let mut writes = Vec::new();
+        for (number, host) in hosts.iter().enumerate() {
+            for _ in 0..2 {
+                let sent = host.send(0, &write_10(0, 128), &vec![7; 128 * BLOCK], 0);
+                writes.push((number, sent));
+            }
+            bench.sleep(SECOND / 100).await;
+        }
+        let before = bench.world.steps();
+        bench.sleep(SECOND * 20).await;
+        let steps = bench.world.steps() - before;
+        assert!(steps < 3000, "{steps} steps while nothing happens");
+        assert_eq!(held(&bench, 0).await, 128 * BLOCK as u64);
+        let ended = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
+        for (number, sent) in writes {
+            let ended = std::rc::Rc::clone(&ended);
+            bench.spawn(async move {
+                assert_eq!(sent.end().await.expect("it ends").status, 0);
+                ended.borrow_mut().push(number);
+            });
+        }
+        let (before, count) = (bench.world.steps(), 2 * hosts.len());
+        bench.release(0);
+        bench.faults[0].add(slow_writes(SECOND / 100));
+        let all = || ended.borrow().len() == count;
+        bench.until(SECOND * 60, "all writes", all).await;
+        let each = (bench.world.steps() - before) / count as u64;
+        // One of each in turn. The first host had one under way when it came to wait, before all others.
+        let turns = [0].into_iter().chain(0..hosts.len()).chain(1..hosts.len());
+        let order: Vec<usize> = turns.collect();
+        assert_eq!(*ended.borrow(), order);
+        assert!(each < 200, "{each} steps a write, however many wait");
     });
 }

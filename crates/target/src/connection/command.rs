@@ -2,14 +2,14 @@
 
 use super::awaited::Granted;
 use super::driver::{Driver, End, Running, Waiting};
-use super::memory::{Look, Need};
+use super::memory::{Begun, Need};
 use super::unmapped;
 use env::Answer;
 use iscsi::DataFault;
 use iscsi::bhs::Attribute as WireAttribute;
 use iscsi::target::{Command, Response as WireResponse};
 use iscsi::{Itt, Lun};
-use logical_unit::{Arrival, Attribute, NexusError, Outcome, Request, Response, Task};
+use logical_unit::{Arrival, Attribute, NexusError, Outcome, Request, Response, Room, Task};
 use scsi::lun::LunAddress;
 use scsi::{AdditionalSense, Sense, SenseKey};
 use std::collections::btree_map::Entry;
@@ -104,12 +104,11 @@ impl Driver {
             (0, reads) => Need::DataIn(usize::try_from(reads).unwrap_or(usize::MAX)),
             (bytes, _) => Need::DataOut(bytes),
         };
-        let held = match need {
-            Need::DataOut(bytes) => bytes as usize,
-            Need::DataIn(bytes) => bytes,
-        };
-        if self.share.is_idle(lun) && self.has_room(lun, held) && self.takes_room(lun, held, &task)
-        {
+        let held = need.bytes();
+        let begins = self.share.is_idle(lun)
+            && self.has_room(lun, held)
+            && self.takes_room(lun, held, &task) == Room::Taken;
+        if begins {
             // The usual read, and the usual small write: they wait for nothing.
             let data = match need {
                 Need::DataIn(_) => Some(Buf::empty()),
@@ -125,9 +124,10 @@ impl Driver {
             granted: None,
         };
         self.waiting_for_data.insert(itt, waiting);
-        if !self.share.is_idle(lun) || !self.begin_with_memory(lun, itt, need) {
-            self.share.wait(lun, itt, need);
-            self.look_later();
+        let is_first = self.share.is_idle(lun);
+        self.share.wait(lun, itt, need);
+        if is_first {
+            self.begin_those_of(lun);
         }
     }
 
@@ -150,26 +150,30 @@ impl Driver {
     }
 
     /// Takes room under the limit of the command's unit.
-    fn takes_room(&self, lun: Lun, bytes: usize, task: &Task) -> bool {
+    fn takes_room(&self, lun: Lun, bytes: usize, task: &Task) -> Room {
         let holds = self.share.holds(lun) as u64;
-        let waits = self.share.waits_for_room(lun);
-        task.take_room(bytes as u64, holds, waits)
+        task.take_room(bytes as u64, holds, self.share.for_room(lun))
     }
 
-    /// The same for a command that may have to wait; whoever waits is known to the unit.
-    fn finds_room(&mut self, lun: Lun, itt: Itt, bytes: usize) -> bool {
+    /// The same for a command that may have to wait: whoever waits has a place in the unit's queue.
+    fn finds_room(&mut self, lun: Lun, itt: Itt, bytes: usize) -> Room {
         let Some(Waiting { task, .. }) = self.waiting_for_data.get(&itt) else {
-            return true;
+            return Room::Taken;
         };
         let found = self.takes_room(lun, bytes, task);
-        if !found {
-            self.share.wait_for_room(lun, || task.waits_for_room());
+        if found == Room::Taken || self.share.for_room(lun).is_some() {
+            return found;
         }
-        found
+        let place = task.waits_for_room(bytes as u64);
+        self.share.enters(lun, place);
+        // What was given back meanwhile woke nobody.
+        self.waiting_for_data
+            .get(&itt)
+            .map_or(found, |waiting| self.takes_room(lun, bytes, &waiting.task))
     }
 
     /// Begins a command if there is memory for it: asks the host for its data, or runs it.
-    fn begin_with_memory(&mut self, lun: Lun, itt: Itt, need: Need) -> bool {
+    fn begin_with_memory(&mut self, lun: Lun, itt: Itt, need: Need) -> Begun {
         match need {
             Need::DataOut(bytes) => {
                 let length = bytes as usize;
@@ -177,16 +181,18 @@ impl Driver {
                 let piece = piece.map_or(0, |waiting| waiting.task.payload_piece_bytes());
                 let piece = if piece == 0 { usize::MAX } else { piece };
                 if !self.has_room(lun, length) {
-                    return false;
+                    return Begun::WaitsForMemory;
                 }
                 let Some(granted) = self.grant(Pool::taken_for(length, piece)) else {
-                    return false;
+                    return Begun::WaitsForMemory;
                 };
-                if !self.finds_room(lun, itt, length) {
-                    return false;
+                match self.finds_room(lun, itt, length) {
+                    Room::Taken => {}
+                    Room::TooLittle => return Begun::WaitsForRoom,
+                    Room::HasItsPart => return Begun::WaitsForItsOwn,
                 }
                 let Ok(buffer) = self.core.pool().alloc_pieces(length, piece) else {
-                    return false;
+                    return Begun::WaitsForMemory;
                 };
                 if let Some(waiting) = self.waiting_for_data.get_mut(&itt) {
                     waiting.task.asks_for_data();
@@ -196,8 +202,13 @@ impl Driver {
                 self.machine.accept_data(itt, bytes, buffer);
             }
             Need::DataIn(bytes) => {
-                if !self.has_room(lun, bytes) || !self.finds_room(lun, itt, bytes) {
-                    return false;
+                if !self.has_room(lun, bytes) {
+                    return Begun::WaitsForMemory;
+                }
+                match self.finds_room(lun, itt, bytes) {
+                    Room::Taken => {}
+                    Room::TooLittle => return Begun::WaitsForRoom,
+                    Room::HasItsPart => return Begun::WaitsForItsOwn,
                 }
                 if let Some(Waiting { task, wanted, .. }) = self.waiting_for_data.remove(&itt) {
                     let held = Some((lun, bytes));
@@ -205,7 +216,7 @@ impl Driver {
                 }
             }
         }
-        true
+        Begun::Yes
     }
 
     /// Takes a part of what hosts may announce, for memory of so many bytes that this one is to fill.
@@ -249,21 +260,19 @@ impl Driver {
         }
     }
 
-    /// Memory comes back on other sessions, too. Where that is told it is waited for, and looked for at intervals where not.
+    /// Memory comes back on other sessions, too: who waits for it looks when that is told, and not more often than at intervals.
     fn look_later(&mut self) {
-        let at_intervals = self.share.waits_for_any_room();
-        let look = self.look.as_ref();
-        if look.is_some_and(|look| look.at_intervals || !at_intervals) {
+        if self.look.is_some() {
             return;
         }
         let core = Rc::clone(&self.core);
-        let awaited = self.awaited.clone().filter(|_| !at_intervals);
+        let awaited = self.awaited.clone();
         let soon = core.now().after(MEMORY_RETRY);
         let seen = (
             core.pool().freed(),
             awaited.as_ref().map_or(0, |it| it.freed()),
         );
-        let again = Box::pin(async move {
+        self.look = Some(Box::pin(async move {
             // Not at each slab: who waits would do nothing else.
             core.sleep_until(soon).await;
             let Some(awaited) = awaited else { return };
@@ -273,39 +282,47 @@ impl Driver {
                 if memory.is_ready() { memory } else { shares }
             })
             .await;
-        });
-        self.look = Some(Look {
-            again,
-            at_intervals,
-        });
+        }));
     }
 
-    /// Looks for memory when there may be some.
+    /// Looks for memory, and for room under the limits of units, when there may be some.
     pub(super) fn poll_look(&mut self, cx: &mut Context<'_>) -> bool {
-        let Some(look) = &mut self.look else {
-            return false;
-        };
         if !self.share.has_waiting() {
             self.look = None;
             return false;
         }
-        if look.again.as_mut().poll(cx).is_pending() {
-            return false;
+        let mut looks = self.share.poll(cx);
+        let look = self.look.as_mut();
+        if look.is_some_and(|look| look.as_mut().poll(cx).is_ready()) {
+            self.look = None;
+            looks = true;
         }
-        self.look = None;
-        self.look_for_memory();
-        true
+        if looks {
+            self.look_for_memory();
+        }
+        looks
     }
 
     pub(super) fn look_for_memory(&mut self) {
         for lun in self.share.luns_that_wait() {
-            while let Some((itt, need)) = self.share.first(lun) {
-                if !self.begin_with_memory(lun, itt, need) {
+            self.begin_those_of(lun);
+        }
+    }
+
+    /// Begins what waits of a LUN, the oldest first, as far as there is memory and room for it.
+    fn begin_those_of(&mut self, lun: Lun) {
+        let mut begun = false;
+        while let Some((itt, need)) = self.share.first(lun) {
+            let now = self.begin_with_memory(lun, itt, need);
+            if now != Begun::Yes {
+                self.share.has_looked(lun, need.bytes(), begun, now);
+                if now == Begun::WaitsForMemory {
                     self.look_later();
-                    break;
                 }
-                self.share.first_has_begun(lun);
+                return;
             }
+            begun = true;
+            self.share.first_has_begun(lun);
         }
     }
 

@@ -5,7 +5,7 @@ use super::alone::{self, Alone};
 use super::answered::Answered;
 use super::awaited::{Awaited, Granted};
 use super::coalescing::{Coalescing, Look as NextLook};
-use super::memory::{Look, Share};
+use super::memory::Share;
 use super::receive::Receive;
 use super::travel::{Departure, Going};
 use super::units::SessionUnits;
@@ -179,7 +179,7 @@ pub(super) struct Driver {
     /// Time before it does not count: the process was stopped.
     pub(super) on_time_since: Now,
     /// Waits until there may be memory again.
-    pub(super) look: Option<Look>,
+    pub(super) look: Option<LocalFuture<()>>,
     /// The session's share of memory; of the commands above, and of reads, some wait for room in it.
     pub(super) share: Share,
     pub(super) running: FuturesUnordered<LocalFuture<(Itt, u64, Outcome)>>,

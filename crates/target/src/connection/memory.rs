@@ -15,10 +15,10 @@
 //! them; but a LUN that holds nothing always gets one command. What was aborted counts until the backend has let go of it,
 //! so that a host which aborts and sends again gains nothing.
 
-use env::LocalFuture;
 use iscsi::{Itt, Lun};
 use logical_unit::WaitsForRoom;
 use std::collections::{BTreeMap, VecDeque};
+use std::task::Context;
 use units::Pool;
 
 /// What a session may hold without being asked, in bytes.
@@ -33,11 +33,16 @@ const LAST_PART: usize = 8;
 /// What such a host holds at most: one part in so many.
 const LITTLE_PART: usize = 64;
 
-/// A wait until there may be memory again.
-pub(super) struct Look {
-    pub(super) again: LocalFuture<()>,
-    /// It looks at intervals, because nobody tells when there is room under a unit's limit.
-    pub(super) at_intervals: bool,
+/// What came of the try to begin a command that waits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Begun {
+    Yes,
+    /// It waits for memory of this core, or for its part of it.
+    WaitsForMemory,
+    /// It waits for room under its unit's limit.
+    WaitsForRoom,
+    /// It waits for others of its session, which hold its part of that room.
+    WaitsForItsOwn,
 }
 
 /// A command that waits for memory.
@@ -47,6 +52,15 @@ pub(super) enum Need {
     DataOut(u32),
     /// For so many bytes that its host is to be sent.
     DataIn(usize),
+}
+
+impl Need {
+    pub(super) fn bytes(self) -> usize {
+        match self {
+            Self::DataOut(bytes) => bytes as usize,
+            Self::DataIn(bytes) => bytes,
+        }
+    }
 }
 
 /// What the session holds, and what waits until it may hold more.
@@ -60,13 +74,15 @@ pub(super) struct Share {
     bytes: usize,
     /// The most that they may hold together.
     most: Option<usize>,
+    /// Something was given back, or taken from those that wait, since that was asked.
+    changed: bool,
 }
 
 #[derive(Default)]
 struct OfLun {
     bytes: usize,
     waiting: VecDeque<(Itt, Need)>,
-    /// The first of them waits for room under the unit's limit.
+    /// The session's place in the queue for room under the unit's limit, from the first that found none until none waits.
     for_room: Option<WaitsForRoom>,
 }
 
@@ -125,16 +141,44 @@ impl Share {
         self.of_luns.get(&lun).map_or(0, |of_lun| of_lun.bytes)
     }
 
-    /// Its first command waits for room under the unit's limit.
-    pub(super) fn waits_for_room(&self, lun: Lun) -> bool {
-        let of_lun = self.of_luns.get(&lun);
-        of_lun.is_some_and(|of_lun| of_lun.for_room.is_some())
+    /// Its place in the queue for room under the unit's limit.
+    pub(super) fn for_room(&self, lun: Lun) -> Option<&WaitsForRoom> {
+        self.of_luns.get(&lun)?.for_room.as_ref()
     }
 
-    /// Waits for room under the unit's limit, until no command of the LUN waits.
-    pub(super) fn wait_for_room(&mut self, lun: Lun, wait: impl FnOnce() -> WaitsForRoom) {
+    /// Enters that queue; not where it stands in it.
+    pub(super) fn enters(&mut self, lun: Lun, place: WaitsForRoom) {
         let of_lun = self.of_luns.entry(lun).or_default();
-        of_lun.for_room.get_or_insert_with(wait);
+        of_lun.for_room.get_or_insert(place);
+    }
+
+    /// It has looked for room for the commands of a LUN that wait: the first, of `bytes` bytes, waits still, for what `now` says;
+    /// `begun`: others did begin.
+    pub(super) fn has_looked(&mut self, lun: Lun, bytes: usize, begun: bool, now: Begun) {
+        let of_lun = self.of_luns.get_mut(&lun);
+        let Some(place) = of_lun.and_then(|of_lun| of_lun.for_room.as_mut()) else {
+            return;
+        };
+        let bytes = bytes as u64;
+        if begun {
+            // Also where it waits for its own first: its turn is over.
+            place.goes_back(bytes);
+        }
+        match now {
+            Begun::WaitsForRoom if !begun => place.stays(bytes),
+            Begun::WaitsForMemory | Begun::WaitsForItsOwn => place.is_busy(),
+            Begun::WaitsForRoom | Begun::Yes => {}
+        }
+    }
+
+    /// It is to look for room under the limit of some unit, or for what was given back.
+    pub(super) fn poll(&mut self, cx: &Context<'_>) -> bool {
+        let mut looks = std::mem::take(&mut self.changed);
+        for of_lun in self.of_luns.values() {
+            let place = of_lun.for_room.as_ref();
+            looks |= place.is_some_and(|place| place.poll(cx).is_ready());
+        }
+        looks && self.has_waiting()
     }
 
     /// A command has begun.
@@ -168,6 +212,7 @@ impl Share {
     }
 
     fn let_go(&mut self, lun: Lun, bytes: usize) {
+        self.changed = true;
         self.bytes = self.bytes.saturating_sub(bytes);
         if let Some(of_lun) = self.of_luns.get_mut(&lun) {
             of_lun.bytes = of_lun.bytes.saturating_sub(bytes);
@@ -176,6 +221,7 @@ impl Share {
 
     /// A command that waited is over: its tag may come again.
     pub(super) fn forget(&mut self, itt: Itt) {
+        self.changed = true;
         for of_lun in self.of_luns.values_mut() {
             of_lun.waiting.retain(|(waits, _)| *waits != itt);
             of_lun.stop_waiting();
@@ -216,13 +262,6 @@ impl Share {
         self.of_luns
             .values()
             .any(|of_lun| !of_lun.waiting.is_empty())
-    }
-
-    /// The first command of some LUN waits for room under its unit's limit.
-    pub(super) fn waits_for_any_room(&self) -> bool {
-        self.of_luns
-            .values()
-            .any(|of_lun| of_lun.for_room.is_some())
     }
 
     pub(super) fn forget_waiting(&mut self) {
