@@ -71,6 +71,8 @@ pub struct CoreUnit {
     statuses: StatusCount,
     times: RefCell<StageTimes>,
     bytes_in_flight: Cell<u64>,
+    /// A command waits until that is less.
+    is_waited_for: Cell<bool>,
     /// Changes of the state take turns; used on the home core. Whose turn it is has the entries of the store in
     /// its hands of which nobody knows whether they are as the state says, after a save that failed.
     changes: tokio::sync::Mutex<BTreeSet<Entry>>,
@@ -97,6 +99,7 @@ impl CoreUnit {
             statuses: StatusCount::default(),
             times: RefCell::default(),
             bytes_in_flight: Cell::new(0),
+            is_waited_for: Cell::new(false),
             changes: tokio::sync::Mutex::default(),
         })
     }
@@ -165,6 +168,17 @@ impl CoreUnit {
     /// What tasks of this core hold.
     pub(crate) fn bytes_in_flight(&self) -> &Cell<u64> {
         &self.bytes_in_flight
+    }
+
+    pub(crate) fn wait_for_less_in_flight(&self) {
+        self.is_waited_for.set(true);
+    }
+
+    /// Less is held: who waits for that, or for memory of this core, looks again.
+    pub(crate) fn has_less_in_flight(&self) {
+        if self.is_waited_for.replace(false) {
+            self.core.pool().look_again();
+        }
     }
 
     pub(crate) fn next_trace(&self) -> volume::TraceId {

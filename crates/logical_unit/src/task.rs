@@ -508,6 +508,18 @@ impl Task {
         held.take(limit, here, bytes, holds, waits)
     }
 
+    /// Bytes that commands of all sessions hold at the unit, on this core.
+    #[must_use]
+    pub fn unit_holds(&self) -> u64 {
+        self.unit().bytes_in_flight().get()
+    }
+
+    /// The command waits for memory, and perhaps until others of its unit hold less: that is told to those who wait for the
+    /// core's pool.
+    pub fn waits_for_memory(&self) {
+        self.unit().wait_for_less_in_flight();
+    }
+
     /// The session waits for room for `bytes` at the unit, for as long as this is kept.
     #[must_use]
     pub fn waits_for_room(&self, bytes: u64) -> WaitsForRoom {
@@ -573,6 +585,7 @@ impl Drop for Task {
         self.control.end(unit);
         let limit = unit.shared().in_flight_limit();
         self.control.held.give_back(limit, unit.bytes_in_flight());
+        unit.has_less_in_flight();
         self.nexus.task_ends(self.place);
     }
 }

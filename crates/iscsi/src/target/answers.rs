@@ -30,7 +30,7 @@ impl FullFeature {
         if !self.tasks.get(itt).is_some_and(|task| task.announced) {
             return;
         }
-        let Some(task) = self.tasks.remove(itt) else {
+        let Some(task) = self.remove(itt) else {
             return;
         };
         self.release(task.command.immediate, task.command.window_bytes());
@@ -119,8 +119,14 @@ impl FullFeature {
         data_sn.0
     }
 
+    fn remove(&mut self, itt: Itt) -> Option<Task> {
+        let mut task = self.tasks.remove(itt)?;
+        task.parked.take(&mut self.parked);
+        Some(task)
+    }
+
     pub(super) fn forget(&mut self, itt: Itt) {
-        let Some(task) = self.tasks.remove(itt) else {
+        let Some(task) = self.remove(itt) else {
             return;
         };
         if task.announced {

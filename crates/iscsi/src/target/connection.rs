@@ -408,6 +408,22 @@ impl TargetConnection {
         }
     }
 
+    /// Memory that unsolicited data waits in, of commands whose owner has none for it yet, in bytes.
+    #[must_use]
+    pub fn parked_bytes(&self) -> usize {
+        let Phase::FullFeature(full) = &self.phase else {
+            return 0;
+        };
+        full.parked
+    }
+
+    /// It may be `most` bytes from now on, and no more than the configuration says. What is parked already stays.
+    pub fn allow_parked(&mut self, most: usize) {
+        if let Phase::FullFeature(full) = &mut self.phase {
+            full.parked_max = most.min(self.config.parked_bytes_max);
+        }
+    }
+
     /// In full feature phase, with nothing in progress, nothing to tell and nothing to send: only what the
     /// initiator sends next changes anything, but for time.
     #[must_use]

@@ -5,7 +5,7 @@
 //!
 //! **Invariants.** I1: no byte reaches a buffer that its task's sequences did not allow. I2: a task's data is
 //! delivered only when every byte has come in PDUs whose digest was right. I3: parked data of a task is at most
-//! FirstBurstLength, and of all tasks together what the configuration says.
+//! FirstBurstLength, and of all tasks together what the configuration and the owner say.
 //!
 //! **Failure model.** Data of unknown tasks (answered early, aborted) is swallowed without a word. Every other
 //! breach goes through [`crate::ViolationKind::reaction`].
@@ -15,6 +15,7 @@
 use super::connection::TargetConfig;
 use super::event::{Command, Event, LoginOutcome, SessionType};
 use super::link::{Link, Window};
+use super::parking::Parked;
 use super::task::{Gathering, Task, TaskFacts, Unsolicited};
 use super::text::TextExchange;
 use crate::bhs::{
@@ -58,7 +59,9 @@ pub(super) struct FullFeature {
     pub(super) current: Current,
     pub(super) scratch: Vec<u8>,
     pub(super) sink: Box<[u8]>,
-    /// Bytes that may be parked, of all tasks together.
+    /// Memory that is taken for parked data, of all tasks together, in bytes.
+    pub(super) parked: usize,
+    /// The most that may be.
     pub(super) parked_max: usize,
     /// A task whose data could not be parked, until its PDU is over.
     pub(super) crowded: Option<Itt>,
@@ -137,6 +140,7 @@ impl FullFeature {
             current: Current::Discard,
             scratch: Vec::new(),
             sink: vec![0; SINK_BYTES].into(),
+            parked: 0,
             parked_max: config.parked_bytes_max,
             crowded: None,
         }
@@ -366,7 +370,7 @@ impl FullFeature {
                 sequence: Sequence::new(0..limit),
                 open,
             },
-            parked: Vec::new(),
+            parked: Parked::default(),
             gathering: if fault.is_some() {
                 Gathering::Over
             } else {
@@ -493,7 +497,7 @@ impl FullFeature {
         }
         task.fault = Some(fault);
         task.gathering = Gathering::Over;
-        task.parked = Vec::new();
+        task.parked.take(&mut self.parked);
         if task.announced {
             link.event(Event::DataFault { itt, fault });
         }

@@ -1,30 +1,29 @@
 //! Payload on its way in: into the owner's buffer, parked until there is one, or thrown away.
 //!
 //! **Contract.** The owner need not have memory for a write when its unsolicited data comes: it is parked, and the
-//! stream goes on for everybody else. What all tasks of the session park together is bounded; the data of a task
-//! that would be too much is thrown away and the owner told ([`DataFault::NoRoom`]), which answers that command
-//! without having touched anything.
+//! stream goes on for everybody else. What all tasks of the session park together is bounded, by what the owner allows
+//! at the moment; the data of a task that would be too much is thrown away and the owner told ([`DataFault::NoRoom`]),
+//! which answers that command without having touched anything. Memory is counted as it is taken: for a command whose
+//! unsolicited data comes in PDUs of its own, for all of that at once.
 
 use super::event::Event;
 use super::full_feature::{Current, FullFeature, SINK_BYTES};
 use super::link::Link;
 use super::task::{Gathering, Task};
 use crate::ids::Itt;
-use crate::task_table::TaskTable;
 use crate::violation::DataFault;
 use units::BufMut;
 
 impl FullFeature {
     pub(super) fn accept_data(&mut self, itt: Itt, bytes: u32, buffer: BufMut, link: &mut Link) {
-        let Some(task) = self.tasks.get_mut(itt) else {
+        let wants =
+            |task: &&mut Task| task.announced && matches!(task.gathering, Gathering::Undecided);
+        let Some(task) = self.tasks.get_mut(itt).filter(wants) else {
             return;
         };
-        if !task.announced || !matches!(task.gathering, Gathering::Undecided) {
-            return;
-        }
         let bytes = bytes.min(task.command.expected_out());
         let mut buffer = buffer;
-        let parked = core::mem::take(&mut task.parked);
+        let parked = task.parked.take(&mut self.parked);
         let had = parked.len().min(bytes as usize);
         buffer.copy_at(0, parked.get(..had).unwrap_or_default());
         task.gathering = Gathering::Into {
@@ -63,6 +62,8 @@ impl FullFeature {
 
     /// Where payload byte `done` of the current PDU goes, with up to `left` bytes after it.
     pub(super) fn chunk(&mut self, done: usize, left: usize) -> &mut [u8] {
+        let parked = || self.tasks.iter().map(|task| task.parked.0.capacity()).sum();
+        debug_assert_eq!(self.parked, parked(), "all parked data is counted");
         let place = match &self.current {
             Current::Discard | Current::TaskManagement(_) | Current::Logout(_) => None,
             Current::Nop(_) | Current::Text(_) => {
@@ -78,15 +79,20 @@ impl FullFeature {
         };
         let at = start.saturating_add(done);
         let end = at.saturating_add(left);
-        let parked = parked_by_others(&self.tasks, itt, end);
         let Some(task) = self.tasks.get_mut(itt) else {
             return sink;
         };
-        if parked.is_some_and(|others| others.saturating_add(end) > self.parked_max) {
-            task.fault = Some(DataFault::NoRoom);
-            task.gathering = Gathering::Over;
-            task.parked = Vec::new();
-            self.crowded = Some(itt);
+        let grows = matches!(task.gathering, Gathering::Undecided) && task.parked.len() < end;
+        if grows {
+            let alone = matches!(self.current, Current::Immediate { follows: false, .. });
+            let whole = if alone { 0 } else { task.unsolicited.most() };
+            let room = (whole.max(end), self.parked_max);
+            if !task.parked.grow(end, room, &mut self.parked) {
+                task.fault = Some(DataFault::NoRoom);
+                task.gathering = Gathering::Over;
+                task.parked.take(&mut self.parked);
+                self.crowded = Some(itt);
+            }
         }
         match &mut task.gathering {
             Gathering::Into { buffer, bytes, .. } if at < *bytes as usize => {
@@ -95,12 +101,7 @@ impl FullFeature {
                 let room = room.min(chunk.len());
                 chunk.get_mut(..room).unwrap_or_default()
             }
-            Gathering::Undecided => {
-                if task.parked.len() < end {
-                    task.parked.resize(end, 0);
-                }
-                task.parked.get_mut(at..end).unwrap_or_default()
-            }
+            Gathering::Undecided => task.parked.part_mut(at..end),
             Gathering::Into { .. } | Gathering::Over => sink,
         }
     }
@@ -117,12 +118,42 @@ impl FullFeature {
     }
 }
 
-/// Where the task `itt` has to park up to byte `end` and has not room for it yet: what the others have parked.
-fn parked_by_others(tasks: &TaskTable<Task>, itt: Itt, end: usize) -> Option<usize> {
-    let task = tasks.get(itt)?;
-    let grows = matches!(task.gathering, Gathering::Undecided) && task.parked.len() < end;
-    grows.then(|| {
-        let all: usize = tasks.iter().map(|task| task.parked.len()).sum();
-        all.saturating_sub(task.parked.len())
-    })
+/// Unsolicited data that came before the owner gave a buffer, from byte 0 on.
+#[derive(Default)]
+pub(super) struct Parked(Vec<u8>);
+
+impl Parked {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn part_mut(&mut self, range: core::ops::Range<usize>) -> &mut [u8] {
+        self.0.get_mut(range).unwrap_or_default()
+    }
+
+    /// Makes it `end` bytes long, in memory for `whole`. `all` is what all tasks have taken, at most `most` after it;
+    /// `false`: that would be too much, and nothing has changed.
+    fn grow(&mut self, end: usize, (whole, most): (usize, usize), all: &mut usize) -> bool {
+        let (had, needs) = (self.0.capacity(), whole.max(end));
+        if needs > had {
+            if all.saturating_sub(had).saturating_add(needs) > most {
+                return false;
+            }
+            self.0.reserve_exact(needs.saturating_sub(self.0.len()));
+            *all = all.saturating_sub(had).saturating_add(self.0.capacity());
+        }
+        self.0.resize(end, 0);
+        true
+    }
+
+    /// Takes what is parked out of it, and its memory off `all`.
+    pub(super) fn take(&mut self, all: &mut usize) -> Vec<u8> {
+        let parked = core::mem::take(&mut self.0);
+        *all = all.saturating_sub(parked.capacity());
+        parked
+    }
 }

@@ -1,6 +1,7 @@
 //! One task of the target: its command, and the data that comes for it.
 
 use super::event::Command;
+use super::parking::Parked;
 use crate::r2t::{Sequence, Solicited};
 use crate::violation::DataFault;
 use units::BufMut;
@@ -12,8 +13,7 @@ pub(super) struct Task {
     pub(super) announced: bool,
     pub(super) fault: Option<DataFault>,
     pub(super) unsolicited: Unsolicited,
-    /// Unsolicited data that came before the owner gave a buffer, from byte 0 on.
-    pub(super) parked: Vec<u8>,
+    pub(super) parked: Parked,
     pub(super) gathering: Gathering,
     pub(super) r2t_count: u32,
 }
@@ -82,4 +82,11 @@ pub(super) struct Unsolicited {
     pub(super) sequence: Sequence,
     /// More may come: F was not seen.
     pub(super) open: bool,
+}
+
+impl Unsolicited {
+    /// Bytes that it has at most.
+    pub(super) fn most(&self) -> usize {
+        self.sequence.end() as usize
+    }
 }

@@ -4,6 +4,7 @@ use crate::bench::{ALICE, BLOCK, BOB, Bench, Setup, TARGET, TEST_UNIT_READY, run
 use crate::raw::{Moves, Raw, ping};
 use env::sim::{Fault, FaultPlan};
 use iscsi::bhs::{Opcode, ReadyToTransfer};
+use layers::OpKind;
 use std::time::Duration;
 use target::Settings;
 
@@ -173,6 +174,93 @@ async fn announce(bench: &Bench, sessions: u8, writes: u32) -> Vec<Raw> {
         all.push(raw);
     }
     all
+}
+
+const BURST: usize = 64 << 10;
+
+/// A session that sends so many writes of a burst each to a LUN, with their data, unasked.
+async fn send_unasked(bench: &Bench, initiator: &str, session: u8, writes: u32) -> Raw {
+    let mut raw = Raw::connect(&bench.host_core, bench.portal).await;
+    raw.isid = iscsi::Isid([0x80, 0, 0, 0, 7, session]);
+    let text = format!(
+        "InitiatorName={initiator}\0TargetName={TARGET}\0SessionType=Normal\0InitialR2T=No\0ImmediateData=Yes\0FirstBurstLength={BURST}\0"
+    );
+    let (status, _) = raw.login_step(1, Some(3), 1, &text).await;
+    assert_eq!(status, (0, 0));
+    raw.command(1, 1, false, &TEST_UNIT_READY, Moves::Nothing)
+        .await;
+    let data = vec![7; BURST];
+    for tag in 2..2 + writes {
+        let moves = Moves::Out(65_536, &data);
+        raw.command(tag, tag, false, &write_10(0, 128), moves).await;
+    }
+    raw
+}
+
+/// Writes that were refused, and those that are not answered, of all sessions.
+async fn refused_and_waiting(all: &mut [Raw], writes: u32) -> (usize, usize) {
+    let mut refused = 0;
+    for raw in &mut *all {
+        // The first answer is that of TEST UNIT READY.
+        raw.receive().await.expect("an answer");
+        while let Some(answer) = raw.receive_now().await {
+            let status = answer.status();
+            assert!(
+                matches!(status, 0x28 | 0x08),
+                "{status:x}: TASK SET FULL or BUSY"
+            );
+            refused += 1;
+        }
+    }
+    (refused, all.len() * writes as usize - refused)
+}
+
+#[test]
+fn data_that_comes_unasked_takes_a_part_of_memory_and_leaves_others_room() {
+    // 20 sessions of one host, and of 20 hosts.
+    for (hosts, most) in [(1, 8 * MIB), (20, 16 * MIB + 20 * BURST)] {
+        let settings = Settings {
+            ping_after: Duration::from_secs(300),
+            ..Settings::default()
+        };
+        let mut setup = little_memory(settings);
+        setup.units = 2;
+        run(setup, |bench| async move {
+            bench.hang(0, &[OpKind::Write]);
+            let mut evil = Vec::new();
+            for number in 0..20 {
+                let initiator = format!("iqn.x:evil{}", number % hosts);
+                evil.push(send_unasked(&bench, &initiator, number, 100).await);
+            }
+            bench.sleep(SECOND).await;
+            let (refused, waiting) = refused_and_waiting(&mut evil, 100).await;
+            let parked = (waiting * BURST).saturating_sub(memory_out(&bench));
+            assert!(refused > 0 && parked > 0, "{refused} refused");
+            // Some are carried out from where they were received, and take nothing.
+            let most = most + 8 * BURST;
+            assert!(parked <= most, "{parked} bytes are parked");
+            // Another host, with its data at once, and asked for.
+            let fair = bench.within(SECOND, "a login", bench.login(BOB)).await;
+            fair.settle(1).await;
+            for blocks in [1, 8, 128, 1024] {
+                let data = vec![9; usize::from(blocks) * BLOCK];
+                let write = fair.command(1, &write_10(0, blocks), &data, 0);
+                let write = bench.within(SECOND, "a write of another unit", write).await;
+                assert_eq!(write.status, 0);
+            }
+            bench.release(0);
+            bench.sleep(SECOND * 5).await;
+            let mut carried_out = 0;
+            for raw in &mut evil {
+                while let Some(answer) = raw.receive_now().await {
+                    assert_eq!(answer.status(), 0);
+                    carried_out += 1;
+                }
+            }
+            assert_eq!(carried_out, waiting);
+            assert_eq!(memory_out(&bench), 0);
+        });
+    }
 }
 
 #[test]

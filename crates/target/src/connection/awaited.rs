@@ -7,6 +7,10 @@
 //! sixteenth, and is left out of nothing: it gets more as soon as its data comes. What a host was granted and does
 //! not send in its time ([`Granted::due`]) is taken back, and the command ended.
 //!
+//! Data that comes unasked before there is memory for it is parked beside that memory, out of shares of its own: all of it takes an
+//! eighth of a core's memory at most, a host a sixteenth. Beyond that the command is answered TASK SET FULL. A host that has
+//! nothing parked is never refused for what others have: it may go [`SMALL`] beyond the share of all, and up to twice that.
+//!
 //! All memory of a host's sessions, replies that it does not read included, is counted here, too: the last eighth of a core's
 //! memory is for small commands of hosts that hold little.
 
@@ -24,6 +28,9 @@ const STALE: Duration = Duration::from_secs(1);
 /// Commands of so many bytes and fewer may go a little beyond the share of all.
 const SMALL: usize = 64 << 10;
 
+/// However little memory a core has, a host may have so much parked: what one session may.
+const PARKED_MIN: usize = 8 << 20;
+
 /// What a host must send in a second at least of what it was granted, once its time is over: 1 MiB.
 const NANOS_PER_BYTE: u64 = 954;
 
@@ -31,6 +38,7 @@ const NANOS_PER_BYTE: u64 = 954;
 #[derive(Default)]
 struct Ledger {
     awaited: Cell<usize>,
+    parked: Cell<usize>,
     hosts: RefCell<BTreeMap<String, Weak<OfHost>>>,
     freed: Cell<u64>,
     waiting: RefCell<Vec<Waker>>,
@@ -39,6 +47,7 @@ struct Ledger {
 #[derive(Default)]
 struct OfHost {
     awaited: Cell<usize>,
+    parked: Cell<usize>,
     /// All that its sessions hold.
     held: Cell<usize>,
 }
@@ -95,6 +104,8 @@ pub(super) struct Awaited {
     ledger: Rc<Ledger>,
     host: Rc<OfHost>,
     bytes: Cell<usize>,
+    /// What was told of it as parked.
+    parked: Cell<usize>,
     /// What was told of it as held.
     held: Cell<usize>,
     /// When something of what it announced had come last, or began to be awaited.
@@ -126,6 +137,7 @@ impl Awaited {
             host: ledger.host(&initiator.to_ascii_lowercase()),
             ledger,
             bytes: Cell::new(0),
+            parked: Cell::new(0),
             held: Cell::new(0),
             came: Cell::new(None),
         })
@@ -172,6 +184,29 @@ impl Awaited {
         plus(&self.host.held, bytes);
     }
 
+    /// The session has parked so much now.
+    pub(super) fn parks(&self, bytes: usize) {
+        let before = self.parked.replace(bytes);
+        if before != bytes {
+            for count in [&self.host.parked, &self.ledger.parked] {
+                minus(count, before);
+                plus(count, bytes);
+            }
+        }
+    }
+
+    /// What the session may have parked, on a core with so much `memory`.
+    pub(super) fn may_park(&self, memory: usize) -> usize {
+        let own = self.parked.get();
+        let left =
+            |of: &Cell<usize>, most: usize| most.saturating_sub(of.get().saturating_sub(own));
+        let (host, all) = (&self.host.parked, &self.ledger.parked);
+        let most = (memory / 16).max(PARKED_MIN);
+        let usual = left(host, most).min(left(all, 2 * most));
+        let small = left(host, SMALL).min(left(all, 4 * most));
+        usual.max(small)
+    }
+
     /// What the other sessions of its host hold.
     pub(super) fn others_hold(&self) -> usize {
         self.host.held.get().saturating_sub(self.held.get())
@@ -198,6 +233,7 @@ impl Awaited {
 impl Drop for Awaited {
     fn drop(&mut self) {
         self.holds(0);
+        self.parks(0);
     }
 }
 
@@ -311,6 +347,34 @@ mod test {
             due(0, at(9000)) > 39_990,
             "the process was stopped till then"
         );
+    }
+
+    /// Parks as much as it may.
+    fn park(of: &Awaited) -> usize {
+        let most = of.may_park(MEMORY);
+        of.parks(most);
+        most
+    }
+
+    #[test]
+    fn what_hosts_park_is_bounded_and_leaves_a_little_for_each_other_host() {
+        let (_world, core) = on_a_core();
+        let session = |host: &str| Awaited::new(&core, host);
+        let evil: Vec<_> = (0..100).map(|_| session("iqn.x:evil")).collect();
+        let parked: usize = evil.iter().map(|one| park(one)).sum();
+        assert_eq!(parked, MEMORY / 16, "of one host");
+        let many: Vec<_> = (0..500)
+            .map(|number| session(&format!("iqn.x:evil{number}")))
+            .collect();
+        let parked: usize = many.iter().map(|one| park(one)).sum();
+        assert_eq!(parked, MEMORY / 16 + 499 * SMALL, "of all");
+        assert!(many[0].ledger.parked.get() < MEMORY / 4);
+        let fair = session("iqn.x:fair");
+        assert_eq!(park(&fair), SMALL);
+        assert_eq!(session("iqn.x:fair").may_park(MEMORY), 0, "it has that");
+        drop((evil, many));
+        assert_eq!(fair.ledger.parked.get(), SMALL);
+        assert_eq!(fair.may_park(MEMORY), MEMORY / 16);
     }
 
     #[test]

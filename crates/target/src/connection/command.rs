@@ -2,7 +2,7 @@
 
 use super::awaited::Granted;
 use super::driver::{Driver, End, Running, Waiting};
-use super::memory::{Begun, Need};
+use super::memory::{Begun, Need, Others};
 use super::unmapped;
 use env::Answer;
 use iscsi::DataFault;
@@ -106,7 +106,7 @@ impl Driver {
         };
         let held = need.bytes();
         let begins = self.share.is_idle(lun)
-            && self.has_room(lun, held)
+            && self.has_room(lun, held, &task)
             && self.takes_room(lun, held, &task) == Room::Taken;
         if begins {
             // The usual read, and the usual small write: they wait for nothing.
@@ -139,12 +139,13 @@ impl Driver {
         Some(data)
     }
 
-    fn has_room(&self, lun: Lun, bytes: usize) -> bool {
+    fn has_room(&self, lun: Lun, bytes: usize, task: &Task) -> bool {
         let unsent = self.machine.transmit().bytes();
-        let others = self
-            .awaited
-            .as_ref()
-            .map_or(0, |awaited| awaited.others_hold());
+        let awaited = self.awaited.as_ref();
+        let others = Others {
+            of_host: awaited.map_or(0, |awaited| awaited.others_hold()),
+            of_unit: usize::try_from(task.unit_holds()).unwrap_or(usize::MAX),
+        };
         self.share
             .has_room(lun, bytes, unsent, others, self.core.pool())
     }
@@ -174,15 +175,18 @@ impl Driver {
 
     /// Begins a command if there is memory for it: asks the host for its data, or runs it.
     fn begin_with_memory(&mut self, lun: Lun, itt: Itt, need: Need) -> Begun {
+        let Some(Waiting { task, .. }) = self.waiting_for_data.get(&itt) else {
+            return Begun::Yes;
+        };
+        let piece = task.payload_piece_bytes();
+        if !self.has_room(lun, need.bytes(), task) {
+            task.waits_for_memory();
+            return Begun::WaitsForMemory;
+        }
         match need {
             Need::DataOut(bytes) => {
                 let length = bytes as usize;
-                let piece = self.waiting_for_data.get(&itt);
-                let piece = piece.map_or(0, |waiting| waiting.task.payload_piece_bytes());
                 let piece = if piece == 0 { usize::MAX } else { piece };
-                if !self.has_room(lun, length) {
-                    return Begun::WaitsForMemory;
-                }
                 let Some(granted) = self.grant(Pool::taken_for(length, piece)) else {
                     return Begun::WaitsForMemory;
                 };
@@ -202,9 +206,6 @@ impl Driver {
                 self.machine.accept_data(itt, bytes, buffer);
             }
             Need::DataIn(bytes) => {
-                if !self.has_room(lun, bytes) {
-                    return Begun::WaitsForMemory;
-                }
                 match self.finds_room(lun, itt, bytes) {
                     Room::Taken => {}
                     Room::TooLittle => return Begun::WaitsForRoom,

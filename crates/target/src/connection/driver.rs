@@ -353,6 +353,7 @@ impl Driver {
             session.counters.bytes_in_flight.set(bytes as u64);
             if let Some(awaited) = &self.awaited {
                 awaited.holds(bytes.saturating_add(self.machine.transmit().bytes()));
+                awaited.parks(self.machine.parked_bytes());
             }
         }
     }
@@ -449,6 +450,10 @@ impl Driver {
         let full = self.machine.transmit().bytes() >= WAITING_BYTES_MAX;
         if full || want == Want::Nothing || self.is_deaf() {
             return false;
+        }
+        if let Some(awaited) = &self.awaited {
+            let memory = self.core.pool().limit_bytes();
+            self.machine.allow_parked(awaited.may_park(memory));
         }
         if self.receive.unpack() {
             self.hand_in(cx);

@@ -7,6 +7,8 @@
 //! begin. Commands that wait for memory wait behind those of their own LUN only: a LUN whose backend hangs, and
 //! keeps what its share may have, holds up no other.
 //!
+//! The same holds for all sessions of a unit together: one whose backend hangs, with many sessions, keeps half.
+//!
 //! The last eighth of the memory is for small commands of hosts that hold little with all their sessions: whatever many
 //! greedy sessions leave each other, somebody's small write begins. What hosts announce and do not send is bounded further
 //! ([`super::awaited`]).
@@ -94,22 +96,33 @@ impl OfLun {
     }
 }
 
+/// What is held beside the session's own, in bytes.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Others {
+    /// By the other sessions of its host.
+    pub(super) of_host: usize,
+    /// By all sessions of the unit.
+    pub(super) of_unit: usize,
+}
+
 impl Share {
-    /// Whether a command of `bytes` bytes may begin, while replies of `unsent` bytes wait to be sent, and the host's other
-    /// sessions hold `others` bytes.
+    /// Whether a command of `bytes` bytes may begin, while replies of `unsent` bytes wait to be sent.
     pub(super) fn has_room(
         &self,
         lun: Lun,
         bytes: usize,
         unsent: usize,
-        others: usize,
+        others: Others,
         pool: &Pool,
     ) -> bool {
         let has = self.holds(lun);
         let then = has.saturating_add(unsent).saturating_add(bytes);
         let (all, free) = (pool.limit_bytes(), pool.free_bytes());
         let fits = then <= ALWAYS || then == bytes || then <= free;
+        let of_unit = others.of_unit.saturating_add(bytes);
+        let fits = fits && (then <= ALWAYS || of_unit == bytes || of_unit <= free);
         let of_host = others
+            .of_host
             .saturating_add(self.bytes)
             .saturating_add(unsent)
             .saturating_add(bytes);
@@ -279,12 +292,41 @@ mod test {
     const LUN_0: Lun = Lun([0; 8]);
     const LUN_1: Lun = Lun([0, 1, 0, 0, 0, 0, 0, 0]);
 
+    fn of_host(of_host: usize) -> Others {
+        Others {
+            of_host,
+            of_unit: 0,
+        }
+    }
+
+    #[test]
+    fn all_sessions_of_a_unit_together_keep_half() {
+        let pool = Pool::new(64 << 20);
+        let of_unit = |of_unit: usize| Others {
+            of_host: 0,
+            of_unit,
+        };
+        // Of a mebibyte each.
+        let mut held = Vec::new();
+        while Share::default().has_room(LUN_0, 1 << 20, 0, of_unit(held.len() << 20), &pool) {
+            held.push(pool.alloc(1 << 20).unwrap());
+        }
+        assert_eq!(held.len(), 32);
+        let (full, other) = (of_unit(32 << 20), Others::default());
+        let share = Share::default();
+        assert!(
+            share.has_room(LUN_0, 256 << 10, 0, full, &pool),
+            "a small one"
+        );
+        assert!(share.has_room(LUN_1, 1 << 20, 0, other, &pool));
+    }
+
     #[test]
     fn a_greedy_lun_leaves_half_of_the_memory_and_small_commands_always_begin() {
         let pool = Pool::new(16 << 20);
         let mut share = Share::default();
         let mut out = Vec::new();
-        while share.has_room(LUN_0, 1 << 20, 0, 0, &pool) {
+        while share.has_room(LUN_0, 1 << 20, 0, Others::default(), &pool) {
             let tag = u32::try_from(out.len()).unwrap();
             out.push(pool.alloc(1 << 20).unwrap());
             share.take(LUN_0, Itt::from_wire(tag).unwrap(), 1 << 20);
@@ -292,24 +334,30 @@ mod test {
         assert_eq!(out.len(), 8);
         let other = Share::default();
         for of in [&share, &other] {
-            assert!(of.has_room(LUN_1, 4 << 20, 0, 0, &pool));
-            assert!(of.has_room(LUN_1, 6 << 20, 0, 0, &pool), "a first one");
-            assert!(!of.has_room(LUN_1, 7 << 20, 0, 0, &pool), "the last eighth");
-            assert!(of.has_room(LUN_1, 4096, 100 << 10, 0, &pool));
+            assert!(of.has_room(LUN_1, 4 << 20, 0, Others::default(), &pool));
+            assert!(
+                of.has_room(LUN_1, 6 << 20, 0, Others::default(), &pool),
+                "a first one"
+            );
+            assert!(
+                !of.has_room(LUN_1, 7 << 20, 0, Others::default(), &pool),
+                "the last eighth"
+            );
+            assert!(of.has_room(LUN_1, 4096, 100 << 10, Others::default(), &pool));
         }
         // What is left is for small commands of those who hold little.
         out.push(pool.alloc(7 << 20).unwrap());
-        assert!(other.has_room(LUN_1, 64 << 10, 0, 0, &pool));
-        assert!(!other.has_room(LUN_1, 1 << 20, 0, 0, &pool));
+        assert!(other.has_room(LUN_1, 64 << 10, 0, Others::default(), &pool));
+        assert!(!other.has_room(LUN_1, 1 << 20, 0, Others::default(), &pool));
         assert!(
-            !other.has_room(LUN_1, 64 << 10, 0, 1 << 20, &pool),
+            !other.has_room(LUN_1, 64 << 10, 0, of_host(1 << 20), &pool),
             "its other sessions"
         );
-        assert!(!share.has_room(LUN_1, 64 << 10, 0, 0, &pool));
+        assert!(!share.has_room(LUN_1, 64 << 10, 0, Others::default(), &pool));
         out.pop();
         share.give_back(Itt::from_wire(0).unwrap());
         out.pop();
-        assert!(share.has_room(LUN_0, 1 << 20, 0, 0, &pool));
+        assert!(share.has_room(LUN_0, 1 << 20, 0, Others::default(), &pool));
     }
 
     #[test]
@@ -320,7 +368,7 @@ mod test {
         let mut tag = 0;
         let mut fill = |share: &mut Share, lun: Lun| {
             let mut taken = 0;
-            while share.has_room(lun, 1 << 20, 0, 0, &pool) {
+            while share.has_room(lun, 1 << 20, 0, Others::default(), &pool) {
                 share.take(lun, Itt::from_wire(tag).unwrap(), 1 << 20);
                 (tag, taken) = (tag + 1, taken + 1);
             }
@@ -329,7 +377,7 @@ mod test {
         assert_eq!((fill(&mut share, LUN_0), fill(&mut share, LUN_1)), (4, 2));
         assert_eq!(share.bytes(), 6 << 20);
         assert!(
-            !share.has_room(LUN_0, 4096, 7 << 20, 0, &pool),
+            !share.has_room(LUN_0, 4096, 7 << 20, Others::default(), &pool),
             "replies count"
         );
         share.abort(Itt::from_wire(0).unwrap(), 70);
@@ -339,7 +387,7 @@ mod test {
         share.aborted_has_ended(70);
         assert_eq!((share.bytes(), share.holds(LUN_0)), (5 << 20, 3 << 20));
         share.limit(None);
-        assert!(share.has_room(LUN_0, 64 << 20, 0, 0, &pool));
+        assert!(share.has_room(LUN_0, 64 << 20, 0, Others::default(), &pool));
     }
 
     #[test]

@@ -68,6 +68,10 @@ impl State {
     /// A slab has come back: those that wait are to be woken, once the lock is free.
     fn gives_back(&mut self, capacity: usize) -> Vec<Waker> {
         self.out_bytes -= capacity;
+        self.has_freed()
+    }
+
+    fn has_freed(&mut self) -> Vec<Waker> {
         self.freed = self.freed.wrapping_add(1);
         std::mem::take(&mut self.waiting)
     }
@@ -208,6 +212,12 @@ impl Pool {
             waiting.push(cx.waker().clone());
         }
         Poll::Pending
+    }
+
+    /// Something else that commands wait for beside memory has come back: whoever waits for a slab is to look, too.
+    pub fn look_again(&self) {
+        let waiting = self.shared.lock().has_freed();
+        wake(waiting);
     }
 
     fn slab(&self, class: usize) -> Result<SlabRef, Exhausted> {
