@@ -8,6 +8,7 @@ use super::histogram::Histogram;
 use super::load::{self, Figures, Unit};
 use super::usage;
 use crate::random::Random;
+use formats::crc32c_of;
 use rustix::net::sockopt;
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -57,6 +58,8 @@ struct Sent {
 struct Plain {
     socket: TcpStream,
     habits: Habits,
+    /// CRC32C behind each header and each data segment (RFC 7143 13.1 "HeaderDigest and DataDigest").
+    digests: bool,
     unit: Unit,
     buffer: Vec<u8>,
     /// What of it was received and not looked at.
@@ -123,6 +126,7 @@ impl Plain {
         let mut plain = Self {
             socket,
             habits: habits(case.manner),
+            digests: false,
             unit: unit.clone(),
             buffer: vec![0; RECEIVE_BYTES],
             have: 0..0,
@@ -133,17 +137,19 @@ impl Plain {
             sent: vec![None; case.depth.max(1)],
             heard: VecDeque::new(),
         };
-        plain.negotiate()?;
+        plain.negotiate(case.digests)?;
+        plain.digests = case.digests;
         plain.until_ready()?;
         Ok(plain)
     }
 
     /// One Login Request from operational negotiation to full feature phase, and empty ones until the target agrees.
-    fn negotiate(&mut self) -> Result<(), String> {
+    fn negotiate(&mut self, digests: bool) -> Result<(), String> {
         let yes = |flag| if flag { "Yes" } else { "No" };
+        let digest = if digests { "CRC32C" } else { "None" };
         let keys = format!(
             "InitiatorName=iqn.2026-11.io.causeway:plain-client\0SessionType=Normal\0TargetName={}\0\
-             HeaderDigest=None\0DataDigest=None\0InitialR2T={}\0ImmediateData={}\0MaxConnections=1\0\
+             HeaderDigest={digest}\0DataDigest={digest}\0InitialR2T={}\0ImmediateData={}\0MaxConnections=1\0\
              MaxRecvDataSegmentLength=262144\0MaxBurstLength=1048576\0FirstBurstLength=262144\0\
              MaxOutstandingR2T=1\0DataPDUInOrder=Yes\0DataSequenceInOrder=Yes\0DefaultTime2Wait=2\0\
              DefaultTime2Retain=0\0ErrorRecoveryLevel=0\0",
@@ -193,15 +199,21 @@ impl Plain {
     /// Hands a PDU to TCP, in one call or two.
     fn send(&mut self, mut header: [u8; HEADER], data: &[u8]) -> Result<(), String> {
         header[5..8].copy_from_slice(&small(data.len()).to_be_bytes()[1..]);
-        let padded = data.len().next_multiple_of(4) - data.len();
+        let padding = &[0; 3][..data.len().next_multiple_of(4) - data.len()];
+        let digest = |wanted: bool, parts: [&[u8]; 2]| {
+            let sum = || crc32c_of(parts).to_le_bytes().to_vec();
+            if wanted { sum() } else { Vec::new() }
+        };
+        let head = [&header[..], &digest(self.digests, [&header[..], &[]])].concat();
+        let tail = digest(self.digests && !data.is_empty(), [data, padding]);
+        let tail = [padding, &tail[..]].concat();
         let mut hand_over = || -> io::Result<()> {
             if data.is_empty() || self.habits.apart {
-                self.socket.write_all(&header)?;
+                self.socket.write_all(&head)?;
                 self.socket.write_all(data)?;
-                return self.socket.write_all(&[0; 3][..padded]);
+                return self.socket.write_all(&tail);
             }
-            let whole = [&header[..], data, &[0; 3][..padded]].concat();
-            self.socket.write_all(&whole)
+            self.socket.write_all(&[&head[..], data, &tail].concat())
         };
         hand_over().map_err(|error| text(&error))
     }
@@ -272,7 +284,22 @@ impl Plain {
         Ok(())
     }
 
-    /// The next PDU's header; its data is received and dropped.
+    /// The digest that comes next, if there are any, is that of `of`.
+    fn check(&mut self, of: &[u8]) -> Result<(), String> {
+        if !self.digests {
+            return Ok(());
+        }
+        self.need(4)?;
+        let at = self.have.start;
+        let told = self.buffer[at..at + 4].try_into().expect("four bytes");
+        self.have.start += 4;
+        let is_right = u32::from_le_bytes(told) == crc32c_of([of]);
+        is_right
+            .then_some(())
+            .ok_or_else(|| "a digest is wrong".to_owned())
+    }
+
+    /// The next PDU's header; its data is received, held against its digest, and dropped.
     fn pdu(&mut self) -> Result<[u8; HEADER], String> {
         if self.have.is_empty() {
             self.have = 0..0;
@@ -281,7 +308,15 @@ impl Plain {
         let at = self.have.start;
         let bhs: [u8; HEADER] = self.buffer[at..at + HEADER].try_into().expect("so many");
         self.have.start += HEADER;
+        self.check(&bhs)?;
         let mut left = length(&bhs).next_multiple_of(4);
+        if self.digests && left > 0 {
+            self.need(left)?;
+            let data = self.buffer[self.have.start..][..left].to_vec();
+            self.have.start += left;
+            self.check(&data)?;
+            return Ok(bhs);
+        }
         while left > 0 {
             if self.have.is_empty() {
                 self.have = 0..0;
@@ -310,7 +345,9 @@ impl Plain {
     /// Another PDU is here, whole.
     fn has_a_pdu(&self) -> bool {
         let bytes = &self.buffer[self.have.clone()];
-        bytes.len() >= HEADER && bytes.len() >= HEADER + length(bytes).next_multiple_of(4)
+        // With digests as much as there may be of them: what has not come yet is waited for.
+        let digests = if self.digests { 8 } else { 0 };
+        bytes.len() >= HEADER && bytes.len() >= HEADER + digests + length(bytes).next_multiple_of(4)
     }
 
     fn look(&mut self) -> Result<Said, String> {
@@ -354,6 +391,8 @@ struct Run<'a> {
     next: u64,
     times: Histogram,
     in_flight: usize,
+    /// Tags of commands that have ended while the window was closed.
+    held_back: Vec<usize>,
 }
 
 impl Run<'_> {
@@ -380,8 +419,8 @@ impl Run<'_> {
         self.plain.command(small(itt), cdb, case.bytes, write)
     }
 
-    /// What the target says next is answered: by the data that it asks for, or by another command while `more` are wanted.
-    fn step(&mut self, more: bool) -> Result<(), String> {
+    /// What the target says next is taken, and answered by the data that it asks for.
+    fn step(&mut self) -> Result<(), String> {
         match self.plain.hear()? {
             Said::Nothing => Ok(()),
             Said::Asked {
@@ -402,12 +441,21 @@ impl Run<'_> {
                 let took = now.duration_since(sent.at).as_nanos();
                 self.times.add(u64::try_from(took).unwrap_or(u64::MAX));
                 self.in_flight -= 1;
-                if more && self.plain.has_window() {
-                    return self.submit(itt, now);
-                }
+                self.held_back.push(itt);
                 Ok(())
             }
         }
+    }
+
+    /// The same, and another command for each that has ended, as far as the window is open.
+    fn go_on(&mut self) -> Result<(), String> {
+        self.step()?;
+        while !self.held_back.is_empty() && self.plain.has_window() {
+            let now = super::clock();
+            let itt = self.held_back.swap_remove(0);
+            self.submit(itt, now)?;
+        }
+        Ok(())
     }
 
     fn until(&mut self, end: Instant) -> Result<Instant, String> {
@@ -417,7 +465,7 @@ impl Run<'_> {
             if now >= end {
                 return Ok(now);
             }
-            self.step(true)?;
+            self.go_on()?;
         }
     }
 }
@@ -434,6 +482,7 @@ pub fn run(unit: &Unit, case: &Case, warm_up: Duration, time: Duration) -> Resul
         next: 0,
         times: Histogram::default(),
         in_flight: 0,
+        held_back: Vec::new(),
     };
     let begin = super::clock();
     for itt in 0..case.depth {
@@ -447,7 +496,7 @@ pub fn run(unit: &Unit, case: &Case, warm_up: Duration, time: Duration) -> Resul
     let seconds = end.duration_since(begin).as_secs_f64();
     let figures = load::figures(&run.times, seconds, &used);
     while run.in_flight > 0 {
-        run.step(false)?;
+        run.step()?;
     }
     Ok(figures)
 }
