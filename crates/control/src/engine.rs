@@ -338,6 +338,15 @@ pub struct SessionFacts {
     pub bytes_in: u64,
     /// Bytes to the initiator.
     pub bytes_out: u64,
+    /// PDUs from the initiator.
+    #[serde(default)]
+    pub pdus_received: u64,
+    /// Times that the connection received something: several PDUs at once where it waited for them.
+    #[serde(default)]
+    pub receives: u64,
+    /// Times that it waited for several.
+    #[serde(default)]
+    pub receives_waited: u64,
     /// Commands in flight.
     pub in_flight: u64,
     /// Bytes that they hold now.

@@ -463,8 +463,45 @@ fn statuses(out: &mut Text, luns: &BTreeMap<&str, &LunFacts>) {
     }
 }
 
+/// Of the sessions of a host through a portal to a target.
+#[derive(Default)]
+struct OfPath {
+    sessions: u64,
+    bytes_in: u64,
+    bytes_out: u64,
+    pdus: u64,
+    receives: u64,
+    waited: u64,
+}
+
+/// How often their connections receive, and how much at once.
+fn received(out: &mut Text, paths: &BTreeMap<(&str, &str, &str), OfPath>) {
+    let family = "causeway_session_pdus_received_total";
+    let help = "PDUs that the sessions that are logged in have received";
+    out.family(family, "counter", help);
+    for ((target, host, portal), of_path) in paths {
+        let labels = [("target", *target), ("host", *host), ("portal", *portal)];
+        out.series(family, &labels, of_path.pdus);
+    }
+    let family = "causeway_session_receives_total";
+    let help = "Times that they received something, after a wait for several PDUs or not";
+    out.family(family, "counter", help);
+    for ((target, host, portal), of_path) in paths {
+        let at_once = of_path.receives.saturating_sub(of_path.waited);
+        for (waited, receives) in [("no", at_once), ("yes", of_path.waited)] {
+            let labels = [
+                ("target", *target),
+                ("host", *host),
+                ("portal", *portal),
+                ("waited", waited),
+            ];
+            out.series(family, &labels, receives);
+        }
+    }
+}
+
 fn sessions(out: &mut Text, sample: &Sample<'_>) {
-    let mut paths: BTreeMap<(&str, &str, &str), (u64, u64, u64)> = BTreeMap::new();
+    let mut paths: BTreeMap<(&str, &str, &str), OfPath> = BTreeMap::new();
     let mut per_host: BTreeMap<&str, u64> = sample
         .objects
         .hosts
@@ -478,23 +515,26 @@ fn sessions(out: &mut Text, sample: &Sample<'_>) {
         let path = paths
             .entry((target, &session.host, &session.portal))
             .or_default();
-        path.0 += 1;
-        path.1 += session.bytes_in;
-        path.2 += session.bytes_out;
+        path.sessions += 1;
+        path.bytes_in += session.bytes_in;
+        path.bytes_out += session.bytes_out;
+        path.pdus += session.pdus_received;
+        path.receives += session.receives;
+        path.waited += session.receives_waited;
         *per_host.entry(&session.host).or_default() += 1;
     }
     out.family("causeway_sessions", "gauge", "Sessions that are logged in");
-    for ((target, host, portal), (count, ..)) in &paths {
+    for ((target, host, portal), of_path) in &paths {
         let labels = [("target", *target), ("host", *host), ("portal", *portal)];
-        out.series("causeway_sessions", &labels, count);
+        out.series("causeway_sessions", &labels, of_path.sessions);
     }
     out.family(
         "causeway_session_bytes_total",
         "counter",
         "Bytes of the sessions that are logged in",
     );
-    for ((target, host, portal), (_, bytes_in, bytes_out)) in &paths {
-        for (direction, bytes) in [("in", bytes_in), ("out", bytes_out)] {
+    for ((target, host, portal), of_path) in &paths {
+        for (direction, bytes) in [("in", of_path.bytes_in), ("out", of_path.bytes_out)] {
             let labels = [
                 ("target", *target),
                 ("host", *host),
@@ -504,6 +544,7 @@ fn sessions(out: &mut Text, sample: &Sample<'_>) {
             out.series("causeway_session_bytes_total", &labels, bytes);
         }
     }
+    received(out, &paths);
     out.family(
         "causeway_host_sessions",
         "gauge",

@@ -37,4 +37,4 @@ pub use load::{CoreLoad, Load};
 pub use portal::{ListeningAt, PortalStatus};
 pub use refusals::{LoginCounts, Refusals, RefusedLogin};
 pub use server::Server;
-pub use session::{EndReason, SessionInfo, SessionNumber};
+pub use session::{EndReason, Received, SessionInfo, SessionNumber};

@@ -154,6 +154,11 @@ pub struct Server {
 }
 
 impl Server {
+    #[cfg(test)]
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
     /// Starts the front on the core that calls, which must be core 0.
     #[must_use]
     pub fn start(core: &CoreHandle, export: Export) -> Self {

@@ -57,6 +57,8 @@ pub struct SessionInfo {
     pub bytes_read: u64,
     /// Bytes received as data.
     pub bytes_written: u64,
+    /// How it came.
+    pub received: Received,
     /// Commands in progress.
     pub in_progress: u64,
     /// Bytes that they hold.
@@ -71,6 +73,29 @@ pub struct SessionInfo {
     pub pinned: bool,
     /// The LUNs that it sees.
     pub luns: Vec<u16>,
+}
+
+/// How a connection has received what its host sent.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Received {
+    /// PDUs.
+    pub pdus: u64,
+    /// Times that it looked for them, and something was there.
+    pub receives: u64,
+    /// Of these, those before which it waited for several PDUs.
+    pub waited: u64,
+}
+
+impl Received {
+    /// Both together.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self {
+            pdus: self.pdus + other.pdus,
+            receives: self.receives + other.receives,
+            waited: self.waited + other.waited,
+        }
+    }
 }
 
 /// Why a session is ended by us.
@@ -131,6 +156,7 @@ pub(crate) struct Counters {
     pub(crate) commands: Cell<u64>,
     pub(crate) bytes_read: Cell<u64>,
     pub(crate) bytes_written: Cell<u64>,
+    pub(crate) received: Cell<Received>,
     pub(crate) in_progress: Cell<u64>,
     pub(crate) bytes_in_flight: Cell<u64>,
     /// Of READ and WRITE commands, from the first byte until the socket had the answer.
@@ -298,6 +324,7 @@ impl Session {
         counters.commands.set(info.commands);
         counters.bytes_read.set(info.bytes_read);
         counters.bytes_written.set(info.bytes_written);
+        counters.received.set(info.received);
         counters.latency.borrow_mut().clone_from(&info.latency);
         session.part.go_on(info.load);
         session.new_work();
@@ -359,6 +386,7 @@ impl Session {
         info.commands = self.counters.commands.get();
         info.bytes_read = self.counters.bytes_read.get();
         info.bytes_written = self.counters.bytes_written.get();
+        info.received = self.counters.received.get();
         info.in_progress = self.counters.in_progress.get();
         info.bytes_in_flight = self.counters.bytes_in_flight.get();
         info.load = self.part.load();

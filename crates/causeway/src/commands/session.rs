@@ -63,6 +63,18 @@ pub(super) fn run(context: &Context<'_>, verb: &SessionVerb) -> Result<(), Probl
     Ok(())
 }
 
+/// How many PDUs came, how many at once, and how often several were waited for.
+fn received(session: &SessionFacts) -> String {
+    let (pdus, receives) = (session.pdus_received, session.receives);
+    if receives == 0 {
+        return pdus.to_string();
+    }
+    let tenths = pdus.saturating_mul(10) / receives;
+    let waited = session.receives_waited.saturating_mul(100) / receives;
+    let (whole, tenth) = (tenths / 10, tenths % 10);
+    format!("{pdus}, {whole}.{tenth} at once, {waited} % of the times after a wait for several")
+}
+
 /// How much of its core's time goes to a session.
 fn load(session: &SessionFacts) -> String {
     let permille = session.load_permille;
@@ -216,6 +228,7 @@ fn page(session: &SessionFacts, mutual: Option<&str>) -> String {
             most(session.bytes_in_flight_max.and_then(Size::from_bytes)),
         ),
         ("commands", session.commands.to_string()),
+        ("PDUs received", received(session)),
         (
             "chap",
             chap(session.chap_user.as_deref(), session.mutual_chap, mutual),

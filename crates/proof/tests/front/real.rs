@@ -1,15 +1,17 @@
 //! The front on real sockets: a network namespace of its own, Debian's `iscsi-ls`, and memory as the system counts
 //! it.
 
-use crate::bench::{ALICE, TARGET, export, open_target, unit};
+use crate::bench::{ALICE, BLOCK, BLOCKS, TARGET, export, open_target, unit};
 use crate::host::{Host, config};
 use env::real::{Cores, Runtime, RuntimeConfig};
 use env::{CoreHandle, CoreId, LocalFuture};
 use iscsi::Isid;
+use proof::bench::case::{Case, Manner, WRITE_4K};
+use proof::bench::{load, plain};
 use std::net::SocketAddr;
 use std::process::Command;
 use std::time::{Duration, Instant};
-use target::{Export, Listen, PortalGroup, Server, Settings};
+use target::{Export, Listen, PortalGroup, Received, Server, SessionInfo, Settings};
 
 fn on_two_cores() -> Runtime {
     let config = RuntimeConfig {
@@ -93,6 +95,100 @@ fn a_thousand_idle_sessions_take_less_than_64_kib_each() {
     });
     println!("an idle session and its host: {per_session} bytes");
     assert!(per_session < 64 << 10, "{per_session} bytes a session");
+}
+
+/// A host that sends each PDU by itself, small writes 32 deep, so that even a target without optimisation is faster.
+fn a_second_of_it(
+    portal: SocketAddr,
+    manner: Manner,
+    digests: bool,
+) -> std::thread::JoinHandle<()> {
+    let unit = load::Unit {
+        portal,
+        target: TARGET.to_owned(),
+        lun: 0,
+        block: BLOCK,
+        bytes: BLOCKS * BLOCK as u64,
+        processes: Vec::new(),
+    };
+    let case = Case {
+        bytes: BLOCK,
+        manner,
+        digests,
+        ..WRITE_4K
+    };
+    let run = move || {
+        let done = plain::run(&unit, &case, Duration::ZERO, Duration::from_secs(1));
+        done.expect("every command ends well");
+    };
+    std::thread::Builder::new().spawn(run).expect("a thread")
+}
+
+/// The session that there is, a tenth of a second later.
+async fn soon_told(core: &CoreHandle, server: &Server) -> Option<SessionInfo> {
+    let soon = core.now().after(Duration::from_millis(100));
+    core.sleep_until(soon).await;
+    server.sessions(core).await.pop()
+}
+
+/// Several PDUs at once, and before a third of the looks they were waited for.
+fn are_batches(before: Received, now: Received) -> bool {
+    let receives = now.receives - before.receives;
+    let waited = now.waited - before.waited;
+    receives > 100 && now.pdus - before.pdus >= 3 * receives && 3 * waited >= receives
+}
+
+/// One second of it: in some tenth, but the first, it is received in batches. `moves`: its session is asked to the other core after
+/// each.
+async fn is_seen(core: &CoreHandle, server: &Server, manner: Manner, how: (bool, bool)) -> bool {
+    let (digests, moves) = how;
+    let portal = listening(core, server).await;
+    let client = a_second_of_it(portal, manner, digests);
+    let (mut told, mut seen) = (Vec::new(), false);
+    while !client.is_finished() {
+        let Some(session) = soon_told(core, server).await else {
+            continue;
+        };
+        let before = told.last().copied();
+        seen |= before.is_some_and(|before| are_batches(before, session.received));
+        told.push(session.received);
+        if moves {
+            let to = CoreId(1 - session.core.0);
+            server.move_session(core, session.number, to).await;
+        }
+    }
+    client.join().expect("no panic");
+    seen
+}
+
+/// The same within fifteen seconds: the machine may be busy.
+fn is_received_in_batches(manner: Manner, digests: bool, moves: bool) -> bool {
+    on_two_cores().run(CoreId(0), move |core| -> LocalFuture<bool> {
+        Box::pin(async move {
+            let any = "127.0.0.1:0".parse().expect("an address");
+            let listens = vec![Listen::Address(any)];
+            let server = serve(&core, Settings::default(), listens).await;
+            let mut seen = false;
+            for _ in 0..15 {
+                seen = seen || is_seen(&core, &server, manner, (digests, moves)).await;
+            }
+            assert_eq!(server.moves().0 > 0, moves);
+            seen
+        })
+    })
+}
+
+#[test]
+fn a_host_that_sends_each_pdu_by_itself_is_received_in_batches() {
+    for (manner, digests, moves) in [
+        (Manner::Linux, false, false),
+        (Manner::Linux, true, false),
+        (Manner::Libiscsi, false, true),
+        (Manner::Solicited, true, false),
+    ] {
+        let seen = is_received_in_batches(manner, digests, moves);
+        assert!(seen, "{manner:?}, digests {digests}, moves {moves}");
+    }
 }
 
 #[expect(

@@ -170,27 +170,29 @@ impl Coalescing {
         self.wait_max = 0;
     }
 
-    /// `pdus` PDUs, `bytes` bytes in all, were received at `now`.
-    pub(super) fn came(&mut self, now: Now, pdus: u64, bytes: u64) {
+    /// `pdus` PDUs, `bytes` bytes in all, were received at `now`; whether they were waited for.
+    pub(super) fn came(&mut self, now: Now, pdus: u64, bytes: u64) -> bool {
         let time = now.since(self.last);
         self.last = now;
         let wait = self.wait.take();
         if time > GAP_MAX {
             // The host rested, or was made to: that says nothing of its pace, and its depth is to be seen anew.
-            return self.free_at(now);
+            self.free_at(now);
+            return wait.is_some();
         }
         self.pace.add(pdus, bytes, time);
-        let Some(wait) = wait else { return };
+        let Some(wait) = wait else { return false };
         let missed = bytes < wait.bytes && pdus < wait.pdus;
         if missed && now < wait.until {
             // Something else woke the connection.
-            return;
+            return true;
         }
         match self.phase {
             Phase::Free | Phase::Proven { .. } => {}
             Phase::Probing { pdus } => self.probed(pdus, missed),
             Phase::Coalescing { pdus, until } => self.coalesced(now, pdus, until, missed),
         }
+        true
     }
 
     /// Nothing more is to be done at `now`. `owed` tells how many bytes the next so many PDUs will have; `round_trip` asks for the least time that a packet takes to the host and back, in

@@ -14,7 +14,7 @@ use crate::export::{Export, View};
 use crate::login::ExportPolicy;
 use crate::login_places::LoginPermit;
 use crate::server::Shared;
-use crate::session::{EndReason, EnteringGuard, Order, Session};
+use crate::session::{EndReason, EnteringGuard, Order, Received, Session};
 use env::{CoreHandle, LocalFuture, Stream, Woken};
 use futures_util::Stream as _;
 use futures_util::stream::FuturesUnordered;
@@ -196,6 +196,8 @@ pub(super) struct Driver {
     pub(super) receive: Receive,
     /// When it looks at what has come.
     coalescing: Coalescing,
+    /// What the session was not told of yet.
+    pub(super) received_since: Received,
     /// PDUs that began in what was received last.
     begun: u64,
     alone: Alone,
@@ -287,6 +289,7 @@ impl Driver {
             answered: Answered::default(),
             receive,
             coalescing,
+            received_since: Received::default(),
             begun: 0,
             alone,
             going: None,
@@ -331,7 +334,7 @@ impl Driver {
             self.take_events();
             progress |= self.poll_send(cx);
             self.poll_deadline(cx);
-            self.tell_bytes();
+            self.tell_counts();
             if self.end.is_some() || self.poll_departure(cx).is_ready() {
                 return Poll::Ready(());
             }
@@ -347,8 +350,11 @@ impl Driver {
         Poll::Pending
     }
 
-    fn tell_bytes(&self) {
+    fn tell_counts(&mut self) {
         if let Some(session) = &self.session {
+            let since = std::mem::take(&mut self.received_since);
+            let all = session.counters.received.get();
+            session.counters.received.set(all.and(since));
             let bytes = self.share.bytes();
             session.counters.bytes_in_flight.set(bytes as u64);
             if let Some(awaited) = &self.awaited {
@@ -474,8 +480,10 @@ impl Driver {
             driver.receive.filled(n);
             driver.begun = 0;
             driver.hand_in(cx);
-            let now = driver.core.recent();
-            driver.coalescing.came(now, driver.begun, n as u64);
+            let (now, begun) = (driver.core.recent(), driver.begun);
+            let waited = driver.coalescing.came(now, begun, n as u64);
+            driver.received_since.receives += 1;
+            driver.received_since.waited += u64::from(waited);
         })
     }
 
@@ -541,7 +549,9 @@ impl Driver {
                 return;
             }
             self.received = (self.receive.first_byte(now), now);
-            self.begun += u64::from(matches!(self.machine.want(), Want::Header { .. }));
+            let begins = u64::from(matches!(self.machine.want(), Want::Header { .. }));
+            self.begun += begins;
+            self.received_since.pdus += begins;
             let handed = self.receive.step(&mut self.machine, now);
             self.take_events();
             if early && self.machine.transmit().pdu_count() >= alone::REPLIES {

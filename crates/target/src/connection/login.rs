@@ -8,7 +8,7 @@ use crate::export::{Export, Luns, UnitPortMap};
 use crate::hardware;
 use crate::load::Load;
 use crate::refusals::RefusedLogin;
-use crate::session::{EndReason, EnteringGuard, Session, SessionInfo, Sessions};
+use crate::session::{EndReason, EnteringGuard, Received, Session, SessionInfo, Sessions};
 use env::LocalFuture;
 use iscsi::target::{AsyncEvent, LoginOutcome, LoginRefusal, SendTargets, SessionType};
 use iscsi::{Isid, Itt, LoginStatus, Tsih};
@@ -183,6 +183,7 @@ impl Driver {
             commands: 0,
             bytes_read: 0,
             bytes_written: 0,
+            received: Received::default(),
             in_progress: 0,
             bytes_in_flight: 0,
             bytes_in_flight_max: self
