@@ -5,7 +5,7 @@
 use env::sim::Hits;
 use proof::sim::layers::{Composition, Layers};
 use proof::sim::limits::{self, Backing, Report};
-use proof::sim::{Counts, FILE_FAULTS, run};
+use proof::sim::{Counts, FILE_FAULTS, Marks, run};
 
 /// Seeds of each composition in `make test`.
 const ROUNDS: u64 = 2;
@@ -37,6 +37,31 @@ fn every_composition_of_layers_keeps_what_it_acknowledged() {
     assert_eq!(hits.missing(FILE_FAULTS), [], "{hits:?}");
     assert!(closed * 20 > all * rounds, "{closed} lives were closed");
     assert!(counts.swaps > 100 && counts.miscompares > 100, "{counts:?}");
+    assert!(counts.undecided * 50 < counts.histories, "{counts:?}");
+}
+
+#[test]
+fn a_disk_that_is_full_costs_no_data_and_ends_by_itself_over_every_composition() {
+    let scene = Layers::on_full_disks();
+    let all = Composition::all().len() as u64;
+    let (mut counts, mut marks) = (Counts::default(), Marks::default());
+    for seed in 0..all * ROUNDS {
+        match run(&scene, seed, 0) {
+            Ok(report) => {
+                marks.add(&report.marks);
+                counts += report.counts;
+            }
+            Err(failure) => panic!("{failure}"),
+        }
+    }
+    println!(
+        "full disks, seeds 0 to {}: {counts:?}, {marks:?}",
+        all * ROUNDS - 1
+    );
+    for when in ["room_while_open", "room_after_a_start_without"] {
+        assert!(marks.of(when) > 100, "{marks:?}");
+    }
+    assert!(counts.no_space > 1000, "{counts:?}");
     assert!(counts.undecided * 50 < counts.histories, "{counts:?}");
 }
 

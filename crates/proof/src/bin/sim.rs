@@ -60,6 +60,7 @@ fn scenes() -> Vec<Kind> {
         Kind::Scene(Box::new(Raw::with(Bug::None))),
         Kind::Scene(Box::<Disk>::default()),
         Kind::Scene(Box::<Layers>::default()),
+        Kind::Scene(Box::new(Layers::on_full_disks())),
         Kind::Scene(Box::<Target>::default()),
         Kind::Story(Box::<Order>::default()),
         Kind::Story(Box::<Copy>::default()),

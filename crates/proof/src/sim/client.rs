@@ -173,6 +173,29 @@ impl Client {
         self.believes.extend((range.start().0..).zip(values));
     }
 
+    /// Writes a range, stable; how it ended where that was not well.
+    async fn overwrite(&mut self, range: LbaRange) -> Result<(), End> {
+        let durability = Durability::Cached;
+        let values = self.oracle.fresh(self.number, range);
+        let data = Value::payload(&values, self.opened.shape.block_size);
+        let ticket = self.told(range, &values, durability);
+        let op = Op::Write {
+            range,
+            data,
+            durability,
+        };
+        let end = self.ask(op).await;
+        self.oracle.end(&ticket, &end);
+        if !matches!(end, End::Done(_)) {
+            return Err(end);
+        }
+        let ticket = self.oracle.flush();
+        let end = self.ask(Op::Flush).await;
+        self.oracle.end(&ticket, &end);
+        let done = matches!(end, End::Done(_));
+        done.then_some(()).ok_or(end)
+    }
+
     async fn zero(&mut self) {
         let (range, durability) = (self.range(), self.durability_of_zeroes());
         let zeroing = *self.rng.pick(&[Zeroing::MayUnmap, Zeroing::KeepAllocated]);
@@ -265,6 +288,45 @@ impl Client {
     fn block_bytes(&self) -> usize {
         self.opened.shape.block_size.bytes() as usize
     }
+}
+
+/// Writes the whole disk and flushes, each command as often as it takes; what is still refused `span` after it was sent first is
+/// wrong.
+///
+/// # Errors
+/// What is refused for so long.
+pub(super) async fn write_all(
+    core: CoreHandle,
+    opened: Opened,
+    oracle: Rc<Oracle>,
+    span: Duration,
+) -> Result<(), String> {
+    let mut client = Client {
+        number: u32::MAX - 1,
+        core: Rc::clone(&core),
+        opened,
+        oracle,
+        rng: Rng::new(0),
+        commands: 0,
+        stop: Rc::default(),
+        working: Rc::default(),
+        believes: BTreeMap::new(),
+        unavailable_is_dead: false,
+    };
+    let blocks = client.opened.shape.block_count.0;
+    for at in (0..blocks).step_by(6) {
+        let len = BlockCount(LEN_MAX.min(blocks - at));
+        let range = LbaRange::new(Lba(at), len).expect("inside a small disk");
+        let until = core.now().after(span);
+        while let Err(end) = client.overwrite(range).await {
+            if core.now() > until {
+                return Err(format!("{range:?} is still refused: {end:?}"));
+            }
+            core.sleep_until(core.now().after(Duration::from_millis(100)))
+                .await;
+        }
+    }
+    Ok(())
 }
 
 /// Reads the whole disk; answers what every block holds, or why not.

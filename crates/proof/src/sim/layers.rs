@@ -155,9 +155,20 @@ pub struct Layers {
     complaints: Complaints,
     /// Lives that were closed with nothing left to do.
     closed: Rc<Cell<u64>>,
+    /// Its file system fills up.
+    fills_up: bool,
 }
 
 impl Layers {
+    /// The same on a file system that fills up and gets room again, while it is open and while it is not.
+    #[must_use]
+    pub fn on_full_disks() -> Self {
+        Self {
+            fills_up: true,
+            ..Self::default()
+        }
+    }
+
     /// Lives that were closed with nothing left to do, in all runs.
     #[must_use]
     pub fn closed(&self) -> u64 {
@@ -199,7 +210,7 @@ async fn open_volume(
 
 impl Scene for Layers {
     fn name(&self) -> &'static str {
-        "layers"
+        if self.fills_up { "full" } else { "layers" }
     }
 
     fn block_sizes(&self) -> &'static [BlockSize] {
@@ -310,6 +321,10 @@ impl Scene for Layers {
 
     fn syncs_by_itself(&self) -> bool {
         matches!(self.chosen().journal, Some((Mode::Volatile, _)))
+    }
+
+    fn fills_up(&self) -> bool {
+        self.fills_up
     }
 
     fn made_of(&self) -> Option<String> {

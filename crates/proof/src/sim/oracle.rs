@@ -28,6 +28,8 @@ pub struct Counts {
     pub flushes: u64,
     /// Commands that were answered with an error.
     pub errors: u64,
+    /// Of these, for want of space.
+    pub no_space: u64,
     /// Commands that were not answered in time.
     pub timeouts: u64,
     /// Histories that were judged right.
@@ -44,6 +46,7 @@ impl AddAssign for Counts {
         self.miscompares += other.miscompares;
         self.flushes += other.flushes;
         self.errors += other.errors;
+        self.no_space += other.no_space;
         self.timeouts += other.timeouts;
         self.histories += other.histories;
         self.undecided += other.undecided;
@@ -96,6 +99,7 @@ enum Kind {
 }
 
 /// How a command ended, as its client saw it.
+#[derive(Debug)]
 pub enum End {
     /// With success; data for reads.
     Done(Option<Buf>),
@@ -462,6 +466,8 @@ impl State {
 
     fn count(&mut self, kind: &Kind, end: &End) {
         let counts = &mut self.counts;
+        let no_space = matches!(end, End::Error(IoError::SpaceExhausted));
+        counts.no_space += u64::from(no_space);
         let counter = match (end, kind) {
             (End::Timeout | End::Lost, _) => &mut counts.timeouts,
             (End::Error(IoError::Miscompare { .. }), _) => &mut counts.miscompares,

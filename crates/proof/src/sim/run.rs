@@ -1,6 +1,6 @@
 //! One run of one scene from one seed.
 
-use super::client::{Client, audit};
+use super::client::{Client, audit, write_all};
 use super::lab::LIMIT;
 use super::oracle::{Counts, Oracle};
 use super::scene::{Scene, Setup};
@@ -12,6 +12,9 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::time::Duration;
+
+/// How soon after room was made on a full disk everything can be written.
+const ROOM_IS_SEEN_WITHIN: Duration = Duration::from_secs(30);
 
 /// What a run did.
 #[derive(Clone, Debug, Default)]
@@ -62,6 +65,7 @@ struct Run<'a> {
     plan: FaultPlan,
     setup: Setup,
     oracle: Rc<Oracle>,
+    marks: Marks,
     /// Clients of this life that are still at work.
     working: Rc<Cell<u32>>,
 }
@@ -101,7 +105,11 @@ fn run_to_the_end(
 ) -> Result<Report, Box<Failure>> {
     let mut rng = Rng::new(seed);
     let mut setup = scene.setup(seed, &mut rng);
-    let plan = FaultPlan::any(&mut rng);
+    let mut plan = FaultPlan::any(&mut rng);
+    if scene.fills_up() && !seed.is_multiple_of(3) {
+        // Nothing else goes wrong: all is well as soon as there is room.
+        plan = FaultPlan::none();
+    }
     setup.strict = [Fault::NetReset, Fault::NetHalfOpen]
         .iter()
         .all(|fault| plan.per_million(*fault) == 0);
@@ -119,6 +127,7 @@ fn run_to_the_end(
         plan,
         setup,
         oracle: Rc::new(Oracle::new(setup.block_size, trace_lines > 0)),
+        marks: Marks::default(),
         working: Rc::default(),
     };
     if scene.asks_in_parts() {
@@ -133,7 +142,7 @@ fn run_to_the_end(
         return Ok(Report {
             hits: run.world.hits(),
             counts: run.oracle.counts(),
-            marks: Marks::default(),
+            marks: run.marks,
             hash: run.world.hash(),
             steps: run.world.steps(),
         });
@@ -154,12 +163,15 @@ impl Run<'_> {
         let lives = self.rng.between(1, 4);
         let mut known = self.audited()?;
         for _ in 0..lives {
+            self.fill_up();
             self.life(&known)?;
+            self.has_room_again("room_while_open")?;
             self.end_of_life()?;
             if !self.oracle.violations().is_empty() {
                 return Ok(());
             }
             known = self.audited()?;
+            self.has_room_again("room_after_a_start_without")?;
         }
         self.oracle.close_history();
         Ok(())
@@ -225,7 +237,7 @@ impl Run<'_> {
         };
         let span = Duration::from_micros(self.rng.between(100, most));
         self.world.run_for(span);
-        if self.rng.below(4) == 0 {
+        if self.scene.fills_up() || self.rng.below(4) == 0 {
             // A quiet end: everything that was asked is answered or given up.
             stop.set(true);
             let limit = Duration::from_secs(3600);
@@ -234,6 +246,43 @@ impl Run<'_> {
         }
         // Clients beyond this point see the node die, where they are not on it.
         stop.set(true);
+        Ok(())
+    }
+
+    /// Leaves little or no room on the disk, where the scene is about that.
+    fn fill_up(&mut self) {
+        if !self.scene.fills_up() {
+            return;
+        }
+        let disk = self.scene.victim(&self.world).disk();
+        let room =
+            [0, 4096, 16 << 10, 64 << 10][usize::try_from(self.rng.below(4)).expect("below 4")];
+        disk.set_capacity(disk.used_bytes() + self.rng.below(room + 1));
+    }
+
+    /// Room is made, or not yet. Where nothing else has gone wrong everything can be written then, without a restart.
+    fn has_room_again(&mut self, when: &'static str) -> Result<(), String> {
+        if !self.scene.fills_up() || self.rng.below(2) == 0 {
+            return Ok(());
+        }
+        let clients = self.scene.clients(&self.world);
+        self.world.set_faults(FaultPlan::none());
+        let disk = self.scene.victim(&self.world).disk();
+        if disk.capacity() < u64::MAX {
+            self.marks.count(when);
+        }
+        disk.set_capacity(u64::MAX);
+        if self.plan != FaultPlan::none() {
+            return Ok(());
+        }
+        let core = clients.core(0);
+        let open = self.scene.open(&core, self.setup, u32::MAX);
+        let opened = self.world.block_on(&clients, LIMIT, open);
+        let opened = opened.map_err(|stuck| format!("open: {stuck}"))??;
+        let oracle = Rc::clone(&self.oracle);
+        let writing = write_all(core, opened, oracle, ROOM_IS_SEEN_WITHIN);
+        let written = self.world.block_on(&clients, LIMIT, writing);
+        written.map_err(|stuck| format!("room was made: {stuck}"))??;
         Ok(())
     }
 

@@ -92,6 +92,11 @@ pub trait Scene {
         false
     }
 
+    /// Its file system fills up, again and again.
+    fn fills_up(&self) -> bool {
+        false
+    }
+
     /// What a seed has made of it, where that is worth saying of a failure.
     fn made_of(&self) -> Option<String> {
         None

@@ -177,6 +177,18 @@ impl Disk {
         });
     }
 
+    /// Bytes that files have taken of it.
+    #[must_use]
+    pub fn used_bytes(&self) -> u64 {
+        self.with(|disk| disk.used())
+    }
+
+    /// Its capacity, in bytes.
+    #[must_use]
+    pub fn capacity(&self) -> u64 {
+        self.with(|disk| disk.capacity)
+    }
+
     /// Changes the capacity of the file system, in bytes.
     pub fn set_capacity(&self, bytes: u64) {
         self.with(|disk| disk.capacity = bytes);
