@@ -35,6 +35,7 @@ mod space;
 mod stalls;
 mod unfinished;
 mod unit;
+mod unkept;
 mod usage;
 
 use crate::code::Code;
@@ -99,6 +100,7 @@ struct Inner {
     members: RefCell<Rc<MemberPools>>,
     journals: journals::Journals,
     unfinished: unfinished::Unfinished,
+    unkept: unkept::Unkept,
     /// Told when a pool that was away is there again.
     returned: Rc<Notify>,
     /// Changes of LUNs, and of what they stand on, come one after the other.
@@ -128,6 +130,7 @@ impl Node {
             members: RefCell::default(),
             journals: journals::Journals::default(),
             unfinished: unfinished::Unfinished::default(),
+            unkept: unkept::Unkept::default(),
             returned: Rc::default(),
             turn: Mutex::new(()),
         }))
@@ -461,6 +464,8 @@ impl Engine for Node {
                 let keep = schedule::keep(Rc::clone(&node.core), Rc::downgrade(&node), every);
                 node.core.spawn(Box::pin(keep));
             }
+            let keep = unkept::keep(Rc::clone(&node.core), Rc::downgrade(&node));
+            node.core.spawn(Box::pin(keep));
             for pool in &node.config.pools {
                 let core = Rc::clone(&node.core);
                 let keep = keeper::keep(core, Rc::downgrade(&node), pool.name.clone());
@@ -620,6 +625,7 @@ impl Engine for Node {
         notices.extend(export::missing_groups(&self.0));
         notices.extend(export::silent_interfaces(&self.0));
         notices.extend(export::no_portal(&self.0));
+        notices.extend(self.0.unkept.told());
         notices
     }
 

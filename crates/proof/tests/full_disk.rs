@@ -351,6 +351,66 @@ fn a_full_state_directory_refuses_changes_and_keeps_the_old_objects() {
     as_root(|core| Box::pin(full_state(core)));
 }
 
+async fn late_records(core: CoreHandle) -> Result<(), String> {
+    let keys = "path = \"pool\"\njournal = \"journal\"\njournal_size = \"64MiB\"\n";
+    let site = Site::with_pool("late-records", keys, "");
+    let done = late_records_at(&core, &site).await;
+    done.map_err(|wrong| format!("{wrong}\n{}\nkept: {}", site.log(), site.keep()))
+}
+
+/// What was not to be written down in a full directory is, once there is room: nobody asks, and nothing starts anew.
+async fn late_records_at(core: &CoreHandle, site: &Site) -> Result<(), String> {
+    let (state, pool) = (site.path("data"), site.path("pool"));
+    let _state = SmallFileSystem::mount(&state, 1 << 20)?;
+    let _pool = SmallFileSystem::mount(&pool, POOL_BYTES)?;
+    site.write("objects.toml", OBJECTS);
+    let mut daemon = site.start(core).await?;
+    site.must("apply -f objects.toml").await?;
+    let files = [state.join("journals/default.json"), pool.join("saved.json")];
+    let read = || files.each_ref().map(|file| std::fs::read(file).ok());
+    let before = read();
+    must(before.iter().all(Option::is_some), "records are written")?;
+    // Another opening of the journal.
+    let junk = take_all(&state)?;
+    daemon.strike();
+    daemon.ended().await;
+    let _daemon = site.start(core).await?;
+    let told = site.json("status").await?.to_string();
+    must(told.contains("journals/default.json"), &told)?;
+    drop(junk);
+    // Another LUN, of which nothing can be written beside it.
+    let junk = take_all(&pool)?;
+    site.must("lun create other --size 1MiB").await?;
+    must(read()[1] == before[1], "there was room")?;
+    let told = site.json("status").await?.to_string();
+    must(told.contains("LUN other: "), &told)?;
+    drop(junk);
+    until(
+        core,
+        "records are not written although there is room",
+        async || {
+            let now = read();
+            Ok(now[0] != before[0] && now[1] != before[1])
+        },
+    )
+    .await?;
+    until(core, "it never was healthy again", async || {
+        Ok(site.json("status").await?["health"] == "ok")
+    })
+    .await?;
+    let records = std::fs::read_dir(&pool).map_err(|error| error.to_string())?;
+    let records = records.flatten().filter(|file| {
+        let name = file.file_name();
+        name.to_string_lossy().ends_with(".record")
+    });
+    must(records.count() == 2, "each LUN has its record")
+}
+
+#[test]
+fn records_that_a_full_disk_refused_are_written_when_there_is_room() {
+    as_root(|core| Box::pin(late_records(core)));
+}
+
 /// What a LUN with checksums behind a journal is asked to do with its writes.
 const CACHES: [&str; 3] = ["write-back", "write-through", "volatile"];
 

@@ -3,9 +3,9 @@
 //! **Contract.** A pool whose LUNs are known is never begun anew: where nothing of it lies at its path, it is *missing*, its LUNs are
 //! offline, nothing is made in it and nothing of it is purged, and it comes back by itself when it is there again.
 
-use super::Inner;
 use super::journal::PoolJournal;
 use super::unit::file_of;
+use super::{Inner, unkept};
 use crate::code::Code;
 use crate::config::{Place, Pool};
 use crate::objects::{Backing, Lun, Objects};
@@ -143,7 +143,7 @@ impl Inner {
     }
 
     /// Writes down which pool it is, there and here, so that it is known again.
-    async fn mark(&self, pool: &Pool, path: &Path) {
+    pub(super) async fn mark(&self, pool: &Pool, path: &Path) {
         let marked = async {
             let file = path.join(FILE);
             let known = PoolFile::read(&self.core, &file).await?;
@@ -161,9 +161,11 @@ impl Inner {
                     next_step: "look at the space and the permissions of state_dir".to_owned(),
                 })
         };
-        if let Err(error) = marked.await {
-            tracing::warn!(pool = pool.name, "{error}");
-        }
+        self.unkept.note(
+            unkept::Record::Directory(pool.name.clone()),
+            format_args!("pool {}", pool.name),
+            marked.await.map_err(|error| error.to_string()),
+        );
     }
 
     /// A change makes, opens or destroys nothing in a pool that is missing.
@@ -232,6 +234,8 @@ impl Inner {
             return;
         }
         self.mark(pool, path).await;
+        let objects = Rc::clone(&self.objects.borrow());
+        self.write_records(&objects).await;
         self.look_for_orphans().await;
         tracing::info!(pool = pool.name, "the pool is back, and its LUNs with it");
         self.returned.notify_one();

@@ -8,7 +8,7 @@
 //! What this does not tell: a copy that was made after the last of these moments, put in its place after a crash. Everything else outside
 //! the journal that could tell it (the numbers in histories, the generations of maps of checksums, what lies at home) is written later still.
 
-use super::Inner;
+use super::{Inner, unkept};
 use crate::state::document;
 use env::durable::{make_dir, read_file, remove_file, replace_file};
 use layers::write_back::{Accept, Journal, RingFound, ShardStatus};
@@ -171,13 +171,15 @@ impl Inner {
         let record = Record::of(journal, &status);
         self.journals.set_record(pool, Some(record.clone()));
         let file = self.record_file(pool);
-        if let Err(error) = self.write_record(&file, &record).await {
-            let file = file.display();
-            tracing::warn!(
-                pool,
-                "what is known of its journal cannot be kept in {file}: {error}: after a restart, an older copy may be taken for it"
-            );
-        }
+        let written = self.write_record(&file, &record).await;
+        let file = file.display();
+        self.unkept.note(
+            unkept::Record::Journal(pool.to_owned()),
+            format_args!(
+                "pool {pool}: what is known of its journal cannot be kept in {file}, and after a restart an older copy may be taken for it"
+            ),
+            written.map_err(|error| error.to_string()),
+        );
     }
 
     async fn write_record(&self, file: &Path, record: &Record) -> io::Result<()> {

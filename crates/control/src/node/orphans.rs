@@ -3,8 +3,8 @@
 //! **Contract.** What stands beside a LUN is written after the objects are stored that it follows, and again at a start where it differs:
 //! objects are the truth while they are there. Nothing is ever removed because nobody names it.
 
-use super::Inner;
 use super::beside::{RECORD, SUMS, beside};
+use super::{Inner, unkept};
 use crate::config::Place;
 use crate::objects::{Backing, Objects};
 use crate::orphan::{LunRecord, Orphan, RECORD_BYTES_MAX};
@@ -52,6 +52,7 @@ impl Inner {
     pub(super) async fn write_records(&self, objects: &Objects) {
         let mut wanted = BTreeMap::new();
         let mut on_members: BTreeMap<String, BTreeMap<LunId, Vec<u8>>> = BTreeMap::new();
+        let mut kept = Ok(());
         for record in records(objects) {
             let naa = record.lun.naa.clone();
             let known = self.orphans.written.borrow().get(&naa).cloned();
@@ -65,12 +66,13 @@ impl Inner {
                 wanted.insert(naa, record);
                 continue;
             }
+            if self.is_away(&record) {
+                // Written when its pool is back.
+                continue;
+            }
             match self.write_lun_record(&record).await {
                 Ok(()) => drop(wanted.insert(naa, record)),
-                Err(error) => tracing::warn!(
-                    lun = record.name,
-                    "what it is cannot be written beside it, which only matters where state_dir is lost: {error}"
-                ),
+                Err(error) => kept = Err(format!("LUN {}: {error}", record.name)),
             }
         }
         for (name, records) in on_members {
@@ -78,15 +80,14 @@ impl Inner {
                 continue;
             };
             if let Err(error) = pool.keep_records(&self.core, records).await {
-                // Tried again with the next change, and at the next start.
                 wanted.retain(|_, record| record.lun.backing != Backing::Pool(name.clone()));
-                tracing::warn!(
-                    pool = name,
-                    "what its LUNs are is not on the members yet: {error}"
-                );
+                kept = Err(format!("pool {name}: {error}"));
             }
         }
         *self.orphans.written.borrow_mut() = wanted;
+        let what =
+            "what a LUN is cannot be written beside it, which only matters where state_dir is lost";
+        self.unkept.note(unkept::Record::Luns, what, kept);
     }
 
     /// The pool of members that holds it.
@@ -97,13 +98,14 @@ impl Inner {
         self.member_pools().contains_key(pool).then(|| pool.clone())
     }
 
-    async fn write_lun_record(&self, record: &LunRecord) -> io::Result<()> {
+    fn is_away(&self, record: &LunRecord) -> bool {
         let Backing::Pool(pool) = &record.lun.backing else {
-            return Ok(());
+            return false;
         };
-        if self.directories.missing(pool).is_some() {
-            return Err(io::Error::other("its pool is missing"));
-        }
+        self.directories.missing(pool).is_some()
+    }
+
+    async fn write_lun_record(&self, record: &LunRecord) -> io::Result<()> {
         let files = self.core.files();
         let Some(path) = beside(&self.config, &record.lun, RECORD) else {
             return Ok(());

@@ -1,6 +1,6 @@
 //! What each pool says of the newest objects that were stored: a state directory that was restored from an older copy is known by it.
 
-use super::Inner;
+use super::{Inner, unkept};
 use crate::config::Place;
 use crate::state::document;
 use ::members::LunId;
@@ -79,6 +79,7 @@ impl Inner {
         };
         let body = serde_json::to_vec(&saved).expect("plain words and numbers");
         let text = document::write(KIND, &body);
+        let mut kept = Ok(());
         for (name, pool) in &*self.member_pools() {
             let known = pool.record(LunId::POOL).as_deref().and_then(parse);
             if !pool.is_whole() || is_newer(known.as_ref(), &saved) {
@@ -87,10 +88,7 @@ impl Inner {
             }
             let record = BTreeMap::from([(LunId::POOL, text.clone())]);
             if let Err(error) = pool.keep_records(&self.core, record).await {
-                tracing::warn!(
-                    pool = name,
-                    "it does not say which objects were stored last: {error}"
-                );
+                kept = Err(format!("pool {name}: {error}"));
             }
         }
         for (pool, path) in self.present() {
@@ -100,11 +98,14 @@ impl Inner {
             }
             let written = replace_file(&*self.core.files(), &path.join(FILE), &text).await;
             if let Err(error) = written {
-                tracing::warn!(
-                    pool,
-                    "it does not say which objects were stored last, which only matters where state_dir is restored: {error}"
-                );
+                kept = Err(format!("pool {pool}: {error}"));
             }
         }
+        let record = unkept::Record::Saved {
+            node_id: node_id.to_owned(),
+            generation,
+        };
+        let what = "a pool does not say which objects were stored last, which only matters where state_dir is restored";
+        self.unkept.note(record, what, kept);
     }
 }

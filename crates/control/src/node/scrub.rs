@@ -3,9 +3,9 @@
 //! **Contract.** One scrub a LUN. What it has done is kept in `scrubs/` of the state directory, at least every ten seconds: one that ran
 //! when the daemon ended goes on when it starts, one that was stopped goes on when it is started.
 
-use super::Inner;
 use super::schedule::{most_due, next_of};
 use super::unit::{Home, Unit};
+use super::{Inner, unkept};
 use crate::code::Code;
 use crate::objects::Lun;
 use crate::problem::Problem;
@@ -342,7 +342,7 @@ impl Inner {
         }
     }
 
-    async fn keep_scrub(&self, naa: &str) {
+    pub(super) async fn keep_scrub(&self, naa: &str) {
         let Some(facts) = self.scrubs.facts(naa) else {
             return;
         };
@@ -354,12 +354,11 @@ impl Inner {
             make_dir(&*self.core.files(), directory).await?;
             replace_file(&*self.core.files(), &file, &text).await
         };
-        if let Err(error) = kept.await {
-            tracing::warn!(
-                "how far a scrub is could not be kept in {}: {error}",
-                file.display()
-            );
-        }
+        self.unkept.note(
+            unkept::Record::Scrub(naa.to_owned()),
+            format_args!("how far a scrub is could not be kept in {}", file.display()),
+            kept.await.map_err(|error| error.to_string()),
+        );
     }
 }
 

@@ -48,6 +48,8 @@ pub(super) struct MemberPool {
     /// What stood on each path when it was put together last.
     prints: RefCell<Vec<Print>>,
     known: RefCell<Vec<Remembered>>,
+    /// Why that could not be written down, until it is.
+    unkept: RefCell<Option<String>>,
     /// What is worth knowing of how it is made.
     notes: RefCell<Vec<String>>,
     /// What is open of what stands beside LUNs.
@@ -111,6 +113,7 @@ impl MemberPool {
             })),
             prints: RefCell::default(),
             known: RefCell::default(),
+            unkept: RefCell::default(),
             notes: RefCell::default(),
             parts: RefCell::default(),
             in_files: RefCell::default(),

@@ -9,6 +9,7 @@ use env::CoreHandle;
 use members::State;
 use std::collections::BTreeSet;
 use std::io;
+use std::path::Path;
 use volume::OpenError;
 
 pub(in crate::node) const fn layout_name(layout: Layout) -> &'static str {
@@ -49,7 +50,7 @@ impl MemberPool {
     }
 
     /// Keeps what the members are that are there now.
-    pub(super) async fn remember(&self, core: &CoreHandle) {
+    pub(in crate::node) async fn remember(&self, core: &CoreHandle) {
         let now = self.there(|there| {
             let members = (0_u16..).zip(&there.assembly.table.members);
             let all = members.filter_map(|(number, member)| {
@@ -68,17 +69,22 @@ impl MemberPool {
             all.collect::<Vec<Remembered>>()
         });
         let Ok(now) = now else { return };
-        if *self.known.borrow() == now {
+        if *self.known.borrow() == now && self.unkept.borrow().is_none() {
             return;
         }
         self.known.borrow_mut().clone_from(&now);
-        if let Err(error) = remembered::write(core, &self.memory, &now).await {
-            tracing::warn!(
-                "what the members of pool {} are could not be kept in {}: {error}",
-                self.name,
-                self.memory.display()
-            );
-        }
+        let written = remembered::write(core, &self.memory, &now).await;
+        *self.unkept.borrow_mut() = written.err().map(|error| error.to_string());
+    }
+
+    /// What could not be written down of it.
+    pub(in crate::node) fn is_kept(&self) -> Result<(), String> {
+        self.unkept.borrow().clone().map_or(Ok(()), Err)
+    }
+
+    /// Where that is.
+    pub(in crate::node) fn memory(&self) -> &Path {
+        &self.memory
     }
 
     /// A stripe is lost with any of the disks and cards that it is on.

@@ -5,6 +5,7 @@ use super::{MemberPool, MemberPools};
 use crate::config::Place;
 use crate::node::Inner;
 use crate::node::journal::PoolJournal;
+use crate::node::unkept;
 use crate::objects::{Backing, Objects};
 use env::CoreHandle;
 use std::collections::BTreeMap;
@@ -92,6 +93,14 @@ pub(in crate::node) async fn look_at(node: &Rc<Inner>, name: &str) {
     let Some(pool) = node.member_pools().get(name).cloned() else {
         return;
     };
+    node.unkept.note(
+        unkept::Record::Members(name.to_owned()),
+        format_args!(
+            "pool {name}: what its members are could not be kept in {}",
+            pool.memory().display()
+        ),
+        pool.is_kept(),
+    );
     let known = pool.prints.borrow().clone();
     let changed = pool.changed(&node.core).await;
     if changed.is_empty() && !pool.is_due(node.core.now()) {
