@@ -101,6 +101,8 @@ struct Inner {
     journals: journals::Journals,
     unfinished: unfinished::Unfinished,
     unkept: unkept::Unkept,
+    /// The objects that were stored last and compared with the pools: the node and their generation.
+    stored: RefCell<Option<(String, u64)>>,
     /// Told when a pool that was away is there again.
     returned: Rc<Notify>,
     /// Changes of LUNs, and of what they stand on, come one after the other.
@@ -131,6 +133,7 @@ impl Node {
             journals: journals::Journals::default(),
             unfinished: unfinished::Unfinished::default(),
             unkept: unkept::Unkept::default(),
+            stored: RefCell::default(),
             returned: Rc::default(),
             turn: Mutex::new(()),
         }))
@@ -604,6 +607,7 @@ impl Engine for Node {
             let _turn = node.turn.lock().await;
             let objects = Rc::clone(&node.objects.borrow());
             node.write_records(&objects).await;
+            *node.stored.borrow_mut() = Some((node_id.clone(), generation));
             node.write_saved(&node_id, generation).await;
         })
     }

@@ -234,8 +234,6 @@ impl Inner {
             return;
         }
         self.mark(pool, path).await;
-        let objects = Rc::clone(&self.objects.borrow());
-        self.write_records(&objects).await;
         self.look_for_orphans().await;
         tracing::info!(pool = pool.name, "the pool is back, and its LUNs with it");
         self.returned.notify_one();

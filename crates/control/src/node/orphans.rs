@@ -67,7 +67,7 @@ impl Inner {
                 continue;
             }
             if self.is_away(&record) {
-                // Written when its pool is back.
+                // Written when its pool is back and was compared.
                 continue;
             }
             match self.write_lun_record(&record).await {

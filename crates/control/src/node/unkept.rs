@@ -90,8 +90,18 @@ pub(super) async fn keep(core: CoreHandle, node: Weak<Inner>) {
 }
 
 impl Inner {
+    /// A pool has seen newer objects than these, which nobody has accepted: what stands there stays.
+    async fn is_older(&self) -> bool {
+        let Some((node_id, generation)) = self.stored.borrow().clone() else {
+            return true;
+        };
+        let newest = self.newest_saved(&node_id).await;
+        newest.is_some_and(|(newest, _)| newest > generation)
+    }
+
     async fn keep_again(&self, record: &Record) {
         match record {
+            Record::Luns if self.is_older().await => {}
             Record::Luns => {
                 let objects = Rc::clone(&self.objects.borrow());
                 self.write_records(&objects).await;
