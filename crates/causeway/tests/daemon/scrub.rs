@@ -6,6 +6,7 @@ use crate::place::Place;
 use serde_json::Value;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 fn scrub(place: &Place, words: &str) -> Value {
     place.json(&format!("scrub {words}"))
@@ -138,6 +139,29 @@ fn spoil(
     (path, held)
 }
 
+/// Waits until nothing was written to the files of a directory for three seconds: the map of checksums writes its upper levels a second after
+/// the last change.
+fn at_rest(place: &Place, directory: &str) {
+    let is_old = |entry: std::io::Result<std::fs::DirEntry>| {
+        let modified = entry.unwrap().metadata().unwrap().modified().unwrap();
+        modified
+            .elapsed()
+            .is_ok_and(|age| age > Duration::from_secs(3))
+    };
+    // Each question is a process of its own.
+    let mut rests = false;
+    for _ in 0..5_000 {
+        rests = std::fs::read_dir(place.path(directory))
+            .unwrap()
+            .all(is_old);
+        if rests {
+            break;
+        }
+        place.json("status");
+    }
+    assert!(rests, "something is written all the time");
+}
+
 #[test]
 fn a_scrub_reads_the_metadata_of_a_lun_and_status_names_all_that_is_damaged() {
     let place = with_journal("scrub-metadata", "size = \"64MiB\"\nintegrity = true");
@@ -156,6 +180,7 @@ fn a_scrub_reads_the_metadata_of_a_lun_and_status_names_all_that_is_damaged() {
     assert_eq!(whole["journal"]["damaged_checkpoints"], 0, "{whole}");
     let told = place.json("status")["problems"].to_string();
     assert!(!told.contains("vm01"), "{told}");
+    at_rest(&place, "data/pool");
     let spoilt = [
         // One of both checkpoints of the ring.
         spoil(&place, "data", |name| name == "journal", &[2 * 4096 + 100]),
