@@ -123,6 +123,9 @@ pub trait Engine {
     /// The space of the pools.
     fn pools(&self) -> LocalFuture<Vec<PoolFacts>>;
 
+    /// A pool has seen newer objects than those that are in force: nothing is given back because these do not name it.
+    fn is_older(&self) {}
+
     /// What the administrator should know, such as a driver that is not available.
     fn notices(&self) -> Vec<String>;
 

@@ -54,11 +54,12 @@ use env::{CoreHandle, LocalFuture};
 use journal::PoolJournal;
 use members::MemberPools;
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 use target::{Server, SessionNumber};
 use tokio::sync::{Mutex, Notify};
+use unfinished::Finishing;
 use unit::{Kept, Unit};
 use volume::OpenError;
 
@@ -103,6 +104,9 @@ struct Inner {
     unkept: unkept::Unkept,
     /// The objects that were stored last and compared with the pools: the node and their generation.
     stored: RefCell<Option<(String, u64)>>,
+    finishing: Cell<Finishing>,
+    /// LUNs that were made smaller in this life, by NAA identifier.
+    shrunk: RefCell<BTreeSet<String>>,
     /// Told when a pool that was away is there again.
     returned: Rc<Notify>,
     /// Changes of LUNs, and of what they stand on, come one after the other.
@@ -134,6 +138,8 @@ impl Node {
             unfinished: unfinished::Unfinished::default(),
             unkept: unkept::Unkept::default(),
             stored: RefCell::default(),
+            finishing: Cell::default(),
+            shrunk: RefCell::default(),
             returned: Rc::default(),
             turn: Mutex::new(()),
         }))
@@ -146,7 +152,7 @@ impl Inner {
         let members = members::open_all(self, &objects).await;
         *self.members.borrow_mut() = Rc::new(members);
         journal::open_all(self).await;
-        self.finish(&objects).await;
+        self.read_unfinished().await;
         for (name, lun) in &objects.luns {
             let unit = self.bring_up(name, lun, false).await;
             if let Some(reason) = unit.offline() {
@@ -370,8 +376,9 @@ impl Inner {
         changes: &LunChanges,
     ) -> Result<(), Problem> {
         let _turn = self.turn.lock().await;
-        *self.objects.borrow_mut() = Rc::clone(&objects);
+        let before = self.objects.replace(Rc::clone(&objects));
         let mut failed = Vec::new();
+        self.note_shrunk(&before, changes);
         for lun in &changes.resized {
             if let Some(unit) = self.unit(&lun.naa)
                 && let Err(error) = unit.resize(&self.core, lun.size).await
@@ -608,8 +615,13 @@ impl Engine for Node {
             let objects = Rc::clone(&node.objects.borrow());
             node.write_records(&objects).await;
             *node.stored.borrow_mut() = Some((node_id.clone(), generation));
+            node.finish_once(&objects).await;
             node.write_saved(&node_id, generation).await;
         })
+    }
+
+    fn is_older(&self) {
+        self.0.finishing.set(Finishing::Not);
     }
 
     fn memory(&self) -> LocalFuture<Option<u64>> {

@@ -527,6 +527,62 @@ fn checksums_and_history_that_stood_in_state_dir_are_moved_to_the_members() {
     }
 }
 
+/// The state directory as it was before a LUN of members grew, and while another one was being made: nothing of either is given back, not
+/// even where the older objects are accepted.
+#[test]
+fn older_objects_give_back_nothing_that_a_pool_has_seen_newer() {
+    let place = members_with_journal("older-members", "span");
+    let daemon = place.start();
+    place.run(0, "lun create a --size 8M");
+    place.run(0, "share create x --size 1M --for iqn.2020-01.a:x");
+    daemon.stop();
+    copy(&place.path("data"), &place.path("copy"));
+    let daemon = place.start();
+    place.run(0, "lun resize a --size 64M");
+    place.run(0, "lun create b --size 8M");
+    place.run(0, "grant create x a --target x --lun-id 1");
+    place.run(0, "grant create x b --target x --lun-id 2");
+    let free = || place.json("pool show default")["available"].clone();
+    let (naa, taken) = (place.json("lun show b")["naa"].clone(), free());
+    let record = place.json("lun show b");
+    daemon.stop();
+    std::fs::rename(place.path("data"), place.path("newer")).unwrap();
+    std::fs::rename(place.path("copy"), place.path("data")).unwrap();
+    // The journal goes with the pool.
+    copy(&place.path("newer/journal"), &place.path("data/journal"));
+    let keys = ["naa", "serial", "block_size", "physical_block_size"];
+    let keys = keys.map(|key| (key.to_owned(), record[key].clone()));
+    let mut lun: serde_json::Map<_, _> = keys.into_iter().collect();
+    lun.insert("size".to_owned(), json!(8 << 20));
+    lun.insert("thin".to_owned(), json!(true));
+    lun.insert("backing".to_owned(), json!({ "pool": "default" }));
+    let unfinished = json!({ "schema": 1, "luns": [lun] }).to_string();
+    place.write("data/unfinished.json", &unfinished);
+    for accept in [false, true] {
+        let daemon = place.start();
+        let told = place.json("status")["problems"].to_string();
+        assert!(told.contains("CWY4012"), "{told}");
+        assert_eq!(free(), taken, "something was given back");
+        if accept {
+            place.run(0, "state accept");
+            let told = place.json("status")["problems"].to_string();
+            assert!(told.contains("no object names: b"), "{told}");
+        }
+        daemon.stop();
+    }
+    for _ in 0..2 {
+        let daemon = place.start();
+        assert_eq!(free(), taken, "something was given back after all");
+        place.run(0, "lun rename a a2");
+        place.run(0, "lun rename a2 a");
+        daemon.stop();
+    }
+    let daemon = place.start();
+    place.run(0, "lun adopt --all");
+    assert_eq!(place.json("lun show b")["naa"], naa);
+    daemon.stop();
+}
+
 #[test]
 fn a_pool_that_comes_back_with_newer_objects_than_there_are_is_compared_then() {
     let place = Place::new("older-back");

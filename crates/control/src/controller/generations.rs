@@ -57,6 +57,7 @@ impl Controller {
                 let older = Older { newest, pool };
                 let problem = older.problem(generation);
                 tracing::error!(code = %problem.code, "{}", problem.detail);
+                self.engine.is_older();
                 *self.older.borrow_mut() = Some(older);
             }
             Some(_) | None => self.engine.saved(&self.node_id, generation).await,

@@ -54,13 +54,18 @@ impl Inner {
         let mut on_members: BTreeMap<String, BTreeMap<LunId, Vec<u8>>> = BTreeMap::new();
         let mut kept = Ok(());
         for record in records(objects) {
+            let pool = self.members_of(&record);
+            let record = match &pool {
+                Some(pool) => self.as_large_as_known(pool, record),
+                None => record,
+            };
             let naa = record.lun.naa.clone();
             let known = self.orphans.written.borrow().get(&naa).cloned();
             if known.as_ref() == Some(&record) {
                 wanted.insert(naa, record);
                 continue;
             }
-            if let Some(pool) = self.members_of(&record) {
+            if let Some(pool) = pool {
                 let of_pool = on_members.entry(pool).or_default();
                 of_pool.insert(super::members::lun_id(&record.lun), record.encode());
                 wanted.insert(naa, record);
@@ -88,6 +93,29 @@ impl Inner {
         let what =
             "what a LUN is cannot be written beside it, which only matters where state_dir is lost";
         self.unkept.note(unkept::Record::Luns, what, kept);
+    }
+
+    /// A pool that has seen the LUN larger goes on saying so, where it was not made smaller since: objects that are older than the pool were
+    /// accepted, and what is beyond their size stays.
+    fn as_large_as_known(&self, pool: &str, mut record: LunRecord) -> LunRecord {
+        let members = self.member_pools();
+        let known = members.get(pool);
+        let known = known.and_then(|pool| pool.record(super::members::lun_id(&record.lun)));
+        let known = known.and_then(|known| LunRecord::decode(&known).ok());
+        let shrunk = self.shrunk.borrow().contains(&record.lun.naa);
+        if let Some(known) = known.filter(|it| !shrunk && it.lun.size > record.lun.size) {
+            if !self.orphans.written.borrow().contains_key(&record.lun.naa) {
+                tracing::warn!(
+                    lun = record.name,
+                    pool,
+                    "it has {}, and its pool has seen it with {}: what is beyond stays in the pool, and is there again with the newer objects",
+                    record.lun.size,
+                    known.lun.size
+                );
+            }
+            record.lun.size = known.lun.size;
+        }
+        record
     }
 
     /// The pool of members that holds it.

@@ -1,5 +1,6 @@
 //! What each pool says of the newest objects that were stored: a state directory that was restored from an older copy is known by it.
 
+use super::members::MemberPool;
 use super::{Inner, unkept};
 use crate::config::Place;
 use crate::state::document;
@@ -35,6 +36,14 @@ fn parse(text: &[u8]) -> Option<Saved> {
 /// A pool has seen later objects of this node: it was away when they were compared, and is about to be.
 fn is_newer(known: Option<&Saved>, than: &Saved) -> bool {
     known.is_some_and(|it| it.node_id == than.node_id && it.generation > than.generation)
+}
+
+impl MemberPool {
+    /// It has seen these objects, of this node and this generation, or later ones.
+    pub(super) fn has_seen(&self, (node_id, generation): &(String, u64)) -> bool {
+        let saved = self.record(LunId::POOL).as_deref().and_then(parse);
+        saved.is_some_and(|it| it.node_id == *node_id && it.generation >= *generation)
+    }
 }
 
 impl Inner {

@@ -8,9 +8,10 @@
 //! may be one's whose record was lost. What cannot be given back stays written down.
 
 use super::Inner;
-use super::members::lun_id;
+use super::members::{MemberPool, lun_id};
 use crate::code::Code;
 use crate::objects::{Backing, Lun, Objects};
+use crate::orphan::LunRecord;
 use crate::plan::LunChanges;
 use crate::problem::Problem;
 use crate::state::document;
@@ -61,7 +62,35 @@ fn concerned(changes: &LunChanges) -> Vec<Lun> {
     in_pools.cloned().collect()
 }
 
+/// Whether what a crash left is given back.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) enum Finishing {
+    /// As soon as the objects were compared with what the pools have seen.
+    #[default]
+    Soon,
+    /// It was.
+    Done,
+    /// A pool has seen newer objects: what these lack may be all but unfinished.
+    Not,
+}
+
 impl Inner {
+    /// The objects were stored, or compared: nothing is newer.
+    pub(super) async fn finish_once(&self, objects: &Objects) {
+        match self.finishing.replace(Finishing::Done) {
+            Finishing::Done => {}
+            Finishing::Soon => self.finish(objects).await,
+            Finishing::Not => {
+                // Older ones were accepted. What was unfinished then is not known now.
+                self.unfinished.0.borrow_mut().clear();
+                if let Err(error) = self.write_unfinished(Vec::new()).await {
+                    tracing::warn!("{}: {error}", self.unfinished_file().display());
+                }
+                self.look_for_orphans().await;
+            }
+        }
+    }
+
     fn unfinished_file(&self) -> PathBuf {
         self.config.state_dir.join(FILE)
     }
@@ -122,22 +151,29 @@ impl Inner {
         replace_file(&*files, &file, &document::write(KIND, &text)).await
     }
 
-    /// At the start: gives back what is written down and belongs to no LUN, and what LUNs in pools of members have too much.
-    pub(super) async fn finish(&self, objects: &Objects) {
+    /// At the start: what is written down, and is no orphan.
+    pub(super) async fn read_unfinished(&self) {
         let file = self.unfinished_file();
         let read = read_file(&*self.core.files(), &file, FILE_BYTES_MAX).await;
         let record = match read {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => Some(Err(error.to_string())),
-            Ok(text) => Some(record_of(&text)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return,
+            Err(error) => Err(error.to_string()),
+            Ok(text) => record_of(&text),
         };
         match record {
-            None => {}
-            Some(Ok(record)) => self.finish_all(objects, record.luns).await,
-            Some(Err(why)) => tracing::error!(
+            Ok(record) => *self.unfinished.0.borrow_mut() = record.luns,
+            Err(why) => tracing::error!(
                 "{}: {why}: what a crash left of LUNs is not given back",
                 file.display()
             ),
+        }
+    }
+
+    /// Gives back what is written down and belongs to no LUN, and what LUNs in pools of members have too much.
+    async fn finish(&self, objects: &Objects) {
+        let luns = self.unfinished.0.borrow().clone();
+        if !luns.is_empty() {
+            self.finish_all(objects, luns).await;
         }
         self.trim(objects).await;
     }
@@ -172,6 +208,30 @@ impl Inner {
         }
     }
 
+    /// Those of a change that are smaller now.
+    pub(super) fn note_shrunk(&self, before: &Objects, changes: &LunChanges) {
+        for lun in &changes.resized {
+            let all = before.luns.values().chain(before.removed.values());
+            let was = all.into_iter().find(|was| was.naa == lun.naa);
+            if was.is_some_and(|was| was.size > lun.size) {
+                self.shrunk.borrow_mut().insert(lun.naa.clone());
+            }
+        }
+    }
+
+    /// Bytes that a LUN of members has, as far as is known here and to the pool, which may have seen it larger than objects that
+    /// were restored say: of what the pool knows of these very objects nothing is given back.
+    fn known_bytes(&self, pool: &MemberPool, lun: &Lun) -> u64 {
+        let here = lun.size.bytes();
+        let stored = self.stored.borrow();
+        if !stored.as_ref().is_some_and(|it| pool.has_seen(it)) {
+            return here;
+        }
+        let record = pool.record(lun_id(lun));
+        let record = record.and_then(|record| LunRecord::decode(&record).ok());
+        record.map_or(here, |record| record.lun.size.bytes().max(here))
+    }
+
     /// A crash while a LUN grew or shrank may leave it more of its members than it has.
     async fn trim(&self, objects: &Objects) {
         let members = self.member_pools();
@@ -182,7 +242,7 @@ impl Inner {
             let Some(pool) = members.get(pool) else {
                 continue;
             };
-            let trimmed = pool.trim(&self.core, lun_id(lun), lun.size.bytes());
+            let trimmed = pool.trim(&self.core, lun_id(lun), self.known_bytes(pool, lun));
             match trimmed.await {
                 Ok(false) => {}
                 Ok(true) => {
