@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 
 /// The host's iSCSI name.
 pub(crate) const HOST: &str = "iqn.1993-08.org.debian:01:guest";
+/// A journal for the pool, in the node's configuration.
+pub(crate) const JOURNAL: &str = "journal = \"data/journal\"\njournal_size = \"64MiB\"";
 /// The addresses of the portals.
 pub(crate) const PORTALS: [&str; 2] = ["10.99.0.1", "10.99.1.1"];
 

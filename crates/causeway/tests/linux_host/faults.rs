@@ -1,6 +1,6 @@
 //! The long scenes: everything that can happen to paths and daemon under a load; file systems on every kind of LUN.
 
-use crate::bed::{Bed, PORTALS};
+use crate::bed::{Bed, JOURNAL, PORTALS};
 use crate::load::Load;
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
@@ -138,7 +138,7 @@ fn maintenance_of_the_target_is_no_error() {
 #[test]
 #[ignore = "a minute: `make linux`"]
 fn behind_a_journal_kills_are_no_error() {
-    let Some(mut bed) = Bed::with("journal = \"data/journal\"\njournal_size = \"64MiB\"") else {
+    let Some(mut bed) = Bed::with(JOURNAL) else {
         return;
     };
     outlive(&mut bed, "--size 64M", &[KILL, KILL, KILL, RESTART]);
@@ -184,7 +184,11 @@ const FILE_SYSTEM: &str = "set -e\n\
 
 /// On each kind of LUN: the daemon is killed while files are written.
 fn file_systems_on(lun: &str, options: &str) {
-    let Some(mut bed) = Bed::make() else { return };
+    file_systems_in(Bed::make(), lun, options);
+}
+
+fn file_systems_in(bed: Option<Bed>, lun: &str, options: &str) {
+    let Some(mut bed) = bed else { return };
     let map = bed.share(lun, &format!("--size 400M {options}"));
     let thin = !options.contains("--thin false");
     for kind in ["ext4", "xfs", "btrfs", "f2fs", "vfat"] {
@@ -238,4 +242,24 @@ fn file_systems_on_a_thick_lun_of_512_in_4096() {
 #[ignore = "two minutes: `make linux`"]
 fn file_systems_on_a_thick_lun_of_4096() {
     file_systems_on("thick4096", "--block-size 4096 --thin false");
+}
+
+#[test]
+#[ignore = "three minutes: `make linux`"]
+fn file_systems_on_a_lun_behind_a_journal() {
+    file_systems_in(Bed::with(JOURNAL), "journaled", "--block-size 512");
+}
+
+#[test]
+#[ignore = "three minutes: `make linux`"]
+fn file_systems_on_a_lun_with_checksums_of_512_bytes() {
+    let options = "--block-size 512 --physical-block-size 512 --integrity true";
+    file_systems_in(Bed::with(JOURNAL), "sums512", options);
+}
+
+#[test]
+#[ignore = "three minutes: `make linux`"]
+fn file_systems_on_a_thick_lun_of_4096_with_checksums() {
+    let options = "--block-size 4096 --thin false --integrity true";
+    file_systems_in(Bed::with(JOURNAL), "sums4096", options);
 }

@@ -1,10 +1,9 @@
 //! What the pool's journal stands on goes away, and comes back, or is given up: hosts wait, and go on by themselves.
 
-use crate::bed::Bed;
+use crate::bed::{Bed, JOURNAL};
 use crate::load::Load;
 use std::time::Duration;
 
-const JOURNAL: &str = "journal = \"data/journal\"\njournal_size = \"64MiB\"";
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Moves the file aside, or back.
