@@ -43,6 +43,9 @@ impl<'a> Chap<'a> {
     pub(super) fn linux(&self) -> String {
         let mut out = String::new();
         self.files(&mut out);
+        out.push_str(
+            "# (these become the defaults of this host for every target that it discovers from now on)\n",
+        );
         out.push_str("cat >> /etc/iscsi/iscsid.conf <<END\n");
         for place in ["discovery.sendtargets.auth", "node.session.auth"] {
             let _ = writeln!(out, "{place}.authmethod = CHAP");
