@@ -57,8 +57,15 @@ impl<T> TaskTable<T> {
     }
 
     pub(crate) fn remove(&mut self, itt: Itt) -> Option<T> {
+        self.remove_if(itt, |_| true)
+    }
+
+    /// Removes a task that `goes` says yes to; looked up once.
+    #[inline]
+    pub(crate) fn remove_if(&mut self, itt: Itt, goes: impl FnOnce(&T) -> bool) -> Option<T> {
         let mut hole = self.find(itt)?;
-        let (_, task) = self.slots.get_mut(hole)?.take()?;
+        let slot = self.slots.get_mut(hole)?;
+        let (_, task) = slot.take_if(|(_, task)| goes(task))?;
         self.len = self.len.saturating_sub(1);
         // Move back whatever the hole would cut off from its home.
         let mut index = self.after(hole);

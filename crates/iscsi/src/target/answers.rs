@@ -27,12 +27,10 @@ const SENSE_BYTES_MAX: usize = 252;
 
 impl FullFeature {
     pub(super) fn respond(&mut self, itt: Itt, response: Response, link: &mut Link) {
-        if !self.tasks.get(itt).is_some_and(|task| task.announced) {
-            return;
-        }
-        let Some(task) = self.remove(itt) else {
+        let Some(task) = self.tasks.remove_if(itt, |task| task.announced) else {
             return;
         };
+        task.parked.leave(&mut self.parked);
         self.release(task.command.immediate, task.command.window_bytes());
         let residuals = Residuals::of(&task, &response);
         let collapsed = response.status == GOOD
@@ -120,9 +118,11 @@ impl FullFeature {
     }
 
     fn remove(&mut self, itt: Itt) -> Option<Task> {
-        let mut task = self.tasks.remove(itt)?;
-        task.parked.take(&mut self.parked);
-        Some(task)
+        let task = self.tasks.remove(itt);
+        if let Some(task) = &task {
+            task.parked.leave(&mut self.parked);
+        }
+        task
     }
 
     pub(super) fn forget(&mut self, itt: Itt) {

@@ -152,8 +152,13 @@ impl Parked {
 
     /// Takes what is parked out of it, and its memory off `all`.
     pub(super) fn take(&mut self, all: &mut usize) -> Vec<u8> {
-        let parked = core::mem::take(&mut self.0);
-        *all = all.saturating_sub(parked.capacity());
-        parked
+        self.leave(all);
+        core::mem::take(&mut self.0)
+    }
+
+    /// Takes its memory off `all`: its task is about to go, and it with it.
+    #[inline]
+    pub(super) fn leave(&self, all: &mut usize) {
+        *all = all.saturating_sub(self.0.capacity());
     }
 }
