@@ -7,7 +7,8 @@
 //! **Contract.** No host that keeps its depth waits for that. The depth is proven first: the connection answers nothing for a moment and
 //! counts what comes all the same. What is on its way for less than the network's round trip is taken off, and half of the rest may be
 //! waited for; and only while PDUs come as fast as they did without it, which is measured anew two to ten times a second. At a depth of 1 nothing
-//! comes in the moment of the proof: one answer is late by three usual gaps, in the end every two seconds.
+//! comes in the moment of the proof: one answer is late by three usual gaps, in the end every two seconds; two in a row where a depth has
+//! been proven just before, because hosts that take all answers before they send again rest in between.
 //!
 //! **Failure model.** A host that sends less than half of what is waited for is looked at when the time is over that all of it should
 //! have taken, and from the second time in a row on each PDU is taken as it comes. A host that does nothing but send, and does not care how
@@ -131,6 +132,8 @@ pub(super) struct Coalescing {
     missed: u32,
     /// Samples in a row in which PDUs came slower than where nothing was waited for.
     slower: u32,
+    /// The host has kept a depth, and no proof has failed since.
+    held: bool,
     /// When a depth may be tried to be proven, and how long after that again.
     next: Now,
     pause: Duration,
@@ -149,6 +152,7 @@ impl Coalescing {
             wait: None,
             missed: 0,
             slower: 0,
+            held: false,
             next: now,
             pause: PAUSE_MIN,
             relied: PROVEN_FOR,
@@ -239,7 +243,7 @@ impl Coalescing {
         self.wait = None;
         match self.phase {
             Phase::Coalescing { pdus, until } => self.coalesced(now, pdus, until, true),
-            Phase::Probing { pdus } if pdus > 2 => self.probed(pdus, true),
+            Phase::Probing { pdus } if self.may_rest(pdus) => self.probed(pdus, true),
             Phase::Free | Phase::Proven { .. } | Phase::Probing { .. } => {
                 self.free_after_a_failure(now);
             }
@@ -267,11 +271,16 @@ impl Coalescing {
         self.free.gap() <= WORTH_IT && self.goal() >= 2 && self.free.pdus < ENOUGH * self.free.looks
     }
 
+    /// A host that did not send so many PDUs without an answer may only have been interrupted, or rest between two bursts: it has
+    /// sent half as many, or kept a depth before. It is tried once more.
+    fn may_rest(&self, pdus: u64) -> bool {
+        pdus > 2 || self.held
+    }
+
     /// It was tried to have so many PDUs without an answer.
     fn probed(&mut self, pdus: u64, missed: bool) {
         self.missed = if missed { self.missed + 1 } else { 0 };
-        if self.missed == 1 && pdus > 2 {
-            // It has sent half as many, and may only have been interrupted: once more.
+        if self.missed == 1 && self.may_rest(pdus) {
             return;
         }
         let most = self.goal().saturating_mul(PART);
@@ -298,6 +307,7 @@ impl Coalescing {
         self.pace = Pace::default();
         (self.missed, self.slower) = (0, 0);
         let until = now.after(self.relied);
+        self.held = true;
         self.phase = Phase::Coalescing { pdus, until };
     }
 
@@ -349,6 +359,7 @@ impl Coalescing {
 
     fn free_after_a_failure(&mut self, now: Now) {
         let pause = self.pause;
+        self.held = false;
         self.relied = PROVEN_FOR;
         self.pause = (pause * 2).min(PAUSE_MAX);
         self.free_at(now.after(pause));
@@ -600,6 +611,56 @@ mod test {
             coalescing.rest(Now(now + gap), commands, || None),
             Look::AtEach
         );
+    }
+
+    /// PDUs come, so many at a look, until the next two are to prove a depth.
+    fn until_a_proof_begins(coalescing: &mut Coalescing, now: &mut u64) {
+        for _ in 0..100_000 {
+            let look = coalescing.rest(Now(*now), commands, || Some(10));
+            let pdus = match look {
+                Look::Late { bytes, .. } if bytes == 2 * PDU => return,
+                Look::Late { bytes, .. } => bytes.div_ceil(PDU),
+                Look::AtEach | Look::AsSaid => 1,
+            };
+            *now += 8 * MICROSECOND * pdus;
+            coalescing.came(Now(*now), pdus, pdus * PDU);
+        }
+        panic!("no depth is proven");
+    }
+
+    /// The host rests during a proof, then sends again: whether the proof is tried again at once.
+    fn rests_in_a_proof(coalescing: &mut Coalescing, now: &mut u64, comes_late: u64) -> bool {
+        *now += 24 * MICROSECOND;
+        if comes_late > 0 {
+            coalescing.came(Now(*now), comes_late, comes_late * PDU);
+        } else {
+            assert_eq!(
+                coalescing.rest(Now(*now), commands, || Some(10)),
+                Look::AtEach
+            );
+            *now += 8 * MICROSECOND;
+            coalescing.came(Now(*now), 1, PDU);
+        }
+        coalescing.rest(Now(*now), commands, || Some(10)) != Look::AtEach
+    }
+
+    #[test]
+    fn a_host_that_has_kept_a_depth_may_rest_once_between_two_bursts() {
+        for comes_late in [0, 1] {
+            let mut coalescing = Coalescing::new(Now(0), Duration::from_micros(150));
+            let mut now = 0;
+            until_a_proof_begins(&mut coalescing, &mut now);
+            let again = rests_in_a_proof(&mut coalescing, &mut now, comes_late);
+            assert!(!again, "it has never kept one");
+            until_a_proof_begins(&mut coalescing, &mut now);
+            coalescing.came(Now(now + 16 * MICROSECOND), 2, 2 * PDU);
+            now += 16 * MICROSECOND;
+            until_a_proof_begins(&mut coalescing, &mut now);
+            let again = rests_in_a_proof(&mut coalescing, &mut now, comes_late);
+            assert!(again, "{comes_late} came late");
+            let again = rests_in_a_proof(&mut coalescing, &mut now, comes_late);
+            assert!(!again, "twice in a row, {comes_late} came late");
+        }
     }
 
     #[test]
