@@ -1,4 +1,4 @@
-//! Other people's clients, as they come: `iscsi-perf` of libiscsi and `qemu-img bench`.
+//! Other people's clients, as they come: `iscsi-perf` of libiscsi, `qemu-img bench`, and fio where it was built with its libiscsi engine.
 //!
 //! What they send, and how, is theirs. Causeway and tgt serve them in turns; the figure is the server's processor time for a command.
 
@@ -10,6 +10,7 @@ use super::run::Plan;
 use super::servers::{self, Causeway};
 use super::special::{Found, rates};
 use super::usage;
+use serde_json::Value;
 use std::process::Command;
 use std::time::Duration;
 
@@ -24,13 +25,27 @@ const INITIATOR: &str = "iqn.2026-11.io.causeway:bench-foreign";
 enum Tool {
     IscsiPerf,
     QemuImg,
+    Fio,
+}
+
+/// fio, or what the variable `FIO` names: distributions build it without this engine.
+fn fio() -> String {
+    std::env::var("FIO").unwrap_or_else(|_| "fio".to_owned())
 }
 
 impl Tool {
+    /// It is there. What has to be is, or its case fails.
+    fn is_here(self) -> bool {
+        let engines = || Command::new(fio()).arg("--enghelp").output();
+        let lists = |told: &[u8]| String::from_utf8_lossy(told).contains("libiscsi");
+        !matches!(self, Self::Fio) || engines().is_ok_and(|output| lists(&output.stdout))
+    }
+
     const fn name(self) -> &'static str {
         match self {
             Self::IscsiPerf => "iscsi-perf",
             Self::QemuImg => "qemu-img bench",
+            Self::Fio => "fio",
         }
     }
 
@@ -40,6 +55,7 @@ impl Tool {
         let (program, words) = match self {
             Self::IscsiPerf => ("iscsi-perf", iscsi_perf_words(unit, case, time)),
             Self::QemuImg => ("qemu-img", qemu_img_words(case, time)),
+            Self::Fio => return fio_job(&url, case, time),
         };
         let mut command = Command::new(program);
         command.args(words.split(' ')).arg(url);
@@ -62,6 +78,39 @@ fn qemu_img_words(case: &Case, time: Duration) -> String {
     let (count, depth, bytes) = (qemu_img_count(time), case.depth, case.bytes);
     let write = if case.reads_only() { "" } else { " -w" };
     format!("bench -f raw -t none -c {count} -d {depth} -s {bytes}{write}")
+}
+
+fn fio_job(url: &str, case: &Case, time: Duration) -> Command {
+    let kind = if case.reads_only() {
+        "randread"
+    } else {
+        "randwrite"
+    };
+    let mut command = Command::new(fio());
+    command.args(["--name=bench", "--ioengine=libiscsi", "--thread=1"]);
+    command.args(["--output-format=json", "--time_based=1"]);
+    command.arg(format!("--runtime={}ms", time.as_millis()));
+    command.arg(format!("--rw={kind}"));
+    command.arg(format!("--bs={}", case.bytes));
+    command.arg(format!("--iodepth={}", case.depth));
+    // A colon parts file names for it.
+    command.arg(format!("--filename={}", url.replace(':', "\\:")));
+    command
+}
+
+/// Commands and seconds, of its report.
+fn fio_figures(told: &str) -> Option<(f64, f64)> {
+    let report: Value = serde_json::from_str(told.get(told.find('{')?..)?).ok()?;
+    let job = report.pointer("/jobs/0")?;
+    let of = |way: &str, what: &str| job.pointer(&format!("/{way}/{what}"))?.as_f64();
+    let way = if of("read", "total_ios")? > 0.0 {
+        "read"
+    } else {
+        "write"
+    };
+    let failed = job.get("error")?.as_i64()? != 0;
+    let figures = (of(way, "total_ios")?, of(way, "runtime")? / 1000.0);
+    (!failed && figures.0 > 0.0).then_some(figures)
 }
 
 fn qemu_img_count(time: Duration) -> u64 {
@@ -90,6 +139,7 @@ fn made(tool: Tool, told: &str, time: Duration) -> Option<(f64, f64)> {
             Some((iscsi_perf_rate(told)? * seconds, seconds))
         }
         Tool::QemuImg => Some((qemu_img_count(time) as f64, qemu_img_seconds(told)?)),
+        Tool::Fio => fio_figures(told),
     }
 }
 
@@ -154,11 +204,31 @@ pub fn foreign(plan: &Plan, client: &Client) -> Result<Found, String> {
         "qemu-img-w4k32",
         "4K write, depth 32, by qemu-img bench",
     );
+    let fio_reads = named(
+        READ_4K,
+        "fio-r4k32",
+        "4K random read, depth 32, by fio with libiscsi",
+    );
+    let fio_writes = named(
+        WRITE_4K,
+        "fio-w4k32",
+        "4K random write, depth 32, by fio with libiscsi",
+    );
     for (tool, case, limit) in [
         (Tool::IscsiPerf, reads, 0.15),
         (Tool::QemuImg, ahead, 0.15),
         (Tool::QemuImg, writes, 0.25),
+        (Tool::Fio, fio_reads, 0.15),
+        (Tool::Fio, fio_writes, 0.25),
     ] {
+        if !tool.is_here() {
+            eprintln!(
+                "{}: left out, {} has no engine \"libiscsi\"; FIO= names another",
+                case.name,
+                fio()
+            );
+            continue;
+        }
         let mut turn = |at: usize, _| run(tool, units[at], &case, plan.effort.time);
         let names = ["causeway", "tgt"].map(str::to_owned);
         let row = take_turns(case, names.into(), plan.effort, &mut turn)?;
@@ -191,6 +261,17 @@ mod test {
             made(Tool::QemuImg, qemu, Duration::from_secs(1)),
             Some((60_000.0, 1.067))
         );
+        let fio = r#"note: both iodepth >= 1 and synchronous I/O engine are selected
+            {"jobs": [{"error": 0, "read": {"total_ios": 0, "runtime": 0}, "write": {"total_ios": 40000, "runtime": 501}}]}"#;
+        let job = |error: &str| {
+            made(
+                Tool::Fio,
+                &fio.replace("\"error\": 0", error),
+                Duration::ZERO,
+            )
+        };
+        assert_eq!(job("\"error\": 0"), Some((40_000.0, 0.501)));
+        assert_eq!(job("\"error\": 5"), None);
         assert_eq!(
             made(Tool::QemuImg, "Login Failed.", Duration::from_secs(1)),
             None
