@@ -174,7 +174,8 @@ fn windows(export: &Export<'_>, portals: &[Portal]) -> String {
     out.push_str(
         "Install-WindowsFeature Multipath-IO\nEnable-MSDSMAutomaticClaim -BusType iSCSI\n",
     );
-    out.push_str(&dead_path::windows());
+    let ports = portals.iter().map(|portal| &*portal.port).collect();
+    out.push_str(&dead_path::windows(&ports));
     let (before, chap) = Chap::of(export).map_or_else(Default::default, |chap| chap.windows());
     out.push_str(&before);
     for portal in portals {
