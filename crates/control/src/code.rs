@@ -159,7 +159,7 @@ catalogue! {
         "See what the system said: a full or read-only file system is the usual reason. Restart where the message asks for it.";
     LunOffline = 4003, 503, Failed, "The LUN is offline",
         "Its file or device is missing or does not fit what is stored of it. The LUN keeps its place, number and identity.",
-        "Bring the file or device back, then restart; or delete the LUN.";
+        "Bring the file or device back: the LUN is online within seconds. Or delete it.";
     BackingFailed = 4004, 507, Failed, "The LUN's storage could not be made or opened",
         "The system refused to create, open or size the file or device. Nothing was changed.",
         "Follow the message; a full pool and missing permissions are the usual reasons.";

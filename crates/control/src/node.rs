@@ -16,6 +16,7 @@ mod directory;
 mod discard;
 mod export;
 mod facts;
+mod failed;
 mod fill;
 mod hardware;
 mod journal;
@@ -27,6 +28,7 @@ mod layers;
 mod members;
 mod memory;
 mod orphans;
+mod reopening;
 mod saved;
 mod schedule;
 mod scrub;
@@ -221,8 +223,11 @@ impl Inner {
         let members = self.member_pools();
         let ground = (&self.config, &*members);
         let renewed = unit.renew(&self.core, ground, lun, journal.clone()).await;
-        if let Some(reason) = renewed.offline() {
-            tracing::error!(lun = &*renewed.name(), "LUN is offline: {reason}");
+        match renewed.offline() {
+            // It is tried again and again: only what is new is told.
+            again if again == unit.offline() => {}
+            Some(reason) => tracing::error!(lun = &*renewed.name(), "LUN is offline: {reason}"),
+            None => tracing::info!(lun = &*renewed.name(), "LUN is online again"),
         }
         let renewed: Rc<Unit> = Rc::new(renewed);
         self.units.borrow_mut().insert(lun.naa.clone(), renewed);
@@ -474,6 +479,8 @@ impl Engine for Node {
                 let keep = schedule::keep(Rc::clone(&node.core), Rc::downgrade(&node), every);
                 node.core.spawn(Box::pin(keep));
             }
+            let keep = reopening::keep(Rc::clone(&node.core), Rc::downgrade(&node));
+            node.core.spawn(Box::pin(keep));
             let keep = unkept::keep(Rc::clone(&node.core), Rc::downgrade(&node));
             node.core.spawn(Box::pin(keep));
             for pool in &node.config.pools {

@@ -246,6 +246,12 @@ impl LogicalUnit {
             .unwrap_or_else(PoisonError::into_inner) = why;
     }
 
+    /// What is stored of it could be read when it was started.
+    #[must_use]
+    pub fn is_readable(&self) -> bool {
+        self.unreadable().is_none()
+    }
+
     /// Why it may not serve, whatever its volume is.
     pub(crate) fn unreadable(&self) -> Option<OpenError> {
         let unreadable = self.unreadable.lock();

@@ -165,7 +165,7 @@ pub(super) async fn destroy(core: &CoreHandle, config: &Config, lun: &Lun) -> Re
         .filter_map(|what| beside(config, lun, what))
     {
         let removed = remove(core, &path).await;
-        removed.map_err(|error| super::unit::failed(&error, &path, "remove"))?;
+        removed.map_err(|error| super::failed::failed(&error, &path, "remove"))?;
     }
     Ok(())
 }

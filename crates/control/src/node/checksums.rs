@@ -116,7 +116,7 @@ pub(super) async fn grow(core: &CoreHandle, ground: Ground<'_>, lun: &Lun) -> Re
         return Ok(());
     };
     let reserved = reserve(core, lun, &path).await;
-    reserved.map_err(|error| super::unit::failed(&error, &path, "make room for"))
+    reserved.map_err(|error| super::failed::failed(&error, &path, "make room for"))
 }
 
 /// A thick LUN has the space of its checksums from the beginning, too: writing it never wants for any.
@@ -169,7 +169,7 @@ async fn make(
         // The first error is the one to tell; one that is left is never trusted.
         drop(retire(core, ground, lun).await);
     }
-    made.map_err(|error| super::unit::failed(&error, &path, "make"))
+    made.map_err(|error| super::failed::failed(&error, &path, "make"))
 }
 
 /// The checksums of a LUN in service.

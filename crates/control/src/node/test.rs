@@ -183,10 +183,7 @@ fn what_a_lun_takes_in_its_pool_is_told_and_a_rename_reaches_its_unit() {
 fn a_thick_lun_has_the_space_of_its_checksums_before_it_is_written_or_is_not_made() {
     let world = World::new(15, WorldConfig::default());
     let node = world.node("a");
-    let config = super::keeper_test::with_journal;
-    let engine: Rc<dyn Engine> = Rc::new(Node::new(node.core(0), config(), Box::new(Vec::new)));
-    let begun = Controller::start(node.core(0), config(), engine);
-    let controller = world.block_on(&node, LIMIT, begun).unwrap().unwrap();
+    let controller = begin_journaled(&world, &node);
     let mut set = lab();
     set.lun[0].size = Size::from_bytes(64 << 20).unwrap();
     set.lun[0].thin = Some(false);
@@ -220,6 +217,110 @@ fn a_thick_lun_has_the_space_of_its_checksums_before_it_is_written_or_is_not_mad
     set.lun[0].size = Size::from_bytes(128 << 20).unwrap();
     edit(&world, &node, &controller, apply(set)).unwrap();
     assert!(allocated(&world) >= (33 + 2 + 1) * 8192);
+}
+
+/// Moves what the pool has of this kind, from one directory to the other.
+fn move_all(
+    world: &World,
+    node: &env::sim::Node,
+    kind: &'static str,
+    (from, to): (&'static str, &'static str),
+) -> usize {
+    let core = node.core(0);
+    let moved = async move {
+        let files = core.files();
+        let entries = files.list(Path::new(from)).await.unwrap();
+        let names = entries.into_iter().map(|it| it.name);
+        let mut moved = 0;
+        for name in names.filter(|name| name.extension().is_some_and(|it| it == kind)) {
+            let (from, to) = (Path::new(from).join(&name), Path::new(to).join(&name));
+            files.rename(&from, &to).await.unwrap();
+            moved += 1;
+        }
+        moved
+    };
+    world.block_on(node, LIMIT, moved).unwrap()
+}
+
+fn begin_journaled(world: &World, node: &env::sim::Node) -> Rc<Controller> {
+    let config = super::keeper_test::with_journal;
+    let engine: Rc<dyn Engine> = Rc::new(Node::new(node.core(0), config(), Box::new(Vec::new)));
+    let begun = Controller::start(node.core(0), config(), engine);
+    world.block_on(node, LIMIT, begun).unwrap().unwrap()
+}
+
+fn wait(world: &World, node: &env::sim::Node, time: Duration) {
+    let core = node.core(0);
+    let over = async move { core.sleep_until(core.now().after(time)).await };
+    world.block_on(node, LIMIT, over).unwrap();
+}
+
+#[test]
+fn a_lun_that_could_not_be_opened_is_online_soon_after_it_can_be() {
+    const TIME: Duration = Duration::from_secs(15);
+    for kind in ["lun", "sums"] {
+        let world = World::new(16, WorldConfig::default());
+        let node = world.node("a");
+        let controller = begin_journaled(&world, &node);
+        let mut set = lab();
+        set.lun[0].integrity = Some(true);
+        edit(&world, &node, &controller, apply(set)).unwrap();
+        drop(controller);
+        node.crash();
+        node.restart();
+        assert_eq!(
+            move_all(&world, &node, kind, ("/c/pool", "/c")),
+            1,
+            "{kind}"
+        );
+        let controller = begin_journaled(&world, &node);
+        wait(&world, &node, TIME);
+        assert_eq!(states(&world, &node, &controller)[0].1, "offline", "{kind}");
+        assert_eq!(
+            move_all(&world, &node, kind, ("/c", "/c/pool")),
+            1,
+            "{kind}"
+        );
+        wait(&world, &node, TIME);
+        assert_eq!(states(&world, &node, &controller)[0].1, "online", "{kind}");
+    }
+}
+
+/// Openings write before hosts do: a journal its rings, and a LUN that was closed in order the superblock of its checksums.
+#[test]
+fn luns_on_a_full_file_system_that_copies_on_write_are_online_soon_after_there_is_room() {
+    for kind in ["journal", ".sums"] {
+        let world = World::new(17, WorldConfig::default());
+        let node = world.node("a");
+        let controller = begin_journaled(&world, &node);
+        let mut set = lab();
+        set.lun[0].integrity = Some(true);
+        edit(&world, &node, &controller, apply(set)).unwrap();
+        let mut files = left_of_luns(&world, &node);
+        files.push("../journal".to_owned());
+        let file = files.iter().find(|name| name.ends_with(kind)).unwrap();
+        assert!(node.disk().copy_on_write(&Path::new("/c/pool").join(file)));
+        let stopping = Rc::clone(&controller);
+        let stopped = async move { stopping.stop().await };
+        world.block_on(&node, LIMIT, stopped).unwrap();
+        drop(controller);
+        node.crash();
+        node.restart();
+        node.disk().set_capacity(0);
+        let controller = begin_journaled(&world, &node);
+        wait(&world, &node, Duration::from_secs(15));
+        let lun = || {
+            let asked = Rc::clone(&controller);
+            let luns = world.block_on(&node, LIMIT, async move { asked.luns(false).await });
+            luns.unwrap().remove(0)
+        };
+        let (state, reason) = (lun().state, lun().reason.unwrap_or_default());
+        assert_eq!(state, "offline", "{kind}");
+        assert!(reason.contains("make room"), "{kind}: {reason}");
+        node.disk().set_capacity(1 << 40);
+        wait(&world, &node, Duration::from_secs(15));
+        assert_eq!(lun().state, "online", "{kind}");
+    }
 }
 
 /// A number below `limit`, the next one of a story's seed (xorshift).

@@ -13,6 +13,7 @@
 use super::backing_failed;
 use super::beside;
 use super::checksums::{self, Checksums};
+use super::failed::failed;
 use super::journal::PoolJournal;
 use super::layers::Layers;
 use super::members::{MemberLeaf, MemberPool, MemberPools, lun_id, unknown};
@@ -370,6 +371,11 @@ impl Unit {
     /// Why it does not serve, where it does not.
     pub(super) fn offline(&self) -> Option<String> {
         self.offline.clone()
+    }
+
+    /// It does not serve for want of its storage, which may come.
+    pub(super) fn lacks_storage(&self) -> bool {
+        self.offline.is_some() && self.unit.is_readable()
     }
 
     /// Memory that a removed LUN keeps until it is purged.
@@ -877,21 +883,4 @@ pub(super) async fn destroy(
         }
         _ => Ok(()),
     }
-}
-
-/// errno(3): too many open files.
-const EMFILE: i32 = 24;
-
-pub(super) fn failed(error: &io::Error, path: &Path, what: &str) -> Problem {
-    let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded].contains(&error.kind());
-    let code = if full {
-        Code::PoolFull
-    } else {
-        Code::BackingFailed
-    };
-    let problem = Problem::new(code, format!("cannot {what} {}: {error}", path.display()));
-    if error.raw_os_error() == Some(EMFILE) {
-        return problem.hint(backends::TOO_MANY_FILES);
-    }
-    problem
 }

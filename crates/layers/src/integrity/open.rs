@@ -164,8 +164,9 @@ fn cannot(beside: &Beside, error: &io::Error) -> OpenError {
     if is_no_space(error) {
         return OpenError {
             cause: format!("there is no space for the checksums in {beside}: {error}"),
-            next_step: "make room in the file system where they lie, then restart the daemon"
-                .to_owned(),
+            next_step:
+                "make room in the file system where they lie, and the LUN is online soon after"
+                    .to_owned(),
         };
     }
     OpenError {

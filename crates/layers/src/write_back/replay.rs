@@ -10,6 +10,7 @@ use super::permits::Permits;
 use super::pump::pump;
 use super::shard::{OnCore, Shard, State};
 use super::status::Counts;
+use crate::space::is_no_space;
 use env::file::read;
 use env::{CoreHandle, Durable, File, FileOp};
 use journal::{
@@ -201,9 +202,14 @@ fn stopped(ring: u32, stop: Stop) -> OpenError {
 }
 
 fn cannot_read(ring: u32, error: &io::Error) -> OpenError {
+    let next_step = if is_no_space(error) {
+        "make room in the file system where it lies, and it is opened soon after"
+    } else {
+        "check the journal's device and the kernel's log"
+    };
     OpenError {
         cause: format!("ring {ring} of the journal cannot be read or written: {error}"),
-        next_step: "check the journal's device and the kernel's log".to_owned(),
+        next_step: next_step.to_owned(),
     }
 }
 

@@ -380,11 +380,16 @@ impl DiskState {
     fn no_space(&mut self, inode: u64, takes: std::ops::Range<u64>) -> bool {
         let used = self.used();
         let capacity = self.capacity;
+        let copies = self.copies.contains(&inode);
         let inode = self.inode(inode);
         match inode.kind {
             // What has its space is written on a full disk as well.
             FileKind::Regular => {
-                let wants = inode.volatile.wants(takes);
+                let wants = match copies {
+                    // Whatever is changed is written elsewhere first.
+                    true => takes.end.saturating_sub(takes.start),
+                    false => inode.volatile.wants(takes),
+                };
                 wants > 0 && used.saturating_add(wants) > capacity
             }
             FileKind::Block => takes.end > inode.volatile.len(),

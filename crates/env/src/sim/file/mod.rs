@@ -31,6 +31,8 @@ pub(super) enum EndOfLife {
 /// All that a node's disk holds and does.
 pub(super) struct DiskState {
     capacity: u64,
+    /// Files that are copied on write.
+    copies: BTreeSet<u64>,
     /// Bytes that are never torn.
     sector: u64,
     inodes: BTreeMap<u64, Inode>,
@@ -51,6 +53,7 @@ impl DiskState {
     pub(super) fn new(capacity: u64, sector: u64) -> Self {
         Self {
             capacity,
+            copies: BTreeSet::new(),
             sector,
             inodes: BTreeMap::new(),
             names: Names::new(),
@@ -192,6 +195,16 @@ impl Disk {
     /// Changes the capacity of the file system, in bytes.
     pub fn set_capacity(&self, bytes: u64) {
         self.with(|disk| disk.capacity = bytes);
+    }
+
+    /// From now on one file is copied on write, as on btrfs and ZFS: on a full file system nothing that is there can be changed either.
+    /// `false` where there is no such file.
+    #[must_use]
+    pub fn copy_on_write(&self, path: &Path) -> bool {
+        self.with(|disk| match disk.names.get(&normal(path)) {
+            Some(Entry::File(number)) => disk.copies.insert(number),
+            Some(Entry::Directory) | None => false,
+        })
     }
 
     /// From now on syncs and stable writes say yes and do nothing, or are honest again.
