@@ -1,7 +1,7 @@
 //! `causeway grant ...`.
 
 use super::share::host_of;
-use super::{Context, Step, Tolerate, object_path};
+use super::{Context, Patch, Step, Tolerate, object_path};
 use crate::assign::{Keys, assignments, boolean, number, usage};
 use crate::cli::{Assigned, GrantVerb, Named};
 use crate::output::{properties, table};
@@ -10,6 +10,7 @@ use control::objects::{GrantKey, GrantSpec, LUN_ID_MAX, ObjectSet};
 use control::problem::Problem;
 use control::view::{GrantView, HostView};
 use hyper::Method;
+use serde_json::json;
 
 const NOUN: &str = "grant";
 
@@ -92,25 +93,15 @@ pub(super) fn run(context: &Context<'_>, verb: &GrantVerb) -> Result<(), Problem
 }
 
 fn set(context: &Context<'_>, assigned: &Assigned) -> Result<(), Problem> {
-    let given = assignments(&assigned.values, &KEYS)?;
-    let path = object_path(NOUN, &assigned.name);
-    let now: GrantView = context.client.get(&path)?;
-    let mut grant = GrantSpec {
-        host: now.host,
-        lun: now.lun,
-        target: Some(now.target),
-        lun_id: Some(now.lun_id),
-        read_only: now.read_only,
-    };
-    for (key, value) in given {
-        if key == "read_only" {
-            grant.read_only = boolean(key, value)?;
-        } else {
-            grant.lun_id = Some(number(key, value, LUN_ID_MAX)?);
-        }
+    let mut patch = Patch::new();
+    for (key, value) in assignments(&assigned.values, &KEYS)? {
+        let value = match key {
+            "read_only" => json!(boolean(key, value)?),
+            _ => json!(number(key, value, LUN_ID_MAX)?),
+        };
+        patch.insert(key.to_owned(), value);
     }
-    let step = Step::new(Method::PUT, path, &grant);
-    context.set(NOUN, &assigned.name, Some(step), None)
+    context.patch(NOUN, &assigned.name, &patch, None)
 }
 
 /// A grant as the arguments name it.

@@ -1,6 +1,6 @@
 //! `causeway host ...`.
 
-use super::{Context, Step, Tolerate, object_path};
+use super::{Context, Patch, Step, Tolerate, object_path};
 use crate::assign::{Keys, assignments, limit, usage};
 use crate::cli::{Assigned, ChapFields, HostVerb, Named};
 use crate::output::{most, properties, table};
@@ -8,8 +8,9 @@ use control::code::Code;
 use control::objects::{ChapSpec, HostSpec, SecretSpec};
 use control::problem::Problem;
 use control::secret::Secret;
-use control::view::{ChapView, HostView};
+use control::view::HostView;
 use hyper::Method;
+use serde_json::{Value, json};
 use std::path::Path;
 
 const NOUN: &str = "host";
@@ -103,62 +104,62 @@ fn read_secret(file: &Path) -> Result<SecretSpec, Problem> {
 
 fn set(context: &Context<'_>, assigned: &Assigned) -> Result<(), Problem> {
     let given = assignments(&assigned.values, &KEYS)?;
-    let path = object_path(NOUN, &assigned.name);
-    let now: HostView = context.client.get(&path)?;
-    let mut host = HostSpec {
-        name: now.name.clone(),
-        iqn: now.iqn.clone(),
-        chap: now.chap.as_ref().map(ChapView::to_spec),
-        bytes_in_flight_max: now.bytes_in_flight_max,
-    };
-    let (mut new_name, mut changed) = (None, false);
-    for (key, value) in given {
-        if key == "name" {
-            new_name = Some(value);
-            continue;
-        }
-        changed = true;
-        match key {
-            "bytes_in_flight_max" => host.bytes_in_flight_max = Some(limit(value)?),
-            "iqn" => host.iqn = value.split(',').map(ToOwned::to_owned).collect(),
-            "chap" if value == "none" => host.chap = None,
+    let (patch, new_name) = patch(&given)?;
+    context.patch(NOUN, &assigned.name, &patch, new_name)
+}
+
+/// What was assigned, and only that, as the API takes it; and the new name.
+fn patch<'a>(given: &[(&'a str, &'a str)]) -> Result<(Patch, Option<&'a str>), Problem> {
+    let (mut patch, mut new_name) = (Patch::new(), None);
+    let mut parts = Patch::new();
+    for (key, value) in given.iter().copied() {
+        let value = match key {
+            "name" => {
+                new_name = Some(value);
+                continue;
+            }
+            "bytes_in_flight_max" => json!(limit(value)?),
+            "iqn" => json!(value.split(',').collect::<Vec<&str>>()),
+            "chap" if value == "none" => Value::Null,
             "chap" => {
                 return Err(usage(
                     "chap=none removes it; else set chap.user and chap.secret_file",
                 ));
             }
             _ => {
-                let chap = host.chap.get_or_insert_with(|| ChapSpec {
-                    user: String::new(),
-                    secret: SecretSpec::Stored,
-                    mutual_user: None,
-                    mutual_secret: None,
-                });
-                set_chap(chap, key, value)?;
+                patch_chap(&mut parts, key, value)?;
+                continue;
             }
-        }
+        };
+        patch.insert(key.to_owned(), value);
     }
-    let put = changed.then(|| Step::new(Method::PUT, path, &host));
-    context.set(NOUN, &assigned.name, put, new_name)
+    if !parts.is_empty() && patch.insert("chap".to_owned(), json!(parts)).is_some() {
+        return Err(usage("chap=none stands beside a part of it"));
+    }
+    Ok((patch, new_name))
 }
 
-fn set_chap(chap: &mut ChapSpec, key: &str, value: &str) -> Result<(), Problem> {
-    match key {
-        "chap.user" => value.clone_into(&mut chap.user),
-        "chap.secret_file" => chap.secret = read_secret(Path::new(value))?,
+fn patch_chap(parts: &mut Patch, key: &str, value: &str) -> Result<(), Problem> {
+    let mut put = |part: &str, value: Value| parts.insert(part.to_owned(), value);
+    let twice = match key {
+        "chap.user" => put("user", json!(value)),
+        "chap.secret_file" => put("secret", json!(read_secret(Path::new(value))?)),
         "chap.mutual" if value == "none" => {
-            chap.mutual_user = None;
-            chap.mutual_secret = None;
+            let user = put("mutual_user", Value::Null);
+            put("mutual_secret", Value::Null).or(user)
         }
         "chap.mutual" => {
             let rule = "chap.mutual=none removes it; else set chap.mutual_user and \
                         chap.mutual_secret_file";
             return Err(usage(rule));
         }
-        "chap.mutual_user" => chap.mutual_user = Some(value.to_owned()),
-        _ => chap.mutual_secret = Some(read_secret(Path::new(value))?),
+        "chap.mutual_user" => put("mutual_user", json!(value)),
+        _ => put("mutual_secret", json!(read_secret(Path::new(value))?)),
+    };
+    match twice {
+        None => Ok(()),
+        Some(_) => Err(usage("chap.mutual=none stands beside a part of it")),
     }
-    Ok(())
 }
 
 fn chap_text(host: &HostView) -> String {
@@ -194,4 +195,29 @@ fn page(host: &HostView) -> String {
         ("in flight at most", most(host.bytes_in_flight_max)),
         ("sessions", host.sessions.to_string()),
     ])
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn only_what_was_assigned_of_a_host_is_sent() {
+        let sent = |given: &[(&str, &str)]| patch(given).map(|(patch, _)| json!(patch));
+        let none = sent(&[("chap", "none"), ("bytes_in_flight_max", "none")]);
+        assert_eq!(
+            none.unwrap(),
+            json!({ "chap": null, "bytes_in_flight_max": 0 })
+        );
+        let user = sent(&[("chap.user", "u"), ("chap.mutual", "none")]).unwrap();
+        let parts = json!({ "user": "u", "mutual_user": null, "mutual_secret": null });
+        assert_eq!(user, json!({ "chap": parts }));
+        for both in [
+            [("chap", "none"), ("chap.user", "u")],
+            [("chap.mutual_user", "u"), ("chap.mutual", "none")],
+        ] {
+            let told = sent(&both).unwrap_err().detail.clone();
+            assert!(told.contains("stands beside a part of it"), "{told}");
+        }
+    }
 }

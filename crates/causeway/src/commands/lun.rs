@@ -1,6 +1,6 @@
 //! `causeway lun ...`.
 
-use super::{Context, Step, Tolerate, object_path};
+use super::{Context, Patch, Step, Tolerate, object_path};
 use crate::assign::{Keys, assignments, boolean, limit as bytes_or_none, number, usage};
 use crate::cli::{Assigned, LunFields, LunVerb, Named};
 use crate::output::{in_flight, most, rounded};
@@ -144,7 +144,7 @@ fn backend_of(key: &str, text: &str) -> Result<BackendSpec, Problem> {
 }
 
 fn set(context: &Context<'_>, assigned: &Assigned) -> Result<(), Problem> {
-    let mut patch = serde_json::Map::new();
+    let mut patch = Patch::new();
     let mut new_name = None;
     for (key, value) in assignments(&assigned.values, &KEYS)? {
         let value = match key {
@@ -169,18 +169,11 @@ fn set(context: &Context<'_>, assigned: &Assigned) -> Result<(), Problem> {
         };
         patch.insert(key.to_owned(), value);
     }
-    let name = &assigned.name;
-    let patched =
-        (!patch.is_empty()).then(|| Step::new(Method::PATCH, object_path(NOUN, name), &patch));
-    context.set(NOUN, name, patched, new_name)
+    context.patch(NOUN, &assigned.name, &patch, new_name)
 }
 
 /// One part of the limit, or `none`; the parts that are not named stay.
-fn assign_limit(
-    patch: &mut serde_json::Map<String, Value>,
-    key: &str,
-    value: &str,
-) -> Result<(), Problem> {
+fn assign_limit(patch: &mut Patch, key: &str, value: &str) -> Result<(), Problem> {
     let part = key.strip_prefix("limit.");
     let Some(part) = part else {
         if value != "none" || patch.contains_key("limit") {

@@ -37,6 +37,9 @@ use hyper::Method;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+/// What of an object shall change, as the API takes it: only what was asked for, so that what others change meanwhile stays.
+pub(crate) type Patch = serde_json::Map<String, Value>;
+
 /// What every command has at hand.
 pub(crate) struct Context<'a> {
     pub(crate) client: Client,
@@ -188,6 +191,18 @@ impl Context<'_> {
         let tolerate = Tolerate::when(deleted.if_exists, Code::NotFound);
         let path = object_path(noun, &deleted.name);
         self.change(tolerate, &Step::new(Method::DELETE, path, &()))
+    }
+
+    /// Changes what `patch` says of the object `name`, then its name.
+    pub(crate) fn patch(
+        &self,
+        noun: &str,
+        name: &str,
+        patch: &Patch,
+        new_name: Option<&str>,
+    ) -> Result<(), Problem> {
+        let step = || Step::new(Method::PATCH, object_path(noun, name), patch);
+        self.set(noun, name, (!patch.is_empty()).then(step), new_name)
     }
 
     /// Changes properties of the object `name` with `step`, then its name.

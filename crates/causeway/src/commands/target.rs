@@ -1,6 +1,6 @@
 //! `causeway target ...`.
 
-use super::{Context, Step, Tolerate, object_path};
+use super::{Context, Patch, Step, Tolerate, object_path};
 use crate::assign::{Keys, assignments, boolean, number, usage};
 use crate::cli::{Assigned, Named, TargetVerb};
 use crate::output::{properties, table};
@@ -9,6 +9,7 @@ use control::objects::{MAINTENANCE_GRACE_SECONDS_MAX, Redirect, TargetSpec};
 use control::problem::Problem;
 use control::view::TargetView;
 use hyper::Method;
+use serde_json::json;
 
 const NOUN: &str = "target";
 
@@ -65,30 +66,30 @@ pub(super) fn run(context: &Context<'_>, verb: &TargetVerb) -> Result<(), Proble
 }
 
 fn set(context: &Context<'_>, assigned: &Assigned) -> Result<(), Problem> {
-    let path = object_path(NOUN, &assigned.name);
     let given = assignments(&assigned.values, &KEYS)?;
-    let mut put = None;
-    if given.iter().any(|(key, _)| *key != "name") {
-        // What is not assigned stays.
-        let target: TargetView = context.client.get(&path)?;
-        let mut target = target.to_spec();
-        for (key, value) in &given {
-            match *key {
-                "iqn" => target.iqn = Some((*value).to_owned()),
-                "portal_group" => target.portal_group = Some((*value).to_owned()),
-                "redirect" => target.redirect = redirect(value)?,
-                "maintenance" => target.maintenance = boolean(key, value)?,
-                "maintenance_grace_seconds" => {
-                    let seconds = number(key, value, MAINTENANCE_GRACE_SECONDS_MAX)?;
-                    target.maintenance_grace_seconds = Some(seconds);
-                }
-                _ => {}
+    let (patch, new_name) = patch(&given)?;
+    context.patch(NOUN, &assigned.name, &patch, new_name)
+}
+
+/// What was assigned, and only that, as the API takes it; and the new name.
+fn patch<'a>(given: &[(&'a str, &'a str)]) -> Result<(Patch, Option<&'a str>), Problem> {
+    let (mut patch, mut new_name) = (Patch::new(), None);
+    for (key, value) in given.iter().copied() {
+        let value = match key {
+            "name" => {
+                new_name = Some(value);
+                continue;
             }
-        }
-        put = Some(Step::new(Method::PUT, path, &target));
+            "redirect" => json!(redirect(value)?),
+            "maintenance" => json!(boolean(key, value)?),
+            "maintenance_grace_seconds" => {
+                json!(number(key, value, MAINTENANCE_GRACE_SECONDS_MAX)?)
+            }
+            _ => json!(value),
+        };
+        patch.insert(key.to_owned(), value);
     }
-    let new_name = given.iter().find(|(key, _)| *key == "name");
-    context.set(NOUN, &assigned.name, put, new_name.map(|(_, to)| *to))
+    Ok((patch, new_name))
 }
 
 /// `none`, `HOST:PORT` or `HOST:PORT,permanent`.
@@ -162,4 +163,24 @@ fn page(target: &TargetView) -> String {
         ("maintenance", maintenance(target)),
         ("sessions", target.sessions.to_string()),
     ])
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn only_what_was_assigned_of_a_target_is_sent() {
+        let sent = |given: &[(&str, &str)]| json!(patch(given).unwrap().0);
+        assert_eq!(sent(&[("name", "b")]), json!({}));
+        assert_eq!(
+            sent(&[("maintenance", "true")]),
+            json!({ "maintenance": true })
+        );
+        assert_eq!(sent(&[("redirect", "none")]), json!({ "redirect": null }));
+        let away = sent(&[("redirect", "a:3260"), ("iqn", "iqn.2026-01.com.example:t")]);
+        let expected =
+            json!({ "redirect": { "to": "a:3260" }, "iqn": "iqn.2026-01.com.example:t" });
+        assert_eq!(away, expected);
+    }
 }

@@ -4,13 +4,9 @@ use super::answer::{Answer, Switches, problem_response, read};
 use super::auth::{self, Transport};
 use crate::code::Code;
 use crate::controller::{Handle, How};
-use crate::objects::{
-    BackendSpec, CacheMode, GrantSpec, HostSpec, Limit, LunSpec, ObjectSet, TargetSpec,
-    TaskAbortedStatus,
-};
+use crate::objects::{GrantSpec, HostSpec, LunSpec, ObjectSet, Patch, PatchOf, TargetSpec};
 use crate::plan::{Edit, Section, Subject};
 use crate::problem::Problem;
-use crate::size::Size;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
@@ -18,7 +14,7 @@ use axum::http::{StatusCode, header};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
 /// All paths, for requests that come through `transport`.
 pub fn router(handle: Handle, transport: Transport) -> Router {
@@ -50,9 +46,9 @@ fn objects() -> Router<Handle> {
         .route("/api/v1/luns", get(luns).post(create_lun))
         .route(
             "/api/v1/luns/{name}",
-            get(lun).patch(set_lun).delete(delete_lun),
+            get(lun).patch(patch_lun).delete(delete_lun),
         )
-        .route("/api/v1/luns/{name}/resize", post(set_lun))
+        .route("/api/v1/luns/{name}/resize", post(patch_lun))
         .route("/api/v1/luns/{name}/rename", post(rename_lun))
         .route("/api/v1/luns/{name}/restore", post(restore_lun))
         .route("/api/v1/luns/{name}/purge", post(purge_lun))
@@ -60,19 +56,28 @@ fn objects() -> Router<Handle> {
         .route("/api/v1/targets", get(targets).post(create_target))
         .route(
             "/api/v1/targets/{name}",
-            get(target).put(set_target).delete(delete_target),
+            get(target)
+                .put(set_target)
+                .patch(patch_target)
+                .delete(delete_target),
         )
         .route("/api/v1/targets/{name}/rename", post(rename_target))
         .route("/api/v1/hosts", get(hosts).post(create_host))
         .route(
             "/api/v1/hosts/{name}",
-            get(host).put(set_host).delete(delete_host),
+            get(host)
+                .put(set_host)
+                .patch(patch_host)
+                .delete(delete_host),
         )
         .route("/api/v1/hosts/{name}/rename", post(rename_host))
         .route("/api/v1/grants", get(grants).post(create_grant))
         .route(
             "/api/v1/grants/{name}",
-            get(grant).put(set_grant).delete(delete_grant),
+            get(grant)
+                .put(set_grant)
+                .patch(patch_grant)
+                .delete(delete_grant),
         )
 }
 
@@ -259,100 +264,6 @@ async fn create_lun(
     edit(&handle, query.as_deref(), wanted).await
 }
 
-/// What of a LUN shall change; absent stays.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct LunPatch {
-    size: Option<Size>,
-    block_size: Option<u32>,
-    physical_block_size: Option<u32>,
-    thin: Option<bool>,
-    pool: Option<String>,
-    backend: Option<BackendSpec>,
-    bytes_in_flight_max: Option<Size>,
-    cache: Option<CacheMode>,
-    integrity: Option<bool>,
-    read_cache: Option<Size>,
-    #[serde(default, deserialize_with = "present")]
-    limit: Option<Option<LimitPatch>>,
-    shares: Option<u32>,
-    task_aborted_status: Option<TaskAbortedStatus>,
-}
-
-/// What of a limit shall change: absent stays, `null` lifts.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct LimitPatch {
-    #[serde(default, deserialize_with = "present")]
-    iops: Option<Option<u64>>,
-    #[serde(default, deserialize_with = "present")]
-    bytes_per_second: Option<Option<Size>>,
-    #[serde(default, deserialize_with = "present")]
-    burst_seconds: Option<Option<u32>>,
-}
-
-/// A field that is there, `null` or not.
-fn present<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
-    from: D,
-) -> Result<Option<Option<T>>, D::Error> {
-    Option::deserialize(from).map(Some)
-}
-
-impl LimitPatch {
-    fn over(self, known: Limit) -> Limit {
-        let mut limit = Limit {
-            iops: self.iops.unwrap_or(known.iops),
-            bytes_per_second: self.bytes_per_second.unwrap_or(known.bytes_per_second),
-            burst_seconds: self.burst_seconds.unwrap_or(known.burst_seconds),
-        };
-        if limit.is_none() && self.burst_seconds.is_none() {
-            // What was lifted takes its bursts along.
-            limit.burst_seconds = None;
-        }
-        limit
-    }
-}
-
-async fn set_lun(
-    State(handle): State<Handle>,
-    Path(name): Path<String>,
-    RawQuery(query): RawQuery,
-    body: Body,
-) -> Outcome {
-    let run = async {
-        let patch: LunPatch = read(body).await?;
-        let known = name.clone();
-        let lun = ask!(handle, |controller| controller.lun(&known).await)??;
-        let limit = match patch.limit {
-            None => None,
-            Some(None) => Some(Limit::default()),
-            Some(Some(limit)) => Some(limit.over(lun.limit)),
-        };
-        let lun = LunSpec {
-            name,
-            size: patch.size.unwrap_or(lun.size),
-            block_size: patch.block_size,
-            physical_block_size: patch.physical_block_size,
-            thin: patch.thin,
-            pool: patch.pool,
-            backend: patch.backend,
-            bytes_in_flight_max: patch.bytes_in_flight_max,
-            cache: patch.cache,
-            integrity: patch.integrity,
-            read_cache: patch.read_cache,
-            limit,
-            shares: patch.shares,
-            task_aborted_status: patch.task_aborted_status,
-        };
-        Ok(Edit::Set(ObjectSet {
-            lun: vec![lun],
-            ..ObjectSet::default()
-        }))
-    };
-    let wanted = run.await;
-    edit(&handle, query.as_deref(), wanted).await
-}
-
 async fn restore_lun(
     State(handle): State<Handle>,
     Path(name): Path<String>,
@@ -422,6 +333,28 @@ async fn rename(
 async fn remove(handle: &Handle, section: Section, name: String, query: Option<&str>) -> Outcome {
     edit(handle, query, Ok(Edit::Remove(Subject { section, name }))).await
 }
+
+macro_rules! patches {
+    ($($patch:ident => $wrap:expr),*) => {
+        $(async fn $patch(
+            State(handle): State<Handle>,
+            Path(name): Path<String>,
+            RawQuery(query): RawQuery,
+            body: Body,
+        ) -> Outcome {
+            let wanted = read(body).await;
+            let wanted = wanted.map(|patch| Edit::Patch(Patch { name, what: $wrap(patch) }));
+            edit(&handle, query.as_deref(), wanted).await
+        })*
+    };
+}
+
+patches!(
+    patch_lun => PatchOf::Lun,
+    patch_target => PatchOf::Target,
+    patch_host => PatchOf::Host,
+    patch_grant => PatchOf::Grant
+);
 
 macro_rules! named_edits {
     ($section:expr, $delete:ident $(, $rename:ident)?) => {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::config::ApiAddress;
-use crate::controller::test::{FakeEngine, config, lab, session};
+use crate::controller::test::{FakeEngine, Hold, config, lab, session};
 use crate::controller::{Controller, Handle};
 use crate::secret::Secret;
 use http_body_util::BodyExt;
@@ -11,6 +11,8 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
@@ -18,6 +20,7 @@ const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 struct Daemon {
     addresses: Vec<String>,
     dir: PathBuf,
+    hold: Arc<Hold>,
     _server: Server,
     _runtime: env::real::Runtime,
 }
@@ -37,7 +40,7 @@ impl Daemon {
         };
         let runtime = env::real::Runtime::start(&cores).unwrap();
         let state_dir = dir.join("state");
-        let handle = runtime.run(env::CoreId(0), move |core| {
+        let (handle, hold) = runtime.run(env::CoreId(0), move |core| {
             Box::pin(async move {
                 let engine = Rc::new(FakeEngine::default());
                 let mut config = config();
@@ -49,7 +52,7 @@ impl Daemon {
                 engine.sessions.borrow_mut().push(session(4));
                 let (handle, serve) = Handle::new(controller);
                 core.spawn(serve);
-                handle
+                (handle, Arc::clone(&engine.hold))
             })
         });
         let listen = [
@@ -63,6 +66,7 @@ impl Daemon {
         Self {
             addresses,
             dir,
+            hold,
             _server: server,
             _runtime: runtime,
         }
@@ -182,6 +186,77 @@ fn objects_are_made_shown_changed_and_removed() {
     let (_, exported) = daemon.get("/api/v1/export");
     let (_, outcome) = daemon.send("POST", "/api/v1/apply?prune=true", &exported);
     assert_eq!(outcome["changed"], false, "{outcome}");
+}
+
+#[test]
+fn a_part_that_is_changed_leaves_what_others_change_in_that_moment() {
+    let daemon = Daemon::start("meanwhile");
+    daemon.send("POST", "/api/v1/apply", &json!(lab()));
+    daemon.send("DELETE", "/api/v1/sessions/4", &json!(null));
+    let force = |what: &str| format!("/api/v1/{what}?force=true");
+    let changes = [
+        (
+            "luns/l",
+            json!({ "size": "3G" }),
+            json!({ "shares": 200 }),
+            "size",
+            json!(3_u64 << 30),
+        ),
+        (
+            "luns/l",
+            json!({ "limit": { "iops": 5 } }),
+            json!({ "limit": { "bytes_per_second": 4096 } }),
+            "limit",
+            json!({ "iops": 5, "bytes_per_second": 4096 }),
+        ),
+        (
+            "targets/t",
+            json!({ "maintenance": true }),
+            json!({ "maintenance_grace_seconds": 7 }),
+            "maintenance",
+            json!(true),
+        ),
+        (
+            "hosts/h",
+            json!({ "iqn": ["iqn.1998-01.com.example:i"] }),
+            json!({ "bytes_in_flight_max": 65536 }),
+            "iqn",
+            json!(["iqn.1998-01.com.example:i"]),
+        ),
+        (
+            "grants/h:t:l",
+            json!({ "read_only": true }),
+            json!({ "lun_id": 9 }),
+            "read_only",
+            json!(true),
+        ),
+    ];
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "nothing tells that the second one waits; were it late, the test would prove less and pass"
+    )]
+    let arrive = || std::thread::sleep(std::time::Duration::from_millis(200));
+    for (object, first, second, key, stays) in changes {
+        daemon.hold.on.store(true, SeqCst);
+        let send = |body: Value| daemon.send("PATCH", &force(object), &body);
+        std::thread::scope(|scope| {
+            let first = scope.spawn(|| send(first));
+            while !daemon.hold.holds.load(SeqCst) {
+                std::thread::yield_now();
+            }
+            // It is asked for while the other one is on its way, and carried out after it.
+            let second = scope.spawn(|| send(second));
+            arrive();
+            daemon.hold.on.store(false, SeqCst);
+            for asked in [first, second] {
+                let (status, outcome) = asked.join().unwrap();
+                assert_eq!(status, StatusCode::OK, "{object}: {outcome}");
+                assert_eq!(outcome["changed"], true, "{object}: {outcome}");
+            }
+        });
+        let (_, shown) = daemon.get(&format!("/api/v1/{object}"));
+        assert_eq!(shown[key], stays, "{object}: {shown}");
+    }
 }
 
 #[test]

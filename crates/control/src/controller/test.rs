@@ -16,7 +16,19 @@ use crate::view::Health;
 use env::sim::{Node, World, WorldConfig};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::task::Poll;
 use std::time::Duration;
+
+/// Keeps a change in its `prepare`, from another thread.
+#[derive(Default)]
+pub(crate) struct Hold {
+    /// It is to stay there.
+    pub(crate) on: AtomicBool,
+    /// It is there.
+    pub(crate) holds: AtomicBool,
+}
 
 /// An engine that keeps no blocks: it remembers what it was asked for.
 #[derive(Default)]
@@ -27,6 +39,7 @@ pub(crate) struct FakeEngine {
     pub(crate) sessions: RefCell<Vec<SessionFacts>>,
     pub(crate) refuse_prepare: Cell<bool>,
     pub(crate) hang_adopt: Cell<bool>,
+    pub(crate) hold: Arc<Hold>,
     pub(crate) loses_journal: Cell<bool>,
     pub(crate) log: RefCell<Vec<String>>,
 }
@@ -60,7 +73,16 @@ impl Engine for FakeEngine {
         self.open
             .borrow_mut()
             .extend(opened.map(|lun| lun.naa.clone()));
-        done(Ok(()))
+        let hold = Arc::clone(&self.hold);
+        Box::pin(std::future::poll_fn(move |context| {
+            let on = hold.on.load(SeqCst);
+            hold.holds.store(on, SeqCst);
+            if on {
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            Poll::Ready(Ok(()))
+        }))
     }
 
     fn abandon(&self, changes: Rc<LunChanges>) -> LocalFuture<()> {

@@ -12,6 +12,7 @@ mod check;
 mod export;
 mod file;
 mod model;
+mod patch;
 mod spec;
 mod storage;
 
@@ -26,6 +27,7 @@ pub use model::{
     Backing, Chap, Grant, GrantKey, Host, Lun, MAINTENANCE_GRACE_SECONDS, MutualChap, ONE_HOST_ANY,
     Objects, Redirect, SECTION_GRANT, SECTION_HOST, SECTION_LUN, SECTION_TARGET, Target,
 };
+pub use patch::{GrantPatch, HostPatch, LunPatch, Patch, PatchOf, TargetPatch};
 pub use spec::{
     BackendSpec, ChapSpec, GrantSpec, HostSpec, LunSpec, ObjectSet, SecretSpec, TargetSpec,
 };

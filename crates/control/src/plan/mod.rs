@@ -17,7 +17,7 @@ mod single;
 mod wanted;
 
 use crate::code::Code;
-use crate::objects::{ObjectSet, Objects, Redirect};
+use crate::objects::{ObjectSet, Objects, Patch, Redirect};
 use crate::problem::Problem;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -41,6 +41,8 @@ pub enum Edit {
     Create(ObjectSet),
     /// Change objects that must exist.
     Set(ObjectSet),
+    /// Change a part of one object; the rest is what it is then.
+    Patch(Patch),
     /// Remove one object; a LUN or host or target goes with its grants, and a LUN keeps its data.
     Remove(Subject),
     /// Bring a removed LUN back into service.

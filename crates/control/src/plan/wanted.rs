@@ -40,6 +40,10 @@ pub(super) fn wanted(
             refuse_absent(current, set)?;
             Wanted::new(current, current.clone(), around).add(set, random)?
         }
+        Edit::Patch(patch) => {
+            let set = patch.over(current)?;
+            Wanted::new(current, current.clone(), around).add(&set, random)?
+        }
         Edit::Remove(subject) => single::remove(current, subject)?,
         Edit::Restore(name) => single::restore(current, name)?,
         Edit::Purge(name) => single::purge(current, name)?,
