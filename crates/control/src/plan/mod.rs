@@ -30,7 +30,8 @@ pub use compare::{LunChanges, lun_changes};
 /// A change that someone asks for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Edit {
-    /// Bring the objects to what the set says; with `prune`, remove all others.
+    /// Bring the objects to what the set says; with `prune`, remove all others. A removed LUN that it names comes back, without
+    /// `prune` with the grants that waited for it.
     Apply {
         /// What is wanted.
         set: ObjectSet,
@@ -326,7 +327,7 @@ pub fn plan(
     random: Random<'_>,
 ) -> Result<Plan, Problem> {
     let after = wanted::wanted(current, edit, around, random)?;
-    let mut notices = removed::not_brought_back(current, edit, &after);
+    let mut notices = removed::lost(current, edit, &after);
     let mut actions = if let Edit::RollBack(then) = edit {
         notices.extend(rollback::roll_back(current, then).1);
         let before = rollback::renamed(current, &after);

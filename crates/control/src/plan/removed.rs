@@ -5,6 +5,7 @@
 
 use super::{Edit, Section};
 use crate::objects::{Grant, GrantKey, Objects};
+use std::collections::BTreeSet;
 
 /// The grants of a LUN that goes out of service wait with it.
 pub(super) fn keep(before: &Objects, after: &mut Objects) {
@@ -47,20 +48,66 @@ fn taken<'a>(objects: &'a Objects, key: &GrantKey, grant: Grant) -> Option<&'a G
     found.map(|(known, _)| known).filter(|known| *known != key)
 }
 
-/// What of the waiting grants a restore could not bring back, and why.
-pub(super) fn not_brought_back(before: &Objects, edit: &Edit, after: &Objects) -> Vec<String> {
-    let Edit::Restore(lun) = edit else {
+/// The LUNs that are applied come back with their grants, as far as their numbers are free; `named` are those that the set names itself.
+pub(super) fn bring_back_unnamed(
+    before: &Objects,
+    after: &mut Objects,
+    named: &BTreeSet<GrantKey>,
+) {
+    for (key, grant) in &before.removed_grants {
+        let comes_back = after.luns.contains_key(&key.lun) && !named.contains(key);
+        if comes_back && taken(after, key, *grant).is_none() {
+            after.grants.insert(key.clone(), *grant);
+        }
+    }
+}
+
+/// The number that a grant had before its LUN was removed, where it is free.
+pub(super) fn number_before(before: &Objects, after: &Objects, key: &GrantKey) -> Option<u16> {
+    let grant = before.removed_grants.get(key)?;
+    taken(after, key, *grant).is_none().then_some(grant.lun_id)
+}
+
+/// What of the waiting grants neither comes back nor waits any more, and why.
+pub(super) fn lost(before: &Objects, edit: &Edit, after: &Objects) -> Vec<String> {
+    if let Edit::Rename { .. } = edit {
+        // They are there, by other names.
         return Vec::new();
+    }
+    let told = |(key, grant): (&GrantKey, &Grant)| {
+        let there = after.grants.contains_key(key) || after.removed_grants.contains_key(key);
+        let lun = before.removed.get(&key.lun)?;
+        let mut known = after.luns.values().chain(after.removed.values());
+        if there || known.all(|it| it.naa != lun.naa) {
+            // Who purges a LUN gives up its grants.
+            return None;
+        }
+        Some(why_lost(after, key, *grant))
     };
-    let told = |(key, grant): (GrantKey, Grant)| {
-        let other = taken(after, &key, grant)?;
-        let (id, lun) = (grant.lun_id, &other.lun);
-        Some(format!(
-            "grant {key} does not come back: number {id} is LUN {lun}'s now; causeway grant create {} {} --target {}",
-            key.host, key.lun, key.target
-        ))
+    before.removed_grants.iter().filter_map(told).collect()
+}
+
+fn why_lost(after: &Objects, key: &GrantKey, grant: Grant) -> String {
+    let gone = |what: &str, name: &str| {
+        format!(
+            "grant {key}, which waits for `lun restore {}`, goes with {what} {name}",
+            key.lun
+        )
     };
-    waiting(before, lun).into_iter().filter_map(told).collect()
+    if !after.hosts.contains_key(&key.host) {
+        return gone("host", &key.host);
+    }
+    if !after.targets.contains_key(&key.target) {
+        return gone("target", &key.target);
+    }
+    let GrantKey { host, target, lun } = key;
+    let why = match taken(after, key, grant) {
+        Some(other) => format!("number {} is LUN {}'s now", grant.lun_id, other.lun),
+        None => "it is not among what is wanted".to_owned(),
+    };
+    format!(
+        "grant {key} does not come back: {why}; causeway grant create {host} {lun} --target {target}"
+    )
 }
 
 /// A waiting grant follows the new name of what it ties together.

@@ -30,7 +30,9 @@ pub(super) fn wanted(
             } else {
                 current.clone()
             };
-            Wanted::new(current, start, around).add(set, random)?
+            let mut wanted = Wanted::new(current, start, around);
+            wanted.brings_grants_back = !*prune;
+            wanted.add(set, random)?
         }
         Edit::Create(set) => {
             refuse_existing(current, set)?;
@@ -161,6 +163,8 @@ struct Wanted<'a> {
     around: &'a Surroundings,
     after: Objects,
     faults: Vec<Fault>,
+    /// A removed LUN that is wanted comes back with the grants that waited for it.
+    brings_grants_back: bool,
 }
 
 impl<'a> Wanted<'a> {
@@ -170,6 +174,7 @@ impl<'a> Wanted<'a> {
             around,
             after,
             faults: Vec::new(),
+            brings_grants_back: false,
         }
     }
 
@@ -400,6 +405,24 @@ impl<'a> Wanted<'a> {
                 None => open.push((key, read_only)),
             }
         }
+        if self.brings_grants_back {
+            removed::bring_back_unnamed(self.current, &mut self.after, &seen);
+        }
+        open.retain(|(key, read_only)| {
+            let Some(lun_id) = removed::number_before(self.current, &self.after, key) else {
+                return true;
+            };
+            let read_only = *read_only;
+            self.after
+                .grants
+                .insert(key.clone(), Grant { lun_id, read_only });
+            false
+        });
+        self.number(open);
+    }
+
+    /// The grants that say no number and have none get the lowest free ones.
+    fn number(&mut self, open: Vec<(GrantKey, bool)>) {
         let mut used: BTreeMap<(String, String), Numbers> = BTreeMap::new();
         for (key, grant) in &self.after.grants {
             let numbers = used
