@@ -189,7 +189,7 @@ catalogue! {
         "Mount the pool's file system: it is found within seconds, and its LUNs come back by themselves. If it is gone for good, take the pool out of node.toml, restart, and purge its LUNs.";
     StateOlder = 4012, 409, Refused, "The stored objects are older than what the pools have seen",
         "Each pool says which generation of the objects it saw last, and the state directory has an earlier one: it was restored from an older copy. What was changed since (LUNs, grants, secrets) is not known, so that hosts may see what was taken from them, and no change is made on top of it.",
-        "Bring the newer state directory back, if there is one. Else look at `causeway state ls`, `status` and `lun ls --orphans`, and say that the older objects are meant: `causeway state accept`.";
+        "Bring the newer state directory back, if there is one. Else look at `causeway state ls`, `status` and `lun ls --orphans`, let `causeway state accept --dry-run` tell what would be given up, and say that the older objects are meant: `causeway state accept --yes`.";
 
     Unreachable = 5001, 503, Unreachable, "The daemon cannot be reached",
         "Nothing answers at the API address.",

@@ -303,6 +303,7 @@ impl Controller {
                 .map(|group| group.name.clone())
                 .collect(),
             portals: self.own_portals(&self.engine.portals().await),
+            seen_larger: self.engine.seen_larger(),
             sessions: briefs,
         }
     }

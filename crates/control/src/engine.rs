@@ -8,10 +8,11 @@ use crate::code::Code;
 use crate::journal::{JournalFacts, JournalOutcome, JournalRequest};
 use crate::latency::{Latency, Stages};
 use crate::objects::Objects;
-use crate::orphan::Orphan;
+use crate::orphan::{LunRecord, Orphan};
 use crate::plan::{LunChanges, SessionBrief};
 use crate::problem::Problem;
 use crate::scrub::{BadBlocks, ScrubFacts, ScrubWish};
+use crate::size::Size;
 use env::LocalFuture;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -124,7 +125,20 @@ pub trait Engine {
     fn pools(&self) -> LocalFuture<Vec<PoolFacts>>;
 
     /// A pool has seen newer objects than those that are in force: nothing is given back because these do not name it.
-    fn is_older(&self) {}
+    fn is_older(&self) -> LocalFuture<()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    /// What stands in the pools of LUNs that the objects name, by NAA identifier: what each was when it was last changed.
+    fn records(&self) -> LocalFuture<BTreeMap<String, LunRecord>> {
+        Box::pin(std::future::ready(BTreeMap::new()))
+    }
+
+    /// LUNs that their pools have seen larger than they are, by NAA identifier, and how large. What is beyond is not served and
+    /// stays.
+    fn seen_larger(&self) -> BTreeMap<String, Size> {
+        BTreeMap::new()
+    }
 
     /// What the administrator should know, such as a driver that is not available.
     fn notices(&self) -> Vec<String>;

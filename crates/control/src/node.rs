@@ -48,10 +48,11 @@ use crate::engine::{
 };
 use crate::journal::{JournalFacts, JournalOutcome, JournalRequest};
 use crate::objects::{Backing, Lun, Objects, SECTION_LUN};
-use crate::orphan::Orphan;
+use crate::orphan::{LunRecord, Orphan};
 use crate::plan::LunChanges;
 use crate::problem::{Fault, Problem};
 use crate::scrub::{ScrubFacts, ScrubWish};
+use crate::size::Size;
 use env::{CoreHandle, LocalFuture};
 use journal::PoolJournal;
 use members::MemberPools;
@@ -386,7 +387,7 @@ impl Inner {
         self.note_shrunk(&before, changes);
         for lun in &changes.resized {
             if let Some(unit) = self.unit(&lun.naa)
-                && let Err(error) = unit.resize(&self.core, lun.size).await
+                && let Err(error) = unit.resize(&self.core, lun.size, self.kept_of(lun)).await
             {
                 failed.push(format!("LUN {}: {error}", self.name_of(lun)));
             }
@@ -627,8 +628,20 @@ impl Engine for Node {
         })
     }
 
-    fn is_older(&self) {
-        self.0.finishing.set(Finishing::Not);
+    fn is_older(&self) -> LocalFuture<()> {
+        shared(self, |node| async move {
+            node.finishing.set(Finishing::Not);
+            let _turn = node.turn.lock().await;
+            node.look_at_sizes().await;
+        })
+    }
+
+    fn records(&self) -> LocalFuture<BTreeMap<String, LunRecord>> {
+        shared(self, |node| async move { node.known_records().await })
+    }
+
+    fn seen_larger(&self) -> BTreeMap<String, Size> {
+        self.0.orphans.larger()
     }
 
     fn memory(&self) -> LocalFuture<Option<u64>> {

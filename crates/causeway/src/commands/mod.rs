@@ -286,7 +286,7 @@ impl Context<'_> {
     pub(crate) fn print(&self, outcome: &Outcome) {
         self.output.show(outcome, |outcome| {
             let mut out = String::new();
-            if outcome.actions.is_empty() {
+            if outcome.actions.is_empty() && !outcome.changed && outcome.refusal.is_none() {
                 out.push_str("nothing to change\n");
             }
             for action in &outcome.actions {

@@ -2,8 +2,7 @@
 
 use super::{Context, Step, Tolerate};
 use crate::cli::StateVerb;
-use crate::output::table;
-use control::code::Code;
+use crate::output::{print, table};
 use control::problem::Problem;
 use control::state::Kept;
 use hyper::Method;
@@ -27,20 +26,19 @@ pub(super) fn run(context: &Context<'_>, verb: &StateVerb) -> Result<(), Problem
 }
 
 fn accept(context: &Context<'_>) -> Result<(), Problem> {
-    if context.is_dry_run() {
-        let detail = "`state accept` has no dry run: `causeway status` tells whether it is needed";
-        return Err(Problem::new(Code::BadRequest, detail));
-    }
     let done = context.request(Method::POST, "/api/v1/generations/accept", &())?;
-    context.output.show(&done, |done| {
-        if done.changed {
-            return format!(
-                "the objects here are generation {} now, the newest\n",
-                done.generation
-            );
-        }
-        "no pool has seen newer objects: nothing to do\n".to_owned()
-    });
+    if !done.changed && done.refusal.is_none() {
+        let nothing = "no pool has seen newer objects: nothing to do\n";
+        context.output.show(&done, |_| nothing.to_owned());
+        return Ok(());
+    }
+    context.print(&done);
+    if done.changed && !context.output.is_json() {
+        let generation = done.generation;
+        print(&format!(
+            "the objects here are generation {generation} now, the newest\n"
+        ));
+    }
     Ok(())
 }
 

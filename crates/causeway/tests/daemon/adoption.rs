@@ -206,13 +206,33 @@ fn an_older_copy_of_the_state_directory_is_noticed_and_nothing_is_changed_on_top
         assert!(daemon.stop().contains("CWY4012"));
     }
     let daemon = place.start();
-    place.run(0, "state accept");
+    // Nothing newer is given up before it was said what that is, and was meant.
+    let told = place.run(0, "state accept --dry-run");
+    for wanted in [
+        "change lun a: it was deleted since: it is in service",
+        "note: LUN b of 1 MiB in pool default is not among these objects",
+        "note: what generations 3 to 4 said of targets, hosts, grants and secrets is not known here",
+        "without --yes it would be refused",
+        "(dry run: nothing was changed)",
+    ] {
+        assert!(told.contains(wanted), "{wanted}: {told}");
+    }
+    let refused = place.run_with(&place.api(), &["state", "accept", "-o", "json"], "");
+    let problem: serde_json::Value = serde_json::from_slice(&refused.stderr).unwrap();
+    assert_eq!(problem["code"], "CWY3008", "{problem}");
+    assert_eq!(problem["losses"].as_array().unwrap().len(), 3, "{problem}");
+    assert!(
+        place.json("status")["problems"]
+            .to_string()
+            .contains("CWY4012")
+    );
+    place.run(0, "state accept --yes");
     assert!(
         !place.json("status")["problems"]
             .to_string()
             .contains("CWY4012")
     );
-    place.run(0, "state accept");
+    place.run(0, "state accept --yes");
     place.run(0, "lun adopt --all");
     assert_eq!(place.json("lun show b")["state"], "online");
     daemon.stop();
@@ -564,7 +584,7 @@ fn older_objects_give_back_nothing_that_a_pool_has_seen_newer() {
         assert!(told.contains("CWY4012"), "{told}");
         assert_eq!(free(), taken, "something was given back");
         if accept {
-            place.run(0, "state accept");
+            place.run(0, "state accept --yes");
             let told = place.json("status")["problems"].to_string();
             assert!(told.contains("no object names: b"), "{told}");
         }
@@ -580,6 +600,65 @@ fn older_objects_give_back_nothing_that_a_pool_has_seen_newer() {
     let daemon = place.start();
     place.run(0, "lun adopt --all");
     assert_eq!(place.json("lun show b")["naa"], naa);
+    let told = place.json("status")["problems"].to_string();
+    let larger = "LUN a has 8MiB, and pool default has seen it with 64MiB";
+    assert!(told.contains(larger), "{told}");
+    place.run(0, "lun resize a --size 16M");
+    assert_eq!(free(), taken, "growing cut what was beyond");
+    place.run(0, "lun resize a --size 64M");
+    let told = place.json("status")["problems"].to_string();
+    assert!(!told.contains("has seen it"), "{told}");
+    daemon.stop();
+}
+
+/// A LUN that had grown, below an older copy of the state: it says so for as long as it is so, and no change of its size cuts what is
+/// beyond but one that says so.
+#[test]
+fn a_file_that_older_objects_make_smaller_is_told_and_never_cut() {
+    let place = Place::new("older-larger");
+    outside(&place);
+    let daemon = place.start();
+    place.run(0, "lun create a --size 1M");
+    let naa = place.json("lun show a")["naa"].as_str().unwrap().to_owned();
+    daemon.stop();
+    copy(&place.path("data"), &place.path("copy"));
+    let daemon = place.start();
+    place.run(0, "lun resize a --size 64M");
+    daemon.stop();
+    std::fs::remove_dir_all(place.path("data")).unwrap();
+    std::fs::rename(place.path("copy"), place.path("data")).unwrap();
+    let file = place.path(&format!("pool/{naa}.lun"));
+    let bytes = || std::fs::metadata(&file).unwrap().len();
+    let said = |seen: &str| {
+        let told = place.json("status")["problems"].to_string();
+        told.contains(seen)
+    };
+    let larger = "LUN a has 1MiB, and pool default has seen it with 64MiB";
+    let daemon = place.start();
+    assert!(said(larger), "{}", place.json("status"));
+    let told = place.run(0, "state accept --dry-run");
+    assert!(
+        told.contains("change lun a: it has grown from 1MiB to 64MiB since"),
+        "{told}"
+    );
+    place.run(0, "state accept --yes");
+    daemon.stop();
+    let daemon = place.start();
+    assert!(said(larger), "{}", place.json("status"));
+    let told = place.run(0, "lun resize a --size 2M");
+    assert!(told.contains("is there again"), "{told}");
+    assert_eq!(bytes(), 64 << 20, "it was cut");
+    assert!(said("LUN a has 2MiB, and"), "{}", place.json("status"));
+    let told = place.run(5, "lun resize a --size 1M");
+    assert!(told.contains("what its last 63MiB hold is lost"), "{told}");
+    assert_eq!(bytes(), 64 << 20, "it was cut");
+    place.run(0, "lun resize a --size 64M");
+    assert_eq!(place.json("status")["health"], "ok");
+    place.run(0, "lun resize a --size 1M --yes");
+    assert_eq!((bytes(), said("has seen")), (1 << 20, false));
+    daemon.stop();
+    let daemon = place.start();
+    assert!(!said("has seen"), "{}", place.json("status"));
     daemon.stop();
 }
 
@@ -617,7 +696,7 @@ fn a_pool_that_comes_back_with_newer_objects_than_there_are_is_compared_then() {
     let naa = place.json("lun show a")["naa"].as_str().unwrap().to_owned();
     let record = std::fs::read_to_string(place.path(&format!("pool/{naa}.record"))).unwrap();
     assert!(record.contains("\"z\""), "what is newer stays: {record}");
-    place.run(0, "state accept");
+    place.run(0, "state accept --yes");
     place.run(0, "lun adopt --all");
     assert_eq!(place.json("lun ls").as_array().unwrap().len(), 5);
     let log = daemon.stop();

@@ -102,7 +102,7 @@ fn what_is_purged_leaves_no_record_and_accepted_objects_are_newer_than_all_that_
     std::fs::remove_dir_all(place.path("data")).unwrap();
     std::fs::rename(place.path("copy"), place.path("data")).unwrap();
     let daemon = place.start();
-    place.run(0, "state accept");
+    place.run(0, "state accept --yes");
     let now = place.json("status")["generation"].as_u64().unwrap();
     assert!(now > newest, "{now} is no newer than {newest}");
     place.run(0, "lun delete a");

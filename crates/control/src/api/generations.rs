@@ -56,8 +56,9 @@ async fn generations(State(handle): State<Handle>) -> Answer<Vec<Kept>> {
 
 async fn accept(State(handle): State<Handle>, RawQuery(query): RawQuery) -> Answer<Outcome> {
     let run = async {
-        how(query.as_deref())?;
-        let done = handle.call(|controller| Box::pin(async move { controller.accept().await }));
+        let how = how(query.as_deref())?;
+        let done =
+            handle.call(move |controller| Box::pin(async move { controller.accept(how).await }));
         done.await?
     };
     Answer(run.await)

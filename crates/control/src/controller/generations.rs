@@ -2,8 +2,11 @@
 
 use super::{Controller, How};
 use crate::code::Code;
-use crate::plan::Edit;
+use crate::objects::{Lun, Objects};
+use crate::orphan::LunRecord;
+use crate::plan::{Action, CONFIRM_MANY, Class, Edit, Section, Verb};
 use crate::problem::Problem;
+use crate::size::rounded;
 use crate::state::Kept;
 use crate::view::Outcome;
 use std::rc::Weak;
@@ -57,8 +60,8 @@ impl Controller {
                 let older = Older { newest, pool };
                 let problem = older.problem(generation);
                 tracing::error!(code = %problem.code, "{}", problem.detail);
-                self.engine.is_older();
                 *self.older.borrow_mut() = Some(older);
+                self.engine.is_older().await;
             }
             Some(_) | None => self.engine.saved(&self.node_id, generation).await,
         }
@@ -87,15 +90,28 @@ impl Controller {
         older.map(|older| older.problem(self.generation.get()))
     }
 
+    /// LUNs that are served smaller than their pools have seen them, for `status`.
+    pub(super) fn seen_larger(&self, objects: &Objects) -> Vec<String> {
+        let seen = self.engine.seen_larger();
+        let told = |(name, lun): (&String, &Lun)| {
+            let seen = seen.get(&lun.naa)?;
+            Some(format!(
+                "LUN {name} has {}, and {} has seen it with {seen}: what is beyond is not served and stays; causeway lun resize {name} --size {seen} gives it back",
+                lun.size, lun.backing
+            ))
+        };
+        objects.luns.iter().filter_map(told).collect()
+    }
+
     /// The objects that are in force are meant, although the pools have seen newer ones: they become the newest.
     ///
     /// # Errors
-    /// They cannot be stored.
-    pub async fn accept(&self) -> Result<Outcome, Problem> {
+    /// It is refused unless it is forced, because what is newer is given up; or they cannot be stored.
+    pub async fn accept(&self, how: How) -> Result<Outcome, Problem> {
         let mut store = self.store.lock().await;
         let older = self.older.borrow().clone();
         let mut outcome = Outcome {
-            changed: older.is_some(),
+            changed: false,
             generation: self.generation.get(),
             actions: Vec::new(),
             notices: Vec::new(),
@@ -104,6 +120,15 @@ impl Controller {
         let Some(older) = older else {
             return Ok(outcome);
         };
+        self.tell_given_up(&older, &mut outcome).await;
+        let refusal = refusal(&older, &outcome);
+        if how.dry_run {
+            outcome.refusal = Some(refusal.to_string());
+            return Ok(outcome);
+        }
+        if !how.force {
+            return Err(refusal);
+        }
         store.skip_to(older.newest);
         let saved = store.save(&self.objects(), self.core.wall_clock()).await?;
         self.generation.set(saved);
@@ -113,7 +138,84 @@ impl Controller {
             generation = saved,
             "the older objects of state_dir are the newest from now on, as asked for"
         );
-        outcome.generation = saved;
+        for action in &outcome.actions {
+            tracing::warn!(generation = saved, "{action}");
+        }
+        (outcome.changed, outcome.generation) = (true, saved);
         Ok(outcome)
     }
+
+    /// What is known of the newer objects: what the pools say of each LUN, and LUNs that only they know.
+    async fn tell_given_up(&self, older: &Older, outcome: &mut Outcome) {
+        let objects = self.objects();
+        let records = self.engine.records().await;
+        let served = objects.luns.iter().map(|it| (it, false));
+        let removed = objects.removed.iter().map(|it| (it, true));
+        for ((name, lun), is_removed) in served.chain(removed) {
+            let record = records.get(&lun.naa);
+            let detail = record.and_then(|record| since(name, lun, is_removed, record));
+            outcome.actions.extend(detail.map(|detail| Action {
+                verb: Verb::Change,
+                section: Section::Lun,
+                name: name.clone(),
+                detail,
+                class: Class::Live,
+                hits: Vec::new(),
+                loses_data: record.is_some_and(|record| record.lun.size > lun.size),
+                risks_data: false,
+            }));
+        }
+        for orphan in self.engine.orphans(true).await {
+            let (name, size) = (orphan.shown(), rounded(orphan.size_bytes));
+            outcome.notices.push(format!(
+                "LUN {name} of {size} in pool {} is not among these objects: it stays there, and `causeway lun adopt {name}` takes it into service",
+                orphan.pool
+            ));
+        }
+        let (first, newest) = (self.generation.get() + 1, older.newest);
+        outcome.notices.push(format!(
+            "what generations {first} to {newest} said of targets, hosts, grants and secrets is not known here and is given up: hosts may \
+             see again what was taken from them"
+        ));
+    }
+}
+
+/// What became of a LUN since, as its pool knows it.
+fn since(name: &str, lun: &Lun, is_removed: bool, record: &LunRecord) -> Option<String> {
+    let (here, there) = (lun.size, record.lun.size);
+    let mut told = Vec::new();
+    if there > here {
+        told.push(format!(
+            "it has grown from {here} to {there} since: it has {here}, what is beyond stays in its pool and is not served"
+        ));
+    } else if there < here {
+        told.push(format!(
+            "it was cut from {here} to {there} since: it has {here} again, and nobody knows what the end holds"
+        ));
+    }
+    if record.name != *name {
+        told.push(format!("it was called {} since: it is {name}", record.name));
+    }
+    match (is_removed, record.removed) {
+        (false, true) => told.push("it was deleted since: it is in service".to_owned()),
+        (true, false) => told.push("it was restored since: it is deleted".to_owned()),
+        (true, true) | (false, false) => {}
+    }
+    let same = Lun {
+        size: here,
+        ..record.lun.clone()
+    };
+    if same != *lun {
+        told.push("its fields were changed since: they are as they were".to_owned());
+    }
+    (!told.is_empty()).then(|| told.join("; "))
+}
+
+/// Nothing newer is given up without a question.
+fn refusal(older: &Older, outcome: &Outcome) -> Problem {
+    let newest = older.newest;
+    let detail = format!("not done: generation {newest} of the objects would be given up");
+    let actions = outcome.actions.iter().map(ToString::to_string);
+    let losses = actions.chain(outcome.notices.iter().cloned()).collect();
+    Problem::new(Code::WouldLoseData, detail).confirm(CONFIRM_MANY, losses)
 }

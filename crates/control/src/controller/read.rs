@@ -51,6 +51,7 @@ impl Controller {
         }));
         problems.extend(self.circles(&objects, &portals));
         problems.extend(self.older().map(|problem| problem.to_string()));
+        problems.extend(self.seen_larger(&objects));
         problems.extend(super::orphans::problem(&self.engine.orphans(false).await));
         problems.extend(self.has_been_cut_off().map(|problem| problem.to_string()));
         problems.extend(of_pools(&pools));

@@ -6,8 +6,9 @@
 use super::beside::{RECORD, SUMS, beside};
 use super::{Inner, unkept};
 use crate::config::Place;
-use crate::objects::{Backing, Objects};
+use crate::objects::{Backing, Lun, Objects};
 use crate::orphan::{LunRecord, Orphan, RECORD_BYTES_MAX};
+use crate::size::Size;
 use ::members::{BesideLun, LunId};
 use env::durable::{read_file, replace_file};
 use env::file::is_there;
@@ -24,6 +25,22 @@ pub(super) struct Orphans {
     seen: RefCell<Vec<Orphan>>,
     /// What stands beside each LUN, by NAA identifier.
     written: RefCell<BTreeMap<String, LunRecord>>,
+    /// LUNs that their pools have seen larger than they are, by NAA identifier, and how large.
+    larger: RefCell<BTreeMap<String, Size>>,
+}
+
+impl Orphans {
+    pub(super) fn larger(&self) -> BTreeMap<String, Size> {
+        self.larger.borrow().clone()
+    }
+}
+
+/// What is known of a LUN in its pool.
+#[derive(Default)]
+struct Stands {
+    /// Its file's text, of a pool that is a directory.
+    text: Option<Vec<u8>>,
+    record: Option<LunRecord>,
 }
 
 /// The LUNs of pools as their records say them.
@@ -55,12 +72,16 @@ impl Inner {
         let mut kept = Ok(());
         for record in records(objects) {
             let pool = self.members_of(&record);
-            let record = match &pool {
-                Some(pool) => self.as_large_as_known(pool, record),
-                None => record,
-            };
             let naa = record.lun.naa.clone();
             let known = self.orphans.written.borrow().get(&naa).cloned();
+            let stands = match &known {
+                Some(known) => Stands {
+                    text: None,
+                    record: Some(known.clone()),
+                },
+                None => self.stands(&record.lun).await,
+            };
+            let record = self.as_large_as_known(record, stands.record);
             if known.as_ref() == Some(&record) {
                 wanted.insert(naa, record);
                 continue;
@@ -75,7 +96,7 @@ impl Inner {
                 // Written when its pool is back and was compared.
                 continue;
             }
-            match self.write_lun_record(&record).await {
+            match self.write_lun_record(&record, stands.text).await {
                 Ok(()) => drop(wanted.insert(naa, record)),
                 Err(error) => kept = Err(format!("LUN {}: {error}", record.name)),
             }
@@ -97,25 +118,76 @@ impl Inner {
 
     /// A pool that has seen the LUN larger goes on saying so, where it was not made smaller since: objects that are older than the pool were
     /// accepted, and what is beyond their size stays.
-    fn as_large_as_known(&self, pool: &str, mut record: LunRecord) -> LunRecord {
-        let members = self.member_pools();
-        let known = members.get(pool);
-        let known = known.and_then(|pool| pool.record(super::members::lun_id(&record.lun)));
-        let known = known.and_then(|known| LunRecord::decode(&known).ok());
-        let shrunk = self.shrunk.borrow().contains(&record.lun.naa);
-        if let Some(known) = known.filter(|it| !shrunk && it.lun.size > record.lun.size) {
-            if !self.orphans.written.borrow().contains_key(&record.lun.naa) {
-                tracing::warn!(
-                    lun = record.name,
-                    pool,
-                    "it has {}, and its pool has seen it with {}: what is beyond stays in the pool, and is there again with the newer objects",
-                    record.lun.size,
-                    known.lun.size
-                );
-            }
-            record.lun.size = known.lun.size;
+    fn as_large_as_known(&self, mut record: LunRecord, known: Option<LunRecord>) -> LunRecord {
+        let naa = &record.lun.naa;
+        let shrunk = self.shrunk.borrow().contains(naa);
+        let known = known.filter(|it| !shrunk && it.lun.size > record.lun.size);
+        // A file that is no longer has been cut, and only its record was not written any more.
+        let file = self.unit(naa).and_then(|unit| unit.file_bytes());
+        let cut = file.is_some_and(|bytes| bytes <= record.lun.size.bytes());
+        let Some(known) = known.filter(|_| !cut) else {
+            self.orphans.larger.borrow_mut().remove(naa);
+            return record;
+        };
+        let seen = known.lun.size;
+        let told = self.orphans.larger.borrow_mut().insert(naa.clone(), seen);
+        if told != Some(seen) {
+            tracing::warn!(
+                lun = record.name,
+                "it has {}, and {} has seen it with {seen}: what is beyond stays there",
+                record.lun.size,
+                record.lun.backing
+            );
         }
+        record.lun.size = seen;
         record
+    }
+
+    /// Bytes of a LUN's storage that a change of its size leaves alone, although it has fewer.
+    pub(super) fn kept_of(&self, lun: &Lun) -> Size {
+        let shrunk = self.shrunk.borrow().contains(&lun.naa);
+        let larger = self.orphans.larger.borrow();
+        let seen = larger.get(&lun.naa).filter(|_| !shrunk);
+        seen.copied().unwrap_or_default()
+    }
+
+    /// Which LUNs their pools have seen larger. Nothing is written.
+    pub(super) async fn look_at_sizes(&self) {
+        let objects = Rc::clone(&self.objects.borrow());
+        for record in records(&objects) {
+            let stands = self.stands(&record.lun).await;
+            self.as_large_as_known(record, stands.record);
+        }
+    }
+
+    /// What stands in the pools of the LUNs that there are.
+    pub(super) async fn known_records(&self) -> BTreeMap<String, LunRecord> {
+        let objects = Rc::clone(&self.objects.borrow());
+        let mut out = BTreeMap::new();
+        for LunRecord { lun, .. } in records(&objects) {
+            let stands = self.stands(&lun).await.record;
+            out.extend(stands.map(|record| (lun.naa, record)));
+        }
+        out
+    }
+
+    async fn stands(&self, lun: &Lun) -> Stands {
+        let Backing::Pool(pool) = &lun.backing else {
+            return Stands::default();
+        };
+        if let Some(pool) = self.member_pools().get(pool) {
+            let text = pool.record(super::members::lun_id(lun));
+            let record = text.and_then(|text| LunRecord::decode(&text).ok());
+            return Stands { text: None, record };
+        }
+        let path = beside(&self.config, lun, RECORD);
+        let Some(path) = path.filter(|_| self.directories.missing(pool).is_none()) else {
+            return Stands::default();
+        };
+        let text = read_file(&*self.core.files(), &path, RECORD_BYTES_MAX).await;
+        let text = text.ok();
+        let record = text.as_ref().and_then(|it| LunRecord::decode(it).ok());
+        Stands { text, record }
     }
 
     /// The pool of members that holds it.
@@ -133,14 +205,17 @@ impl Inner {
         self.directories.missing(pool).is_some()
     }
 
-    async fn write_lun_record(&self, record: &LunRecord) -> io::Result<()> {
+    async fn write_lun_record(
+        &self,
+        record: &LunRecord,
+        stands: Option<Vec<u8>>,
+    ) -> io::Result<()> {
         let files = self.core.files();
         let Some(path) = beside(&self.config, &record.lun, RECORD) else {
             return Ok(());
         };
         let text = record.encode();
-        let stands = read_file(&*files, &path, RECORD_BYTES_MAX).await;
-        if stands.is_ok_and(|stands| stands == text) {
+        if stands.is_some_and(|stands| stands == text) {
             return Ok(());
         }
         if let Some(parent) = path.parent() {

@@ -20,6 +20,11 @@ use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(3600);
 
+const FORCED: How = How {
+    force: true,
+    dry_run: false,
+};
+
 /// Longer than a look.
 const SETTLES: Duration = Duration::from_secs(5);
 
@@ -307,7 +312,7 @@ impl Bench {
             }
             Event::Accept => {
                 let asked = Rc::clone(&self.controller);
-                self.run(async move { asked.accept().await.map(|_| ()) })
+                self.run(async move { asked.accept(FORCED).await.map(|_| ()) })
                     .unwrap();
                 if self.older.take().is_some() {
                     self.known.generation = self.controller.generation();

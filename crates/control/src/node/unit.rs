@@ -8,7 +8,9 @@
 //! In a pool with a journal all modes stand over the journal, so that a change of mode leaves nothing behind.
 //!
 //! The clip gives the LUN its stored size where its file or device is larger: a device never fits exactly,
-//! and a file is longer for a moment while the LUN grows.
+//! a file is longer for a moment while the LUN grows, or for good where objects of an older copy make the LUN smaller.
+
+mod size;
 
 use super::backing_failed;
 use super::beside;
@@ -570,94 +572,6 @@ impl Unit {
             Some(Leaf::Members(leaf)) => leaf.is_broken(),
             Some(Leaf::Memory(_)) | None => false,
         }
-    }
-
-    /// Makes room for a larger size. Hosts see nothing of it yet.
-    pub(super) async fn grow(&self, core: &CoreHandle, size: Size) -> Result<(), Problem> {
-        if let Some(checksums) = self.stack.layers.checksums() {
-            let reaches = checksums.reaches(BlockCount(size.bytes() / self.block_bytes));
-            reaches.map_err(|error| backing_failed(&error))?;
-        }
-        let wanted = ByteCount(size.bytes());
-        let volume = match &self.stack.leaf {
-            Some(Leaf::Disk(volume)) => volume,
-            Some(Leaf::Members(leaf)) => {
-                let now = self.blocks.load(Ordering::Acquire) * self.block_bytes;
-                if wanted.0 <= now {
-                    return Ok(());
-                }
-                let grown = leaf.grow(core, now, wanted.0).await;
-                return grown.map_err(|error| of_members(&error));
-            }
-            Some(Leaf::Memory(_)) | None => return Ok(()),
-        };
-        if wanted <= volume.shape().byte_count() {
-            return Ok(());
-        }
-        let grown = volume.grow(core, wanted).await;
-        grown.map_err(|error| failed(&error, volume.path(), "grow"))?;
-        let has = volume.shape().byte_count();
-        if has >= wanted {
-            return Ok(());
-        }
-        let (path, has) = (volume.path().display(), has.0);
-        let detail = format!("{path} has {has} bytes, not {}", wanted.0);
-        Err(Problem::new(Code::BackingFailed, detail)
-            .hint("make the device larger first: a LUN ends where its device ends"))
-    }
-
-    /// Brings the new size into force on every core, and cuts off what is too much.
-    pub(super) async fn resize(&self, core: &CoreHandle, size: Size) -> Result<(), String> {
-        let Some(leaf) = &self.stack.leaf else {
-            return Ok(());
-        };
-        let block_size = leaf.volume().shape().block_size;
-        let wanted = BlockCount(blocks(size, block_size));
-        if let Leaf::Memory(volume) = leaf
-            && wanted > volume.shape().block_count
-        {
-            volume.resize(wanted);
-        }
-        let grows = wanted.0 > self.blocks.swap(wanted.0, Ordering::AcqRel);
-        if grows {
-            self.reshape_checksums(core).await?;
-        }
-        let adopted = self.unit.reshape(core).await;
-        adopted.map_err(|error| error.to_string())?;
-        if let Some(journaled) = self.stack.layers.journaled() {
-            // What is cut off must not come back from the journal when the LUN grows again.
-            journaled.carry_home(core).await;
-        }
-        if !grows {
-            self.reshape_checksums(core).await?;
-        }
-        let cut = match leaf {
-            Leaf::Memory(volume) if wanted < volume.shape().block_count => {
-                volume.resize(wanted);
-                Ok(())
-            }
-            Leaf::Disk(volume) if ByteCount(size.bytes()) < volume.shape().byte_count() => {
-                match volume.shrink(core, ByteCount(size.bytes())).await {
-                    // A device keeps its size; the clip hides the rest.
-                    Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(()),
-                    done => done.map(|_| ()),
-                }
-            }
-            Leaf::Members(leaf) => {
-                let cut = leaf.shrink(core, size.bytes()).await;
-                cut.map_err(|error| io::Error::other(error.to_string()))
-            }
-            Leaf::Memory(_) | Leaf::Disk(_) => Ok(()),
-        };
-        cut.map_err(|error| error.to_string())
-    }
-
-    async fn reshape_checksums(&self, core: &CoreHandle) -> Result<(), String> {
-        let Some(checksums) = self.stack.layers.checksums() else {
-            return Ok(());
-        };
-        let reshaped = checksums.reshape(core).await;
-        reshaped.map_err(|error| error.to_string())
     }
 
     /// How often commands ended with something else than GOOD.

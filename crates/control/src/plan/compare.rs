@@ -1,6 +1,6 @@
 //! The differences between two sets of objects, and whom they hit.
 
-use super::{Action, Class, Section, SessionBrief, Verb};
+use super::{Action, Class, Section, SessionBrief, Surroundings, Verb};
 use crate::name::did_you_mean;
 use crate::objects::{
     Backing, CacheMode, Grant, GrantKey, Host, Lun, ONE_HOST_ANY, Objects, SECTION_GRANT,
@@ -143,11 +143,11 @@ fn check_grants(after: &Objects, faults: &mut Vec<Fault>) {
 
 /// The steps from `before` to `after`, in the order in which they are told: what is made, what changes,
 /// what goes.
-pub(super) fn compare(before: &Objects, after: &Objects, sessions: &[SessionBrief]) -> Vec<Action> {
+pub(super) fn compare(before: &Objects, after: &Objects, around: &Surroundings) -> Vec<Action> {
     let mut out = Steps {
         before,
         after,
-        sessions,
+        around,
         made: Vec::new(),
         gone: Vec::new(),
     };
@@ -164,7 +164,7 @@ pub(super) fn compare(before: &Objects, after: &Objects, sessions: &[SessionBrie
 struct Steps<'a> {
     before: &'a Objects,
     after: &'a Objects,
-    sessions: &'a [SessionBrief],
+    around: &'a Surroundings,
     made: Vec<Action>,
     gone: Vec<Action>,
 }
@@ -304,13 +304,22 @@ impl Steps<'_> {
             return;
         }
         let detail = format!("from {} to {}", was.size, is.size);
+        let seen = self.around.seen_larger.get(&was.naa);
+        let seen = seen.filter(|seen| **seen > was.size);
         if is.size > was.size {
-            self.push(verb, Section::Lun, name, format!("grow {detail}"));
+            let back = seen.map_or_else(String::new, |seen| {
+                format!(": what it held there when it had {seen} is there again")
+            });
+            self.push(verb, Section::Lun, name, format!("grow {detail}{back}"));
             return;
         }
-        let cut = Size::from_bytes(was.size.bytes() - is.size.bytes());
+        let had = seen.unwrap_or(&was.size);
+        let cut = Size::from_bytes(had.bytes() - is.size.bytes());
         let cut = cut.expect("less than a size");
-        let detail = format!("shrink {detail}: what its last {cut} hold is lost");
+        let more = seen.map_or_else(String::new, |seen| {
+            format!(" (its pool has seen it with {seen})")
+        });
+        let detail = format!("shrink {detail}{more}: what its last {cut} hold is lost");
         let mut action = disruptive(verb, Section::Lun, name, detail, self.using_lun(name));
         action.loses_data = true;
         self.made.push(action);
@@ -460,7 +469,11 @@ impl Steps<'_> {
     }
 
     fn hit(&self, is_hit: impl Fn(&SessionBrief) -> bool) -> Vec<SessionBrief> {
-        let hit = self.sessions.iter().filter(|session| is_hit(session));
+        let hit = self
+            .around
+            .sessions
+            .iter()
+            .filter(|session| is_hit(session));
         hit.cloned().collect()
     }
 

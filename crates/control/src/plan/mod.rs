@@ -19,7 +19,9 @@ mod wanted;
 use crate::code::Code;
 use crate::objects::{ObjectSet, Objects, Patch, Redirect};
 use crate::problem::Problem;
+use crate::size::Size;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use units::text::counted;
@@ -123,6 +125,8 @@ pub struct Surroundings {
     pub portals: Vec<(String, SocketAddr)>,
     /// The sessions that are logged in.
     pub sessions: Vec<SessionBrief>,
+    /// LUNs that their pools have seen larger than they are, by NAA identifier, and how large.
+    pub seen_larger: BTreeMap<String, Size>,
 }
 
 /// The portal of this node where a redirect ends, which would send the initiator away again for ever.
@@ -310,7 +314,7 @@ impl Plan {
 }
 
 /// What is typed where several things lose data at once.
-const CONFIRM_MANY: &str = "lose all of this";
+pub(crate) const CONFIRM_MANY: &str = "lose all of this";
 
 /// Fills memory with random bytes.
 pub type Random<'r> = &'r mut dyn FnMut(&mut [u8]);
@@ -331,9 +335,9 @@ pub fn plan(
     let mut actions = if let Edit::RollBack(then) = edit {
         notices.extend(rollback::roll_back(current, then).1);
         let before = rollback::renamed(current, &after);
-        compare::compare(&before, &after, &around.sessions)
+        compare::compare(&before, &after, around)
     } else {
-        compare::compare(current, &after, &around.sessions)
+        compare::compare(current, &after, around)
     };
     if let Edit::Adopt { notices: told, .. } = edit {
         notices.extend(told.iter().cloned());
