@@ -4,8 +4,11 @@
 //! size that it has, and one that was purged since does not come back. What differs from then is told.
 
 use super::adopt::free;
-use super::removed;
-use crate::objects::{GrantKey, Lun, Objects};
+use super::wanted::choose;
+use super::{Surroundings, removed};
+use crate::code::Code;
+use crate::objects::{Backing, GrantKey, Lun, Objects, SECTION_LUN, SECTION_TARGET, check_place};
+use crate::problem::{Fault, Problem};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The LUNs by NAA identifier, with their names.
@@ -65,6 +68,53 @@ pub(super) fn roll_back(current: &Objects, then: &Objects) -> (Objects, Vec<Stri
     after.grants.retain(|key, _| served.contains(&key.lun));
     removed::keep(current, &mut after);
     (after, notices)
+}
+
+/// What it was may name what node.toml no longer has. What is so now already is no worse afterwards.
+pub(super) fn check(
+    current: &Objects,
+    after: &Objects,
+    around: &Surroundings,
+) -> Result<(), Problem> {
+    let mut faults = Vec::new();
+    for (name, target) in &after.targets {
+        let group = &target.portal_group;
+        let now = current.targets.values().find(|now| now.id == target.id);
+        if now.is_some_and(|now| now.portal_group == *group) {
+            continue;
+        }
+        if let Err(rule) = choose(Some(group), &around.portal_groups, "portal group") {
+            faults.push(Fault::new(SECTION_TARGET, name, "portal_group", rule));
+        }
+    }
+    let known = by_naa(current);
+    for (name, lun) in &after.luns {
+        let now = known.get(lun.naa.as_str()).map(|(_, lun)| lun);
+        let serves = current.luns.values().any(|now| now.naa == lun.naa);
+        if serves && now.is_some_and(|now| now.storage == lun.storage) {
+            continue;
+        }
+        let Backing::Pool(pool) = &lun.backing else {
+            continue;
+        };
+        if let Err(rule) = choose(Some(pool), &around.pools, "pool") {
+            faults.push(Fault::new(SECTION_LUN, name, "pool", rule));
+            continue;
+        }
+        let place = Some((pool.as_str(), around.journals.contains(pool)));
+        let broken = check_place(&lun.storage, place).into_iter();
+        faults.extend(broken.map(|(key, rule)| Fault::new(SECTION_LUN, name, key, rule)));
+    }
+    if faults.is_empty() {
+        return Ok(());
+    }
+    let detail = "that generation names what node.toml no longer has; nothing was changed";
+    Err(Problem::new(Code::InvalidObjects, detail)
+        .faults(faults)
+        .hint(
+            "give node.toml again what is missing and restart the daemon, or take another generation: `causeway state ls`; then change \
+             what differs with `causeway target set`, `causeway lun set`",
+        ))
 }
 
 /// `current` with the names that its LUNs will have, so that a new name is not told as one LUN that goes and one that comes.

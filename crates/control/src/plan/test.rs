@@ -797,3 +797,4 @@ fn ten_thousand_luns_are_planned_at_once() {
 }
 
 mod grants;
+mod rollback;

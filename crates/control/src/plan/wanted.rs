@@ -50,7 +50,11 @@ pub(super) fn wanted(
         Edit::Restore(name) => single::restore(current, name)?,
         Edit::Purge(name) => single::purge(current, name)?,
         Edit::Adopt { adopted, .. } => adopt::adopt(current, adopted)?,
-        Edit::RollBack(then) => return Ok(rollback::roll_back(current, then).0),
+        Edit::RollBack(then) => {
+            let after = rollback::roll_back(current, then).0;
+            rollback::check(current, &after, around)?;
+            return Ok(after);
+        }
         // The grants follow their new names, so that none of them looks like one that goes.
         Edit::Rename { subject, to } => return single::rename(current, subject, to),
     };
@@ -494,7 +498,7 @@ impl Numbers {
 }
 
 /// The named one, or the one called `default`, or the only one.
-fn choose(named: Option<&str>, known: &[String], what: &str) -> Result<String, String> {
+pub(super) fn choose(named: Option<&str>, known: &[String], what: &str) -> Result<String, String> {
     let Some(named) = named else {
         return match known {
             [only] => Ok(only.clone()),
