@@ -36,7 +36,47 @@ enum Kind {
     Assignment(&'static str),
     /// A host by name, or every initiator.
     Hosts,
+    /// A host, then a LUN.
+    HostAndLun,
+    /// A grant, or a host and then a LUN.
+    GrantOrHostAndLun,
+    /// A LUN that no object names.
+    Orphan,
+    /// A kept generation of the objects.
+    Generation,
+    /// Where targets can be reached.
+    PortalGroup,
+    /// One of these.
+    Words(&'static [&'static str]),
 }
+
+const BLOCK_SIZES: &[&str] = &["512", "4096"];
+const BOOLEANS: &[&str] = &["true", "false"];
+const CACHES: &[&str] = &["write-back", "write-through", "volatile"];
+const POLICIES: &[&str] = &[
+    "adaptive",
+    "failover",
+    "least-bytes",
+    "least-queue-depth",
+    "round-robin",
+    "round-robin-subset",
+    "service-time",
+    "weighted-min",
+    "weighted-share",
+];
+const TASK_ABORTED: &[&str] = &["on", "off", "host"];
+
+/// The fields of a LUN that `lun create` and `share create` make, and what may stand there.
+const LUN_FIELDS: &[(&str, Kind)] = &[
+    ("block_size", Kind::Words(BLOCK_SIZES)),
+    ("physical_block_size", Kind::Words(BLOCK_SIZES)),
+    ("thin", Kind::Words(BOOLEANS)),
+    ("pool", Kind::Name("pool")),
+    ("backend", Kind::Words(&["memory", "block:"])),
+    ("cache", Kind::Words(CACHES)),
+    ("integrity", Kind::Words(BOOLEANS)),
+    ("task_aborted_status", Kind::Words(TASK_ABORTED)),
+];
 
 /// Command, argument, what may stand there.
 const PLACES: &[(&[&str], &str, Kind)] = &[
@@ -48,8 +88,15 @@ const PLACES: &[(&[&str], &str, Kind)] = &[
     (&["lun", "delete"], "name", Kind::Name("lun")),
     (&["lun", "restore"], "name", Kind::Removed),
     (&["lun", "purge"], "name", Kind::Removed),
-    (&["lun", "create"], "pool", Kind::Name("pool")),
+    (&["lun", "adopt"], "files", Kind::Orphan),
     (&["lun", "adopt"], "pool", Kind::Name("pool")),
+    (&["lun", "adopt"], "block_size", Kind::Words(BLOCK_SIZES)),
+    (
+        &["lun", "adopt"],
+        "physical_block_size",
+        Kind::Words(BLOCK_SIZES),
+    ),
+    (&["target", "create"], "portal_group", Kind::PortalGroup),
     (&["target", "show"], "name", Kind::Name("target")),
     (&["target", "set"], "name", Kind::Name("target")),
     (&["target", "set"], "values", Kind::Assignment("target")),
@@ -60,14 +107,14 @@ const PLACES: &[(&[&str], &str, Kind)] = &[
     (&["host", "set"], "values", Kind::Assignment("host")),
     (&["host", "rename"], "name", Kind::Name("host")),
     (&["host", "delete"], "name", Kind::Name("host")),
-    (&["grant", "create"], "what", Kind::Name("host")),
+    (&["grant", "create"], "what", Kind::HostAndLun),
     (&["grant", "create"], "host", Kind::Name("host")),
     (&["grant", "create"], "lun", Kind::Name("lun")),
     (&["grant", "create"], "target", Kind::Name("target")),
     (&["grant", "show"], "name", Kind::Name("grant")),
     (&["grant", "set"], "name", Kind::Name("grant")),
     (&["grant", "set"], "values", Kind::Assignment("grant")),
-    (&["grant", "delete"], "what", Kind::Name("grant")),
+    (&["grant", "delete"], "what", Kind::GrantOrHostAndLun),
     (&["grant", "delete"], "target", Kind::Name("target")),
     (&["session", "show"], "id", Kind::Session),
     (&["session", "drop"], "id", Kind::Session),
@@ -78,11 +125,16 @@ const PLACES: &[(&[&str], &str, Kind)] = &[
     (&["share", "delete"], "name", Kind::Name("lun")),
     (&["share", "create"], "hosts", Kind::Hosts),
     (&["share", "create"], "target", Kind::Name("target")),
-    (&["share", "create"], "pool", Kind::Name("pool")),
+    (&["state", "rollback"], "generation", Kind::Generation),
     (&["pool", "show"], "name", Kind::Name("pool")),
     (&["journal", "reopen"], "pool", Kind::Name("pool")),
     (&["journal", "discard"], "pool", Kind::Name("pool")),
     (&["journal", "discard"], "confirm", Kind::Name("pool")),
+    (&["attach"], "policy", Kind::Words(POLICIES)),
+    (&["doctor"], "policy", Kind::Words(POLICIES)),
+    (&["path", "plan"], "policy", Kind::Words(POLICIES)),
+    (&["path", "explain"], "policy", Kind::Words(POLICIES)),
+    (&["path", "policy"], "policy", Kind::Words(POLICIES)),
     (&["explain"], "code", Kind::Code),
 ];
 
@@ -164,11 +216,22 @@ pub(crate) fn script(shell: clap_complete::Shell) -> Result<(), Problem> {
     Ok(())
 }
 
+/// All of [`PLACES`], with the fields of a LUN where one is made.
+fn places() -> impl Iterator<Item = (&'static [&'static str], &'static str, Kind)> {
+    const MAKES: [&[&str]; 2] = [&["lun", "create"], &["share", "create"]];
+    let made = MAKES.into_iter().flat_map(|verbs| {
+        LUN_FIELDS
+            .iter()
+            .map(move |(name, kind)| (verbs, *name, *kind))
+    });
+    PLACES.iter().copied().chain(made)
+}
+
 /// The commands, each argument with what may stand there.
 fn command() -> Command {
     let mut command = parse::command();
-    for (verbs, argument, kind) in PLACES {
-        command = completed(command, verbs, argument, *kind);
+    for (verbs, argument, kind) in places() {
+        command = completed(command, verbs, argument, kind);
     }
     command
 }
@@ -187,11 +250,16 @@ fn completed(command: Command, verbs: &[&str], argument: &'static str, kind: Kin
 fn candidates(kind: Kind, typed: &OsStr) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy();
     let all: Vec<(String, Option<String>)> = match kind {
-        Kind::Name(noun) => names(&format!("/api/v1/{noun}s"), "name"),
-        Kind::Removed => names("/api/v1/luns?removed=true", "name"),
-        Kind::Session => names("/api/v1/sessions", "id"),
+        Kind::Name(noun) => names(&format!("/api/v1/{noun}s"), &["name"]),
+        Kind::Removed => names("/api/v1/luns?removed=true", &["name"]),
+        Kind::Session => names("/api/v1/sessions", &["id"]),
+        Kind::Orphan => names("/api/v1/orphans", &["name", "naa"]),
+        Kind::Generation => names("/api/v1/generations", &["generation"]),
+        Kind::PortalGroup => portal_groups(),
+        Kind::HostAndLun | Kind::GrantOrHostAndLun => of_grant(kind, &words_before()),
+        Kind::Words(all) => all.iter().map(|word| ((*word).to_owned(), None)).collect(),
         Kind::Hosts => {
-            let mut all = names("/api/v1/hosts", "name");
+            let mut all = names("/api/v1/hosts", &["name"]);
             all.push(("*".to_owned(), Some("every initiator".to_owned())));
             all
         }
@@ -202,7 +270,13 @@ fn candidates(kind: Kind, typed: &OsStr) -> Vec<CompletionCandidate> {
         Kind::Assignment(noun) => {
             let of = ASSIGNMENTS.iter().find(|(known, _)| *known == noun);
             let all = of.map_or(&[][..], |(_, all)| all);
-            all.iter().map(|word| ((*word).to_owned(), None)).collect()
+            let mut all: Vec<(String, Option<String>)> =
+                all.iter().map(|word| ((*word).to_owned(), None)).collect();
+            if noun == "target" && typed.starts_with("portal_group=") {
+                let group = |(name, help)| (format!("portal_group={name}"), help);
+                all.extend(portal_groups().into_iter().map(group));
+            }
+            all
         }
     };
     let fits = all
@@ -212,25 +286,84 @@ fn candidates(kind: Kind, typed: &OsStr) -> Vec<CompletionCandidate> {
         .collect()
 }
 
-/// What the daemon has there.
-fn names(path: &str, key: &str) -> Vec<(String, Option<String>)> {
-    let client = Client::new(&address(), None);
-    let asked = client.and_then(|client| client.within(ANSWER_MAX).get::<Value>(path));
-    let Ok(Value::Array(all)) = asked else {
+/// What the daemon answers, where it does in time.
+fn asked(path: &str) -> Option<Value> {
+    let client = Client::new(&address(), None).ok()?;
+    client.within(ANSWER_MAX).get(path).ok()
+}
+
+/// What the daemon has there, by the first of the keys that it has.
+fn names(path: &str, keys: &[&str]) -> Vec<(String, Option<String>)> {
+    let Some(Value::Array(all)) = asked(path) else {
         return Vec::new();
     };
-    all.iter()
-        .filter_map(|one| {
-            let name = match &one[key] {
-                Value::String(name) => name.clone(),
-                Value::Number(number) => number.to_string(),
-                Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => return None,
+    let named = |one: &Value| {
+        let name = keys.iter().find_map(|key| match &one[*key] {
+            Value::String(name) => Some(name.clone()),
+            Value::Number(number) => Some(number.to_string()),
+            Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+        })?;
+        let help = ["iqn", "initiator", "written"].map(|key| &one[key]);
+        let help = help.into_iter().find_map(Value::as_str).map(str::to_owned);
+        Some((name, help))
+    };
+    all.iter().filter_map(named).collect()
+}
+
+/// The groups of the portals, each once.
+fn portal_groups() -> Vec<(String, Option<String>)> {
+    let status = asked("/api/v1/status").unwrap_or_default();
+    let portals = status["portals"].as_array().cloned().unwrap_or_default();
+    let groups = portals.iter().filter_map(|portal| portal["group"].as_str());
+    let groups: std::collections::BTreeSet<&str> = groups.collect();
+    groups.into_iter().map(|it| (it.to_owned(), None)).collect()
+}
+
+/// What may stand for a grant, behind the words that stand there already.
+fn of_grant(kind: Kind, before: &[String]) -> Vec<(String, Option<String>)> {
+    if positionals(before) > 0 {
+        return names("/api/v1/luns", &["name"]);
+    }
+    let mut all = names("/api/v1/hosts", &["name"]);
+    if matches!(kind, Kind::GrantOrHostAndLun) {
+        all.extend(names("/api/v1/grants", &["name"]));
+    }
+    all
+}
+
+/// The words before the one that is completed.
+fn words_before() -> Vec<String> {
+    let mut words: Vec<String> = std::env::args().skip_while(|word| word != "--").collect();
+    let index = std::env::var("_CLAP_COMPLETE_INDEX");
+    let index: Option<usize> = index.ok().and_then(|index| index.parse().ok());
+    // The first is the one that parts them from the program's own.
+    words.truncate(index.map_or(words.len().saturating_sub(1), |index| index + 1));
+    words
+}
+
+/// How many arguments without a name the verb has been given; options take their values along.
+fn positionals(before: &[String]) -> usize {
+    let mut command = parse::command();
+    command.build();
+    let (mut at, mut count) = (&command, 0);
+    let mut words = before.iter().skip(2);
+    while let Some(word) = words.next() {
+        if let Some(name) = word.strip_prefix('-') {
+            let of = |arg: &&clap::Arg| {
+                arg.get_long() == name.strip_prefix('-')
+                    || name.len() == 1 && arg.get_short() == name.chars().next()
             };
-            let help = [&one["iqn"], &one["initiator"]];
-            let help = help.into_iter().find_map(Value::as_str).map(str::to_owned);
-            Some((name, help))
-        })
-        .collect()
+            let option = at.get_arguments().find(of);
+            if option.is_some_and(|arg| arg.get_action().takes_values()) {
+                words.next();
+            }
+        } else if let Some(verb) = at.find_subcommand(word) {
+            at = verb;
+        } else {
+            count += 1;
+        }
+    }
+    count
 }
 
 /// The API's address: as in the words that are completed, else as in the environment.
@@ -253,28 +386,125 @@ fn address() -> String {
 mod test {
     use super::*;
 
-    #[test]
-    fn every_place_is_one_of_the_commands_and_every_name_has_one() {
-        // `mut_arg` panics where there is no such argument.
-        let mut command = command();
-        command.build();
-        let mut missing = Vec::new();
-        for noun in [
-            "lun", "target", "host", "grant", "scrub", "share", "pool", "journal",
-        ] {
-            let verbs = command.find_subcommand(noun).expect("it is a command");
-            for verb in verbs.get_subcommands() {
-                let makes = ["create", "ls", "check", "help"].contains(&verb.get_name());
-                let known = PLACES
-                    .iter()
-                    .any(|(words, _, _)| *words == [noun, verb.get_name()]);
-                let takes = verb.get_positionals().next().is_some();
-                if !makes && takes && !known {
-                    missing.push(format!("{noun} {}", verb.get_name()));
-                }
+    /// Of a host's connections: addresses, names, times.
+    const PATHS: &[&str] = &[
+        "chap",
+        "command_timeout",
+        "from",
+        "initiator_name",
+        "mutual_chap",
+        "no_path_timeout",
+        "rediscover",
+        "reservation_key",
+    ];
+    const BED: &[&str] = &["buffer", "rate", "seconds"];
+    const LUN: &[&str] = &[
+        "bytes_in_flight_max",
+        "limit_burst_seconds",
+        "limit_bytes_per_second",
+        "limit_iops",
+        "name",
+        "read_cache",
+        "shares",
+        "size",
+    ];
+
+    /// What nobody can know before it is typed: new names, sizes, numbers, addresses, and what a bed of namespaces is made of.
+    const FREE: &[(&str, &[&[&str]])] = &[
+        ("attach", &[PATHS, &["export", "volume"]]),
+        ("bench", &[&["words"]]),
+        ("doctor", &[PATHS, &["url"]]),
+        ("grant create", &[&["lun_id"]]),
+        (
+            "host create",
+            &[&["chap_user", "iqn", "mutual_user", "name"]],
+        ),
+        ("host rename", &[&["to"]]),
+        ("lab bars", &[BED, &["groups", "rounds"]]),
+        ("lab fault", &[BED, &["faults", "rounds"]]),
+        ("lab mpio", &[BED, &["tests"]]),
+        ("lab round-robin", &[BED]),
+        ("lab sector-size", &[BED]),
+        ("lab up", &[BED]),
+        ("lun adopt", &[&["name"]]),
+        ("lun create", &[LUN]),
+        ("lun rename", &[&["to"]]),
+        ("lun resize", &[&["size"]]),
+        ("path explain", &[PATHS, &["path", "url"]]),
+        ("path ls", &[&["url"]]),
+        ("path plan", &[PATHS, &["url", "what_if"]]),
+        ("path policy", &[&["url"]]),
+        ("path release", &[&["path", "url"]]),
+        ("share create", &[LUN]),
+        ("target create", &[&["iqn", "name"]]),
+        ("target rename", &[&["to"]]),
+        ("top", &[&["count", "interval"]]),
+    ];
+
+    /// Arguments that take a value which neither the daemon, nor a list, nor the file system knows.
+    fn unknown(command: &clap::Command, path: &str, all: &mut Vec<String>) {
+        for verb in command.get_subcommands() {
+            if verb.get_name() != "help" {
+                unknown(verb, &format!("{path} {}", verb.get_name()), all);
             }
         }
-        assert_eq!(missing, [""; 0]);
+        for arg in command.get_arguments() {
+            let known = !arg.get_action().takes_values()
+                || arg.get::<ArgValueCompleter>().is_some()
+                || !arg.get_possible_values().is_empty()
+                || arg.get_value_hint() != clap::ValueHint::Unknown;
+            if !known && !arg.is_global_set() {
+                all.push(format!("{} {}", path.trim_start(), arg.get_id()));
+            }
+        }
+    }
+
+    #[test]
+    fn every_argument_is_completed_or_can_be_anything() {
+        // `mut_arg` panics where there is no such argument.
+        let command = command();
+        let mut all = Vec::new();
+        unknown(&command, "", &mut all);
+        let mut free: Vec<String> = Vec::new();
+        for (path, names) in FREE {
+            let names = names.iter().copied().flatten();
+            free.extend(names.map(|name| format!("{path} {name}")));
+        }
+        all.sort();
+        free.sort();
+        assert_eq!(all, free);
+    }
+
+    #[test]
+    fn what_is_offered_for_an_option_is_what_it_takes() {
+        for word in CACHES {
+            word.parse::<control::objects::CacheMode>().unwrap();
+        }
+        for word in TASK_ABORTED {
+            word.parse::<control::objects::TaskAbortedStatus>().unwrap();
+        }
+        for word in POLICIES {
+            assert!(word.parse::<paths::Policy>().is_ok(), "{word}");
+        }
+        let sizes = control::objects::BLOCK_SIZES.map(|it| it.to_string());
+        assert_eq!(BLOCK_SIZES, sizes);
+    }
+
+    #[test]
+    fn words_of_options_are_no_arguments_of_a_grant() {
+        let count = |line: &str| {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            positionals(&words)
+        };
+        for (line, wanted) in [
+            ("-- causeway grant create", 0),
+            ("-- causeway grant create esx01", 1),
+            ("-- causeway grant add --lun-id 3 --read-only", 0),
+            ("-- causeway -o json grant create --target t esx01", 1),
+            ("-- causeway grant create --target=t esx01 vm01", 2),
+        ] {
+            assert_eq!(count(line), wanted, "{line}");
+        }
     }
 
     #[test]

@@ -24,7 +24,7 @@ fn lose_state(place: &Place) {
 }
 
 /// The pool stands elsewhere than the state.
-fn outside(place: &Place) {
+pub(super) fn outside(place: &Place) {
     let config = std::fs::read_to_string(place.path("node.toml")).unwrap();
     place.write("node.toml", &config.replace("data/pool", "pool"));
 }

@@ -169,6 +169,7 @@ fn completed(place: &Place, words: &[&str]) -> Vec<String> {
 #[test]
 fn completions_know_the_names_of_objects_and_do_without_a_daemon() {
     let place = Place::new("completions");
+    super::adoption::outside(&place);
     let daemon = place.start();
     place.run(0, "share create vm01 --size 8M --for *");
     place.run(0, "lun create vm02 --size 8M");
@@ -193,6 +194,31 @@ fn completions_know_the_names_of_objects_and_do_without_a_daemon() {
         ["other", "vm01", "vm02"]
     );
     assert_eq!(completed(&place, &["share", "sh"]), ["show"]);
+    let of = |line: &str, typed: &str| {
+        let mut words: Vec<&str> = line.split(' ').collect();
+        words.push(typed);
+        completed(&place, &words)
+    };
+    assert_eq!(of("grant create", ""), ["everyone"]);
+    assert_eq!(of("grant create everyone", "vm"), ["vm01", "vm02"]);
+    assert_eq!(of("grant create --lun-id 5 everyone", "o"), ["other"]);
+    assert_eq!(of("grant delete everyone", "vm"), ["vm01", "vm02"]);
+    assert_eq!(of("grant delete", ""), ["everyone", "everyone:vm01:vm01"]);
+    assert_eq!(of("state rollback", ""), ["4", "3", "2", "1"]);
+    assert_eq!(of("target create t --portal-group", ""), ["default"]);
+    assert_eq!(of("target set t", "portal_group=d"), ["default"]);
+    for make in ["lun create n --size 1M", "share create n --size 1M --for h"] {
+        let of = |option: &str, typed| of(&format!("{make} {option}"), typed);
+        assert_eq!(of("--cache", "w"), ["write-back", "write-through"]);
+        assert_eq!(of("--task-aborted-status", "o"), ["on", "off"]);
+        assert_eq!(of("--block-size", ""), ["512", "4096"]);
+    }
+    daemon.stop();
+    std::fs::remove_dir_all(place.path("data")).unwrap();
+    let daemon = place.start();
+    let mut orphans = of("lun adopt", "vm");
+    orphans.sort();
+    assert_eq!(orphans, ["vm01", "vm02"]);
     daemon.stop();
     assert_eq!(completed(&place, &["lun", "show", "vm"]), [""]);
     assert_eq!(completed(&place, &["explain", "CWY2003"]), ["CWY2003"]);
