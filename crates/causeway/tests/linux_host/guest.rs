@@ -311,8 +311,14 @@ impl Guest {
     }
 }
 
-/// Hands answers to those who wait for them, until the guest is gone.
+/// Hands answers to those who wait for them, until the guest is gone: then nobody waits any more.
 fn listen(from: UnixStream, waiting: &Waiting, up: &Sender<()>) {
+    hand_out(from, waiting, up);
+    let mut table = waiting.lock().unwrap_or_else(PoisonError::into_inner);
+    table.clear();
+}
+
+fn hand_out(from: UnixStream, waiting: &Waiting, up: &Sender<()>) {
     let mut lines = BufReader::new(from);
     let mut line = String::new();
     loop {
