@@ -48,29 +48,48 @@ impl Size {
         self.0
     }
 
-    /// For people: up to one digit after the point, in binary units.
+    /// For people, in tables: see [`rounded`].
     #[must_use]
     pub fn rounded(self) -> String {
-        let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-        let mut shift = 0_u32;
-        let mut unit = 0;
-        while unit + 1 < units.len() && self.0 >> (shift + 10) > 0 {
-            shift += 10;
-            unit += 1;
+        rounded(self.0)
+    }
+
+    /// For people, in sentences: as [`rounded`], with the bytes where that is not all.
+    #[must_use]
+    pub fn told(self) -> String {
+        let (text, is_exact) = iec(self.0);
+        if is_exact {
+            return text;
         }
-        let whole = self.0 >> shift;
-        let tenths = ((self.0 - (whole << shift)) * 10) >> shift;
-        if tenths == 0 {
-            return format!("{whole} {}", units[unit]);
-        }
-        format!("{whole}.{tenths} {}", units[unit])
+        format!("{text} ({} bytes)", self.0)
     }
 }
 
-/// So many bytes as people read them, also where that is no size that a LUN may have.
+/// So many bytes as people read them everywhere: in binary units, with up to one digit after the point. What is typed again, in advice
+/// and in files, is exact and has no space in it: [`Size`]'s own text.
 #[must_use]
 pub fn rounded(bytes: u64) -> String {
-    Size::from_bytes(bytes).map_or_else(|| bytes.to_string(), Size::rounded)
+    iec(bytes).0
+}
+
+/// As [`rounded`], and whether it is all of it.
+fn iec(bytes: u64) -> (String, bool) {
+    let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let mut shift = 0_u32;
+    let mut unit = 0;
+    while unit + 1 < units.len() && bytes >> (shift + 10) > 0 {
+        shift += 10;
+        unit += 1;
+    }
+    let whole = bytes >> shift;
+    let rest = u128::from(bytes - (whole << shift)) * 10;
+    let tenths = rest >> shift;
+    let is_exact = tenths << shift == rest;
+    let unit = units[unit];
+    if tenths == 0 {
+        return (format!("{whole} {unit}"), is_exact);
+    }
+    (format!("{whole}.{tenths} {unit}"), is_exact)
 }
 
 /// Exact, in the unit with the fewest digits, a binary one where both are as short: what [`Size::from_str`] reads back to the same
@@ -250,5 +269,15 @@ mod test {
         assert_eq!(Size(3 << 29).rounded(), "1.5 GiB");
         assert_eq!(Size(0).rounded(), "0 B");
         assert_eq!(Size(SIZE_BYTES_MAX).rounded(), "8 PiB");
+        assert_eq!(rounded(u64::MAX), "15.9 EiB");
+        for (exact, told) in [
+            (0, "0 B"),
+            (4096, "4 KiB"),
+            (3 << 29, "1.5 GiB"),
+            (10_000_000_000, "9.3 GiB (10000000000 bytes)"),
+            ((1 << 30) + 512, "1 GiB (1073742336 bytes)"),
+        ] {
+            assert_eq!(Size(exact).told(), told);
+        }
     }
 }

@@ -105,7 +105,7 @@ fn luns_of_a_lost_state_directory_are_told_and_adopted_with_everything_that_they
     // A name that another one has meanwhile stays that one's.
     place.run(0, "lun create a --size 1M");
     let told = place.run(0, "lun adopt a");
-    assert!(told.contains("adopt lun a-2: 5MiB"), "{told}");
+    assert!(told.contains("adopt lun a-2: 5 MiB"), "{told}");
     place.run(0, "lun delete a");
     place.run(0, "lun purge a --yes");
     place.run(0, "lun rename a-2 a");
@@ -278,7 +278,7 @@ fn a_kept_generation_comes_back_without_losing_data() {
     for line in [
         "remove lun new: its data stays",
         "create grant a:a:a: number 0",
-        "note: LUN a keeps its size of 2MiB: it had 1MiB then",
+        "note: LUN a keeps its size of 2 MiB: it had 1 MiB then",
         "note: LUN new was not there then",
     ] {
         assert!(told.contains(line), "{line}\n{told}");
@@ -601,7 +601,7 @@ fn older_objects_give_back_nothing_that_a_pool_has_seen_newer() {
     place.run(0, "lun adopt --all");
     assert_eq!(place.json("lun show b")["naa"], naa);
     let told = place.json("status")["problems"].to_string();
-    let larger = "LUN a has 8MiB, and pool default has seen it with 64MiB";
+    let larger = "LUN a has 8 MiB, and pool default has seen it with 64 MiB";
     assert!(told.contains(larger), "{told}");
     place.run(0, "lun resize a --size 16M");
     assert_eq!(free(), taken, "growing cut what was beyond");
@@ -633,12 +633,12 @@ fn a_file_that_older_objects_make_smaller_is_told_and_never_cut() {
         let told = place.json("status")["problems"].to_string();
         told.contains(seen)
     };
-    let larger = "LUN a has 1MiB, and pool default has seen it with 64MiB";
+    let larger = "LUN a has 1 MiB, and pool default has seen it with 64 MiB";
     let daemon = place.start();
     assert!(said(larger), "{}", place.json("status"));
     let told = place.run(0, "state accept --dry-run");
     assert!(
-        told.contains("change lun a: it has grown from 1MiB to 64MiB since"),
+        told.contains("change lun a: it has grown from 1 MiB to 64 MiB since"),
         "{told}"
     );
     place.run(0, "state accept --yes");
@@ -648,9 +648,9 @@ fn a_file_that_older_objects_make_smaller_is_told_and_never_cut() {
     let told = place.run(0, "lun resize a --size 2M");
     assert!(told.contains("is there again"), "{told}");
     assert_eq!(bytes(), 64 << 20, "it was cut");
-    assert!(said("LUN a has 2MiB, and"), "{}", place.json("status"));
+    assert!(said("LUN a has 2 MiB, and"), "{}", place.json("status"));
     let told = place.run(5, "lun resize a --size 1M");
-    assert!(told.contains("what its last 63MiB hold is lost"), "{told}");
+    assert!(told.contains("what its last 63 MiB hold is lost"), "{told}");
     assert_eq!(bytes(), 64 << 20, "it was cut");
     place.run(0, "lun resize a --size 64M");
     assert_eq!(place.json("status")["health"], "ok");

@@ -251,7 +251,7 @@ fn what_cannot_be_set_is_refused_with_the_reason_and_what_to_do_instead() {
     // The size is changed, the name is taken: neither success nor failure.
     let partly = place.run(6, "lun set a size=2M name=b");
     assert!(
-        partly.contains("error[CWY5007]: done: change lun a: grow from 1MiB to 2MiB; then not: "),
+        partly.contains("error[CWY5007]: done: change lun a: grow from 1 MiB to 2 MiB; then not: "),
         "{partly}"
     );
     assert_eq!(place.json("lun show a")["size"], 2 << 20);

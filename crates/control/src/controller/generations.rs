@@ -96,8 +96,10 @@ impl Controller {
         let told = |(name, lun): (&String, &Lun)| {
             let seen = seen.get(&lun.naa)?;
             Some(format!(
-                "LUN {name} has {}, and {} has seen it with {seen}: what is beyond is not served and stays; causeway lun resize {name} --size {seen} gives it back",
-                lun.size, lun.backing
+                "LUN {name} has {}, and {} has seen it with {}: what is beyond is not served and stays; causeway lun resize {name} --size {seen} gives it back",
+                lun.size.told(),
+                lun.backing,
+                seen.told()
             ))
         };
         objects.luns.iter().filter_map(told).collect()
@@ -182,13 +184,15 @@ impl Controller {
 
 /// What became of a LUN since, as its pool knows it.
 fn since(name: &str, lun: &Lun, is_removed: bool, record: &LunRecord) -> Option<String> {
-    let (here, there) = (lun.size, record.lun.size);
+    let is_larger = record.lun.size > lun.size;
+    let is_smaller = record.lun.size < lun.size;
+    let (here, there) = (lun.size.told(), record.lun.size.told());
     let mut told = Vec::new();
-    if there > here {
+    if is_larger {
         told.push(format!(
             "it has grown from {here} to {there} since: it has {here}, what is beyond stays in its pool and is not served"
         ));
-    } else if there < here {
+    } else if is_smaller {
         told.push(format!(
             "it was cut from {here} to {there} since: it has {here} again, and nobody knows what the end holds"
         ));
@@ -202,7 +206,7 @@ fn since(name: &str, lun: &Lun, is_removed: bool, record: &LunRecord) -> Option<
         (true, true) | (false, false) => {}
     }
     let same = Lun {
-        size: here,
+        size: lun.size,
         ..record.lun.clone()
     };
     if same != *lun {

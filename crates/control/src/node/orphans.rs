@@ -134,9 +134,10 @@ impl Inner {
         if told != Some(seen) {
             tracing::warn!(
                 lun = record.name,
-                "it has {}, and {} has seen it with {seen}: what is beyond stays there",
-                record.lun.size,
-                record.lun.backing
+                "it has {}, and {} has seen it with {}: what is beyond stays there",
+                record.lun.size.told(),
+                record.lun.backing,
+                seen.told()
             );
         }
         record.lun.size = seen;

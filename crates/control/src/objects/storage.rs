@@ -191,7 +191,10 @@ impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts = Vec::new();
         parts.extend(self.iops.map(|iops| format!("{iops} operations/s")));
-        parts.extend(self.bytes_per_second.map(|bytes| format!("{bytes}/s")));
+        parts.extend(
+            self.bytes_per_second
+                .map(|bytes| format!("{}/s", bytes.told())),
+        );
         if parts.is_empty() {
             return f.write_str("none");
         }

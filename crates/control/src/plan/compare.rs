@@ -235,7 +235,7 @@ impl Steps<'_> {
         if was != is {
             let detail = is.map_or_else(
                 || "no limit of bytes in flight".to_owned(),
-                |most| format!("at most {most} in flight"),
+                |most| format!("at most {} in flight", most.told()),
             );
             self.made.push(live(Verb::Change, section, name, detail));
         }
@@ -270,7 +270,7 @@ impl Steps<'_> {
         }
         if was.read_cache != is.read_cache {
             change(match is.read_cache {
-                Some(bytes) => format!("read cache of {bytes}"),
+                Some(bytes) => format!("read cache of {}", bytes.told()),
                 None => "no read cache".to_owned(),
             });
         }
@@ -303,21 +303,24 @@ impl Steps<'_> {
         if was.size == is.size {
             return;
         }
-        let detail = format!("from {} to {}", was.size, is.size);
+        let detail = format!("from {} to {}", was.size.told(), is.size.told());
         let seen = self.around.seen_larger.get(&was.naa);
         let seen = seen.filter(|seen| **seen > was.size);
         if is.size > was.size {
             let back = seen.map_or_else(String::new, |seen| {
-                format!(": what it held there when it had {seen} is there again")
+                format!(
+                    ": what it held there when it had {} is there again",
+                    seen.told()
+                )
             });
             self.push(verb, Section::Lun, name, format!("grow {detail}{back}"));
             return;
         }
         let had = seen.unwrap_or(&was.size);
         let cut = Size::from_bytes(had.bytes() - is.size.bytes());
-        let cut = cut.expect("less than a size");
+        let cut = cut.expect("less than a size").told();
         let more = seen.map_or_else(String::new, |seen| {
-            format!(" (its pool has seen it with {seen})")
+            format!(" (its pool has seen it with {})", seen.told())
         });
         let detail = format!("shrink {detail}{more}: what its last {cut} hold is lost");
         let mut action = disruptive(verb, Section::Lun, name, detail, self.using_lun(name));
@@ -538,7 +541,7 @@ fn disruptive(
 
 /// A device keeps what is on it; everything else is gone.
 fn purged(name: &str, lun: &Lun) -> Action {
-    let (size, loses_data) = (lun.size, !matches!(lun.backing, Backing::Block(_)));
+    let (size, loses_data) = (lun.size.told(), !matches!(lun.backing, Backing::Block(_)));
     let detail = match &lun.backing {
         Backing::Block(path) => format!("{} keeps what is on it", path.display()),
         Backing::Memory | Backing::Pool(_) => {
@@ -552,7 +555,7 @@ fn purged(name: &str, lun: &Lun) -> Action {
 }
 
 fn describe_lun(lun: &Lun) -> String {
-    let (size, backing) = (lun.size, &lun.backing);
+    let (size, backing) = (lun.size.told(), &lun.backing);
     format!("{size}, {backing}, {}-byte blocks", lun.block_size)
 }
 

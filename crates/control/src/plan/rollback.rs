@@ -32,7 +32,8 @@ pub(super) fn roll_back(current: &Objects, then: &Objects) -> (Objects, Vec<Stri
         if lun.size != was.size {
             notices.push(format!(
                 "LUN {name} keeps its size of {}: it had {} then",
-                lun.size, was.size
+                lun.size.told(),
+                was.size.told()
             ));
         }
         let lun = Lun {

@@ -253,8 +253,8 @@ fn an_empty_node_gets_everything_with_numbers_in_order() {
     assert_eq!(
         told(&plan),
         [
-            "create lun vm01: 1GiB, pool default, 512-byte blocks",
-            "create lun vm02: 2GiB, pool default, 512-byte blocks",
+            "create lun vm01: 1 GiB, pool default, 512-byte blocks",
+            "create lun vm02: 2 GiB, pool default, 512-byte blocks",
             "create target t1: iqn.2026-11.io.causeway:t1, portal group default",
             "create host esx01: iqn.1998-01.com.vmware:esx01, no CHAP",
             "create grant esx01:t1:vm01: number 0",
@@ -424,13 +424,13 @@ fn a_lun_that_its_pool_has_seen_larger_says_what_comes_back_and_what_more_is_los
     assert_eq!(
         told(gib(4)),
         [
-            "change lun vm01: grow from 1GiB to 4GiB: what it held there when it had 4GiB is there again"
+            "change lun vm01: grow from 1 GiB to 4 GiB: what it held there when it had 4 GiB is there again"
         ]
     );
     assert_eq!(
         told(half),
         [
-            "change lun vm01: shrink from 1GiB to 512MiB (its pool has seen it with 4GiB): what its last 3584MiB hold is lost"
+            "change lun vm01: shrink from 1 GiB to 512 MiB (its pool has seen it with 4 GiB): what its last 3.5 GiB hold is lost"
         ]
     );
 }
@@ -464,8 +464,8 @@ fn growing_and_granting_is_live_and_chap_is_for_new_sessions() {
     assert_eq!(
         told(&plan),
         [
-            "change lun vm01: grow from 1GiB to 5GiB",
-            "create lun vm03: 1GiB, pool default, 512-byte blocks",
+            "change lun vm01: grow from 1 GiB to 5 GiB",
+            "create lun vm03: 1 GiB, pool default, 512-byte blocks",
             "change host esx01: CHAP changes [new sessions]",
             "create grant esx01:t1:vm03: number 2",
         ]

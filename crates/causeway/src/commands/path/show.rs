@@ -1,6 +1,6 @@
 //! The documents of `causeway path` for people.
 
-use crate::output::{properties, table};
+use crate::output::{properties, rounded, table};
 use serde_json::Value;
 use std::fmt::Write as _;
 
@@ -13,17 +13,7 @@ fn text(value: &Value) -> String {
 }
 
 fn bytes(value: &Value) -> String {
-    let mut number = value.as_u64().unwrap_or(0);
-    let mut units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"].into_iter();
-    let mut unit = units.next().unwrap_or_default();
-    for next in units {
-        // Four digits at most, and never less exact than a thousandth.
-        if number < 10_000 {
-            break;
-        }
-        (number, unit) = (number / 1024, next);
-    }
-    format!("{number} {unit}")
+    rounded(value.as_u64().unwrap_or(0))
 }
 
 fn speed(value: &Value) -> String {

@@ -1,7 +1,7 @@
 //! The columns of the two tables, and which of them a terminal has room for.
 
 use super::frame::{LunRow, SessionRow, SortKey};
-use super::text::{count, megabytes, percent, target, time, who};
+use super::text::{count, mebibytes, percent, target, time, who};
 
 /// How a cell looks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -104,13 +104,13 @@ pub(super) const LUNS: &[Column<LunRow>] = &[
     ))),
     column!("R IOPS", 7, 5, None, |row| rate(count(row.read_iops))),
     column!("W IOPS", 7, 6, None, |row| rate(count(row.write_iops))),
-    column!("MB/S", 6, 1, Some(SortKey::Throughput), |row| rate(
-        megabytes(row.rates.bytes_per_second)
+    column!("MiB/s", 6, 1, Some(SortKey::Throughput), |row| rate(
+        mebibytes(row.rates.bytes_per_second)
     )),
-    column!("R MB/S", 6, 7, None, |row| rate(megabytes(
+    column!("R MiB/s", 7, 7, None, |row| rate(mebibytes(
         row.rates.read_bytes_per_second
     ))),
-    column!("W MB/S", 6, 8, None, |row| rate(megabytes(
+    column!("W MiB/s", 7, 8, None, |row| rate(mebibytes(
         row.rates.write_bytes_per_second
     ))),
     column!("MEAN", 7, 4, None, |row| latency(row.rates.latency_us.mean)),
@@ -141,13 +141,13 @@ pub(super) const SESSIONS: &[Column<SessionRow>] = &[
     column!("IOPS", 7, 0, Some(SortKey::Iops), |row| rate(count(
         row.rates.iops
     ))),
-    column!("MB/S", 6, 1, Some(SortKey::Throughput), |row| rate(
-        megabytes(row.rates.bytes_per_second)
+    column!("MiB/s", 6, 1, Some(SortKey::Throughput), |row| rate(
+        mebibytes(row.rates.bytes_per_second)
     )),
-    column!("R MB/S", 6, 6, None, |row| rate(megabytes(
+    column!("R MiB/s", 7, 6, None, |row| rate(mebibytes(
         row.rates.read_bytes_per_second
     ))),
-    column!("W MB/S", 6, 6, None, |row| rate(megabytes(
+    column!("W MiB/s", 7, 6, None, |row| rate(mebibytes(
         row.rates.write_bytes_per_second
     ))),
     column!("MEAN", 7, 4, None, |row| latency(row.rates.latency_us.mean)),
@@ -180,10 +180,10 @@ mod test {
         assert_eq!(titles(200).len(), LUNS.len());
         assert_eq!(
             titles(60),
-            ["IOPS", "R IOPS", "MB/S", "MEAN", "P99", "DEPTH"]
+            ["IOPS", "R IOPS", "MiB/s", "MEAN", "P99", "DEPTH"]
         );
-        assert_eq!(titles(40), ["IOPS", "MB/S", "P99", "DEPTH"]);
-        assert_eq!(titles(36), ["IOPS", "MB/S", "P99"]);
+        assert_eq!(titles(40), ["IOPS", "MiB/s", "P99", "DEPTH"]);
+        assert_eq!(titles(36), ["IOPS", "MiB/s", "P99"]);
         assert_eq!(titles(20), ["IOPS"]);
         assert!(titles(5).is_empty());
     }

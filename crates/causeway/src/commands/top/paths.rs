@@ -3,6 +3,7 @@
 //! A program counts operations and bytes of each path, and what is in flight. Latency is the mean of the operations whose time was
 //! taken within the interval. Retransmissions are a session's: volumes that share one show the same, and a NIC counts them once.
 
+use super::text::mebibytes;
 use super::{FIRST, Message, begin, failed, keys, wait_for_signals};
 use crate::client::Client;
 use crate::commands::path::running_volumes;
@@ -57,6 +58,8 @@ struct Line {
     name: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     state: String,
+    bytes_per_second: f64,
+    /// The same in units of 1,000,000, for programs that have read this before.
     megabytes_per_second: f64,
     iops: f64,
     in_flight: f64,
@@ -218,6 +221,7 @@ fn between(before: &Look, after: &Look, seconds: f64) -> PathFrame {
             unit: key.1.clone(),
             name: key.2.clone(),
             state: now.state.clone(),
+            bytes_per_second: rate(now.bytes, old.bytes),
             megabytes_per_second: rate(now.bytes, old.bytes) / 1e6,
             iops: rate(now.ios, old.ios),
             in_flight: (now.in_flight + old.in_flight) as f64 / 2.0,
@@ -234,6 +238,7 @@ fn between(before: &Look, after: &Look, seconds: f64) -> PathFrame {
             name: nic.to_owned(),
             ..Line::default()
         });
+        sum.bytes_per_second += line.bytes_per_second;
         sum.megabytes_per_second += line.megabytes_per_second;
         sum.iops += line.iops;
         sum.in_flight += line.in_flight;
@@ -260,7 +265,7 @@ fn between(before: &Look, after: &Look, seconds: f64) -> PathFrame {
 fn text(frame: &PathFrame, width: usize) -> String {
     let figures = |line: &Line| {
         [
-            format!("{:.1}", line.megabytes_per_second),
+            mebibytes(line.bytes_per_second),
             format!("{:.0}", line.iops),
             line.latency_ms
                 .map_or("-".to_owned(), |it| format!("{it:.2}")),
@@ -287,7 +292,7 @@ fn text(frame: &PathFrame, width: usize) -> String {
             names.into_iter().chain(figures(line)).chain(ends).collect()
         })
         .collect();
-    let columns = ["MB/s", "IOPS", "LATENCY ms", "IN FLIGHT", "SENT AGAIN/s"];
+    let columns = ["MiB/s", "IOPS", "LATENCY ms", "IN FLIGHT", "SENT AGAIN/s"];
     let head = |first: &[&'static str], last: &[&'static str]| [first, &columns, last].concat();
     format!(
         "{}\n{}",
@@ -344,8 +349,8 @@ mod test {
         );
         let nic = &frame.nics[0];
         assert_eq!(
-            (nic.name.as_str(), nic.iops, nic.megabytes_per_second),
-            ("eth0", 100.0, 4.0)
+            (nic.name.as_str(), nic.iops, nic.bytes_per_second),
+            ("eth0", 100.0, 4e6)
         );
         // What ended took 80 ms each, whatever was in flight at the moments of the looks.
         assert_eq!(nic.latency_ms, Some(80.0));

@@ -2,7 +2,7 @@
 
 use super::columns::{Column, LUNS, SESSIONS, Tone, fitting, session_name};
 use super::frame::{Frame, LunRow, Order, SessionRow, SortKey};
-use super::text::{count, megabytes, percent, time};
+use super::text::{count, mebibytes, percent, time};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -323,7 +323,7 @@ impl Screen {
         let total = &frame.total;
         [
             ("IOPS", count(total.iops)),
-            ("MB/s", megabytes(total.bytes_per_second)),
+            ("MiB/s", mebibytes(total.bytes_per_second)),
             ("p99", time(total.latency_us.p99)),
         ]
     }

@@ -14,9 +14,9 @@ pub(crate) fn count(value: f64) -> String {
     }
 }
 
-/// Decimal megabytes a second.
-pub(crate) fn megabytes(bytes: f64) -> String {
-    match bytes / 1e6 {
+/// Mebibytes a second, as every size and rate for people is told in binary units.
+pub(crate) fn mebibytes(bytes: f64) -> String {
+    match bytes / 1_048_576.0 {
         value if value < 0.005 => "0".to_owned(),
         value if value < 10.0 => format!("{value:.2}"),
         value if value < 100.0 => format!("{value:.1}"),
@@ -72,11 +72,11 @@ pub(crate) fn page(frame: &Frame) -> String {
         ..
     } = frame.total;
     let head = format!(
-        "node {}, {:.1} s: {} IOPS, {} MB/s, p99 {}, {in_flight} in flight\n\n",
+        "node {}, {:.1} s: {} IOPS, {} MiB/s, p99 {}, {in_flight} in flight\n\n",
         frame.node,
         frame.seconds,
         count(iops),
-        megabytes(bytes_per_second),
+        mebibytes(bytes_per_second),
         time(latency_us.p99),
     );
     let luns: Vec<Vec<String>> = frame.luns.iter().map(lun).collect();
@@ -86,8 +86,8 @@ pub(crate) fn page(frame: &Frame) -> String {
             "IOPS",
             "R IOPS",
             "W IOPS",
-            "R MB/S",
-            "W MB/S",
+            "R MiB/s",
+            "W MiB/s",
             "MEAN",
             "P50",
             "P99",
@@ -108,8 +108,8 @@ pub(crate) fn page(frame: &Frame) -> String {
             "CORE",
             "LOAD",
             "IOPS",
-            "R MB/S",
-            "W MB/S",
+            "R MiB/s",
+            "W MiB/s",
             "MEAN",
             "P50",
             "P99",
@@ -142,8 +142,8 @@ fn lun(row: &LunRow) -> Vec<String> {
         count(rates.iops),
         count(row.read_iops),
         count(row.write_iops),
-        megabytes(rates.read_bytes_per_second),
-        megabytes(rates.write_bytes_per_second),
+        mebibytes(rates.read_bytes_per_second),
+        mebibytes(rates.write_bytes_per_second),
         time(rates.latency_us.mean),
         time(rates.latency_us.p50),
         time(rates.latency_us.p99),
@@ -164,8 +164,8 @@ fn session(row: &SessionRow) -> Vec<String> {
         row.core.to_string(),
         percent(row.load),
         count(rates.iops),
-        megabytes(rates.read_bytes_per_second),
-        megabytes(rates.write_bytes_per_second),
+        mebibytes(rates.read_bytes_per_second),
+        mebibytes(rates.write_bytes_per_second),
         time(rates.latency_us.mean),
         time(rates.latency_us.p50),
         time(rates.latency_us.p99),
@@ -182,7 +182,7 @@ mod test {
         let counts = [0.0, 0.4, 9.96, 17.0, 9_999.0, 245_120.0, 999_960.0];
         let told = counts.map(count);
         assert_eq!(told, ["0", "0.4", "10.0", "17", "9999", "245.1k", "1.00M"]);
-        let told = [0.0, 12_345.0, 42e6, 5_448e6].map(megabytes);
+        let told = [0.0, 12_345.0, 44_040_192.0, 5_712_642_048.0].map(mebibytes);
         assert_eq!(told, ["0", "0.01", "42.0", "5448"]);
         let told = [None, Some(85), Some(1_250), Some(48_000), Some(3_400_000)].map(time);
         assert_eq!(told, ["-", "85 us", "1.2 ms", "48 ms", "3.4 s"]);
