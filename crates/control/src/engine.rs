@@ -541,7 +541,10 @@ pub struct PoolFacts {
     /// Bytes of these that they have not taken yet; 0 in a pool of members, where they have them from the beginning.
     #[serde(default)]
     pub outstanding_bytes: u64,
-    /// Bytes that its LUNs may still take and that it does not have.
+    /// Other pools on the same file system: what is free there is free for all of them together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shares_with: Vec<String>,
+    /// Bytes that its LUNs may still take and that it does not have, or that it has together with the pools that it shares with.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub overcommitted_bytes: u64,
     /// When it is full at the rate of the last hour, in seconds from now, where that is known and within a year.

@@ -174,6 +174,8 @@ pub struct DirEntry {
 /// Space of a file system, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Space {
+    /// Which file system it is: the same number, the same room.
+    pub file_system: u64,
     /// All of it.
     pub total: u64,
     /// What this program may still use.

@@ -91,6 +91,12 @@ fn page(pool: &PoolFacts) -> String {
         ("free", space(pool, pool.available)),
         ("provisioned", provisioned(pool)),
     ];
+    if !pool.shares_with.is_empty() {
+        rows.push((
+            "free for",
+            format!("this one and {}", pool.shares_with.join(", ")),
+        ));
+    }
     rows.extend(pool.full_in_seconds.map(|it| {
         let told = format!("in about {}, at the rate of the last hour", about(it));
         ("full", told)

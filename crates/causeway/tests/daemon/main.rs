@@ -18,6 +18,7 @@ mod paths;
 mod place;
 mod pool;
 mod repair;
+mod room;
 mod scrub;
 mod session_times;
 mod shares;

@@ -383,6 +383,7 @@ fn notes(objects: &Objects, pools: &[PoolFacts], memory: &MemoryView) -> Vec<Str
         let notes = notes.map(|note| format!("pool {}: {note}", pool.name));
         notes
             .chain(super::room::overcommitted(pool))
+            .chain(super::room::given_away(pool))
             .collect::<Vec<String>>()
     };
     let all = volatile(objects).into_iter().chain(memory.note());

@@ -16,6 +16,10 @@ const MEMORY_PERCENT: u64 = 80;
 
 /// What of a pool's room needs a look.
 pub(super) fn filling(pool: &PoolFacts) -> Option<String> {
+    if !pool.members.is_empty() {
+        // Nobody is refused what they were given: see `given_away`.
+        return None;
+    }
     let (name, free) = (&pool.name, rounded(pool.available));
     let share = pool.available.saturating_mul(100) / pool.total.max(1);
     // What LUNs may not take they will not take.
@@ -38,14 +42,39 @@ pub(super) fn filling(pool: &PoolFacts) -> Option<String> {
     }
 }
 
+/// That a pool of members has little room left, which its LUNs do not need: they have their whole size.
+pub(super) fn given_away(pool: &PoolFacts) -> Option<String> {
+    let how = match pool.state {
+        PoolState::Full => "full",
+        PoolState::Low => "nearly full",
+        PoolState::Ok | PoolState::Missing | PoolState::Silent | PoolState::Unusable => {
+            return None;
+        }
+    };
+    let (name, free) = (&pool.name, rounded(pool.available));
+    (!pool.members.is_empty()).then(|| {
+        format!(
+            "pool {name} is {how} ({free} free): its LUNs have all that they were given, and no LUN can be made or grow by more than that"
+        )
+    })
+}
+
 /// That its LUNs may take more than it has, where they may.
 pub(super) fn overcommitted(pool: &PoolFacts) -> Option<String> {
     let over = pool.overcommitted_bytes;
     (over > 0).then(|| {
         let (provisioned, free) = (rounded(pool.provisioned_bytes), rounded(pool.available));
+        let others = match pool.shares_with.as_slice() {
+            [] => String::new(),
+            [other] => format!(", together with pool {other} on the same file system"),
+            others => format!(
+                ", together with pools {} on the same file system",
+                others.join(", ")
+            ),
+        };
         format!(
-            "pool {}: its LUNs have {provisioned} together, of which {} have no room: {free} are free; writes are refused when \
-             they are used up",
+            "pool {}: its LUNs have {provisioned} together, of which {} have no room: {free} are free{others}; writes are refused \
+             when they are used up",
             pool.name,
             rounded(over)
         )
@@ -118,16 +147,22 @@ impl Controller {
             will.saturating_sub(was)
         };
         if will.keys().any(|pool| more(pool) > 0) {
-            for mut pool in self.engine.pools().await {
-                let more = more(&pool.name);
+            let pools = self.engine.pools().await;
+            for pool in &pools {
+                let (mut pool, more_here) = (pool.clone(), more(&pool.name));
                 let whole = pool.members.is_empty() && pool.total > 0;
-                if more == 0 || !whole {
+                if more_here == 0 || !whole {
                     continue;
                 }
                 // What its LUNs may still take now is what is over, or not known to be anything.
-                let over = pool.outstanding_bytes.saturating_add(more);
-                pool.overcommitted_bytes = over.saturating_sub(pool.available);
-                pool.provisioned_bytes = pool.provisioned_bytes.saturating_add(more);
+                let over = pool.outstanding_bytes.saturating_add(more_here);
+                let others = pools
+                    .iter()
+                    .filter(|it| pool.shares_with.contains(&it.name))
+                    .map(|it| it.outstanding_bytes.saturating_add(more(&it.name)));
+                let together = others.fold(over, u64::saturating_add);
+                pool.overcommitted_bytes = together.saturating_sub(pool.available).min(over);
+                pool.provisioned_bytes = pool.provisioned_bytes.saturating_add(more_here);
                 notices.extend(overcommitted(&pool));
             }
         }

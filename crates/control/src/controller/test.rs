@@ -223,6 +223,7 @@ impl Engine for FakeEngine {
             state: crate::engine::PoolState::Ok,
             provisioned_bytes: 0,
             outstanding_bytes: 0,
+            shares_with: Vec::new(),
             overcommitted_bytes: 0,
             full_in_seconds: None,
             age_seconds: None,

@@ -53,7 +53,9 @@ struct Told {
 }
 
 pub(super) async fn pools(node: &Inner) -> Vec<PoolFacts> {
-    let mut out = Vec::new();
+    let mut out: Vec<PoolFacts> = Vec::new();
+    // By its place in `out`.
+    let mut file_systems: Vec<(usize, u64)> = Vec::new();
     for (index, pool) in node.config.pools.iter().enumerate() {
         let promised = Promised::of(node, &pool.name);
         if let Some(members) = node.member_pools().get(&pool.name) {
@@ -72,6 +74,7 @@ pub(super) async fn pools(node: &Inner) -> Vec<PoolFacts> {
             }
         };
         let is_missing = node.directories.missing(&pool.name).is_some();
+        file_systems.extend(told.space.map(|space| (out.len(), space.file_system)));
         let facts = of_directory(pool, told, &promised, is_missing);
         let full_in = known
             .borrow()
@@ -82,7 +85,30 @@ pub(super) async fn pools(node: &Inner) -> Vec<PoolFacts> {
             ..facts
         });
     }
+    share(&mut out, &file_systems);
     out
+}
+
+/// Pools on one file system have its room together: what is free counts once.
+fn share(pools: &mut [PoolFacts], file_systems: &[(usize, u64)]) {
+    for (own, file_system) in file_systems {
+        let same = file_systems.iter().filter(|(_, it)| it == file_system);
+        let same: Vec<&PoolFacts> = same.filter_map(|(index, _)| pools.get(*index)).collect();
+        let together = same.iter().fold(0_u64, |sum, pool| {
+            sum.saturating_add(pool.outstanding_bytes)
+        });
+        let Some(pool) = pools.get(*own) else {
+            continue;
+        };
+        let others = same.iter().filter(|other| other.name != pool.name);
+        let others: Vec<String> = others.map(|other| other.name.clone()).collect();
+        let over = together.saturating_sub(pool.available);
+        let over = over.min(pool.outstanding_bytes);
+        if let Some(pool) = pools.get_mut(*own).filter(|_| !others.is_empty()) {
+            pool.shares_with = others;
+            pool.overcommitted_bytes = if pool.total > 0 { over } else { 0 };
+        }
+    }
 }
 
 fn known(node: &Inner, index: usize) -> Rc<RefCell<Known>> {
@@ -117,9 +143,18 @@ impl Promised {
     }
 }
 
+fn state_of(total: u64, free: u64) -> PoolState {
+    match Level::of(total, free) {
+        Level::Roomy => PoolState::Ok,
+        Level::Low => PoolState::Low,
+        Level::Full => PoolState::Full,
+    }
+}
+
 fn of_directory(pool: &Pool, told: Told, promised: &Promised, is_missing: bool) -> PoolFacts {
     let path = std::path::absolute(pool.path()).unwrap_or_else(|_| pool.path().to_owned());
     let space = told.space.unwrap_or(Space {
+        file_system: 0,
         total: 0,
         available: 0,
         used: 0,
@@ -128,11 +163,7 @@ fn of_directory(pool: &Pool, told: Told, promised: &Promised, is_missing: bool) 
         _ if is_missing => PoolState::Missing,
         (Some(_), Some(_)) => PoolState::Silent,
         (Some(_), None) => PoolState::Unusable,
-        (None, _) => match Level::of(space.total, space.available) {
-            Level::Roomy => PoolState::Ok,
-            Level::Low => PoolState::Low,
-            Level::Full => PoolState::Full,
-        },
+        (None, _) => state_of(space.total, space.available),
     };
     let over = promised.outstanding.saturating_sub(space.available);
     let over = if space.total > 0 { over } else { 0 };
@@ -145,6 +176,7 @@ fn of_directory(pool: &Pool, told: Told, promised: &Promised, is_missing: bool) 
         state,
         provisioned_bytes: promised.provisioned,
         outstanding_bytes: promised.outstanding,
+        shares_with: Vec::new(),
         overcommitted_bytes: over,
         full_in_seconds: None,
         age_seconds: told.age.map(|age| age.as_secs()),
@@ -207,11 +239,12 @@ fn of_members(pool: &Pool, told: &MembersTold, promised: &Promised) -> PoolFacts
         used: told.total.saturating_sub(told.available),
         state: match told.problem {
             Some(_) => PoolState::Unusable,
-            // LUNs have their whole size from the beginning: one that is full serves all of them.
-            None => PoolState::Ok,
+            // LUNs have their whole size from the beginning: one that is full serves all of them, and takes no more.
+            None => state_of(told.total, told.available),
         },
         provisioned_bytes: promised.provisioned,
         outstanding_bytes: 0,
+        shares_with: Vec::new(),
         overcommitted_bytes: 0,
         full_in_seconds: None,
         age_seconds: None,
@@ -287,6 +320,7 @@ mod test {
     use std::future::pending;
 
     const SPACE: Space = Space {
+        file_system: 1,
         total: 100,
         available: 40,
         used: 60,

@@ -260,6 +260,7 @@ impl Files for SimFiles {
         Box::pin(async move {
             this.pause().await?;
             Ok(this.inner.with_disk(this.life.node, |disk| Space {
+                file_system: 1,
                 total: disk.capacity,
                 available: disk.capacity.saturating_sub(disk.used()),
                 used: disk.used(),
