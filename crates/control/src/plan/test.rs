@@ -797,4 +797,5 @@ fn ten_thousand_luns_are_planned_at_once() {
 }
 
 mod grants;
+mod patch;
 mod rollback;
