@@ -662,6 +662,31 @@ fn a_file_that_older_objects_make_smaller_is_told_and_never_cut() {
     daemon.stop();
 }
 
+/// As where the daemon was killed when the file was cut and the record not written yet.
+#[test]
+fn a_file_that_was_cut_is_not_said_to_have_been_larger_by_a_record_of_before() {
+    let place = Place::new("cut-before-record");
+    outside(&place);
+    let daemon = place.start();
+    place.run(0, "lun create a --size 64M");
+    let naa = place.json("lun show a")["naa"].as_str().unwrap().to_owned();
+    let record = place.path(&format!("pool/{naa}.record"));
+    let before = std::fs::read(&record).unwrap();
+    place.run(0, "lun resize a --size 1M --yes");
+    daemon.stop();
+    std::fs::write(&record, before).unwrap();
+    let daemon = place.start();
+    let status = place.json("status");
+    assert_eq!(status["health"], "ok", "{status}");
+    place.run(0, "lun resize a --size 2M");
+    place.run(0, "lun resize a --size 1M --yes");
+    let bytes = std::fs::metadata(record.with_extension("lun"))
+        .unwrap()
+        .len();
+    assert_eq!(bytes, 1 << 20);
+    daemon.stop();
+}
+
 #[test]
 fn a_pool_that_comes_back_with_newer_objects_than_there_are_is_compared_then() {
     let place = Place::new("older-back");
