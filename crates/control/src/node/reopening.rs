@@ -71,6 +71,10 @@ impl Inner {
 
     async fn open_again(self: &Rc<Self>, naa: &str) {
         let _turn = self.turn.lock().await;
+        if self.server().is_none() {
+            // It stops, or has stopped: nothing is opened that nobody would close.
+            return;
+        }
         let Some(lun) = self.waiting().into_iter().find(|lun| lun.naa == naa) else {
             return;
         };
