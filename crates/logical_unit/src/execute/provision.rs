@@ -88,7 +88,8 @@ impl Task {
         self.admit(Some(all)).await?;
         let durability = self.durability(false);
         let zeroed = provisioning.reads_zero && !anchor;
-        for range in ranges {
+        for (number, range) in ranges.into_iter().enumerate() {
+            give_way(number > 0).await;
             let op = unmap_op(range, zeroed, anchor, durability);
             self.submit_in_pieces(op).await?;
         }

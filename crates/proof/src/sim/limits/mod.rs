@@ -630,15 +630,20 @@ impl Trial {
         self.descriptors().await
     }
 
-    /// As many descriptors as there may be, which together are as much as may be.
-    async fn descriptors(&mut self) -> Result<(), String> {
+    fn all_descriptors(&self) -> Vec<Range<u64>> {
         let (most, count) = (self.limits.unmap, self.limits.unmap_descriptors);
         let each = most / count as u64;
         let range = |number: usize| {
             let start = number as u64 * (each + 1) + 1;
             start..start + each
         };
-        let all: Vec<Range<u64>> = (0..count).map(range).collect();
+        (0..count).map(range).collect()
+    }
+
+    /// As many descriptors as there may be, which together are as much as may be.
+    async fn descriptors(&mut self) -> Result<(), String> {
+        let count = self.limits.unmap_descriptors;
+        let all = self.all_descriptors();
         for blocks in [&all[0], &all[1], &all[count - 1]] {
             self.mark(blocks).await?;
         }
@@ -744,6 +749,9 @@ impl Trial {
         if self.limits.unmaps {
             let blocks = 0..self.limits.unmap;
             self.unmapped("UNMAP beside others", std::slice::from_ref(&blocks))
+                .await?;
+            let all = self.all_descriptors();
+            self.unmapped("UNMAP of all descriptors beside others", &all)
                 .await?;
         }
         self.good(
