@@ -23,6 +23,9 @@ pub enum WriteProtection {
     Software,
 }
 
+/// Longest parameter list in bytes that is taken into memory: more than any that this unit could follow has.
+pub const PARAMETER_LIST_BYTES_MAX: u32 = 1 << 20;
+
 /// The blocks that a command touches: empty for commands without blocks, and with zero blocks resolved
 /// to the rest of the medium where the command means that.
 ///
@@ -39,6 +42,10 @@ pub fn check(
         return Err(CdbError::InvalidOperationCode.sense());
     }
     fields(command, unit).map_err(CdbError::sense)?;
+    // The lists of EXTENDED COPY and PERSISTENT RESERVE OUT may have 4 GiB by their CDBs; a host would get memory for all of it.
+    if command.parameter_list_length() > PARAMETER_LIST_BYTES_MAX {
+        return Err(Sense::parameter_list_length_error());
+    }
     let range = match command.blocks() {
         Some((blocks, _)) => resolve(&blocks, command.zero_means_rest(), unit)?,
         None => empty(),
@@ -301,6 +308,23 @@ mod test {
         assert_eq!(ask(&caw, &unit()), refused(13));
         caw[13] = 4;
         assert_eq!(ask(&caw, &unit()), Ok((0, 4)));
+    }
+
+    #[test]
+    fn a_parameter_list_that_nothing_could_follow_is_refused_before_it_is_asked_for() {
+        for (opcode, at) in [(0x83, 10), (0x5f, 5)] {
+            let with = |bytes: u32| {
+                let mut cdb = [0_u8; 16];
+                cdb[0] = opcode;
+                cdb[at..at + 4].copy_from_slice(&bytes.to_be_bytes());
+                let cdb = if opcode == 0x83 { &cdb[..] } else { &cdb[..10] };
+                ask(cdb, &unit())
+            };
+            let refused = Err(Sense::parameter_list_length_error());
+            assert_eq!(with(u32::MAX), refused, "{opcode:x}");
+            assert_eq!(with(PARAMETER_LIST_BYTES_MAX + 1), refused, "{opcode:x}");
+            assert_eq!(with(PARAMETER_LIST_BYTES_MAX), Ok((0, 0)), "{opcode:x}");
+        }
     }
 
     #[test]
