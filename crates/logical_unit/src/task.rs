@@ -20,9 +20,10 @@ use crate::hold::HoldGuard;
 use crate::in_flight::{Held, Room, WaitsForRoom};
 use crate::nexus::Nexus;
 use crate::outcome::{Outcome, Refusal, Response};
+use crate::state::UnitState;
 use env::Answer;
-use scsi::Status;
 use scsi::cdb::Command;
+use scsi::{Sense, Status};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use units::{Buf, LbaRange};
@@ -471,6 +472,13 @@ impl Task {
         let Some(lane) = unit.lane() else {
             return Err(Refusal::offline());
         };
+        // Blocks that were there when the command came may be cut while it waits, and between two pieces of it.
+        if let Some(range) = op.range() {
+            let end = unit.with_state(UnitState::block_count);
+            if range.end().0 > end.0 {
+                return Err(Sense::lba_out_of_range(range.start().0).into());
+            }
+        }
         self.control.enter(Stage::InBackend {
             writes: op.mutates(),
         });

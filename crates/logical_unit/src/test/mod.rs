@@ -6,6 +6,7 @@ mod stored;
 use crate::{Attribute, LogicalUnit, UnitAttention};
 use bench::{Bench, compare_and_write, filled, read_10, write_10};
 use scsi::{Sense, SenseKey, Status};
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -254,6 +255,50 @@ fn a_resize_is_adopted_by_every_core_and_every_host_is_told() {
         .iter()
         .find(|(ending, _)| ending.sense == Some((5, 0x21, 0)));
     assert_eq!(out_of_range.map(|(_, count)| *count), Some(1));
+}
+
+#[test]
+fn a_command_that_waits_while_its_blocks_are_cut_is_out_of_range() {
+    let bench = Bench::new(9);
+    let (host, other) = (bench.nexus(0, "a"), bench.nexus(1, "b"));
+    bench.medium.hang();
+    let first = bench.start(&host, &write_10(0, 1), Attribute::Simple, 1, &filled(1, 1));
+    bench.settle(SOON);
+    bench.medium.grow(8);
+    let (unit, core) = (Arc::clone(&bench.unit), bench.node.core(2));
+    let reshaped = Rc::new(Cell::new(false));
+    let told = Rc::clone(&reshaped);
+    bench.node.core(2).spawn(Box::pin(async move {
+        unit.reshape(&core).await.unwrap();
+        told.set(true);
+    }));
+    bench.settle(SOON);
+    assert!(!reshaped.get(), "it waits for the first write");
+    let waiting = [
+        bench.start(
+            &other,
+            &write_10(12, 1),
+            Attribute::Simple,
+            2,
+            &filled(2, 1),
+        ),
+        bench.start(&other, &read_10(12, 1), Attribute::Simple, 3, &[]),
+    ];
+    bench.settle(SOON);
+    assert!(waiting.iter().all(|command| !command.ended()), "held");
+    bench.medium.release();
+    bench.settle(SOON);
+    assert_eq!(first.response().status, Status::Good);
+    assert!(reshaped.get());
+    for command in waiting {
+        let response = command.response();
+        assert_eq!(response.status, Status::CheckCondition);
+        let sense = scsi::Sense::parse(&response.sense.unwrap().to_vec()).unwrap();
+        assert_eq!(
+            sense.code,
+            scsi::AdditionalSense::LOGICAL_BLOCK_ADDRESS_OUT_OF_RANGE
+        );
+    }
 }
 
 /// MODE SENSE (6) of the caching page: its WCE.
