@@ -274,6 +274,14 @@ impl Index {
         ranges.map(|(&(_, start), bare)| (start..bare.end, *bare))
     }
 
+    /// As many of these sectors, from the first one on, as at most `most` ranges without data touch: what [`Index::find`] and who
+    /// reads its answer have to do for those is bounded. At least one sector, where `most` is not 0.
+    #[must_use]
+    pub fn with_few_bare(&self, slot: Slot, sectors: Range<u64>, most: usize) -> Range<u64> {
+        let too_many = self.bare_in(slot, &sectors).nth(most);
+        sectors.start..too_many.map_or(sectors.end, |(range, _)| range.start.max(sectors.start))
+    }
+
     /// Something newer is known of these sectors.
     fn cut_bare(&mut self, slot: Slot, sectors: &Range<u64>) {
         if self.bare.is_empty() {

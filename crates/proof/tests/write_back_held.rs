@@ -22,7 +22,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use units::{BlockCount, BlockSize, Buf, BufMut, ByteCount, Lba, LbaRange};
-use volume::{Done, Durability, Fences, Io, IoError, IoFuture, Lane, Op, Origin, Volume, Zeroing};
+use volume::{
+    Done, Durability, ExtentKind, Fences, Io, IoError, IoFuture, Lane, Op, Origin, Volume, Zeroing,
+};
 
 const DAY: Duration = Duration::from_secs(86_400);
 const BLOCKS: u64 = 1024;
@@ -184,6 +186,56 @@ fn all_fail(error: IoError) -> FaultRule {
         times: u64::MAX,
         action: Action::Fail(error),
     }
+}
+
+/// Ranges that one answer about the allocation covers at most, where the log knows a volume by ranges without data alone.
+const RANGES_OF_AN_ANSWER: u64 = 256;
+
+#[test]
+fn an_answer_about_allocation_looks_at_few_of_the_ranges_that_hosts_gave_up_one_by_one() {
+    let world = world(9);
+    let node = made(&world);
+    let faults = Faults::new();
+    let core = node.core(0);
+    let run = async move {
+        let told = Told::default();
+        let pool = open(&core, &faults).await;
+        for lba in 0..BLOCKS {
+            pool.write(0, lba, 1, &told).await.unwrap();
+        }
+        pool.journal.drain(&pool.core).await;
+        faults.add(all_fail(IoError::SpaceExhausted));
+        // All but the last one, each by a change of its own.
+        for lba in 0..BLOCKS - 1 {
+            pool.zero(0, lba, &told).await;
+        }
+        assert_eq!(pool.status().await.pages, 0, "the log has ranges alone");
+        let (mut at, mut answers) = (0, 0);
+        while at < BLOCKS {
+            let op = Op::Extents {
+                range: range(at, BLOCKS - at),
+                since: None,
+            };
+            let asked = pool.lanes[0].submit(Io::new(op, Origin::default()));
+            let Done::Extents(extents) = asked.await.unwrap() else {
+                panic!("extents answer extents")
+            };
+            let from = at;
+            for extent in &extents {
+                assert_eq!(extent.range.start().0, at, "no gap");
+                at = extent.range.end().0;
+                let wanted = match at {
+                    BLOCKS => ExtentKind::Mapped,
+                    _ => ExtentKind::Deallocated,
+                };
+                assert_eq!(extent.kind, wanted, "{:?}", extent.range);
+            }
+            answers += 1;
+            assert!(from < at && at - from <= RANGES_OF_AN_ANSWER + 1, "{at}");
+        }
+        assert_eq!(answers, BLOCKS / RANGES_OF_AN_ANSWER);
+    };
+    world.block_on(&node, DAY, run).unwrap();
 }
 
 #[test]

@@ -210,7 +210,13 @@ impl World {
             assert_eq!(*source, wanted.unwrap_or(Source::Home), "{sector}");
         }
         let clear = found.iter().all(|(_, source)| *source == Source::Home);
-        assert_eq!(self.index.is_clear(Slot(slot), asked), clear);
+        assert_eq!(self.index.is_clear(Slot(slot), asked.clone()), clear);
+        let few = self.index.with_few_bare(Slot(slot), asked.clone(), 3);
+        assert!(few.start == asked.start && few.end > few.start && few.end <= asked.end);
+        assert!(self.index.bare_in(Slot(slot), &few).count() <= 3);
+        let one_more = few.start..few.end + 1;
+        let more = self.index.bare_in(Slot(slot), &one_more).count();
+        assert!(few == asked || more == 4, "as many as may be");
     }
 }
 

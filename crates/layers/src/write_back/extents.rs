@@ -32,7 +32,8 @@ impl Shard {
                 _ => COVERED_BYTES / u64::from(shape.block_size.bytes()),
             };
             let range = chunks(range, most).next().expect("a request has blocks");
-            (range, index.find(slot, sectors(range, shape.block_size)))
+            let few = index.with_few_bare(slot, sectors(range, shape.block_size), EXTENTS_MAX);
+            (blocks(&few, shape.block_size), index.find(slot, few))
         };
         let op = Op::Extents { range, since: None };
         let below = home.lane.submit(Io::new(op, origin));
