@@ -3,6 +3,7 @@
 use crate::admission::{Admission, HoldId, HoldKind, Ticket};
 use crate::course::{Figures, StageTimes};
 use crate::hold::HoldHome;
+use crate::immediate_flush::ImmediateFlush;
 use crate::nexus::Nexus;
 use crate::state::UnitState;
 use crate::status_count::StatusCount;
@@ -73,6 +74,7 @@ pub struct CoreUnit {
     bytes_in_flight: Cell<u64>,
     /// A command waits until that is less.
     is_waited_for: Cell<bool>,
+    immediate_flush: Cell<ImmediateFlush>,
     /// Changes of the state take turns; used on the home core. Whose turn it is has the entries of the store in
     /// its hands of which nobody knows whether they are as the state says, after a save that failed.
     changes: tokio::sync::Mutex<BTreeSet<Entry>>,
@@ -100,6 +102,7 @@ impl CoreUnit {
             times: RefCell::default(),
             bytes_in_flight: Cell::new(0),
             is_waited_for: Cell::new(false),
+            immediate_flush: Cell::default(),
             changes: tokio::sync::Mutex::default(),
         })
     }
@@ -179,6 +182,10 @@ impl CoreUnit {
         if self.is_waited_for.replace(false) {
             self.core.pool().look_again();
         }
+    }
+
+    pub(crate) fn immediate_flush(&self) -> &Cell<ImmediateFlush> {
+        &self.immediate_flush
     }
 
     pub(crate) fn next_trace(&self) -> volume::TraceId {

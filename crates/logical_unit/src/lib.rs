@@ -24,6 +24,7 @@ mod course;
 mod execute;
 mod hold;
 mod hold_table;
+mod immediate_flush;
 mod in_flight;
 mod nexus;
 mod outcome;

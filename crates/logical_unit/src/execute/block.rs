@@ -6,7 +6,6 @@ use crate::task::Task;
 use env::Answer;
 use scsi::cdb::{BlockRange, ByteCheck};
 use scsi::{Sense, Status};
-use std::sync::Arc;
 use units::{BlockCount, Buf, LbaRange};
 use volume::{Done, Durability, IoResult, Op};
 
@@ -273,17 +272,10 @@ impl Task {
         self.blocks(range)?;
         self.admit(None).await?;
         if immediate {
-            let answer = self.start(Op::Flush)?;
-            let unit = Arc::clone(self.unit().shared());
-            self.unit().core().spawn(Box::pin(async move {
-                if let Err(error) = answer.await {
-                    tracing::error!(
-                        lun = &*unit.name(),
-                        ?error,
-                        "a cache synchronization that was answered at once failed"
-                    );
-                }
-            }));
+            if self.unit().lane().is_none() {
+                return Err(Refusal::offline());
+            }
+            self.unit().flush_without_waiting();
             return Ok(Buf::empty());
         }
         self.submit(Op::Flush).await?;

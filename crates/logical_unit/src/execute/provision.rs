@@ -4,7 +4,7 @@ use super::block::{give_way, pieces};
 use crate::outcome::Refusal;
 use crate::task::Task;
 use scsi::Sense;
-use scsi::cdb::WriteSame;
+use scsi::cdb::{BlockRange, WriteSame};
 use scsi::provisioning::{ProvisioningStatus, lba_status, unmap_ranges};
 use units::{BlockCount, Buf, Lba, LbaRange};
 use volume::{Done, Durability, ExtentKind, Op, Provision, Support, Zeroing};
@@ -19,16 +19,7 @@ pub const LBA_STATUS_STEPS_MAX: usize = 64;
 impl Task {
     /// spec: SBC-3 5.46 "WRITE SAME (10) command", 5.47 "WRITE SAME (16) command".
     pub(super) async fn write_same(&self, same: WriteSame, data: Buf) -> Result<Buf, Refusal> {
-        let count = self.unit().with_state(|state| state.block_count());
-        let rest = BlockCount(count.0.saturating_sub(same.range.lba.0));
-        let range = match same.range.blocks {
-            // WSNZ is zero: no blocks means up to the last one.
-            BlockCount(0) => scsi::cdb::BlockRange {
-                blocks: rest,
-                ..same.range
-            },
-            BlockCount(_) => same.range,
-        };
+        let range = self.named_by(same)?;
         let Some(blocks) = self.blocks(range)? else {
             return Ok(Buf::empty());
         };
@@ -64,6 +55,25 @@ impl Task {
             self.write_blocks(piece, &pattern, durability).await?;
         }
         Ok(Buf::empty())
+    }
+
+    /// The blocks of a WRITE SAME. WSNZ is zero: no blocks means up to the last one, and how many these are is looked up again, as the
+    /// unit may have grown since the command came, past what one command may write.
+    fn named_by(&self, same: WriteSame) -> Result<BlockRange, Refusal> {
+        if same.range.blocks != BlockCount(0) {
+            return Ok(same.range);
+        }
+        let state = self.unit().state();
+        let rest = state.block_count().0.saturating_sub(same.range.lba.0);
+        let most = state.description.limits.write_same_blocks_max;
+        if most != 0 && rest > most {
+            let length_at = if same.sixteen { 10 } else { 7 };
+            return Err(Sense::invalid_field_in_cdb(length_at, None).into());
+        }
+        Ok(BlockRange {
+            blocks: BlockCount(rest),
+            ..same.range
+        })
     }
 
     fn takes_zeroes(&self) -> bool {

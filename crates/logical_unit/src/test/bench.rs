@@ -375,7 +375,7 @@ fn start(
 }
 
 /// Takes the command into the task set now, and gives what runs it.
-fn begin(
+pub(super) fn begin(
     nexus: &Rc<Nexus>,
     cdb: &[u8],
     attribute: Attribute,

@@ -301,6 +301,66 @@ fn a_command_that_waits_while_its_blocks_are_cut_is_out_of_range() {
     }
 }
 
+#[test]
+fn write_same_up_to_the_last_block_keeps_its_limit_when_the_unit_grows_before_its_data_comes() {
+    let bench = Bench::new(10);
+    let host = bench.nexus(0, "a");
+    // WRITE SAME (16) of no blocks from block 8 on.
+    let mut cdb = [0; 16];
+    (cdb[0], cdb[9]) = (0x93, 8);
+    let write = |tag| bench::begin(&host, &cdb, Attribute::Simple, tag, &filled(7, 1));
+    let [early, late] = [write(1), write(2)];
+    let outcome = bench.run(early);
+    let crate::Outcome::Respond(response) = outcome else {
+        panic!("it is answered")
+    };
+    assert_eq!(response.status, Status::Good);
+    assert_eq!(bench.medium.first_byte(bench::BLOCKS - 1), 7);
+    bench.medium.grow((1 << 15) + 9);
+    let (unit, core) = (Arc::clone(&bench.unit), bench.node.core(2));
+    bench.run(async move { unit.reshape(&core).await }).unwrap();
+    let given = bench.medium.given();
+    let crate::Outcome::Respond(response) = bench.run(late) else {
+        panic!("it is answered")
+    };
+    assert_eq!(response.status, Status::CheckCondition);
+    let sense = scsi::Sense::parse(&response.sense.unwrap().to_vec()).unwrap();
+    assert_eq!(sense.code, scsi::AdditionalSense::INVALID_FIELD_IN_CDB);
+    assert_eq!(bench.medium.given(), given, "nothing is written");
+}
+
+/// SYNCHRONIZE CACHE (10), START STOP UNIT (stop): both with IMMED.
+const IMMEDIATE: [[u8; 10]; 2] = [
+    [0x35, 2, 0, 0, 0, 0, 0, 0, 0, 0],
+    [0x1b, 1, 0, 0, 0, 0, 0, 0, 0, 0],
+];
+
+#[test]
+fn synchronizations_that_nobody_waits_for_do_not_pile_up() {
+    let bench = Bench::new(11);
+    let host = bench.nexus(0, "a");
+    bench.medium.hang();
+    let given = bench.medium.given();
+    for tag in 0..100 {
+        let cdb = IMMEDIATE[(tag % 2) as usize];
+        let flush = bench.start(&host, &cdb, Attribute::Simple, 1 + tag, &[]);
+        bench.settle(SOON);
+        assert_eq!(flush.response().status, Status::Good, "answered at once");
+    }
+    assert_eq!(bench.medium.given() - given, 1, "one is in flight");
+    bench.medium.release();
+    bench.settle(SOON);
+    assert_eq!(
+        bench.medium.flushes(),
+        2,
+        "and one that began after the last was asked for"
+    );
+    let again = bench.start(&host, &IMMEDIATE[0], Attribute::Simple, 200, &[]);
+    bench.settle(SOON);
+    assert_eq!(again.response().status, Status::Good);
+    assert_eq!(bench.medium.flushes(), 3);
+}
+
 /// MODE SENSE (6) of the caching page: its WCE.
 fn write_cache(bench: &Bench, nexus: &Rc<crate::Nexus>, tag: u32) -> bool {
     let sense = bench.start(nexus, &[0x1a, 8, 8, 0, 64, 0], Attribute::Simple, tag, &[]);
