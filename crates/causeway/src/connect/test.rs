@@ -13,10 +13,16 @@ fn page_of(portals: &[&str], chap: bool, lun_id: u16) -> String {
         user: "esx01".to_owned(),
         mutual_user: None,
     });
-    page_with(portals, chap, lun_id, 512)
+    page_with(portals, chap, lun_id, (512, true))
 }
 
-fn page_with(portals: &[&str], chap: Option<ChapView>, lun_id: u16, block_size: u32) -> String {
+/// The last pair: the size of the LUN's blocks, and whether it is thin.
+fn page_with(
+    portals: &[&str],
+    chap: Option<ChapView>,
+    lun_id: u16,
+    (block_size, thin): (u32, bool),
+) -> String {
     let lun = LunView {
         name: "vm01".to_owned(),
         state: "online".to_owned(),
@@ -24,7 +30,7 @@ fn page_with(portals: &[&str], chap: Option<ChapView>, lun_id: u16, block_size: 
         size: Size::from_bytes(1 << 30).unwrap(),
         block_size,
         physical_block_size: 512,
-        thin: true,
+        thin,
         backing: "pool default".to_owned(),
         pool: Some("default".to_owned()),
         backend: None,
@@ -134,7 +140,7 @@ fn chap_comes_from_files_and_can_be_pasted() {
         user: "esx01".to_owned(),
         mutual_user: Some("san".to_owned()),
     };
-    let text = page_with(&["10.0.0.1:3260"], Some(chap), 3, 512);
+    let text = page_with(&["10.0.0.1:3260"], Some(chap), 3, (512, true));
     for line in [
         "node.session.auth.username_in = san",
         "discovery.sendtargets.auth.password_in = $(cat mutual.secret)",
@@ -186,9 +192,12 @@ fn a_link_local_address_is_not_printed_with_the_nodes_own_interface() {
 
 #[test]
 fn qemus_own_driver_is_warned_of_where_it_would_end() {
-    let of = |block_size| page_with(&["10.0.0.1:3260"], None, 3, block_size);
-    assert!(of(4096).contains("failed assertion"), "{}", of(4096));
-    assert!(!of(512).contains("failed assertion"));
+    let of = |kind| page_with(&["10.0.0.1:3260"], None, 3, kind);
+    let thin = of((4096, true));
+    assert!(thin.contains("failed assertion"), "{thin}");
+    for other in [(512, true), (4096, false), (512, false)] {
+        assert!(!of(other).contains("failed assertion"), "{other:?}");
+    }
 }
 
 /// A line that a shell would take for a command must be one: what is not for it is a comment or within a heredoc.
