@@ -320,6 +320,48 @@ fn hosts_that_announce_and_do_not_send_hold_up_nobody_and_are_told_that_they_wer
     });
 }
 
+/// Lists whose length is in the CDB with 32 bits: EXTENDED COPY (LID1), and PERSISTENT RESERVE OUT (REGISTER).
+fn with_list_of(bytes: u32) -> [[u8; 16]; 2] {
+    let [mut copy, mut reserve] = [[0; 16]; 2];
+    copy[0] = 0x83;
+    copy[10..14].copy_from_slice(&bytes.to_be_bytes());
+    reserve[0] = 0x5F;
+    reserve[5..9].copy_from_slice(&bytes.to_be_bytes());
+    [copy, reserve]
+}
+
+#[test]
+fn a_parameter_list_that_nothing_could_follow_is_refused_before_it_takes_memory() {
+    run(little_memory(Settings::default()), |bench| async move {
+        let mut raw = Raw::login(&bench.host_core, bench.portal, ALICE, TARGET, "").await;
+        raw.command(1, 1, false, &TEST_UNIT_READY, Moves::Nothing)
+            .await;
+        raw.receive_for(1).await;
+        let lengths = [(1 << 20) + 1, 1 << 30, u32::MAX];
+        let all = lengths.map(|bytes| (bytes, with_list_of(bytes)));
+        let mut number = 2;
+        for (bytes, cdb) in all
+            .iter()
+            .flat_map(|(bytes, two)| two.map(|cdb| (*bytes, cdb)))
+        {
+            let moves = Moves::Out(bytes, &[]);
+            raw.command(number, number, false, &cdb, moves).await;
+            let answer = bench.within(SECOND, "an answer", raw.receive()).await;
+            let answer = answer.expect("the session lives");
+            assert_eq!(
+                answer.opcode(),
+                Opcode::ScsiResponse,
+                "no data is asked for"
+            );
+            assert_eq!(answer.status(), 2, "CHECK CONDITION");
+            let sense = scsi::Sense::parse(&answer.data[2..]).expect("sense");
+            assert_eq!((sense.code.asc, sense.code.ascq), (0x1A, 0));
+            assert_eq!(memory_out(&bench), 0);
+            number += 1;
+        }
+    });
+}
+
 #[test]
 fn unsolicited_data_and_bursts_that_never_end_are_late_too() {
     let settings = Settings {
