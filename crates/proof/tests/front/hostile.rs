@@ -338,12 +338,11 @@ fn a_parameter_list_that_nothing_could_follow_is_refused_before_it_takes_memory(
             .await;
         raw.receive_for(1).await;
         let lengths = [(1 << 20) + 1, 1 << 30, u32::MAX];
-        let all = lengths.map(|bytes| (bytes, with_list_of(bytes)));
-        let mut number = 2;
-        for (bytes, cdb) in all
-            .iter()
-            .flat_map(|(bytes, two)| two.map(|cdb| (*bytes, cdb)))
-        {
+        let mut all = Vec::new();
+        for bytes in lengths {
+            all.extend(with_list_of(bytes).map(|cdb| (bytes, cdb)));
+        }
+        for (number, (bytes, cdb)) in (2..).zip(all) {
             let moves = Moves::Out(bytes, &[]);
             raw.command(number, number, false, &cdb, moves).await;
             let answer = bench.within(SECOND, "an answer", raw.receive()).await;
@@ -357,7 +356,6 @@ fn a_parameter_list_that_nothing_could_follow_is_refused_before_it_takes_memory(
             let sense = scsi::Sense::parse(&answer.data[2..]).expect("sense");
             assert_eq!((sense.code.asc, sense.code.ascq), (0x1A, 0));
             assert_eq!(memory_out(&bench), 0);
-            number += 1;
         }
     });
 }
