@@ -68,6 +68,9 @@ pub struct JournalFacts {
     /// Why it cannot be used, or takes no change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+    /// It takes no change because its file or device had no space for one; it does again soon after there is some.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub full: bool,
     /// Bytes of its rings.
     pub size_bytes: u64,
     /// Bytes of these that are in use.
@@ -129,6 +132,7 @@ impl JournalFacts {
             path,
             state: JournalState::Missing,
             problem: Some(problem),
+            full: false,
             size_bytes: 0,
             used_bytes: 0,
             rings: 0,
@@ -168,6 +172,10 @@ impl JournalFacts {
         let mut all = Vec::new();
         if let Some(problem) = &self.problem {
             all.push(match self.state {
+                JournalState::Failed if self.full => format!(
+                    "the journal {path} of pool {pool} takes no change: {problem}; what was acknowledged can be read; \
+                     make room where it lies: it is opened anew by itself then"
+                ),
                 JournalState::Failed => format!(
                     "the journal {path} of pool {pool} takes no change any more: {problem}; what was acknowledged can \
                      be read; look at its device, then causeway journal reopen {pool}"

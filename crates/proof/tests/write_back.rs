@@ -20,7 +20,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use units::{BlockCount, BlockSize, Buf, ByteCount, Lba, LbaRange};
-use volume::{Done, Durability, Fences, Io, IoError, Op, Origin, Volume};
+use volume::{Done, Durability, Fences, Io, IoError, IoResult, Lane, Op, Origin, Volume};
 
 const DAY: Duration = Duration::from_secs(86_400);
 const SIZES: [BlockSize; 2] = [BlockSize::B512, BlockSize::B4096];
@@ -389,6 +389,83 @@ fn a_lane_of_a_volume_that_has_left_is_told_so_and_a_new_one_finds_the_data() {
         assert!(data.to_vec().iter().all(|&byte| byte == 8));
     };
     world.block_on(&node, DAY, run).unwrap();
+}
+
+/// What a write and a flush of one block get.
+async fn write_and_flush(lane: &Rc<dyn Lane>, scene: Scene, lba: u64) -> [IoResult; 2] {
+    let write = Op::Write {
+        range: LbaRange::new(Lba(lba), BlockCount(1)).unwrap(),
+        data: Buf::copy_of(&vec![5; scene.block_size.bytes() as usize]),
+        durability: Durability::Cached,
+    };
+    let ask = |op| Io::new(op, Origin::default());
+    [
+        lane.submit(ask(write)).await,
+        lane.submit(ask(Op::Flush)).await,
+    ]
+}
+
+#[test]
+fn a_log_without_space_says_so_and_whether_there_is_some_again() {
+    let scene = scenes()[0];
+    for seed in 0..10 {
+        let world = world(seed);
+        let node = made(&world, scene);
+        let core = node.core(0);
+        let open = async move {
+            let Open {
+                journal,
+                volumes: [volume, _],
+                ..
+            } = scene.open(&core).await;
+            let lane = volume.open(&core).await.unwrap();
+            let [written, _] = write_and_flush(&lane, scene, 4).await;
+            written.unwrap();
+            (journal, lane)
+        };
+        let (journal, lane) = world.block_on(&node, DAY, open).unwrap();
+        world.set_faults(FaultPlan::none().with(Fault::FileNoSpace, 1_000_000));
+        let (core, first, asked) = (node.core(0), Rc::clone(&lane), Arc::clone(&journal));
+        let full = async move {
+            // The one that is lost, and one that comes later.
+            for lba in [3, 7] {
+                let ends = write_and_flush(&first, scene, lba).await;
+                let ends = ends.map(|end| end.err());
+                assert_eq!(ends, [Some(IoError::SpaceExhausted); 2], "{lba}");
+            }
+            assert!(!asked.has_space_again(&core).await);
+        };
+        world.block_on(&node, DAY, full).unwrap();
+        world.set_faults(FaultPlan::none());
+        let core = node.core(0);
+        let again = async move {
+            assert!(journal.has_space_again(&core).await);
+            assert!(journal.status(&core).await.iter().any(|ring| ring.full));
+            // Asked for in vain until it is opened anew, and nothing that it has is touched.
+            let [written, _] = write_and_flush(&lane, scene, 7).await;
+            assert_eq!(written.err(), Some(IoError::SpaceExhausted));
+        };
+        world.block_on(&node, DAY, again).unwrap();
+        node.kill();
+        node.restart();
+        let core = node.core(0);
+        let reads = async move {
+            let Open {
+                journal,
+                volumes: [volume, _],
+                ..
+            } = scene.open(&core).await;
+            assert_eq!(journal.damaged(), []);
+            let lane = volume.open(&core).await.unwrap();
+            let range = LbaRange::new(Lba(4), BlockCount(1)).unwrap();
+            let read = Io::new(Op::Read { range, into: None }, Origin::default());
+            let Ok(Done::Data(data)) = lane.submit(read).await else {
+                panic!("a read gives data");
+            };
+            assert!(data.to_vec().iter().all(|&byte| byte == 5));
+        };
+        world.block_on(&node, DAY, reads).unwrap();
+    }
 }
 
 #[test]

@@ -67,7 +67,7 @@ impl Inner {
     }
 
     /// Closes what has failed and opens what is there.
-    async fn reopen(self: &Rc<Self>, pool: &Pool) -> Result<(), OpenError> {
+    pub(super) async fn reopen(self: &Rc<Self>, pool: &Pool) -> Result<(), OpenError> {
         if let PoolJournal::Open(_) = self.journals.of(&pool.name) {
             let why = OpenError {
                 cause: "its journal is being opened anew".to_owned(),

@@ -127,6 +127,15 @@ pub(super) fn tell(pool: &Pool, journal: &Journal) {
     }
 }
 
+/// The pool's journal was made once, or that is not known: one that is not there is to be waited for, and not to be made.
+pub(super) async fn was_made(node: &Inner, pool: &Pool) -> bool {
+    let known = match Home::of(node, pool) {
+        Ok(home) => home.known(&node.core).await,
+        Err(error) => Err(error),
+    };
+    known.map_or(true, |known| known.is_some_and(|(_, has)| has))
+}
+
 /// Opens a pool's journal, and makes it where it is new.
 ///
 /// # Errors
@@ -180,7 +189,10 @@ pub(super) async fn discard(node: &Inner, pool: &Pool) -> Result<(), OpenError> 
     };
     // What is not this pool's is not overwritten, whatever was confirmed.
     is_journal_of(core, journal, number).await?;
-    make_anew(node, pool, journal, number).await
+    // One that finds no space for the new one has none: it is made as soon as there is some.
+    home.set(core, false).await?;
+    make_anew(node, pool, journal, number).await?;
+    home.set(core, true).await
 }
 
 /// Makes the journal, unless that was done and only not written down.

@@ -140,6 +140,11 @@ impl Journals {
         due.unwrap_or(false)
     }
 
+    /// It is to be tried again then, and not before.
+    pub(super) fn wait_until(&self, pool: &str, again: Now) {
+        self.with(pool, |entry| entry.again = Some(again));
+    }
+
     /// It was tried, and is to be tried again then. A new reason is logged.
     pub(super) fn tried(&self, pool: &str, why: OpenError, again: Now) {
         self.with(pool, |entry| {
@@ -296,6 +301,7 @@ fn open(node: &Inner, pool: &Pool, journal: &Journal, status: &[ShardStatus]) ->
         path: shown(pool),
         state,
         problem: failed,
+        full: status.iter().any(|ring| ring.full),
         size_bytes: journal.bytes(),
         used_bytes: sum(|ring| ring.used_blocks * PAGE_BYTES),
         rings: journal.rings(),

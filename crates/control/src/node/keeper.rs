@@ -3,7 +3,8 @@
 //! ```text
 //!   open --its file or device is gone--> LUNs offline, all that can be is carried home --> missing
 //!   open --a write failed--> failed (reads go on) --gone, or somebody asks--> missing
-//!   missing --it appears, or somebody asks--> opened, checked, LUNs online --> open
+//!   open --no space for a write--> failed (reads go on) --gone, there is space, or somebody asks--> missing
+//!   missing --it appears, was never made, or somebody asks--> opened, checked, LUNs online --> open
 //! ```
 //!
 //! **Contract.** What is known to be stable in a journal must be there when it is opened again (`journal_record.rs`): else it stays
@@ -105,11 +106,11 @@ fn tell(node: &Inner, pool: &str, volume: VolumeId, news: &News) {
 async fn look_at_open(node: &Rc<Inner>, pool: &Pool, journal: &Arc<Journal>) {
     if journal.is_in_place(&node.core).await {
         node.follow(&pool.name, journal).await;
+        look_for_space(node, pool, journal).await;
         return;
     }
     let _turn = node.turn.lock().await;
-    if !matches!(node.journals.of(&pool.name), PoolJournal::Open(now) if Arc::ptr_eq(&now, journal))
-    {
+    if !is_open_still(node, pool, journal) {
         return;
     }
     let (name, path) = (pool.name.as_str(), journal.path().display());
@@ -125,9 +126,43 @@ async fn look_at_open(node: &Rc<Inner>, pool: &Pool, journal: &Arc<Journal>) {
     node.take_away(pool, why, Some(DRAIN_TIME_MAX)).await;
 }
 
+fn is_open_still(node: &Inner, pool: &Pool, journal: &Arc<Journal>) -> bool {
+    matches!(node.journals.of(&pool.name), PoolJournal::Open(now) if Arc::ptr_eq(&now, journal))
+}
+
+/// A journal whose file or device had no space for a write is opened anew when there is some. Until then it stays as it is: what it has
+/// can be read.
+async fn look_for_space(node: &Rc<Inner>, pool: &Pool, journal: &Arc<Journal>) {
+    let (core, name) = (&node.core, pool.name.as_str());
+    let status = journal.status(core).await;
+    if !status.iter().any(|ring| ring.full) || !node.journals.is_due(name, core.now()) {
+        return;
+    }
+    let begun = core.now();
+    let has_space = journal.has_space_again(core).await;
+    let wait = AGAIN.max(core.now().since(begun) * AGAIN_TIMES);
+    node.journals.wait_until(name, core.now().after(wait));
+    if !has_space {
+        return;
+    }
+    let _turn = node.turn.lock().await;
+    if !is_open_still(node, pool, journal) {
+        return;
+    }
+    tracing::info!(
+        pool = name,
+        "there is space for the journal again: it is opened anew"
+    );
+    match node.reopen(pool).await {
+        // Where the space that there is does not last, its LUNs do not come and go all the time.
+        Ok(()) => node.journals.wait_until(name, core.now().after(wait)),
+        Err(error) => tracing::error!(pool = name, "its journal cannot be used: {error}"),
+    }
+}
+
 /// A journal that was away is opened as soon as it is there.
 async fn look_for(node: &Rc<Inner>, pool: &Pool, path: &Path) {
-    if !is_there(&*node.core.files(), path).await {
+    if !is_there(&*node.core.files(), path).await && journal::was_made(node, pool).await {
         node.journals.saw_away(&pool.name);
         return;
     }

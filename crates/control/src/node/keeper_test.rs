@@ -41,6 +41,8 @@ enum Event {
     Write,
     /// A host writes, and the journal's write fails.
     WriteFails,
+    /// A host writes, and there is no space for it in the journal, for a while.
+    NoSpace,
     /// The file is moved away.
     Goes,
     /// The file comes back.
@@ -57,9 +59,10 @@ enum Event {
     Waits,
 }
 
-const EVENTS: [Event; 9] = [
+const EVENTS: [Event; 10] = [
     Event::Write,
     Event::WriteFails,
+    Event::NoSpace,
     Event::Goes,
     Event::ComesBack,
     Event::IsCopied,
@@ -193,6 +196,19 @@ impl Bench {
                 self.world.set_faults(FaultPlan::none());
                 assert!(!written, "{:?}", self.story);
             }
+            Event::NoSpace => {
+                let before = self.state().0;
+                let all = FaultPlan::none().with(Fault::FileNoSpace, 1_000_000);
+                self.world.set_faults(all);
+                assert!(!self.write(), "{:?}", self.story);
+                // It is tried several times, and what it has can be read meanwhile.
+                self.world.run_for(SETTLES / 2);
+                assert_eq!(
+                    self.judge() != JournalState::Missing,
+                    before != JournalState::Missing
+                );
+                self.world.set_faults(FaultPlan::none());
+            }
             Event::Goes if self.file == File::InPlace => {
                 self.rename(JOURNAL, ASIDE);
                 self.file = File::Aside;
@@ -322,6 +338,8 @@ fn whatever_happens_to_a_journal_leads_to_one_that_serves_or_to_a_reason_and_bac
     let [open, failed, missing] = all.map(JournalState::name);
     for wanted in [
         (open, Event::WriteFails, failed),
+        (open, Event::NoSpace, open),
+        (missing, Event::NoSpace, missing),
         (open, Event::Goes, missing),
         (failed, Event::Reopen, open),
         (failed, Event::Discard, open),
@@ -340,3 +358,50 @@ fn whatever_happens_to_a_journal_leads_to_one_that_serves_or_to_a_reason_and_bac
 
 /// Each takes some milliseconds.
 const STORIES: u64 = 150;
+
+/// How a node's journal is that was started with this much space, how many bytes are used then, and how it is some time after there is
+/// more. `None`: the node does not start.
+fn first_start(capacity: u64) -> Option<(JournalState, u64, JournalState)> {
+    let world = World::new(capacity, WorldConfig::default());
+    let machine = world.node("a");
+    machine.disk().set_capacity(capacity);
+    let engine = Node::new(machine.core(0), with_journal(), Box::new(Vec::new));
+    let shared: Rc<dyn Engine> = Rc::new(engine.clone());
+    let begun = Controller::start(machine.core(0), with_journal(), shared);
+    let controller = world.block_on(&machine, LIMIT, begun).unwrap().ok()?;
+    let state = || {
+        let node = Rc::clone(&engine.0);
+        let facts = async move { super::journals::journals(&node).await };
+        let facts = world.block_on(&machine, LIMIT, facts).unwrap();
+        facts
+            .into_values()
+            .next()
+            .expect("the pool has a journal")
+            .state
+    };
+    world.run_for(SETTLES);
+    let (before, used) = (state(), machine.disk().used_bytes());
+    machine.disk().set_capacity(1 << 30);
+    world.run_for(SETTLES);
+    let after = state();
+    drop(controller);
+    Some((before, used, after))
+}
+
+#[test]
+fn a_journal_that_finds_no_space_at_first_fills_no_disk_and_is_made_when_there_is_some() {
+    let mut missing = 0;
+    let steps = (0..32)
+        .map(|step| step * 4096)
+        .chain([1 << 20, 8 << 20, 15 << 20]);
+    for capacity in steps {
+        let Some((before, used, after)) = first_start(capacity) else {
+            continue;
+        };
+        assert_eq!(before, JournalState::Missing, "{capacity}");
+        assert!(used <= 1 << 18, "{used} of {capacity} bytes are used");
+        assert_eq!(after, JournalState::Open, "{capacity}");
+        missing += 1;
+    }
+    assert!(missing >= 10, "{missing}");
+}

@@ -173,24 +173,37 @@ impl Journal {
     /// # Errors
     /// [`CreateError`].
     pub async fn create(core: &CoreHandle, spec: &JournalSpec) -> Result<(), CreateError> {
-        let create = if is_there(&*core.files(), &spec.path).await {
-            Create::No
-        } else {
-            Create::IfAbsent
-        };
+        let is_new = !is_there(&*core.files(), &spec.path).await;
+        if is_new {
+            has_space_for(core, spec).await?;
+        }
+        let create = if is_new { Create::IfAbsent } else { Create::No };
         let file = core.files().open(&spec.path, how(create, true)).await?;
+        let made = Self::make_in(core, spec, &file).await;
+        if made.is_err() && file.facts().kind == FileKind::Regular {
+            // What was made of it would keep the file system full. An empty one is made whole the next time.
+            let _ = file.submit(FileOp::SetLen { len: 0 }).await;
+        }
+        made
+    }
+
+    async fn make_in(
+        core: &CoreHandle,
+        spec: &JournalSpec,
+        file: &Rc<dyn File>,
+    ) -> Result<(), CreateError> {
         let bytes = match file.facts().kind {
             FileKind::Regular => {
                 file.submit(FileOp::SetLen { len: spec.bytes }).await?;
                 spec.bytes
             }
-            FileKind::Block => length(&file).await?,
+            FileKind::Block => length(file).await?,
         };
         let layout = Layout::of_device(bytes, spec.rings).ok_or(CreateError::TooSmall {
             bytes,
             needs: Layout::bytes_min(spec.rings),
         })?;
-        fill(&file, bytes).await?;
+        fill(file, bytes).await?;
         let mut number = [0; 16];
         core.fill_random(&mut number);
         let superblock = Superblock {
@@ -201,12 +214,12 @@ impl Journal {
         };
         for ring in 0..layout.rings {
             let first = Checkpoint::FIRST.write(superblock.journal, ring);
-            write(&file, layout.checkpoint_at(ring, 0), first).await?;
+            write(file, layout.checkpoint_at(ring, 0), first).await?;
         }
         // The superblock comes last: what is there is whole.
         file.submit(FileOp::Sync).await?;
         for at in [0, BLOCK as u64] {
-            write(&file, at, superblock.write()).await?;
+            write(file, at, superblock.write()).await?;
         }
         file.submit(FileOp::Sync).await?;
         if let Some(directory) = spec.path.parent().filter(|it| *it != Path::new("")) {
@@ -526,6 +539,17 @@ async fn write(file: &Rc<dyn File>, offset: u64, block: Vec<u8>) -> io::Result<(
         durable: Durable::No,
     };
     file.submit(op).await.map(|_| ())
+}
+
+/// A journal that does not fit would take the last room from all others before that is noticed.
+async fn has_space_for(core: &CoreHandle, spec: &JournalSpec) -> io::Result<()> {
+    let directory = spec.path.parent().filter(|it| *it != Path::new(""));
+    let told = core.files().space(directory.unwrap_or(Path::new(".")));
+    match told.await {
+        Ok(space) if space.available < spec.bytes => Err(io::ErrorKind::StorageFull.into()),
+        // Where that cannot be asked, filling it tells.
+        Ok(_) | Err(_) => Ok(()),
+    }
 }
 
 async fn fill(file: &Rc<dyn File>, bytes: u64) -> io::Result<()> {

@@ -28,6 +28,7 @@ mod doubts;
 mod drain;
 mod exchange;
 mod extents;
+mod failure;
 mod grace;
 mod history;
 mod history_survey;

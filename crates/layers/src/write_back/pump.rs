@@ -1,5 +1,6 @@
 //! Writes batches and checkpoints as the log hands them out.
 
+use super::failure::Extent;
 use super::shard::Shard;
 use env::{Durable, FileOp};
 use journal::{CheckpointWrite, Kind, Next, Write};
@@ -40,8 +41,12 @@ pub(super) fn start(shard: &Rc<Shard>, write: Write) {
     }
     let now = shard.core.recent();
     shard.ages.borrow_mut().written(write.number, now);
-    let answer = shard.file.submit(FileOp::Write {
+    let place = Extent {
         offset: shard.log_at + write.at,
+        len: write.bytes.len(),
+    };
+    let answer = shard.file.submit(FileOp::Write {
+        offset: place.offset,
         data: write.bytes,
         durable: Durable::Yes,
     });
@@ -58,13 +63,17 @@ pub(super) fn start(shard: &Rc<Shard>, write: Write) {
                 state.adopt(stable.token, &stable.change, stable.data_at);
             }
         }
-        after(&shard, result.map(|_| ()));
+        after(&shard, place, result.map(|_| ()));
     }));
 }
 
 fn start_checkpoint(shard: &Rc<Shard>, write: CheckpointWrite) {
-    let answer = shard.file.submit(FileOp::Write {
+    let place = Extent {
         offset: shard.checkpoints_at[usize::from(write.slot)],
+        len: write.bytes.len(),
+    };
+    let answer = shard.file.submit(FileOp::Write {
+        offset: place.offset,
         data: Buf::from(write.bytes),
         durable: Durable::Yes,
     });
@@ -75,15 +84,16 @@ fn start_checkpoint(shard: &Rc<Shard>, write: CheckpointWrite) {
         let mut state = shard.state.borrow_mut();
         state.log.checkpoint_written(result.is_ok());
         drop(state);
-        after(&shard, result.map(|_| ()));
+        after(&shard, place, result.map(|_| ()));
     }));
 }
 
-fn after(shard: &Rc<Shard>, result: io::Result<()>) {
+fn after(shard: &Rc<Shard>, place: Extent, result: io::Result<()>) {
     let failed = result.is_err();
     if let Err(error) = result {
-        shard.has_failed(&format!("a write to it failed: {error}"));
-        shard.state.borrow_mut().give_up();
+        shard.has_failed(place, &error);
+        let lost = |lba| shard.lost_write(lba);
+        shard.state.borrow_mut().give_up(lost);
     }
     if failed || shard.moving.get() {
         shard.moved.notify_waiters();

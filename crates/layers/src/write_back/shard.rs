@@ -2,6 +2,7 @@
 
 use super::age::Ages;
 use super::carry::Held;
+use super::failure::Failure;
 use super::grace::Grace;
 use super::history::{Early, Kept};
 use super::journal_file::JournalKey;
@@ -168,7 +169,7 @@ pub(super) struct Shard {
     pub(super) counts: RefCell<Counts>,
     pub(super) ages: RefCell<Ages>,
     /// Why the log has failed, where it has.
-    pub(super) failure: RefCell<String>,
+    pub(super) failure: RefCell<Option<Failure>>,
 }
 
 impl State {
@@ -388,7 +389,7 @@ impl State {
 
     /// The log has failed: whoever waits is told that nobody knows. Of what was on its way the next replay may find the new or the
     /// old data: until then it cannot be read, so that nobody sees the old and then the new.
-    pub(super) fn give_up(&mut self) {
+    pub(super) fn give_up(&mut self, why: impl Fn(Lba) -> IoError) {
         for (token, change) in self.log.given_up() {
             if let Some(waiter) = self.take_waiter(token) {
                 if let Some(change) = change.filter(|it| it.kind != Kind::Direct) {
@@ -396,7 +397,7 @@ impl State {
                     self.index.lose(waiter.slot, sectors, change.sequence);
                 }
                 let lba = self.first_block(&waiter);
-                let _ = waiter.answer.send(Err(IoError::MediumError { lba }));
+                let _ = waiter.answer.send(Err(why(lba)));
             }
         }
     }
@@ -579,7 +580,7 @@ impl Shard {
     /// Nothing that was acknowledged is in a volatile cache, but for what went home in volatile mode.
     fn flush(self: &Rc<Self>, slot: Slot, origin: Origin) -> IoFuture {
         if self.state.borrow().log.ring().has_failed() {
-            return Answer::ready(Err(IoError::MediumError { lba: units::Lba(0) }));
+            return Answer::ready(Err(self.lost_write(Lba(0))));
         }
         let home = self.home_of(slot);
         let told = {
@@ -606,7 +607,7 @@ impl Shard {
                 let _ = told.await;
             }
             if shard.state.borrow().log.ring().has_failed() {
-                return Err(IoError::MediumError { lba: units::Lba(0) });
+                return Err(shard.lost_write(Lba(0)));
             }
             Ok(Done::Nothing)
         })
@@ -769,7 +770,7 @@ impl Shard {
         let (sectors, bytes) = (sectors(range, wanted.block_size), wanted.data.len());
         let token = Token(state.first_token + state.waiters.len() as u64);
         if state.log.submit(token, wanted).is_err() {
-            return Answer::ready(Err(IoError::WriteProtected));
+            return Answer::ready(Err(self.refused_write()));
         }
         let (answer, answered) = oneshot::channel();
         state.waiters.push_back(Some(Waiter {

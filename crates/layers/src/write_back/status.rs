@@ -62,6 +62,8 @@ pub struct ShardStatus {
     pub oldest: Option<Duration>,
     /// Why it takes nothing more until the journal is opened anew, where that is so.
     pub failed: Option<String>,
+    /// It has failed because its file or device had no space for a write.
+    pub full: bool,
     /// Volumes whose changes cannot be carried home now, and why.
     pub stuck: Vec<(VolumeId, String)>,
     /// Sectors of 512 bytes whose data was damaged in the log, the first [`LOST_MAX`] ranges: reads of them fail until they are written again.
@@ -74,14 +76,6 @@ pub struct ShardStatus {
 pub const LOST_MAX: usize = 100;
 
 impl Shard {
-    /// Keeps why the log has failed: the first reason is the one to tell.
-    pub(super) fn has_failed(&self, why: &str) {
-        let mut failure = self.failure.borrow_mut();
-        if failure.is_empty() {
-            why.clone_into(&mut failure);
-        }
-    }
-
     /// How it is.
     pub(super) fn status(&self, ring: u32) -> ShardStatus {
         let (state, counts) = (self.state.borrow(), *self.counts.borrow());
@@ -114,7 +108,8 @@ impl Shard {
             openings: state.log.ring().openings(),
             stable: state.log.ring().stable(),
             oldest,
-            failed: failed.then(|| self.failure.borrow().clone()),
+            failed: failed.then(|| self.why_failed()),
+            full: failed && self.is_full(),
             stuck: stuck.collect(),
             lost,
             lost_sectors,
