@@ -36,10 +36,9 @@ pub(super) async fn keep(core: CoreHandle, node: Weak<Inner>) {
             if begun < *due.entry(lun.naa.clone()).or_insert(first) {
                 continue;
             }
-            node.open_again(&lun.naa).await;
-            let now = core.now();
-            let wait = AGAIN.max(now.since(begun) * AGAIN_TIMES);
-            due.insert(lun.naa, now.after(wait));
+            let took = node.open_again(&lun.naa).await;
+            let wait = AGAIN.max(took * AGAIN_TIMES);
+            due.insert(lun.naa, core.now().after(wait));
         }
     }
 }
@@ -69,15 +68,18 @@ impl Inner {
         stands && !matches!(self.journals.of(name), PoolJournal::Missing(_))
     }
 
-    async fn open_again(self: &Rc<Self>, naa: &str) {
+    /// Tries one, and tells how long that took, without what it waited for its turn.
+    async fn open_again(self: &Rc<Self>, naa: &str) -> Duration {
         let _turn = self.turn.lock().await;
+        let begun = self.core.now();
         if self.server().is_none() {
             // It stops, or has stopped: nothing is opened that nobody would close.
-            return;
+            return Duration::ZERO;
         }
         let Some(lun) = self.waiting().into_iter().find(|lun| lun.naa == naa) else {
-            return;
+            return Duration::ZERO;
         };
         self.renew(&lun, &self.journal_of(&lun)).await;
+        self.core.now().since(begun)
     }
 }

@@ -243,10 +243,18 @@ fn move_all(
 }
 
 fn begin_journaled(world: &World, node: &env::sim::Node) -> Rc<Controller> {
-    let config = super::keeper_test::with_journal;
-    let engine: Rc<dyn Engine> = Rc::new(Node::new(node.core(0), config(), Box::new(Vec::new)));
-    let begun = Controller::start(node.core(0), config(), engine);
-    world.block_on(node, LIMIT, begun).unwrap().unwrap()
+    begin_with(world, node, super::keeper_test::with_journal).0
+}
+
+/// The engine, too.
+fn begin_with(
+    world: &World,
+    node: &env::sim::Node,
+    config: fn() -> Config,
+) -> (Rc<Controller>, Node) {
+    let engine = Node::new(node.core(0), config(), Box::new(Vec::new));
+    let begun = Controller::start(node.core(0), config(), Rc::new(engine.clone()));
+    (world.block_on(node, LIMIT, begun).unwrap().unwrap(), engine)
 }
 
 fn wait(world: &World, node: &env::sim::Node, time: Duration) {
@@ -293,6 +301,33 @@ fn a_lun_that_could_not_be_opened_is_online_soon_after_it_can_be() {
         let expected = if stops { "offline" } else { "online" };
         assert_eq!(state, expected, "{kind}");
     }
+}
+
+#[test]
+fn a_try_that_waited_long_for_its_turn_is_followed_by_the_next_as_soon_as_any_other() {
+    const HELD: Duration = Duration::from_secs(60);
+    let world = World::new(18, WorldConfig::default());
+    let node = world.node("a");
+    let controller = begin_journaled(&world, &node);
+    let mut set = lab();
+    set.lun[0].integrity = Some(true);
+    edit(&world, &node, &controller, apply(set)).unwrap();
+    drop(controller);
+    node.crash();
+    node.restart();
+    assert_eq!(move_all(&world, &node, "sums", ("/c/pool", "/c")), 1);
+    let (controller, engine) = begin_with(&world, &node, super::keeper_test::with_journal);
+    // As one that carries a journal home, or makes a large LUN.
+    let core = node.core(0);
+    node.core(0).spawn(Box::pin(async move {
+        let _turn = engine.0.turn.lock().await;
+        core.sleep_until(core.now().after(HELD)).await;
+    }));
+    wait(&world, &node, HELD + Duration::from_secs(5));
+    assert_eq!(states(&world, &node, &controller)[0].1, "offline");
+    assert_eq!(move_all(&world, &node, "sums", ("/c", "/c/pool")), 1);
+    wait(&world, &node, Duration::from_secs(15));
+    assert_eq!(states(&world, &node, &controller)[0].1, "online");
 }
 
 /// Openings write before hosts do: a journal its rings, and a LUN that was closed in order the superblock of its checksums.
