@@ -13,6 +13,7 @@ use crate::api::Reached;
 use crate::code::Code;
 use crate::config::{Config, Listen};
 use crate::engine::{Engine, PortalFacts};
+use crate::in_time::in_time;
 use crate::objects::{Lun, ObjectSet, Objects, export};
 use crate::plan::{Edit, LunChanges, SessionBrief, Surroundings, lun_changes, plan};
 use crate::problem::Problem;
@@ -22,8 +23,12 @@ use env::{CoreHandle, LocalFuture, call_all};
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::time::Duration;
 use tokio::sync::{Mutex, mpsc, oneshot};
 use units::WallClock;
+
+/// How long a change that is under way may take when the daemon stops.
+const CHANGE_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// How a change is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -257,8 +262,11 @@ impl Controller {
     /// Ends all work: no more changes, then the engine stops.
     pub async fn stop(&self) {
         self.stopping.set(true);
-        // A change that has begun is finished first.
-        let _store = self.store.lock().await;
+        // A change that has begun is finished first, but for one that hangs: that ends with the process, as in a crash.
+        let store = in_time(&self.core, CHANGE_TIME_MAX, self.store.lock()).await;
+        if store.is_none() {
+            tracing::error!("a change hangs, and ends with the daemon");
+        }
         self.engine.stop().await;
     }
 

@@ -17,6 +17,7 @@ pub mod controller;
 pub mod disk;
 pub mod engine;
 pub mod fuzz;
+mod in_time;
 pub mod journal;
 pub mod latency;
 pub mod metrics;

@@ -46,6 +46,7 @@ use crate::engine::{
     CoreFacts, DigestFacts, Engine, LoginFacts, LunFacts, MoveFacts, PoolFacts, PortalFacts,
     RefusalFacts, SessionFacts,
 };
+use crate::in_time::in_time;
 use crate::journal::{JournalFacts, JournalOutcome, JournalRequest};
 use crate::objects::{Backing, Lun, Objects, SECTION_LUN};
 use crate::orphan::{LunRecord, Orphan};
@@ -71,6 +72,9 @@ const LISTEN_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// How long sessions have to end by themselves when the daemon stops.
 const LOGOUT_GRACE: Duration = Duration::from_secs(3);
+
+/// How long a change of LUNs that is under way may take when the daemon stops. One that hangs ends with the process, as in a crash.
+const TURN_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// How long a flush may take when the daemon stops.
 const FLUSH_TIME_MAX: Duration = Duration::from_secs(60);
@@ -440,7 +444,10 @@ impl Inner {
         if let Some(server) = server {
             server.stop(&self.core, LOGOUT_GRACE).await;
         }
-        let _turn = self.turn.lock().await;
+        let turn = in_time(&self.core, TURN_TIME_MAX, self.turn.lock()).await;
+        if turn.is_none() {
+            tracing::error!("a change of LUNs hangs, and ends with the daemon");
+        }
         self.rest_scrubs().await;
         let units: Vec<Rc<Unit>> = self.units.borrow().values().cloned().collect();
         let until = self.core.now().after(FLUSH_TIME_MAX);

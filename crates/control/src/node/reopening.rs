@@ -1,16 +1,29 @@
 //! LUNs that could not be opened are tried again while the node serves.
 //!
+//! ```text
+//!   waiting --due--> asked: does its file or device answer at all? --> [turn] opened --> online, or due later
+//! ```
+//!
 //! **Contract.** A LUN is offline for as long as it lacks what it needs, and not longer: its file was moved away and is back, its
 //! device appears, a disk has room again for what an opening writes. Where its pool or its pool's journal is missing, whoever
 //! looks after those brings it online (`directory.rs`, `members`, `keeper.rs`). One whose stored reservations or mode pages cannot
 //! be read stays offline until a restart, because they are read at the start alone.
+//!
+//! **Failure model.** What hangs (a server of files, a dead device) holds up its own LUN, and neither others nor changes: only what has
+//! answered is opened while all changes wait. Questions that hang hold threads, so there are few at once, in all and to one pool: many
+//! pools and devices that hang together keep other LUNs that are offline waiting, and nothing else.
 
 use super::Inner;
 use super::journal::PoolJournal;
+use super::unit::files_of;
 use crate::config::Place;
 use crate::objects::{Backing, Lun};
-use env::CoreHandle;
+use env::file::{File, FileOp, OpenHow, read};
+use env::{CoreHandle, Files};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 use units::Now;
@@ -18,29 +31,129 @@ use units::Now;
 /// How often it looks.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// A LUN is tried again after so long, or so many times as long as the last try took.
+/// A LUN is tried again after so long, or so many times as long as its last opening took.
 const AGAIN: Duration = Duration::from_secs(10);
 const AGAIN_TIMES: u32 = 20;
 
+/// How many LUNs are tried side by side, in all and of one pool: half of the threads that wait for names of files, at most.
+const SIDE_BY_SIDE_MAX: usize = 8;
+const OF_A_POOL_MAX: usize = 2;
+
+/// What is read of a file or device to see that it answers.
+const ASKED_BYTES: usize = 4096;
+
+/// What is known of LUNs that wait, by NAA identifier.
+#[derive(Default)]
+struct Tries {
+    due: BTreeMap<String, Now>,
+    under_way: BTreeMap<String, Backing>,
+}
+
+impl Tries {
+    /// The first one that may be tried now; it is under way from now on.
+    fn begin(&mut self, waiting: &[Lun], now: Now) -> Option<Lun> {
+        let is_waiting = |naa: &String| waiting.iter().any(|lun| lun.naa == *naa);
+        self.due.retain(|naa, _| is_waiting(naa));
+        let mut found = None;
+        for lun in waiting {
+            let due = *self.due.entry(lun.naa.clone()).or_insert(now.after(AGAIN));
+            if found.is_none() && now >= due && self.has_place(lun) {
+                found = Some(lun.clone());
+            }
+        }
+        let lun = found?;
+        self.under_way.insert(lun.naa.clone(), lun.backing.clone());
+        Some(lun)
+    }
+
+    fn has_place(&self, lun: &Lun) -> bool {
+        let beside = self.under_way.values().filter(|it| **it == lun.backing);
+        !self.under_way.contains_key(&lun.naa)
+            && self.under_way.len() < SIDE_BY_SIDE_MAX
+            && beside.count() < OF_A_POOL_MAX
+    }
+
+    fn end(&mut self, naa: &str, due: Now) {
+        self.under_way.remove(naa);
+        self.due.insert(naa.to_owned(), due);
+    }
+}
+
 /// Tries again for as long as the node is there.
 pub(super) async fn keep(core: CoreHandle, node: Weak<Inner>) {
-    let mut due: BTreeMap<String, Now> = BTreeMap::new();
+    let tries: Rc<RefCell<Tries>> = Rc::default();
     loop {
         core.sleep_until(core.now().after(LOOK)).await;
-        let Some(node) = node.upgrade() else { return };
-        let waiting = node.waiting();
-        due.retain(|naa, _| waiting.iter().any(|lun| lun.naa == *naa));
-        for lun in waiting {
-            let begun = core.now();
-            let first = begun.after(AGAIN);
-            if begun < *due.entry(lun.naa.clone()).or_insert(first) {
-                continue;
-            }
-            let took = node.open_again(&lun.naa).await;
-            let wait = AGAIN.max(took * AGAIN_TIMES);
-            due.insert(lun.naa, core.now().after(wait));
+        let Some(now_there) = node.upgrade() else {
+            return;
+        };
+        let waiting = now_there.waiting();
+        while let Some(lun) = begin(&core, &tries, &waiting) {
+            let (own, node, tries) = (Rc::clone(&core), Weak::clone(&node), Rc::clone(&tries));
+            core.spawn(Box::pin(
+                async move { work(&own, &node, &tries, lun).await },
+            ));
         }
     }
+}
+
+fn begin(core: &CoreHandle, tries: &RefCell<Tries>, waiting: &[Lun]) -> Option<Lun> {
+    tries.borrow_mut().begin(waiting, core.now())
+}
+
+/// Tries one, and then each that is due.
+async fn work(core: &CoreHandle, node: &Weak<Inner>, tries: &RefCell<Tries>, first: Lun) {
+    let mut next = Some(first);
+    while let Some(lun) = next {
+        let Some(files) = node.upgrade().map(|node| files_of(&node.config, &lun)) else {
+            return;
+        };
+        // Nobody is kept alive by what may never answer.
+        let answered = all_answer(core, files).await;
+        let Some(node) = node.upgrade() else { return };
+        let took = match answered {
+            Ok(()) => node.open_again(&lun.naa).await,
+            Err(error) => {
+                let lun = &*node.name_of(&lun);
+                tracing::warn!(lun, "it cannot be made stable, and stays offline: {error}");
+                Duration::ZERO
+            }
+        };
+        let wait = AGAIN.max(took * AGAIN_TIMES);
+        tries.borrow_mut().end(&lun.naa, core.now().after(wait));
+        next = begin(core, tries, &node.waiting());
+    }
+}
+
+/// Waits until everything that is opened for a LUN answers, if only that it cannot be had: whoever opens it tells why.
+///
+/// # Errors
+/// Its blocks cannot be made stable. The system says so once, and would let the next opening believe that all is well.
+async fn all_answer(
+    core: &CoreHandle,
+    (own, beside): (Option<PathBuf>, Vec<PathBuf>),
+) -> io::Result<()> {
+    let files = core.files();
+    for path in beside {
+        drop(answer(&*files, &path).await);
+    }
+    let Some(own) = own else { return Ok(()) };
+    match answer(&*files, &own).await {
+        // The opening does that, too, while others wait: then little is left to be written.
+        Some(file) => file.submit(FileOp::Sync).await.map(|_| ()),
+        None => Ok(()),
+    }
+}
+
+/// What can be read at this path, once it has answered.
+async fn answer(files: &dyn Files, path: &Path) -> Option<Rc<dyn File>> {
+    let how = OpenHow {
+        direct: true,
+        ..OpenHow::READ
+    };
+    let file = files.open(path, how).await.ok()?;
+    read(&file, 0, ASKED_BYTES).await.ok()?;
+    Some(file)
 }
 
 impl Inner {

@@ -330,6 +330,133 @@ fn a_try_that_waited_long_for_its_turn_is_followed_by_the_next_as_soon_as_any_ot
     assert_eq!(states(&world, &node, &controller)[0].1, "online");
 }
 
+/// Every answer in this is there within so long.
+const SOON: Duration = Duration::from_secs(100);
+
+/// Two LUNs whose files were away at the start and are back, and that of the first hangs.
+struct Hanging {
+    world: World,
+    node: env::sim::Node,
+    controller: Rc<Controller>,
+    engine: Node,
+    set: ObjectSet,
+}
+
+impl Hanging {
+    fn new(seed: u64) -> Self {
+        let world = World::new(seed, WorldConfig::default());
+        let node = world.node("a");
+        let controller = begin(&world, &node);
+        let mut set = lab();
+        let size = Size::from_bytes(1 << 20).unwrap();
+        set.lun.push(crate::objects::LunSpec::new("m", size));
+        edit(&world, &node, &controller, apply(set.clone())).unwrap();
+        drop(controller);
+        node.crash();
+        node.restart();
+        assert_eq!(move_all(&world, &node, "lun", ("/c/pool", "/c")), 2);
+        let (controller, engine) = begin_with(&world, &node, config);
+        assert_eq!(move_all(&world, &node, "lun", ("/c", "/c/pool")), 2);
+        let naa = controller.objects().luns["l"].naa.clone();
+        let file = format!("/c/pool/{naa}.lun");
+        assert!(node.disk().hang_file(Path::new(&file)));
+        Self {
+            world,
+            node,
+            controller,
+            engine,
+            set,
+        }
+    }
+
+    fn states(&self) -> Vec<String> {
+        let all = states(&self.world, &self.node, &self.controller);
+        all.into_iter().map(|(_, state, _)| state).collect()
+    }
+
+    fn wait(&self, time: Duration) {
+        wait(&self.world, &self.node, time);
+    }
+
+    /// Whether that ends in time.
+    fn ends(&self, work: impl Future<Output = ()> + 'static) -> bool {
+        self.world.block_on(&self.node, SOON, work).is_ok()
+    }
+}
+
+#[test]
+fn a_lun_whose_file_hangs_holds_up_no_other_no_change_and_no_stop() {
+    let bench = Hanging::new(19);
+    bench.wait(Duration::from_secs(25));
+    assert_eq!(bench.states(), ["offline", "online"]);
+    // As long as it hangs, and more often than there are threads.
+    bench.wait(Duration::from_secs(400));
+    assert_eq!(bench.node.disk().in_flight(), 1);
+    let mut set = bench.set.clone();
+    set.lun.push(crate::objects::LunSpec::new(
+        "n",
+        Size::from_bytes(1 << 20).unwrap(),
+    ));
+    let asked = Rc::clone(&bench.controller);
+    let applied = async move { drop(asked.edit(&apply(set), FORCED).await.unwrap()) };
+    assert!(bench.ends(applied), "the change hangs");
+    assert_eq!(bench.states(), ["offline", "online", "online"]);
+    bench.node.disk().release();
+    bench.wait(Duration::from_secs(1));
+    assert_eq!(bench.states(), ["online", "online", "online"]);
+}
+
+#[test]
+fn a_stop_waits_for_no_file_that_hangs_and_for_no_change_that_does() {
+    for turn_hangs in [false, true] {
+        let bench = Hanging::new(20);
+        bench.wait(Duration::from_secs(25));
+        if turn_hangs {
+            let engine = bench.engine.clone();
+            bench.node.core(0).spawn(Box::pin(async move {
+                let _turn = engine.0.turn.lock().await;
+                std::future::pending::<()>().await;
+            }));
+            let (asked, set) = (Rc::clone(&bench.controller), lab());
+            bench.node.core(0).spawn(Box::pin(async move {
+                let prune = true;
+                drop(asked.edit(&Edit::Apply { set, prune }, FORCED).await);
+            }));
+            bench.wait(Duration::from_secs(1));
+        }
+        let stopping = Rc::clone(&bench.controller);
+        let stops = async move { stopping.stop().await };
+        assert!(bench.ends(stops), "{turn_hangs}");
+    }
+}
+
+#[test]
+fn a_file_that_hangs_at_the_start_leaves_its_lun_offline_until_it_answers() {
+    let world = World::new(21, WorldConfig::default());
+    let node = world.node("a");
+    let controller = begin(&world, &node);
+    edit(&world, &node, &controller, apply(lab())).unwrap();
+    let naa = controller.objects().luns["l"].naa.clone();
+    drop(controller);
+    node.crash();
+    let file = format!("/c/pool/{naa}.lun");
+    assert!(node.disk().hang_file(Path::new(&file)));
+    node.restart();
+    let begun = world.block_on(&node, SOON, start(node.core(0)));
+    let controller = begun.expect("the start hangs").unwrap();
+    let lun = |world: &World| {
+        let asked = Rc::clone(&controller);
+        let luns = world.block_on(&node, LIMIT, async move { asked.luns(false).await });
+        luns.unwrap().remove(0)
+    };
+    let (state, reason) = (lun(&world).state, lun(&world).reason.unwrap_or_default());
+    assert_eq!(state, "offline");
+    assert!(reason.contains("has not answered for 30 s"), "{reason}");
+    node.disk().release();
+    wait(&world, &node, Duration::from_secs(15));
+    assert_eq!(lun(&world).state, "online");
+}
+
 /// Openings write before hosts do: a journal its rings, and a LUN that was closed in order the superblock of its checksums.
 #[test]
 fn luns_on_a_full_file_system_that_copies_on_write_are_online_soon_after_there_is_room() {

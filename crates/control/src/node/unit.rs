@@ -22,6 +22,7 @@ use super::members::{MemberLeaf, MemberPool, MemberPools, lun_id, unknown};
 use crate::code::Code;
 use crate::config::{Config, Place};
 use crate::engine::{ChecksumFacts, LimitFacts, ReadCacheFacts};
+use crate::in_time::in_time;
 use crate::objects::{Backing, Lun, Storage};
 use crate::problem::Problem;
 use crate::size::Size;
@@ -47,6 +48,10 @@ use volume::{Fences, Io, Lane, Op, OpenError, Origin, Shape, Volume};
 /// How long what is under way at home may take to end, for checksums to come between or to go.
 const EXCHANGE_TIME_MAX: Duration = Duration::from_secs(5);
 
+/// How long a file or device may take to be opened, and to be made stable after that: all other changes wait for it. A disk that has to
+/// start up answers in time.
+const OPEN_TIME_MAX: Duration = Duration::from_secs(30);
+
 /// What LUNs are made on.
 pub(super) type Ground<'a> = (&'a Config, &'a MemberPools);
 
@@ -60,6 +65,15 @@ pub(super) fn file_of(config: &Config, lun: &Lun) -> Option<PathBuf> {
         Place::Path(path) => Some(path.join(format!("{}.lun", lun.naa))),
         Place::Members { .. } => None,
     }
+}
+
+/// What is opened for a LUN: the file or device of its blocks, and what may stand beside it.
+pub(super) fn files_of(config: &Config, lun: &Lun) -> (Option<PathBuf>, Vec<PathBuf>) {
+    if let Backing::Block(path) = &lun.backing {
+        return (Some(path.clone()), Vec::new());
+    }
+    let beside = [beside::SUMS, beside::CHANGES].map(|what| beside::beside(config, lun, what));
+    (file_of(config, lun), beside.into_iter().flatten().collect())
 }
 
 fn store(config: &Config) -> DirectoryStore {
@@ -167,9 +181,17 @@ impl Stack {
             return Ok(());
         };
         let lane = leaf.volume().open(core).await?;
-        let flushed = lane.submit(Io::new(Op::Flush, Origin::default())).await;
-        flushed.map(|_| ()).map_err(|error| OpenError {
-            cause: format!("its blocks could not be made stable: {error:?}"),
+        let flush = lane.submit(Io::new(Op::Flush, Origin::default()));
+        let why = match in_time(core, OPEN_TIME_MAX, flush).await {
+            Some(Ok(_)) => return Ok(()),
+            Some(Err(error)) => format!("{error:?}"),
+            None => format!(
+                "its disk has not answered for {} s",
+                OPEN_TIME_MAX.as_secs()
+            ),
+        };
+        Err(OpenError {
+            cause: format!("its blocks could not be made stable: {why}"),
             next_step: "look at its disk and the kernel's log".to_owned(),
         })
     }
@@ -656,6 +678,27 @@ pub(super) fn of_members(error: &OpenError) -> Problem {
     problem
 }
 
+/// What hangs is no reason for others to wait.
+fn silent(path: &Path) -> OpenError {
+    let (path, time) = (path.display(), OPEN_TIME_MAX.as_secs());
+    OpenError {
+        cause: format!("{path} has not answered for {time} s"),
+        next_step: "look at its disk or file server and the kernel's log; the LUN comes online by itself when it answers"
+            .to_owned(),
+    }
+}
+
+async fn open_device(
+    core: &CoreHandle,
+    path: &Path,
+    block_size: BlockSize,
+    fences: Fences,
+) -> Result<Arc<DiskVolume>, OpenError> {
+    let open = backends::open_block(core, path, block_size, fences);
+    let opened = in_time(core, OPEN_TIME_MAX, open).await;
+    opened.unwrap_or_else(|| Err(silent(path)))
+}
+
 async fn open_leaf(
     core: &CoreHandle,
     (config, members): Ground<'_>,
@@ -673,7 +716,7 @@ async fn open_leaf(
                 fences,
             )));
         }
-        Backing::Block(path) => backends::open_block(core, path, size, fences).await?,
+        Backing::Block(path) => open_device(core, path, size, fences).await?,
         Backing::Pool(pool) => {
             if let Some(pool) = members.get(pool) {
                 let how = (size, provisioning(lun));
@@ -681,13 +724,16 @@ async fn open_leaf(
                 return Ok(Leaf::Members(leaf));
             }
             let path = file_of(config, lun).ok_or_else(|| unknown(pool))?;
+            let named = path.clone();
             let spec = FileSpec {
                 path,
                 block_size: size,
                 physical_block_exponent: exponent(lun),
                 provisioning: provisioning(lun),
             };
-            backends::open_file(core, spec, fences).await?
+            let opened =
+                in_time(core, OPEN_TIME_MAX, backends::open_file(core, spec, fences)).await;
+            opened.unwrap_or_else(|| Err(silent(&named)))?
         }
     };
     let has = volume.shape().byte_count().0;
@@ -724,7 +770,7 @@ pub(super) async fn create(
         Backing::Block(path) => {
             // Looked at now, so that a mistake in the path is told before anything is stored.
             let fences = LogicalUnit::fences_for();
-            let opened = backends::open_block(core, path, block_size(lun), fences).await;
+            let opened = open_device(core, path, block_size(lun), fences).await;
             opened.map(|_| ()).map_err(|error| {
                 let problem = backing_failed(&error);
                 if !error.cause.ends_with("does not exist") {
