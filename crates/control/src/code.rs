@@ -158,8 +158,8 @@ catalogue! {
         "Writing the new generation to the state directory failed, so the change was not made.",
         "See what the system said: a full or read-only file system is the usual reason. Restart where the message asks for it.";
     LunOffline = 4003, 503, Failed, "The LUN is offline",
-        "Its file or device is missing or does not fit what is stored of it. The LUN keeps its place, number and identity.",
-        "Bring the file or device back: the LUN is online within seconds. Or delete it.";
+        "Its file or device is missing or does not fit what is stored of it. The LUN keeps its place, number, identity and size.",
+        "Bring the file or device back: the LUN is online within seconds, and its size can be changed then. Or delete it.";
     BackingFailed = 4004, 507, Failed, "The LUN's storage could not be made or opened",
         "The system refused to create, open or size the file or device. Nothing was changed.",
         "Follow the message; a full pool and missing permissions are the usual reasons.";

@@ -181,6 +181,15 @@ impl Controller {
         let random = &mut |bytes: &mut [u8]| self.core.fill_random(bytes);
         let plan = plan(&current, edit, &around, random)?;
         let refusal = plan.refusal();
+        let mut changes = lun_changes(&current, &plan.after);
+        if let Edit::Adopt { .. } = edit {
+            // Their storage is there.
+            changes.restored.append(&mut changes.created);
+        }
+        let changes = Rc::new(changes);
+        // Before anybody is asked whether it is meant.
+        let allowed = self.engine.allows(Rc::clone(&changes)).await;
+        allowed.map_err(|problem| by_name(problem, &plan.after))?;
         let mut notices = plan.notices;
         notices.extend(self.room_notices(&current, &plan.after).await);
         let mut outcome = Outcome {
@@ -203,12 +212,7 @@ impl Controller {
             return Ok(outcome);
         }
         self.half_done.set(true);
-        let mut changes = lun_changes(&current, &plan.after);
-        if let Edit::Adopt { .. } = edit {
-            // Their storage is there.
-            changes.restored.append(&mut changes.created);
-        }
-        let changed = (plan.after, Rc::new(changes));
+        let changed = (plan.after, changes);
         let done = self.carry_out(&mut store, changed, &mut outcome).await;
         self.half_done.set(false);
         done.map(|()| outcome)

@@ -26,6 +26,12 @@ pub trait Engine {
     /// A portal or a pool cannot be had: the daemon does not start.
     fn start(&self, objects: Rc<Objects>) -> LocalFuture<Result<(), Problem>>;
 
+    /// Whether a change would be taken as things are now; nothing is made.
+    ///
+    /// # Errors
+    /// What stands against it; `prepare` says the same.
+    fn allows(&self, changes: Rc<LunChanges>) -> LocalFuture<Result<(), Problem>>;
+
     /// Does what a change needs and may fail at: makes storage, opens LUNs, grows. Undoes it where it
     /// fails.
     ///

@@ -307,9 +307,21 @@ impl Inner {
         found.map_or_else(|| lun.naa.clone(), |(name, _)| name.clone())
     }
 
+    /// Nothing that a change needs is away.
+    async fn allows(&self, changes: &LunChanges) -> Result<(), Problem> {
+        self.are_there(changes).await?;
+        for lun in &changes.resized {
+            let unit = self.unit(&lun.naa);
+            if let Some(reason) = unit.and_then(|unit| unit.offline()) {
+                return Err(keeps_its_size(lun, &reason));
+            }
+        }
+        Ok(())
+    }
+
     async fn prepare(self: &Rc<Self>, changes: &LunChanges) -> Result<(), Problem> {
         let _turn = self.turn.lock().await;
-        self.are_there(changes).await?;
+        self.allows(changes).await?;
         self.begin(changes).await?;
         for lun in &changes.created {
             let made = self.make(lun).await;
@@ -509,6 +521,10 @@ impl Engine for Node {
         })
     }
 
+    fn allows(&self, changes: Rc<LunChanges>) -> LocalFuture<Result<(), Problem>> {
+        shared(self, |node| async move { node.allows(&changes).await })
+    }
+
     fn prepare(&self, changes: Rc<LunChanges>) -> LocalFuture<Result<(), Problem>> {
         shared(self, |node| async move {
             let prepared = node.prepare(&changes).await;
@@ -697,6 +713,19 @@ fn of_lun(problem: &Problem, lun: &Lun, key: &str) -> Problem {
             &lun.naa,
             key,
             problem.detail.clone(),
+        )])
+}
+
+/// Nobody can give an offline LUN room, or cut it: with another size it would not fit what it has, and stay offline.
+fn keeps_its_size(lun: &Lun, reason: &str) -> Problem {
+    let detail = "a LUN that is offline keeps its size; nothing was changed";
+    Problem::new(Code::LunOffline, detail)
+        .hint("bring the LUN online first, then change its size")
+        .faults(vec![Fault::new(
+            SECTION_LUN,
+            &lun.naa,
+            "size",
+            format!("the LUN is offline: {reason}"),
         )])
 }
 

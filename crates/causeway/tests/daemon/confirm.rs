@@ -177,6 +177,65 @@ fn what_was_confirmed_is_done_on_every_way() {
 }
 
 #[test]
+fn a_lun_that_is_offline_keeps_its_size_on_every_way() {
+    let (place, daemon) = place("offline-size");
+    let naa = place.json("lun show vm01")["naa"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    daemon.stop();
+    let (file, aside) = (
+        place.path(&format!("data/pool/{naa}.lun")),
+        place.path("aside"),
+    );
+    std::fs::rename(&file, &aside).unwrap();
+    let daemon = place.start();
+    let larger = json!({ "size": "64MiB" });
+    let set = json!({ "lun": [{ "name": "vm01", "size": "64MiB" }] });
+    place.write(
+        "larger.toml",
+        "[[lun]]\nname = \"vm01\"\nsize = \"64MiB\"\n",
+    );
+    place.write(
+        "smaller.toml",
+        "[[lun]]\nname = \"vm01\"\nsize = \"8MiB\"\n",
+    );
+    for command in [
+        "lun resize vm01 --size 64M",
+        "lun resize vm01 --size 8M",
+        "lun resize vm01 --size 8M --yes",
+        "lun set vm01 size=64M",
+        "apply -f larger.toml",
+        "apply -f larger.toml --dry-run",
+        "apply -f smaller.toml",
+    ] {
+        let told = place.run(1, command);
+        for wanted in [
+            "error[CWY4003]",
+            "does not exist",
+            "bring the LUN online first",
+        ] {
+            assert!(told.contains(wanted), "{command}: {told}");
+        }
+    }
+    for call in [
+        ("POST", "luns/vm01/resize", larger.clone()),
+        ("PATCH", "luns/vm01", larger),
+        ("POST", "apply", set),
+    ] {
+        let (status, problem) = request(&place, &call, "");
+        let code = &problem["code"];
+        assert_eq!((status, code), (503, &json!("CWY4003")), "{call:?}");
+    }
+    std::fs::rename(&aside, &file).unwrap();
+    daemon.stop();
+    let daemon = place.start();
+    assert_eq!(lun(&place, "vm01").1, "online");
+    place.run(0, "lun resize vm01 --size 64M");
+    daemon.stop();
+}
+
+#[test]
 fn a_share_is_listed_deleted_with_its_grants_and_restored_with_them() {
     let place = Place::new("unshare");
     let daemon = place.start();

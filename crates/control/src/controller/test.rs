@@ -64,6 +64,10 @@ impl Engine for FakeEngine {
         done(Ok(()))
     }
 
+    fn allows(&self, _: Rc<LunChanges>) -> LocalFuture<Result<(), Problem>> {
+        done(Ok(()))
+    }
+
     fn prepare(&self, changes: Rc<LunChanges>) -> LocalFuture<Result<(), Problem>> {
         if self.refuse_prepare.get() {
             return done(Err(Problem::new(Code::BackingFailed, "no")));

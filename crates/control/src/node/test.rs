@@ -330,6 +330,41 @@ fn a_try_that_waited_long_for_its_turn_is_followed_by_the_next_as_soon_as_any_ot
     assert_eq!(states(&world, &node, &controller)[0].1, "online");
 }
 
+#[test]
+fn a_lun_that_is_offline_keeps_its_size_and_says_why() {
+    let world = World::new(22, WorldConfig::default());
+    let node = world.node("a");
+    let controller = begin(&world, &node);
+    edit(&world, &node, &controller, apply(lab())).unwrap();
+    drop(controller);
+    node.crash();
+    node.restart();
+    assert_eq!(move_all(&world, &node, "lun", ("/c/pool", "/c")), 1);
+    let controller = begin(&world, &node);
+    for (bytes, dry_run) in [(2 << 30, false), (1 << 20, false), (2 << 30, true)] {
+        let mut set = lab();
+        set.lun[0].size = Size::from_bytes(bytes).unwrap();
+        let (asked, force) = (Rc::clone(&controller), true);
+        let refused = world.block_on(&node, LIMIT, async move {
+            let how = How { force, dry_run };
+            asked.edit(&apply(set), how).await.map(|_| ())
+        });
+        let problem = refused.unwrap().unwrap_err();
+        assert_eq!(problem.code, Code::LunOffline, "{problem}");
+        let fault = &problem.faults[0];
+        assert_eq!((&*fault.object, &*fault.key), ("l", "size"));
+        assert!(fault.message.contains("does not exist"), "{fault:?}");
+    }
+    // What does not change its size is taken.
+    let mut set = lab();
+    set.lun[0].read_cache = Some(Size::from_bytes(1 << 20).unwrap());
+    edit(&world, &node, &controller, apply(set)).unwrap();
+    assert_eq!(move_all(&world, &node, "lun", ("/c", "/c/pool")), 1);
+    wait(&world, &node, Duration::from_secs(15));
+    let online = ("l".to_owned(), "online".to_owned(), 1 << 30);
+    assert_eq!(states(&world, &node, &controller), [online]);
+}
+
 /// Every answer in this is there within so long.
 const SOON: Duration = Duration::from_secs(100);
 
