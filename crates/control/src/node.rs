@@ -345,6 +345,7 @@ impl Inner {
         }
         for lun in &changes.checked {
             let checked = self.check(lun).await;
+            self.note_offline(lun).await;
             checked.map_err(|problem| of_lun(&problem, lun, "integrity"))?;
         }
         Ok(())
@@ -423,6 +424,7 @@ impl Inner {
                 if let Err(error) = unit.adopt(&self.core, &lun.storage).await {
                     failed.push(format!("LUN {name}: {error}"));
                 }
+                self.note_offline(lun).await;
             }
         }
         let export = self.export(&objects);

@@ -288,6 +288,12 @@ impl LogicalUnit {
         failed.map_or(Ok(()), Err)
     }
 
+    /// Why hosts find it offline, where they do.
+    #[must_use]
+    pub fn offline(&self, core: &CoreHandle) -> Option<OpenError> {
+        find(core, self.id)?.with_state(|state| state.offline.clone())
+    }
+
     /// How often commands ended with something else than GOOD, over all cores.
     pub async fn endings(&self, core: &CoreHandle) -> BTreeMap<Ending, u64> {
         let id = self.id;

@@ -1,5 +1,7 @@
 //! What is away when the daemon starts, or goes while it runs: file systems of pools, addresses, locks, room.
 
+use crate::gone::{must_hold, qemu_io, write};
+use crate::journal::{LUN, load, served, with_journal};
 use crate::place::{Place, text_of};
 use crate::small_file_system::{SmallFileSystem, is_root};
 use std::net::TcpListener;
@@ -139,6 +141,35 @@ fn another_pools_directory_is_not_taken_for_the_one_whose_luns_are_known() {
     let told = problems(&place);
     assert!(told.contains("holds another pool"), "{told}");
     place.run(1, "lun create c --size 1M");
+    daemon.stop();
+}
+
+#[test]
+fn a_lun_whose_file_a_change_does_not_find_is_offline_in_status_too_and_comes_back_by_itself() {
+    let place = with_journal("change-away", LUN);
+    let daemon = place.start();
+    place.run(0, "apply -f objects.toml");
+    let portal = served(&place);
+    qemu_io(&portal, &write(0..20));
+    let naa = place.json("lun show vm01")["naa"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let (file, aside) = (
+        place.path(&format!("data/pool/{naa}.lun")),
+        place.path("aside"),
+    );
+    std::fs::rename(&file, &aside).unwrap();
+    must_hold(&portal, 0..20);
+    let told = place.run(6, "lun set vm01 read_cache=1M");
+    assert!(told.contains("does not exist"), "{told}");
+    assert_eq!(state(&place, "vm01"), "offline");
+    let told = problems(&place);
+    assert!(told.contains("LUN vm01 is offline"), "{told}");
+    std::fs::rename(&aside, &file).unwrap();
+    until_state(&place, "vm01", "online");
+    must_hold(&portal, 0..20);
+    load(&place, &portal, "");
     daemon.stop();
 }
 

@@ -16,6 +16,7 @@
 use super::Inner;
 use super::journal::PoolJournal;
 use super::unit::files_of;
+use crate::code::Code;
 use crate::config::Place;
 use crate::objects::{Backing, Lun};
 use env::file::{File, FileOp, OpenHow, read};
@@ -157,6 +158,22 @@ async fn answer(files: &dyn Files, path: &Path) -> Option<Rc<dyn File>> {
 }
 
 impl Inner {
+    /// A change that opens a LUN's storage anew takes it from hosts where that fails. From then on it is offline as any other: it says so,
+    /// lets go of what it has open, and is tried again.
+    pub(super) async fn note_offline(&self, lun: &Lun) {
+        let Some(unit) = self.unit(&lun.naa) else {
+            return;
+        };
+        let Some(why) = unit.went_offline(&self.core) else {
+            return;
+        };
+        tracing::error!(lun = &*unit.name(), code = %Code::LunOffline, "LUN is offline: {why}");
+        self.rest_scrub(&lun.naa).await;
+        let suspended = unit.suspend_without_home(&self.core, lun, &why).await;
+        let mut units = self.units.borrow_mut();
+        units.insert(lun.naa.clone(), Rc::new(suspended));
+    }
+
     /// LUNs that are offline for a reason of their own.
     fn waiting(&self) -> Vec<Lun> {
         let objects = Rc::clone(&self.objects.borrow());

@@ -6,9 +6,11 @@ use crate::controller::{Controller, How};
 use crate::objects::ObjectSet;
 use crate::plan::{Edit, Section, Subject};
 use crate::size::Size;
+use ::units::{BlockCount, Lba, LbaRange};
 use env::sim::{World, WorldConfig};
 use std::path::Path;
 use std::sync::Arc;
+use volume::{Durability, Io, Op, Origin};
 
 const LIMIT: Duration = Duration::from_secs(600);
 
@@ -363,6 +365,71 @@ fn a_lun_that_is_offline_keeps_its_size_and_says_why() {
     wait(&world, &node, Duration::from_secs(15));
     let online = ("l".to_owned(), "online".to_owned(), 1 << 30);
     assert_eq!(states(&world, &node, &controller), [online]);
+}
+
+/// One command of a host, below its logical unit.
+fn submit(world: &World, node: &env::sim::Node, engine: &Node, op: Op) -> volume::IoResult {
+    let (core, units) = (node.core(0), engine.0.units.borrow());
+    let volume = units.values().next().unwrap().volume().unwrap();
+    drop(units);
+    let done = async move {
+        let lane = volume.open(&core).await.unwrap();
+        lane.submit(Io::new(op, Origin::default())).await
+    };
+    world.block_on(node, LIMIT, done).unwrap()
+}
+
+#[test]
+fn a_lun_that_a_change_cannot_open_again_is_offline_everywhere_and_comes_back() {
+    let range = LbaRange::new(Lba(0), BlockCount(8)).unwrap();
+    let changes: [fn(&mut crate::objects::LunSpec); 3] = [
+        |lun| lun.read_cache = Some(Size::from_bytes(1 << 20).unwrap()),
+        |lun| lun.size = Size::from_bytes(1 << 19).unwrap(),
+        |lun| lun.integrity = Some(true),
+    ];
+    for (number, change) in changes.iter().enumerate() {
+        let config = super::keeper_test::with_journal;
+        let world = World::new(23, WorldConfig::default());
+        let node = world.node("a");
+        let (controller, engine) = begin_with(&world, &node, config);
+        let mut set = lab();
+        set.lun[0].size = Size::from_bytes(1 << 20).unwrap();
+        edit(&world, &node, &controller, apply(set.clone())).unwrap();
+        let write = Op::Write {
+            range,
+            data: units::Buf::copy_of(&[7; 4096]),
+            durability: Durability::Stable,
+        };
+        submit(&world, &node, &engine, write).unwrap();
+        assert_eq!(move_all(&world, &node, "lun", ("/c/pool", "/c")), 1);
+        change(&mut set.lun[0]);
+        let problem = edit(&world, &node, &controller, apply(set)).unwrap_err();
+        // Checksums open the file before anything is taken from hosts.
+        let (code, state) = [
+            (Code::PartlyDone, "offline"),
+            (Code::PartlyDone, "offline"),
+            (Code::BackingFailed, "online"),
+        ][number];
+        assert_eq!(problem.code, code, "{problem}");
+        let is = |wanted: &str| {
+            let shown = states(&world, &node, &controller)[0].1.clone();
+            assert_eq!(shown, wanted, "{number}");
+            let unit = Rc::clone(engine.0.units.borrow().values().next().unwrap());
+            assert_eq!(unit.went_offline(&node.core(0)), None, "{number}");
+        };
+        is(state);
+        wait(&world, &node, Duration::from_secs(30));
+        is(state);
+        assert_eq!(move_all(&world, &node, "lun", ("/c", "/c/pool")), 1);
+        wait(&world, &node, Duration::from_secs(15));
+        is("online");
+        let into = None;
+        let read = submit(&world, &node, &engine, Op::Read { range, into });
+        let Ok(volume::Done::Data(data)) = read else {
+            panic!("{number}: {read:?}")
+        };
+        assert_eq!(*data.to_vec(), [7; 4096], "{number}");
+    }
 }
 
 /// Every answer in this is there within so long.

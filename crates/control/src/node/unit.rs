@@ -319,7 +319,7 @@ impl Unit {
         // Until what the journal has was carried home as far as it can be.
         layers.keep_checksums(&self.stack.layers);
         let stack = Stack {
-            leaf: None,
+            leaf: self.keep_memory().map(|kept| kept.leaf),
             bare: None,
             layers,
             volume: Err(why.clone()),
@@ -369,7 +369,8 @@ impl Unit {
         let below = (self.meter, self.fences.clone(), Arc::clone(&self.blocks));
         self.close_checksums(core).await;
         let named = (&*self.name(), lun);
-        let stack = Stack::new(core, ground, named, None, (&journal, &below)).await;
+        let kept = self.keep_memory();
+        let stack = Stack::new(core, ground, named, kept, (&journal, &below)).await;
         let resumed = match &stack.volume {
             Ok(volume) => match stack.settle(core).await {
                 Ok(()) => self.unit.resume(core, Arc::clone(volume)).await,
@@ -397,12 +398,17 @@ impl Unit {
         self.offline.clone()
     }
 
+    /// Why it does not serve any more, where its storage could not be opened for a change and nobody has noted that yet.
+    pub(super) fn went_offline(&self, core: &CoreHandle) -> Option<OpenError> {
+        self.unit.offline(core).filter(|_| self.offline.is_none())
+    }
+
     /// It does not serve for want of its storage, which may come.
     pub(super) fn lacks_storage(&self) -> bool {
         self.offline.is_some() && self.unit.is_readable()
     }
 
-    /// Memory that a removed LUN keeps until it is purged.
+    /// Memory that a LUN keeps while it is offline, or removed and not purged.
     pub(super) fn keep_memory(&self) -> Option<Kept> {
         let leaf = self.stack.leaf.as_ref()?;
         matches!(leaf, Leaf::Memory(_)).then(|| Kept {
