@@ -27,7 +27,7 @@ pub(super) fn arrival(
         .data_out_bytes(block_size)
         .map_or(0, |bytes| bytes.0);
     let checked = attention(nexus, row)
-        .and_then(|()| ready(state, row))
+        .and_then(|()| ready(nexus, state, (command, row)))
         .and_then(|()| access_state(state, row))
         .and_then(|()| reservation(nexus, command, row))
         .and_then(|()| admissible(nexus, state, command, row))
@@ -48,11 +48,32 @@ fn attention(nexus: &Nexus, row: &Opcode) -> Result<(), Refusal> {
     }
 }
 
-fn ready(state: &UnitState, row: &Opcode) -> Result<(), Refusal> {
-    if row.needs_ready && state.offline.is_some() {
+fn ready(
+    nexus: &Nexus,
+    state: &UnitState,
+    (command, row): (&Command, &Opcode),
+) -> Result<(), Refusal> {
+    if state.offline.is_none() {
+        return Ok(());
+    }
+    let is_blind = || nexus.unit().shared().unreadable().is_some();
+    if row.needs_ready || (needs_what_is_stored(command) && is_blind()) {
         return Err(Refusal::offline());
     }
     Ok(())
+}
+
+/// It tells or changes what a unit keeps. Where that cannot be read, nobody can say who has registered; and what a host registers, or
+/// saves, would take the place of what may still be brought back: those that were shut out would be let in.
+fn needs_what_is_stored(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::PersistentReserveIn { .. }
+            | Command::PersistentReserveOut(_)
+            | Command::Reserve
+            | Command::Release
+            | Command::ModeSelect(_)
+    )
 }
 
 fn access_state(state: &UnitState, row: &Opcode) -> Result<(), Refusal> {

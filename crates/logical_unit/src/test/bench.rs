@@ -249,13 +249,24 @@ impl Bench {
     /// The unit over a medium that is there already, as after a restart.
     pub(super) fn bring_up(world: World, node: Node, medium: Medium, store: Store) -> Self {
         let fences = medium.0.lock().unwrap().fences.clone();
-        let unit = start(&world, &node, &medium, fences, store);
+        let (unit, started) = start(&world, &node, &medium, fences, store);
+        started.unwrap();
         Self {
             world,
             node,
             unit,
             medium,
         }
+    }
+
+    /// The unit starts anew, as after a restart; what that says.
+    pub(super) fn starts_again(&mut self, store: Store) -> Result<(), OpenError> {
+        self.node.crash();
+        self.node.restart();
+        let fences = self.medium.0.lock().unwrap().fences.clone();
+        let (unit, started) = start(&self.world, &self.node, &self.medium, fences, store);
+        self.unit = unit;
+        started
     }
 
     /// Runs `future` on core 0 for at most ten virtual seconds.
@@ -346,7 +357,7 @@ fn start(
     medium: &Medium,
     fences: Fences,
     store: Store,
-) -> Arc<LogicalUnit> {
+) -> (Arc<LogicalUnit>, Result<(), OpenError>) {
     let identity = Identity {
         name: "vm01".to_owned(),
         serial: "0123456789abcdef".to_owned(),
@@ -365,13 +376,10 @@ fn start(
         is_new: false,
     });
     let (starting, medium, core) = (Arc::clone(&unit), medium.clone(), node.core(0));
-    world
-        .block_on(node, Duration::from_secs(1), async move {
-            starting.start(&core, Ok(Arc::new(medium))).await
-        })
-        .unwrap()
-        .unwrap();
-    unit
+    let started = world.block_on(node, Duration::from_secs(1), async move {
+        starting.start(&core, Ok(Arc::new(medium))).await
+    });
+    (unit, started.unwrap())
 }
 
 /// Takes the command into the task set now, and gives what runs it.

@@ -205,6 +205,56 @@ fn what_was_stored_and_is_gone_keeps_the_unit_offline_until_its_record_is_gone_t
     }
 }
 
+/// Moves the file of an entry.
+fn rename(bench: &Bench, (from, to): (&str, &str)) {
+    let path = |name: &str| std::path::PathBuf::from(format!("/state/units/{name}"));
+    let (from, to) = (path(from), path(to));
+    on_files(bench, |files| async move {
+        files.rename(&from, &to).await?;
+        files.sync_dir(std::path::Path::new("/state/units")).await
+    });
+}
+
+/// What hosts ask while nobody knows what they were told last.
+#[test]
+fn a_unit_that_cannot_read_what_it_keeps_neither_tells_nor_changes_it() {
+    for name in ["vm01.reservations", "vm01.mode-pages"] {
+        let new = || -> Arc<dyn UnitStore> { Arc::new(DirectoryStore::new("/state/units".into())) };
+        let mut bench = Bench::with_store(27, new());
+        let nexus = bench.nexus(0, "a");
+        assert_eq!(register(&bench, &nexus, 7, true), Status::Good);
+        assert_eq!(select(&bench, &nexus, true), Status::Good);
+        let (list, cdb) = select_of(&bench, &nexus, false);
+        rename(&bench, (name, "aside"));
+        let why = bench.starts_again(new()).unwrap_err();
+        assert!(why.cause.contains("was there and is gone"), "{why:?}");
+        let nexus = bench.nexus(0, "a");
+        let keys = [0x5e, 0, 0, 0, 0, 0, 0, 0, 64, 0];
+        let mut register = [0; 24];
+        (register[15], register[20]) = (8, 1);
+        let asked: [(&[u8], &[u8]); 5] = [
+            (&[0x5f, 6, 0, 0, 0, 0, 0, 0, 24, 0], &register),
+            (&keys, &[]),
+            (&cdb, &list),
+            (&[0x16, 0, 0, 0, 0, 0], &[]),
+            (&[0x17, 0, 0, 0, 0, 0], &[]),
+        ];
+        for (tag, (cdb, data)) in (1..).zip(asked) {
+            let done = bench.start(&nexus, cdb, Attribute::Simple, tag, data);
+            bench.settle(SOON);
+            assert_eq!(sense(&done).0, scsi::SenseKey::NotReady, "{cdb:?}");
+        }
+        // Nothing took its place.
+        let core = bench.node.core(0);
+        let path = format!("/state/units/{name}");
+        let there = async move {
+            let files = core.files();
+            env::file::is_there(&*files, std::path::Path::new(&path)).await
+        };
+        assert!(!bench.run(there), "{name}");
+    }
+}
+
 /// Key, code and qualifier of the sense that ended it.
 fn sense(done: &super::bench::Slot) -> (scsi::SenseKey, u8, u8) {
     let bytes = done.response().sense.expect("CHECK CONDITION").to_vec();
