@@ -3,7 +3,7 @@
 use crate::admission::HoldKind;
 use crate::change::{Effects, change};
 use crate::core_unit::find;
-use crate::state::describe;
+use crate::state::{Stored, describe};
 use crate::unit::LogicalUnit;
 use env::{CoreHandle, call_all};
 use scsi::unit_attention::UnitAttention;
@@ -31,18 +31,16 @@ impl LogicalUnit {
     }
 
     /// Gives the unit a volume, in place of one that was taken away or never opened, and brings it online. Hosts are told
-    /// where its size has changed (SBC-4 4.9 "Changing the capacity").
+    /// where its size has changed (SBC-4 4.9 "Changing the capacity"). What it has stored is read again where it could not be.
     ///
     /// # Errors
-    /// Why it is still offline: a lane cannot be opened, or what it has stored could not be read when it came up.
+    /// Why it is still offline: a lane cannot be opened, or what it has stored still cannot be read.
     pub async fn resume(
         self: &Arc<Self>,
         core: &CoreHandle,
         volume: Arc<dyn Volume>,
     ) -> Result<(), OpenError> {
-        if let Some(unreadable) = self.unreadable() {
-            return Err(unreadable);
-        }
+        let recovered = self.read_again(core).await?;
         let Some(unit) = find(core, self.id()) else {
             return Ok(());
         };
@@ -58,6 +56,9 @@ impl LogicalUnit {
             if cached != Some(shape.caps.volatile_cache) {
                 state.modes.set_write_cache(shape.caps.volatile_cache);
             }
+            if let Some(stored) = recovered {
+                state.recover(stored);
+            }
             let changed = state.block_count() != before;
             let told = (None, UnitAttention::CapacityChanged);
             Ok(Effects {
@@ -67,6 +68,23 @@ impl LogicalUnit {
         });
         // Nothing of it is stored, so it cannot be refused.
         drop(edited.await);
+        // Only now, when every core has what was stored, may hosts change it.
+        self.set_unreadable(None);
         self.open_lanes(core).await
+    }
+
+    /// What is stored of it, where that could not be read before.
+    async fn read_again(self: &Arc<Self>, core: &CoreHandle) -> Result<Option<Stored>, OpenError> {
+        if self.unreadable().is_none() {
+            return Ok(None);
+        }
+        match self.load(core).await {
+            Ok(stored) => Ok(Some(stored)),
+            Err(error) => {
+                self.set_unreadable(Some(error.clone()));
+                self.publish_offline(core, Some(error.clone())).await;
+                Err(error)
+            }
+        }
     }
 }

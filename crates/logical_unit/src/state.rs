@@ -64,6 +64,14 @@ fn default_modes(shape: Option<Shape>) -> ModeParameters {
     }
 }
 
+/// What was stored, or what is so where nothing was.
+fn modes_of(stored: Option<ModeParameters>, shape: Option<Shape>) -> ModeParameters {
+    let mut modes = stored.unwrap_or(default_modes(shape));
+    // A host may have saved it while there was a cache.
+    modes.write_cache_enabled &= shape.is_none_or(|shape| shape.caps.volatile_cache);
+    modes
+}
+
 /// The largest transfer of one command, in bytes.
 const TRANSFER_BYTES_MAX: u64 = 16 << 20;
 /// What one VERIFY without data to compare reads at most, in bytes: seconds on any disk. VERIFY (10) cannot ask for more.
@@ -82,18 +90,24 @@ impl UnitState {
         stored: Stored,
         offline: Option<&OpenError>,
     ) -> Self {
-        let mut modes = stored.modes.unwrap_or(default_modes(shape));
-        // A host may have saved it while there was a cache.
-        modes.write_cache_enabled &= shape.is_none_or(|shape| shape.caps.volatile_cache);
         Self {
             version: 0,
             description: describe(identity, shape),
             shape,
             offline: offline.cloned(),
-            modes: ModePages::from_saved(modes),
+            modes: ModePages::from_saved(modes_of(stored.modes, shape)),
             task_aborted_status: None,
             access_state: AccessState::ActiveOptimized,
             reservations: stored.reservations,
+        }
+    }
+
+    /// What was stored could be read at last: it is what was found at the start, and nobody has changed it since.
+    pub(crate) fn recover(&mut self, stored: Stored) {
+        self.reservations = stored.reservations;
+        self.modes = ModePages::from_saved(modes_of(stored.modes, self.shape));
+        if let Some(told) = self.task_aborted_status {
+            self.modes.set_task_aborted_status(told);
         }
     }
 

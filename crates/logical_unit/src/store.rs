@@ -173,6 +173,8 @@ impl UnitStore for DirectoryStore {
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     if !record.is_there(&*files).await? {
+                        // Somebody may have removed it: the next save makes another.
+                        record.known().remove(&record.path);
                         return Ok(None);
                     }
                     let why = format!("{} was there and is gone", path.display());
@@ -219,8 +221,8 @@ impl UnitStore for DirectoryStore {
 
     fn way_out(&self, key: &str) -> String {
         format!(
-            "look at {key}.* in {}, and bring the file back where there is a good copy; only if every host may lose them, \
-             remove it there and in {}",
+            "look at {key}.* in {}, and bring the file back where there is a good copy: the LUN then comes online by itself; only if \
+             every host may lose them, remove it there and in {}",
             self.directory.display(),
             self.records.display()
         )

@@ -211,7 +211,7 @@ impl LogicalUnit {
         self.load(core).await.map(|_| ())
     }
 
-    async fn load(&self, core: &CoreHandle) -> Result<Stored, OpenError> {
+    pub(crate) async fn load(&self, core: &CoreHandle) -> Result<Stored, OpenError> {
         let key = &self.identity.store_key;
         let broken = |what: &str, why: &dyn Display| OpenError {
             cause: format!("the stored {what} cannot be used: {why}"),
@@ -239,21 +239,16 @@ impl LogicalUnit {
         Ok(stored)
     }
 
-    fn set_unreadable(&self, why: Option<OpenError>) {
+    pub(crate) fn set_unreadable(&self, why: Option<OpenError>) {
         *self
             .unreadable
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = why;
     }
 
-    /// What is stored of it could be read when it was started.
+    /// Why it may not serve, whatever its volume is: what is stored of it could not be read.
     #[must_use]
-    pub fn is_readable(&self) -> bool {
-        self.unreadable().is_none()
-    }
-
-    /// Why it may not serve, whatever its volume is.
-    pub(crate) fn unreadable(&self) -> Option<OpenError> {
+    pub fn unreadable(&self) -> Option<OpenError> {
         let unreadable = self.unreadable.lock();
         unreadable.unwrap_or_else(PoisonError::into_inner).clone()
     }

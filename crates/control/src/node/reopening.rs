@@ -6,8 +6,8 @@
 //!
 //! **Contract.** A LUN is offline for as long as it lacks what it needs, and not longer: its file was moved away and is back, its
 //! device appears, a disk has room again for what an opening writes. Where its pool or its pool's journal is missing, whoever
-//! looks after those brings it online (`directory.rs`, `members`, `keeper.rs`). One whose stored reservations or mode pages cannot
-//! be read stays offline until a restart, because they are read at the start alone.
+//! looks after those brings it online (`directory.rs`, `members`, `keeper.rs`). One whose stored reservations or mode pages could not
+//! be read has them read again.
 //!
 //! **Failure model.** What hangs (a server of files, a dead device) holds up its own LUN, and neither others nor changes: only what has
 //! answered is opened while all changes wait. Questions that hang hold threads, so there are few at once, in all and to one pool: many
@@ -15,7 +15,7 @@
 
 use super::Inner;
 use super::journal::PoolJournal;
-use super::unit::files_of;
+use super::unit::{files_of, shown};
 use crate::code::Code;
 use crate::config::Place;
 use crate::objects::{Backing, Lun};
@@ -179,7 +179,7 @@ impl Inner {
         let objects = Rc::clone(&self.objects.borrow());
         let waits = |lun: &&Lun| {
             let unit = self.unit(&lun.naa);
-            unit.is_some_and(|unit| unit.lacks_storage()) && self.has_ground(lun)
+            unit.is_some_and(|unit| unit.offline().is_some()) && self.has_ground(lun)
         };
         objects.luns.values().filter(waits).cloned().collect()
     }
@@ -209,7 +209,17 @@ impl Inner {
         let Some(lun) = self.waiting().into_iter().find(|lun| lun.naa == naa) else {
             return Duration::ZERO;
         };
-        self.renew(&lun, &self.journal_of(&lun)).await;
+        if !self.is_told(&lun).await {
+            self.renew(&lun, &self.journal_of(&lun)).await;
+        }
         self.core.now().since(begun)
+    }
+    /// What is stored of its state still cannot be read, and it says so: its storage need not be opened.
+    async fn is_told(&self, lun: &Lun) -> bool {
+        let Some(unit) = self.unit(&lun.naa) else {
+            return true;
+        };
+        let why = unit.still_unreadable(&self.core).await;
+        why.is_some_and(|why| unit.offline() == Some(shown(&why)))
     }
 }

@@ -432,6 +432,63 @@ fn a_lun_that_a_change_cannot_open_again_is_offline_everywhere_and_comes_back() 
     }
 }
 
+#[test]
+fn a_lun_whose_stored_reservations_are_back_is_online_soon_after() {
+    // Gone; damaged; gone while its file is away as well.
+    for (gone, away) in [(true, false), (false, false), (true, true)] {
+        let world = World::new(24, WorldConfig::default());
+        let node = world.node("a");
+        let controller = begin_journaled(&world, &node);
+        edit(&world, &node, &controller, apply(lab())).unwrap();
+        let naa = controller.objects().luns["l"].naa.clone();
+        drop(controller);
+        node.crash();
+        node.restart();
+        let put = |directory: &str, bytes: Vec<u8>| {
+            let path = format!("/c/state/{directory}/{naa}.reservations");
+            let core = node.core(0);
+            let done = async move {
+                let (files, path) = (core.files(), Path::new(&path));
+                env::durable::make_dir(&*files, path.parent().unwrap()).await?;
+                env::durable::replace_file(&*files, path, &bytes).await
+            };
+            world.block_on(&node, LIMIT, done).unwrap().unwrap();
+        };
+        put("units.kept", Vec::new());
+        if !gone {
+            put("units", vec![7; 64]);
+        }
+        if away {
+            assert_eq!(move_all(&world, &node, "lun", ("/c/pool", "/c")), 1);
+        }
+        let controller = begin_journaled(&world, &node);
+        wait(&world, &node, Duration::from_secs(15));
+        let lun = || {
+            let asked = Rc::clone(&controller);
+            let luns = world.block_on(&node, LIMIT, async move { asked.luns(false).await });
+            let lun = luns.unwrap().remove(0);
+            (lun.state, lun.reason.unwrap_or_default())
+        };
+        let (state, reason) = lun();
+        assert_eq!(state, "offline");
+        let told = [
+            "the stored reservations cannot be used",
+            "comes online by itself",
+        ];
+        assert!(told.iter().all(|it| reason.contains(it)), "{reason}");
+        put("units", scsi::reservation::Reservations::new().to_bytes());
+        wait(&world, &node, Duration::from_secs(15));
+        if away {
+            let (state, reason) = lun();
+            assert_eq!(state, "offline");
+            assert!(reason.contains("does not exist"), "{reason}");
+            assert_eq!(move_all(&world, &node, "lun", ("/c", "/c/pool")), 1);
+            wait(&world, &node, Duration::from_secs(15));
+        }
+        assert_eq!(lun().0, "online", "{gone} {away}");
+    }
+}
+
 /// Every answer in this is there within so long.
 const SOON: Duration = Duration::from_secs(100);
 

@@ -233,7 +233,7 @@ pub(super) async fn grow_beside(
 }
 
 /// As `lun show` says it.
-fn shown(error: &OpenError) -> String {
+pub(super) fn shown(error: &OpenError) -> String {
     format!("{} ({})", error.cause, error.next_step)
 }
 
@@ -403,9 +403,10 @@ impl Unit {
         self.unit.offline(core).filter(|_| self.offline.is_none())
     }
 
-    /// It does not serve for want of its storage, which may come.
-    pub(super) fn lacks_storage(&self) -> bool {
-        self.offline.is_some() && self.unit.is_readable()
+    /// Why what is stored of its state still cannot be used, where that keeps it offline.
+    pub(super) async fn still_unreadable(&self, core: &CoreHandle) -> Option<OpenError> {
+        self.unit.unreadable()?;
+        self.unit.check_stored(core).await.err()
     }
 
     /// Memory that a LUN keeps while it is offline, or removed and not purged.

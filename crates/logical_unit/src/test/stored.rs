@@ -1,7 +1,7 @@
 //! What a save that failed leaves in the store must not come back after a later change was answered.
 
 use super::SOON;
-use super::bench::Bench;
+use super::bench::{Bench, filled, write_10};
 use crate::store::{Entry, UnitStore};
 use crate::{Attribute, DirectoryStore, Nexus};
 use env::{CoreHandle, LocalFuture};
@@ -252,6 +252,51 @@ fn a_unit_that_cannot_read_what_it_keeps_neither_tells_nor_changes_it() {
             env::file::is_there(&*files, std::path::Path::new(&path)).await
         };
         assert!(!bench.run(there), "{name}");
+    }
+}
+
+#[test]
+fn a_unit_whose_stored_state_is_back_serves_with_what_stands_in_it() {
+    let new = || -> Arc<dyn UnitStore> { Arc::new(DirectoryStore::new("/state/units".into())) };
+    let mut bench = Bench::with_store(28, new());
+    let holder = bench.nexus(0, "a");
+    assert_eq!(register(&bench, &holder, 7, true), Status::Good);
+    assert_eq!(select(&bench, &holder, true), Status::Good);
+    let mut list = [0; 24];
+    list[7] = 7;
+    // RESERVE, Write Exclusive.
+    let cdb = [0x5f, 1, 1, 0, 0, 0, 0, 0, 24, 0];
+    let reserved = bench.start(&holder, &cdb, Attribute::Simple, 3, &list);
+    bench.settle(SOON);
+    assert_eq!(reserved.response().status, Status::Good);
+    for name in ["vm01.reservations", "vm01.mode-pages"] {
+        rename(&bench, (name, "aside"));
+        assert!(bench.starts_again(new()).is_err());
+        let (holder, other) = (bench.nexus(2, "a"), bench.nexus(3, "b"));
+        let resume = |bench: &Bench| {
+            let (unit, core) = (Arc::clone(&bench.unit), bench.node.core(0));
+            let medium = Arc::new(bench.medium.clone());
+            bench.run(async move { unit.resume(&core, medium).await })
+        };
+        let still = resume(&bench).unwrap_err();
+        assert!(still.cause.contains("was there and is gone"), "{still:?}");
+        rename(&bench, ("aside", name));
+        assert_eq!(resume(&bench), Ok(()), "{name}");
+        let data = filled(1, 1);
+        let shut_out = bench.start(&other, &write_10(0, 1), Attribute::Simple, 4, &data);
+        let let_in = bench.start(&holder, &write_10(0, 1), Attribute::Simple, 4, &data);
+        bench.settle(SOON);
+        let conflict = Status::ReservationConflict;
+        assert_eq!(shut_out.response().status, conflict, "{name}");
+        assert_eq!(let_in.response().status, Status::Good, "{name}");
+        // D_SENSE was saved.
+        let (list, _) = select_of(&bench, &holder, true);
+        let sense = [0x1a, 0x08, 0x0a, 0, 64, 0];
+        let sense = bench.start(&holder, &sense, Attribute::Simple, 5, &[]);
+        bench.settle(SOON);
+        assert_eq!(sense.response().data_in.to_vec()[6], list[6], "{name}");
+        // And it may be changed again.
+        assert_eq!(register(&bench, &holder, 7, true), Status::Good, "{name}");
     }
 }
 
