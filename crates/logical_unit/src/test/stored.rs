@@ -202,6 +202,14 @@ fn what_was_stored_and_is_gone_keeps_the_unit_offline_until_its_record_is_gone_t
             env::durable::remove_file(&*files, std::path::Path::new(&record)).await
         });
         assert_eq!(check(&bench), Ok(()));
+        // What is saved after that is missed again.
+        assert_eq!(register(&bench, &nexus, 8, true), Status::Good);
+        assert_eq!(select(&bench, &nexus, false), Status::Good);
+        let gone = file.clone();
+        on_files(&bench, |files| async move {
+            env::durable::remove_file(&*files, std::path::Path::new(&gone)).await
+        });
+        assert!(check(&bench).is_err(), "{name}");
     }
 }
 
