@@ -10,6 +10,7 @@
 //! the units that it names are up and before those that it no longer names go down.
 
 mod beside;
+mod changing;
 mod checking;
 mod checksums;
 mod directory;
@@ -112,6 +113,7 @@ struct Inner {
     /// The objects that were stored last and compared with the pools: the node and their generation.
     stored: RefCell<Option<(String, u64)>>,
     finishing: Cell<Finishing>,
+    changing: changing::Changing,
     /// LUNs that were made smaller in this life, by NAA identifier.
     shrunk: RefCell<BTreeSet<String>>,
     /// Told when a pool that was away is there again.
@@ -146,6 +148,7 @@ impl Node {
             unkept: unkept::Unkept::default(),
             stored: RefCell::default(),
             finishing: Cell::default(),
+            changing: changing::Changing::default(),
             shrunk: RefCell::default(),
             returned: Rc::default(),
             turn: Mutex::new(()),
@@ -220,11 +223,14 @@ impl Inner {
         unit::destroy(&self.core, (&self.config, &members), lun).await
     }
 
-    /// Opens a LUN's storage anew over its pool's journal.
+    /// Opens a LUN's storage anew over its pool's journal; where a change of it is under way, after that.
     async fn renew(self: &Rc<Self>, lun: &Lun, journal: &PoolJournal) {
         let Some(unit) = self.unit(&lun.naa) else {
             return;
         };
+        if self.changing.puts_off(&lun.naa) {
+            return;
+        }
         let members = self.member_pools();
         let ground = (&self.config, &*members);
         let renewed = unit.renew(&self.core, ground, lun, journal.clone()).await;
@@ -322,6 +328,7 @@ impl Inner {
     async fn prepare(self: &Rc<Self>, changes: &LunChanges) -> Result<(), Problem> {
         let _turn = self.turn.lock().await;
         self.allows(changes).await?;
+        self.changing.begin(changes);
         self.begin(changes).await?;
         for lun in &changes.created {
             let made = self.make(lun).await;
@@ -361,6 +368,7 @@ impl Inner {
 
     async fn abandon(self: &Rc<Self>, changes: &LunChanges) {
         let _turn = self.turn.lock().await;
+        self.changing.end();
         for lun in &changes.checked {
             self.stop_checking_again(lun).await;
         }
@@ -378,6 +386,17 @@ impl Inner {
             }
         }
         self.end(changes, left).await;
+        self.renew_put_off().await;
+    }
+
+    /// Opens anew what somebody wanted opened while it was changed.
+    async fn renew_put_off(self: &Rc<Self>) {
+        let objects = Rc::clone(&self.objects.borrow());
+        for naa in self.changing.take_put_off() {
+            if let Some(lun) = objects.luns.values().find(|lun| lun.naa == naa) {
+                self.renew(lun, &self.journal_of(lun)).await;
+            }
+        }
     }
 
     async fn take_down(&self, lun: &Lun) {
@@ -400,6 +419,7 @@ impl Inner {
     ) -> Result<(), Problem> {
         let _turn = self.turn.lock().await;
         let before = self.objects.replace(Rc::clone(&objects));
+        self.changing.end();
         let mut failed = Vec::new();
         self.note_shrunk(&before, changes);
         for lun in &changes.resized {
@@ -427,6 +447,7 @@ impl Inner {
                 self.note_offline(lun).await;
             }
         }
+        self.renew_put_off().await;
         let export = self.export(&objects);
         let server = self.server();
         if let Some(server) = server {

@@ -489,6 +489,60 @@ fn a_lun_whose_stored_reservations_are_back_is_online_soon_after() {
     }
 }
 
+/// What a LUN lacks comes back between the two halves of a change: it is opened by the objects that are in force afterwards.
+#[test]
+fn a_lun_that_comes_back_while_it_gets_checksums_has_them_afterwards() {
+    for (back, adopted) in [("journal", true), ("lun", true), ("lun", false)] {
+        let config = super::keeper_test::with_journal;
+        let world = World::new(25, WorldConfig::default());
+        let node = world.node("a");
+        let (controller, engine) = begin_with(&world, &node, config);
+        edit(&world, &node, &controller, apply(lab())).unwrap();
+        let stopping = Rc::clone(&controller);
+        let stopped = async move { stopping.stop().await };
+        world.block_on(&node, LIMIT, stopped).unwrap();
+        drop((controller, engine));
+        node.crash();
+        node.restart();
+        let rename = |from: &'static str, to: &'static str| {
+            let core = node.core(0);
+            let moved = async move { core.files().rename(Path::new(from), Path::new(to)).await };
+            world.block_on(&node, LIMIT, moved).unwrap().unwrap();
+        };
+        let moves = |away: bool| match (back, away) {
+            ("lun", true) => drop(move_all(&world, &node, "lun", ("/c/pool", "/c"))),
+            ("lun", false) => drop(move_all(&world, &node, "lun", ("/c", "/c/pool"))),
+            (_, true) => rename("/c/journal", "/c/aside"),
+            (_, false) => rename("/c/aside", "/c/journal"),
+        };
+        moves(true);
+        let (controller, engine) = begin_with(&world, &node, config);
+        assert_eq!(states(&world, &node, &controller)[0].1, "offline", "{back}");
+        let before = controller.objects();
+        let mut after = Objects::clone(&before);
+        after.luns.get_mut("l").unwrap().storage.integrity = true;
+        let changes = Rc::new(crate::plan::lun_changes(&before, &after));
+        let prepared = engine.prepare(Rc::clone(&changes));
+        world.block_on(&node, LIMIT, prepared).unwrap().unwrap();
+        moves(false);
+        // The objects are stored meanwhile, on a slow disk.
+        wait(&world, &node, Duration::from_secs(30));
+        if adopted {
+            let done = engine.adopt(Rc::new(after), changes);
+            world.block_on(&node, LIMIT, done).unwrap().unwrap();
+        } else {
+            let done = engine.abandon(changes);
+            world.block_on(&node, LIMIT, done).unwrap();
+        }
+        let facts = world.block_on(&node, LIMIT, engine.luns()).unwrap();
+        let (_, lun) = facts.into_iter().next().unwrap();
+        assert_eq!(lun.state, crate::engine::LunState::Online, "{back}");
+        assert_eq!(lun.checksums.is_some(), adopted, "{back}");
+        let sums = move_all(&world, &node, "sums", ("/c/pool", "/c"));
+        assert_eq!(sums, usize::from(adopted), "{back}");
+    }
+}
+
 /// Every answer in this is there within so long.
 const SOON: Duration = Duration::from_secs(100);
 
