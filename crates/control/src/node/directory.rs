@@ -175,6 +175,7 @@ impl Inner {
     pub(super) async fn are_there(&self, changes: &LunChanges) -> Result<(), Problem> {
         let all = changes.created.iter().chain(&changes.restored);
         let all = all.chain(&changes.resized).chain(&changes.purged);
+        let all = all.chain(&changes.checked);
         let pools: BTreeSet<&str> = all
             .filter_map(|lun| match &lun.backing {
                 Backing::Pool(pool) => Some(pool.as_str()),

@@ -543,6 +543,25 @@ fn a_lun_that_comes_back_while_it_gets_checksums_has_them_afterwards() {
     }
 }
 
+#[test]
+fn checksums_are_not_made_where_the_pools_file_system_is_not_mounted() {
+    let world = World::new(26, WorldConfig::default());
+    let node = world.node("a");
+    let controller = begin_journaled(&world, &node);
+    edit(&world, &node, &controller, apply(lab())).unwrap();
+    for kind in ["lun", "changes", "record", "toml", "json"] {
+        let moved = move_all(&world, &node, kind, ("/c/pool", "/c"));
+        assert!(moved > 0, "{kind}");
+    }
+    wait(&world, &node, Duration::from_secs(5));
+    assert_eq!(states(&world, &node, &controller)[0].1, "offline");
+    let mut set = lab();
+    set.lun[0].integrity = Some(true);
+    let refused = edit(&world, &node, &controller, apply(set)).unwrap_err();
+    assert_eq!(refused.code, Code::PoolMissing, "{refused}");
+    assert_eq!(left_of_luns(&world, &node), [""; 0]);
+}
+
 /// Every answer in this is there within so long.
 const SOON: Duration = Duration::from_secs(100);
 
