@@ -245,6 +245,19 @@ pub(crate) fn open_error(path: &Path, error: &io::Error) -> OpenError {
     }
 }
 
+/// An operator's words for a file or device that has `len` bytes and must have `wanted`.
+#[must_use]
+pub fn end_is_missing(path: &Path, len: u64, wanted: u64) -> OpenError {
+    let path = path.display();
+    OpenError {
+        cause: format!("{path} has {len} bytes, fewer than the {wanted} that it must have"),
+        next_step: format!(
+            "bring the whole file or device back: its end is missing; where it is lost for good, make it as large as it was, which puts \
+             zeroes there (of a file: truncate -s {wanted} {path})"
+        ),
+    }
+}
+
 impl Volume for DiskVolume {
     fn shape(&self) -> Shape {
         *self.lock_shape()
@@ -262,14 +275,7 @@ impl Volume for DiskVolume {
                 Err(error) => return Err(open_error(&self.path, &error)),
             };
             if len < shape.byte_count().0 {
-                return Err(OpenError {
-                    cause: format!(
-                        "{} has {len} bytes, fewer than the {} that the LUN was made with",
-                        self.path.display(),
-                        shape.byte_count().0
-                    ),
-                    next_step: "restore the file, or shrink the LUN with --force".to_owned(),
-                });
+                return Err(end_is_missing(&self.path, len, shape.byte_count().0));
             }
             Ok(Rc::new(DiskLane {
                 file,

@@ -11,7 +11,7 @@ mod events;
 mod memory;
 
 pub use control::{Usage, create_file, open_block, open_file, remove, usage};
-pub use disk::{DiskVolume, FileSpec, Provisioning, TOO_MANY_FILES};
+pub use disk::{DiskVolume, FileSpec, Provisioning, TOO_MANY_FILES, end_is_missing};
 pub use memory::MemoryVolume;
 
 #[cfg(test)]

@@ -365,6 +365,7 @@ fn a_backing_that_cannot_be_used_says_why_and_what_to_do() {
             volume.shrink(&core, ByteCount(512)).await.unwrap();
             let stale = file_of_older_size(&core).await;
             assert!(stale.cause.contains("fewer than"), "{stale}");
+            assert!(stale.next_step.contains("truncate -s"), "{stale}");
         })
     });
 }

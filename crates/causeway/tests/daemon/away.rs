@@ -1,6 +1,6 @@
 //! What is away when the daemon starts, or goes while it runs: file systems of pools, addresses, locks, room.
 
-use crate::gone::{must_hold, qemu_io, write};
+use crate::gone::{must_hold, must_run, qemu_io, write};
 use crate::journal::{LUN, load, served, with_journal};
 use crate::place::{Place, text_of};
 use crate::small_file_system::{SmallFileSystem, is_root};
@@ -170,6 +170,34 @@ fn a_lun_whose_file_a_change_does_not_find_is_offline_in_status_too_and_comes_ba
     until_state(&place, "vm01", "online");
     must_hold(&portal, 0..20);
     load(&place, &portal, "");
+    daemon.stop();
+}
+
+#[test]
+fn a_file_that_has_lost_its_end_says_what_brings_its_lun_back_and_that_does() {
+    let place = Place::new("lost-end");
+    let daemon = place.start();
+    place.run(0, "lun create vm01 --size 64M");
+    let naa = place.json("lun show vm01")["naa"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let path = place.path(&format!("data/pool/{naa}.lun"));
+    let file = std::fs::File::options().write(true).open(&path).unwrap();
+    file.set_len(32 << 20).unwrap();
+    // While it serves, and at a start.
+    let told = place.run(6, "lun set vm01 read_cache=1M");
+    assert!(told.contains("truncate -s 67108864 "), "{told}");
+    daemon.stop();
+    let daemon = place.start();
+    assert_eq!(state(&place, "vm01"), "offline");
+    let reason = place.json("lun show vm01")["reason"].to_string();
+    let (_, advice) = reason.split_once("of a file: ").unwrap();
+    let (advice, _) = advice.split_once(')').unwrap();
+    let there = format!("cd {} && {advice}", place.path(".").display());
+    must_run("sh", &["-c", &there]);
+    until_state(&place, "vm01", "online");
+    place.run(0, "lun resize vm01 --size 32M --yes");
     daemon.stop();
 }
 

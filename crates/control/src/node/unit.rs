@@ -745,14 +745,8 @@ async fn open_leaf(
     };
     let has = volume.shape().byte_count().0;
     if has < lun.size.bytes() {
-        return Err(OpenError {
-            cause: format!(
-                "{} has {has} bytes, fewer than the LUN's {}",
-                volume.path().display(),
-                lun.size.bytes()
-            ),
-            next_step: "bring the whole file or device back; its end is missing".to_owned(),
-        });
+        let missing = backends::end_is_missing(volume.path(), has, lun.size.bytes());
+        return Err(missing);
     }
     Ok(Leaf::Disk(volume))
 }
