@@ -53,8 +53,10 @@ impl LogicalUnit {
             let cached = state.shape.map(|shape| shape.caps.volatile_cache);
             state.description = describe(&identity, Some(shape));
             state.shape = Some(shape);
-            if cached != Some(shape.caps.volatile_cache) {
-                state.modes.set_write_cache(shape.caps.volatile_cache);
+            let volatile = shape.caps.volatile_cache;
+            // One that was never open has what was saved, which no host could change since.
+            if cached.map_or(!volatile, |cached| cached != volatile) {
+                state.modes.set_write_cache(volatile);
             }
             if let Some(stored) = recovered {
                 state.recover(stored);

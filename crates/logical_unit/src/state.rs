@@ -59,7 +59,8 @@ pub(crate) struct Stored {
 fn default_modes(shape: Option<Shape>) -> ModeParameters {
     ModeParameters {
         task_aborted_status: true,
-        write_cache_enabled: shape.is_some_and(|shape| shape.caps.volatile_cache),
+        // As long as nobody knows, hosts had better flush.
+        write_cache_enabled: shape.is_none_or(|shape| shape.caps.volatile_cache),
         ..ModeParameters::default()
     }
 }

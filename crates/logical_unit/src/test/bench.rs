@@ -249,7 +249,8 @@ impl Bench {
     /// The unit over a medium that is there already, as after a restart.
     pub(super) fn bring_up(world: World, node: Node, medium: Medium, store: Store) -> Self {
         let fences = medium.0.lock().unwrap().fences.clone();
-        let (unit, started) = start(&world, &node, &medium, fences, store);
+        let volume = Arc::new(medium.clone());
+        let (unit, started) = start(&world, &node, Ok(volume), fences, store);
         started.unwrap();
         Self {
             world,
@@ -261,10 +262,29 @@ impl Bench {
 
     /// The unit starts anew, as after a restart; what that says.
     pub(super) fn starts_again(&mut self, store: Store) -> Result<(), OpenError> {
+        let volume: Arc<dyn Volume> = Arc::new(self.medium.clone());
+        self.starts_over(Ok(volume), store)
+    }
+
+    /// The same without its medium.
+    pub(super) fn starts_without(&mut self, store: Store) {
+        let away = OpenError {
+            cause: "its disk is away".to_owned(),
+            next_step: "bring it back".to_owned(),
+        };
+        let told = self.starts_over(Err(away.clone()), store);
+        assert_eq!(told, Err(away));
+    }
+
+    fn starts_over(
+        &mut self,
+        volume: Result<Arc<dyn Volume>, OpenError>,
+        store: Store,
+    ) -> Result<(), OpenError> {
         self.node.crash();
         self.node.restart();
         let fences = self.medium.0.lock().unwrap().fences.clone();
-        let (unit, started) = start(&self.world, &self.node, &self.medium, fences, store);
+        let (unit, started) = start(&self.world, &self.node, volume, fences, store);
         self.unit = unit;
         started
     }
@@ -354,7 +374,7 @@ impl Slot {
 fn start(
     world: &World,
     node: &Node,
-    medium: &Medium,
+    volume: Result<Arc<dyn Volume>, OpenError>,
     fences: Fences,
     store: Store,
 ) -> (Arc<LogicalUnit>, Result<(), OpenError>) {
@@ -375,9 +395,9 @@ fn start(
         store,
         is_new: false,
     });
-    let (starting, medium, core) = (Arc::clone(&unit), medium.clone(), node.core(0));
+    let (starting, core) = (Arc::clone(&unit), node.core(0));
     let started = world.block_on(node, Duration::from_secs(1), async move {
-        starting.start(&core, Ok(Arc::new(medium))).await
+        starting.start(&core, volume).await
     });
     (unit, started.unwrap())
 }

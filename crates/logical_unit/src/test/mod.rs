@@ -370,6 +370,42 @@ fn write_cache(bench: &Bench, nexus: &Rc<crate::Nexus>, tag: u32) -> bool {
 }
 
 #[test]
+fn a_cache_that_a_host_switched_off_for_good_is_off_when_the_disk_comes_after_the_start() {
+    for (switched_off, volatile) in [(true, true), (false, true), (true, false), (false, false)] {
+        let store: Arc<dyn crate::UnitStore> =
+            Arc::new(crate::DirectoryStore::new("/state/units".into()));
+        let mut bench = Bench::with_store(29, Arc::clone(&store));
+        let host = bench.nexus(0, "a");
+        if switched_off {
+            let sense = bench.start(&host, &[0x1a, 8, 8, 0, 64, 0], Attribute::Simple, 1, &[]);
+            bench.settle(SOON);
+            let mut list = sense.response().data_in.to_vec();
+            (list[0], list[2]) = (0, 0);
+            list[4] &= 0x3f;
+            list[6] &= !4;
+            let len = u8::try_from(list.len()).unwrap();
+            // PF and SP.
+            let cdb = [0x15, 0x11, 0, 0, len, 0];
+            let select = bench.start(&host, &cdb, Attribute::Simple, 2, &list);
+            bench.settle(SOON);
+            assert_eq!(select.response().status, Status::Good);
+        }
+        bench.medium.set_volatile(volatile);
+        bench.starts_without(store);
+        let (unit, core) = (Arc::clone(&bench.unit), bench.node.core(0));
+        let medium = Arc::new(bench.medium.clone());
+        let resumed = bench.run(async move { unit.resume(&core, medium).await });
+        assert_eq!(resumed, Ok(()));
+        let is_on = write_cache(&bench, &bench.nexus(1, "a"), 1);
+        assert_eq!(
+            is_on,
+            volatile && !switched_off,
+            "{switched_off} {volatile}"
+        );
+    }
+}
+
+#[test]
 fn a_change_of_the_cache_is_flushed_adopted_by_every_core_and_told_to_every_host() {
     let store: Arc<dyn crate::UnitStore> =
         Arc::new(crate::DirectoryStore::new("/state/units".into()));
