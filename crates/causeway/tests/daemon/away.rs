@@ -201,6 +201,34 @@ fn a_file_that_has_lost_its_end_says_what_brings_its_lun_back_and_that_does() {
     daemon.stop();
 }
 
+/// A pipe that nobody writes to takes the thread that opens it to read, as a server of files that is away does.
+#[test]
+fn a_file_whose_opening_hangs_holds_up_no_other_lun_no_change_and_no_stop() {
+    let place = Place::new("hangs");
+    let daemon = place.start();
+    let files = ["a", "b"].map(|name| {
+        place.run(0, &format!("lun create {name} --size 1M"));
+        let lun = place.json(&format!("lun show {name}"));
+        let naa = lun["naa"].as_str().unwrap();
+        place.path(&format!("data/pool/{naa}.lun"))
+    });
+    daemon.stop();
+    let asides = [place.path("aside-a"), place.path("aside-b")];
+    for (file, aside) in files.iter().zip(&asides) {
+        std::fs::rename(file, aside).unwrap();
+    }
+    let daemon = place.start();
+    must_run("mkfifo", &[&files[0].display().to_string()]);
+    std::fs::rename(&asides[1], &files[1]).unwrap();
+    until_state(&place, "b", "online");
+    place.run(0, "lun create c --size 1M");
+    assert_eq!(state(&place, "a"), "offline");
+    let begun = Instant::now();
+    daemon.stop();
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(20), "{took:?}");
+}
+
 #[test]
 fn a_portal_that_cannot_be_bound_at_the_start_is_tried_until_it_can_be() {
     let place = Place::new("no-portal");

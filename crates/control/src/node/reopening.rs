@@ -11,7 +11,8 @@
 //!
 //! **Failure model.** What hangs (a server of files, a dead device) holds up its own LUN, and neither others nor changes: only what has
 //! answered is opened while all changes wait. Questions that hang hold threads, so there are few at once, in all and to one pool: many
-//! pools and devices that hang together keep other LUNs that are offline waiting, and nothing else.
+//! pools and devices that hang together keep other LUNs that are offline waiting, and nothing else. A LUN that was asked and never answers
+//! is asked no more: it comes back with the next start.
 
 use super::Inner;
 use super::journal::PoolJournal;
