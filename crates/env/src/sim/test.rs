@@ -799,3 +799,47 @@ fn a_file_that_hangs_holds_up_no_other() {
     world.run_for(Duration::from_secs(1));
     assert_eq!(disk.in_flight(), 0);
 }
+
+#[test]
+fn a_directory_that_hangs_holds_up_names_and_files_in_it_and_no_others() {
+    let world = World::new(10, quiet());
+    let a = world.node("a");
+    let disk = a.disk();
+    let core = a.core(0);
+    let file = world.block_on(&a, LIMIT, async move {
+        let files = core.files();
+        for directory in ["/one", "/two"] {
+            files.create_dir(Path::new(directory)).await.unwrap();
+        }
+        files.open(Path::new("/one/file"), NEW).await.unwrap()
+    });
+    let file = file.unwrap();
+    disk.hang_directory(Path::new("/one"));
+    let ended = Rc::new(Cell::new(0));
+    let jobs: [crate::LocalFuture<()>; 3] = [
+        Box::pin({
+            let files = a.core(0).files();
+            async move { drop(files.open(Path::new("/one/new"), NEW).await) }
+        }),
+        Box::pin({
+            let files = a.core(0).files();
+            async move { drop(files.list(Path::new("/one")).await) }
+        }),
+        Box::pin(async move { drop(write(&*file, 0, &[1; 512], Durable::No).await) }),
+    ];
+    for job in jobs {
+        let ended = Rc::clone(&ended);
+        a.core(0).spawn(Box::pin(async move {
+            job.await;
+            ended.set(ended.get() + 1);
+        }));
+    }
+    let files = a.core(0).files();
+    let other = async move { files.open(Path::new("/two/new"), NEW).await.map(drop) };
+    world.block_on(&a, LIMIT, other).unwrap().unwrap();
+    world.run_for(Duration::from_secs(60));
+    assert_eq!(ended.get(), 0);
+    disk.release();
+    world.run_for(Duration::from_secs(1));
+    assert_eq!(ended.get(), 3);
+}

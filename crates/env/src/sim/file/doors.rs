@@ -3,6 +3,7 @@
 use super::super::executor::{Life, Sleep};
 use super::super::fault::Fault;
 use super::super::world::{Inner, nanos};
+use super::DiskState;
 use super::flight::{Slot, Work};
 use super::inode::{Change, Inode};
 use super::names::{Entry, normal};
@@ -16,6 +17,9 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::task::Poll;
+
+/// How often an operation on a name that hangs looks whether it may go on, in nanoseconds.
+const HANGING_LOOK: u64 = 10_000_000;
 
 /// The file system as one life of one node sees it.
 #[derive(Clone)]
@@ -36,8 +40,8 @@ impl SimFiles {
         }
     }
 
-    /// Waits as long as an operation on names takes.
-    async fn pause(&self) -> io::Result<()> {
+    /// Waits as long as an operation on this name takes.
+    async fn pause(&self, path: &Path) -> io::Result<()> {
         let (low, high) = (
             nanos(self.inner.config.disk_latency_min),
             nanos(self.inner.config.disk_latency_max),
@@ -47,6 +51,10 @@ impl SimFiles {
             span += self.inner.between(1_000_000, 2_000_000_000);
         }
         Sleep::new(&self.inner, self.inner.now() + span).await;
+        let hangs = |disk: &mut DiskState| disk.hangs(path);
+        while self.inner.is_alive(self.life) && self.inner.with_disk(self.life.node, hangs) {
+            Sleep::new(&self.inner, self.inner.now() + HANGING_LOOK).await;
+        }
         if self.inner.is_alive(self.life) {
             return Ok(());
         }
@@ -206,7 +214,7 @@ impl Files for SimFiles {
     fn open(&self, path: &Path, how: OpenHow) -> LocalFuture<io::Result<Rc<dyn File>>> {
         let (this, path) = (self.clone(), normal(path));
         Box::pin(async move {
-            this.pause().await?;
+            this.pause(&path).await?;
             let opened = this.open_now(&path, how);
             let inode = opened.as_ref().map_or(0, |file| file.inode);
             let file = this.name_event(0, inode, opened)?;
@@ -218,7 +226,7 @@ impl Files for SimFiles {
     fn rename(&self, from: &Path, to: &Path) -> LocalFuture<io::Result<()>> {
         let (this, from, to) = (self.clone(), normal(from), normal(to));
         Box::pin(async move {
-            this.pause().await?;
+            this.pause(&from).await?;
             this.name_event(1, 0, this.rename_now(&from, &to))
         })
     }
@@ -226,7 +234,7 @@ impl Files for SimFiles {
     fn remove(&self, path: &Path) -> LocalFuture<io::Result<()>> {
         let (this, path) = (self.clone(), normal(path));
         Box::pin(async move {
-            this.pause().await?;
+            this.pause(&path).await?;
             this.name_event(2, 0, this.remove_now(&path))
         })
     }
@@ -234,7 +242,7 @@ impl Files for SimFiles {
     fn create_dir(&self, path: &Path) -> LocalFuture<io::Result<()>> {
         let (this, path) = (self.clone(), normal(path));
         Box::pin(async move {
-            this.pause().await?;
+            this.pause(&path).await?;
             this.name_event(3, 0, this.create_dir_now(&path))
         })
     }
@@ -242,7 +250,7 @@ impl Files for SimFiles {
     fn list(&self, path: &Path) -> LocalFuture<io::Result<Vec<DirEntry>>> {
         let (this, path) = (self.clone(), normal(path));
         Box::pin(async move {
-            this.pause().await?;
+            this.pause(&path).await?;
             this.name_event(5, 0, this.list_now(&path))
         })
     }
@@ -250,15 +258,15 @@ impl Files for SimFiles {
     fn sync_dir(&self, path: &Path) -> LocalFuture<io::Result<()>> {
         let (this, path) = (self.clone(), normal(path));
         Box::pin(async move {
-            this.pause().await?;
+            this.pause(&path).await?;
             this.name_event(4, 0, this.sync_dir_now(&path))
         })
     }
 
-    fn space(&self, _path: &Path) -> LocalFuture<io::Result<Space>> {
-        let this = self.clone();
+    fn space(&self, path: &Path) -> LocalFuture<io::Result<Space>> {
+        let (this, path) = (self.clone(), normal(path));
         Box::pin(async move {
-            this.pause().await?;
+            this.pause(&path).await?;
             Ok(this.inner.with_disk(this.life.node, |disk| Space {
                 file_system: 1,
                 total: disk.capacity,

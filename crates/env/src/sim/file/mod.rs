@@ -16,7 +16,7 @@ use content::index;
 use inode::Inode;
 use names::{Entry, Names, normal};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 /// How a node's life ends.
@@ -47,6 +47,8 @@ pub(super) struct DiskState {
     hanging: bool,
     /// Files and devices whose operations hang.
     hanging_inodes: BTreeSet<u64>,
+    /// Directories that do not answer.
+    hanging_directories: BTreeSet<PathBuf>,
 }
 
 impl DiskState {
@@ -64,6 +66,7 @@ impl DiskState {
             lying: false,
             hanging: false,
             hanging_inodes: BTreeSet::new(),
+            hanging_directories: BTreeSet::new(),
         }
     }
 
@@ -84,6 +87,12 @@ impl DiskState {
             .filter(regular)
             .map(|inode| inode.volatile.allocated())
             .sum()
+    }
+
+    /// Operations on this name hang.
+    fn hangs(&self, path: &Path) -> bool {
+        let mut all = self.hanging_directories.iter();
+        all.any(|directory| path.starts_with(directory))
     }
 
     fn unlock(&mut self, handle: u64) {
@@ -227,11 +236,26 @@ impl Disk {
         })
     }
 
+    /// From now on every operation in one directory hangs until [`Disk::release`], on names and on the files that it has now, as on a server
+    /// of files that is away; all others go on.
+    pub fn hang_directory(&self, path: &Path) {
+        self.with(|disk| {
+            let path = normal(path);
+            for (_, entry) in disk.names.list(&path) {
+                if let Entry::File(number) = entry {
+                    disk.hanging_inodes.insert(number);
+                }
+            }
+            disk.hanging_directories.insert(path);
+        });
+    }
+
     /// Lets every operation that hangs go on, and hangs no more.
     pub fn release(&self) {
         let hung: Vec<u64> = self.with(|disk| {
             disk.hanging = false;
             disk.hanging_inodes.clear();
+            disk.hanging_directories.clear();
             let hung = disk.in_flight.iter().filter(|(_, it)| it.hangs());
             hung.map(|(number, _)| *number).collect()
         });
