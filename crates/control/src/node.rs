@@ -9,6 +9,7 @@
 //! **Invariants.** I1: every LUN in service has a unit, online or not. I2: a new export is published after
 //! the units that it names are up and before those that it no longer names go down.
 
+mod asks;
 mod beside;
 mod changing;
 mod checking;
@@ -114,6 +115,7 @@ struct Inner {
     stored: RefCell<Option<(String, u64)>>,
     finishing: Cell<Finishing>,
     changing: changing::Changing,
+    asks: asks::Asks,
     /// LUNs that were made smaller in this life, by NAA identifier.
     shrunk: RefCell<BTreeSet<String>>,
     /// Told when a pool that was away is there again.
@@ -149,6 +151,7 @@ impl Node {
             stored: RefCell::default(),
             finishing: Cell::default(),
             changing: changing::Changing::default(),
+            asks: asks::Asks::default(),
             shrunk: RefCell::default(),
             returned: Rc::default(),
             turn: Mutex::new(()),

@@ -5,7 +5,7 @@
 
 use super::journal::PoolJournal;
 use super::unit::file_of;
-use super::{Inner, unkept};
+use super::{Inner, asks, unkept};
 use crate::code::Code;
 use crate::config::{Place, Pool};
 use crate::objects::{Backing, Lun, Objects};
@@ -188,11 +188,23 @@ impl Inner {
             else {
                 continue;
             };
+            self.answers(pool, path).await?;
             if let Err(why) = self.is_the_pool(pool, path, &objects).await {
                 return Err(Problem::new(Code::PoolMissing, why.cause).hint(why.next_step));
             }
         }
         Ok(())
+    }
+
+    /// The pool's directory can be asked something.
+    async fn answers(&self, pool: &Pool, path: &Path) -> Result<(), Problem> {
+        let (files, file) = (self.core.files(), path.join(FILE));
+        let asking = async move { is_there(&*files, &file).await };
+        let answer = self.ask(format!("{}: is there", pool.name), asking).await;
+        answer.map(drop).ok_or_else(|| {
+            Problem::new(Code::PoolMissing, asks::silent(&pool.name))
+                .hint("look at its disk or file server and the kernel's log; then try again")
+        })
     }
 
     /// Looks whether a pool's directory went or came back: its LUNs go offline, and on again.

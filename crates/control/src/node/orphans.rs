@@ -10,12 +10,13 @@ use crate::objects::{Backing, Lun, Objects};
 use crate::orphan::{LunRecord, Orphan, RECORD_BYTES_MAX};
 use crate::size::Size;
 use ::members::{BesideLun, LunId};
+use env::Files;
 use env::durable::{read_file, replace_file};
 use env::file::is_there;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 /// What is known of orphans and records.
@@ -41,6 +42,21 @@ struct Stands {
     /// Its file's text, of a pool that is a directory.
     text: Option<Vec<u8>>,
     record: Option<LunRecord>,
+}
+
+/// Where a LUN's record is.
+enum RecordOf {
+    Known(Box<Stands>),
+    File(PathBuf),
+}
+
+/// What keeps a record from being read or written.
+const SILENT: &str = "its pool does not answer";
+
+async fn stands_in(files: Rc<dyn Files>, path: PathBuf) -> Stands {
+    let text = read_file(&*files, &path, RECORD_BYTES_MAX).await.ok();
+    let record = text.as_ref().and_then(|it| LunRecord::decode(it).ok());
+    Stands { text, record }
 }
 
 /// The LUNs of pools as their records say them.
@@ -79,7 +95,13 @@ impl Inner {
                     text: None,
                     record: Some(known.clone()),
                 },
-                None => self.stands(&record.lun).await,
+                None => match self.stands_soon(&record.lun).await {
+                    Some(stands) => stands,
+                    None => {
+                        kept = Err(format!("LUN {}: {SILENT}", record.name));
+                        continue;
+                    }
+                },
             };
             let record = self.as_large_as_known(record, stands.record);
             if known.as_ref() == Some(&record) {
@@ -173,22 +195,37 @@ impl Inner {
     }
 
     async fn stands(&self, lun: &Lun) -> Stands {
+        match self.record_of(lun) {
+            RecordOf::Known(stands) => *stands,
+            RecordOf::File(path) => stands_in(self.core.files(), path).await,
+        }
+    }
+
+    /// The same while a change goes on; `None` where the pool does not answer.
+    async fn stands_soon(&self, lun: &Lun) -> Option<Stands> {
+        match self.record_of(lun) {
+            RecordOf::Known(stands) => Some(*stands),
+            RecordOf::File(path) => {
+                let reading = stands_in(self.core.files(), path);
+                self.ask(format!("{}: stands", lun.naa), reading).await
+            }
+        }
+    }
+
+    fn record_of(&self, lun: &Lun) -> RecordOf {
         let Backing::Pool(pool) = &lun.backing else {
-            return Stands::default();
+            return RecordOf::Known(Box::default());
         };
         if let Some(pool) = self.member_pools().get(pool) {
             let text = pool.record(super::members::lun_id(lun));
             let record = text.and_then(|text| LunRecord::decode(&text).ok());
-            return Stands { text: None, record };
+            return RecordOf::Known(Box::new(Stands { text: None, record }));
         }
         let path = beside(&self.config, lun, RECORD);
-        let Some(path) = path.filter(|_| self.directories.missing(pool).is_none()) else {
-            return Stands::default();
-        };
-        let text = read_file(&*self.core.files(), &path, RECORD_BYTES_MAX).await;
-        let text = text.ok();
-        let record = text.as_ref().and_then(|it| LunRecord::decode(it).ok());
-        Stands { text, record }
+        match path.filter(|_| self.directories.missing(pool).is_none()) {
+            Some(path) => RecordOf::File(path),
+            None => RecordOf::Known(Box::default()),
+        }
     }
 
     /// The pool of members that holds it.
@@ -219,10 +256,22 @@ impl Inner {
         if stands.is_some_and(|stands| stands == text) {
             return Ok(());
         }
-        if let Some(parent) = path.parent() {
-            env::durable::make_dir(&*files, parent).await?;
-        }
-        replace_file(&*files, &path, &text).await
+        let writing = async move {
+            if let Some(parent) = path.parent() {
+                env::durable::make_dir(&*files, parent).await?;
+            }
+            replace_file(&*files, &path, &text).await
+        };
+        let written = self.ask(format!("{}: record", record.lun.naa), writing);
+        let silent = || Err(io::Error::other(SILENT));
+        written.await.unwrap_or_else(silent)
+    }
+
+    /// The storage that no object names, as it was seen last in this pool.
+    fn orphans_of(&self, pool: &str) -> Vec<Orphan> {
+        let seen = self.orphans.seen.borrow();
+        let of_pool = seen.iter().filter(|orphan| orphan.pool == pool);
+        of_pool.cloned().collect()
     }
 
     /// The storage that no object names, as it was seen last, of pools that are there now.
@@ -254,9 +303,13 @@ impl Inner {
     }
 
     async fn orphans_in(&self, pool: &str, path: &Path, known: &BTreeSet<String>) -> Vec<Orphan> {
-        let entries = self.core.files().list(path).await.unwrap_or_default();
+        let listing = self.core.files().list(path);
+        let Some(entries) = self.ask(format!("{pool}: list"), listing).await else {
+            // As it was, until it answers.
+            return self.orphans_of(pool);
+        };
         let mut found = Vec::new();
-        for entry in entries {
+        for entry in entries.unwrap_or_default() {
             let naa = entry
                 .name
                 .to_str()

@@ -1,14 +1,17 @@
 //! What each pool says of the newest objects that were stored: a state directory that was restored from an older copy is known by it.
 
 use super::members::MemberPool;
-use super::{Inner, unkept};
+use super::{Inner, asks, unkept};
 use crate::config::Place;
 use crate::state::document;
 use ::members::LunId;
+use env::Files;
 use env::durable::{read_file, replace_file};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 /// The file in a pool's directory.
 const FILE: &str = "saved.json";
@@ -46,12 +49,26 @@ impl MemberPool {
     }
 }
 
-impl Inner {
-    async fn read_saved(&self, directory: &Path) -> Option<Saved> {
-        let text = read_file(&*self.core.files(), &directory.join(FILE), FILE_BYTES_MAX).await;
-        parse(&text.ok()?)
-    }
+async fn read_saved(files: &dyn Files, directory: &Path) -> Option<Saved> {
+    let text = read_file(files, &directory.join(FILE), FILE_BYTES_MAX).await;
+    parse(&text.ok()?)
+}
 
+/// Writes down what was stored last, unless the pool says that already, or something newer.
+async fn keep_saved(
+    files: Rc<dyn Files>,
+    directory: PathBuf,
+    saved: Saved,
+    text: Vec<u8>,
+) -> io::Result<()> {
+    let known = read_saved(&*files, &directory).await;
+    if known.as_ref() == Some(&saved) || is_newer(known.as_ref(), &saved) {
+        return Ok(());
+    }
+    replace_file(&*files, &directory.join(FILE), &text).await
+}
+
+impl Inner {
     /// Pools that are directories and there.
     fn present(&self) -> impl Iterator<Item = (&str, &Path)> {
         let pools = self.config.pools.iter();
@@ -67,7 +84,8 @@ impl Inner {
     pub(super) async fn newest_saved(&self, node_id: &str) -> Option<(u64, String)> {
         let mut all = Vec::new();
         for (pool, path) in self.present() {
-            all.push((pool.to_owned(), self.read_saved(path).await));
+            let read = read_saved(&*self.core.files(), path).await;
+            all.push((pool.to_owned(), read));
         }
         for (name, pool) in &*self.member_pools() {
             let saved = pool.record(LunId::POOL);
@@ -101,13 +119,16 @@ impl Inner {
             }
         }
         for (pool, path) in self.present() {
-            let known = self.read_saved(path).await;
-            if known.as_ref() == Some(&saved) || is_newer(known.as_ref(), &saved) {
-                continue;
-            }
-            let written = replace_file(&*self.core.files(), &path.join(FILE), &text).await;
-            if let Err(error) = written {
-                kept = Err(format!("pool {pool}: {error}"));
+            let writing = keep_saved(
+                self.core.files(),
+                path.to_owned(),
+                saved.clone(),
+                text.clone(),
+            );
+            match self.ask(format!("{pool}: saved"), writing).await {
+                Some(Ok(())) => {}
+                Some(Err(error)) => kept = Err(format!("pool {pool}: {error}")),
+                None => kept = Err(asks::silent(pool)),
             }
         }
         let record = unkept::Record::Saved {

@@ -562,6 +562,59 @@ fn checksums_are_not_made_where_the_pools_file_system_is_not_mounted() {
     assert_eq!(left_of_luns(&world, &node), [""; 0]);
 }
 
+#[test]
+fn a_pool_whose_directory_hangs_holds_up_no_change_of_another() {
+    let two = || {
+        let text = "[node]\nname = \"n\"\nstate_dir = \"state\"\n[[portal_group]]\nname = \"default\"\ntag = 1\n\
+                    listen = [ { ip = \"127.0.0.1\" } ]\n[[pool]]\nname = \"default\"\npath = \"pool\"\n[[pool]]\n\
+                    name = \"p1\"\npath = \"p1\"\n[api]\nlisten = [\"unix:api.sock\"]\n";
+        crate::config::parse(Path::new("/c/node.toml"), text).unwrap()
+    };
+    let world = World::new(27, WorldConfig::default());
+    let node = world.node("a");
+    let (controller, _) = begin_with(&world, &node, two);
+    let mut set = lab();
+    set.lun[0].pool = Some("default".to_owned());
+    edit(&world, &node, &controller, apply(set.clone())).unwrap();
+    node.disk().hang_directory(Path::new("/c/pool"));
+    wait(&world, &node, Duration::from_secs(5));
+    let with = |set: &ObjectSet, name: &str, pool: &str| {
+        let mut set = set.clone();
+        let size = Size::from_bytes(1 << 20).unwrap();
+        let mut spec = crate::objects::LunSpec::new(name, size);
+        spec.pool = Some(pool.to_owned());
+        set.lun.push(spec);
+        apply(set)
+    };
+    let soon = |change: Edit| {
+        let asked = Rc::clone(&controller);
+        let run = async move { asked.edit(&change, FORCED).await.map(|_| ()) };
+        let limit = Duration::from_secs(30);
+        world.block_on(&node, limit, run).expect("the change hangs")
+    };
+    soon(with(&set, "m", "p1")).unwrap();
+    // The record beside the LUN is late.
+    set.lun[0].bytes_in_flight_max = Some(Size::from_bytes(1 << 20).unwrap());
+    soon(apply(set.clone())).unwrap();
+    wait(&world, &node, Duration::from_secs(30));
+    let with = |name: &str, pool: &str| with(&set, name, pool);
+    soon(with("n", "p1")).unwrap();
+    let refused = soon(with("o", "default")).unwrap_err();
+    assert_eq!(refused.code, Code::PoolMissing, "{refused}");
+    let problems = || {
+        let asked = Rc::clone(&controller);
+        let status = world.block_on(&node, LIMIT, async move { asked.status().await });
+        status.unwrap().problems.join("\n")
+    };
+    let told = problems();
+    assert!(told.contains("pool default does not answer"), "{told}");
+    node.disk().release();
+    wait(&world, &node, Duration::from_secs(30));
+    let told = problems();
+    assert!(!told.contains("does not answer"), "{told}");
+    soon(with("p", "default")).unwrap();
+}
+
 /// Every answer in this is there within so long.
 const SOON: Duration = Duration::from_secs(100);
 

@@ -91,15 +91,20 @@ pub(super) async fn keep(core: CoreHandle, node: Weak<Inner>) {
 
 impl Inner {
     /// A pool has seen newer objects than these, which nobody has accepted: what stands there stays.
-    async fn is_older(&self) -> bool {
+    async fn is_older(self: &Rc<Self>) -> bool {
         let Some((node_id, generation)) = self.stored.borrow().clone() else {
             return true;
         };
-        let newest = self.newest_saved(&node_id).await;
-        newest.is_some_and(|(newest, _)| newest > generation)
+        let node = Rc::clone(self);
+        let newest = async move { node.newest_saved(&node_id).await };
+        match self.ask("newest".to_owned(), newest).await {
+            Some(newest) => newest.is_some_and(|(newest, _)| newest > generation),
+            // Nobody knows while a pool does not answer.
+            None => true,
+        }
     }
 
-    async fn keep_again(&self, record: &Record) {
+    async fn keep_again(self: &Rc<Self>, record: &Record) {
         match record {
             Record::Luns if self.is_older().await => {}
             Record::Luns => {
