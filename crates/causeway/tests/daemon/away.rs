@@ -202,6 +202,10 @@ fn a_file_that_has_lost_its_end_says_what_brings_its_lun_back_and_that_does() {
 }
 
 /// A pipe that nobody writes to takes the thread that opens it to read, as a server of files that is away does.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "how long a stop takes is what is asked"
+)]
 #[test]
 fn a_file_whose_opening_hangs_holds_up_no_other_lun_no_change_and_no_stop() {
     let place = Place::new("hangs");
