@@ -31,6 +31,7 @@ mod members;
 mod memory;
 mod orphans;
 mod reopening;
+mod resizing;
 mod saved;
 mod schedule;
 mod scrub;
@@ -115,6 +116,7 @@ struct Inner {
     stored: RefCell<Option<(String, u64)>>,
     finishing: Cell<Finishing>,
     changing: changing::Changing,
+    resizing: resizing::Resizing,
     asks: asks::Asks,
     /// LUNs that were made smaller in this life, by NAA identifier.
     shrunk: RefCell<BTreeSet<String>>,
@@ -151,6 +153,7 @@ impl Node {
             stored: RefCell::default(),
             finishing: Cell::default(),
             changing: changing::Changing::default(),
+            resizing: resizing::Resizing::default(),
             asks: asks::Asks::default(),
             shrunk: RefCell::default(),
             returned: Rc::default(),
@@ -426,9 +429,7 @@ impl Inner {
         let mut failed = Vec::new();
         self.note_shrunk(&before, changes);
         for lun in &changes.resized {
-            if let Some(unit) = self.unit(&lun.naa)
-                && let Err(error) = unit.resize(&self.core, lun.size, self.kept_of(lun)).await
-            {
+            if let Err(error) = self.resize(lun).await {
                 failed.push(format!("LUN {}: {error}", self.name_of(lun)));
             }
         }
@@ -526,6 +527,8 @@ impl Engine for Node {
                 node.core.spawn(Box::pin(keep));
             }
             let keep = reopening::keep(Rc::clone(&node.core), Rc::downgrade(&node));
+            node.core.spawn(Box::pin(keep));
+            let keep = resizing::keep(Rc::clone(&node.core), Rc::downgrade(&node));
             node.core.spawn(Box::pin(keep));
             let keep = unkept::keep(Rc::clone(&node.core), Rc::downgrade(&node));
             node.core.spawn(Box::pin(keep));
@@ -716,7 +719,13 @@ impl Engine for Node {
 
     fn lun_notices(&self, naa: &str) -> Vec<String> {
         let unit = self.0.unit(naa);
-        unit.map(|unit| unit.notices()).unwrap_or_default()
+        let mut all = unit.map(|unit| unit.notices()).unwrap_or_default();
+        all.extend(self.0.resizing.of(naa).map(|why| {
+            format!(
+                "its last change of size has not ended, and is tried again every ten seconds: {why}"
+            )
+        }));
+        all
     }
 
     fn logins(&self) -> Vec<LoginFacts> {
@@ -767,5 +776,7 @@ fn backing_key(lun: &Lun) -> &'static str {
 mod keeper_test;
 #[cfg(test)]
 mod pools_test;
+#[cfg(test)]
+mod resizing_test;
 #[cfg(test)]
 mod test;

@@ -26,7 +26,7 @@ fn begin(world: &World, node: &env::sim::Node) -> Rc<Controller> {
         .unwrap()
 }
 
-fn apply(set: ObjectSet) -> Edit {
+pub(super) fn apply(set: ObjectSet) -> Edit {
     Edit::Apply { set, prune: false }
 }
 
@@ -50,7 +50,7 @@ const FORCED: How = How {
     dry_run: false,
 };
 
-fn edit(
+pub(super) fn edit(
     world: &World,
     node: &env::sim::Node,
     controller: &Rc<Controller>,
@@ -249,7 +249,7 @@ fn begin_journaled(world: &World, node: &env::sim::Node) -> Rc<Controller> {
 }
 
 /// The engine, too.
-fn begin_with(
+pub(super) fn begin_with(
     world: &World,
     node: &env::sim::Node,
     config: fn() -> Config,
@@ -259,7 +259,7 @@ fn begin_with(
     (world.block_on(node, LIMIT, begun).unwrap().unwrap(), engine)
 }
 
-fn wait(world: &World, node: &env::sim::Node, time: Duration) {
+pub(super) fn wait(world: &World, node: &env::sim::Node, time: Duration) {
     let core = node.core(0);
     let over = async move { core.sleep_until(core.now().after(time)).await };
     world.block_on(node, LIMIT, over).unwrap();

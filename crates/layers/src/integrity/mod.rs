@@ -47,8 +47,8 @@ use env::{CoreHandle, LocalFuture};
 use map::Map;
 use std::ops::Range;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use units::{BlockCount, Buf, Lba, LbaRange};
 use volume::{Lane, OpenError, Shape, Support, Volume, VolumeEvents};
 
@@ -166,6 +166,8 @@ pub struct Integrity {
     below: Arc<dyn Volume>,
     map: Arc<Map>,
     beside: Beside,
+    /// What the volume was cut to, and the map could not follow: what it has beyond that is of no use, whatever the size is now.
+    unfollowed: Mutex<Option<BlockCount>>,
 }
 
 impl Integrity {

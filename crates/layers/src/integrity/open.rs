@@ -12,8 +12,8 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use sums::{
     Blank, Damage, FAN, MapId, PAGE, REGIONS_MAX, SUPERBLOCKS_AT, Sum, Superblock, Tree, sums_max,
 };
@@ -251,6 +251,7 @@ impl Integrity {
             below,
             map,
             beside: beside.clone(),
+            unfollowed: Mutex::default(),
         });
         let from = From {
             core: Rc::clone(core),
@@ -290,7 +291,8 @@ impl Integrity {
         Ok(())
     }
 
-    /// The volume below has another size now: to be called before anything is written beyond the old end, and after it was cut off.
+    /// The volume below has another size now: to be called before anything is written beyond the old end, and after it was cut off. Where
+    /// that fails, the map is as before, and this is to be called again.
     ///
     /// # Errors
     /// What kept the map from following.
@@ -321,7 +323,26 @@ impl Integrity {
     }
 
     async fn reshape_from(&self, from: &From) -> Result<(), OpenError> {
-        let blocks = self.below.shape().block_count.0;
+        let blocks = self.below.shape().block_count;
+        let cut = self.note_cut(blocks);
+        if let Some(cut) = cut {
+            self.reshape_to(from, cut.0).await?;
+            *lock(&self.unfollowed) = None;
+        }
+        self.reshape_to(from, blocks.0).await
+    }
+
+    /// The smallest size that the volume was cut to since the map followed last, or is cut to now.
+    fn note_cut(&self, blocks: BlockCount) -> Option<BlockCount> {
+        let is_cut = blocks.0 < lock(&self.map.superblock).blocks;
+        let mut least = lock(&self.unfollowed);
+        if is_cut {
+            *least = Some(least.map_or(blocks, |before| before.min(blocks)));
+        }
+        *least
+    }
+
+    async fn reshape_to(&self, from: &From, blocks: u64) -> Result<(), OpenError> {
         let (old, new) = {
             let mut superblock = lock(&self.map.superblock);
             let old = superblock.clone();
@@ -337,6 +358,10 @@ impl Integrity {
             return Ok(());
         }
         let followed = self.follow(from, &old, &new).await;
+        if followed.is_err() {
+            // All of it is done again when this is asked for again.
+            lock(&self.map.superblock).blocks = old.blocks;
+        }
         followed.map_err(|error| {
             if error == IoError::SpaceExhausted {
                 cannot(&self.beside, &io::ErrorKind::StorageFull.into())

@@ -54,7 +54,8 @@ impl Unit {
             .hint("make the device larger first: a LUN ends where its device ends"))
     }
 
-    /// Brings the new size into force on every core, and cuts off what is too much; of storage that has more, `kept` stays.
+    /// Brings the new size into force on every core, and cuts off what is too much; of storage that has more, `kept` stays. Where that
+    /// fails, it can be asked for again.
     pub(in crate::node) async fn resize(
         &self,
         core: &CoreHandle,
@@ -71,9 +72,12 @@ impl Unit {
         {
             volume.resize(wanted);
         }
-        let grows = wanted.0 > self.blocks.swap(wanted.0, Ordering::AcqRel);
-        if grows {
-            self.reshape_checksums(core).await?;
+        let before = self.blocks.swap(wanted.0, Ordering::AcqRel);
+        let grows = wanted.0 > before;
+        if grows && let Err(error) = self.reshape_checksums(core).await {
+            // Nothing has changed, so that all of it can be done again.
+            self.blocks.store(before, Ordering::Release);
+            return Err(error);
         }
         let adopted = self.unit.reshape(core).await;
         adopted.map_err(|error| error.to_string())?;
@@ -81,8 +85,9 @@ impl Unit {
             // What is cut off must not come back from the journal when the LUN grows again.
             journaled.carry_home(core).await;
         }
+        let mut followed = Ok(());
         if !grows {
-            self.reshape_checksums(core).await?;
+            followed = self.reshape_checksums(core).await;
         }
         let kept = size.max(kept).bytes();
         let cut = match leaf {
@@ -103,7 +108,12 @@ impl Unit {
             }
             Leaf::Memory(_) | Leaf::Disk(_) => Ok(()),
         };
-        cut.map_err(|error| error.to_string())
+        cut.map_err(|error| error.to_string())?;
+        if followed.is_err() {
+            // What was cut off may be the room that was lacking.
+            return self.reshape_checksums(core).await;
+        }
+        Ok(())
     }
 
     async fn reshape_checksums(&self, core: &CoreHandle) -> Result<(), String> {
