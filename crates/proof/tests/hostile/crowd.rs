@@ -214,6 +214,49 @@ fn processor(pid: u32) -> f64 {
     ticks / 100.0
 }
 
+/// How often the crowd comes and goes.
+const ROUNDS: u32 = 3;
+
+/// The 99th percentiles without the crowd and with it, and the daemon's memory with it.
+struct Round {
+    without: Duration,
+    with: Duration,
+    memory: u64,
+}
+
+impl Round {
+    fn ratio(&self) -> f64 {
+        self.with.as_secs_f64() / self.without.as_secs_f64()
+    }
+}
+
+fn round(daemon: &Daemon, host: &mut Client, portal: SocketAddr, span: Duration) -> Round {
+    let (stop, closed) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
+    let without = depth_1(host, span / 2);
+    let crowd = crowd(portal, Arc::clone(&stop), Arc::clone(&closed));
+    let used = processor(daemon.pid());
+    let with = depth_1(host, span);
+    let (used, memory) = (processor(daemon.pid()) - used, resident(daemon.pid()));
+    stop.store(true, Ordering::Relaxed);
+    crowd.join().unwrap();
+    let round = Round {
+        without: without.0,
+        with: with.0,
+        memory,
+    };
+    println!(
+        "{CONNECTIONS} hostile connections for {span:?}, {} closed: 4 KiB reads at depth 1, p99 {:?} without ({}), {:?} with \
+         ({}), ratio {:.2}; processor {used:.1} s",
+        closed.load(Ordering::Relaxed),
+        without.0,
+        without.1,
+        with.0,
+        with.1,
+        round.ratio()
+    );
+    round
+}
+
 #[test]
 fn a_thousand_hostile_connections_hold_up_neither_a_host_nor_a_login() {
     let seconds = std::env::var("CAUSEWAY_HOSTILE_SECONDS").ok();
@@ -225,32 +268,21 @@ fn a_thousand_hostile_connections_hold_up_neither_a_host_nor_a_login() {
     let mut host = login(&daemon, "iqn.2026-11.test:host");
     host.write(4096, &[7; 4096], 512);
     depth_1(&mut host, Duration::from_secs(1));
-    let told_to = |stop: &Arc<AtomicBool>| stop.store(true, Ordering::Relaxed);
-    let (stop_logins, stop_crowd) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
-    let closed = Arc::<AtomicU64>::default();
-    // Logins are there in both halves: only the crowd is different.
+    let stop_logins = Arc::<AtomicBool>::default();
+    // Logins are there with and without: only the crowd is different.
     let coming = logins(daemon.portals[0].clone(), Arc::clone(&stop_logins));
-    let (without, before) = (depth_1(&mut host, span / 2), resident(daemon.pid()));
-    let crowd = crowd(portal, Arc::clone(&stop_crowd), Arc::clone(&closed));
-    let used = processor(daemon.pid());
-    let with = depth_1(&mut host, span);
-    let (used, memory) = (processor(daemon.pid()) - used, resident(daemon.pid()));
-    told_to(&stop_logins);
+    let before = resident(daemon.pid());
+    // By turns, so that what else the machine does meets both.
+    let mut rounds: Vec<Round> = (0..ROUNDS)
+        .map(|_| round(&daemon, &mut host, portal, span / ROUNDS))
+        .collect();
+    stop_logins.store(true, Ordering::Relaxed);
     let (count, slowest) = coming.join().unwrap();
-    told_to(&stop_crowd);
-    crowd.join().unwrap();
-    let grown = memory.saturating_sub(before) >> 10;
-    let ratio = with.0.as_secs_f64() / without.0.as_secs_f64();
-    println!(
-        "{CONNECTIONS} hostile connections for {span:?}, {} closed: 4 KiB reads at depth 1, p99 {:?} without ({}), {:?} with \
-         ({}), ratio {ratio:.2}; {count} logins, the slowest {slowest:?}; memory grown by {grown} KiB; processor {used:.1} s",
-        closed.load(Ordering::Relaxed),
-        without.0,
-        without.1,
-        with.0,
-        with.1
-    );
+    println!("{count} logins, the slowest {slowest:?}");
     assert!(slowest < Duration::from_secs(1), "{slowest:?}");
+    let most = rounds.iter().map(|round| round.memory).max().unwrap_or(0);
+    let grown = most.saturating_sub(before) >> 10;
+    println!("memory grown by {grown} KiB");
     assert!(grown < 96 << 10, "{grown} KiB");
     // Other tests run beside this one: a few milliseconds are theirs.
     let slack = if full.is_some() {
@@ -258,7 +290,10 @@ fn a_thousand_hostile_connections_hold_up_neither_a_host_nor_a_login() {
     } else {
         Duration::from_millis(5)
     };
-    assert!(with.0 <= without.0.mul_f64(1.5) + slack, "{ratio:.2}");
+    rounds.sort_unstable_by(|one, other| one.ratio().total_cmp(&other.ratio()));
+    let median = &rounds[rounds.len() / 2];
+    let most = median.without.mul_f64(1.5) + slack;
+    assert!(median.with <= most, "{:.2}", median.ratio());
     let said = daemon.causeway(&["session", "ls", "--refused"]);
     assert!(said.text.contains("its place was needed"), "{}", said.text);
     daemon.stop();
