@@ -6,6 +6,7 @@
 //! An entry that was saved once and is not there any more is an error, as a damaged one is: what stood in it may have shut
 //! a host out.
 
+use env::file::is_there;
 use env::{CoreHandle, Files, LocalFuture, durable};
 use std::collections::BTreeSet;
 use std::io;
@@ -196,8 +197,18 @@ impl UnitStore for DirectoryStore {
         let (directory, record) = (self.directory.clone(), self.record(key, entry));
         Box::pin(async move {
             durable::make_dir(&*files, &directory).await?;
-            durable::replace_file(&*files, &path, &bytes).await?;
-            record.make(&*files).await
+            let is_first =
+                !record.known().contains(&record.path) && !is_there(&*files, &path).await;
+            let saved = match durable::replace_file(&*files, &path, &bytes).await {
+                Ok(()) => record.make(&*files).await,
+                error => error,
+            };
+            if saved.is_err() && is_first {
+                // The host is told that it was refused: the next start may not find it in force. In this order, as in `forget`.
+                drop(record.remove(&*files).await);
+                drop(durable::remove_file(&*files, &path).await);
+            }
+            saved
         })
     }
 

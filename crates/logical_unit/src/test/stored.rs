@@ -4,6 +4,7 @@ use super::SOON;
 use super::bench::{Bench, filled, write_10};
 use crate::store::{Entry, UnitStore};
 use crate::{Attribute, DirectoryStore, Nexus};
+use env::sim::{Fault, FaultPlan};
 use env::{CoreHandle, LocalFuture};
 use scsi::Status;
 use scsi::reservation::Reservations;
@@ -388,4 +389,37 @@ fn a_file_of_a_program_that_made_no_records_gets_one_and_is_missed_from_then_on(
         again.forget(&core, "vm01").await.unwrap();
         assert!(load(Entry::Reservations).await.unwrap().is_none());
     });
+}
+
+#[test]
+fn a_first_save_that_failed_is_not_in_force_after_a_restart() {
+    let mut failed = 0;
+    for seed in 0..60 {
+        let store: Arc<dyn UnitStore> = Arc::new(DirectoryStore::new("/state/units".into()));
+        let bench = Bench::with_store(seed, Arc::clone(&store));
+        let faults = FaultPlan::none().with(Fault::FileSyncError, 200_000);
+        bench.world.set_faults(faults);
+        let save = |bytes: &[u8]| {
+            let saved = store.save(
+                &bench.node.core(0),
+                "new",
+                Entry::Reservations,
+                bytes.to_vec(),
+            );
+            bench.run(saved)
+        };
+        let saved = save(b"first");
+        bench.world.set_faults(FaultPlan::none());
+        let load = || bench.run(store.load(&bench.node.core(0), "new", Entry::Reservations));
+        if saved.is_ok() {
+            assert_eq!(load().unwrap(), Some(b"first".to_vec()), "{seed}");
+            continue;
+        }
+        failed += 1;
+        assert_eq!(load().unwrap(), None, "{seed}");
+        // It can be tried again.
+        save(b"second").unwrap();
+        assert_eq!(load().unwrap(), Some(b"second".to_vec()), "{seed}");
+    }
+    assert!(failed > 10, "{failed}");
 }
