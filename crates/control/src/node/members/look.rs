@@ -3,7 +3,7 @@
 use crate::disk;
 use env::file::{length, read};
 use env::{Access, CoreHandle, Create, Durable, File, FileKind, FileOp, OpenHow};
-use members::{AREA_BYTES, Seen, Superblock, find, offset_of};
+use members::{AREA_BYTES, DATA_OFFSET, Seen, Superblock, find, offset_of};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -104,6 +104,77 @@ pub(super) async fn damage(looked: &Looked) -> Option<String> {
     }
 }
 
+/// Why superblocks could not be written.
+pub(super) struct Unwritten {
+    pub(super) why: OpenError,
+    /// It can be when there is room.
+    pub(super) is_for_space: bool,
+}
+
+impl From<Unwritten> for OpenError {
+    fn from(unwritten: Unwritten) -> Self {
+        unwritten.why
+    }
+}
+
+impl Unwritten {
+    fn new(looked: &Looked, error: &io::Error) -> Self {
+        let is_for_space =
+            [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded].contains(&error.kind());
+        let next_step = if is_for_space {
+            "make room where it lies: the pool is read again by itself then"
+        } else {
+            "look at the device and the kernel's log"
+        };
+        Self {
+            why: OpenError {
+                cause: format!(
+                    "the superblock of {} cannot be written: {error}",
+                    looked.seen.path
+                ),
+                next_step: next_step.to_owned(),
+            },
+            is_for_space,
+        }
+    }
+}
+
+/// Takes the space of both superblocks of blank members, as long as they may become: it is there when the table grows.
+///
+/// # Errors
+/// There is none.
+pub(super) async fn take_room(looked: &[Looked]) -> Result<(), Unwritten> {
+    for looked in looked {
+        let Some(file) = &looked.file else { continue };
+        for area in 0..2 {
+            let zeroes = FileOp::Write {
+                offset: area * AREA_BYTES as u64,
+                data: Buf::zeroes(AREA_BYTES),
+                durable: Durable::No,
+            };
+            let written = file.submit(zeroes).await;
+            written.map_err(|error| Unwritten::new(looked, &error))?;
+        }
+        let synced = file.submit(FileOp::Sync).await;
+        synced.map_err(|error| Unwritten::new(looked, &error))?;
+    }
+    Ok(())
+}
+
+/// The same for members that were made without. Where it cannot be had, or nobody can tell, whoever writes there finds out.
+pub(super) async fn reserve_room(looked: &[Looked]) {
+    for looked in looked {
+        let Some(file) = &looked.file else { continue };
+        if looked.kind == Some(FileKind::Regular) && looked.seen.found.is_ok() {
+            let both = FileOp::Allocate {
+                offset: 0,
+                len: DATA_OFFSET,
+            };
+            drop(file.submit(both).await);
+        }
+    }
+}
+
 /// Writes superblocks, each stable before this answers.
 ///
 /// # Errors
@@ -111,20 +182,18 @@ pub(super) async fn damage(looked: &Looked) -> Option<String> {
 pub(super) async fn write(
     looked: &[Looked],
     blocks: &[(usize, Superblock)],
-) -> Result<(), OpenError> {
+) -> Result<(), Unwritten> {
     for (place, block) in blocks {
         let looked = looked.get(*place).expect("a place of what was seen");
         let Some(file) = &looked.file else { continue };
-        let failed = |error: io::Error| OpenError {
-            cause: format!(
-                "the superblock of {} cannot be written: {error}",
-                looked.seen.path
-            ),
-            next_step: "look at the device and the kernel's log".to_owned(),
-        };
-        let mut bytes = block.encode().ok_or_else(|| OpenError {
-            cause: "the table of the pool is full: too many LUNs, in too many pieces".to_owned(),
-            next_step: "put further LUNs into another pool".to_owned(),
+        let failed = |error: io::Error| Unwritten::new(looked, &error);
+        let mut bytes = block.encode().ok_or_else(|| Unwritten {
+            why: OpenError {
+                cause: "the table of the pool is full: too many LUNs, in too many pieces"
+                    .to_owned(),
+                next_step: "put further LUNs into another pool".to_owned(),
+            },
+            is_for_space: false,
         })?;
         bytes.resize(bytes.len().next_multiple_of(PIECE_BYTES), 0);
         let op = FileOp::Write {

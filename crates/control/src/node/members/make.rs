@@ -1,7 +1,7 @@
 //! Makes a pool of members that are all blank.
 
 use super::MemberPool;
-use super::look::{Looked, write};
+use super::look::{Looked, take_room, write};
 use crate::config::Layout;
 use env::{CoreHandle, FileKind};
 use members::{DATA_OFFSET, Member, MemberId, PoolId, Seen, Superblock};
@@ -68,7 +68,8 @@ impl MemberPool {
         };
         let blocks: Vec<(usize, Superblock)> = (0_u16..).zip(looked).map(own).collect();
         tracing::info!(pool = self.name, members = looked.len(), "making the pool");
-        write(looked, &blocks).await
+        take_room(looked).await?;
+        Ok(write(looked, &blocks).await?)
     }
 }
 

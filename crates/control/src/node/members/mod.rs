@@ -5,7 +5,8 @@
 //! New chunks read as zeroes.
 //!
 //! **Failure.** After an event that could not be written everywhere, nothing is made, grown or given back until the pool was
-//! read again: what stands on the members may be that event or the one before.
+//! read again: what stands on the members may be that event or the one before. Where there is no room for the events of that reading,
+//! what was served goes on: it had its two events. At a start it has none, and waits for room.
 
 mod beside;
 mod domains;
@@ -15,6 +16,9 @@ mod make;
 mod tell;
 mod watch;
 
+#[cfg(test)]
+mod test;
+
 pub(super) use leaf::MemberLeaf;
 pub(super) use tell::{Told, layout_name};
 pub(super) use watch::{look_at, open_all, unknown};
@@ -23,7 +27,7 @@ use crate::config::{Layout, Pool};
 use crate::objects::Lun;
 use crate::remembered::{self, Remembered};
 use env::{CoreHandle, FileKind};
-use look::{Looked, Print};
+use look::{Looked, Print, Unwritten};
 use members::{
     Assembly, Extent, LunId, RECORD_BYTES_MAX, Refused, Seen, State, Superblock, assemble,
 };
@@ -71,8 +75,8 @@ enum Assembled {
 struct There {
     assembly: Assembly,
     looked: Rc<Vec<Looked>>,
-    /// An event could not be written everywhere.
-    torn: bool,
+    /// Why an event could not be written everywhere, until one is.
+    torn: Option<OpenError>,
 }
 
 /// Where a LUN lies.
@@ -145,7 +149,8 @@ impl MemberPool {
 
     /// Looks at all members and opens what fits together.
     pub(super) async fn assemble(&self, core: &CoreHandle, used: bool) {
-        let assembled = match self.try_assemble(core, used).await {
+        let changed = self.changed(core).await;
+        let assembled = match self.try_assemble(core, used, &changed).await {
             Ok(there) => Assembled::There(there),
             Err(error) => Assembled::Not(error),
         };
@@ -163,7 +168,12 @@ impl MemberPool {
         looked
     }
 
-    async fn try_assemble(&self, core: &CoreHandle, used: bool) -> Result<There, OpenError> {
+    async fn try_assemble(
+        &self,
+        core: &CoreHandle,
+        used: bool,
+        changed: &[PathBuf],
+    ) -> Result<There, OpenError> {
         let mut looked = self.look(core).await;
         if looked.iter().all(|it| it.is_blank) && !used {
             self.make(core, &looked).await?;
@@ -171,22 +181,57 @@ impl MemberPool {
         }
         let seen: Vec<Seen> = looked.iter().map(|it| it.seen.clone()).collect();
         let assembly = assemble(&seen);
-        let mut assembly = assembly.map_err(|refused| self.refused(&refused, &looked))?;
+        let assembly = assembly.map_err(|refused| self.refused(&refused, &looked))?;
         self.has_this_layout(&assembly)?;
-        look::write(&looked, &assembly.again(&seen)).await?;
-        // Two events before data is touched, three to a member that lagged: an old copy of a member is then too far behind
-        // to be taken for it.
-        let found = assembly.table.event;
-        while !assembly.has_gone_on_since(found) {
-            let blocks = assembly.next(|_| {});
-            look::write(&looked, &blocks).await?;
-            assembly = assembly.after(&blocks);
-        }
+        look::reserve_room(&looked).await;
+        let (assembly, torn) = match go_on(&looked, &seen, assembly.clone()).await {
+            Ok(assembly) => (assembly, None),
+            Err(unwritten) if unwritten.is_for_space => {
+                let served = self.still_there(&assembly, &looked, changed);
+                let served = served.ok_or_else(|| unwritten.why.clone())?;
+                (served, Some(unwritten.why))
+            }
+            Err(unwritten) => return Err(unwritten.why),
+        };
         Ok(There {
             assembly,
             looked: Rc::new(looked),
-            torn: false,
+            torn,
         })
+    }
+
+    /// What was served and is still there as it was, where the events that others need have no room. What came or was changed by somebody
+    /// else is not used without them: a copy would be taken for it later.
+    fn still_there(
+        &self,
+        found: &Assembly,
+        looked: &[Looked],
+        changed: &[PathBuf],
+    ) -> Option<Assembly> {
+        let mut served = self.there(|there| there.assembly.clone()).ok()?;
+        if served.table.pool != found.table.pool {
+            return None;
+        }
+        for (before, now) in served.states.iter_mut().zip(&found.states) {
+            *before = match now {
+                State::Present(at) => {
+                    let path = looked.get(*at).map(|it| &it.path);
+                    let is_changed = path.is_none_or(|path| changed.contains(path));
+                    if is_changed || before != now {
+                        State::Absent
+                    } else {
+                        *now
+                    }
+                }
+                State::Absent
+                | State::Stale { .. }
+                | State::Diverged { .. }
+                | State::Twice(..)
+                | State::TooSmall(_)
+                | State::OtherBlocks(_) => *now,
+            };
+        }
+        Some(served)
     }
 
     fn has_this_layout(&self, assembly: &Assembly) -> Result<(), OpenError> {
@@ -379,7 +424,7 @@ impl MemberPool {
         edit: impl FnOnce(&mut Superblock) -> Result<(), OpenError>,
     ) -> Result<(), OpenError> {
         let blocks = self.there(|there| {
-            if !there.assembly.is_complete() || there.torn {
+            if !there.assembly.is_complete() || there.torn.is_some() {
                 return Err(OpenError {
                     cause: format!(
                         "pool {} is not whole, and nothing is made, grown or given back in it",
@@ -405,15 +450,21 @@ impl MemberPool {
         })??;
         let looked = match &mut *self.state.borrow_mut() {
             Assembled::There(there) => {
-                there.torn = true;
+                there.torn = Some(OpenError {
+                    cause: "an event is being written".to_owned(),
+                    next_step: "wait a moment".to_owned(),
+                });
                 Rc::clone(&there.looked)
             }
             Assembled::Not(error) => return Err(error.clone()),
         };
         let written = look::write(&looked, &blocks).await;
-        if let (Assembled::There(there), Ok(())) = (&mut *self.state.borrow_mut(), &written) {
-            there.torn = false;
-            there.assembly = there.assembly.clone().after(&blocks);
+        let written = written.map_err(OpenError::from);
+        if let Assembled::There(there) = &mut *self.state.borrow_mut() {
+            there.torn = written.as_ref().err().cloned();
+            if written.is_ok() {
+                there.assembly = there.assembly.clone().after(&blocks);
+            }
         }
         self.take_prints(core).await;
         written
@@ -466,9 +517,25 @@ impl MemberPool {
 
     /// A member is missing, or nothing can be used.
     pub(super) fn is_whole(&self) -> bool {
-        let whole = self.there(|there| there.assembly.is_complete() && !there.torn);
+        let whole = self.there(|there| there.assembly.is_complete() && there.torn.is_none());
         whole.unwrap_or(false)
     }
+}
+
+/// Two events before data is touched, three to a member that lagged: an old copy of a member is then too far behind to be taken for it.
+async fn go_on(
+    looked: &[Looked],
+    seen: &[Seen],
+    mut assembly: Assembly,
+) -> Result<Assembly, Unwritten> {
+    look::write(looked, &assembly.again(seen)).await?;
+    let found = assembly.table.event;
+    while !assembly.has_gone_on_since(found) {
+        let blocks = assembly.next(|_| {});
+        look::write(looked, &blocks).await?;
+        assembly = assembly.after(&blocks);
+    }
+    Ok(assembly)
 }
 
 /// What to do where a pool has no room.

@@ -203,17 +203,20 @@ impl MemberPool {
                 let numbers = (0_u16..).zip(&there.assembly.states);
                 let away = numbers.filter(|(_, state)| !matches!(state, State::Present(_)));
                 let away: Vec<String> = away.map(|(number, _)| self.away(there, number)).collect();
-                if !away.is_empty() {
-                    return Some(format!(
+                let lacks = (!away.is_empty()).then(|| {
+                    format!(
                         "it lacks {}; LUNs without a part there are served, and nothing is made or grown",
                         away.join("; ")
-                    ));
-                }
-                there.torn.then(|| {
-                    "a superblock could not be written: nothing is made or grown until it was read again; look at its \
-                     devices"
-                        .to_owned()
-                })
+                    )
+                });
+                let torn = there.torn.as_ref().map(|why| {
+                    format!(
+                        "{}: nothing is made or grown until it was read again; {}",
+                        why.cause, why.next_step
+                    )
+                });
+                let all: Vec<String> = lacks.into_iter().chain(torn).collect();
+                (!all.is_empty()).then(|| all.join("; "))
             }
         }
     }

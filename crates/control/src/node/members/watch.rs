@@ -47,7 +47,7 @@ impl MemberPool {
     }
 
     /// The members that came, went or were changed by somebody else.
-    async fn changed(&self, core: &CoreHandle) -> Vec<PathBuf> {
+    pub(super) async fn changed(&self, core: &CoreHandle) -> Vec<PathBuf> {
         let before = self.prints.borrow().clone();
         let mut changed = Vec::new();
         for (path, before) in self.paths.iter().zip(&before) {
@@ -60,7 +60,7 @@ impl MemberPool {
 
     /// It could not be used, or written, and is to be read again now.
     fn is_due(&self, now: Now) -> bool {
-        let is_well = self.there(|there| !there.torn).unwrap_or(false);
+        let is_well = self.there(|there| there.torn.is_none()).unwrap_or(false);
         if is_well {
             self.again.set(None);
             return false;
