@@ -157,6 +157,22 @@ impl Executor {
         Some(ready.swap_remove(chosen))
     }
 
+    /// Puts back what was taken.
+    pub(super) fn put_ready(&self, runnable: Runnable) {
+        push(&self.ready, runnable);
+    }
+
+    /// The core on which it would run; `None` where it is gone.
+    pub(super) fn place_of(&self, runnable: Runnable) -> Option<(Life, u16)> {
+        match runnable {
+            Runnable::Task(task) => {
+                let tasks = self.tasks.borrow();
+                tasks.get(&task).map(|entry| (entry.life, entry.core))
+            }
+            Runnable::Job(channel) => Some((channel.life, channel.to)),
+        }
+    }
+
     /// Polls a task once; answers where it ran and whether it ended, or `None` where it is gone.
     pub(super) fn poll(&self, task: u64) -> Option<(Life, u16, bool)> {
         let (mut future, waker, life, core) = {

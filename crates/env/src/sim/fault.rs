@@ -69,6 +69,9 @@ faults! {
     CutReplaced = "cut_replaced",
     /// At a power cut a name that was not synced was lost.
     CutNameDropped = "cut_name_dropped",
+    /// A core ran nothing for a while, as where its thread has lost its processor: what became ready meanwhile is ready at once
+    /// afterwards, so that one turn finds several things that have happened.
+    CoreStalled = "core_stalled",
     /// A place in the code that asked [`crate::Core::perhaps`] was told yes.
     Perhaps = "perhaps",
 }
@@ -124,6 +127,17 @@ impl FaultPlan {
             }
         }
         plan
+    }
+
+    /// The same plan with cores that stall, for one in seven seeds: rarely, or often. It draws nothing, so that seeds that
+    /// have failed once tell the same story.
+    #[must_use]
+    pub fn with_stalls_of(self, seed: u64) -> Self {
+        match seed % 14 {
+            1 => self.with(Fault::CoreStalled, 10_000),
+            8 => self.with(Fault::CoreStalled, 100_000),
+            _ => self,
+        }
     }
 
     /// The same plan with `fault` as probable as `per_million`.

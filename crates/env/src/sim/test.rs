@@ -8,6 +8,7 @@ use std::io::{self, ErrorKind, IoSlice};
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::rc::Rc;
+use std::task::Poll;
 use std::time::Duration;
 use units::{Buf, BufMut};
 
@@ -97,9 +98,45 @@ fn a_core_is_busy_by_what_runs_on_it_in_each_life() {
     assert_eq!(node.core(1).busy(), Duration::ZERO);
 }
 
+/// How often, of 200 times, a task that waits for two moments 20 us apart finds both at once.
+fn found_together(plan: FaultPlan) -> (u32, u64) {
+    let world = World::new(1, with(plan));
+    let core = world.node("a").core(0);
+    let inside = Rc::clone(&core);
+    let together = Rc::new(Cell::new(0));
+    let count = Rc::clone(&together);
+    core.spawn(Box::pin(async move {
+        for _ in 0..200 {
+            let (from, pause) = (inside.now(), Duration::from_micros(20));
+            let mut first = inside.sleep_until(from.after(pause));
+            let mut second = inside.sleep_until(from.after(2 * pause));
+            poll_fn(|cx| {
+                let late = second.as_mut().poll(cx).is_ready();
+                let early = first.as_mut().poll(cx).is_ready();
+                count.set(count.get() + u32::from(early && late));
+                if early {
+                    Poll::Ready(())
+                } else {
+                    Poll::Pending
+                }
+            })
+            .await;
+        }
+    }));
+    world.run_for(Duration::from_secs(1));
+    (together.get(), world.hits().of(Fault::CoreStalled))
+}
+
+#[test]
+fn a_core_that_stalls_finds_at_once_what_happened_meanwhile() {
+    assert_eq!(found_together(FaultPlan::none()), (0, 0));
+    let (together, stalls) = found_together(FaultPlan::none().with(Fault::CoreStalled, 300_000));
+    assert!(together > 20 && stalls > 50, "{together} of {stalls}");
+}
+
 /// A run with network, files, timers, jobs and faults; answers its hash.
 fn busy_run(seed: u64) -> (u64, Hits) {
-    let faults = FaultPlan::any(&mut Rng::new(seed));
+    let faults = FaultPlan::any(&mut Rng::new(seed)).with_stalls_of(seed);
     let world = World::new(seed, with(faults));
     let (a, b) = (world.node("a"), world.node("b"));
     let at = serve_echo(&b);

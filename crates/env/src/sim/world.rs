@@ -7,6 +7,7 @@ use super::node::{Node, NodeState};
 use super::random::Rng;
 use super::trace::{Line, Trace};
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::net::IpAddr;
@@ -104,6 +105,9 @@ const WALL_CLOCK_START: WallClock = WallClock(1_767_225_600_000_000_000);
 /// Virtual nanoseconds that one step takes.
 const STEP_NANOS: u64 = 200;
 
+/// Longest time for which a stalled core runs nothing, in nanoseconds: longer than most operations of disks.
+const STALL_NANOS_MAX: u64 = 500_000;
+
 /// Steps that [`World::run_until`] takes at most.
 const STEPS_MAX: u64 = 200_000_000;
 
@@ -123,6 +127,8 @@ pub(super) struct Inner {
     /// What the wall clock said at a moment.
     wall: Cell<(WallClock, Now)>,
     steps: Cell<u64>,
+    /// Until when a core runs nothing.
+    stalls: RefCell<BTreeMap<(Life, u16), u64>>,
     hits: RefCell<Hits>,
     trace: RefCell<Trace>,
 }
@@ -142,6 +148,7 @@ impl World {
             now: Cell::new(1_000_000_000),
             wall: Cell::new((WALL_CLOCK_START, Now(0))),
             steps: Cell::new(0),
+            stalls: RefCell::default(),
             hits: RefCell::default(),
             trace: RefCell::new(Trace::new(config.trace_lines)),
             config,
@@ -318,6 +325,35 @@ impl Inner {
             return self.next_timer(end);
         };
         self.advance();
+        if !self.is_kept(ready) {
+            self.run(ready);
+        }
+        // Timers that fell due while others ran are served without waiting for idleness.
+        while let Some((key, due)) = self.executor.take_due(self.now()) {
+            self.serve(key.1, due);
+        }
+        true
+    }
+
+    /// Its core runs nothing just now: it is ready again when the core goes on.
+    fn is_kept(&self, ready: Runnable) -> bool {
+        let Some((life, core)) = self.executor.place_of(ready) else {
+            return false;
+        };
+        let mut stalls = self.stalls.borrow_mut();
+        let until = stalls.entry((life, core)).or_default();
+        if *until <= self.now() {
+            if !self.happens(Fault::CoreStalled) {
+                return false;
+            }
+            *until = self.now() + self.between(1_000, STALL_NANOS_MAX);
+        }
+        let again = move |world: &Rc<Self>| world.executor.put_ready(ready);
+        self.executor.timer(*until, Due::Event(Box::new(again)));
+        true
+    }
+
+    fn run(self: &Rc<Self>, ready: Runnable) {
         match ready {
             Runnable::Task(task) => {
                 if let Some((life, core, ended)) = self.executor.poll(task) {
@@ -338,11 +374,6 @@ impl Inner {
                 }
             }
         }
-        // Timers that fell due while others ran are served without waiting for idleness.
-        while let Some((key, due)) = self.executor.take_due(self.now()) {
-            self.serve(key.1, due);
-        }
-        true
     }
 
     fn next_timer(self: &Rc<Self>, end: u64) -> bool {

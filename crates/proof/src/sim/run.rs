@@ -105,7 +105,7 @@ fn run_to_the_end(
 ) -> Result<Report, Box<Failure>> {
     let mut rng = Rng::new(seed);
     let mut setup = scene.setup(seed, &mut rng);
-    let mut plan = FaultPlan::any(&mut rng);
+    let mut plan = FaultPlan::any(&mut rng).with_stalls_of(seed);
     if scene.fills_up() && !seed.is_multiple_of(3) {
         // Nothing else goes wrong: all is well as soon as there is room.
         plan = FaultPlan::none();
@@ -344,4 +344,5 @@ pub const FILE_FAULTS: &[Fault] = &[
     Fault::CutDropped,
     Fault::CutTorn,
     Fault::CutReplaced,
+    Fault::CoreStalled,
 ];

@@ -143,7 +143,7 @@ fn tell_to_the_end(
     trace_lines: usize,
 ) -> Result<Report, Box<Failure>> {
     let mut rng = Rng::new(seed);
-    let plan = FaultPlan::any(&mut rng);
+    let plan = FaultPlan::any(&mut rng).with_stalls_of(seed);
     let config = WorldConfig {
         faults: FaultPlan::none(),
         sector_bytes: story.sector_bytes(seed),
