@@ -372,7 +372,7 @@ pub(crate) fn abort(
         let_go(&unit, &tasks, deadline).await;
         let mut released = false;
         for task in &tasks {
-            released |= task.release(&unit);
+            released |= task.release();
         }
         if released {
             unit.nexuses()

@@ -75,6 +75,8 @@ pub(crate) struct TaskControl {
     /// Another nexus aborted it, and what the backend still has of it is out of reach: its session need not
     /// keep a place for it any more.
     released: Cell<bool>,
+    /// Its session has taken what is to be said about it, and its future has nothing to say any more.
+    answered: Cell<bool>,
     /// Tasks that this one made on other units or its own (EXTENDED COPY): aborted with it.
     children: RefCell<Vec<(Rc<CoreUnit>, Rc<TaskControl>)>>,
     /// The hold that keeps everybody from the blocks of an aborted write until the backend returns.
@@ -92,6 +94,7 @@ impl TaskControl {
             stage: Cell::new(Stage::WaitingForData),
             aborted: Cell::new(None),
             released: Cell::new(false),
+            answered: Cell::new(false),
             children: RefCell::default(),
             quarantine: RefCell::new(None),
             stopwatch,
@@ -125,6 +128,11 @@ impl TaskControl {
         self.released.get()
     }
 
+    /// Its session has answered for it.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.answered.get()
+    }
+
     pub(crate) fn has_ended(&self) -> bool {
         self.stage.get() == Stage::Ended
     }
@@ -140,17 +148,11 @@ impl TaskControl {
     }
 
     /// The unit has let go of a task that was not aborted by its own nexus. `true` the first time.
-    pub(crate) fn release(&self, unit: &CoreUnit) -> bool {
-        let told = match self.aborted.get() {
-            Some(AbortedBy::Other { told }) => told,
-            Some(AbortedBy::ReadOnly) => true,
-            Some(AbortedBy::Own) | None => return false,
-        };
-        let first = !self.released.replace(true);
-        if first && told && !self.has_ended() {
-            unit.statuses().count(Status::TaskAborted, None);
+    pub(crate) fn release(&self) -> bool {
+        match self.aborted.get() {
+            Some(AbortedBy::Other { .. } | AbortedBy::ReadOnly) => !self.released.replace(true),
+            Some(AbortedBy::Own) | None => false,
         }
-        first
     }
 
     /// Marks the task. From here on it submits nothing. One that has not begun ends here.
@@ -252,23 +254,30 @@ impl TaskWatch {
     }
 
     /// What to do about it now, where it was not aborted by its own I_T nexus and [`crate::Peers::released`] was called:
-    /// the session forgets the command, however long the backend keeps it.
+    /// the session forgets the command, however long the backend keeps it. From then on the task's future says nothing;
+    /// a future that ends before its session has asked here says it itself, so that one of the two always does.
     #[must_use]
-    pub fn released(&self) -> Option<Outcome> {
+    pub fn take_released(&self) -> Option<Outcome> {
         let by = self.control.aborted()?;
-        if !self.control.released.get() {
+        if by == AbortedBy::Own
+            || !self.control.released.get()
+            || self.control.answered.replace(true)
+        {
             return None;
         }
-        match by {
-            AbortedBy::Own => None,
-            AbortedBy::Other { told: false } => Some(Outcome::Silent),
-            AbortedBy::Other { told: true } => Some(Outcome::Respond(Response::task_aborted())),
+        let response = match by {
+            AbortedBy::Own | AbortedBy::Other { told: false } => return Some(Outcome::Silent),
             // Of one that never began nothing was written.
-            AbortedBy::ReadOnly if self.control.has_ended() => {
-                Some(Outcome::Respond(self.nexus.write_protected()))
+            AbortedBy::ReadOnly if self.control.has_ended() => self.nexus.write_protected(),
+            AbortedBy::Other { told: true } | AbortedBy::ReadOnly => {
+                self.nexus
+                    .unit()
+                    .statuses()
+                    .count(Status::TaskAborted, None);
+                Response::task_aborted()
             }
-            AbortedBy::ReadOnly => Some(Outcome::Respond(Response::task_aborted())),
-        }
+        };
+        Some(Outcome::Respond(response))
     }
 }
 
@@ -355,8 +364,7 @@ impl Task {
     pub(crate) fn outcome_of_abort(&self, by: AbortedBy) -> Outcome {
         match by {
             AbortedBy::Own | AbortedBy::Other { told: false } => Outcome::Silent,
-            // Its session has answered for it.
-            AbortedBy::Other { told: true } | AbortedBy::ReadOnly if self.control.is_released() => {
+            AbortedBy::Other { told: true } | AbortedBy::ReadOnly if self.control.is_answered() => {
                 Outcome::Silent
             }
             AbortedBy::Other { told: true } => {

@@ -216,7 +216,7 @@ impl Task {
         let aborted = match (self.control.aborted(), &result) {
             // The backend had it before the right to write was taken away: it is answered as it ended.
             (Some(AbortedBy::ReadOnly), Ok(_) | Err(Refusal::Sense(_) | Refusal::Status(_)))
-                if !self.control.is_released() =>
+                if !self.control.is_answered() =>
             {
                 None
             }

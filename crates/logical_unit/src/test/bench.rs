@@ -336,9 +336,13 @@ impl Bench {
         tag: u32,
         data: &[u8],
     ) -> Slot {
+        self.start_future(nexus, begin(nexus, cdb, attribute, tag, data))
+    }
+
+    /// The same with what runs a command.
+    pub(super) fn start_future(&self, nexus: &Rc<Nexus>, running: LocalFuture<Outcome>) -> Slot {
         let slot = Slot::default();
         let answer = slot.clone();
-        let running = begin(nexus, cdb, attribute, tag, data);
         nexus.unit().core().spawn(Box::pin(async move {
             let outcome = running.await;
             *answer.0.borrow_mut() = Some(outcome);

@@ -445,11 +445,11 @@ impl Driver {
         let running = self
             .watched
             .iter()
-            .map(|(itt, running)| (*itt, running.watch.released()));
+            .map(|(itt, running)| (*itt, running.watch.take_released()));
         let waiting = self
             .waiting_for_data
             .iter()
-            .map(|(itt, waiting)| (*itt, waiting.task.watch().released()));
+            .map(|(itt, waiting)| (*itt, waiting.task.watch().take_released()));
         let released: Vec<(Itt, Outcome)> = running
             .chain(waiting)
             .filter_map(|(itt, outcome)| Some((itt, outcome?)))
