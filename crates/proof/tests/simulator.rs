@@ -8,6 +8,7 @@ use proof::sim::node::WholeNode;
 use proof::sim::order::Order;
 use proof::sim::raw::{Bug, Raw};
 use proof::sim::reservations::Reservations;
+use proof::sim::resets::Resets;
 use proof::sim::target::Target;
 use proof::sim::{Counts, FILE_FAULTS, Failure, Marks, NET_FAULTS, Scene, Story, run, tell};
 
@@ -74,6 +75,11 @@ fn told(story: &dyn Story, seeds: std::ops::Range<u64>) {
 #[test]
 fn ordered_tasks_of_many_hosts_keep_their_places() {
     told(&Order, 0..1000);
+}
+
+#[test]
+fn no_answer_is_lost_between_a_reset_and_the_end_of_a_command() {
+    told(&Resets, 0..500);
 }
 
 #[test]

@@ -15,6 +15,7 @@ use proof::sim::node::WholeNode;
 use proof::sim::order::Order;
 use proof::sim::raw::{Bug, Raw};
 use proof::sim::reservations::Reservations;
+use proof::sim::resets::Resets;
 use proof::sim::target::Target;
 use proof::sim::{Counts, Failure, Marks, Report, Scene, Story, run, tell};
 use std::process::ExitCode;
@@ -63,6 +64,7 @@ fn scenes() -> Vec<Kind> {
         Kind::Scene(Box::new(Layers::on_full_disks())),
         Kind::Scene(Box::<Target>::default()),
         Kind::Story(Box::<Order>::default()),
+        Kind::Story(Box::<Resets>::default()),
         Kind::Story(Box::<Copy>::default()),
         Kind::Story(Box::<Journal>::default()),
         Kind::Story(Box::<Rot>::default()),

@@ -27,6 +27,7 @@ mod pool;
 pub mod raw;
 mod reservation_model;
 pub mod reservations;
+pub mod resets;
 mod run;
 mod scene;
 mod stack;

@@ -328,6 +328,11 @@ impl Driver {
             (number == function).then_some((since, pending.lun))
         });
         let Some((sent, lun)) = sent else { return };
+        // What the target has answered came before, and what others took away silently counts as aborted: a command that
+        // is not there and was not answered was lost. Another function of ours may have ended it, though.
+        if !reset && response == 1 && self.config.strict && link.functions.is_empty() {
+            self.complain("a command ended without an answer");
+        }
         Self::give_up(link, |_, it| match it.function {
             Some((number, _)) if number == function => true,
             None | Some(_) => reset && it.lun == lun && it.since < sent,
