@@ -197,7 +197,7 @@ impl DiskVolume {
                 take_space(&file, now.0, size.0 - now.0).await?;
             }
             file.submit(FileOp::SetLen { len: size.0 }).await?;
-            self.sync(&file).await?;
+            self.sync(core, &file).await?;
         }
         self.adopt_length(&file).await
     }
@@ -220,16 +220,15 @@ impl DiskVolume {
         }
         let epoch = self.set_block_count(blocks);
         file.submit(FileOp::SetLen { len: size.0 }).await?;
-        self.sync(&file).await?;
+        self.sync(core, &file).await?;
         Ok(epoch)
     }
 
     /// A sync here covers what hosts wrote as well: where it fails, their next flush may not say yes.
-    async fn sync(&self, file: &Rc<dyn File>) -> io::Result<()> {
-        let synced = file.submit(FileOp::Sync).await;
-        synced
-            .map(|_| ())
-            .inspect_err(|error| self.sync_failed(error))
+    async fn sync(&self, core: &CoreHandle, file: &Rc<dyn File>) -> io::Result<()> {
+        let begun = self.syncs.begin();
+        let result = file.submit(FileOp::Sync).await;
+        self.synced(begun, result.map(|_| ()), core).await
     }
 
     async fn control_file(&self, core: &CoreHandle) -> io::Result<Rc<dyn File>> {

@@ -6,10 +6,12 @@
 //! **Failure model.** No space: `SpaceExhausted`, nothing lost. A failed read or write: `MediumError` at
 //! the start of its range (the kernel does not say which block). A failed sync: from then on every
 //! mutation is answered `WriteProtected`, and `MediumError` every flush and what was under way and is not stable by itself, on all
-//! cores, until the volume is opened anew, because the kernel forgets failed pages and would let the next sync succeed.
+//! cores, until the volume is opened anew, because the kernel forgets failed pages and would let the next sync succeed. One that
+//! succeeds beside it is answered when that is known ([`crate::syncs`]). A stable write through the page cache counts as a sync.
 
 use crate::events::Hub;
 use crate::memory::push_extent;
+use crate::syncs::{Sync, Syncs};
 use env::{
     Access, Answer, CoreHandle, Create, Durable, File, FileDone, FileFacts, FileKind, FileOp,
     LocalFuture, OpenHow, detach,
@@ -70,6 +72,7 @@ pub struct DiskVolume {
     block_count: AtomicU64,
     /// A sync has failed.
     broken: AtomicBool,
+    pub(crate) syncs: Arc<Syncs>,
     events: Hub,
     sector_bytes: u32,
 }
@@ -91,6 +94,7 @@ impl DiskVolume {
             block_count: AtomicU64::new(shape.block_count.0),
             shape: Mutex::new(shape),
             broken: AtomicBool::new(false),
+            syncs: Arc::default(),
             events: Hub::default(),
             sector_bytes,
         })
@@ -139,7 +143,30 @@ impl DiskVolume {
         self.shape.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn sync_failed(&self, error: &io::Error) {
+    /// A sync that has ended in `result`: what it may say.
+    ///
+    /// # Errors
+    /// It failed, or another one of its time did, which may have taken the error of this one.
+    pub(crate) async fn synced(
+        &self,
+        begun: Sync,
+        result: io::Result<()>,
+        core: &CoreHandle,
+    ) -> io::Result<()> {
+        match result {
+            Ok(()) => begun.succeeded(core).await,
+            Err(error) => {
+                self.sync_failed(&error);
+                return Err(error);
+            }
+        }
+        if self.is_broken() {
+            return Err(io::Error::other("a sync of its time failed"));
+        }
+        Ok(())
+    }
+
+    fn sync_failed(&self, error: &io::Error) {
         if !self.broken.swap(true, Ordering::AcqRel) {
             self.events.tell(&VolumeEvent::Lost(format!(
                 "a sync of {} failed ({error}): what was acknowledged since the last good one may be \
@@ -299,6 +326,15 @@ struct DiskLane {
     shape: Shape,
 }
 
+fn is_full(error: &io::Error) -> bool {
+    let full = [
+        io::ErrorKind::StorageFull,
+        io::ErrorKind::QuotaExceeded,
+        io::ErrorKind::FileTooLarge,
+    ];
+    full.contains(&error.kind())
+}
+
 /// The waist's word for what the system said.
 #[expect(
     clippy::wildcard_enum_match_arm,
@@ -306,8 +342,7 @@ struct DiskLane {
 )]
 fn io_error(error: &io::Error, range: LbaRange) -> IoError {
     match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => IoError::SpaceExhausted,
-        io::ErrorKind::FileTooLarge => IoError::SpaceExhausted,
+        _ if is_full(error) => IoError::SpaceExhausted,
         io::ErrorKind::ReadOnlyFilesystem => IoError::WriteProtected,
         io::ErrorKind::TimedOut => IoError::TimedOut,
         io::ErrorKind::OutOfMemory | io::ErrorKind::WouldBlock => IoError::Busy,
@@ -359,6 +394,9 @@ impl DiskLane {
             durable: durable(durability),
         });
         let volume = Arc::clone(&self.volume);
+        if durability == Durability::Stable && !volume.is_direct() {
+            return self.written_and_synced(range, answer);
+        }
         Answer::wait(async move {
             match answer.await {
                 // A sync that failed meanwhile may have thrown away what this one wrote, and nobody would be told any more.
@@ -366,6 +404,27 @@ impl DiskLane {
                     Err(IoError::MediumError { lba: range.start() })
                 }
                 Ok(_) => Ok(Done::Nothing),
+                Err(error) => Err(io_error(&error, range)),
+            }
+        })
+    }
+
+    /// A stable write through the page cache ends with a sync, which fails for whatever of the file could not be written back, and
+    /// takes that error from later syncs. No space is told before anything was written.
+    fn written_and_synced(
+        &self,
+        range: LbaRange,
+        answer: Answer<io::Result<FileDone>>,
+    ) -> IoFuture {
+        let (volume, core) = (Arc::clone(&self.volume), Rc::clone(&self.core));
+        let begun = volume.syncs.begin();
+        detach(&self.core, async move {
+            let synced = match answer.await {
+                Err(error) if is_full(&error) => Err(error),
+                ended => volume.synced(begun, ended.map(|_| ()), &core).await,
+            };
+            match synced {
+                Ok(()) => Ok(Done::Nothing),
                 Err(error) => Err(io_error(&error, range)),
             }
         })
@@ -446,17 +505,15 @@ impl DiskLane {
         if self.volume.is_broken() {
             return Answer::ready(Err(IoError::MediumError { lba }));
         }
+        let begun = self.volume.syncs.begin();
         let (answer, volume) = (self.file.submit(FileOp::Sync), Arc::clone(&self.volume));
+        let core = Rc::clone(&self.core);
         // Detached: a sync that fails must be known even if nobody waits for it.
         detach(&self.core, async move {
-            match answer.await {
-                // Another core's sync may have failed meanwhile and taken the error of ours.
-                Ok(_) if !volume.is_broken() => Ok(Done::Nothing),
-                Ok(_) => Err(IoError::MediumError { lba }),
-                Err(error) => {
-                    volume.sync_failed(&error);
-                    Err(IoError::MediumError { lba })
-                }
+            let synced = volume.synced(begun, answer.await.map(|_| ()), &core);
+            match synced.await {
+                Ok(()) => Ok(Done::Nothing),
+                Err(_) => Err(IoError::MediumError { lba }),
             }
         })
     }

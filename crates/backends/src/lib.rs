@@ -9,6 +9,7 @@ mod control;
 mod disk;
 mod events;
 mod memory;
+mod syncs;
 
 pub use control::{Usage, create_file, open_block, open_file, remove, usage};
 pub use disk::{DiskVolume, FileSpec, Provisioning, TOO_MANY_FILES, end_is_missing};

@@ -4,6 +4,7 @@
 use crate::*;
 use env::sim::{BlockDevice, Disk, Fault, FaultPlan, World, WorldConfig};
 use env::{CoreHandle, CoreId, LocalFuture};
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -187,6 +188,118 @@ fn a_failed_sync_stops_all_mutations_and_flushes_until_the_volume_is_opened_anew
         ask(&lane, Op::Flush).await.unwrap();
     };
     world.block_on(&node, HOUR, after).unwrap();
+}
+
+/// On two cores that stall, a flush each at the same time, one of which often fails. A flush that said yes before a power cut
+/// did not lie.
+fn two_flushes(seed: u64) -> (bool, bool) {
+    let world = World::new(
+        seed,
+        WorldConfig {
+            faults: FaultPlan::none(),
+            ..WorldConfig::default()
+        },
+    );
+    let node = world.node("node");
+    let own = node.core(0);
+    let setup = async move {
+        let volume = file(&own, Provisioning::Thin, Fences::new(1)).await;
+        own.files().sync_dir(Path::new("/")).await.unwrap();
+        volume
+    };
+    let volume = world.block_on(&node, HOUR, setup).unwrap();
+    let lanes: Vec<_> = [0, 1]
+        .into_iter()
+        .map(|core| {
+            let (core, volume) = (node.core(core), Arc::clone(&volume));
+            let open = async move { volume.open(&core).await.unwrap() };
+            world.block_on(&node, HOUR, open).unwrap()
+        })
+        .collect();
+    let lane = Rc::clone(&lanes[0]);
+    let write = async move {
+        ask(&lane, write_op(range(0, 1), 1)).await.unwrap();
+        let cached = Op::Write {
+            range: range(0, 1),
+            data: Buf::copy_of(&[2; 512]),
+            durability: Durability::Cached,
+        };
+        ask(&lane, cached).await.unwrap();
+    };
+    world.block_on(&node, HOUR, write).unwrap();
+    let faults = FaultPlan::none()
+        .with(Fault::FileSyncError, 400_000)
+        .with(Fault::CoreStalled, 300_000);
+    world.set_faults(faults);
+    let said: Rc<RefCell<Vec<bool>>> = Rc::default();
+    for (core, lane) in lanes.into_iter().enumerate() {
+        let told = Rc::clone(&said);
+        let core = node.core(u16::try_from(core).unwrap());
+        core.spawn(Box::pin(async move {
+            let flushed = ask(&lane, Op::Flush).await;
+            told.borrow_mut().push(flushed.is_ok());
+        }));
+    }
+    world
+        .run_until(HOUR, || {
+            said.borrow().iter().any(|yes| *yes) || said.borrow().len() == 2
+        })
+        .unwrap();
+    let yes = said.borrow().contains(&true);
+    world.set_faults(FaultPlan::none());
+    node.crash();
+    node.restart();
+    let core = node.core(0);
+    let read = async move {
+        let again = open_file(&core, spec(Provisioning::Thin), Fences::new(1)).await;
+        let lane = again.unwrap().open(&core).await.unwrap();
+        bytes(&lane, range(0, 1)).await == [2]
+    };
+    (yes, world.block_on(&node, HOUR, read).unwrap())
+}
+
+#[test]
+fn a_flush_says_yes_only_where_none_of_its_time_has_failed() {
+    let mut seen = [0; 2];
+    for seed in 0..400 {
+        let (yes, there) = two_flushes(seed);
+        assert!(there || !yes, "seed {seed}: a flush lied");
+        seen[usize::from(yes)] += 1;
+    }
+    assert!(seen.iter().all(|count| *count > 50), "{seen:?}");
+}
+
+#[test]
+fn a_failed_stable_write_through_the_page_cache_counts_as_a_failed_sync() {
+    let world = World::new(
+        3,
+        WorldConfig {
+            faults: FaultPlan::none(),
+            direct_alignment: 0,
+            ..WorldConfig::default()
+        },
+    );
+    let node = world.node("node");
+    let core = node.core(0);
+    let setup = async move {
+        let volume = file(&core, Provisioning::Thin, Fences::new(1)).await;
+        let lane = Arc::clone(&volume).open(&core).await.unwrap();
+        (volume, lane)
+    };
+    let (volume, lane) = world.block_on(&node, HOUR, setup).unwrap();
+    assert!(!volume.is_direct());
+    world.set_faults(FaultPlan::none().with(Fault::FileWriteError, 1_000_000));
+    let failing = Rc::clone(&lane);
+    let failed = async move { ask(&failing, write_op(range(0, 1), 1)).await.is_err() };
+    assert!(world.block_on(&node, HOUR, failed).unwrap());
+    world.set_faults(FaultPlan::none());
+    let flush = async move { ask(&lane, Op::Flush).await };
+    let flushed = world.block_on(&node, HOUR, flush).unwrap();
+    assert!(
+        flushed.is_err(),
+        "it may have taken the error of what others wrote"
+    );
+    assert!(volume.is_broken());
 }
 
 #[test]
