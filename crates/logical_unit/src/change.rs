@@ -174,7 +174,8 @@ async fn abort_nexuses(
         let (ports, spare) = (ports.clone(), spare.clone());
         Box::pin(async move {
             let Some(unit) = unit else { return };
-            let mut gone = Aborting::new(&unit);
+            // A command has asked, not a function: the own session does not know which of its commands have ended.
+            let mut gone = Aborting::new(&unit, AbortedBy::Other { told: false });
             for nexus in unit
                 .nexuses()
                 .iter()
@@ -194,13 +195,16 @@ async fn abort_nexuses(
 struct Aborting {
     unit: Rc<CoreUnit>,
     told: bool,
+    /// Who aborts the tasks of the nexus that asks.
+    by: AbortedBy,
     own: Vec<Rc<TaskControl>>,
     others: Vec<Rc<TaskControl>>,
 }
 
 impl Aborting {
-    fn new(unit: &Rc<CoreUnit>) -> Self {
+    fn new(unit: &Rc<CoreUnit>, by: AbortedBy) -> Self {
         Self {
+            by,
             unit: Rc::clone(unit),
             told: unit.with_state(|state| state.modes.current.task_aborted_status),
             own: Vec::new(),
@@ -223,7 +227,7 @@ impl Aborting {
 
     /// Aborts them all at once, and waits until the unit has let go of them.
     async fn wait(self) {
-        let own = abort(&self.unit, self.own, AbortedBy::Own);
+        let own = abort(&self.unit, self.own, self.by);
         let by = AbortedBy::Other { told: self.told };
         let others = abort(&self.unit, self.others, by);
         own.await;
@@ -408,7 +412,7 @@ impl LogicalUnit {
             let (unit, asks) = (find(core, id), asks.clone());
             Box::pin(async move {
                 let Some(unit) = unit else { return };
-                let mut gone = Aborting::new(&unit);
+                let mut gone = Aborting::new(&unit, AbortedBy::Own);
                 for nexus in unit.nexuses() {
                     gone.add(&nexus, nexus.all_tasks(), *nexus.port() == asks, false);
                 }
@@ -460,7 +464,7 @@ pub(crate) async fn clear_task_set(nexus: &Rc<Nexus>) {
         let (unit, port) = (find(core, id), port.clone());
         Box::pin(async move {
             let Some(unit) = unit else { return };
-            let mut gone = Aborting::new(&unit);
+            let mut gone = Aborting::new(&unit, AbortedBy::Own);
             for nexus in unit.nexuses() {
                 gone.add(&nexus, nexus.all_tasks(), *nexus.port() == port, true);
             }

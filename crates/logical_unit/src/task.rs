@@ -247,12 +247,6 @@ impl TaskWatch {
         self.control.aborted() == Some(AbortedBy::Own)
     }
 
-    /// Another I_T nexus aborted it, and its host is not told.
-    #[must_use]
-    pub fn is_taken_away(&self) -> bool {
-        self.control.aborted() == Some(AbortedBy::Other { told: false })
-    }
-
     /// What to do about it now, where it was not aborted by its own I_T nexus and [`crate::Peers::released`] was called:
     /// the session forgets the command, however long the backend keeps it. From then on the task's future says nothing;
     /// a future that ends before its session has asked here says it itself, so that one of the two always does.

@@ -209,6 +209,29 @@ fn with_tas_as_it_is_by_default_a_host_is_told_that_another_one_aborted_its_comm
     }
 }
 
+/// PREEMPT AND ABORT of the own key: no status is sent to who asks (SAM-5 5.6), whose commands leave the window all the same.
+#[test]
+fn commands_that_their_own_host_preempts_leave_the_window_and_are_found_ended() {
+    run(shallow(), |bench| async move {
+        let (alice, _bob) = two_hosts(&bench).await;
+        reserve_out(&alice, 0, 0, 0, ALICE_KEY).await;
+        bench.hang(0, &[OpKind::Read]);
+        let most = DEPTH - 1;
+        let read = |at: u32| alice.send(0, &read_10(at * 8, 8), &[], 8 * BLOCK);
+        let mut sent: Vec<Sent> = (0..most).map(read).collect();
+        let preempt = reserve_out(&alice, 5, 1, ALICE_KEY, ALICE_KEY);
+        bench.within(2 * TWO_SECONDS, "to preempt", preempt).await;
+        bench.sleep(Duration::from_millis(50)).await;
+        let in_progress: u64 = bench.sessions().await.iter().map(|it| it.in_progress).sum();
+        assert_eq!(in_progress, 0);
+        let itt = sent[0].itt;
+        assert_eq!(alice.function(ABORT_TASK, lun(0), Some(itt)).await, Ok(0));
+        bench.release(0);
+        bench.sleep(TWO_SECONDS).await;
+        assert!(sent.iter_mut().all(|one| one.ended().is_none()));
+    });
+}
+
 /// A function of its own host that ends while commands of it are being taken away by another one: each of those is answered.
 #[test]
 fn a_function_of_the_own_host_does_not_swallow_what_another_one_has_aborted() {

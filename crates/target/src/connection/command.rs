@@ -383,12 +383,7 @@ impl Driver {
     ) {
         let watch = task.watch();
         match task.run(data) {
-            Answer::Ready(Some(outcome)) => {
-                if watch.is_taken_away() {
-                    self.remember_taken_away(itt);
-                }
-                self.outcome(itt, wanted, outcome);
-            }
+            Answer::Ready(Some(outcome)) => self.task_ended(itt, wanted, outcome),
             Answer::Ready(None) => {}
             Answer::Waiting(rest) => {
                 if let Some((lun, bytes)) = held {
@@ -409,15 +404,21 @@ impl Driver {
         if let Entry::Occupied(now) = self.watched.entry(itt)
             && now.get().run == run
         {
-            let Running { watch, wanted, .. } = now.remove();
-            if watch.is_taken_away() {
-                self.remember_taken_away(itt);
-            }
-            self.outcome(itt, wanted, outcome);
+            let wanted = now.remove().wanted;
+            self.task_ended(itt, wanted, outcome);
         } else {
             self.share.aborted_has_ended(run);
             self.look_for_memory();
         }
+    }
+
+    /// One that ends without an answer was aborted by another host, or by a PREEMPT AND ABORT of its own: its host may not
+    /// know that, and ask for it.
+    fn task_ended(&mut self, itt: Itt, wanted: u64, outcome: Outcome) {
+        if matches!(outcome, Outcome::Silent) {
+            self.remember_taken_away(itt);
+        }
+        self.outcome(itt, wanted, outcome);
     }
 
     /// Everything that a task management function of this session has aborted is forgotten before the function is answered:

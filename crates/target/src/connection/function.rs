@@ -74,7 +74,7 @@ impl Driver {
                 TaskManagementAnswer::Complete
             }
             ReferencedTask::NeverArrived => TaskManagementAnswer::Complete,
-            // Another host's function ended it, and its own host was not told: what it wants is done.
+            // Another host's function, or a PREEMPT AND ABORT, ended it, and its own host was not told: what it wants is done.
             ReferencedTask::Unknown(Some(itt)) if self.taken_away.remove(&itt) => {
                 TaskManagementAnswer::Complete
             }
