@@ -7,6 +7,9 @@
 //! sixteenth, and is left out of nothing: it gets more as soon as its data comes. What a host was granted and does
 //! not send in its time ([`Granted::due`]) is taken back, and the command ended.
 //!
+//! No number of hosts takes all: each has no more than half of what the others have left, and a host that has nothing
+//! gets a small command beyond the shares, which are then as if there were a sixteenth more.
+//!
 //! Data that comes unasked before there is memory for it is parked beside that memory, out of shares of its own: all of it takes an
 //! eighth of a core's memory at most, a host a sixteenth. Beyond that the command is answered TASK SET FULL. A host that has
 //! nothing parked is never refused for what others have: it may go [`SMALL`] beyond the share of all, and up to twice that.
@@ -156,10 +159,14 @@ impl Awaited {
         // Whoever has nothing gets one command of any size.
         let fits = |has: usize, most: usize| has == 0 || has.saturating_add(bytes) <= most;
         let all = self.ledger.awaited.get();
-        let small = bytes <= SMALL && all.saturating_add(bytes) <= memory / 2 + memory / 16;
+        let of_host = self.host.awaited.get();
+        let beyond = |sixteenths: usize| {
+            bytes <= SMALL && all.saturating_add(bytes) <= memory / 2 + sixteenths * (memory / 16)
+        };
+        let left_by_others = most.all.saturating_sub(all.saturating_sub(of_host));
         let fits = fits(self.bytes.get(), most.session)
-            && fits(self.host.awaited.get(), most.host)
-            && (small || fits(all, most.all));
+            && fits(of_host, most.host.min(left_by_others / 2))
+            && (beyond(1) || of_host == 0 && beyond(2) || fits(all, most.all));
         if !fits {
             return None;
         }
@@ -326,6 +333,35 @@ mod test {
         let new = Awaited::new(&core, "iqn.x:new");
         assert!(new.grant(MIB, MEMORY, at(3)).is_none());
         assert!(new.grant(4096, MEMORY, at(3)).is_some());
+    }
+
+    #[test]
+    fn hosts_that_sent_something_once_leave_room_for_others() {
+        let (_world, core) = on_a_core();
+        let begin = |number: usize| Awaited::new(&core, &format!("iqn.x:{number}"));
+        let mut taken = Vec::new();
+        for number in 0..8 {
+            let first = begin(number);
+            first.grant(512, MEMORY, at(0)).unwrap().delivered(at(1));
+            let sessions = [first, begin(number), begin(number)];
+            taken.extend(sessions.iter().flat_map(|one| fill(one, at(2))));
+        }
+        let fair = begin(100);
+        fair.grant(512, MEMORY, at(3)).unwrap().delivered(at(3));
+        assert!(fair.grant(MIB, MEMORY, at(3)).is_some(), "room is left");
+        // Enough of them take all, and what is beyond it, but for small commands of hosts that have nothing.
+        for number in 200..240 {
+            let one = begin(number);
+            taken.extend(one.grant(MIB, MEMORY, at(3)));
+        }
+        for number in 300..500 {
+            let one = begin(number);
+            let small = || one.grant(SMALL, MEMORY, at(3));
+            taken.extend(std::iter::from_fn(small).take(8));
+        }
+        assert!(fair.grant(MIB, MEMORY, at(4)).is_none());
+        assert!(fair.grant(512, MEMORY, at(4)).is_some());
+        assert!(fair.ledger.awaited.get() <= MEMORY / 2 + 2 * (MEMORY / 16));
     }
 
     #[test]
