@@ -98,3 +98,49 @@ fn a_host_that_reads_nothing_of_little_is_ended_although_it_pings() {
         panic!("its session lives");
     });
 }
+
+/// A byte now and then is no reading: the replies that wait are memory of all.
+#[test]
+fn a_host_that_reads_a_byte_now_and_then_is_ended_too() {
+    run(Setup::default(), |bench| async move {
+        let mut deaf = Raw::login(&bench.host_core, bench.portal, BOB, TARGET, "").await;
+        for tag in 1..5 {
+            deaf.command(tag, tag, false, &read_10(0, 2048), Moves::In(1 << 20))
+                .await;
+        }
+        let mut taken = 0;
+        for second in 0..40 {
+            if bench.sessions().await.is_empty() {
+                assert!(second >= 24 && taken > 20, "{second} s, {taken} bytes");
+                return;
+            }
+            taken += u32::from(deaf.take_a_byte());
+            deaf.send(ping(), &[]).await;
+            bench.sleep(SECOND).await;
+        }
+        panic!("its session lives");
+    });
+}
+
+/// More pings than replies may wait: no more is worked on until some are read, and then each is answered.
+#[test]
+fn a_host_that_sends_much_before_it_reads_gets_every_reply() {
+    const PINGS: u32 = 3000;
+    run(Setup::default(), |bench| async move {
+        let mut raw = Raw::login(&bench.host_core, bench.portal, BOB, TARGET, "").await;
+        let mut sender = raw.sender();
+        let sent = bench.start(async move {
+            for _ in 0..PINGS {
+                sender.send(ping(), &[7; 8192]).await;
+            }
+        });
+        bench.sleep(5 * SECOND).await;
+        assert!(sent.borrow().is_none(), "the target takes no more for now");
+        for number in 0..PINGS {
+            let pong = raw.receive().await;
+            let pong = pong.unwrap_or_else(|| panic!("the connection ended at {number}"));
+            assert_eq!(pong.opcode(), iscsi::bhs::Opcode::NopIn);
+            assert_eq!(pong.data.len(), 8192);
+        }
+    });
+}

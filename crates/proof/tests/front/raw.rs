@@ -116,6 +116,24 @@ impl Raw {
         }
     }
 
+    /// What sends beside what is received here.
+    pub(crate) fn sender(&self) -> Self {
+        Self {
+            stream: Rc::clone(&self.stream),
+            ..*self
+        }
+    }
+
+    /// Takes one byte, if it is here.
+    pub(crate) fn take_a_byte(&self) -> bool {
+        let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+        let mut byte = [0];
+        matches!(
+            self.stream.poll_recv(&mut cx, &mut byte),
+            Poll::Ready(Ok(1))
+        )
+    }
+
     /// Sends a PDU; the length of its data is filled in.
     pub(crate) async fn send(&mut self, mut header: Bhs, data: &[u8]) {
         let length = u32::try_from(data.len())

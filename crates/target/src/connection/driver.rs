@@ -6,7 +6,9 @@ use super::answered::Answered;
 use super::awaited::{Awaited, Granted};
 use super::coalescing::{Coalescing, Look as NextLook};
 use super::memory::Share;
+use super::reading::Reading;
 use super::receive::Receive;
+use super::said::Said;
 use super::travel::{Departure, Going};
 use super::units::SessionUnits;
 use crate::directory::Claim;
@@ -47,6 +49,10 @@ const BUDGET: usize = 64;
 
 /// Bytes that count as much as a command.
 const BYTES_PER_COMMAND: usize = 32 << 10;
+
+/// PDUs that a connection hands in before others on this core get their turn, whatever they are: a receive may bring thousands
+/// of pings. More than any budget of data comes in, where a segment has its usual size.
+const PDUS_MAX: u64 = 4 * BUDGET as u64;
 
 /// Replies beyond which they are sent before the turn is over: the host works on them while others are made.
 const SEND_EARLY_BYTES: usize = 32 << 10;
@@ -207,9 +213,13 @@ pub(super) struct Driver {
     pub(super) departure: Option<Departure>,
     /// What it has done in this turn.
     spent: usize,
+    /// PDUs that it has handed in in this turn.
+    handed_in: u64,
     alarm: Alarm,
-    /// Since when the socket has taken nothing of what waits to be sent.
-    unread_since: Option<Now>,
+    /// Whether the peer takes what waits to be sent.
+    reading: Reading,
+    /// The log's line on rejected PDUs.
+    rejects: Said,
     end: Option<End>,
     /// The machine is done; what it has queued is still to be sent, until the deadline.
     closing: Option<CloseReason>,
@@ -295,8 +305,10 @@ impl Driver {
             going: None,
             departure: None,
             spent: 0,
+            handed_in: 0,
             alarm: Alarm::default(),
-            unread_since: None,
+            reading: Reading::default(),
+            rejects: Said::default(),
             end: None,
             closing: None,
             deadline: None,
@@ -322,7 +334,7 @@ impl Driver {
     fn turn(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         // What begins or ends in this turn is timed by `recent`.
         self.core.now();
-        self.spent = 0;
+        (self.spent, self.handed_in) = (0, 0);
         for _ in 0..TURNS_MAX {
             let mut progress = self.take_orders(cx);
             progress |= self.poll_place(cx);
@@ -365,7 +377,7 @@ impl Driver {
     }
 
     fn has_had_its_turn(&self) -> bool {
-        self.spent >= BUDGET
+        self.spent >= BUDGET || self.handed_in >= PDUS_MAX
     }
 
     fn take_orders(&mut self, cx: &mut Context<'_>) -> bool {
@@ -451,10 +463,14 @@ impl Driver {
         true
     }
 
+    /// So many replies wait to be sent that nothing more is worked on.
+    fn is_full(&self) -> bool {
+        self.machine.transmit().bytes() >= WAITING_BYTES_MAX
+    }
+
     fn poll_receive(&mut self, cx: &mut Context<'_>) -> bool {
         let want = self.machine.want();
-        let full = self.machine.transmit().bytes() >= WAITING_BYTES_MAX;
-        if full || want == Want::Nothing || self.is_deaf() {
+        if self.is_full() || want == Want::Nothing || self.is_deaf() {
             return false;
         }
         if let Some(awaited) = &self.awaited {
@@ -544,13 +560,14 @@ impl Driver {
         // A host that was seen to have other work needs no early replies.
         let early = self.alone.batch() && !self.coalescing.is_at_work();
         while !self.receive.is_empty() {
-            if self.has_had_its_turn() {
+            if self.has_had_its_turn() || self.is_full() {
                 self.receive.pack();
                 return;
             }
             self.received = (self.receive.first_byte(now), now);
             let begins = u64::from(matches!(self.machine.want(), Want::Header { .. }));
             self.begun += begins;
+            self.handed_in += begins;
             self.received_since.pdus += begins;
             let handed = self.receive.step(&mut self.machine, now);
             self.take_events();
@@ -570,7 +587,7 @@ impl Driver {
     }
 
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> bool {
-        let dues = [self.machine.next_tick(), self.data_due, self.unread_due()];
+        let dues = [self.machine.next_tick(), self.data_due, self.reading.due()];
         let next = dues.into_iter().flatten().min();
         if !self.alarm.rings(&self.core, cx, next) {
             return false;
@@ -579,18 +596,17 @@ impl Driver {
         if self.machine.next_tick().is_some_and(|at| at <= now) {
             self.machine.tick(now);
         }
-        if self.unread_due().is_some_and(|at| at <= now) {
+        if self.reading.is_over(now, self.silence_max()) {
             self.end_with(End::NotReading);
         }
         self.end_late_writes(now);
         true
     }
 
-    /// When a peer that reads nothing is given up: it is as dead as one that sends nothing.
-    fn unread_due(&self) -> Option<Now> {
+    /// How long a peer may read nothing: it is as dead then as one that sends nothing.
+    fn silence_max(&self) -> Duration {
         let settings = &self.export.settings;
-        let time = settings.ping_after.saturating_add(settings.ping_timeout);
-        self.unread_since.map(|since| since.after(time))
+        settings.ping_after.saturating_add(settings.ping_timeout)
     }
 
     fn take_events(&mut self) {
@@ -620,7 +636,9 @@ impl Driver {
                 Event::Logout { itt, reason: _ } => self.logout(itt),
                 Event::Rejected { reason, violation } => {
                     self.shared.digest_errors().count(violation.kind);
-                    tracing::warn!(peer = %self.stream.peer(), ?reason, ?violation, "a PDU was rejected");
+                    if let Some(before) = self.rejects.now(self.core.recent()) {
+                        tracing::warn!(peer = %self.stream.peer(), ?reason, ?violation, before, "a PDU was rejected");
+                    }
                 }
                 Event::ParametersChanged => self.parameters_changed(),
                 Event::Closed(reason) => {
@@ -670,14 +688,14 @@ impl Driver {
             );
             match self.stream.poll_send(cx, &pieces) {
                 Poll::Pending => {
-                    self.unread_since.get_or_insert(self.core.recent());
+                    self.reading.waits(self.core.recent(), self.silence_max());
                     break;
                 }
                 Poll::Ready(Ok(n)) => {
                     drop(pieces);
                     self.machine.sent(n);
-                    self.unread_since = None;
-                    self.has_come_on();
+                    let (now, time) = (self.core.recent(), self.silence_max());
+                    self.reading.took(n, now, time);
                     self.answered.sent(n, &self.core, self.session.as_deref());
                     self.look_for_memory();
                     progress = true;
@@ -688,11 +706,15 @@ impl Driver {
                 }
             }
         }
-        if self.machine.transmit().is_empty()
-            && let Some(reason) = self.closing.take()
-        {
-            self.end_with(End::Machine(reason));
-            return true;
+        if self.machine.transmit().is_empty() {
+            self.reading.took_all();
+            if progress {
+                self.has_come_on();
+            }
+            if let Some(reason) = self.closing.take() {
+                self.end_with(End::Machine(reason));
+                return true;
+            }
         }
         progress
     }
