@@ -57,6 +57,8 @@ pub struct Controller {
     half_done: Cell<bool>,
     /// The pools have seen newer objects than these, and nobody has said that these are meant.
     older: RefCell<Option<generations::Older>>,
+    /// Why the state directory lacks the room that it keeps for changes that make room.
+    no_spares: RefCell<Option<String>>,
 }
 
 impl Controller {
@@ -98,6 +100,7 @@ impl Controller {
             stopping: Cell::new(false),
             half_done: Cell::new(false),
             older: RefCell::default(),
+            no_spares: RefCell::default(),
             core,
             engine,
             config,
@@ -106,6 +109,9 @@ impl Controller {
             this.compare_with_pools().await;
             let follow = Self::follow_pools(Rc::downgrade(&this));
             this.core.spawn(Box::pin(follow));
+            this.keep_spares(&*this.store.lock().await).await;
+            let keep = Self::follow_spares(Rc::downgrade(&this));
+            this.core.spawn(Box::pin(keep));
         }
         Ok(this)
     }
@@ -215,6 +221,7 @@ impl Controller {
         let changed = (plan.after, changes);
         let done = self.carry_out(&mut store, changed, &mut outcome).await;
         self.half_done.set(false);
+        self.keep_spares(&store).await;
         done.map(|()| outcome)
     }
 
@@ -228,7 +235,8 @@ impl Controller {
         let after = Rc::new(after);
         let prepared = self.engine.prepare(Rc::clone(&changes)).await;
         prepared.map_err(|problem| by_name(problem, &after))?;
-        match store.save(&after, self.core.wall_clock()).await {
+        let make_room = spares::makes_room(&self.objects(), &changes);
+        match store.save(&after, self.core.wall_clock(), make_room).await {
             Ok(generation) => self.generation.set(generation),
             Err(problem) => {
                 self.engine.abandon(changes).await;
@@ -403,6 +411,7 @@ mod generations;
 mod orphans;
 mod read;
 mod room;
+mod spares;
 
 #[cfg(test)]
 pub(crate) mod test;

@@ -132,7 +132,9 @@ impl Controller {
             return Err(refusal);
         }
         store.skip_to(older.newest);
-        let saved = store.save(&self.objects(), self.core.wall_clock()).await?;
+        let saved = store
+            .save(&self.objects(), self.core.wall_clock(), false)
+            .await?;
         self.generation.set(saved);
         *self.older.borrow_mut() = None;
         self.engine.saved(&self.node_id, saved).await;

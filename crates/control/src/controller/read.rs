@@ -19,6 +19,14 @@ use crate::view::{
 use std::collections::BTreeMap;
 
 impl Controller {
+    /// What is wrong with the state directory, or with changes.
+    fn own_problems(&self) -> Vec<String> {
+        let mut problems = Vec::from_iter(self.no_spares());
+        let others = [self.older(), self.has_been_cut_off()];
+        problems.extend(others.into_iter().flatten().map(|it| it.to_string()));
+        problems
+    }
+
     /// How the node is.
     pub async fn status(&self) -> StatusView {
         let objects = self.objects();
@@ -50,10 +58,9 @@ impl Controller {
             format!("the API does not listen at {address}: {why}; it is tried again every second")
         }));
         problems.extend(self.circles(&objects, &portals));
-        problems.extend(self.older().map(|problem| problem.to_string()));
         problems.extend(self.seen_larger(&objects));
         problems.extend(super::orphans::problem(&self.engine.orphans(false).await));
-        problems.extend(self.has_been_cut_off().map(|problem| problem.to_string()));
+        problems.extend(self.own_problems());
         problems.extend(of_pools(&pools));
         problems.extend(self.engine.notices());
         let health = match (&self.damage(), problems.is_empty()) {

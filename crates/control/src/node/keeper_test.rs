@@ -399,7 +399,8 @@ fn a_journal_that_finds_no_space_at_first_fills_no_disk_and_is_made_when_there_i
             continue;
         };
         assert_eq!(before, JournalState::Missing, "{capacity}");
-        assert!(used <= 1 << 18, "{used} of {capacity} bytes are used");
+        // The state directory keeps some for changes that make room.
+        assert!(used <= 1 << 19, "{used} of {capacity} bytes are used");
         assert_eq!(after, JournalState::Open, "{capacity}");
         missing += 1;
     }

@@ -14,8 +14,8 @@ use crate::objects::{Backing, Lun, Objects};
 use crate::orphan::LunRecord;
 use crate::plan::LunChanges;
 use crate::problem::Problem;
-use crate::state::document;
-use env::durable::{make_dir, read_file, remove_file, replace_file};
+use crate::state::{document, spare};
+use env::durable::{make_dir, read_file, remove_file};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -108,7 +108,8 @@ impl Inner {
             return Ok(());
         }
         luns.extend(self.unfinished.0.borrow().iter().cloned());
-        let written = self.write_unfinished(luns).await;
+        let makes_room = changes.created.is_empty();
+        let written = self.write_unfinished_if(luns, makes_room).await;
         written.map_err(|error| {
             let file = self.unfinished_file();
             Problem::new(
@@ -138,6 +139,11 @@ impl Inner {
     }
 
     async fn write_unfinished(&self, luns: Vec<Lun>) -> io::Result<()> {
+        self.write_unfinished_if(luns, false).await
+    }
+
+    /// The same, without room where the change makes some.
+    async fn write_unfinished_if(&self, luns: Vec<Lun>, makes_room: bool) -> io::Result<()> {
         let (files, file) = (self.core.files(), self.unfinished_file());
         if luns.is_empty() {
             return remove_file(&*files, &file).await;
@@ -148,7 +154,8 @@ impl Inner {
             luns,
         };
         let text = serde_json::to_vec(&record).expect("LUNs are plain words and numbers");
-        replace_file(&*files, &file, &document::write(KIND, &text)).await
+        let (dir, text) = (&self.config.state_dir, document::write(KIND, &text));
+        spare::replace_file(&*files, dir, &file, &text, makes_room).await
     }
 
     /// At the start: what is written down, and is no orphan.

@@ -5,6 +5,7 @@
 //!   state_dir/objects-0000000007.json   newest generation: everything but secrets
 //!   state_dir/objects-0000000006.json   the one before; 20 are kept
 //!   state_dir/secrets-0000000004.json   CHAP secrets as of generation 4, in force until replaced
+//!   state_dir/spare-1 to -8             room for changes that make room, on a full disk
 //! ```
 //!
 //! **Contract.** [`Store::save`] answers only when the new generation survives a power cut; until then
@@ -18,6 +19,7 @@
 //! certain that the new one is gone, the store refuses further saves until a restart finds out.
 
 pub(crate) mod document;
+pub(crate) mod spare;
 
 use crate::code::Code;
 use crate::objects::Objects;
@@ -52,6 +54,8 @@ pub struct Store {
     secrets: Secrets,
     /// Why nothing may be saved.
     refusing: Option<Problem>,
+    /// Bytes of the newest objects.
+    objects_bytes: usize,
 }
 
 /// Reads again the objects that were stored last, and their secrets: what is wrong with them.
@@ -164,11 +168,12 @@ impl Store {
             tried: 0,
             secrets: Secrets::default(),
             refusing: None,
+            objects_bytes: 0,
         };
         let Some(newest) = found.last().copied() else {
             store.node_id = new_node_id(core);
             let objects = Objects::default();
-            store.save(&objects, core.wall_clock()).await?;
+            store.save(&objects, core.wall_clock(), false).await?;
             return Ok(Opened { store, objects });
         };
         store.generation = newest;
@@ -277,11 +282,17 @@ impl Store {
         Secrets::from_json(text.reveal()).map_err(|error| self.damaged(&path, &error.to_string()))
     }
 
-    /// Makes `objects` the next generation. When this returns without error they survive a power cut.
+    /// Makes `objects` the next generation. When this returns without error they survive a power cut. Where they `make_room` they
+    /// need none: see [`spare`].
     ///
     /// # Errors
     /// Nothing was saved, and the generation before is in force.
-    pub async fn save(&mut self, objects: &Objects, at: WallClock) -> Result<u64, Problem> {
+    pub async fn save(
+        &mut self,
+        objects: &Objects,
+        at: WallClock,
+        make_room: bool,
+    ) -> Result<u64, Problem> {
         if let Some(problem) = &self.refusing {
             return Err(problem.clone());
         }
@@ -294,9 +305,9 @@ impl Store {
             written: crate::time::rfc3339(at),
             objects: objects.clone(),
         };
-        let written = self.write(number, &document, &secrets).await;
-        if let Err(error) = written {
-            return Err(self.undo(number, &error).await);
+        match self.write(number, &document, &secrets, make_room).await {
+            Ok(bytes) => self.objects_bytes = bytes,
+            Err(error) => return Err(self.undo(number, &error).await),
         }
         self.generation = number;
         self.secrets = secrets;
@@ -304,14 +315,38 @@ impl Store {
         Ok(number)
     }
 
-    async fn write(&self, number: u64, document: &Document, secrets: &Secrets) -> io::Result<()> {
+    /// Writes both files; answers how long the objects' is.
+    async fn write(
+        &self,
+        number: u64,
+        document: &Document,
+        secrets: &Secrets,
+        make_room: bool,
+    ) -> io::Result<usize> {
         if *secrets != self.secrets {
             let text = Secret::new(document::write(SECRETS, &secrets.to_json()?));
             let path = self.path(SECRETS, number);
-            durable::replace_file(&*self.files, &path, text.reveal()).await?;
+            self.replace(&path, text.reveal(), make_room).await?;
         }
         let text = document::write(OBJECTS, &serde_json::to_vec_pretty(document)?);
-        durable::replace_file(&*self.files, &self.path(OBJECTS, number), &text).await
+        let path = self.path(OBJECTS, number);
+        self.replace(&path, &text, make_room).await?;
+        Ok(text.len())
+    }
+
+    async fn replace(&self, path: &Path, text: &[u8], make_room: bool) -> io::Result<()> {
+        spare::replace_file(&*self.files, &self.dir, path, text, make_room).await
+    }
+
+    /// Makes the room that changes which make room need, where it is missing.
+    ///
+    /// # Errors
+    /// Why some of it is missing.
+    pub async fn keep_spares(&self) -> io::Result<()> {
+        if self.refusing.is_some() {
+            return Ok(());
+        }
+        spare::make(&*self.files, &self.dir, self.objects_bytes).await
     }
 
     /// After a failed write: makes certain that the new generation is not there.
@@ -341,6 +376,7 @@ impl Store {
     async fn load(&mut self, number: u64, secrets: &[u64]) -> Result<Objects, Problem> {
         let path = self.path(OBJECTS, number);
         let document = self.document(number).await?;
+        self.objects_bytes = serde_json::to_vec_pretty(&document).map_or(0, |text| text.len());
         self.node_id.clone_from(&document.node_id);
         let mut objects = document.objects;
         self.secrets = self.secrets_of(number, secrets).await?;

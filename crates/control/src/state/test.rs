@@ -78,7 +78,7 @@ fn save(
     let mut opened = opened;
     block_on(world, node, |core| {
         Box::pin(async move {
-            let saved = opened.store.save(&objects, core.wall_clock()).await;
+            let saved = opened.store.save(&objects, core.wall_clock(), false).await;
             opened.objects = objects;
             (opened, saved)
         })
@@ -122,9 +122,30 @@ fn objects_files_never_hold_a_secret() {
     assert!(!text.contains("a long secret"), "{text}");
 }
 
-/// Cuts the power after every single step of the world during a save that changes objects and secrets.
 #[test]
 fn a_power_cut_at_any_moment_of_a_save_leaves_the_old_set_or_the_new_one() {
+    cut_at_any_moment(false);
+}
+
+#[test]
+fn a_power_cut_at_any_moment_of_a_save_in_spare_room_leaves_the_old_set_or_the_new_one() {
+    cut_at_any_moment(true);
+}
+
+/// Makes the spare files, and leaves the disk no room but them.
+fn fill_disk(world: &World, node: &Node, opened: Opened) -> Opened {
+    let opened = block_on(world, node, |_| {
+        Box::pin(async move {
+            opened.store.keep_spares().await.unwrap();
+            opened
+        })
+    });
+    node.disk().set_capacity(node.disk().used_bytes());
+    opened
+}
+
+/// Cuts the power after every single step of the world during a save that changes objects and secrets.
+fn cut_at_any_moment(full: bool) {
     let (mut old_seen, mut new_seen) = (0, 0);
     for steps in 0.. {
         let world = world(3);
@@ -133,6 +154,10 @@ fn a_power_cut_at_any_moment_of_a_save_leaves_the_old_set_or_the_new_one() {
         let old = with_host(&with_target(&first.objects, "old"), "the old secret");
         let (opened, saved) = save(&world, &node, first, &old);
         saved.unwrap();
+        let opened = match full {
+            true => fill_disk(&world, &node, opened),
+            false => opened,
+        };
         let new = with_host(&with_target(&old, "new"), "the new secret");
         let core = node.core(0);
         let (mut store, wanted) = (opened.store, new.clone());
@@ -140,7 +165,7 @@ fn a_power_cut_at_any_moment_of_a_save_leaves_the_old_set_or_the_new_one() {
         let saved = Rc::clone(&done);
         let on = Rc::clone(&core);
         core.spawn(Box::pin(async move {
-            store.save(&wanted, on.wall_clock()).await.unwrap();
+            store.save(&wanted, on.wall_clock(), full).await.unwrap();
             saved.set(true);
         }));
         let mut moved = true;
@@ -150,6 +175,7 @@ fn a_power_cut_at_any_moment_of_a_save_leaves_the_old_set_or_the_new_one() {
         let acknowledged = done.get();
         drop(core);
         restart(&node);
+        node.disk().set_capacity(1 << 30);
         let again = open(&world, &node);
         assert_eq!(again.store.damage(), None, "after {steps} steps");
         let is_new = again.objects == new;
@@ -173,6 +199,52 @@ fn a_power_cut_at_any_moment_of_a_save_leaves_the_old_set_or_the_new_one() {
         old_seen > 3 && new_seen > 0,
         "{old_seen} old, {new_seen} new"
     );
+}
+
+#[test]
+fn changes_that_make_room_are_stored_on_a_full_disk_as_often_as_there_are_spare_files() {
+    let world = World::new(
+        8,
+        WorldConfig {
+            faults: FaultPlan::none(),
+            ..WorldConfig::default()
+        },
+    );
+    let node = world.node("a");
+    let first = open(&world, &node);
+    let mut opened = fill_disk(&world, &node, first);
+    let mut objects = with_target(&opened.objects, "t");
+    let (next, refused) = save(&world, &node, opened, &objects);
+    assert_eq!(refused.unwrap_err().code, Code::StateNotSaved);
+    opened = next;
+    for number in 0..8 {
+        objects = with_target(&objects, &format!("t{number}"));
+        let wanted = objects.clone();
+        opened = block_on(&world, &node, |core| {
+            Box::pin(async move {
+                let saved = opened.store.save(&wanted, core.wall_clock(), true).await;
+                assert!(saved.is_ok(), "{number}: {saved:?}");
+                opened
+            })
+        });
+        // Whoever shares the disk takes what became free.
+        node.disk().set_capacity(node.disk().used_bytes());
+        drop(opened);
+        restart(&node);
+        opened = open(&world, &node);
+        assert_eq!(opened.objects, objects);
+    }
+    let wanted = with_target(&objects, "one more");
+    opened = block_on(&world, &node, |core| {
+        Box::pin(async move {
+            let refused = opened.store.save(&wanted, core.wall_clock(), true).await;
+            assert_eq!(refused.unwrap_err().code, Code::StateNotSaved);
+            assert!(opened.store.keep_spares().await.is_err());
+            opened
+        })
+    });
+    node.disk().set_capacity(1 << 30);
+    drop(fill_disk(&world, &node, opened));
 }
 
 #[test]
