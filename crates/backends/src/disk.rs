@@ -8,6 +8,8 @@
 //! mutation is answered `WriteProtected`, and `MediumError` every flush and what was under way and is not stable by itself, on all
 //! cores, until the volume is opened anew, because the kernel forgets failed pages and would let the next sync succeed. One that
 //! succeeds beside it is answered when that is known ([`crate::syncs`]). A stable write through the page cache counts as a sync.
+//! Where it failed for want of space, mutations are answered `SpaceExhausted` from then on, and nothing else is different: what was
+//! not synced before may be lost, and a flush that says "full" would be asked again by hosts that take it for done later.
 
 use crate::events::Hub;
 use crate::memory::push_extent;
@@ -73,6 +75,8 @@ pub struct DiskVolume {
     /// A sync has failed.
     broken: AtomicBool,
     pub(crate) syncs: Arc<Syncs>,
+    /// Every one that has failed found no space.
+    lacked_space: AtomicBool,
     events: Hub,
     sector_bytes: u32,
 }
@@ -95,6 +99,7 @@ impl DiskVolume {
             shape: Mutex::new(shape),
             broken: AtomicBool::new(false),
             syncs: Arc::default(),
+            lacked_space: AtomicBool::new(true),
             events: Hub::default(),
             sector_bytes,
         })
@@ -104,6 +109,21 @@ impl DiskVolume {
     #[must_use]
     pub fn is_broken(&self) -> bool {
         self.broken.load(Ordering::Acquire)
+    }
+
+    /// A sync has failed because there was no space.
+    #[must_use]
+    pub fn lacked_space(&self) -> bool {
+        self.is_broken() && self.lacked_space.load(Ordering::Acquire)
+    }
+
+    /// What mutations are told since.
+    fn why_refused(&self) -> IoError {
+        if self.lacked_space() {
+            IoError::SpaceExhausted
+        } else {
+            IoError::WriteProtected
+        }
     }
 
     /// The path it was opened at.
@@ -167,10 +187,18 @@ impl DiskVolume {
     }
 
     fn sync_failed(&self, error: &io::Error) {
+        // Of several that fail at once for different reasons it is not the harmless one that counts.
+        self.lacked_space
+            .fetch_and(is_full(error), Ordering::AcqRel);
         if !self.broken.swap(true, Ordering::AcqRel) {
+            let next_step = if self.lacked_space() {
+                "make room where it lies: a LUN on a file is opened anew by itself then"
+            } else {
+                "check the disk, then take the volume offline and online"
+            };
             self.events.tell(&VolumeEvent::Lost(format!(
                 "a sync of {} failed ({error}): what was acknowledged since the last good one may be \
-                 lost; check the disk, then take the volume offline and online",
+                 lost; {next_step}",
                 self.path.display()
             )));
         }
@@ -326,6 +354,7 @@ struct DiskLane {
     shape: Shape,
 }
 
+/// There is no room in the file system, or none for this user.
 fn is_full(error: &io::Error) -> bool {
     let full = [
         io::ErrorKind::StorageFull,
@@ -362,7 +391,7 @@ impl DiskLane {
             return Err(IoError::Fenced);
         }
         if self.volume.is_broken() {
-            return Err(IoError::WriteProtected);
+            return Err(self.volume.why_refused());
         }
         Ok(())
     }

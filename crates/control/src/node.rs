@@ -777,6 +777,8 @@ mod keeper_test;
 #[cfg(test)]
 mod pools_test;
 #[cfg(test)]
+mod reopening_test;
+#[cfg(test)]
 mod resizing_test;
 #[cfg(test)]
 mod test;

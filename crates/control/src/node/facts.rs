@@ -47,6 +47,11 @@ pub(super) async fn luns(node: &Rc<Inner>) -> BTreeMap<String, LunFacts> {
 fn lun(unit: &Unit, counters: &Counters, figures: Option<&Figures>) -> LunFacts {
     let state = match unit.offline() {
         Some(reason) => LunState::Offline(reason),
+        None if unit.lacked_space().is_some() => LunState::Offline(
+            "a sync found no space, so what was not synced before may be lost; make room where it lies: on files it is opened \
+             anew by itself then, on a device restart the daemon"
+                .to_owned(),
+        ),
         None if unit.is_broken() => LunState::Offline(
             "a sync failed, so nothing is known of what was not synced before; \
              look at the disk, then restart the daemon"

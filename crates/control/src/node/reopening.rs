@@ -7,7 +7,9 @@
 //! **Contract.** A LUN is offline for as long as it lacks what it needs, and not longer: its file was moved away and is back, its
 //! device appears, a disk has room again for what an opening writes. Where its pool or its pool's journal is missing, whoever
 //! looks after those brings it online (`directory.rs`, `members`, `keeper.rs`). One whose stored reservations or mode pages could not
-//! be read has them read again.
+//! be read has them read again. One of which a sync found no space is opened anew when there is some again: what was not flushed may be lost, so
+//! it is NOT READY meanwhile, and hosts are told as after a start. After a sync that failed for any other reason nobody can tell from here when
+//! the disk is well, and a person has to look.
 //!
 //! **Failure model.** What hangs (a server of files, a dead device) holds up its own LUN, and neither others nor changes: only what has
 //! answered is opened while all changes wait. Questions that hang hold threads, so there are few at once, in all and to one pool: many
@@ -16,19 +18,20 @@
 
 use super::Inner;
 use super::journal::PoolJournal;
-use super::unit::{files_of, shown};
+use super::unit::{Unit, files_of, shown};
 use crate::code::Code;
 use crate::config::Place;
 use crate::objects::{Backing, Lun};
 use env::file::{File, FileOp, OpenHow, read};
-use env::{CoreHandle, Files};
+use env::{Access, CoreHandle, Create, Durable, FileKind, Files};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::{Rc, Weak};
 use std::time::Duration;
-use units::Now;
+use units::{Buf, Now};
+use volume::OpenError;
 
 /// How often it looks.
 const LOOK: Duration = Duration::from_secs(1);
@@ -43,6 +46,9 @@ const OF_A_POOL_MAX: usize = 2;
 
 /// What is read of a file or device to see that it answers.
 const ASKED_BYTES: usize = 4096;
+
+/// What must be there beside a file, before its LUN is opened anew of which a sync found no space.
+const ROOM_BYTES: usize = 1 << 20;
 
 /// What is known of LUNs that wait, by NAA identifier.
 #[derive(Default)]
@@ -110,14 +116,18 @@ async fn work(core: &CoreHandle, node: &Weak<Inner>, tries: &RefCell<Tries>, fir
         let Some(files) = node.upgrade().map(|node| files_of(&node.config, &lun)) else {
             return;
         };
+        let lacked_space = node.upgrade().and_then(|node| node.lacked_space(&lun));
         // Nobody is kept alive by what may never answer.
-        let answered = all_answer(core, files).await;
+        let answered = match lacked_space {
+            Some(places) => all_have_room(core, &lun.naa, places).await,
+            None => all_answer(core, files).await,
+        };
         let Some(node) = node.upgrade() else { return };
         let took = match answered {
             Ok(()) => node.open_again(&lun.naa).await,
             Err(error) => {
                 let lun = &*node.name_of(&lun);
-                tracing::warn!(lun, "it cannot be made stable, and stays offline: {error}");
+                tracing::warn!(lun, "it cannot be made stable, and stays as it is: {error}");
                 Duration::ZERO
             }
         };
@@ -145,6 +155,45 @@ async fn all_answer(
         Some(file) => file.submit(FileOp::Sync).await.map(|_| ()),
         None => Ok(()),
     }
+}
+
+/// Waits until there is room beside every one of these files. What has its space in a file says nothing: on a server of files, or
+/// with a quota, it can be written over while nothing else can.
+///
+/// # Errors
+/// There is none, or it is a device, beside which nothing can be written.
+async fn all_have_room(core: &CoreHandle, naa: &str, places: Vec<PathBuf>) -> io::Result<()> {
+    let files = core.files();
+    for place in places {
+        let file = files.open(&place, OpenHow::READ).await?;
+        if file.facts().kind == FileKind::Block {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let probe = place.with_file_name(format!("{naa}.room"));
+        let how = OpenHow {
+            access: Access::ReadWrite,
+            create: Create::Truncate,
+            ..OpenHow::READ
+        };
+        let written = async {
+            let file = files.open(&probe, how).await?;
+            // Zeroes might be stored as nothing.
+            let mut bytes = vec![0; ROOM_BYTES];
+            core.fill_random(&mut bytes);
+            let data = Buf::from(bytes);
+            let write = FileOp::Write {
+                offset: 0,
+                data,
+                durable: Durable::No,
+            };
+            file.submit(write).await?;
+            file.submit(FileOp::Sync).await
+        };
+        let written = written.await;
+        drop(files.remove(&probe).await);
+        written?;
+    }
+    Ok(())
 }
 
 /// What can be read at this path, once it has answered.
@@ -175,12 +224,41 @@ impl Inner {
         units.insert(lun.naa.clone(), Rc::new(suspended));
     }
 
+    /// Where a LUN that serves needs room before it is opened anew.
+    fn lacked_space(&self, lun: &Lun) -> Option<Vec<PathBuf>> {
+        let unit = self.unit(&lun.naa)?;
+        unit.lacked_space().filter(|_| unit.offline().is_none())
+    }
+
+    /// Opens a LUN anew of which a sync found no space, now that there is some. It is taken from hosts first: what its old opening answers
+    /// may be in a cache only, and what was under way there has ended when the new one begins.
+    async fn open_with_room(self: &Rc<Self>, lun: &Lun) {
+        let Some(unit) = self.unit(&lun.naa) else {
+            return;
+        };
+        if self.changing.puts_off(&lun.naa) {
+            return;
+        }
+        let why = OpenError {
+            cause: "a sync found no space, and it is opened anew".to_owned(),
+            next_step: "wait a moment".to_owned(),
+        };
+        self.rest_scrub(&lun.naa).await;
+        let suspended = unit.suspend_without_home(&self.core, lun, &why).await;
+        let suspended = Rc::new(suspended);
+        let now: Rc<Unit> = Rc::clone(&suspended);
+        self.units.borrow_mut().insert(lun.naa.clone(), now);
+        suspended.tell_like_a_start(&self.core).await;
+        self.renew(lun, &self.journal_of(lun)).await;
+    }
+
     /// LUNs that are offline for a reason of their own.
     fn waiting(&self) -> Vec<Lun> {
         let objects = Rc::clone(&self.objects.borrow());
         let waits = |lun: &&Lun| {
             let unit = self.unit(&lun.naa);
-            unit.is_some_and(|unit| unit.offline().is_some()) && self.has_ground(lun)
+            let waits = |unit: Rc<Unit>| unit.offline().is_some() || unit.lacked_space().is_some();
+            unit.is_some_and(waits) && self.has_ground(lun)
         };
         objects.luns.values().filter(waits).cloned().collect()
     }
@@ -210,7 +288,9 @@ impl Inner {
         let Some(lun) = self.waiting().into_iter().find(|lun| lun.naa == naa) else {
             return Duration::ZERO;
         };
-        if !self.is_told(&lun).await {
+        if self.lacked_space(&lun).is_some() {
+            self.open_with_room(&lun).await;
+        } else if !self.is_told(&lun).await {
             self.renew(&lun, &self.journal_of(&lun)).await;
         }
         self.core.now().since(begun)

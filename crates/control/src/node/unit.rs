@@ -33,6 +33,7 @@ use layers::integrity::IntegrityLane;
 use layers::write_back::{self, Doubts, Journal};
 use layers::{Beside, Checked, Emulate, Meter, StableWrite, Wrap, over};
 use logical_unit::{DirectoryStore, Ending, Identity, LogicalUnit, UnitConfig, UnitId, UnitStore};
+use scsi::unit_attention::UnitAttention;
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::io;
@@ -601,6 +602,23 @@ impl Unit {
             Some(Leaf::Members(leaf)) => leaf.is_broken(),
             Some(Leaf::Memory(_)) | None => false,
         }
+    }
+
+    /// Its files and devices, where syncs failed because there was no space in them, and no sync for another reason.
+    pub(super) fn lacked_space(&self) -> Option<Vec<PathBuf>> {
+        let parts = match self.stack.leaf.as_ref()? {
+            Leaf::Disk(volume) => std::slice::from_ref(volume),
+            Leaf::Members(leaf) => leaf.parts(),
+            Leaf::Memory(_) => &[],
+        };
+        let broken = || parts.iter().filter(|part| part.is_broken());
+        let is_it = self.is_broken() && broken().all(|part| part.lacked_space());
+        is_it.then(|| broken().map(|part| part.path().to_owned()).collect())
+    }
+
+    /// Hosts are told as after a start: what they wrote and did not flush may be lost.
+    pub(super) async fn tell_like_a_start(&self, core: &CoreHandle) {
+        self.unit.tell_all(core, UnitAttention::PowerOn).await;
     }
 
     /// How often commands ended with something else than GOOD.

@@ -51,6 +51,9 @@ faults! {
     FileWriteError = "file_write_error",
     /// A sync fails and loses what was not synced.
     FileSyncError = "file_sync_error",
+    /// A sync finds no space, as of file systems that look for places late: it has failed as by [`Fault::FileSyncError`], and
+    /// counts as that, too.
+    FileSyncNoSpace = "file_sync_no_space",
     /// A write finds no space.
     FileNoSpace = "file_no_space",
     /// A sync or a stable write says yes and does nothing. Only where a test asks for it.
@@ -129,15 +132,17 @@ impl FaultPlan {
         plan
     }
 
-    /// The same plan with cores that stall, for one in seven seeds: rarely, or often. It draws nothing, so that seeds that
-    /// have failed once tell the same story.
+    /// The same plan with cores that stall, rarely or often, and in a third of those with syncs that find no space, for one in
+    /// seven seeds. It draws nothing, so that seeds that have failed once tell the same story.
     #[must_use]
     pub fn with_stalls_of(self, seed: u64) -> Self {
-        match seed % 14 {
-            1 => self.with(Fault::CoreStalled, 10_000),
-            8 => self.with(Fault::CoreStalled, 100_000),
-            _ => self,
+        if seed % 7 != 1 {
+            return self;
         }
+        let stalls = if seed % 14 == 1 { 10_000 } else { 100_000 };
+        let finds_none = if seed % 21 == 1 { 20_000 } else { 0 };
+        self.with(Fault::CoreStalled, stalls)
+            .with(Fault::FileSyncNoSpace, finds_none)
     }
 
     /// The same plan with `fault` as probable as `per_million`.

@@ -299,7 +299,9 @@ fn life(stage: &mut Stage, lab: &Lab, hangs: bool) -> Result<(), String> {
     } else {
         start_to_copy(stage, lab, &sessions[0], &shift)?;
         // A failed sync of the source takes back what a copy was to take from there, and nobody knows what it took.
-        let plan = stage.plan.clone().without(Fault::FileSyncError);
+        let plan = (stage.plan.clone())
+            .without(Fault::FileSyncError)
+            .without(Fault::FileSyncNoSpace);
         stage.world.set_faults(plan);
         let most = match stage.rng.below(6) {
             0 => 30_000_000,

@@ -116,6 +116,11 @@ impl MemberLeaf {
         self.parts.iter().any(|part| part.is_broken())
     }
 
+    /// What it has of each member.
+    pub(in crate::node) fn parts(&self) -> &[Arc<DiskVolume>] {
+        &self.parts
+    }
+
     /// What the storage below writes as a whole.
     pub(in crate::node) fn sector_bytes(&self) -> u32 {
         let sectors = self.parts.iter().map(|part| part.sector_bytes());

@@ -17,7 +17,7 @@ mod tell;
 mod watch;
 
 #[cfg(test)]
-mod test;
+pub(in crate::node) mod test;
 
 pub(super) use leaf::MemberLeaf;
 pub(super) use tell::{Told, layout_name};

@@ -20,14 +20,14 @@ const SOON: Duration = Duration::from_secs(25);
 const MEMBERS: [&str; 2] = ["/c/m0", "/c/m1"];
 const MEMBER_BYTES: u64 = 64 << 20;
 
-fn config() -> Config {
+pub(in crate::node) fn config() -> Config {
     let text = "[node]\nname = \"n\"\nstate_dir = \"state\"\n[[portal_group]]\nname = \"default\"\ntag = 1\n\
                 listen = [ { ip = \"127.0.0.1\" } ]\n[[pool]]\nname = \"default\"\nmembers = [\"m0\", \"m1\"]\n\
                 layout = \"span\"\n[api]\nlisten = [\"unix:api.sock\"]\n";
     config::parse(Path::new("/c/node.toml"), text).unwrap()
 }
 
-fn make_members(world: &World, node: &env::sim::Node) {
+pub(in crate::node) fn make_members(world: &World, node: &env::sim::Node) {
     let core = node.core(0);
     let made = async move {
         core.files().create_dir(Path::new("/c")).await.unwrap();

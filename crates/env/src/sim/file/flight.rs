@@ -179,9 +179,16 @@ impl Inner {
         {
             may.push(Fault::FileNoSpace);
         }
+        if matches!(work, Work::Sync { .. }) {
+            may.push(Fault::FileSyncNoSpace);
+        }
         for fault in may {
             if self.draws(fault) {
                 self.hit(fault);
+                if fault == Fault::FileSyncNoSpace {
+                    // Whatever the reason, a sync has failed, and has lost what was not synced.
+                    self.hit(Fault::FileSyncError);
+                }
                 return Fate::Fails(fault);
             }
         }
@@ -366,7 +373,8 @@ impl Inner {
             Work::Sync { covers } => disk.inode(inode).fail_sync(&covers, rng),
             Work::Change { .. } | Work::Read { .. } | Work::Extents { .. } | Work::Len => {}
         });
-        let code = if fault == Fault::FileNoSpace {
+        let of_space = [Fault::FileNoSpace, Fault::FileSyncNoSpace];
+        let code = if of_space.contains(&fault) {
             ENOSPC
         } else {
             EIO
