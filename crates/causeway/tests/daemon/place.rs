@@ -88,6 +88,16 @@ impl Place {
         serde_json::from_str(&self.run(0, &format!("{arguments} -o json"))).unwrap()
     }
 
+    /// What `status` says is wrong, but for the room that this machine's own disk has.
+    pub(crate) fn problems(&self) -> Vec<String> {
+        let status = self.json("status");
+        let all = status["problems"].as_array().cloned().unwrap_or_default();
+        let all = all
+            .iter()
+            .map(|it| it.as_str().unwrap_or_default().to_owned());
+        all.filter(|it| !it.contains("% free space")).collect()
+    }
+
     /// The metrics as Prometheus gets them.
     pub(crate) fn metrics(&self) -> String {
         let status = self.json("status");
