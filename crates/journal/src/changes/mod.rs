@@ -303,11 +303,36 @@ impl History {
         writes
     }
 
+    /// Of the pages that [`History::writes`] handed out: those whose version before may lie in a cache only, by number. Together with them
+    /// goes [`History::page_again`], so that a power cut does not leave a page without it.
+    #[must_use]
+    pub fn unsure(&self) -> Vec<usize> {
+        let unsure = |page: &usize| {
+            let page = self.pages[*page].as_ref();
+            page.is_some_and(|it| it.follows_unsure())
+        };
+        self.writing.iter().copied().filter(unsure).collect()
+    }
+
+    /// The version of a page before the one that was handed out, as it was read, by the bytes of both places: the same bytes at the same
+    /// place cannot be torn.
+    #[must_use]
+    pub fn page_again(&self, page: usize, bytes: &[u8]) -> Option<HistoryWrite> {
+        let known = self.pages.get(page).and_then(Option::as_ref)?;
+        let block = known.before(self.id, (page as u64, self.header.made), bytes)? * BLOCK;
+        Some(HistoryWrite {
+            at: self.page_at(page).0 + block as u64,
+            bytes: bytes.get(block..block + BLOCK)?.to_vec(),
+        })
+    }
+
     /// What was handed out is stable, or is not known to be.
     pub fn written(&mut self, succeeded: bool) {
         for number in std::mem::take(&mut self.writing) {
-            if let Some(page) = self.pages[number].as_mut().filter(|_| !succeeded) {
-                page.not_written();
+            match self.pages[number].as_mut() {
+                Some(page) if succeeded => page.is_written(),
+                Some(page) => page.not_written(),
+                None => {}
             }
         }
         if std::mem::take(&mut self.header_writing) && !succeeded {

@@ -28,6 +28,8 @@ pub(super) struct Page {
     entries: [u8; PARTS],
     /// What was written last is not what is known.
     pub(super) differs: bool,
+    /// The newest was read, and not written or written again since: it may lie in a cache only, after a sync that failed.
+    unsure: bool,
 }
 
 impl Page {
@@ -37,6 +39,7 @@ impl Page {
             base: 0,
             entries: [0; PARTS],
             differs: false,
+            unsure: false,
         }
     }
 
@@ -107,6 +110,7 @@ impl Page {
         let known_here = std::mem::replace(self, newest);
         // What is there already may lie in a cache only, after a sync that failed: what the log says of it is written again.
         self.differs = known_here.differs;
+        self.unsure = self.generation > Some(0);
         if self.base == 0 {
             // Entries come in no order of cuts.
             self.base = known_here.base;
@@ -225,6 +229,22 @@ impl Page {
         seal(&mut bytes);
         let at = at + generation % 2 * BLOCK as u64;
         HistoryWrite { at, bytes }
+    }
+
+    /// The version before the one that is being written was read, and may lie in a cache only.
+    pub(super) const fn follows_unsure(&self) -> bool {
+        self.unsure
+    }
+
+    /// Of which block of both places the version before the one that is being written is.
+    pub(super) fn before(&self, id: HistoryId, at: (u64, u64), bytes: &[u8]) -> Option<usize> {
+        let before = self.generation?.checked_sub(1).filter(|it| *it > 0)?;
+        Self::generations(id, at, bytes).position(|it| it == Some(before))
+    }
+
+    /// What was handed out is stable.
+    pub(super) const fn is_written(&mut self) {
+        self.unsure = false;
     }
 
     /// It goes to the same place again: the other one has the last that is known to be good.

@@ -461,6 +461,33 @@ fn a_place_of_a_page_that_is_lost_or_is_the_other_one_counts_as_changed() {
 }
 
 #[test]
+fn what_a_failed_sync_left_in_a_cache_is_written_again_with_what_follows_it() {
+    let (mut cached, mut disk) = (Vec::new(), vec![0; 40 * BLOCK]);
+    // The sync of the first version fails, and the process dies: the next one reads the cache.
+    let _ = saved(id(1), &mut cached, 10, 1);
+    let mut history = opened(id(1), &cached);
+    history.mark(&(PART_BYTES..2 * PART_BYTES), 11);
+    let mut writes = history.writes(Sequence(2));
+    for page in history.unsure() {
+        let (at, len) = history.page_at(page);
+        let at = usize::try_from(at).unwrap();
+        writes.extend(history.page_again(page, &cached[at..at + len]));
+    }
+    history.written(true);
+    // The power fails: there is what was written since.
+    for write in &writes {
+        let at = usize::try_from(write.at).unwrap();
+        disk[at..at + write.bytes.len()].copy_from_slice(&write.bytes);
+    }
+    let told = opened(id(1), &disk).changed_since(11, &(0..1000 * PART_BYTES));
+    assert_eq!(told, vec![PART_BYTES..2 * PART_BYTES]);
+    // Nothing is written again once it is known to be stable.
+    history.mark(&(0..PART_BYTES), 11);
+    assert!(!history.writes(Sequence(3)).is_empty());
+    assert_eq!(history.unsure(), Vec::<usize>::new());
+}
+
+#[test]
 fn numbers_that_nobody_can_have_counted_to_are_not_gone_on_with() {
     let mut file = Vec::new();
     let _ = saved(id(1), &mut file, 10, 3);

@@ -8,7 +8,7 @@ use super::shard::Shard;
 use crate::beside::Beside;
 use env::file::{length, read};
 use env::{Access, Answer, CoreHandle, Create, Durable, File, FileOp, OpenHow, durable};
-use journal::{Change, History, HistoryId, Kind, SECTOR, Sequence, Slot};
+use journal::{Change, History, HistoryId, HistoryWrite, Kind, SECTOR, Sequence, Slot};
 use std::cell::RefCell;
 use std::io;
 use std::ops::Range;
@@ -193,9 +193,21 @@ impl Kept {
         self.learn(unknown).await?;
         let _turn = self.turns.lock().await;
         let writes = self.history.borrow_mut().writes(next);
-        if writes.is_empty() {
-            self.history.borrow_mut().written(true);
-            return Ok(());
+        let result = match writes.is_empty() {
+            true => Ok(()),
+            false => self.write(writes).await,
+        };
+        self.history.borrow_mut().written(result.is_ok());
+        result
+    }
+
+    /// Writes them, and what they follow where that may not be stable, in any order, and then a sync.
+    async fn write(&self, mut writes: Vec<HistoryWrite>) -> io::Result<()> {
+        let unsure = self.history.borrow().unsure();
+        for page in unsure {
+            let (at, len) = self.history.borrow().page_at(page);
+            let bytes = read(&self.file, at, len).await?;
+            writes.extend(self.history.borrow().page_again(page, &bytes));
         }
         let mut answers = Vec::new();
         for write in writes {
@@ -212,11 +224,8 @@ impl Kept {
                 result = Err(error);
             }
         }
-        if result.is_ok() {
-            result = self.file.submit(FileOp::Sync).await.map(|_| ());
-        }
-        self.history.borrow_mut().written(result.is_ok());
-        result
+        result?;
+        self.file.submit(FileOp::Sync).await.map(|_| ())
     }
 }
 

@@ -177,13 +177,13 @@ impl Changes {
             .collect()
     }
 
-    /// Judges what is told of a cut by whoever asked at `asked`; `values`: what was read before that. `true`: no more than must be.
+    /// Judges what is told of a cut by whoever asked at `asked`; `values`: what was read before that. Returns what is told and need not be.
     fn judge(
         &self,
         made: Made,
         (asked, told): (u64, &Parts),
         values: &BTreeMap<u64, Value>,
-    ) -> Result<bool, String> {
+    ) -> Result<Parts, String> {
         let state = self.state.borrow();
         let later = state.changes.iter().filter(|it| it.begun > made.answered);
         let acknowledged = later.filter(|it| it.acknowledged.is_some_and(|at| at < asked));
@@ -224,7 +224,7 @@ impl Changes {
             .filter(may)
             .flat_map(|it| it.parts.clone())
             .collect();
-        Ok(told.is_subset(&may))
+        Ok(told.difference(&may).copied().collect())
     }
 
     /// Asks for what changed since a cut and judges it. The inner error is that of the volume.
@@ -234,13 +234,13 @@ impl Changes {
         blocks: u64,
         made: Made,
         values: &BTreeMap<u64, Value>,
-    ) -> Result<Result<(Parts, bool), String>, String> {
+    ) -> Result<Result<(Parts, Parts), String>, String> {
         let asked = self.state.borrow_mut().tick();
         match self.changed(lane, blocks, made.cut).await {
             Err(error) => Ok(Err(error)),
             Ok(told) => {
-                let exact = self.judge(made, (asked, &told), values)?;
-                Ok(Ok((told, exact)))
+                let more = self.judge(made, (asked, &told), values)?;
+                Ok(Ok((told, more)))
             }
         }
     }
@@ -375,26 +375,26 @@ impl Cutter {
 }
 
 impl Told {
-    /// Asks what changed since a cut, without faults; `true`: no more was told than must be.
+    /// Asks what changed since a cut, without faults. Returns what is told and need not be.
     pub(super) fn asks(
         &self,
         stage: &Stage,
         running: &Rc<Running>,
         volume: usize,
         made: Made,
-    ) -> Result<bool, String> {
+    ) -> Result<Parts, String> {
         let changes = Rc::clone(&self.changes[volume]);
         let (values, through) = (self.believes[volume].clone(), Rc::clone(running));
         let core = self.node.core(0);
-        let exact = wait(stage, &self.node, "changes", async move {
+        let more = wait(stage, &self.node, "changes", async move {
             let opened = through.lane(core, volume).await?;
             let blocks = opened.shape.block_count.0;
-            let (_, exact) = changes.ask(&opened.lane, blocks, made, &values).await??;
-            Ok(exact)
+            let (_, more) = changes.ask(&opened.lane, blocks, made, &values).await??;
+            Ok(more)
         })?;
-        let class = if exact { "exact" } else { "wider" };
+        let class = if more.is_empty() { "exact" } else { "wider" };
         stage.marks.borrow_mut().count(class);
-        Ok(exact)
+        Ok(more)
     }
 
     /// A cut, work without faults, and exactly its parts are told: at once, when all is at home, and after another start.
@@ -422,26 +422,27 @@ impl Told {
         pause(stage, 4_000);
         stop.set(true);
         stage.quiet(&working)?;
-        let exact = |this: &Self, stage: &Stage, running: &Rc<Running>| {
+        let exact = |this: &Self, stage: &Stage, running: &Rc<Running>, when: &str| {
             for (volume, made) in cuts.iter().enumerate() {
-                if !this.asks(stage, running, volume, *made)? {
+                let more = this.asks(stage, running, volume, *made)?;
+                if !more.is_empty() {
                     return Err(format!(
-                        "volume {volume}: more changed since {made:?} than was asked for"
+                        "volume {volume}, {when}: more changed since {made:?} than was asked for: parts {more:?}"
                     ));
                 }
             }
             Ok(())
         };
         self.audit(stage, running)?;
-        exact(self, stage, running)?;
+        exact(self, stage, running, "at once")?;
         self.comes_home(stage, running)?;
-        exact(self, stage, running)?;
+        exact(self, stage, running, "at home")?;
         if running.mode == Mode::Volatile {
             return Ok(());
         }
         self.dies(stage);
         let running = self.start(stage)?;
-        exact(self, stage, &running)?;
+        exact(self, stage, &running, "after a start")?;
         self.comes_home(stage, &running)
     }
 
