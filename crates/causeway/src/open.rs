@@ -6,12 +6,12 @@ use control::code::Code;
 use control::problem::Problem;
 use control::size::Size;
 use env::CoreHandle;
-use layers::{Emulate, over};
+use layers::Emulate;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use units::{BlockCount, BlockSize};
-use volume::{Fences, OpenError, Volume};
+use volume::{Fences, OpenError, Volume, over};
 
 /// A volume that this process uses.
 pub(crate) struct Opened {

@@ -1,11 +1,10 @@
 //! Operations that a volume does not have, made of those that it has, so that the logical unit may rely
 //! on them: zeroes by writing them.
 
-use crate::wrap::Wrap;
 use env::{CoreHandle, detach};
 use std::rc::Rc;
 use units::{BlockCount, Buf, Lba, LbaRange};
-use volume::{Done, Durability, Io, IoFuture, IoResult, Lane, Op, Origin, Shape, Support};
+use volume::{Done, Durability, Io, IoFuture, IoResult, Lane, Op, Origin, Shape, Support, Wrap};
 
 /// Bytes of zeroes in one write.
 const CHUNK_BYTES: u64 = 1 << 20;

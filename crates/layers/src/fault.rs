@@ -5,7 +5,6 @@
 //! when it is released, even if its answer was dropped meanwhile (C4).
 
 use crate::draw::Draw;
-use crate::wrap::Wrap;
 use env::{Answer, CoreHandle, LocalFuture, detach};
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -13,67 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 use units::{BlockCount, LbaRange};
-use volume::{Io, IoError, IoFuture, Lane, Op, Shape};
-
-/// Kinds of operations.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum OpKind {
-    /// [`Op::Read`].
-    Read,
-    /// [`Op::Write`].
-    Write,
-    /// [`Op::WriteZeroes`].
-    WriteZeroes,
-    /// [`Op::Discard`].
-    Discard,
-    /// [`Op::CompareAndWrite`].
-    CompareAndWrite,
-    /// [`Op::Extents`].
-    Extents,
-    /// [`Op::Flush`].
-    Flush,
-}
-
-impl OpKind {
-    /// All of them.
-    pub const ALL: [Self; 7] = [
-        Self::Read,
-        Self::Write,
-        Self::WriteZeroes,
-        Self::Discard,
-        Self::CompareAndWrite,
-        Self::Extents,
-        Self::Flush,
-    ];
-
-    /// The kind of `op`.
-    #[must_use]
-    pub fn of(op: &Op) -> Self {
-        match op {
-            Op::Read { .. } => Self::Read,
-            Op::Write { .. } => Self::Write,
-            Op::WriteZeroes { .. } => Self::WriteZeroes,
-            Op::Discard { .. } => Self::Discard,
-            Op::CompareAndWrite { .. } => Self::CompareAndWrite,
-            Op::Extents { .. } => Self::Extents,
-            Op::Flush => Self::Flush,
-        }
-    }
-
-    /// Its name in metrics and reports.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::WriteZeroes => "write_zeroes",
-            Self::Discard => "discard",
-            Self::CompareAndWrite => "compare_and_write",
-            Self::Extents => "extents",
-            Self::Flush => "flush",
-        }
-    }
-}
+use volume::{Io, IoError, IoFuture, Lane, Op, OpKind, Shape, Wrap};
 
 /// What happens to an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

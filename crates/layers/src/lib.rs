@@ -18,12 +18,10 @@
 //! steps goes on when its answer is dropped.
 
 pub mod beside;
-pub mod checked;
 pub mod draw;
 pub mod emulate;
 pub mod fault;
 pub mod integrity;
-mod join;
 pub mod limit;
 pub mod meter;
 pub mod model;
@@ -34,14 +32,12 @@ pub mod shares;
 mod space;
 pub mod stable_write;
 pub mod stripe;
-pub mod wrap;
 pub mod write_back;
 pub mod write_through;
 
 pub use beside::Beside;
-pub use checked::Checked;
 pub use emulate::Emulate;
-pub use fault::{Action, FaultRule, Faults, Odds, OpKind};
+pub use fault::{Action, FaultRule, Faults, Odds};
 pub use integrity::Integrity;
 pub use limit::Limit;
 pub use meter::{Counters, Meter};
@@ -50,7 +46,6 @@ pub use read_cache::ReadCache;
 pub use shares::{Share, Shares};
 pub use stable_write::StableWrite;
 pub use stripe::Stripe;
-pub use wrap::{Wrap, over};
 pub use write_back::WriteBack;
 pub use write_through::WriteThrough;
 

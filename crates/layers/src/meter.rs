@@ -3,8 +3,6 @@
 //! **Contract.** Counting touches memory of the own core only. Reading asks every core and adds up. Every operation is
 //! counted; the time of small ones that are answered at once is that of the last one of [`SAMPLE`] that was timed.
 
-use crate::fault::OpKind;
-use crate::wrap::Wrap;
 use env::{Answer, CoreHandle, call_all};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -13,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use units::Histogram;
 use units::histogram::Place;
-use volume::{Io, IoError, IoFuture, IoResult, Lane, Shape};
+use volume::{Io, IoError, IoFuture, IoResult, Lane, OpKind, Shape, Wrap};
 
 /// Of the operations that are answered in the very poll that submits them, and are small, one in so many is timed.
 ///

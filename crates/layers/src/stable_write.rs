@@ -1,9 +1,8 @@
 //! Stable operations for volumes that have only flushes: the operation, then a flush.
 
-use crate::wrap::Wrap;
 use env::{CoreHandle, detach};
 use std::rc::Rc;
-use volume::{Durability, Io, IoFuture, Lane, Op, Shape, Support};
+use volume::{Durability, Io, IoFuture, Lane, Op, Shape, Support, Wrap};
 
 /// Emulates [`Durability::Stable`] where the volume below does not have it; elsewhere it does nothing.
 #[derive(Clone, Copy, Default, Debug)]

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use units::{BlockCount, BlockSize, Buf, Histogram, Lba, LbaRange};
 use volume::{
-    Done, Durability, Io, IoError, IoFuture, IoResult, Lane, Op, Origin, Shape, Support, Volume,
-    Zeroing,
+    Checked, Done, Durability, Io, IoError, IoFuture, IoResult, Lane, Op, OpKind, Origin, Shape,
+    Support, Volume, Wrap, Zeroing, over,
 };
 
 const MINUTE: Duration = Duration::from_secs(60);

@@ -4,12 +4,11 @@
 //! (WCE is 0); while it is off, it is not there. A lane keeps what was so when it was opened: whoever switches opens
 //! new lanes, with nothing in flight, and flushes what was acknowledged before.
 
-use crate::wrap::Wrap;
 use env::CoreHandle;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use volume::{Durability, Io, IoFuture, Lane, Shape, Support};
+use volume::{Durability, Io, IoFuture, Lane, Shape, Support, Wrap};
 
 /// Makes every mutation stable, or does nothing. Clones are switched together.
 #[derive(Clone, Debug)]

@@ -9,10 +9,10 @@
 use backends::{FileSpec, Provisioning, create_file, open_file};
 use env::CoreHandle;
 use env::sim::{FaultPlan, World, WorldConfig};
+use layers::WriteBack;
 use layers::integrity::{self, Blank, Finding, Integrity, IntegrityLane, MapSpec, Options};
 use layers::model::{Model, Plan, goes_on, verify};
 use layers::write_back::{Journal, Mode, VolumeId};
-use layers::{Checked, WriteBack, over};
 use proof::plain_pool::{self, JOURNAL};
 use std::cell::{Cell, RefCell};
 use std::path::Path;
@@ -20,7 +20,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use units::{BlockCount, BlockSize, ByteCount};
-use volume::{Fences, Volume};
+use volume::{Checked, Fences, Volume, over};
 
 const DAY: Duration = Duration::from_secs(86_400);
 const DATA: &str = "/pool/volume";

@@ -9,10 +9,10 @@
 use backends::{FileSpec, Provisioning, create_file, open_file};
 use env::CoreHandle;
 use env::sim::{Fault, FaultPlan, Node, World, WorldConfig};
+use layers::WriteBack;
 use layers::integrity::{self, Blank, Finding, Integrity, MapSpec, Options};
 use layers::model::{Model, Plan, conforms, goes_on, verify};
 use layers::write_back::{Journal, Mode, VolumeId};
-use layers::{Checked, WriteBack, over};
 use proof::plain_pool::{self, JOURNAL, NUMBER};
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,9 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use units::{BlockCount, BlockSize, Buf, ByteCount, Lba, LbaRange};
-use volume::{Done, Durability, Fences, Io, IoError, IoResult, Lane, Op, Origin, Volume};
+use volume::{
+    Checked, Done, Durability, Fences, Io, IoError, IoResult, Lane, Op, Origin, Volume, over,
+};
 
 const DAY: Duration = Duration::from_secs(86_400);
 const SIZES: [BlockSize; 2] = [BlockSize::B512, BlockSize::B4096];

@@ -10,7 +10,7 @@ use backends::{FileSpec, Provisioning, create_file, open_file};
 use env::sim::{FaultPlan, Node, World, WorldConfig};
 use env::{Access, CoreHandle, Create, Durable, FileDone, FileOp, OpenHow};
 use futures_util::future::{join, join_all};
-use layers::fault::{Action, FaultRule, Faults, OpKind};
+use layers::fault::{Action, FaultRule, Faults};
 use layers::write_back::{Journal, Mode, ShardStatus, VolumeId};
 use layers::{ReadCache, WriteBack};
 use proof::forge::put;
@@ -23,7 +23,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use units::{BlockCount, BlockSize, Buf, BufMut, ByteCount, Lba, LbaRange};
 use volume::{
-    Done, Durability, ExtentKind, Fences, Io, IoError, IoFuture, Lane, Op, Origin, Volume, Zeroing,
+    Done, Durability, ExtentKind, Fences, Io, IoError, IoFuture, Lane, Op, OpKind, Origin, Volume,
+    Zeroing,
 };
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -84,7 +85,7 @@ async fn open(core: &CoreHandle, faults: &Faults) -> Open {
         let file = open_file(core, spec, fences.clone()).await.unwrap();
         let mut home: Arc<dyn Volume> = file;
         if volume == 0 {
-            home = layers::over(faults.clone(), home);
+            home = volume::over(faults.clone(), home);
         }
         let id = VolumeId(100 + volume);
         let volume = WriteBack::new(Arc::clone(&journal), id, home, fences, Mode::WriteBack);
@@ -320,7 +321,7 @@ fn what_is_carried_home_is_in_the_read_cache_and_never_what_it_was_before() {
         let cache = ReadCache::new(16 << 20, BlockSize::B4096);
         pool.volumes[0].fills(cache.clone());
         let volume: Arc<dyn Volume> = Arc::<WriteBack>::clone(&pool.volumes[0]);
-        pool.lanes[0] = layers::over(cache.clone(), volume)
+        pool.lanes[0] = volume::over(cache.clone(), volume)
             .open(&core)
             .await
             .unwrap();

@@ -12,17 +12,24 @@
 //! C4. Dropping an answer abandons the answer, never the work.
 //! C5. A fence that was raised stops every operation of an older epoch at the last step before the
 //!     medium, with [`IoError::Fenced`].
-//! C6. [`IoError`] holds operating errors only; a caller's mistake is an assertion in `layers::Checked`.
+//! C6. [`IoError`] holds operating errors only; a caller's mistake is an assertion in [`Checked`].
 
+mod checked;
 mod fence;
 mod io;
+mod kind;
 mod lane;
+pub mod pieces;
 mod shape;
+mod wrap;
 
+pub use checked::{Checked, assert_shape};
 pub use fence::{Fence, FenceSlot, Fences};
 pub use io::{
     Class, Cut, Deadline, Done, Durability, Extent, ExtentKind, ExtentList, Io, IoError, Op,
     Origin, Provision, TraceId, Zeroing,
 };
+pub use kind::OpKind;
 pub use lane::{IoFuture, IoResult, Lane, OpenError, Volume, VolumeEvent, VolumeEvents};
 pub use shape::{Caps, Epoch, Limits, Shape, Support};
+pub use wrap::{Wrap, over};

@@ -9,13 +9,13 @@ use crate::size::Size;
 use env::CoreHandle;
 use layers::limit::{Deferred, Rates};
 use layers::write_back::{Journal, Mode, VolumeId};
-use layers::{Beside, Limit, ReadCache, Share, Shares, WriteBack, WriteThrough, over};
+use layers::{Beside, Limit, ReadCache, Share, Shares, WriteBack, WriteThrough};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use units::BlockSize;
-use volume::{Fences, OpenError, Volume};
+use volume::{Fences, OpenError, Volume, over};
 
 /// Handles on the layers.
 pub(super) struct Layers {

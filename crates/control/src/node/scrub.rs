@@ -13,7 +13,6 @@ use crate::scrub::{BadBlocks, Damage, ScrubFacts, ScrubState, ScrubWish};
 use crate::state::document;
 use crate::time::rfc3339;
 use env::durable::{make_dir, read_file, remove_file, replace_file};
-use layers::OpKind;
 use layers::scrub::{Bad, BadKind, End, Job, Machine, Progress, Report};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -23,6 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 use units::{BlockCount, Lba, LbaRange, WallClock};
+use volume::OpKind;
 
 /// The longest record that is read back.
 const RECORD_BYTES_MAX: u64 = 1 << 20;

@@ -31,7 +31,7 @@ use backends::{DiskVolume, FileSpec, MemoryVolume, Provisioning};
 use env::{CoreHandle, CoreId, durable};
 use layers::integrity::IntegrityLane;
 use layers::write_back::{self, Doubts, Journal};
-use layers::{Beside, Checked, Emulate, Meter, StableWrite, Wrap, over};
+use layers::{Beside, Emulate, Meter, StableWrite};
 use logical_unit::{DirectoryStore, Ending, Identity, LogicalUnit, UnitConfig, UnitId, UnitStore};
 use scsi::unit_attention::UnitAttention;
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 use units::{BlockCount, BlockSize, ByteCount, Now};
-use volume::{Fences, Io, Lane, Op, OpenError, Origin, Shape, Volume};
+use volume::{Checked, Fences, Io, Lane, Op, OpenError, Origin, Shape, Volume, Wrap, over};
 
 /// How long what is under way at home may take to end, for checksums to come between or to go.
 const EXCHANGE_TIME_MAX: Duration = Duration::from_secs(5);

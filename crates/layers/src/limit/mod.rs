@@ -13,7 +13,6 @@ mod test;
 
 pub use gate::{Gate, MOMENT, Rates, Ticket};
 
-use crate::wrap::Wrap;
 use env::{CoreHandle, LocalFuture, call_all, detach};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,7 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use units::Now;
-use volume::{Class, Io, IoFuture, Lane, Op, Shape};
+use volume::{Class, Io, IoFuture, Lane, Op, Shape, Wrap};
 
 /// A volume's limit; clones are one.
 #[derive(Clone)]

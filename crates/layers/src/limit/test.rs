@@ -3,11 +3,10 @@
 use super::*;
 use crate::draw::Draw;
 use crate::plain::Plain;
-use crate::wrap::over;
 use env::sim::{World, WorldConfig};
 use std::sync::Arc;
 use units::{BlockCount, BlockSize, Buf, Lba, LbaRange};
-use volume::{Durability, Origin, TraceId, Volume};
+use volume::{Durability, Origin, TraceId, Volume, over};
 
 const CLASSES: [Class; 4] = [
     Class::Foreground,

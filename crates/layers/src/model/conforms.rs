@@ -2,10 +2,7 @@
 
 use super::contents::{TAG_ZERO, fill};
 use super::disk::{Begun, Model, Token};
-use crate::checked::{Checked, assert_shape};
 use crate::draw::Draw;
-use crate::fault::OpKind;
-use crate::wrap::Wrap;
 use env::{Answer, CoreHandle};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -15,8 +12,8 @@ use std::sync::Arc;
 use std::task::Poll;
 use units::{BlockCount, Buf, BufMut, Lba, LbaRange};
 use volume::{
-    Done, Durability, ExtentKind, Io, IoError, IoFuture, IoResult, Lane, Op, Origin, Provision,
-    Shape, Support, Volume, Zeroing,
+    Checked, Done, Durability, ExtentKind, Io, IoError, IoFuture, IoResult, Lane, Op, OpKind,
+    Origin, Provision, Shape, Support, Volume, Wrap, Zeroing, assert_shape,
 };
 
 /// What to ask of a volume.

@@ -7,7 +7,6 @@
 use super::engine::Engine;
 use super::line::Line;
 use super::wait::Promise;
-use crate::join::{in_order, joined};
 use paths::policy::{Settings, Use};
 use std::collections::BTreeSet;
 use std::future::poll_fn;
@@ -15,7 +14,10 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use units::{BlockCount, BufMut, ByteCount, Lba, LbaRange};
-use volume::{Io, IoFuture, IoResult, Op, Shape};
+use volume::{
+    Io, IoFuture, IoResult, Op, Shape,
+    pieces::{in_order, joined},
+};
 
 /// Pieces of one operation that are under way at most, for each path that works beside others.
 const AHEAD: usize = 4;

@@ -5,7 +5,6 @@ use super::{Config, Multipath, PathSpec};
 use crate::draw::Draw;
 use crate::model::{Plan, conforms};
 use crate::plain::Plain;
-use crate::wrap::{Wrap, over};
 use env::CoreHandle;
 use env::LocalFuture;
 use env::sim::{World, WorldConfig};
@@ -21,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use units::{BlockCount, BlockSize, Buf, BufMut, ByteCount, Lba, LbaRange, Now};
-use volume::{Done, Durability, Io, IoError, IoFuture, Lane, Op, Origin, Shape};
+use volume::{Done, Durability, Io, IoError, IoFuture, Lane, Op, Origin, Shape, Wrap, over};
 
 /// What the first two paths carry next stays in the backend for so long.
 fn pause_both(target: &Target, span: Duration) {

@@ -16,7 +16,6 @@ mod test;
 
 pub use pages::{PAGE, Tally};
 
-use crate::wrap::Wrap;
 use crate::write_back::Copies;
 use env::{Answer, CoreHandle};
 use pages::{Change, Fill, Pages};
@@ -27,7 +26,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use units::{BlockCount, BlockSize, Buf, Lba, LbaRange};
-use volume::{Class, Done, Io, IoError, IoFuture, IoResult, Lane, Op, Shape};
+use volume::{Class, Done, Io, IoError, IoFuture, IoResult, Lane, Op, Shape, Wrap};
 
 /// Larger transfers are not kept, and not looked for.
 const TRANSFER_BYTES_MAX: usize = 128 << 10;

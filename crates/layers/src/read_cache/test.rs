@@ -4,12 +4,11 @@ use super::*;
 use crate::draw::Draw;
 use crate::fault::{Faults, Odds};
 use crate::plain::Plain;
-use crate::wrap::over;
 use env::sim::{World, WorldConfig};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use units::{BufMut, ByteCount};
-use volume::{Durability, Origin, Provision, Volume, Zeroing};
+use volume::{Durability, Origin, Provision, Volume, Zeroing, over};
 
 const CORES: u16 = 4;
 

@@ -3,13 +3,13 @@
 use super::*;
 use crate::plain::Plain;
 use crate::test::simulate;
-use crate::{Action, FaultRule, Faults, OpKind, over};
+use crate::{Action, FaultRule, Faults};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use units::{BlockCount, BlockSize, Lba, LbaRange, Now};
-use volume::{IoError, Volume};
+use volume::{IoError, OpKind, Volume, over};
 
 fn range(start: u64, len: u64) -> LbaRange {
     LbaRange::new(Lba(start), BlockCount(len)).unwrap()

@@ -14,7 +14,6 @@ mod test;
 pub use queue::{Flow, Queue, STUCK, Ticket};
 
 use crate::limit::{Deferred, cost};
-use crate::wrap::Wrap;
 use env::{Answer, CoreHandle, detach};
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::poll_fn;
@@ -24,7 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use units::Now;
-use volume::{Class, Io, IoFuture, Lane, Shape};
+use volume::{Class, Io, IoFuture, Lane, Shape, Wrap};
 
 /// Shares of a volume that was given none, where another one of its pool has some.
 pub const USUAL: u32 = 100;

@@ -4,11 +4,10 @@ use super::*;
 use crate::draw::Draw;
 use crate::limit::{Limit, Rates};
 use crate::plain::Plain;
-use crate::wrap::over;
 use env::sim::{Node, World, WorldConfig};
 use std::collections::VecDeque;
 use units::{BlockCount, BlockSize, Lba, LbaRange};
-use volume::{Op, Origin, Volume};
+use volume::{Op, Origin, Volume, over};
 
 /// A flow as a count of its own knows it.
 struct Model {

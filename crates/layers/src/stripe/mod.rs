@@ -13,7 +13,6 @@ mod test;
 
 pub use map::{Column, Fragment, Map, Piece, Pieces, Row};
 
-use crate::join::{all, in_order, join};
 use env::{Answer, CoreHandle, LocalFuture};
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -23,6 +22,7 @@ use units::{BlockCount, Buf, Lba, LbaRange};
 use volume::{
     Done, Epoch, ExtentList, Io, IoError, IoFuture, IoResult, Lane, Op, OpenError, Shape, Support,
     Volume, VolumeEvent, VolumeEvents,
+    pieces::{all, in_order, join},
 };
 
 /// A volume over parts.

@@ -2,16 +2,16 @@
 
 use super::*;
 use crate::draw::Draw;
-use crate::fault::{Action, FaultRule, Faults, OpKind};
+use crate::fault::{Action, FaultRule, Faults};
 use crate::model::{Plan, conforms};
 use crate::plain::Plain;
 use crate::read_cache::ReadCache;
 use crate::write_through::WriteThrough;
-use crate::{Checked, Emulate, Odds, StableWrite, over};
+use crate::{Emulate, Odds, StableWrite};
 use env::sim::{World, WorldConfig};
 use std::time::Duration;
 use units::BlockSize;
-use volume::{Durability, Origin};
+use volume::{Checked, Durability, OpKind, Origin, over};
 
 const PART_BLOCKS: u64 = 64;
 

@@ -8,7 +8,6 @@ use super::mode::{Mode, Modes};
 use super::parts::{Part, next_piece, parts};
 use super::shard::{OpenHome, Shard};
 use crate::beside::Beside;
-use crate::join::{in_order, join};
 use env::{Answer, CoreHandle, LocalFuture, call};
 use journal::{HistoryId, Slot, VolumeId};
 use std::rc::Rc;
@@ -17,6 +16,7 @@ use units::BlockCount;
 use volume::{
     Fences, Io, IoError, IoFuture, Lane, Op, OpenError, Origin, Shape, Support, Volume,
     VolumeEvents,
+    pieces::{in_order, join},
 };
 
 /// A volume whose writes are acknowledged from a journal.

@@ -12,8 +12,7 @@ use crate::random::Random;
 use backends::MemoryVolume;
 use env::real::{Cores, Runtime, RuntimeConfig};
 use env::{CoreHandle, CoreId};
-use layers::fault::{Action, FaultRule, Faults, OpKind};
-use layers::over;
+use layers::fault::{Action, FaultRule, Faults};
 use layers::write_back::{Journal, JournalSpec, Mode, SHARD_BYTES, VolumeId, WriteBack};
 use std::fs;
 use std::path::Path;
@@ -22,7 +21,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use units::{BlockCount, BlockSize, Buf, Lba, LbaRange};
-use volume::{Durability, Fences, Io, Lane, Op, Origin, Volume};
+use volume::{Durability, Fences, Io, Lane, Op, OpKind, Origin, Volume, over};
 
 /// MiB of the journal.
 const MIB: u64 = 1024;

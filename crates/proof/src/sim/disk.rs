@@ -6,13 +6,13 @@ use backends::{FileSpec, Provisioning, create_file, open_block, open_file};
 use env::sim::{BlockDevice, Node, World};
 use env::{CoreHandle, LocalFuture};
 use layers::stripe::{Column, Map, Row, Stripe};
-use layers::{Checked, Emulate, ReadCache, StableWrite, over};
+use layers::{Emulate, ReadCache, StableWrite};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use units::{BlockSize, ByteCount, Lba};
-use volume::{Fences, Volume};
+use volume::{Checked, Fences, Volume, over};
 
 /// The name of the only disk.
 const ONLY: &str = "lun";

@@ -6,13 +6,13 @@ use env::CoreHandle;
 use env::sim::{Node, Rng};
 use layers::integrity::{self, Blank, Finding, MapSpec, Options};
 use layers::write_back::{Journal, JournalSpec, Mode, SHARD_BYTES, VolumeId, bytes_min};
-use layers::{Checked, Emulate, Integrity, ReadCache, StableWrite, WriteBack, over};
+use layers::{Emulate, Integrity, ReadCache, StableWrite, WriteBack};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use units::{BlockCount, BlockSize};
-use volume::{Cut, Fences, IoError, Volume};
+use volume::{Checked, Cut, Fences, IoError, Volume, over};
 
 /// Where the journal is.
 pub(in crate::sim) const JOURNAL: &str = "/journals/pool";

@@ -7,9 +7,9 @@ use crate::raw::{Moves, Raw, ping};
 use env::sim::{Fault, FaultPlan};
 use iscsi::StatSn;
 use iscsi::bhs::Opcode;
-use layers::OpKind;
 use std::time::Duration;
 use target::Settings;
+use volume::OpKind;
 
 const SECOND: Duration = Duration::from_secs(1);
 const MIB: usize = 1 << 20;

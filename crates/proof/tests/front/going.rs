@@ -4,9 +4,9 @@ use crate::bench::{
     ALICE, BLOCK, Bench, Setup, TARGET, everyone, exported, grant, read_10, run, write_10,
 };
 use crate::host::{Host, Sent, config, lun};
-use layers::OpKind;
 use std::time::Duration;
 use target::{ExportedTarget, Settings};
+use volume::OpKind;
 
 const MOMENT: Duration = Duration::from_millis(200);
 const TWO_SECONDS: Duration = Duration::from_secs(2);

@@ -7,10 +7,10 @@ use crate::bench::{
 use crate::host::{Host, Sent, config, lun};
 use crate::raw::{Moves, Raw, copy_list};
 use iscsi::bhs::Opcode;
-use layers::OpKind;
 use scsi::SenseKey;
 use std::time::Duration;
 use target::ExportedTarget;
+use volume::OpKind;
 
 const SECOND: Duration = Duration::from_secs(1);
 const TWO_SECONDS: Duration = Duration::from_secs(2);

@@ -2,8 +2,8 @@
 
 use crate::bench::{ALICE, BLOCK, BOB, Bench, Setup, TEST_UNIT_READY, read_10, run, write_10};
 use crate::host::{Host, lun};
-use layers::OpKind;
 use std::time::Duration;
+use volume::OpKind;
 
 const TWO_SECONDS: Duration = Duration::from_secs(2);
 const EVERYTHING: &[OpKind] = &OpKind::ALL;

@@ -10,10 +10,10 @@ use iscsi::chap::{ChapAlgorithm, Secret};
 use iscsi::initiator::{CloseReason, Command, InitiatorChap, InitiatorConfig, TargetProof};
 use iscsi::vendor::{FENCE, fence_value};
 use iscsi::{DigestChoice, Isid, LoginStatus, Lun, Offer, Tsih};
-use layers::OpKind;
 use std::time::Duration;
 use target::HostChap;
 use units::Buf;
+use volume::OpKind;
 
 const GOOD: u8 = 0;
 const ABORT_TASK_SET: u8 = 2;

@@ -5,9 +5,9 @@ use crate::bench::{
 };
 use crate::host::{Host, lun};
 use env::sim::{Fault, FaultPlan};
-use layers::OpKind;
 use std::sync::Arc;
 use std::time::Duration;
+use volume::OpKind;
 
 const SECOND: Duration = Duration::from_secs(1);
 const MIB: usize = 1 << 20;

@@ -241,7 +241,7 @@ fn a_session_that_cannot_come_to_rest_stays_and_goes_on() {
         let alice = Rc::new(login(&bench, ALICE, 1).await);
         alice.settle(1).await;
         let before = session_of(&bench, ALICE).await;
-        bench.hang(0, &[layers::OpKind::Read]);
+        bench.hang(0, &[volume::OpKind::Read]);
         let stuck = alice.send(0, &read_10(0, 8), &[], 4096);
         bench.sleep(Duration::from_millis(10)).await;
         let to = CoreId(1 - before.core.0);

@@ -4,9 +4,9 @@ use crate::bench::{ALICE, BOB, Bench, Setup, TARGET, TEST_UNIT_READY, read_10, r
 use crate::host::{Host, config};
 use crate::raw::{Raw, ping};
 use iscsi::Isid;
-use layers::OpKind;
 use std::time::Duration;
 use target::Settings;
+use volume::OpKind;
 
 const TWO_SECONDS: Duration = Duration::from_secs(2);
 

@@ -6,10 +6,10 @@ use crate::bench::{
 };
 use crate::host::{Host, Sent, lun};
 use crate::raw::copy_list;
-use layers::OpKind;
 use scsi::SenseKey;
 use std::time::Duration;
 use target::Settings;
+use volume::OpKind;
 
 const TWO_SECONDS: Duration = Duration::from_secs(2);
 const DEPTH: u32 = 8;

@@ -4,8 +4,8 @@ use crate::bench::{ALICE, Setup, TARGET, TEST_UNIT_READY, read_10, run, write_10
 use crate::host::lun;
 use crate::raw::{Moves, Raw};
 use iscsi::bhs::Opcode;
-use layers::OpKind;
 use std::time::Duration;
+use volume::OpKind;
 
 const ABORT_TASK: u8 = 1;
 const LOGICAL_UNIT_RESET: u8 = 5;

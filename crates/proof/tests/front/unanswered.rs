@@ -6,7 +6,7 @@ use initiator::unit::{COMMAND_TIMEOUT, PathConfig, Unit, UnitPort, probe};
 use iscsi::initiator::InitiatorConfig;
 use iscsi::{DigestChoice, Isid, Lun};
 use layers::multipath::{Config, Multipath, PathSpec};
-use layers::{Action, FaultRule, OpKind};
+use layers::{Action, FaultRule};
 use paths::health::{State, Wanted};
 use paths::policy::{Settings, Use};
 use std::future::poll_fn;
@@ -16,7 +16,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use target::SessionNumber;
 use units::{BlockCount, Buf, Lba, LbaRange, Now};
-use volume::{Done, Durability, Io, Lane, Op, Origin};
+use volume::{Done, Durability, Io, Lane, Op, OpKind, Origin};
 
 /// Opcode of Task Management Function Response (RFC 7143 11.2.1.2 "Opcode").
 const FUNCTION_RESPONSE: u8 = 0x22;

@@ -7,13 +7,13 @@ use super::disk::{
 use crate::integrity::Blank;
 use crate::model::{Plan, conforms};
 use crate::test::{poor, simulate};
-use crate::{Action, Faults, Odds, OpKind, over};
+use crate::{Action, Faults, Odds};
 use env::sim::{FaultPlan, World, WorldConfig};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use units::BlockCount;
-use volume::{IoError, Op, Volume};
+use volume::{IoError, Op, OpKind, Volume, over};
 
 async fn conforms_and_reopens(core: env::CoreHandle, kind: Kind, blank: Blank, seed: u64) {
     // 251 blocks of 512 bytes: the last sum of 4 KiB covers three of them.
@@ -91,7 +91,7 @@ fn failures_below_leave_old_or_new_blocks_that_can_be_read() {
 /// Ends the faults when the last lane asks for everything: the test's last look must succeed.
 struct Healing(Faults);
 
-impl crate::Wrap for Healing {
+impl volume::Wrap for Healing {
     fn lane(
         &self,
         _core: &env::CoreHandle,

@@ -3,7 +3,6 @@
 use super::disk::{KINDS, Kind, flush, make, on_file, open, range, read, write};
 use crate::integrity::{Blank, Integrity, IntegrityLane};
 use crate::model::{Model, Plan, goes_on, verify};
-use crate::{Wrap, over};
 use env::sim::{Fault, Hits, World, WorldConfig};
 use env::{CoreHandle, detach};
 use std::cell::{Cell, RefCell};
@@ -11,7 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use units::{BlockCount, Lba, LbaRange};
-use volume::{Durability, Io, IoFuture, Lane, Op, Origin, Shape, Volume};
+use volume::{Durability, Io, IoFuture, Lane, Op, Origin, Shape, Volume, Wrap, over};
 
 /// Logical blocks of the model: of 512 bytes each, their sums take three sectors of a page, which a power cut tears.
 const BLOCKS: u64 = 300;

@@ -4,16 +4,15 @@ use super::disk::{
     DATA, Findings, KINDS, Kind, ask, flush, make, on_file, open, range, raw_read, raw_write, read,
     write,
 };
-use crate::fault::{Action, FaultRule, Faults, OpKind};
+use crate::fault::{Action, FaultRule, Faults};
 use crate::integrity::{Blank, Finding, IntegrityLane};
-use crate::over;
 use crate::test::simulate;
 use env::CoreHandle;
 use futures_util::future::join;
 use std::rc::Rc;
 use std::sync::Arc;
 use units::Lba;
-use volume::{IoError, Op, Volume};
+use volume::{IoError, Op, OpKind, Volume, over};
 
 const SPACE: u64 = 2050;
 

@@ -19,7 +19,7 @@ use contents::{Contents, Fill};
 use env::CoreHandle;
 use env::sim::{World, WorldConfig};
 use host::{Host, Told};
-use layers::{Checked, Emulate, ReadCache, StableWrite, Wrap, over};
+use layers::{Emulate, ReadCache, StableWrite};
 use logical_unit::{LBA_STATUS_STEPS_MAX, LogicalUnit, NoStore, UnitConfig, UnitId};
 use std::cell::Cell;
 use std::ops::Range;
@@ -28,7 +28,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use units::{BlockCount, BlockSize, Buf};
-use volume::{Fences, Io, IoFuture, Lane, Shape, Volume};
+use volume::{Checked, Fences, Io, IoFuture, Lane, Shape, Volume, Wrap, over};
 
 /// Operations that a command makes of itself at most: an UNMAP with as many descriptors as there may be, cut by the smallest limit
 /// there is.

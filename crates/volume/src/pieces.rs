@@ -1,16 +1,16 @@
 //! The one answer of a request that was done in pieces.
 
+use crate::{Done, IoError, IoFuture, IoResult};
 use env::Answer;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use units::{Buf, BufMut};
-use volume::{Done, IoError, IoFuture, IoResult};
 
 /// Waits until every piece has ended. The data, put together by `whole` and in the memory that a read was given, if it was; or one of
 /// the errors: that the writer lost its right before all else, then of blocks that failed the lowest, else the first. One that
 /// promises that nothing was done is told only where no piece has changed anything.
-pub(crate) fn join(
+pub fn join(
     answers: Vec<IoFuture>,
     into: Option<BufMut>,
     whole: impl FnOnce(Vec<Buf>) -> Buf + 'static,
@@ -20,7 +20,7 @@ pub(crate) fn join(
 }
 
 /// The same of pieces that have ended.
-pub(crate) fn joined(
+pub fn joined(
     results: impl IntoIterator<Item = IoResult>,
     into: Option<BufMut>,
     whole: impl FnOnce(Vec<Buf>) -> Buf,
@@ -53,12 +53,12 @@ pub(crate) fn joined(
 }
 
 /// Waits for every answer; they come in order.
-pub(crate) fn all(answers: Vec<IoFuture>) -> impl Future<Output = Vec<IoResult>> {
+pub fn all(answers: Vec<IoFuture>) -> impl Future<Output = Vec<IoResult>> {
     All(answers.into_iter().map(Answer::now).collect())
 }
 
 /// Pieces one after the other.
-pub(crate) fn in_order(parts: Vec<Buf>) -> Buf {
+pub fn in_order(parts: Vec<Buf>) -> Buf {
     let mut data = Buf::empty();
     for part in parts {
         data.append_owned(part);

@@ -3,14 +3,13 @@
 //! **Contract.** A request that breaks the contract panics here, at its sender's door, before anything
 //! happens; so does an answer that does not fit its request.
 
-use crate::wrap::Wrap;
+use crate::{
+    Done, Durability, ExtentList, Io, IoError, IoFuture, IoResult, Lane, Op, Provision, Shape,
+    Support, Wrap,
+};
 use env::{Answer, CoreHandle};
 use std::rc::Rc;
 use units::{BlockCount, LbaRange};
-use volume::{
-    Done, Durability, ExtentList, Io, IoError, IoFuture, IoResult, Lane, Op, Provision, Shape,
-    Support,
-};
 
 /// Asserts what the waist promises, on both sides.
 #[derive(Clone, Copy, Default, Debug)]

@@ -1,9 +1,9 @@
 //! What all layers that stand over one volume have in common.
 
+use crate::{Lane, OpenError, Shape, Volume, VolumeEvents};
 use env::{CoreHandle, LocalFuture};
 use std::rc::Rc;
 use std::sync::Arc;
-use volume::{Lane, OpenError, Shape, Volume, VolumeEvents};
 
 /// How a layer changes the facts and wraps a lane.
 pub trait Wrap: Send + Sync + 'static {
