@@ -1,9 +1,9 @@
-//! Layers: volumes made of other volumes, and the model disk that all volumes are compared with.
+//! Layers: volumes made of other volumes.
 //!
 //! ```text
 //!      logical unit
 //!           |
-//!   [Checked] [Meter] [Limit] [ReadCache] [WriteThrough] [StableWrite] [Emulate] [Faults]     each a Wrap over the one below
+//!   [Meter] [Limit] [ReadCache] [WriteThrough] [StableWrite] [Emulate]     each a Wrap over the one below
 //!           |
 //!         leaf (memory, file, block device)
 //!
@@ -14,17 +14,14 @@
 //! ```
 //!
 //! **Contract.** A layer keeps all of the waist's promises for the shape that it announces, whatever the
-//! shape below; [`model::conforms`] is the test of that, for layers and leaves alike. Work of several
+//! shape below; `volume_test::model::conforms` is the test of that, for layers and leaves alike. Work of several
 //! steps goes on when its answer is dropped.
 
 pub mod beside;
-pub mod draw;
 pub mod emulate;
-pub mod fault;
 pub mod integrity;
 pub mod limit;
 pub mod meter;
-pub mod model;
 pub mod multipath;
 pub mod read_cache;
 pub mod scrub;
@@ -37,7 +34,6 @@ pub mod write_through;
 
 pub use beside::Beside;
 pub use emulate::Emulate;
-pub use fault::{Action, FaultRule, Faults, Odds};
 pub use integrity::Integrity;
 pub use limit::Limit;
 pub use meter::{Counters, Meter};
@@ -49,7 +45,5 @@ pub use stripe::Stripe;
 pub use write_back::WriteBack;
 pub use write_through::WriteThrough;
 
-#[cfg(test)]
-mod plain;
 #[cfg(test)]
 mod test;

@@ -1,7 +1,5 @@
 //! Every layer against the model, and each against what it is for.
 
-use crate::model::{Plan, conforms};
-use crate::plain::Plain;
 use crate::*;
 use env::sim::{World, WorldConfig};
 use env::{Answer, CoreHandle, LocalFuture};
@@ -15,6 +13,8 @@ use volume::{
     Checked, Done, Durability, Io, IoError, IoFuture, IoResult, Lane, Op, OpKind, Origin, Shape,
     Support, Volume, Wrap, Zeroing, over,
 };
+use volume_test::model::{Plan, conforms};
+use volume_test::{Action, FaultRule, Faults, Odds, Plain};
 
 const MINUTE: Duration = Duration::from_secs(60);
 

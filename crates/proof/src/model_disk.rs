@@ -17,7 +17,7 @@
 //! The model never alarms falsely. Where writes overlap in time it allows a little more than one order of
 //! them all explains; [`crate::history`] is strict about that.
 //!
-//! `layers::model` is another model disk on purpose. It stands at the waist, is told of each operation at the
+//! `volume_test::model` is another model disk on purpose. It stands at the waist, is told of each operation at the
 //! moments of its submission and its answer, ends with the node, and knows what no host is told: sectors that
 //! mix within a block, and extents. This one stands behind a network, with hosts that outlive the node: answers
 //! of earlier lives, writes of open fate, kills beside power cuts, flushes that fail or whose end nobody heard.

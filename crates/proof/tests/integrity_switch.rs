@@ -11,7 +11,6 @@ use env::CoreHandle;
 use env::sim::{FaultPlan, World, WorldConfig};
 use layers::WriteBack;
 use layers::integrity::{self, Blank, Finding, Integrity, IntegrityLane, MapSpec, Options};
-use layers::model::{Model, Plan, goes_on, verify};
 use layers::write_back::{Journal, Mode, VolumeId};
 use proof::plain_pool::{self, JOURNAL};
 use std::cell::{Cell, RefCell};
@@ -21,6 +20,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use units::{BlockCount, BlockSize, ByteCount};
 use volume::{Checked, Fences, Volume, over};
+use volume_test::model::{Model, Plan, goes_on, verify};
 
 const DAY: Duration = Duration::from_secs(86_400);
 const DATA: &str = "/pool/volume";

@@ -12,7 +12,6 @@ use backends::{
 use env::real::{Cores, Driver, FilesMode, Runtime, RuntimeConfig};
 use env::sim::{BlockDevice, FaultPlan, Node, World, WorldConfig};
 use env::{CoreHandle, CoreId, LocalFuture};
-use layers::model::{Model, Plan, conforms, goes_on};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,6 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use units::{BlockCount, BlockSize, ByteCount};
 use volume::{Fences, Volume};
+use volume_test::model::{Model, Plan, conforms, goes_on};
 
 const DAY: Duration = Duration::from_secs(86_400);
 /// What files and the smallest sectors keep whole, whatever the blocks are.

@@ -11,7 +11,6 @@ use env::CoreHandle;
 use env::sim::{Fault, FaultPlan, Node, World, WorldConfig};
 use layers::WriteBack;
 use layers::integrity::{self, Blank, Finding, Integrity, MapSpec, Options};
-use layers::model::{Model, Plan, conforms, goes_on, verify};
 use layers::write_back::{Journal, Mode, VolumeId};
 use proof::plain_pool::{self, JOURNAL, NUMBER};
 use std::cell::{Cell, RefCell};
@@ -23,6 +22,7 @@ use units::{BlockCount, BlockSize, Buf, ByteCount, Lba, LbaRange};
 use volume::{
     Checked, Done, Durability, Fences, Io, IoError, IoResult, Lane, Op, Origin, Volume, over,
 };
+use volume_test::model::{Model, Plan, conforms, goes_on, verify};
 
 const DAY: Duration = Duration::from_secs(86_400);
 const SIZES: [BlockSize; 2] = [BlockSize::B512, BlockSize::B4096];

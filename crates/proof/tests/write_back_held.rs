@@ -10,7 +10,6 @@ use backends::{FileSpec, Provisioning, create_file, open_file};
 use env::sim::{FaultPlan, Node, World, WorldConfig};
 use env::{Access, CoreHandle, Create, Durable, FileDone, FileOp, OpenHow};
 use futures_util::future::{join, join_all};
-use layers::fault::{Action, FaultRule, Faults};
 use layers::write_back::{Journal, Mode, ShardStatus, VolumeId};
 use layers::{ReadCache, WriteBack};
 use proof::forge::put;
@@ -26,6 +25,7 @@ use volume::{
     Done, Durability, ExtentKind, Fences, Io, IoError, IoFuture, Lane, Op, OpKind, Origin, Volume,
     Zeroing,
 };
+use volume_test::fault::{Action, FaultRule, Faults};
 
 const DAY: Duration = Duration::from_secs(86_400);
 const BLOCKS: u64 = 1024;

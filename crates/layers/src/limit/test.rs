@@ -1,12 +1,12 @@
 //! The gate against what it promises, in arbitrary histories; and the layer over cores, in virtual time.
 
 use super::*;
-use crate::draw::Draw;
-use crate::plain::Plain;
 use env::sim::{World, WorldConfig};
 use std::sync::Arc;
 use units::{BlockCount, BlockSize, Buf, Lba, LbaRange};
 use volume::{Durability, Origin, TraceId, Volume, over};
+use volume_test::draw::Draw;
+use volume_test::plain::Plain;
 
 const CLASSES: [Class; 4] = [
     Class::Foreground,

@@ -2,9 +2,6 @@
 
 use super::wires::{LINE, Target, Way, Wire, multipath, target};
 use super::{Config, Multipath, PathSpec};
-use crate::draw::Draw;
-use crate::model::{Plan, conforms};
-use crate::plain::Plain;
 use env::CoreHandle;
 use env::LocalFuture;
 use env::sim::{World, WorldConfig};
@@ -21,6 +18,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use units::{BlockCount, BlockSize, Buf, BufMut, ByteCount, Lba, LbaRange, Now};
 use volume::{Done, Durability, Io, IoError, IoFuture, Lane, Op, Origin, Shape, Wrap, over};
+use volume_test::draw::Draw;
+use volume_test::model::{Plan, conforms};
+use volume_test::plain::Plain;
 
 /// What the first two paths carry next stays in the backend for so long.
 fn pause_both(target: &Target, span: Duration) {

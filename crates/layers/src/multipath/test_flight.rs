@@ -3,10 +3,10 @@
 use super::Config;
 use super::test::{simulate, write};
 use super::wires::{Wire, multipath, target};
-use crate::plain::Plain;
 use std::time::Duration;
 use units::{BlockCount, BlockSize};
 use volume::Lane;
+use volume_test::plain::Plain;
 
 #[test]
 fn a_layer_that_goes_while_tasks_ask_for_what_nobody_waits_for_any_more_goes_quietly() {

@@ -3,13 +3,13 @@
 use super::test::{simulate, write};
 use super::wires::{LINE, Target, multipath, target};
 use super::{Config, Multipath, Segments};
-use crate::plain::Plain;
 use env::{CoreHandle, LocalFuture};
 use paths::policy::Use;
 use std::rc::Rc;
 use std::time::Duration;
 use units::{BlockCount, BlockSize, Now};
 use volume::Lane;
+use volume_test::plain::Plain;
 
 /// Two paths under round robin, and their target.
 fn two_paths(test: fn(CoreHandle, Rc<Multipath>, Rc<Target>) -> LocalFuture<()>) {

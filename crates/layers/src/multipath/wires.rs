@@ -3,7 +3,6 @@
 
 use super::wait::Promise;
 use super::{Config, ConnectError, Ended, Multipath, PathSpec, Port, Segments, Session};
-use crate::draw::Draw;
 use env::{Answer, CoreHandle, LocalFuture};
 use paths::health::{AccessState, Wanted};
 use paths::policy::{Settings, Use};
@@ -15,6 +14,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use units::Now;
 use volume::{Io, IoError, Lane, Shape};
+use volume_test::draw::Draw;
 
 /// What a wire does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

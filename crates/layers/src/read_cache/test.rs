@@ -1,14 +1,14 @@
 //! That nothing old is ever read: over threads, over cores with a slow volume, and against the model.
 
 use super::*;
-use crate::draw::Draw;
-use crate::fault::{Faults, Odds};
-use crate::plain::Plain;
 use env::sim::{World, WorldConfig};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use units::{BufMut, ByteCount};
 use volume::{Durability, Origin, Provision, Volume, Zeroing, over};
+use volume_test::draw::Draw;
+use volume_test::fault::{Faults, Odds};
+use volume_test::plain::Plain;
 
 const CORES: u16 = 4;
 

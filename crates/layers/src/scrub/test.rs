@@ -1,15 +1,15 @@
 //! Scrubs find what is bad, exactly, and give way.
 
 use super::*;
-use crate::plain::Plain;
 use crate::test::simulate;
-use crate::{Action, FaultRule, Faults};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use units::{BlockCount, BlockSize, Lba, LbaRange, Now};
 use volume::{IoError, OpKind, Volume, over};
+use volume_test::plain::Plain;
+use volume_test::{Action, FaultRule, Faults};
 
 fn range(start: u64, len: u64) -> LbaRange {
     LbaRange::new(Lba(start), BlockCount(len)).unwrap()

@@ -1,13 +1,13 @@
 //! The queue against what it promises, in arbitrary histories; and the layer over cores and a disk of a given speed, in virtual time.
 
 use super::*;
-use crate::draw::Draw;
 use crate::limit::{Limit, Rates};
-use crate::plain::Plain;
 use env::sim::{Node, World, WorldConfig};
 use std::collections::VecDeque;
 use units::{BlockCount, BlockSize, Lba, LbaRange};
 use volume::{Op, Origin, Volume, over};
+use volume_test::draw::Draw;
+use volume_test::plain::Plain;
 
 /// A flow as a count of its own knows it.
 struct Model {

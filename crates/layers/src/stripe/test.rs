@@ -1,17 +1,18 @@
 //! The map by counting, and the volume against the model over parts of both block sizes.
 
 use super::*;
-use crate::draw::Draw;
-use crate::fault::{Action, FaultRule, Faults};
-use crate::model::{Plan, conforms};
-use crate::plain::Plain;
 use crate::read_cache::ReadCache;
 use crate::write_through::WriteThrough;
-use crate::{Emulate, Odds, StableWrite};
+use crate::{Emulate, StableWrite};
 use env::sim::{World, WorldConfig};
 use std::time::Duration;
 use units::BlockSize;
 use volume::{Checked, Durability, OpKind, Origin, over};
+use volume_test::Odds;
+use volume_test::draw::Draw;
+use volume_test::fault::{Action, FaultRule, Faults};
+use volume_test::model::{Plan, conforms};
+use volume_test::plain::Plain;
 
 const PART_BLOCKS: u64 = 64;
 

@@ -108,7 +108,7 @@ mod test {
             Kind::Anchor,
             Kind::Direct,
         ];
-        let mut draw = crate::draw::Draw::new(5);
+        let mut draw = volume_test::draw::Draw::new(5);
         for block_size in [BlockSize::B512, BlockSize::B4096] {
             let unit = 4096 / u64::from(block_size.bytes());
             let (mut one, mut other) = (Doubts::default(), Doubts::default());

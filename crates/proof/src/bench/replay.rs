@@ -12,7 +12,6 @@ use crate::random::Random;
 use backends::MemoryVolume;
 use env::real::{Cores, Runtime, RuntimeConfig};
 use env::{CoreHandle, CoreId};
-use layers::fault::{Action, FaultRule, Faults};
 use layers::write_back::{Journal, JournalSpec, Mode, SHARD_BYTES, VolumeId, WriteBack};
 use std::fs;
 use std::path::Path;
@@ -22,6 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use units::{BlockCount, BlockSize, Buf, Lba, LbaRange};
 use volume::{Durability, Fences, Io, Lane, Op, OpKind, Origin, Volume, over};
+use volume_test::fault::{Action, FaultRule, Faults};
 
 /// MiB of the journal.
 const MIB: u64 = 1024;

@@ -1,13 +1,13 @@
 //! A unit in memory behind faults that a test can switch on, and a target that exports such units.
 
 use env::{CoreHandle, CoreId};
-use layers::Faults;
 use logical_unit::{Identity, LogicalUnit, NoStore, UnitConfig, UnitId};
 use std::sync::Arc;
 use std::time::Duration;
 use target::{ExportedTarget, Grant};
 use units::{BlockCount, BlockSize};
 use volume::{Volume, over};
+use volume_test::Faults;
 
 /// Blocks of 512 bytes of a unit, as a rule.
 pub(crate) const BLOCKS: u64 = 40_960;

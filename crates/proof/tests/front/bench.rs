@@ -5,7 +5,6 @@ pub(crate) use crate::unit::{BLOCKS, exported};
 use env::sim::{FaultPlan, Node, World, WorldConfig};
 use env::{CoreHandle, LocalFuture};
 use iscsi::initiator::{Completion, InitiatorConfig};
-use layers::{Action, FaultRule, Faults};
 use logical_unit::{LogicalUnit, UnitId};
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -17,6 +16,7 @@ use target::{
     SessionInfo, Settings,
 };
 use volume::OpKind;
+use volume_test::{Action, FaultRule, Faults};
 
 pub(crate) const TARGET: &str = "iqn.2026-11.io.causeway:t1";
 pub(crate) const OTHER: &str = "iqn.2026-11.io.causeway:t2";

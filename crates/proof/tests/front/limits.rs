@@ -165,13 +165,13 @@ fn what_is_aborted_counts_until_the_backend_has_let_go_of_it() {
     });
 }
 
-fn slow_writes(each: Duration) -> layers::FaultRule {
-    layers::FaultRule {
+fn slow_writes(each: Duration) -> volume_test::FaultRule {
+    volume_test::FaultRule {
         kinds: vec![OpKind::Write],
         range: None,
         skip: 0,
         times: u64::MAX,
-        action: layers::Action::Delay(each),
+        action: volume_test::Action::Delay(each),
     }
 }
 

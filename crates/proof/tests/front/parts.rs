@@ -3,9 +3,9 @@
 use crate::bench::{BLOCK, BLOCKS, Setup, run};
 use crate::unanswered::paths;
 use layers::multipath::Multipath;
-use layers::{Action, FaultRule};
 use units::{BlockCount, Buf, Lba, LbaRange};
 use volume::{Done, Durability, Io, IoError, Lane, Op, OpKind, Origin, Zeroing};
+use volume_test::{Action, FaultRule};
 
 /// MAXIMUM WRITE SAME LENGTH of our target's units, in blocks.
 const COMMAND_BLOCKS: u64 = 1 << 15;

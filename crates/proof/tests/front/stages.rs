@@ -3,11 +3,11 @@
 use crate::bench::{ALICE, BLOCK, BOB, Bench, Setup, TARGET, read_10, run, write_10};
 use crate::raw::{Moves, Raw};
 use env::sim::{Fault, FaultPlan};
-use layers::Action;
 use logical_unit::{StageTimes, UnitId, figures};
 use std::time::Duration;
 use units::Histogram;
 use volume::OpKind;
+use volume_test::Action;
 
 /// What is made slow takes at least so long.
 const SLOW: Duration = Duration::from_millis(60);

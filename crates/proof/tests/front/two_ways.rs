@@ -6,13 +6,13 @@ use crate::host::lun;
 use crate::unanswered::config;
 use initiator::unit::{Unit, UnitPort, probe};
 use layers::multipath::{Begun, Ended, Port, Session};
-use layers::{Action, FaultRule};
 use paths::stale::Nexus;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::time::Duration;
 use units::{BlockCount, Buf, BufMut, Lba, LbaRange};
 use volume::{Done, Durability, Io, IoError, Op, OpKind, Origin};
+use volume_test::{Action, FaultRule};
 
 /// LOGICAL UNIT RESET (RFC 7143 11.5.1 "Function").
 const UNIT_RESET: u8 = 5;

@@ -6,7 +6,6 @@ use initiator::unit::{COMMAND_TIMEOUT, PathConfig, Unit, UnitPort, probe};
 use iscsi::initiator::InitiatorConfig;
 use iscsi::{DigestChoice, Isid, Lun};
 use layers::multipath::{Config, Multipath, PathSpec};
-use layers::{Action, FaultRule};
 use paths::health::{State, Wanted};
 use paths::policy::{Settings, Use};
 use std::future::poll_fn;
@@ -17,6 +16,7 @@ use std::time::Duration;
 use target::SessionNumber;
 use units::{BlockCount, Buf, Lba, LbaRange, Now};
 use volume::{Done, Durability, Io, Lane, Op, OpKind, Origin};
+use volume_test::{Action, FaultRule};
 
 /// Opcode of Task Management Function Response (RFC 7143 11.2.1.2 "Opcode").
 const FUNCTION_RESPONSE: u8 = 0x22;

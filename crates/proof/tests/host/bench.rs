@@ -6,7 +6,6 @@ pub(crate) use crate::unit::{BLOCKS, unit};
 use env::real::{Cores, Runtime, RuntimeConfig};
 use env::{CoreHandle, CoreId, LocalFuture};
 use host::{Attached, Options, Url};
-use layers::Faults;
 use logical_unit::LogicalUnit;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -16,6 +15,7 @@ use std::time::Duration;
 use target::{Export, Grant, Host as HostObject, HostChap, Listen, PortalGroup, Server, Settings};
 use units::{BlockCount, Buf, Lba, LbaRange};
 use volume::{Done, Durability, Io, IoError, Lane, Op, Origin, Volume};
+use volume_test::Faults;
 
 pub(crate) const TARGET: &str = "iqn.2026-11.io.causeway:t1";
 

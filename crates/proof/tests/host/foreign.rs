@@ -235,14 +235,14 @@ async fn exercise(core: &CoreHandle, volume: &Arc<Attached>) {
     let shape = volume.shape();
     assert_eq!(shape.byte_count().0, BYTES);
     // They read and write files on threads: a read beside a write of the same block may see any words of both.
-    let plan = layers::model::Plan {
+    let plan = volume_test::model::Plan {
         whole_bytes: 8,
-        ..layers::model::Plan::new(7)
+        ..volume_test::model::Plan::new(7)
     };
     let below: Arc<dyn Volume> = Arc::clone(volume) as Arc<dyn Volume>;
     println!("{:?}", shape.caps);
     assert_ne!(shape.caps.stable_write, Support::Absent);
-    layers::model::conforms(core, below, plan).await;
+    volume_test::model::conforms(core, below, plan).await;
 }
 
 fn over(kind: Kind, name: &'static str) {

@@ -4,13 +4,13 @@ use crate::bench::{BLOCKS, San, TARGET, Wish, lane, on, options, read, runtime, 
 use crate::relay::{Relay, Wire};
 use env::{CoreHandle, CoreId};
 use host::{Attached, Options, Status, Url};
-use layers::{Action, FaultRule};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use units::BlockCount;
 use volume::{IoError, Lane, OpKind, Volume, VolumeEvent};
+use volume_test::{Action, FaultRule};
 
 pub(crate) fn two_portals() -> Wish {
     Wish {

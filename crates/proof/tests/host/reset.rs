@@ -6,10 +6,10 @@ use env::CoreHandle;
 use initiator::Session;
 use iscsi::initiator::InitiatorConfig;
 use iscsi::{Isid, Lun};
-use layers::{Action, FaultRule};
 use std::net::SocketAddr;
 use std::time::Duration;
 use volume::OpKind;
+use volume_test::{Action, FaultRule};
 
 const CLEAR_TASK_SET: u8 = 4;
 pub(crate) const LOGICAL_UNIT_RESET: u8 = 5;

@@ -9,7 +9,6 @@ use initiator::unit::{COMMAND_TIMEOUT, PathConfig, Unit, UnitPort, probe};
 use iscsi::initiator::InitiatorConfig;
 use iscsi::{Isid, Lun};
 use layers::multipath::{Config, Multipath, PathSpec};
-use layers::{Action, FaultRule, Faults};
 use paths::health::{State, Wanted};
 use paths::policy::{Settings, Use};
 use std::rc::Rc;
@@ -18,6 +17,7 @@ use std::time::Duration;
 use target::{SessionInfo, SessionNumber};
 use units::Buf;
 use volume::{Durability, Io, Lane, Op, OpKind, Origin};
+use volume_test::{Action, FaultRule, Faults};
 
 /// Header of a NOP-Out without data, in bytes (RFC 7143 11.18 "NOP-Out").
 const NOP_OUT_BYTES: u64 = 48;

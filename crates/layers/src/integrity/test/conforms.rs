@@ -5,15 +5,15 @@ use super::disk::{
     write,
 };
 use crate::integrity::Blank;
-use crate::model::{Plan, conforms};
 use crate::test::{poor, simulate};
-use crate::{Action, Faults, Odds};
 use env::sim::{FaultPlan, World, WorldConfig};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use units::BlockCount;
 use volume::{IoError, Op, OpKind, Volume, over};
+use volume_test::model::{Plan, conforms};
+use volume_test::{Action, Faults, Odds};
 
 async fn conforms_and_reopens(core: env::CoreHandle, kind: Kind, blank: Blank, seed: u64) {
     // 251 blocks of 512 bytes: the last sum of 4 KiB covers three of them.
@@ -124,7 +124,7 @@ impl volume::Lane for HealingLane {
 
 async fn writer(core: env::CoreHandle, volume: Arc<crate::Integrity>, seed: u64, mark: u8) {
     let lane = volume.lane(&core).await.unwrap();
-    let mut draw = crate::draw::Draw::new(u64::from(mark) + seed * 7);
+    let mut draw = volume_test::draw::Draw::new(u64::from(mark) + seed * 7);
     for n in 0..60 {
         let (at, len) = (draw.below(40), 1 + draw.below(20));
         let bytes = vec![mark ^ n; usize::try_from(len).unwrap() * 512];

@@ -2,7 +2,6 @@
 
 use super::disk::{KINDS, Kind, flush, make, on_file, open, range, read, write};
 use crate::integrity::{Blank, Integrity, IntegrityLane};
-use crate::model::{Model, Plan, goes_on, verify};
 use env::sim::{Fault, Hits, World, WorldConfig};
 use env::{CoreHandle, detach};
 use std::cell::{Cell, RefCell};
@@ -11,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use units::{BlockCount, Lba, LbaRange};
 use volume::{Durability, Io, IoFuture, Lane, Op, Origin, Shape, Volume, Wrap, over};
+use volume_test::model::{Model, Plan, goes_on, verify};
 
 /// Logical blocks of the model: of 512 bytes each, their sums take three sectors of a page, which a power cut tears.
 const BLOCKS: u64 = 300;
@@ -168,7 +168,7 @@ fn lives(seed: u64, kind: Kind, seen: &mut Seen) {
     let model = Model::new(kind.block_size, BlockCount(BLOCKS)).keeping_whole(512);
     let model = Rc::new(RefCell::new(model));
     let log = Log::default();
-    let mut draw = crate::draw::Draw::new(seed);
+    let mut draw = volume_test::draw::Draw::new(seed);
     let covered = Rc::new(Cell::new(0));
     for life in 0..8 {
         let core = node.core(0);
@@ -278,7 +278,7 @@ fn another_of_its_page(seed: u64, kind: Kind) -> Hits {
         flush(&lane).await;
     };
     node.core(0).spawn(Box::pin(life));
-    let mut draw = crate::draw::Draw::new(seed);
+    let mut draw = volume_test::draw::Draw::new(seed);
     world.run_for(Duration::from_micros(draw.below(3_000)));
     node.crash();
     node.restart();

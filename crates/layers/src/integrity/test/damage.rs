@@ -5,7 +5,6 @@ use super::disk::{
     DATA, KINDS, Kind, PAGES, SUMS, flush, make, on_file, open, open_with, range, raw_read,
     raw_write, read, write,
 };
-use crate::draw::Draw;
 use crate::integrity::Blank;
 use crate::test::simulate;
 use env::{CoreHandle, LocalFuture};
@@ -15,6 +14,7 @@ use std::sync::Arc;
 use sums::{Level, PAGE, Place};
 use units::{Buf, Lba, LbaRange};
 use volume::{IoError, Volume};
+use volume_test::draw::Draw;
 
 /// Sums of the volumes here: two pages of them and a bit.
 const BLOCKS: u64 = 2050;

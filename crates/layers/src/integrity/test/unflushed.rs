@@ -4,7 +4,6 @@ use super::disk::{
     DATA, Findings, KINDS, Kind, ask, flush, make, on_file, open, range, raw_read, raw_write, read,
     write,
 };
-use crate::fault::{Action, FaultRule, Faults};
 use crate::integrity::{Blank, Finding, IntegrityLane};
 use crate::test::simulate;
 use env::CoreHandle;
@@ -13,6 +12,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use units::Lba;
 use volume::{IoError, Op, OpKind, Volume, over};
+use volume_test::fault::{Action, FaultRule, Faults};
 
 const SPACE: u64 = 2050;
 

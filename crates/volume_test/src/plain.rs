@@ -1,8 +1,8 @@
-//! The plainest volume there is, for the tests of layers.
+//! The plainest volume there is: bytes in memory, every answer at once, nothing that can fail.
 
 use env::{Answer, CoreHandle, LocalFuture};
 use std::rc::Rc;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use units::{BlockCount, BlockSize, Buf, LbaRange};
 use volume::{
     Done, Extent, ExtentKind, ExtentList, Io, IoFuture, IoResult, Lane, Op, OpenError, Shape,
@@ -10,23 +10,35 @@ use volume::{
 };
 
 /// Bytes behind a lock.
-pub(crate) struct Plain {
+pub struct Plain {
     shape: Shape,
     bytes: Mutex<Vec<u8>>,
 }
 
 impl Plain {
-    pub(crate) fn make(block_size: BlockSize, block_count: BlockCount) -> Arc<dyn Volume> {
+    /// A volume of zeroes of this size, all mapped, without a cache.
+    ///
+    /// # Panics
+    /// If it does not fit into memory.
+    pub fn make(block_size: BlockSize, block_count: BlockCount) -> Arc<dyn Volume> {
         let shape = Shape::of_memory(block_size, block_count);
-        let len = usize::try_from(shape.byte_count().0).unwrap();
+        let len = usize::try_from(shape.byte_count().0).expect("a test's volume fits into memory");
         let bytes = Mutex::new(vec![0; len]);
         Arc::new(Self { shape, bytes })
     }
 
+    fn bytes(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn first_byte(&self, range: LbaRange) -> usize {
+        let first = usize::try_from(range.start().0).expect("the volume fits into memory");
+        first * self.shape.block_size.bytes() as usize
+    }
+
     fn put(&self, range: LbaRange, data: &Buf) -> IoResult {
-        let first = usize::try_from(range.start().0).unwrap();
-        let at = first * self.shape.block_size.bytes() as usize;
-        let mut bytes = self.bytes.lock().unwrap();
+        let at = self.first_byte(range);
+        let mut bytes = self.bytes();
         data.copy_to(0, &mut bytes[at..at + data.len()]);
         Ok(Done::Nothing)
     }
@@ -34,9 +46,8 @@ impl Plain {
     fn run(&self, op: Op) -> IoResult {
         match op {
             Op::Read { range, into } => {
-                let first = usize::try_from(range.start().0).unwrap();
-                let at = first * self.shape.block_size.bytes() as usize;
-                let bytes = self.bytes.lock().unwrap();
+                let at = self.first_byte(range);
+                let bytes = self.bytes();
                 let data = &bytes[at..at + self.shape.bytes_in(range)];
                 let Some(mut into) = into else {
                     return Ok(Done::Data(Buf::copy_of(data)));
