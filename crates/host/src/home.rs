@@ -10,8 +10,8 @@ use crate::store::Store;
 use crate::url::Url;
 use env::{CoreHandle, CoreId, LocalFuture, call};
 use initiator::unit::{Unit, UnitPort};
-use layers::Multipath;
-use layers::multipath;
+use multipath::Multipath;
+
 use paths::health::{Cause, State};
 use paths::plan::Reason;
 use paths::{PathName, Plan, Policy};

@@ -2,7 +2,7 @@
 
 use env::CoreId;
 use initiator::unit::LinkStatus;
-use layers::multipath;
+
 use paths::health::{Cause, State, Wanted};
 use paths::policy::Use;
 use serde::Serialize;

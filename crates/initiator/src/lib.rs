@@ -1,7 +1,7 @@
 //! The iSCSI initiator: sessions with targets, driven over the environment's network.
 //!
 //! ```text
-//!   unit::UnitPort (a path of layers::Multipath)       volumes
+//!   unit::UnitPort (a path of multipath::Multipath)       volumes
 //!      |
 //!   Session (a handle; commands are futures)          whoever waits for each command by itself
 //!      |  one task of the core drives it

@@ -10,7 +10,6 @@
 //!        [WriteBack]            over a volume and a journal: the journal crate decides, it acts
 //!        [Integrity]            below it, over the volume and a map of checksums: the sums crate decides, it acts
 //!        [Stripe]               over parts of several volumes, in turns or one after the other
-//!        [Multipath]            over several sessions with one unit: the paths crate decides, it acts
 //! ```
 //!
 //! **Contract.** A layer keeps all of the waist's promises for the shape that it announces, whatever the
@@ -22,7 +21,6 @@ pub mod emulate;
 pub mod integrity;
 pub mod limit;
 pub mod meter;
-pub mod multipath;
 pub mod read_cache;
 pub mod scrub;
 pub mod shares;
@@ -37,7 +35,6 @@ pub use emulate::Emulate;
 pub use integrity::Integrity;
 pub use limit::Limit;
 pub use meter::{Counters, Meter};
-pub use multipath::Multipath;
 pub use read_cache::ReadCache;
 pub use shares::{Share, Shares};
 pub use stable_write::StableWrite;

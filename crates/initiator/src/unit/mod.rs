@@ -1,7 +1,7 @@
 //! A logical unit of a target through one session: what the multipath layer calls a port.
 //!
 //! ```text
-//!      layers::Multipath
+//!      multipath::Multipath
 //!        |            |
 //!      UnitPort     UnitPort         one for each path: logs in with the path's own ISID, checks who answers
 //!        |            |

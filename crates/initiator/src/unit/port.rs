@@ -14,7 +14,7 @@ use crate::session::Session;
 use env::{CoreHandle, LocalFuture, StreamMeasures};
 use iscsi::Lun;
 use iscsi::initiator::InitiatorConfig;
-use layers::multipath::{self, ConnectError};
+use multipath::ConnectError;
 use paths::stale::Nexus;
 use paths::verdict::PathSays;
 use std::cell::{Cell, RefCell};

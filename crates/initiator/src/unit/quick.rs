@@ -8,7 +8,7 @@ use super::probe::command;
 use super::session::{Inner, Untaken, of_lost, taken};
 use crate::session::Answer;
 use env::LocalFuture;
-use layers::multipath::Ended;
+use multipath::Ended;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;

@@ -14,7 +14,7 @@ use crate::session::Session;
 use env::{Answer, CoreHandle, LocalFuture};
 use iscsi::Lun;
 use iscsi::initiator::Completion;
-use layers::multipath::{self, Begun, Ended, Segments};
+use multipath::{Begun, Ended, Segments};
 use paths::health::AccessState;
 use paths::stale::Nexus;
 use paths::verdict::{self, Learn, PathSays, Repeat, Verdict};

@@ -4,7 +4,7 @@ use crate::bench::{ALICE, BOB, Bench, Setup, run};
 use crate::host::Host;
 use crate::ports::{initiator_port, keys, reserve_out};
 use crate::unanswered::{all_up, paths, write_of};
-use layers::multipath::Multipath;
+use multipath::Multipath;
 use paths::health::State;
 use std::time::Duration;
 use volume::{IoError, Lane};

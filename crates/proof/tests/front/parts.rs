@@ -2,7 +2,7 @@
 
 use crate::bench::{BLOCK, BLOCKS, Setup, run};
 use crate::unanswered::paths;
-use layers::multipath::Multipath;
+use multipath::Multipath;
 use units::{BlockCount, Buf, Lba, LbaRange};
 use volume::{Done, Durability, Io, IoError, Lane, Op, OpKind, Origin, Zeroing};
 use volume_test::{Action, FaultRule};

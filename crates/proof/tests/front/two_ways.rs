@@ -5,7 +5,7 @@ use crate::bench::{BLOCK, BOB, Bench, Setup, run};
 use crate::host::lun;
 use crate::unanswered::config;
 use initiator::unit::{Unit, UnitPort, probe};
-use layers::multipath::{Begun, Ended, Port, Session};
+use multipath::{Begun, Ended, Port, Session};
 use paths::stale::Nexus;
 use std::future::poll_fn;
 use std::rc::Rc;

@@ -5,7 +5,7 @@ use env::{CoreHandle, Stream};
 use initiator::unit::{COMMAND_TIMEOUT, PathConfig, Unit, UnitPort, probe};
 use iscsi::initiator::InitiatorConfig;
 use iscsi::{DigestChoice, Isid, Lun};
-use layers::multipath::{Config, Multipath, PathSpec};
+use multipath::{Config, Multipath, PathSpec};
 use paths::health::{State, Wanted};
 use paths::policy::{Settings, Use};
 use std::future::poll_fn;

@@ -8,7 +8,7 @@ use host::{Attached, Options, Url};
 use initiator::unit::{COMMAND_TIMEOUT, PathConfig, Unit, UnitPort, probe};
 use iscsi::initiator::InitiatorConfig;
 use iscsi::{Isid, Lun};
-use layers::multipath::{Config, Multipath, PathSpec};
+use multipath::{Config, Multipath, PathSpec};
 use paths::health::{State, Wanted};
 use paths::policy::{Settings, Use};
 use std::rc::Rc;

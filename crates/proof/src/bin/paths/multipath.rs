@@ -3,8 +3,8 @@
 
 use env::sim::{World, WorldConfig};
 use env::{Answer, CoreHandle, LocalFuture};
-use layers::Multipath;
-use layers::multipath::{Begun, Config, ConnectError, Ended, PathSpec, Port, Session};
+use multipath::Multipath;
+use multipath::{Begun, Config, ConnectError, Ended, PathSpec, Port, Session};
 use paths::health::{AccessState, Wanted};
 use paths::policy::Settings;
 use paths::stale::Nexus;
