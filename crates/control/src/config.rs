@@ -628,7 +628,7 @@ struct Runtime {
 }
 
 fn read_runtime(top: &Table<'_, '_>) -> Runtime {
-    let usual = target::Settings::default().coalesce;
+    let usual = iscsi_target::Settings::default().coalesce;
     let Some(table) = top.table("runtime") else {
         return Runtime {
             cores: Cores::Auto,

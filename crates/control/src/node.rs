@@ -3,7 +3,7 @@
 //! ```text
 //!   controller --prepare/adopt--> Node --> units   (a LUN: leaf, layers, logical unit)
 //!                                   |----> export  (what the front shows to whom)
-//!                                   '----> target::Server
+//!                                   '----> iscsi_target::Server
 //! ```
 //!
 //! **Invariants.** I1: every LUN in service has a unit, online or not. I2: a new export is published after
@@ -58,13 +58,13 @@ use crate::problem::{Fault, Problem};
 use crate::scrub::{ScrubFacts, ScrubWish};
 use crate::size::Size;
 use env::{CoreHandle, LocalFuture};
+use iscsi_target::{Server, SessionNumber};
 use journal::PoolJournal;
 use members::MemberPools;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
-use target::{Server, SessionNumber};
 use tokio::sync::{Mutex, Notify};
 use unfinished::Finishing;
 use unit::{Kept, Unit};

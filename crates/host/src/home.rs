@@ -9,7 +9,7 @@ use crate::status::{Ends, Status, path_status};
 use crate::store::Store;
 use crate::url::Url;
 use env::{CoreHandle, CoreId, LocalFuture, call};
-use initiator::unit::{Unit, UnitPort};
+use iscsi_initiator::unit::{Unit, UnitPort};
 use multipath::Multipath;
 
 use paths::health::{Cause, State};

@@ -9,7 +9,7 @@
 //!      |
 //!   paths::plan -> Keeper             which pairs of ports are used
 //!      |
-//!   multipath::Multipath over initiator::unit::UnitPort      one core, the volume's home
+//!   multipath::Multipath over iscsi_initiator::unit::UnitPort      one core, the volume's home
 //!      |
 //!   Attached: volume::Volume          a lane on every core; other cores send their operations home in batches
 //! ```

@@ -3,10 +3,10 @@
 use crate::error::HostError;
 use crate::url::Url;
 use clap::{Args, ValueEnum};
-use initiator::unit::COMMAND_TIMEOUT;
 use iscsi::chap::{ChapAlgorithm, Secret};
-use iscsi::initiator::{InitiatorChap, TargetProof};
+use iscsi::initiator_side::{InitiatorChap, TargetProof};
 use iscsi::{DigestChoice, Offer};
+use iscsi_initiator::unit::COMMAND_TIMEOUT;
 use paths::Policy;
 use paths::overrides::Overrides;
 use paths::stale;

@@ -1,7 +1,7 @@
 //! What is told of a volume and its paths.
 
 use env::CoreId;
-use initiator::unit::LinkStatus;
+use iscsi_initiator::unit::LinkStatus;
 
 use paths::health::{Cause, State, Wanted};
 use paths::policy::Use;

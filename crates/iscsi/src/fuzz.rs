@@ -2,18 +2,18 @@
 
 use crate::bhs::{self, Bhs, LoginRequest, NopIn, Opcode, StageBits};
 use crate::chap::{ChapAlgorithm, Secret};
+use crate::extension_keys;
 use crate::ids::{Cid, Isid, Itt, Tsih};
 use crate::negotiation::{Negotiation, find};
 use crate::parameters::{LENGTH_MAX, Offer};
 use crate::receive::Want;
 use crate::serial::{CmdSn, StatSn};
-use crate::target::{
+use crate::target_side::{
     Authentication, ChapTerms, Event, LoginAsk, LoginPolicy, LoginRefusal, LoginTerms,
     LogoutAnswer, ReferencedTask, Response, TargetConfig, TargetConnection, TaskManagementAnswer,
     UNAUTHENTICATED_BYTES_MAX,
 };
 use crate::text;
-use crate::vendor;
 use units::{BufMut, Now};
 
 mod seeds;
@@ -317,7 +317,7 @@ fn login_bytes() -> Vec<u8> {
 /// # Panics
 /// If not.
 pub fn text_keys(bytes: &[u8]) {
-    let said = vendor::port::told(bytes);
+    let said = extension_keys::port::told(bytes);
     for what in said.into_iter().flat_map(|told| told.wrong) {
         assert!(
             !what.contains(char::is_control),

@@ -10,7 +10,7 @@
 //! A CDB is 16 opaque bytes here and sense data is opaque: this crate does not see `scsi`.
 //!
 //! **Invariants.** I1: bytes of a peer never panic. I2: a peer that has not logged in holds at most
-//! [`target::UNAUTHENTICATED_BYTES_MAX`] bytes here. I3: nothing enters full feature phase without the
+//! [`target_side::UNAUTHENTICATED_BYTES_MAX`] bytes here. I3: nothing enters full feature phase without the
 //! authentication that the policy asked for.
 //!
 //! **Limits.** ErrorRecoveryLevel 0 and one connection a session are what is built. The command window is an
@@ -28,12 +28,12 @@ pub mod command_window;
 pub mod data_sequence;
 pub mod digest;
 pub mod discovery;
+pub mod extension_keys;
 pub mod fuzz;
-pub mod initiator;
+pub mod initiator_side;
 pub mod negotiation;
-pub mod target;
+pub mod target_side;
 pub mod text;
-pub mod vendor;
 
 mod ids;
 mod keepalive;

@@ -2,9 +2,11 @@
 
 use crate::bhs::Attribute;
 use crate::data_sequence::Residual;
-use crate::initiator::{self, InitiatorChap, InitiatorConfig, InitiatorConnection, TargetProof};
-use crate::target::test::{Policy, chap};
-use crate::target::{self, Authentication, Response, TargetConfig, TargetConnection};
+use crate::initiator_side::{
+    self, InitiatorChap, InitiatorConfig, InitiatorConnection, TargetProof,
+};
+use crate::target_side::test::{Policy, chap};
+use crate::target_side::{self, Authentication, Response, TargetConfig, TargetConnection};
 use crate::*;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -60,7 +62,7 @@ struct Pair {
     /// Accepts of data that the owner puts off.
     late: Vec<(Itt, u32)>,
     put_off: bool,
-    completions: BTreeMap<u32, initiator::Completion>,
+    completions: BTreeMap<u32, initiator_side::Completion>,
     notes: Vec<String>,
     target_closed: bool,
 }
@@ -127,9 +129,9 @@ impl Pair {
     fn serve(&mut self) {
         while let Some(event) = self.target.poll_event() {
             match event {
-                target::Event::LoginReady(_) => self.target.complete_login(Tsih(9)),
-                target::Event::Command(command) => self.command(&command),
-                target::Event::DataOut { itt, data } => {
+                target_side::Event::LoginReady(_) => self.target.complete_login(Tsih(9)),
+                target_side::Event::Command(command) => self.command(&command),
+                target_side::Event::DataOut { itt, data } => {
                     let (offset, length) = self.writes.remove(&itt.get()).unwrap();
                     assert_eq!(data.len(), length as usize);
                     data.copy_to(0, &mut self.disk[offset..offset + data.len()]);
@@ -142,7 +144,7 @@ impl Pair {
                         },
                     );
                 }
-                target::Event::DataFault { itt, fault } => {
+                target_side::Event::DataFault { itt, fault } => {
                     let (asc, ascq) = fault.additional_sense().unwrap_or_default();
                     let sense = Some(Buf::copy_of(&[0x70, 0, 0x0B, asc, ascq]));
                     self.target.respond(
@@ -155,29 +157,29 @@ impl Pair {
                     );
                     self.notes.push(format!("{fault:?}"));
                 }
-                target::Event::SendTargets { itt, .. } => {
+                target_side::Event::SendTargets { itt, .. } => {
                     let records = records();
                     self.target.send_targets_response(itt, &records);
                 }
-                target::Event::Fence { itt, .. } => self.target.fence_response(itt, true),
-                target::Event::Ports { itt } => self.target.ports_response(itt, &[]),
-                target::Event::TaskManagement(request) => {
-                    let answer = target::TaskManagementAnswer::Complete;
+                target_side::Event::Fence { itt, .. } => self.target.fence_response(itt, true),
+                target_side::Event::Ports { itt } => self.target.ports_response(itt, &[]),
+                target_side::Event::TaskManagement(request) => {
+                    let answer = target_side::TaskManagementAnswer::Complete;
                     self.target.task_management_response(request.itt, answer);
                 }
-                target::Event::Logout { itt, .. } => {
+                target_side::Event::Logout { itt, .. } => {
                     self.target
-                        .logout_response(itt, target::LogoutAnswer::Closed);
+                        .logout_response(itt, target_side::LogoutAnswer::Closed);
                 }
-                target::Event::Closed(_) => self.target_closed = true,
-                other @ (target::Event::LoginRefused { .. }
-                | target::Event::Rejected { .. }
-                | target::Event::ParametersChanged) => self.notes.push(format!("{other:?}")),
+                target_side::Event::Closed(_) => self.target_closed = true,
+                other @ (target_side::Event::LoginRefused { .. }
+                | target_side::Event::Rejected { .. }
+                | target_side::Event::ParametersChanged) => self.notes.push(format!("{other:?}")),
             }
         }
     }
 
-    fn command(&mut self, command: &target::Command) {
+    fn command(&mut self, command: &target_side::Command) {
         let offset = u32::from_be_bytes(command.cdb[4..8].try_into().unwrap()) as usize;
         let length = command.expected_data_transfer_length;
         match command.cdb[0] {
@@ -215,21 +217,21 @@ impl Pair {
     fn listen(&mut self) {
         while let Some(event) = self.initiator.poll_event() {
             match event {
-                initiator::Event::Response { itt, completion } => {
+                initiator_side::Event::Response { itt, completion } => {
                     self.completions.insert(itt.get(), completion);
                 }
-                initiator::Event::LoggedIn { tsih, .. } => assert_eq!(tsih, Tsih(9)),
-                initiator::Event::Text { text, .. } => {
+                initiator_side::Event::LoggedIn { tsih, .. } => assert_eq!(tsih, Tsih(9)),
+                initiator_side::Event::Text { text, .. } => {
                     assert_eq!(discovery::decode(&text).unwrap(), records());
                     self.notes.push("targets".into());
                 }
-                other @ (initiator::Event::LoginFailed { .. }
-                | initiator::Event::TaskManagement { .. }
-                | initiator::Event::LoggedOut { .. }
-                | initiator::Event::Rejected { .. }
-                | initiator::Event::Async { .. }
-                | initiator::Event::Pong { .. }
-                | initiator::Event::Closed(_)) => self.notes.push(format!("{other:?}")),
+                other @ (initiator_side::Event::LoginFailed { .. }
+                | initiator_side::Event::TaskManagement { .. }
+                | initiator_side::Event::LoggedOut { .. }
+                | initiator_side::Event::Rejected { .. }
+                | initiator_side::Event::Async { .. }
+                | initiator_side::Event::Pong { .. }
+                | initiator_side::Event::Closed(_)) => self.notes.push(format!("{other:?}")),
             }
         }
     }
@@ -239,7 +241,7 @@ impl Pair {
         cdb[0] = code;
         cdb[4..8].copy_from_slice(&u32::try_from(offset).unwrap().to_be_bytes());
         let (lun, attribute) = (Lun([0; 8]), Attribute::Simple);
-        let command = initiator::Command {
+        let command = initiator_side::Command {
             lun,
             cdb,
             attribute,

@@ -24,7 +24,7 @@ pub struct SessionTimes {
 
 impl Default for SessionTimes {
     fn default() -> Self {
-        let settings = target::Settings::default();
+        let settings = iscsi_target::Settings::default();
         Self {
             login: settings.login_timeout,
             ping_after: settings.ping_after,

@@ -7,16 +7,16 @@ use crate::objects::{Host, Objects};
 use crate::size::Size;
 use env::CoreId;
 use iscsi::chap::Secret;
+use iscsi_target::{Export, ExportedTarget, Grant, HostChap, Listen, PortalGroup, Settings};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use target::{Export, ExportedTarget, Grant, HostChap, Listen, PortalGroup, Settings};
 
 impl Inner {
     /// The next export. Grants whose LUN has no unit are left out; there are none while I1 holds.
     pub(super) fn export(&self, objects: &Objects) -> Export {
         self.exports.set(self.exports.get() + 1);
-        let hosts: BTreeMap<&str, Arc<target::Host>> = objects
+        let hosts: BTreeMap<&str, Arc<iscsi_target::Host>> = objects
             .hosts
             .iter()
             .map(|(name, host)| (name.as_str(), Arc::new(exported_host(name, host))))
@@ -48,10 +48,13 @@ impl Inner {
                 portal_group_tag: group.tag,
                 relative_port: target.relative_port,
                 grants: grants.remove(name.as_str()).unwrap_or_default(),
-                redirect: target.redirect.as_ref().map(|redirect| target::Redirect {
-                    address: redirect.to.clone(),
-                    permanent: redirect.permanent,
-                }),
+                redirect: target
+                    .redirect
+                    .as_ref()
+                    .map(|redirect| iscsi_target::Redirect {
+                        address: redirect.to.clone(),
+                        permanent: redirect.permanent,
+                    }),
                 maintenance: target.maintenance,
                 maintenance_grace: Duration::from_secs(target.maintenance_grace_seconds.into()),
             }))
@@ -120,7 +123,7 @@ pub(super) fn silent_interfaces(node: &Inner) -> Vec<String> {
             let config::Listen::Interface { name, .. } = listen else {
                 continue;
             };
-            let here = |portal: &target::PortalStatus| {
+            let here = |portal: &iscsi_target::PortalStatus| {
                 portal.portal_group == group.name && portal.interface.as_ref() == Some(name)
             };
             if !portals.iter().any(here) {
@@ -135,8 +138,8 @@ pub(super) fn silent_interfaces(node: &Inner) -> Vec<String> {
     out
 }
 
-fn exported_host(name: &str, host: &Host) -> target::Host {
-    target::Host {
+fn exported_host(name: &str, host: &Host) -> iscsi_target::Host {
+    iscsi_target::Host {
         name: name.to_owned(),
         initiators: host.iqn.clone(),
         bytes_in_flight_max: host.bytes_in_flight_max.map(Size::bytes),

@@ -11,12 +11,12 @@ use crate::latency::Latency;
 use crate::objects::Objects;
 use crate::time::rfc3339;
 use iscsi::Parameters;
+use iscsi_target::{RefusedLogin, SessionInfo};
 use layers::Counters;
 use logical_unit::{Ending, Figures, Times};
 use scsi::Status;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use target::{RefusedLogin, SessionInfo};
 use volume::OpKind;
 
 pub(super) async fn luns(node: &Rc<Inner>) -> BTreeMap<String, LunFacts> {

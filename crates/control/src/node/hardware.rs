@@ -6,12 +6,12 @@
 use super::Inner;
 use env::CoreHandle;
 use futures_util::future::{Either, select};
+use iscsi_target::{Hardware, PortHardware};
 use machine::{Follower, Kind, Machine, Roots};
 use std::collections::BTreeMap;
 use std::pin::pin;
 use std::rc::Weak;
 use std::time::Duration;
-use target::{Hardware, PortHardware};
 use units::Now;
 
 /// How often counters are read while there are connections, and without any.

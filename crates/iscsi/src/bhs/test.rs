@@ -63,7 +63,7 @@ fn a_data_in_with_status_is_these_bytes() {
 
 #[test]
 fn a_login_request_is_these_bytes() {
-    let bytes = crate::target::test::login(0, Some(1), "");
+    let bytes = crate::target_side::test::login(0, Some(1), "");
     let mut expected = vec![0x43, 0x81, 0, 0, 0, 0, 0, 0, 0x80, 0, 0, 0, 0, 1, 0, 0];
     expected.extend([0, 0, 0, 77, 0, 1, 0, 0, 0, 0, 0, 100, 0, 0, 0, 5]);
     expected.extend([0; 16]);

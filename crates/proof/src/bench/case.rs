@@ -3,7 +3,7 @@
 /// How the client sends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Manner {
-    /// All that became ready at once leaves in one vectored send: the `initiator` crate.
+    /// All that became ready at once leaves in one vectored send: the `iscsi_initiator` crate.
     Burst,
     /// Each PDU by itself, header and data segment apart, immediate data (open-iscsi's defaults). All that has come is looked
     /// at before the next command is sent, as the kernel does.

@@ -12,9 +12,9 @@ use super::servers::{self, Causeway};
 use super::special::Found;
 use crate::random::Random;
 use env::CoreHandle;
-use initiator::unit::{COMMAND_TIMEOUT, PathConfig, UnitFacts, UnitPort, probe};
-use iscsi::initiator::InitiatorConfig;
+use iscsi::initiator_side::InitiatorConfig;
 use iscsi::{DigestChoice, Isid, Offer};
+use iscsi_initiator::unit::{COMMAND_TIMEOUT, PathConfig, UnitFacts, UnitPort, probe};
 use multipath::Multipath;
 use multipath::{Config, Ended, PathSpec, Port, Session};
 use paths::health::Wanted;
@@ -121,7 +121,7 @@ async fn way(
     layered: bool,
 ) -> Result<Way, String> {
     let shape = facts.shape();
-    let port = UnitPort::new(core, config, &initiator::unit::Unit::new(facts));
+    let port = UnitPort::new(core, config, &iscsi_initiator::unit::Unit::new(facts));
     if !layered {
         let nexus = Nexus {
             path: 0,

@@ -10,7 +10,7 @@ use super::servers::{self, Causeway};
 use super::special::{Found, rates};
 use super::usage::resident;
 use env::CoreHandle;
-use initiator::Session;
+use iscsi_initiator::Session;
 use std::cell::RefCell;
 use std::rc::Rc;
 

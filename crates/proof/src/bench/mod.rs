@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   bench run --- servers: null | causeway | tgt | istgt     (processes of their own, on processor 1)
-//!        '------- load: sessions on one core (processor 0), over the `initiator` crate
+//!        '------- load: sessions on one core (processor 0), over the `iscsi_initiator` crate
 //!   rounds: null causeway tgt istgt, causeway tgt istgt null, ...   -> report: table.md, table.json, *.svg
 //! ```
 

@@ -1,5 +1,5 @@
 //! A client that sends as hosts do: each PDU by a call of its own, a command as soon as one has ended, and not in bursts as
-//! the `initiator` crate does. It stands for other people's initiators; what it costs itself is of no interest.
+//! the `iscsi_initiator` crate does. It stands for other people's initiators; what it costs itself is of no interest.
 //!
 //! One thread, blocking calls. PDUs are made by hand, so that nothing of ours decides how they are cut.
 

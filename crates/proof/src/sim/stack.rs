@@ -5,6 +5,7 @@ use super::initiator::{Complaints, Host, Session, SessionConfig};
 use super::scene::{Opened, Setup};
 use env::{CoreHandle, CoreId};
 use iscsi::Lun;
+use iscsi_target::{Export, ExportedTarget, Grant, Listen, PortalGroup, Server, Settings};
 use logical_unit::{
     DirectoryStore, Identity, InitiatorPort, LogicalUnit, NexusPort, UnitAttention, UnitConfig,
     UnitId,
@@ -15,7 +16,6 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use target::{Export, ExportedTarget, Grant, Listen, PortalGroup, Server, Settings};
 use units::BlockCount;
 use volume::{Fences, Shape, Support, Volume};
 
@@ -104,7 +104,7 @@ pub(super) fn identity(name: &str, setup: Setup, shape: &Shape) -> Identity {
 
 /// Every host sees every unit.
 fn export(units: u16, listen: SocketAddr) -> Export {
-    let host = Arc::new(target::Host {
+    let host = Arc::new(iscsi_target::Host {
         name: "all".to_owned(),
         initiators: vec!["*".to_owned()],
         chap: None,

@@ -7,7 +7,7 @@
 )]
 
 use iscsi::bhs::Attribute;
-use iscsi::initiator::{Command, Completion, Event, InitiatorConfig, InitiatorConnection};
+use iscsi::initiator_side::{Command, Completion, Event, InitiatorConfig, InitiatorConnection};
 use iscsi::{Isid, Itt, LoginStatus, Lun, Want};
 use std::io::{Read, Write};
 use std::net::TcpStream;

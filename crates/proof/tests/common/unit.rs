@@ -1,10 +1,10 @@
 //! A unit in memory behind faults that a test can switch on, and a target that exports such units.
 
 use env::{CoreHandle, CoreId};
+use iscsi_target::{ExportedTarget, Grant};
 use logical_unit::{Identity, LogicalUnit, NoStore, UnitConfig, UnitId};
 use std::sync::Arc;
 use std::time::Duration;
-use target::{ExportedTarget, Grant};
 use units::{BlockCount, BlockSize};
 use volume::{Volume, over};
 use volume_test::Faults;

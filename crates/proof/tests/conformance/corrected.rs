@@ -7,7 +7,7 @@
 )]
 
 use crate::common::client::{CHECK_CONDITION, Client, GOOD, ten};
-use iscsi::initiator::Event;
+use iscsi::initiator_side::Event;
 
 /// Suite whose LUNs these tests use.
 pub(crate) const SUITE: &str = "corrected";

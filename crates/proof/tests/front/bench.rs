@@ -4,17 +4,17 @@ use crate::host::{Host, Refused, config};
 pub(crate) use crate::unit::{BLOCKS, exported};
 use env::sim::{FaultPlan, Node, World, WorldConfig};
 use env::{CoreHandle, LocalFuture};
-use iscsi::initiator::{Completion, InitiatorConfig};
+use iscsi::initiator_side::{Completion, InitiatorConfig};
+use iscsi_target::{
+    Export, ExportedTarget, Grant, Host as HostObject, HostChap, Listen, PortalGroup, Server,
+    SessionInfo, Settings,
+};
 use logical_unit::{LogicalUnit, UnitId};
 use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use target::{
-    Export, ExportedTarget, Grant, Host as HostObject, HostChap, Listen, PortalGroup, Server,
-    SessionInfo, Settings,
-};
 use volume::OpKind;
 use volume_test::{Action, FaultRule, Faults};
 

@@ -6,7 +6,7 @@ use crate::bench::{
     write_10,
 };
 use crate::host::Host;
-use iscsi::initiator::Completion;
+use iscsi::initiator_side::Completion;
 use scsi::SenseKey;
 
 /// An identification descriptor as a target descriptor has it: code set, association and type, zero, length,

@@ -4,8 +4,8 @@ use crate::bench::{
     ALICE, BOB, OTHER, Setup, TARGET, everyone, exported, grant, host_object, open_target, run,
 };
 use crate::host::{Host, config};
+use iscsi_target::{Listen, PortalGroup};
 use std::net::SocketAddr;
-use target::{Listen, PortalGroup};
 
 #[test]
 fn send_targets_tells_only_what_is_granted_to_the_asker() {

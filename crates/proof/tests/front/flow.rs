@@ -7,8 +7,8 @@ use crate::raw::{Moves, Raw, ping};
 use env::sim::{Fault, FaultPlan};
 use iscsi::StatSn;
 use iscsi::bhs::Opcode;
+use iscsi_target::Settings;
 use std::time::Duration;
-use target::Settings;
 use volume::OpKind;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -185,7 +185,7 @@ fn a_host_that_never_reads_its_replies_is_held_to_a_bounded_amount_of_them() {
         let deaf = bench.login(ALICE).await;
         deaf.settle(0).await;
         deaf.set_deaf(true);
-        let served = |sessions: Vec<target::SessionInfo>| {
+        let served = |sessions: Vec<iscsi_target::SessionInfo>| {
             sessions
                 .iter()
                 .filter(|session| session.initiator == ALICE)

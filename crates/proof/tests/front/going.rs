@@ -4,8 +4,8 @@ use crate::bench::{
     ALICE, BLOCK, Bench, Setup, TARGET, everyone, exported, grant, read_10, run, write_10,
 };
 use crate::host::{Host, Sent, config, lun};
+use iscsi_target::{ExportedTarget, Settings};
 use std::time::Duration;
-use target::{ExportedTarget, Settings};
 use volume::OpKind;
 
 const MOMENT: Duration = Duration::from_millis(200);

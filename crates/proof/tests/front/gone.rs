@@ -7,9 +7,9 @@ use crate::bench::{
 use crate::host::{Host, Sent, config, lun};
 use crate::raw::{Moves, Raw, copy_list};
 use iscsi::bhs::Opcode;
+use iscsi_target::ExportedTarget;
 use scsi::SenseKey;
 use std::time::Duration;
-use target::ExportedTarget;
 use volume::OpKind;
 
 const SECOND: Duration = Duration::from_secs(1);

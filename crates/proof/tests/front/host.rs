@@ -4,7 +4,7 @@
 use env::{CoreHandle, LocalFuture, Stream};
 use iscsi::bhs::Attribute;
 use iscsi::discovery::TargetRecord;
-use iscsi::initiator::{
+use iscsi::initiator_side::{
     CloseReason, Command, Completion, Event, InitiatorConfig, InitiatorConnection,
 };
 use iscsi::{Isid, Itt, LoginStatus, Lun, Want};

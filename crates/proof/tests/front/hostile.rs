@@ -4,8 +4,8 @@ use crate::bench::{ALICE, BLOCK, BOB, Bench, Setup, TARGET, TEST_UNIT_READY, run
 use crate::raw::{Moves, Raw, ping};
 use env::sim::{Fault, FaultPlan};
 use iscsi::bhs::{Opcode, ReadyToTransfer};
+use iscsi_target::Settings;
 use std::time::Duration;
-use target::Settings;
 use volume::OpKind;
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -1,17 +1,17 @@
-//! The `initiator` crate against our target, in a simulated world.
+//! The `iscsi_initiator` crate against our target, in a simulated world.
 
 use crate::bench::{
     ALICE, BLOCK, BOB, Bench, OTHER, Setup, TARGET, exported, grant, host_object, read_10, run,
     write_10,
 };
-use initiator::{Answer, LoginError, Lost, Session, connect, discover};
 use iscsi::bhs::Attribute;
 use iscsi::chap::{ChapAlgorithm, Secret};
-use iscsi::initiator::{CloseReason, Command, InitiatorChap, InitiatorConfig, TargetProof};
-use iscsi::vendor::{FENCE, fence_value};
+use iscsi::extension_keys::{FENCE, fence_value};
+use iscsi::initiator_side::{CloseReason, Command, InitiatorChap, InitiatorConfig, TargetProof};
 use iscsi::{DigestChoice, Isid, LoginStatus, Lun, Offer, Tsih};
+use iscsi_initiator::{Answer, LoginError, Lost, Session, connect, discover};
+use iscsi_target::HostChap;
 use std::time::Duration;
-use target::HostChap;
 use units::Buf;
 use volume::OpKind;
 

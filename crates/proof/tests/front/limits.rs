@@ -88,9 +88,9 @@ fn a_lun_s_limit_holds_over_all_cores_and_sessions_while_its_backend_hangs() {
 fn a_session_s_limit_holds_for_all_its_luns_and_other_sessions_do_not_notice() {
     run(Setup::default(), |bench| async move {
         let limit = |most: Option<u64>| {
-            let small = target::Host {
+            let small = iscsi_target::Host {
                 bytes_in_flight_max: most,
-                ..target::Host::clone(&host_object("small", ALICE, None))
+                ..iscsi_target::Host::clone(&host_object("small", ALICE, None))
             };
             let (small, all) = (Arc::new(small), host_object("all", "*", None));
             let grants = [&small, &all]
@@ -213,9 +213,9 @@ fn at_a_limited_lun_a_session_at_depth_one_is_not_starved_by_one_at_depth_30() {
 /// Where nothing but waiting is to be judged: no slow network, no pings.
 fn quiet() -> Setup {
     let mut setup = Setup {
-        settings: target::Settings {
+        settings: iscsi_target::Settings {
             ping_after: SECOND * 600,
-            ..target::Settings::default()
+            ..iscsi_target::Settings::default()
         },
         limit: SECOND * 300,
         ..Setup::default()

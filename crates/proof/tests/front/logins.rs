@@ -7,10 +7,10 @@ use crate::bench::{
 use crate::host::{Refused, config};
 use crate::raw::Raw;
 use iscsi::chap::{ChapAlgorithm, Secret};
-use iscsi::initiator::{InitiatorChap, InitiatorConfig, TargetProof};
+use iscsi::initiator_side::{InitiatorChap, InitiatorConfig, TargetProof};
 use iscsi::{Isid, LoginStatus};
+use iscsi_target::{HostChap, Redirect, Settings};
 use std::time::Duration;
-use target::{HostChap, Redirect, Settings};
 
 const SECRET: &[u8] = b"twelve-bytes-and-more";
 const TARGET_SECRET: &[u8] = b"another-secret-of-ours";

@@ -3,8 +3,8 @@
 use crate::bench::{ALICE, BOB, Setup, TARGET, TEST_UNIT_READY, read_10, run, write_10};
 use crate::raw::{Moves, Raw, ping};
 use env::sim::{Fault, FaultPlan};
+use iscsi_target::Settings;
 use std::time::Duration;
-use target::Settings;
 
 const SECOND: Duration = Duration::from_secs(1);
 const MIB: usize = 1 << 20;

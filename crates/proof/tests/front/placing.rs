@@ -5,11 +5,11 @@ use crate::host::{Host, config, lun};
 use env::CoreId;
 use env::sim::{Fault, FaultPlan};
 use iscsi::Isid;
+use iscsi_target::{Load, SessionInfo};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
-use target::{Load, SessionInfo};
 
 /// Two cores on which a poll counts as much as a few commands of the real thing.
 fn two_cores() -> Setup {

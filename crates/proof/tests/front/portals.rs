@@ -2,9 +2,9 @@
 
 use crate::bench::{ALICE, BOB, Bench, Setup, TARGET, TEST_UNIT_READY, run};
 use crate::host::{Host, Refused, config};
+use iscsi_target::{Listen, PortalGroup};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
-use target::{Listen, PortalGroup};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -97,7 +97,7 @@ fn an_address_that_is_removed_stops_listening_and_sessions_elsewhere_go_on() {
         let over_second = over_second.expect("the login is taken");
         first.settle(0).await;
         over_second.settle(0).await;
-        let numbers = |sessions: Vec<target::SessionInfo>| -> Vec<u64> {
+        let numbers = |sessions: Vec<iscsi_target::SessionInfo>| -> Vec<u64> {
             sessions.iter().map(|session| session.number.0).collect()
         };
         let before = numbers(bench.sessions().await);

@@ -5,8 +5,8 @@ use crate::bench::{
     run, sense, write_10,
 };
 use crate::host::{Host, config, lun};
+use iscsi_target::ExportedTarget;
 use scsi::SenseKey;
-use target::ExportedTarget;
 
 const HIDDEN: &str = "iqn.2026-11.io.causeway:hidden";
 const KEY: u64 = 0xa11ce;

@@ -6,12 +6,12 @@ use crate::host::{Host, config};
 use env::real::{Cores, Runtime, RuntimeConfig};
 use env::{CoreHandle, CoreId, LocalFuture};
 use iscsi::Isid;
+use iscsi_target::{Export, Listen, PortalGroup, Received, Server, SessionInfo, Settings};
 use proof::bench::case::{Case, Manner, WRITE_4K};
 use proof::bench::{load, plain};
 use std::net::SocketAddr;
 use std::process::Command;
 use std::time::{Duration, Instant};
-use target::{Export, Listen, PortalGroup, Received, Server, SessionInfo, Settings};
 
 fn on_two_cores() -> Runtime {
     let config = RuntimeConfig {

@@ -4,8 +4,8 @@ use crate::bench::{ALICE, BOB, Bench, Setup, TARGET, TEST_UNIT_READY, read_10, r
 use crate::host::{Host, config};
 use crate::raw::{Raw, ping};
 use iscsi::Isid;
+use iscsi_target::Settings;
 use std::time::Duration;
-use target::Settings;
 use volume::OpKind;
 
 const TWO_SECONDS: Duration = Duration::from_secs(2);

@@ -6,9 +6,9 @@ use crate::bench::{
 };
 use crate::host::{Host, Sent, lun};
 use crate::raw::copy_list;
+use iscsi_target::Settings;
 use scsi::SenseKey;
 use std::time::Duration;
-use target::Settings;
 use volume::OpKind;
 
 const TWO_SECONDS: Duration = Duration::from_secs(2);

@@ -4,7 +4,7 @@
 use crate::bench::{BLOCK, BOB, Bench, Setup, run};
 use crate::host::lun;
 use crate::unanswered::config;
-use initiator::unit::{Unit, UnitPort, probe};
+use iscsi_initiator::unit::{Unit, UnitPort, probe};
 use multipath::{Begun, Ended, Port, Session};
 use paths::stale::Nexus;
 use std::future::poll_fn;

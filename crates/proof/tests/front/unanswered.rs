@@ -2,9 +2,10 @@
 
 use crate::bench::{ALICE, BLOCK, Bench, Setup, TARGET, run};
 use env::{CoreHandle, Stream};
-use initiator::unit::{COMMAND_TIMEOUT, PathConfig, Unit, UnitPort, probe};
-use iscsi::initiator::InitiatorConfig;
+use iscsi::initiator_side::InitiatorConfig;
 use iscsi::{DigestChoice, Isid, Lun};
+use iscsi_initiator::unit::{COMMAND_TIMEOUT, PathConfig, Unit, UnitPort, probe};
+use iscsi_target::SessionNumber;
 use multipath::{Config, Multipath, PathSpec};
 use paths::health::{State, Wanted};
 use paths::policy::{Settings, Use};
@@ -13,7 +14,6 @@ use std::io::IoSlice;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
-use target::SessionNumber;
 use units::{BlockCount, Buf, Lba, LbaRange, Now};
 use volume::{Done, Durability, Io, Lane, Op, OpKind, Origin};
 use volume_test::{Action, FaultRule};

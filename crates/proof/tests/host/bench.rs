@@ -6,13 +6,15 @@ pub(crate) use crate::unit::{BLOCKS, unit};
 use env::real::{Cores, Runtime, RuntimeConfig};
 use env::{CoreHandle, CoreId, LocalFuture};
 use host::{Attached, Options, Url};
+use iscsi_target::{
+    Export, Grant, Host as HostObject, HostChap, Listen, PortalGroup, Server, Settings,
+};
 use logical_unit::LogicalUnit;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use target::{Export, Grant, Host as HostObject, HostChap, Listen, PortalGroup, Server, Settings};
 use units::{BlockCount, Buf, Lba, LbaRange};
 use volume::{Done, Durability, Io, IoError, Lane, Op, Origin, Volume};
 use volume_test::Faults;

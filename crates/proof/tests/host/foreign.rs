@@ -7,7 +7,7 @@ use env::CoreHandle;
 use futures_util::future::{Either, select};
 use host::{Attached, Credentials, Options, Status, Url};
 use iscsi::Isid;
-use iscsi::initiator::InitiatorConfig;
+use iscsi::initiator_side::InitiatorConfig;
 use std::cell::Cell;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};

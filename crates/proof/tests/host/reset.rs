@@ -3,9 +3,9 @@
 use crate::bench::{San, TARGET, Wish, on, options, runtime};
 use crate::own::{pause, states, under_load, until};
 use env::CoreHandle;
-use initiator::Session;
-use iscsi::initiator::InitiatorConfig;
+use iscsi::initiator_side::InitiatorConfig;
 use iscsi::{Isid, Lun};
+use iscsi_initiator::Session;
 use std::net::SocketAddr;
 use std::time::Duration;
 use volume::OpKind;
@@ -30,7 +30,7 @@ impl Stranger {
         config: &InitiatorConfig,
         lun: u8,
     ) -> Self {
-        let connection = initiator::connect(core, portal, None, config).await;
+        let connection = iscsi_initiator::connect(core, portal, None, config).await;
         let session = Session::new(core, connection.expect("the stranger logs in"));
         let lun = Lun([0, lun, 0, 0, 0, 0, 0, 0]);
         Self { session, lun }

@@ -3,9 +3,9 @@
 use crate::bench::{San, TARGET, Wish, on, options, runtime};
 use host::{Credentials, Options, Prepared, Url, prepare};
 use iscsi::chap::Secret;
+use iscsi_target::{Hardware, HostChap, PortHardware};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
-use target::{Hardware, HostChap, PortHardware};
 
 fn hardware(of: &[(SocketAddr, PortHardware)]) -> Hardware {
     Hardware {

@@ -2,8 +2,8 @@
 //! payload is not copied; that is the driver's and the kernel's business.
 
 use iscsi::bhs::{Attribute, Bhs, ScsiCommand};
-use iscsi::initiator::{self, InitiatorConfig, InitiatorConnection};
-use iscsi::target::{
+use iscsi::initiator_side::{self, InitiatorConfig, InitiatorConnection};
+use iscsi::target_side::{
     Authentication, Event, LoginAsk, LoginPolicy, LoginRefusal, LoginTerms, Response, TargetConfig,
     TargetConnection,
 };
@@ -82,7 +82,7 @@ fn logged_in() -> (TargetConnection, CmdSn, StatSn) {
             }
         }
         pass!(target, initiator);
-        if let Some(initiator::Event::LoggedIn { .. }) = initiator.poll_event() {
+        if let Some(initiator_side::Event::LoggedIn { .. }) = initiator.poll_event() {
             return (target, CmdSn(1), StatSn(0));
         }
     }

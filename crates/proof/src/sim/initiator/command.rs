@@ -1,6 +1,6 @@
 //! The waist's operations as SCSI commands, and what comes back as the waist's results.
 
-use iscsi::initiator::Completion;
+use iscsi::initiator_side::Completion;
 use scsi::{AdditionalSense, Sense, SenseKey, Status};
 use units::{BlockSize, Buf, ByteCount, Lba, LbaRange};
 use volume::{Done, Durability, IoError, IoResult, Op, Zeroing};

@@ -3,7 +3,7 @@
 use super::session::{Job, Outcome, Request, Seen, Wire};
 use super::{Complaints, SessionConfig, offer};
 use env::{CoreHandle, LocalFuture, Stream};
-use iscsi::initiator::{Command, Event, InitiatorConfig, InitiatorConnection};
+use iscsi::initiator_side::{Command, Event, InitiatorConfig, InitiatorConnection};
 use iscsi::{Isid, Itt, LoginStatus, Lun, Want};
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -248,7 +248,7 @@ impl Driver {
                 self.complain(&format!("a PDU was rejected: {reason}"));
             }
             Event::Closed(reason) => {
-                if let iscsi::initiator::CloseReason::Violation(violation) = reason {
+                if let iscsi::initiator_side::CloseReason::Violation(violation) = reason {
                     self.complain(&format!("the target broke the protocol: {violation:?}"));
                 }
                 return true;

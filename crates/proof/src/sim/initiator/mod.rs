@@ -12,7 +12,7 @@ mod session;
 use command::{Verdict, build, judge};
 use env::{Answer, CoreHandle};
 use iscsi::bhs::Attribute;
-use iscsi::initiator::Completion;
+use iscsi::initiator_side::Completion;
 use iscsi::{DigestChoice, Lun, Offer};
 use std::cell::RefCell;
 use std::net::SocketAddr;

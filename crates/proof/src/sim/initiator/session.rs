@@ -6,7 +6,7 @@ use super::{Complaints, SessionConfig};
 use env::CoreHandle;
 use iscsi::Lun;
 use iscsi::bhs::Attribute;
-use iscsi::initiator::Completion;
+use iscsi::initiator_side::Completion;
 use scsi::{AdditionalSense, Sense, SenseKey, Status};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};

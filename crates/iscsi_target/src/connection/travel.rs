@@ -1,0 +1,240 @@
+//! A session goes to another core.
+//!
+//! ```text
+//!   core A: [asked] hold the CmdSN window, receive only what tasks in progress wait for
+//!           [nothing in progress, nothing to send, nobody asks all cores anything]
+//!           take socket, machine, session and nexuses apart --job--> core B: put them together, go on
+//!                                                           core B --> core 0: the directory knows
+//! ```
+//!
+//! **Contract.** The host notices nothing but a short pause: no command is lost, answered twice or overtaken, because
+//! none is in progress; bytes that have come and were not taken stay in the socket, and what was taken of a PDU goes
+//! along. Unit attentions and the right to write go along; reservations know the port, not the core.
+//! From the moment that the session leaves core A until the directory knows core B, whoever asks all cores
+//! about sessions or nexuses waits ([`Shared::keep_going`], [`logical_unit::LogicalUnit::stand_still`]).
+//!
+//! **Failure model.** What does not come to rest in [`PAUSE_MAX`] (a backend that hangs, a host that does not read)
+//! stays where it is and goes on. A session that ends meanwhile just ends.
+
+use super::awaited::Awaited;
+use super::driver::Driver;
+use super::receive::Rest;
+use super::units::{SessionUnits, UnitsState};
+use crate::directory::{Claim, SessionKey};
+use crate::export::Export;
+use crate::placement::Place;
+use crate::server::Shared;
+use crate::session::{Moved, Session, SessionNumber};
+use env::{CoreHandle, CoreId, DetachedStream, LocalFuture};
+use iscsi::Itt;
+use iscsi::target_side::TargetConnection;
+use logical_unit::{Closing, StandStill};
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::sync::OwnedRwLockWriteGuard;
+
+/// How long a session tries to come to rest. Its host waits so long where one of its units hangs.
+const PAUSE_MAX: Duration = Duration::from_millis(50);
+
+/// How long until it is tried again where somebody asks all cores just then.
+const AGAIN: Duration = Duration::from_millis(1);
+
+/// A session that was asked to go.
+pub(super) struct Going {
+    to: CoreId,
+    limit: LocalFuture<()>,
+    again: Option<LocalFuture<()>>,
+}
+
+/// Keeps everybody from asking all cores while a session is on none of them.
+struct Still {
+    _front: OwnedRwLockWriteGuard<()>,
+    _units: Vec<StandStill>,
+}
+
+/// A session that is ready to go.
+pub(super) struct Departure {
+    to: CoreId,
+    stream: DetachedStream,
+    still: Still,
+}
+
+/// A session on its way.
+struct Travelling {
+    stream: DetachedStream,
+    still: Still,
+    from: CoreId,
+    portal_group_tag: u16,
+    machine: TargetConnection,
+    rest: Rest,
+    export: Arc<Export>,
+    session: Moved,
+    place_in_directory: (SessionKey, SessionNumber),
+    units: UnitsState,
+    taken_away: BTreeSet<Itt>,
+}
+
+impl Driver {
+    /// Goes to another core as soon as that is possible.
+    pub(super) fn go_to(&mut self, to: CoreId) {
+        let pinned = !self.export.pinned(self.portal_group_tag).is_empty();
+        if pinned || to == self.core.id() || self.going.is_some() || self.units.is_none() {
+            return;
+        }
+        self.machine.hold_commands(true);
+        self.going = Some(Going {
+            to,
+            limit: self.core.sleep_until(self.core.now().after(PAUSE_MAX)),
+            again: None,
+        });
+    }
+
+    /// Receives no more for now: nothing that is in progress waits for it.
+    pub(super) fn is_deaf(&self) -> bool {
+        self.going.is_some() && self.waiting_for_data.is_empty()
+    }
+
+    /// Nothing of it would be left behind.
+    fn is_at_rest(&self) -> bool {
+        let nothing_runs =
+            self.running.is_empty() && self.waiting_for_data.is_empty() && self.beside.is_empty();
+        let units = self.units.as_ref();
+        let session = self.session.as_ref();
+        nothing_runs
+            && self.machine.is_quiet()
+            && self.leave.is_none()
+            && self.claim.is_some()
+            && units.is_some_and(|units| units.is_quiet())
+            && session.is_some_and(|session| session.has_no_orders())
+    }
+
+    /// Ready once the session is to leave this core.
+    pub(super) fn poll_departure(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let at_rest = self.going.is_some() && self.is_at_rest();
+        let Some(going) = &mut self.going else {
+            return Poll::Pending;
+        };
+        let late = going.limit.as_mut().poll(cx).is_ready();
+        let again = going.again.as_mut();
+        if !late && (!at_rest || again.is_some_and(|again| again.as_mut().poll(cx).is_pending())) {
+            return Poll::Pending;
+        }
+        if at_rest && let Some(departure) = self.departure_now() {
+            self.departure = Some(departure);
+            return Poll::Ready(());
+        }
+        if late {
+            tracing::debug!(peer = %self.stream.peer(), "a session did not come to rest, and stays");
+            self.shared.moves().given_up();
+            self.going = None;
+            self.machine.hold_commands(false);
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let mut again = self.core.sleep_until(self.core.now().after(AGAIN));
+        if again.as_mut().poll(cx).is_ready() {
+            cx.waker().wake_by_ref();
+        }
+        if let Some(going) = &mut self.going {
+            going.again = Some(again);
+        }
+        Poll::Pending
+    }
+
+    fn departure_now(&self) -> Option<Departure> {
+        let to = self.going.as_ref()?.to;
+        let still = Still {
+            _front: self.shared.stand_still()?,
+            _units: self.units.as_ref()?.stand_still()?,
+        };
+        let stream = self.stream.detach().ok()?;
+        Some(Departure { to, stream, still })
+    }
+
+    /// Leaves for another core.
+    pub(super) fn depart(mut self, departure: Departure, mut place: Place) {
+        let Departure { to, stream, still } = departure;
+        let left = (self.session.take(), self.claim.take(), self.units.take());
+        let (Some(session), Some(claim), Some(units)) = left else {
+            // It was at rest, which means that they are there.
+            return;
+        };
+        let travelling = Travelling {
+            stream,
+            still,
+            from: self.core.id(),
+            portal_group_tag: self.portal_group_tag,
+            machine: std::mem::replace(&mut self.machine, TargetConnection::over(self.core.now())),
+            rest: self.receive.take_rest(),
+            export: Arc::clone(&self.export),
+            session: session.depart(&self.core),
+            place_in_directory: claim.go_on_elsewhere(),
+            units: units.depart(),
+            taken_away: std::mem::take(&mut self.taken_away),
+        };
+        place.go_to(to);
+        let shared = Arc::clone(&self.shared);
+        let arrive = move |core: &CoreHandle| arrive(core, shared, travelling, place);
+        self.core.post(to, Box::new(arrive));
+    }
+}
+
+fn arrive(core: &CoreHandle, shared: Arc<Shared>, travelling: Travelling, place: Place) {
+    let (key, number) = travelling.place_in_directory;
+    let units = SessionUnits::arrive(core, travelling.units);
+    let claim = Claim::new(core, key.clone(), number);
+    let (here, still) = (Rc::clone(core), travelling.still);
+    core.spawn(Box::pin(async move {
+        Claim::has_moved(&here, key, number).await;
+        drop(still);
+    }));
+    let peer = travelling.stream.peer;
+    let stream = match core.net().adopt(travelling.stream) {
+        Ok(stream) => stream,
+        Err(error) => {
+            tracing::warn!(%peer, %error, "a connection could not be taken over from another core");
+            core.spawn(Box::pin(async move {
+                units.close_all(Closing::Lost).await;
+                drop((claim, place));
+            }));
+            return;
+        }
+    };
+    let session = Session::arrive(core, travelling.session);
+    let (from, to) = (travelling.from.0, core.id().0);
+    tracing::info!(
+        session = number.0,
+        from,
+        to,
+        "session moved to another core"
+    );
+    shared.moves().done();
+    let newest = shared.export();
+    let mut driver = Driver::with(
+        Rc::clone(core),
+        shared,
+        stream,
+        travelling.portal_group_tag,
+        travelling.machine,
+        travelling.export,
+    );
+    driver.number = Some(number);
+    driver.claim = Some(claim);
+    driver
+        .share
+        .limit(session.info.borrow().bytes_in_flight_max);
+    let initiator = session.info.borrow().initiator.clone();
+    driver.awaited = Some(Awaited::new(core, &initiator));
+    driver.session = Some(session);
+    driver.units = Some(units);
+    driver.taken_away = travelling.taken_away;
+    driver.receive.put_rest(travelling.rest);
+    driver.machine.hold_commands(false);
+    if newest.generation != driver.export.generation {
+        driver.adopt(newest);
+    }
+    core.spawn(Box::pin(super::drive(driver, place)));
+}
