@@ -1,5 +1,5 @@
-//! Besides the entry point's own oracle: what the allocator hands out while a peer without a secret talks is
-//! really no more than is stated, whatever the connection believes that it holds.
+//! Besides the entry point's own oracle: what the allocator hands out while a peer without a secret
+//! talks is really no more than is stated, whatever the connection believes that it holds.
 #![no_main]
 
 use std::alloc::{GlobalAlloc, Layout, System};

@@ -92,7 +92,8 @@ pub async fn usage(core: &CoreHandle, path: &Path) -> io::Result<Usage> {
     })
 }
 
-/// Opens a file as a volume: past the page cache where its alignment allows that for blocks of this size.
+/// Opens a file as a volume: past the page cache where its alignment allows that for blocks of this
+/// size.
 ///
 /// # Errors
 /// What the operator must mend: the file is missing, too short, in use, or no file.
@@ -134,8 +135,8 @@ pub async fn open_file(
 /// Opens a block device as a volume.
 ///
 /// # Errors
-/// What the operator must mend: the device is missing, mounted, in use, or has larger sectors than the
-/// blocks asked for.
+/// What the operator must mend: the device is missing, mounted, in use, or has larger sectors than
+/// the blocks asked for.
 pub async fn open_block(
     core: &CoreHandle,
     path: &Path,
@@ -180,12 +181,12 @@ pub async fn open_block(
 }
 
 impl DiskVolume {
-    /// Makes the file longer; what is added reads as zeroes. The volume has a new epoch when this is
-    /// durable. A device that has grown by itself is only looked at.
+    /// Makes the file longer; what is added reads as zeroes. The volume has a new epoch when this
+    /// is durable. A device that has grown by itself is only looked at.
     ///
     /// # Errors
-    /// `StorageFull` (nothing has changed then for a thick file), `InvalidInput` where `size` is smaller
-    /// than now, and whatever else the file system says.
+    /// `StorageFull` (nothing has changed then for a thick file), `InvalidInput` where `size` is
+    /// smaller than now, and whatever else the file system says.
     pub async fn grow(&self, core: &CoreHandle, size: ByteCount) -> io::Result<Epoch> {
         let now = self.shape().byte_count();
         if size < now {
@@ -202,12 +203,12 @@ impl DiskVolume {
         self.adopt_length(&file).await
     }
 
-    /// Makes the file shorter. What is cut off is gone; the caller has made sure that nobody uses it and
-    /// has stopped admission. The new size is in force before anything is cut.
+    /// Makes the file shorter. What is cut off is gone; the caller has made sure that nobody uses
+    /// it and has stopped admission. The new size is in force before anything is cut.
     ///
     /// # Errors
-    /// `InvalidInput` where `size` is 0 or larger than now, `Unsupported` for devices, and whatever else
-    /// the file system says.
+    /// `InvalidInput` where `size` is 0 or larger than now, `Unsupported` for devices, and whatever
+    /// else the file system says.
     pub async fn shrink(&self, core: &CoreHandle, size: ByteCount) -> io::Result<Epoch> {
         let shape = self.shape();
         let blocks = size.blocks_floor(shape.block_size);
@@ -224,7 +225,8 @@ impl DiskVolume {
         Ok(epoch)
     }
 
-    /// A sync here covers what hosts wrote as well: where it fails, their next flush may not say yes.
+    /// A sync here covers what hosts wrote as well: where it fails, their next flush may not say
+    /// yes.
     async fn sync(&self, core: &CoreHandle, file: &Rc<dyn File>) -> io::Result<()> {
         let begun = self.syncs.begin();
         let result = file.submit(FileOp::Sync).await;

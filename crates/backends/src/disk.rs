@@ -1,15 +1,18 @@
 //! A volume in a file or on a block device.
 //!
-//! **Contract.** Every lane has the file open; lanes share descriptors where I/O is direct. A write reaches the file in the poll that tested its
-//! fence. Stable writes are stable by themselves (RWF_DSYNC); everything else by flushes.
+//! **Contract.** Every lane has the file open; lanes share descriptors where I/O is direct. A write
+//! reaches the file in the poll that tested its fence. Stable writes are stable by themselves
+//! (RWF_DSYNC); everything else by flushes.
 //!
-//! **Failure model.** No space: `SpaceExhausted`, nothing lost. A failed read or write: `MediumError` at
-//! the start of its range (the kernel does not say which block). A failed sync: from then on every
-//! mutation is answered `WriteProtected`, and `MediumError` every flush and what was under way and is not stable by itself, on all
-//! cores, until the volume is opened anew, because the kernel forgets failed pages and would let the next sync succeed. One that
-//! succeeds beside it is answered when that is known ([`crate::syncs`]). A stable write through the page cache counts as a sync.
-//! Where it failed for want of space, mutations are answered `SpaceExhausted` from then on, and nothing else is different: what was
-//! not synced before may be lost, and a flush that says "full" would be asked again by hosts that take it for done later.
+//! **Failure model.** No space: `SpaceExhausted`, nothing lost. A failed read or write:
+//! `MediumError` at the start of its range (the kernel does not say which block). A failed sync:
+//! from then on every mutation is answered `WriteProtected`, and `MediumError` every flush and what
+//! was under way and is not stable by itself, on all cores, until the volume is opened anew,
+//! because the kernel forgets failed pages and would let the next sync succeed. One that succeeds
+//! beside it is answered when that is known ([`crate::syncs`]). A stable write through the page
+//! cache counts as a sync. Where it failed for want of space, mutations are answered
+//! `SpaceExhausted` from then on, and nothing else is different: what was not synced before may be
+//! lost, and a flush that says "full" would be asked again by hosts that take it for done later.
 
 use crate::events::Hub;
 use crate::memory::push_extent;
@@ -132,8 +135,9 @@ impl DiskVolume {
         &self.path
     }
 
-    /// What the storage below writes as a whole, as far as it tells: the physical sector of a device; the unit in
-    /// which a file's disk is written where that is known, else 512. A power cut may mix a larger block.
+    /// What the storage below writes as a whole, as far as it tells: the physical sector of a
+    /// device; the unit in which a file's disk is written where that is known, else 512. A power
+    /// cut may mix a larger block.
     #[must_use]
     pub fn sector_bytes(&self) -> u32 {
         self.sector_bytes
@@ -187,7 +191,8 @@ impl DiskVolume {
     }
 
     fn sync_failed(&self, error: &io::Error) {
-        // Of several that fail at once for different reasons it is not the harmless one that counts.
+        // Of several that fail at once for different reasons it is not the harmless one that
+        // counts.
         self.lacked_space
             .fetch_and(is_full(error), Ordering::AcqRel);
         if !self.broken.swap(true, Ordering::AcqRel) {
@@ -428,7 +433,8 @@ impl DiskLane {
         }
         Answer::wait(async move {
             match answer.await {
-                // A sync that failed meanwhile may have thrown away what this one wrote, and nobody would be told any more.
+                // A sync that failed meanwhile may have thrown away what this one wrote, and nobody
+                // would be told any more.
                 Ok(_) if durability == Durability::Cached && volume.is_broken() => {
                     Err(IoError::MediumError { lba: range.start() })
                 }
@@ -438,8 +444,9 @@ impl DiskLane {
         })
     }
 
-    /// A stable write through the page cache ends with a sync, which fails for whatever of the file could not be written back, and
-    /// takes that error from later syncs. No space is told before anything was written.
+    /// A stable write through the page cache ends with a sync, which fails for whatever of the file
+    /// could not be written back, and takes that error from later syncs. No space is told before
+    /// anything was written.
     fn written_and_synced(
         &self,
         range: LbaRange,

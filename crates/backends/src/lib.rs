@@ -1,9 +1,9 @@
 //! Leaves of the volume tree: memory, files in a pool directory, block devices.
 //!
-//! **Contract.** A leaf tests the writer's fence in the same poll that changes memory or hands the write to
-//! the disk (C5). What it announces (cache, discards, limits) is what it does. A leaf whose sync failed
-//! once answers no mutation and no flush any more until it is opened anew: what was acknowledged before
-//! and not synced may be gone, and nobody may believe the contrary.
+//! **Contract.** A leaf tests the writer's fence in the same poll that changes memory or hands the
+//! write to the disk (C5). What it announces (cache, discards, limits) is what it does. A leaf
+//! whose sync failed once answers no mutation and no flush any more until it is opened anew: what
+//! was acknowledged before and not synced may be gone, and nobody may believe the contrary.
 
 mod control;
 mod disk;

@@ -1,11 +1,13 @@
 //! The syncs of one file that are under way, on all cores.
 //!
-//! The kernel tells a failed writeback once: to the sync that looks first, of all that share a descriptor, and a device tells a
-//! failed flush to whoever asked. Another sync of the same time succeeds, although what it was to make stable is lost, and its
-//! core may hear of it before the failed one's core does.
+//! The kernel tells a failed writeback once: to the sync that looks first, of all that share a
+//! descriptor, and a device tells a failed flush to whoever asked. Another sync of the same time
+//! succeeds, although what it was to make stable is lost, and its core may hear of it before the
+//! failed one's core does.
 //!
-//! **Contract.** A sync that has succeeded says so when every one that had begun by then has ended, and has told where it
-//! failed. One that is stuck is waited for [`STUCK`]: it is still in the kernel and has taken no error from anybody.
+//! **Contract.** A sync that has succeeded says so when every one that had begun by then has ended,
+//! and has told where it failed. One that is stuck is waited for [`STUCK`]: it is still in the
+//! kernel and has taken no error from anybody.
 
 use env::CoreHandle;
 use std::collections::BTreeSet;
@@ -14,7 +16,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-/// How long a core needs at most to hear of what the kernel has ended, as far as anybody waits for it.
+/// How long a core needs at most to hear of what the kernel has ended, as far as anybody waits for
+/// it.
 const STUCK: Duration = Duration::from_secs(1);
 
 /// Syncs of one file.

@@ -142,8 +142,8 @@ fn a_failed_sync_stops_all_mutations_and_flushes_until_the_volume_is_opened_anew
     a_failed_sync_stops(Fault::FileSyncNoSpace, IoError::SpaceExhausted);
 }
 
-/// A flush, and what was under way, is never answered as if it could be done later: a host that waits for room and asks
-/// again would take what is lost for stable.
+/// A flush, and what was under way, is never answered as if it could be done later: a host that
+/// waits for room and asks again would take what is lost for stable.
 fn a_failed_sync_stops(fault: Fault, refused: IoError) {
     let lost = |lba| IoError::MediumError { lba: Lba(lba) };
     let world = World::new(
@@ -198,8 +198,8 @@ fn a_failed_sync_stops(fault: Fault, refused: IoError) {
     world.block_on(&node, HOUR, after).unwrap();
 }
 
-/// On two cores that stall, a flush each at the same time, one of which often fails. A flush that said yes before a power cut
-/// did not lie.
+/// On two cores that stall, a flush each at the same time, one of which often fails. A flush that
+/// said yes before a power cut did not lie.
 fn two_flushes(seed: u64) -> (bool, bool) {
     let world = World::new(
         seed,
@@ -544,7 +544,8 @@ fn a_lun_for_which_no_descriptor_is_left_says_which_limit_to_raise() {
     }
 }
 
-/// Of memory all is done at once, so that what one operation may take bounds how long it keeps its core.
+/// Of memory all is done at once, so that what one operation may take bounds how long it keeps its
+/// core.
 #[test]
 fn one_operation_on_memory_is_bounded_however_large_the_volume_is() {
     simulate(|core, _| {

@@ -236,8 +236,8 @@ pub struct Group {
     pub values: Vec<Option<f64>>,
 }
 
-/// Horizontal bars: groups from top to bottom, in each a bar for every series. Each group has its own scale, since
-/// what is compared stands in one group.
+/// Horizontal bars: groups from top to bottom, in each a bar for every series. Each group has its
+/// own scale, since what is compared stands in one group.
 #[must_use]
 pub fn bars(title: &str, unit: &str, series: &[&str], groups: &[Group]) -> String {
     let each = BAR * count(series.len()) + GAP;

@@ -79,7 +79,8 @@ pub fn compare(before: &Value, after: &Value) -> Result<Vec<Row>, String> {
 /// What a result of before there was `workload` says of it.
 const WORKLOAD_OF_OLD: [&str; 4] = ["block_bytes", "threads", "outstanding", "write_percent"];
 
-/// Refuses what was asked for in different ways: the figures of such runs say nothing about each other.
+/// Refuses what was asked for in different ways: the figures of such runs say nothing about each
+/// other.
 fn same_workload(before: &Value, after: &Value, prefix: &str) -> Result<(), String> {
     let said = |value: &Value| -> serde_json::Map<String, Value> {
         let whole = value.get("workload").and_then(Value::as_object);

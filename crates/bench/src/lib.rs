@@ -4,12 +4,14 @@
 //!   words --parse--> Options --run over volumes--> RunResult --report--> text, XML, JSON, HTML
 //! ```
 //!
-//! **Contract.** A seed gives one sequence of operations. What ends inside the measured time counts, nothing else.
-//! No operation goes outside the region that the options name, nor into a bench LUN's mark. The engine adds no more
-//! than a task switch, a clock reading and two histogram entries to an operation.
+//! **Contract.** A seed gives one sequence of operations. What ends inside the measured time
+//! counts, nothing else. No operation goes outside the region that the options name, nor into a
+//! bench LUN's mark. The engine adds no more than a task switch, a clock reading and two histogram
+//! entries to an operation.
 //!
-//! **Failure model.** An operation that fails is counted and its slot rests a little; one that never comes back is
-//! given up after the deadline and counted too. A run ends at its time whatever its targets do.
+//! **Failure model.** An operation that fails is counted and its slot rests a little; one that
+//! never comes back is given up after the deadline and counted too. A run ends at its time whatever
+//! its targets do.
 
 pub mod chart;
 pub mod compare;

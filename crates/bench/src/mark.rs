@@ -1,7 +1,8 @@
 //! The mark of a bench LUN: whose data may be overwritten.
 //!
-//! The first mebibyte of a target that is written to belongs to the mark, and no operation of a run goes there.
-//! A file system or partition table that is made later overwrites it, so that an old mark protects new data too.
+//! The first mebibyte of a target that is written to belongs to the mark, and no operation of a run
+//! goes there. A file system or partition table that is made later overwrites it, so that an old
+//! mark protects new data too.
 
 use env::CoreHandle;
 use std::rc::Rc;

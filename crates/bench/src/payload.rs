@@ -166,7 +166,8 @@ mod test {
             let all = 4000;
             for _ in 0..all / 2 {
                 for piece in payload.next(8192, &mut random, &pool).to_vec().chunks(4096) {
-                    // Random bytes are zeroes at times too, but not at the end of nearly every piece.
+                    // Random bytes are zeroes at times too, but not at the end of nearly every
+                    // piece.
                     zeroes += piece.iter().rev().take_while(|byte| **byte == 0).count();
                     seen.insert(piece.to_vec());
                 }

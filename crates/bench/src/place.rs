@@ -1,7 +1,7 @@
 //! Where the next operation goes.
 //!
-//! Offsets are relative to the region of the target that a run uses. As in diskspd a sequential stream that
-//! cannot place another whole block before the end begins again at the start.
+//! Offsets are relative to the region of the target that a run uses. As in diskspd a sequential
+//! stream that cannot place another whole block before the end begins again at the start.
 
 use crate::options::{Access, Zone, ZoneExtent};
 use crate::random::Random;
@@ -33,7 +33,8 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// `start` is where a sequential stream begins; `outstanding` how many operations share a place with `-p`.
+    /// `start` is where a sequential stream begins; `outstanding` how many operations share a place
+    /// with `-p`.
     pub(crate) fn new(
         access: Access,
         zones: &[Zone],

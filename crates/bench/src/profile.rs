@@ -125,8 +125,9 @@ fn mpio(base: &Options) -> Vec<Step> {
     ]
 }
 
-/// The two loads of `jetstress-like`, which run at the same time: the database's random 32 KiB reads and writes (3:2)
-/// at this concurrency, and the log's sequential 32 KiB writes, one at a time, each on stable media.
+/// The two loads of `jetstress-like`, which run at the same time: the database's random 32 KiB
+/// reads and writes (3:2) at this concurrency, and the log's sequential 32 KiB writes, one at a
+/// time, each on stable media.
 #[must_use]
 pub fn jetstress(base: &Options, start: u64, room: u64, outstanding: u32) -> [Options; 2] {
     let block = 32 << 10;

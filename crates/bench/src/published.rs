@@ -1,4 +1,5 @@
-//! Figures that others published, to stand beside ours. They are facts to compare with, never results of ours.
+//! Figures that others published, to stand beside ours. They are facts to compare with, never
+//! results of ours.
 
 /// A row of the sector-size table, in operations a second.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -11,7 +12,8 @@ pub struct SectorSize {
     pub sector_4096: f64,
 }
 
-/// QNAP TS-1277XU-RP, 8 disks of 6 TB in RAID 6, two 10GbE links in round robin, NTFS with 64K clusters; Anvil 1.1.0.
+/// QNAP TS-1277XU-RP, 8 disks of 6 TB in RAID 6, two 10GbE links in round robin, NTFS with 64K
+/// clusters; Anvil 1.1.0.
 pub const SECTOR_SIZES: [SectorSize; 10] = [
     row("read seq 4M", 417.45, 403.30),
     row("read 4K", 3001.56, 3164.56),
@@ -46,7 +48,8 @@ pub struct Topology {
     pub write: (f64, f64),
 }
 
-/// Dell EqualLogic PS4110x with two active 1GbE ports, a host with eight 1GbE NICs; Anvil 1.1.0, one VM disk.
+/// Dell EqualLogic PS4110x with two active 1GbE ports, a host with eight 1GbE NICs; Anvil 1.1.0,
+/// one VM disk.
 pub const TOPOLOGIES: [Topology; 7] = [
     topology(
         "A",

@@ -29,8 +29,8 @@ use volume::{Volume, VolumeEvent};
 /// Cores that connections are spread over.
 const CORES_MAX: usize = 4;
 
-/// How long a stop waits for what is in flight. Where a path lives it takes no time; where none does, it would
-/// take for ever.
+/// How long a stop waits for what is in flight. Where a path lives it takes no time; where none
+/// does, it would take for ever.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How often the paths, and what of the log is lost, are looked at for the log.
@@ -129,7 +129,8 @@ struct Begin {
     paths: host::Options,
 }
 
-/// NBD clients are told a size once, when they connect to the export: a larger one is for the next attach.
+/// NBD clients are told a size once, when they connect to the export: a larger one is for the next
+/// attach.
 async fn log_growth(core: CoreHandle, volume: Arc<dyn Volume>, exported: u64) {
     let events = Arc::clone(&volume).events(&core);
     loop {

@@ -14,8 +14,9 @@ use std::time::Duration;
 
 /// Causeway: a software-defined SAN.
 ///
-/// Exit codes: 0 done, 1 failed, 2 usage or configuration, 3 not found, 4 conflict, 5 refused by a safety
-/// check, 6 partly done, 7 daemon unreachable. `causeway explain CODE` explains an error's code.
+/// Exit codes: 0 done, 1 failed, 2 usage or configuration, 3 not found, 4 conflict, 5 refused by a
+/// safety check, 6 partly done, 7 daemon unreachable. `causeway explain CODE` explains an error's
+/// code.
 #[derive(Parser, Debug)]
 #[command(
     name = "causeway",
@@ -94,7 +95,8 @@ pub(crate) enum Command {
     },
     /// How the node is; exit code 0 where it serves
     Status {
-        /// One line for a monitoring system, and its exit codes: 0 healthy, 1 degraded, 2 not serving or not reachable
+        /// One line for a monitoring system, and its exit codes: 0 healthy, 1 degraded, 2 not
+        /// serving or not reachable
         #[arg(long)]
         check: bool,
     },
@@ -181,7 +183,8 @@ pub(crate) enum Command {
     },
     /// Print all objects in the form that `apply` reads
     Export,
-    /// Paths: which there are between this host and a LUN, which are used, and why; works without the daemon
+    /// Paths: which there are between this host and a LUN, which are used, and why; works without
+    /// the daemon
     Path {
         #[command(subcommand)]
         verb: PathVerb,
@@ -191,7 +194,8 @@ pub(crate) enum Command {
         /// Such as CWY2003
         code: Option<String>,
     },
-    /// Print completions for a shell, which also know the names of objects: source <(causeway completions bash)
+    /// Print completions for a shell, which also know the names of objects: source <(causeway
+    /// completions bash)
     Completions {
         /// The shell
         shell: clap_complete::Shell,
@@ -232,13 +236,15 @@ pub(crate) enum PoolVerb {
     Ls,
     /// Show one with all that is known of its journal
     Show(Named),
-    /// Tell what stands on the members of a pool or in its directory, what of it can be used, and what is missing or damaged; or
-    /// what a journal holds, and what in it is damaged; needs no daemon, changes nothing
+    /// Tell what stands on the members of a pool or in its directory, what of it can be used, and
+    /// what is missing or damaged; or what a journal holds, and what in it is damaged; needs no
+    /// daemon, changes nothing
     Check {
         /// The pool's directory, all of its members (files or block devices), or its journal
         #[arg(required = true, value_name = "PATH")]
         paths: Vec<PathBuf>,
-        /// The daemon's state_dir: it knows what members that are away were, and has the checksums and histories of LUNs on members
+        /// The daemon's state_dir: it knows what members that are away were, and has the checksums
+        /// and histories of LUNs on members
         #[arg(long, value_name = "DIR", default_value = "/var/lib/causeway")]
         state: PathBuf,
     },
@@ -249,12 +255,14 @@ pub(crate) enum PoolVerb {
 pub(crate) enum StateVerb {
     /// List the generations of the objects that are kept, newest first
     Ls,
-    /// Go back to the objects of a kept generation; no data is lost: LUNs that were not there then are deleted and keep it
+    /// Go back to the objects of a kept generation; no data is lost: LUNs that were not there then
+    /// are deleted and keep it
     Rollback {
         /// Its number, as `state ls` shows it
         generation: u64,
     },
-    /// Say that the objects are meant although pools have seen newer ones: after a restore of state_dir
+    /// Say that the objects are meant although pools have seen newer ones: after a restore of
+    /// state_dir
     Accept,
 }
 
@@ -266,7 +274,8 @@ pub(crate) enum JournalVerb {
         /// The pool
         pool: String,
     },
-    /// Give up what one holds that cannot be used any more, and make a new one; tells first what is lost
+    /// Give up what one holds that cannot be used any more, and make a new one; tells first what is
+    /// lost
     Discard {
         /// The pool
         pool: String,
@@ -286,7 +295,8 @@ const LATER: &[&str] = &["mirror", "snapshot"];
     nbdcopy image.raw nbd+unix:///?socket=PATH"
 )]
 pub(crate) struct AttachFlags {
-    /// iscsi://HOST[:PORT][,HOST[:PORT]...]/IQN/LUN; to try it also memory:SIZE, a file or a block device
+    /// iscsi://HOST[:PORT][,HOST[:PORT]...]/IQN/LUN; to try it also memory:SIZE, a file or a block
+    /// device
     #[arg(value_name = "URL")]
     pub(crate) volume: String,
     /// Where programs find it: nbd+unix:PATH
@@ -415,8 +425,9 @@ pub(crate) struct LunFields {
     /// The most bytes that commands may hold at a time, over all sessions [default: no limit]
     #[arg(long, value_name = "SIZE")]
     pub(crate) bytes_in_flight_max: Option<Size>,
-    /// What acknowledged writes have behind them: write-through, write-back (needs a journal), or volatile
-    /// [default: write-back in a pool with a journal, else volatile, where hosts flush what they need]
+    /// What acknowledged writes have behind them: write-through, write-back (needs a journal), or
+    /// volatile [default: write-back in a pool with a journal, else volatile, where hosts flush
+    /// what they need]
     #[arg(long, value_name = "MODE")]
     pub(crate) cache: Option<CacheMode>,
     /// Check blocks when they are read; needs a journal [default: false]
@@ -434,11 +445,12 @@ pub(crate) struct LunFields {
     /// So many seconds' worth of what was not used may be used at once [default: a moment's worth]
     #[arg(long, value_name = "SECONDS")]
     pub(crate) limit_burst_seconds: Option<u32>,
-    /// Its part of its pool where LUNs compete, 1 to 10000 [default: none; 100 where another LUN of the pool has some]
+    /// Its part of its pool where LUNs compete, 1 to 10000 [default: none; 100 where another LUN of
+    /// the pool has some]
     #[arg(long, value_name = "NUMBER")]
     pub(crate) shares: Option<u32>,
-    /// Whether a host is told that another one has aborted its commands (TAS): on, off, or host: on, and hosts may
-    /// change it [default: host]
+    /// Whether a host is told that another one has aborted its commands (TAS): on, off, or host:
+    /// on, and hosts may change it [default: host]
     #[arg(long, value_name = "WHO")]
     pub(crate) task_aborted_status: Option<TaskAbortedStatus>,
 }
@@ -516,7 +528,8 @@ pub(crate) struct Adopted {
     /// Bytes in its logical blocks, where nothing beside it says so: 512 or 4096
     #[arg(long, conflicts_with = "all")]
     pub(crate) block_size: Option<u32>,
-    /// Bytes in its physical blocks, where nothing beside it says so [default: those of its logical ones]
+    /// Bytes in its physical blocks, where nothing beside it says so [default: those of its logical
+    /// ones]
     #[arg(long, conflicts_with = "all", requires = "block_size")]
     pub(crate) physical_block_size: Option<u32>,
 }
@@ -592,8 +605,8 @@ pub(crate) enum HostVerb {
     /// Show all of a host
     Show(Named),
     /// Change properties: iqn=A,B  chap.user=U chap.secret_file=F chap.mutual_user=U
-    /// chap.mutual_secret_file=F  chap=none  chap.mutual=none  bytes_in_flight_max=32M|none (of each
-    /// session)  name=NEW
+    /// chap.mutual_secret_file=F  chap=none  chap.mutual=none  bytes_in_flight_max=32M|none (of
+    /// each session)  name=NEW
     Set(Assigned),
     /// Change the name
     Rename(Renamed),
@@ -607,7 +620,8 @@ pub(crate) enum GrantVerb {
     /// Let a host use a LUN
     #[command(alias = "add")]
     Create {
-        /// HOST LUN, or HOST:TARGET:LUN; an initiator's iSCSI name stands for its host, which is made where there is none
+        /// HOST LUN, or HOST:TARGET:LUN; an initiator's iSCSI name stands for its host, which is
+        /// made where there is none
         #[arg(num_args = 0..=2, value_name = "HOST LUN")]
         what: Vec<String>,
         /// The host
@@ -691,7 +705,8 @@ pub(crate) enum ShareVerb {
     Ls,
     /// Print how to connect to a LUN
     Show(Named),
-    /// Take a LUN and its grants out of service; its data stays, and `lun restore` brings all of it back
+    /// Take a LUN and its grants out of service; its data stays, and `lun restore` brings all of it
+    /// back
     Delete(Deleted),
 }
 

@@ -1,7 +1,9 @@
-//! Completions that know the words of the command line and the names of objects, which the daemon is asked for.
+//! Completions that know the words of the command line and the names of objects, which the daemon
+//! is asked for.
 //!
-//! The shell calls this program for each candidate (`CAUSEWAY_COMPLETE` in the environment); what the script for it is, clap_complete's engine
-//! knows. A daemon that is away, or slow, costs names only.
+//! The shell calls this program for each candidate (`CAUSEWAY_COMPLETE` in the environment); what
+//! the script for it is, clap_complete's engine knows. A daemon that is away, or slow, costs names
+//! only.
 
 use crate::cli::Cli;
 use crate::client::Client;
@@ -409,7 +411,8 @@ mod test {
         "size",
     ];
 
-    /// What nobody can know before it is typed: new names, sizes, numbers, addresses, and what a bed of namespaces is made of.
+    /// What nobody can know before it is typed: new names, sizes, numbers, addresses, and what a
+    /// bed of namespaces is made of.
     const FREE: &[(&str, &[&[&str]])] = &[
         ("attach", &[PATHS, &["export", "volume"]]),
         ("bench", &[&["words"]]),

@@ -1,7 +1,8 @@
 //! The log of a process that serves: lines on standard error, which never hold up what it serves.
 //!
-//! **Contract.** Whoever tells something goes on at once. Lines wait in a bounded queue for a thread that writes them; where nobody takes
-//! them (a pipe that is not read, a terminal that is stopped), those that the queue has no room for are lost, and counted.
+//! **Contract.** Whoever tells something goes on at once. Lines wait in a bounded queue for a
+//! thread that writes them; where nobody takes them (a pipe that is not read, a terminal that is
+//! stopped), those that the queue has no room for are lost, and counted.
 
 use control::config::LogFormat;
 use std::io::Write;
@@ -72,7 +73,8 @@ impl Lost {
         })
     }
 
-    /// Tells the log when there are new ones. To be called now and then: this may be lost as well, and is then told again.
+    /// Tells the log when there are new ones. To be called now and then: this may be lost as well,
+    /// and is then told again.
     pub(crate) fn tell(&self) {
         let lost = self.counter.dropped_lines();
         if self.told.swap(lost, Ordering::Relaxed) < lost {

@@ -1,7 +1,8 @@
 //! Tells the service manager how the process is, and never waits for it.
 //!
-//! **Contract.** Nobody who reads the socket late, or never, holds up what tells it: what does not fit now is said with the next message.
-//! (`sd_notify(3)`: datagrams to the socket that `NOTIFY_SOCKET` names.)
+//! **Contract.** Nobody who reads the socket late, or never, holds up what tells it: what does not
+//! fit now is said with the next message. (`sd_notify(3)`: datagrams to the socket that
+//! `NOTIFY_SOCKET` names.)
 
 use sd_notify::NotifyState;
 use std::ffi::{OsStr, OsString};

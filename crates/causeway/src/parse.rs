@@ -19,8 +19,8 @@ pub(crate) fn command() -> clap::Command {
     with_plain_usage(command)
 }
 
-/// Lines of usage name what a command takes. Clap's own ones in messages repeat whatever was given, so that --api, which the environment
-/// may set, looked as if it were required.
+/// Lines of usage name what a command takes. Clap's own ones in messages repeat whatever was given,
+/// so that --api, which the environment may set, looked as if it were required.
 fn with_plain_usage(mut command: clap::Command) -> clap::Command {
     for verb in command.get_subcommands_mut() {
         *verb = with_plain_usage(std::mem::take(verb));

@@ -1,4 +1,5 @@
-//! The door through which `causeway path` looks at the volumes of running programs: a unix socket for each process.
+//! The door through which `causeway path` looks at the volumes of running programs: a unix socket
+//! for each process.
 //!
 //! ```text
 //!   causeway path ls  --GET /v1/volumes-->  initiator-PID.sock  --channel-->  the volume's home core
@@ -64,8 +65,8 @@ pub(crate) fn directory() -> PathBuf {
     }
 }
 
-/// Shows a volume to `causeway path` for as long as it is open. A process whose socket cannot be had works all the same; the reason
-/// is answered.
+/// Shows a volume to `causeway path` for as long as it is open. A process whose socket cannot be
+/// had works all the same; the reason is answered.
 pub(crate) fn show(core: &CoreHandle, attached: &Arc<Attached>) -> Result<(), Problem> {
     let (ask, asked) = mpsc::unbounded_channel();
     let located = attached.located();
@@ -93,7 +94,8 @@ pub(crate) fn end() {
 /// Answers for one volume, on its home core.
 async fn answer(core: CoreHandle, located: Located, mut asked: mpsc::UnboundedReceiver<Ask>) {
     while let Some(ask) = asked.recv().await {
-        // A volume that is closed is not told of any more; nobody may be waiting for an answer either.
+        // A volume that is closed is not told of any more; nobody may be waiting for an answer
+        // either.
         let Some(status) = located.status(&core) else {
             return;
         };

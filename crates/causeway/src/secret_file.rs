@@ -4,7 +4,8 @@ pub(crate) use host::secret_file::{read, readable};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// The daemon's own files with secrets that others may read. A directory that others may not enter protects all in it.
+/// The daemon's own files with secrets that others may read. A directory that others may not enter
+/// protects all in it.
 pub(crate) fn readable_in(state_dir: &Path) -> Vec<String> {
     const OTHERS_ENTER: u32 = 0o001;
     let entered =

@@ -29,10 +29,12 @@ use units::Reserves;
 /// How often the runtime's notices are looked at and the watchdog is told that all is well.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Payload memory of each core that commands of hosts cannot take, for write-back and for recovery each.
+/// Payload memory of each core that commands of hosts cannot take, for write-back and for recovery
+/// each.
 const RESERVE_BYTES: usize = 8 << 20;
 
-/// What a flush takes longer where a bench asks for slow ones: about what it takes a disk with a volatile cache.
+/// What a flush takes longer where a bench asks for slow ones: about what it takes a disk with a
+/// volatile cache.
 const SLOW_FLUSH: Duration = Duration::from_millis(1);
 
 /// How long a stop may take before the rest is given up; systemd's own limit is longer.
@@ -74,7 +76,8 @@ fn read(file: &Path) -> Result<Config, Problem> {
     Ok(config)
 }
 
-/// A pool's path is a directory, which is made where it is missing, or a block device, which is a pool of one member.
+/// A pool's path is a directory, which is made where it is missing, or a block device, which is a
+/// pool of one member.
 fn check_pools(config: &mut Config) -> Result<(), Problem> {
     for index in 0..config.pools.len() {
         let place = config.place(&format!("pool[{index}].path"));
@@ -180,7 +183,8 @@ fn start_runtime(config: &Config) -> Result<Runtime, Problem> {
     })
 }
 
-/// A portal group may be pinned to cores that there are, which only the runtime knows where they are not listed.
+/// A portal group may be pinned to cores that there are, which only the runtime knows where they
+/// are not listed.
 fn check_pins(config: &Config, cores: u16) -> Result<(), Problem> {
     for (index, group) in config.portal_groups.iter().enumerate() {
         if let Some(missing) = group.cores.iter().find(|core| **core >= cores) {
@@ -270,7 +274,8 @@ fn serve(config: &Config, log: Log) -> Result<(), Problem> {
         tracing::info!(node = config.node_name, api = addresses, "serving");
         notify(&[NotifyState::Ready]);
         if let Some(why) = watch(&runtime, &notices, &log.lost(), &handle, &mut stop).await {
-            // What hangs on that core would hold up a stop in order. All that was acknowledged as stable is.
+            // What hangs on that core would hold up a stop in order. All that was acknowledged as
+            // stable is.
             return Err(Problem::new(Code::Internal, why).hint(
                 "start it again (systemd does so by itself); hosts log in again; please report this with the log",
             ));
@@ -324,8 +329,8 @@ impl Signals {
     }
 }
 
-/// Until a signal: looks at notices, and tells the watchdog that every core answers. Says why where the
-/// process cannot go on.
+/// Until a signal: looks at notices, and tells the watchdog that every core answers. Says why where
+/// the process cannot go on.
 async fn watch(
     runtime: &Runtime,
     notices: &Notices,

@@ -1,7 +1,9 @@
-//! The one catalogue of error codes: what the log, the API, the command line and `docs/errors.md` say.
+//! The one catalogue of error codes: what the log, the API, the command line and `docs/errors.md`
+//! say.
 //!
-//! A code never changes its meaning and is never used again. The thousands say where to look:
-//! 1 configuration, 2 logins, 3 objects, 4 storage and state, 5 the API, 7 volumes as this host uses them.
+//! A code never changes its meaning and is never used again. The thousands say where to look: 1
+//! configuration, 2 logins, 3 objects, 4 storage and state, 5 the API, 7 volumes as this host uses
+//! them.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;

@@ -1,7 +1,7 @@
 //! `node.toml`: what is local to one node and only its administrator writes.
 //!
-//! **Contract.** Unknown keys are refused, relative paths resolve against the file, and every mistake is
-//! reported with file, line and key.
+//! **Contract.** Unknown keys are refused, relative paths resolve against the file, and every
+//! mistake is reported with file, line and key.
 
 use crate::code::Code;
 use crate::name::check_object_name;
@@ -47,9 +47,11 @@ pub struct Config {
     pub cores: Cores,
     /// How disks are driven.
     pub driver: Driver,
-    /// How long a core looks for more before it sleeps, after bytes came or went, in microseconds; 0: not at all.
+    /// How long a core looks for more before it sleeps, after bytes came or went, in microseconds;
+    /// 0: not at all.
     pub poll_us: u32,
-    /// How long a connection waits for several PDUs at most, while its host has other work; zero: each is taken as it comes.
+    /// How long a connection waits for several PDUs at most, while its host has other work; zero:
+    /// each is taken as it comes.
     pub coalesce: Duration,
     /// Each LUN is scrubbed so often, in days; `None`: when somebody asks.
     pub scrub_every_days: Option<u32>,
@@ -101,8 +103,8 @@ pub struct PortalGroup {
     pub tag: u16,
     /// Its addresses.
     pub listen: Vec<Listen>,
-    /// The numbers of the only cores that serve its connections, counted from 0 in the order of the runtime's;
-    /// none: all do.
+    /// The numbers of the only cores that serve its connections, counted from 0 in the order of the
+    /// runtime's; none: all do.
     pub cores: Vec<u16>,
 }
 
@@ -136,7 +138,8 @@ pub struct Pool {
     pub name: String,
     /// What holds them.
     pub place: Place,
-    /// A file or block device for what is acknowledged before it is at its place; without, the pool has no write-back.
+    /// A file or block device for what is acknowledged before it is at its place; without, the pool
+    /// has no write-back.
     pub journal: Option<PathBuf>,
     /// How large the journal's file is made; a device is used whole.
     pub journal_size: Size,
@@ -605,8 +608,8 @@ fn api_address(item: &Placed<String>, base: &Path) -> Result<ApiAddress, String>
     let text = item.value.as_str();
     if let Some(path) = text.strip_prefix("unix:") {
         let path = base.join(path);
-        // sun_path holds 108 bytes with the zero at its end (unix(7)); the socket is made under a name
-        // that is four longer.
+        // sun_path holds 108 bytes with the zero at its end (unix(7)); the socket is made under a
+        // name that is four longer.
         if path.as_os_str().len() > 103 {
             return Err(format!(
                 "\"{text}\" is longer than the 103 bytes that a socket's path may have"
@@ -765,7 +768,8 @@ fn read_log(top: &Table<'_, '_>) -> LogFormat {
     format
 }
 
-/// Not part of the promised interface: proofs of durability run the daemon on a forgetful store, benches on a slow one.
+/// Not part of the promised interface: proofs of durability run the daemon on a forgetful store,
+/// benches on a slow one.
 fn read_testing(top: &Table<'_, '_>) -> Store {
     let Some(table) = top.table("testing") else {
         return Store::Ordinary;

@@ -1,13 +1,15 @@
 //! The one place that changes objects: plan, prepare, store, adopt.
 //!
-//! It lives on core 0. The API's thread reaches it through a [`Handle`], which posts jobs; a job whose
-//! client has gone away still runs to its end.
+//! It lives on core 0. The API's thread reaches it through a [`Handle`], which posts jobs; a job
+//! whose client has gone away still runs to its end.
 //!
-//! **Invariants.** I1: changes run one after the other. I2: what is published is what is stored, except
-//! between the store's answer and `adopt`'s. I3: with damaged state nothing is exported or changed.
+//! **Invariants.** I1: changes run one after the other. I2: what is published is what is stored,
+//! except between the store's answer and `adopt`'s. I3: with damaged state nothing is exported or
+//! changed.
 //!
-//! **Failure model.** Where a change is cut off by a fault of ours (a panic in its task), no further change is
-//! taken until a restart, which reads the stored objects; what is exported goes on.
+//! **Failure model.** Where a change is cut off by a fault of ours (a panic in its task), no
+//! further change is taken until a restart, which reads the stored objects; what is exported goes
+//! on.
 
 use crate::api::Reached;
 use crate::code::Code;
@@ -52,8 +54,8 @@ pub struct Controller {
     generation: Cell<u64>,
     damage: Option<Problem>,
     stopping: Cell<bool>,
-    /// A change was begun and is not at its end. While `store` is free this means that it never will be:
-    /// it was cut off by a fault of ours, and nobody knows how far it came.
+    /// A change was begun and is not at its end. While `store` is free this means that it never
+    /// will be: it was cut off by a fault of ours, and nobody knows how far it came.
     half_done: Cell<bool>,
     /// The pools have seen newer objects than these, and nobody has said that these are meant.
     older: RefCell<Option<generations::Older>>,
@@ -274,7 +276,8 @@ impl Controller {
     /// Ends all work: no more changes, then the engine stops.
     pub async fn stop(&self) {
         self.stopping.set(true);
-        // A change that has begun is finished first, but for one that hangs: that ends with the process, as in a crash.
+        // A change that has begun is finished first, but for one that hangs: that ends with the
+        // process, as in a crash.
         let store = in_time(&self.core, CHANGE_TIME_MAX, self.store.lock()).await;
         if store.is_none() {
             tracing::error!("a change hangs, and ends with the daemon");
@@ -364,8 +367,8 @@ type Job = Box<dyn FnOnce(&Rc<Controller>) + Send>;
 pub struct Handle(mpsc::UnboundedSender<Job>);
 
 impl Handle {
-    /// A handle, and the task that serves it; it runs on the controller's core until the last handle is
-    /// gone.
+    /// A handle, and the task that serves it; it runs on the controller's core until the last
+    /// handle is gone.
     #[must_use]
     pub fn new(controller: Rc<Controller>) -> (Self, LocalFuture<()>) {
         let (sender, mut jobs) = mpsc::unbounded_channel::<Job>();

@@ -1,8 +1,9 @@
 //! What the control side asks of the data plane, and what it is told.
 //!
-//! **Contract.** One change at a time: `prepare`, then either `abandon` or, once the change is stored,
-//! `adopt`. What `prepare` did is invisible to hosts; `adopt` answers when every core has the change.
-//! A LUN whose backing is missing is no error anywhere: it is there, offline, with the reason.
+//! **Contract.** One change at a time: `prepare`, then either `abandon` or, once the change is
+//! stored, `adopt`. What `prepare` did is invisible to hosts; `adopt` answers when every core has
+//! the change. A LUN whose backing is missing is no error anywhere: it is there, offline, with the
+//! reason.
 
 use crate::code::Code;
 use crate::journal::{JournalFacts, JournalOutcome, JournalRequest};
@@ -32,8 +33,8 @@ pub trait Engine {
     /// What stands against it; `prepare` says the same.
     fn allows(&self, changes: Rc<LunChanges>) -> LocalFuture<Result<(), Problem>>;
 
-    /// Does what a change needs and may fail at: makes storage, opens LUNs, grows. Undoes it where it
-    /// fails.
+    /// Does what a change needs and may fail at: makes storage, opens LUNs, grows. Undoes it where
+    /// it fails.
     ///
     /// # Errors
     /// The backing cannot be made, opened or grown; nothing is changed then.
@@ -42,8 +43,8 @@ pub trait Engine {
     /// Undoes what `prepare` did.
     fn abandon(&self, changes: Rc<LunChanges>) -> LocalFuture<()>;
 
-    /// Brings a stored change into force on every core, takes retired LUNs out of service, shrinks, and
-    /// destroys what is purged.
+    /// Brings a stored change into force on every core, takes retired LUNs out of service, shrinks,
+    /// and destroys what is purged.
     ///
     /// # Errors
     /// Part of it could not be done; the rest is.
@@ -59,7 +60,8 @@ pub trait Engine {
     /// The LUNs in service, by NAA identifier.
     fn luns(&self) -> LocalFuture<BTreeMap<String, LunFacts>>;
 
-    /// Starts or stops the scrub of a LUN in service, by its NAA identifier, and tells how it is then.
+    /// Starts or stops the scrub of a LUN in service, by its NAA identifier, and tells how it is
+    /// then.
     ///
     /// # Errors
     /// The LUN is offline, or was never scrubbed.
@@ -99,7 +101,8 @@ pub trait Engine {
         request: JournalRequest,
     ) -> LocalFuture<Result<JournalOutcome, Problem>>;
 
-    /// LUNs in the pools that no object names; `fresh`: looked for now, else as they were seen last.
+    /// LUNs in the pools that no object names; `fresh`: looked for now, else as they were seen
+    /// last.
     fn orphans(&self, fresh: bool) -> LocalFuture<Vec<Orphan>> {
         let _ = fresh;
         Box::pin(std::future::ready(Vec::new()))
@@ -130,18 +133,20 @@ pub trait Engine {
     /// The space of the pools.
     fn pools(&self) -> LocalFuture<Vec<PoolFacts>>;
 
-    /// A pool has seen newer objects than those that are in force: nothing is given back because these do not name it.
+    /// A pool has seen newer objects than those that are in force: nothing is given back because
+    /// these do not name it.
     fn is_older(&self) -> LocalFuture<()> {
         Box::pin(std::future::ready(()))
     }
 
-    /// What stands in the pools of LUNs that the objects name, by NAA identifier: what each was when it was last changed.
+    /// What stands in the pools of LUNs that the objects name, by NAA identifier: what each was
+    /// when it was last changed.
     fn records(&self) -> LocalFuture<BTreeMap<String, LunRecord>> {
         Box::pin(std::future::ready(BTreeMap::new()))
     }
 
-    /// LUNs that their pools have seen larger than they are, by NAA identifier, and how large. What is beyond is not served and
-    /// stays.
+    /// LUNs that their pools have seen larger than they are, by NAA identifier, and how large. What
+    /// is beyond is not served and stays.
     fn seen_larger(&self) -> BTreeMap<String, Size> {
         BTreeMap::new()
     }
@@ -241,8 +246,9 @@ pub struct ChecksumFacts {
     /// Where they are: the first 16 places.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub places: Vec<BadBlocks>,
-    /// Blocks that have no checksum yet: they are given as they are, and checked from the first time on that they are written, read or
-    /// scrubbed. After a crash about so many, until the next scrub has ended.
+    /// Blocks that have no checksum yet: they are given as they are, and checked from the first
+    /// time on that they are written, read or scrubbed. After a crash about so many, until the next
+    /// scrub has ended.
     #[serde(default)]
     pub unchecked_blocks: u64,
     /// Reads that met such a block.
@@ -533,7 +539,8 @@ pub struct PoolFacts {
     pub path: String,
     /// All of it.
     pub total: u64,
-    /// What may still be used; less than what is not used where the file system keeps some for root.
+    /// What may still be used; less than what is not used where the file system keeps some for
+    /// root.
     pub available: u64,
     /// What is used.
     #[serde(default)]
@@ -544,16 +551,19 @@ pub struct PoolFacts {
     /// Bytes that its LUNs were given, those that were removed included.
     #[serde(default)]
     pub provisioned_bytes: u64,
-    /// Bytes of these that they have not taken yet; 0 in a pool of members, where they have them from the beginning.
+    /// Bytes of these that they have not taken yet; 0 in a pool of members, where they have them
+    /// from the beginning.
     #[serde(default)]
     pub outstanding_bytes: u64,
     /// Other pools on the same file system: what is free there is free for all of them together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shares_with: Vec<String>,
-    /// Bytes that its LUNs may still take and that it does not have, or that it has together with the pools that it shares with.
+    /// Bytes that its LUNs may still take and that it does not have, or that it has together with
+    /// the pools that it shares with.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub overcommitted_bytes: u64,
-    /// When it is full at the rate of the last hour, in seconds from now, where that is known and within a year.
+    /// When it is full at the rate of the last hour, in seconds from now, where that is known and
+    /// within a year.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub full_in_seconds: Option<u64>,
     /// How old these figures are, where the pool does not answer now.

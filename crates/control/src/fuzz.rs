@@ -24,8 +24,9 @@ fn read_objects(text: &str) -> Result<ObjectSet, Vec<Mistake>> {
     parse_objects(file, base, text, &read_secret).map(|objects| objects.set)
 }
 
-/// `objects.toml`. Oracles: what is accepted keeps the rules and means the same when printed and read again
-/// (secrets then say that they stay); a mistake names a line of the file, and a comment above moves the lines and nothing else.
+/// `objects.toml`. Oracles: what is accepted keeps the rules and means the same when printed and
+/// read again (secrets then say that they stay); a mistake names a line of the file, and a comment
+/// above moves the lines and nothing else.
 ///
 /// # Panics
 /// If not.
@@ -91,8 +92,8 @@ pub fn node_file(bytes: &[u8]) {
     });
 }
 
-/// A mistake names a line that is there; with a comment above, everything stands one line below (`move_down`
-/// does that to what was read) and is the same.
+/// A mistake names a line that is there; with a comment above, everything stands one line below
+/// (`move_down` does that to what was read) and is the same.
 fn check_lines<T: PartialEq + Debug>(
     text: &str,
     read: Result<T, Vec<Mistake>>,
@@ -133,8 +134,8 @@ fn check_lines<T: PartialEq + Debug>(
     assert_eq!(below, moved, "a comment above moves lines and nothing else");
 }
 
-/// A file of the state directory, whole; and the same bytes as its body, under a header that is right. Oracle:
-/// a body that is accepted was covered by the checksum, and objects go round.
+/// A file of the state directory, whole; and the same bytes as its body, under a header that is
+/// right. Oracle: a body that is accepted was covered by the checksum, and objects go round.
 ///
 /// # Panics
 /// If not.

@@ -5,7 +5,8 @@ use futures_util::future::{Either, select};
 use std::pin::pin;
 use std::time::Duration;
 
-/// What `work` gives; `None` where it takes longer than this. It is dropped then, and what it asked of a disk goes on.
+/// What `work` gives; `None` where it takes longer than this. It is dropped then, and what it asked
+/// of a disk goes on.
 pub(crate) async fn in_time<T>(
     core: &CoreHandle,
     time: Duration,

@@ -10,8 +10,8 @@ use std::fmt;
 pub enum JournalState {
     /// It takes writes.
     Open,
-    /// A write to it has failed, or damage was found in it: what was acknowledged can be read, and no change is taken until
-    /// it is opened anew.
+    /// A write to it has failed, or damage was found in it: what was acknowledged can be read, and
+    /// no change is taken until it is opened anew.
     Failed,
     /// It cannot be used, and the LUNs of its pool are offline.
     Missing,
@@ -41,7 +41,8 @@ impl fmt::Display for JournalState {
 /// Acknowledged blocks whose data is damaged in a journal.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
 pub struct LostBlocks {
-    /// The LUN; the journal's number of it, where no LUN has it any more: its blocks are counted as of 512 bytes then.
+    /// The LUN; the journal's number of it, where no LUN has it any more: its blocks are counted as
+    /// of 512 bytes then.
     pub lun: String,
     /// The first block.
     pub lba: u64,
@@ -68,7 +69,8 @@ pub struct JournalFacts {
     /// Why it cannot be used, or takes no change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// It takes no change because its file or device had no space for one; it does again soon after there is some.
+    /// It takes no change because its file or device had no space for one; it does again soon after
+    /// there is some.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub full: bool,
     /// Bytes of its rings.
@@ -79,7 +81,8 @@ pub struct JournalFacts {
     pub rings: u32,
     /// Bytes of LUNs whose newest data is in the journal and not at home.
     pub pending_bytes: u64,
-    /// How long the oldest change has waited that is not at home; of what was found at the start, since then.
+    /// How long the oldest change has waited that is not at home; of what was found at the start,
+    /// since then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oldest_ms: Option<u64>,
     /// Bytes a second that were carried home, lately.
@@ -113,7 +116,8 @@ pub struct JournalFacts {
     pub misreads: u64,
     /// Batches that it held when it was opened.
     pub replayed_batches: u64,
-    /// Acknowledged blocks that are damaged in it, the first places: reads fail until they are written again.
+    /// Acknowledged blocks that are damaged in it, the first places: reads fail until they are
+    /// written again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<LostBlocks>,
     /// How many they are, by LUN.

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use units::Histogram;
 
-/// The upper bounds of the metrics' latency buckets, in microseconds: powers of two, which are bounds of a
-/// [`units::Histogram`], too.
+/// The upper bounds of the metrics' latency buckets, in microseconds: powers of two, which are
+/// bounds of a [`units::Histogram`], too.
 pub const LATENCY_BOUNDS_US: [u64; 10] = [
     64, 128, 256, 512, 1_024, 4_096, 16_384, 65_536, 1_048_576, 8_388_608,
 ];
@@ -14,10 +14,12 @@ pub const LATENCY_BOUNDS_US: [u64; 10] = [
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
 #[serde(default)]
 pub struct Stages {
-    /// From the first byte of the command until the socket had the whole answer. Of reads and writes only.
+    /// From the first byte of the command until the socket had the whole answer. Of reads and
+    /// writes only.
     #[serde(skip_serializing_if = "Latency::is_empty")]
     pub total: Latency,
-    /// Waiting for the host's bytes, and for the socket to take the answer. Of reads and writes only.
+    /// Waiting for the host's bytes, and for the socket to take the answer. Of reads and writes
+    /// only.
     #[serde(skip_serializing_if = "Latency::is_empty")]
     pub network: Latency,
     /// Waiting for admission, holds, memory. Of reads and writes only.
@@ -59,8 +61,9 @@ pub struct Latency {
     pub count: u64,
     /// All of them together, in microseconds.
     pub us_sum: u64,
-    /// Pairs of a bound in microseconds and of how many took no longer, and longer than the bound before. Only
-    /// buckets that have something are told; the bound 2^25 has all that took longer still.
+    /// Pairs of a bound in microseconds and of how many took no longer, and longer than the bound
+    /// before. Only buckets that have something are told; the bound 2^25 has all that took longer
+    /// still.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub buckets: Vec<(u64, u64)>,
 }
@@ -101,7 +104,8 @@ impl Latency {
         }
     }
 
-    /// What was counted since `before`, an older figure of the same thing. Figures that went back count from zero.
+    /// What was counted since `before`, an older figure of the same thing. Figures that went back
+    /// count from zero.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         if before.count > self.count || before.us_sum > self.us_sum {
@@ -131,7 +135,8 @@ impl Latency {
         self.buckets = all.into_iter().collect();
     }
 
-    /// The bound that so many of a thousand did not exceed, in microseconds; `None` where nothing was counted.
+    /// The bound that so many of a thousand did not exceed, in microseconds; `None` where nothing
+    /// was counted.
     #[must_use]
     pub fn quantile(&self, per_mille: u64) -> Option<u64> {
         let wanted = self.count.saturating_mul(per_mille).div_ceil(1000).max(1);

@@ -1,4 +1,5 @@
-//! Objects, their stored state, plans, the HTTP API and metrics, and the node that ties them together.
+//! Objects, their stored state, plans, the HTTP API and metrics, and the node that ties them
+//! together.
 //!
 //! ```text
 //!   node.toml --config        objects.toml --objects

@@ -1,7 +1,7 @@
 //! Names: of objects, which we choose the rule for, and of iSCSI nodes, which the standard has.
 //!
-//! **Spec.** RFC 7143 4.2.7 "iSCSI Names", RFC 3722 "String Profile for iSCSI Names", RFC 3980 "T11 NAA
-//! Naming Format for iSCSI Node Names"; 13.8 "TargetAddress".
+//! **Spec.** RFC 7143 4.2.7 "iSCSI Names", RFC 3722 "String Profile for iSCSI Names", RFC 3980 "T11
+//! NAA Naming Format for iSCSI Node Names"; 13.8 "TargetAddress".
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -32,8 +32,8 @@ pub fn check_object_name(name: &str) -> Result<(), String> {
 
 /// The normalised form of an iSCSI name: lower case, as RFC 3722 maps it.
 ///
-/// Names that need more than ASCII must come in their normalised form already, which has no ASCII-only
-/// shape; they are refused rather than compared wrongly.
+/// Names that need more than ASCII must come in their normalised form already, which has no
+/// ASCII-only shape; they are refused rather than compared wrongly.
 ///
 /// # Errors
 /// The rule that it breaks.
@@ -98,8 +98,8 @@ fn is_hex(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Whether `text` is an address that an initiator can be sent to: `HOST:PORT`, where HOST is a domain name, an
-/// IPv4 address, or an IPv6 address in brackets (RFC 7143 13.8 "TargetAddress").
+/// Whether `text` is an address that an initiator can be sent to: `HOST:PORT`, where HOST is a
+/// domain name, an IPv4 address, or an IPv6 address in brackets (RFC 7143 13.8 "TargetAddress").
 ///
 /// # Errors
 /// The rule that it breaks.

@@ -6,8 +6,8 @@
 //!                                   '----> iscsi_target::Server
 //! ```
 //!
-//! **Invariants.** I1: every LUN in service has a unit, online or not. I2: a new export is published after
-//! the units that it names are up and before those that it no longer names go down.
+//! **Invariants.** I1: every LUN in service has a unit, online or not. I2: a new export is
+//! published after the units that it names are up and before those that it no longer names go down.
 
 mod asks;
 mod beside;
@@ -76,7 +76,8 @@ const LISTEN_TIME_MAX: Duration = Duration::from_secs(2);
 /// How long sessions have to end by themselves when the daemon stops.
 const LOGOUT_GRACE: Duration = Duration::from_secs(3);
 
-/// How long a change of LUNs that is under way may take when the daemon stops. One that hangs ends with the process, as in a crash.
+/// How long a change of LUNs that is under way may take when the daemon stops. One that hangs ends
+/// with the process, as in a crash.
 const TURN_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// How long a flush may take when the daemon stops.
@@ -112,7 +113,8 @@ struct Inner {
     journals: journals::Journals,
     unfinished: unfinished::Unfinished,
     unkept: unkept::Unkept,
-    /// The objects that were stored last and compared with the pools: the node and their generation.
+    /// The objects that were stored last and compared with the pools: the node and their
+    /// generation.
     stored: RefCell<Option<(String, u64)>>,
     finishing: Cell<Finishing>,
     changing: changing::Changing,
@@ -229,7 +231,8 @@ impl Inner {
         unit::destroy(&self.core, (&self.config, &members), lun).await
     }
 
-    /// Opens a LUN's storage anew over its pool's journal; where a change of it is under way, after that.
+    /// Opens a LUN's storage anew over its pool's journal; where a change of it is under way, after
+    /// that.
     async fn renew(self: &Rc<Self>, lun: &Lun, journal: &PoolJournal) {
         let Some(unit) = self.unit(&lun.naa) else {
             return;
@@ -262,8 +265,8 @@ impl Inner {
         self.journals.of(pool)
     }
 
-    /// Waits until every fixed address has been tried. Where none can be had, the front tries again each second, and a SAN that is
-    /// up before its network is serves as soon as that is there.
+    /// Waits until every fixed address has been tried. Where none can be had, the front tries again
+    /// each second, and a SAN that is up before its network is serves as soon as that is there.
     async fn listening(&self) {
         let groups = &self.config.portal_groups;
         let is_fixed = |listen: &&Listen| matches!(listen, Listen::Address(_));
@@ -751,7 +754,8 @@ fn of_lun(problem: &Problem, lun: &Lun, key: &str) -> Problem {
         )])
 }
 
-/// Nobody can give an offline LUN room, or cut it: with another size it would not fit what it has, and stay offline.
+/// Nobody can give an offline LUN room, or cut it: with another size it would not fit what it has,
+/// and stay offline.
 fn keeps_its_size(lun: &Lun, reason: &str) -> Problem {
     let detail = "a LUN that is offline keeps its size; nothing was changed";
     Problem::new(Code::LunOffline, detail)

@@ -1,5 +1,6 @@
-//! What stands beside the storage of a LUN, so that it can be taken into service where no object names it: after the state directory
-//! was lost, or the pool moved here from another machine. `docs/formats/state.md` describes it.
+//! What stands beside the storage of a LUN, so that it can be taken into service where no object
+//! names it: after the state directory was lost, or the pool moved here from another machine.
+//! `docs/formats/state.md` describes it.
 
 use crate::objects::Lun;
 use crate::state::document;

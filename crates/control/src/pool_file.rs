@@ -1,4 +1,5 @@
-//! The file in a pool's directory that says which pool it is and whether it has a journal; `docs/formats/state.md` describes it.
+//! The file in a pool's directory that says which pool it is and whether it has a journal;
+//! `docs/formats/state.md` describes it.
 
 use env::{CoreHandle, durable};
 use serde::{Deserialize, Serialize};
@@ -22,7 +23,8 @@ pub struct PoolFile {
     schema: u32,
     /// The pool's number, 32 hexadecimal digits.
     id: String,
-    /// It has a journal, which may hold what is nowhere else. Always there: a file that was cut off says nothing of it.
+    /// It has a journal, which may hold what is nowhere else. Always there: a file that was cut off
+    /// says nothing of it.
     pub journal: bool,
 }
 

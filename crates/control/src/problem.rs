@@ -1,5 +1,5 @@
-//! A failure as the API tells it: RFC 9457 "Problem Details for HTTP APIs", with code, cause and next
-//! step.
+//! A failure as the API tells it: RFC 9457 "Problem Details for HTTP APIs", with code, cause and
+//! next step.
 
 use crate::code::{Code, Exit};
 use serde::{Deserialize, Serialize};

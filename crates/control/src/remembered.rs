@@ -1,4 +1,5 @@
-//! What the members of pools were when they were there last, kept in `state_dir/pools` for when one of them is away.
+//! What the members of pools were when they were there last, kept in `state_dir/pools` for when one
+//! of them is away.
 
 use crate::state::document;
 use env::CoreHandle;

@@ -138,7 +138,8 @@ pub struct ScrubFacts {
     /// What it found in the journal of the LUN's pool, where that has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub journal: Option<JournalScrub>,
-    /// What is wrong with other metadata that it read: the changed-block map, members' superblocks, stored objects and state. A sentence each.
+    /// What is wrong with other metadata that it read: the changed-block map, members' superblocks,
+    /// stored objects and state. A sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metadata: Vec<String>,
     /// When the next one begins by itself (RFC 3339), where node.toml has a schedule.
@@ -173,8 +174,8 @@ impl ScrubFacts {
         }
     }
 
-    /// What an administrator must know of it, one sentence each. `checked`: what the checksums know to be bad now, which is newer than what
-    /// the scrub has found of blocks.
+    /// What an administrator must know of it, one sentence each. `checked`: what the checksums know
+    /// to be bad now, which is newer than what the scrub has found of blocks.
     #[must_use]
     pub fn problems(&self, checked: Option<String>) -> Vec<String> {
         let blocks = checked.or_else(|| self.bad_blocks());

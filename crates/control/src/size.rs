@@ -1,12 +1,13 @@
-//! Sizes as people write them: `10G` and `10GiB` are binary, `10GB` is decimal, a bare number is bytes.
+//! Sizes as people write them: `10G` and `10GiB` are binary, `10GB` is decimal, a bare number is
+//! bytes.
 
 use serde::de::{Error as _, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
 
-/// The largest size that is accepted, in bytes: 8 PiB, the largest power of two up to which every JSON
-/// reader keeps integers exact.
+/// The largest size that is accepted, in bytes: 8 PiB, the largest power of two up to which every
+/// JSON reader keeps integers exact.
 pub const SIZE_BYTES_MAX: u64 = 1 << 53;
 
 const UNITS: [(&str, u64); 16] = [
@@ -65,8 +66,9 @@ impl Size {
     }
 }
 
-/// So many bytes as people read them everywhere: in binary units, with up to one digit after the point. What is typed again, in advice
-/// and in files, is exact and has no space in it: [`Size`]'s own text.
+/// So many bytes as people read them everywhere: in binary units, with up to one digit after the
+/// point. What is typed again, in advice and in files, is exact and has no space in it: [`Size`]'s
+/// own text.
 #[must_use]
 pub fn rounded(bytes: u64) -> String {
     iec(bytes).0
@@ -92,8 +94,8 @@ fn iec(bytes: u64) -> (String, bool) {
     (format!("{whole}.{tenths} {unit}"), is_exact)
 }
 
-/// Exact, in the unit with the fewest digits, a binary one where both are as short: what [`Size::from_str`] reads back to the same
-/// value.
+/// Exact, in the unit with the fewest digits, a binary one where both are as short: what
+/// [`Size::from_str`] reads back to the same value.
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN: [(&str, u64); 8] = [
@@ -148,8 +150,8 @@ fn not_a_size(text: &str) -> String {
     )
 }
 
-/// `number` (digits with at most one point) times `unit`; `None` where it is no number, no whole number
-/// of bytes, or does not fit.
+/// `number` (digits with at most one point) times `unit`; `None` where it is no number, no whole
+/// number of bytes, or does not fit.
 fn scaled(number: &str, unit: u64) -> Option<u64> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if whole.is_empty() || (number.contains('.') && fraction.is_empty()) || fraction.len() > 12 {

@@ -12,7 +12,8 @@ pub fn rfc3339(at: WallClock) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
 }
 
-/// So many seconds in one word and number that people can do something with: `3 hours`, `12 minutes`.
+/// So many seconds in one word and number that people can do something with: `3 hours`, `12
+/// minutes`.
 #[must_use]
 pub fn about(seconds: u64) -> String {
     let (number, unit) = match seconds {

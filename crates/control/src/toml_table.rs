@@ -154,8 +154,8 @@ impl<'s, 'a> Table<'s, 'a> {
         self.source.line(at)
     }
 
-    /// The line of a key in a section below this table, or in the section of this place in a list; where
-    /// the key is absent the section's line, and `None` where there is no such section.
+    /// The line of a key in a section below this table, or in the section of this place in a list;
+    /// where the key is absent the section's line, and `None` where there is no such section.
     #[must_use]
     pub fn line_inside(&self, section: &str, index: Option<usize>, key: &str) -> Option<usize> {
         let (at, value) = self.entry(section)?;

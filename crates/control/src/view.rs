@@ -1,4 +1,5 @@
-//! The documents of the API, as daemon and command line share them. Sizes are bytes, times RFC 3339.
+//! The documents of the API, as daemon and command line share them. Sizes are bytes, times RFC
+//! 3339.
 
 use crate::engine::{
     ChecksumFacts, LimitFacts, LunState, OpFacts, PoolFacts, PortalFacts, ReadCacheFacts,
@@ -149,7 +150,8 @@ pub struct LunView {
     /// What the limit did, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limited: Option<LimitFacts>,
-    /// Its part of the pool where its LUNs compete; 100 where another one has some and this one has none.
+    /// Its part of the pool where its LUNs compete; 100 where another one has some and this one has
+    /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shares: Option<u32>,
     /// Whether a host is told that another one has aborted its commands.
@@ -235,7 +237,8 @@ pub struct HostView {
     /// Its CHAP, without secrets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chap: Option<ChapView>,
-    /// The most bytes that the commands of each of its sessions may hold at a time, where there is a limit.
+    /// The most bytes that the commands of each of its sessions may hold at a time, where there is
+    /// a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_in_flight_max: Option<Size>,
     /// How many sessions it has.

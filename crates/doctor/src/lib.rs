@@ -1,4 +1,5 @@
-//! Best practice for storage over several paths, point by point: what is well here, what is not, why, and what to do.
+//! Best practice for storage over several paths, point by point: what is well here, what is not,
+//! why, and what to do.
 //!
 //! ```text
 //!   look()  reads the host      \
@@ -6,9 +7,9 @@
 //!   a plan of the planner       /
 //! ```
 //!
-//! **Contract.** Nothing is changed. A check is a pure function of the [`Scene`]; each point of best practice has a finding,
-//! and a point that no program can see from here says what to look at. Works without a URL (then every port of the
-//! host counts as a storage port) and without a daemon.
+//! **Contract.** Nothing is changed. A check is a pure function of the [`Scene`]; each point of
+//! best practice has a finding, and a point that no program can see from here says what to look at.
+//! Works without a URL (then every port of the host counts as a storage port) and without a daemon.
 
 mod host_checks;
 mod open_iscsi;
@@ -43,7 +44,8 @@ pub enum Verdict {
 pub struct Finding {
     /// A word for programs, stable.
     pub check: &'static str,
-    /// The points of best practice that it is about, by number; empty: one of those without a number.
+    /// The points of best practice that it is about, by number; empty: one of those without a
+    /// number.
     pub points: Vec<u8>,
     /// How they stand.
     pub verdict: Verdict,
@@ -120,8 +122,8 @@ pub fn examine(scene: &Scene) -> Report {
 }
 
 impl Report {
-    /// The report as lines for people: problems first, then advice. What is well, and what cannot be seen from here, is named in one line
-    /// each; `all` tells of it as of the others.
+    /// The report as lines for people: problems first, then advice. What is well, and what cannot
+    /// be seen from here, is named in one line each; `all` tells of it as of the others.
     #[must_use]
     pub fn text(&self, all: bool) -> String {
         let mut out = String::new();

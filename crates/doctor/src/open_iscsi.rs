@@ -1,5 +1,5 @@
-//! The kernel's own iSCSI sessions and what multipath makes of their disks: what a dead path costs, and whether paths of one
-//! LUN are one disk.
+//! The kernel's own iSCSI sessions and what multipath makes of their disks: what a dead path costs,
+//! and whether paths of one LUN are one disk.
 
 use crate::{Finding, Scene, Verdict};
 use env::{CoreHandle, Files};
@@ -95,7 +95,8 @@ pub(crate) async fn read(core: &CoreHandle, roots: &Roots) -> OpenIscsi {
     }
 }
 
-/// A file of multipath lets commands of our LUNs wait for a path: in a section about them, or for all.
+/// A file of multipath lets commands of our LUNs wait for a path: in a section about them, or for
+/// all.
 async fn waits(files: &Rc<dyn Files>, path: &Path) -> bool {
     let text = files.read_fact(path).await.unwrap_or_default();
     let mut sections: Vec<(String, bool)> = Vec::new();

@@ -97,7 +97,8 @@ pub async fn look(core: &CoreHandle, roots: &Roots, from: &[String]) -> Result<S
         .ports_from(from)
         .map_err(|error| error.to_string())?;
     ports.retain(|port| machine.nic(&port.name).is_none_or(is_outside));
-    // Any address that is not here: TEST-NET-1 is for documents, and routed like the rest of the world.
+    // Any address that is not here: TEST-NET-1 is for documents, and routed like the rest of the
+    // world.
     let world = IpAddr::from([192, 0, 2, 1]);
     let default = core.net().route(world, None).ok();
     Ok(Scene {
@@ -116,7 +117,8 @@ fn is_outside(nic: &Nic) -> bool {
     nic.kind != Kind::Loopback
 }
 
-/// The largest packet of a port: its length has 16 bits (RFC 791 3.1 "Internet Header Format"), and the loopback's MTU has 17.
+/// The largest packet of a port: its length has 16 bits (RFC 791 3.1 "Internet Header Format"), and
+/// the loopback's MTU has 17.
 fn packet_of(mtu: u32) -> u32 {
     mtu.min(u32::from(u16::MAX))
 }

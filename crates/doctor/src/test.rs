@@ -205,7 +205,8 @@ fn problems_stand_first_and_what_cannot_be_checked_in_one_line() {
     assert!(well.text(false).starts_with("no problem, and no advice\n"));
 }
 
-/// The list of best practice as the documents have it: number or letter, and the checks that speak of it.
+/// The list of best practice as the documents have it: number or letter, and the checks that speak
+/// of it.
 fn documented() -> Vec<(String, Vec<String>)> {
     let text = include_str!("../../../docs/lab.md");
     let rows = text.lines().filter_map(|line| {

@@ -4,8 +4,8 @@ use crate::{CoreHandle, CoreId, LocalFuture};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// Runs `work` on core `to` and gives its result; `None` where that core is stopping. On the own core it
-/// starts at once, in the caller's task.
+/// Runs `work` on core `to` and gives its result; `None` where that core is stopping. On the own
+/// core it starts at once, in the caller's task.
 pub async fn call<T, W>(core: &CoreHandle, to: CoreId, work: W) -> Option<T>
 where
     T: Send + 'static,
@@ -28,8 +28,8 @@ where
     answered.await.ok()
 }
 
-/// Runs `work` on every core, the own one included, and waits until all have ended. Answers come in the
-/// order of the cores' numbers; a core that is stopping has none.
+/// Runs `work` on every core, the own one included, and waits until all have ended. Answers come in
+/// the order of the cores' numbers; a core that is stopping has none.
 pub async fn call_all<T, W>(core: &CoreHandle, work: W) -> Vec<T>
 where
     T: Send + 'static,

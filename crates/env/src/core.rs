@@ -32,8 +32,8 @@ pub trait Core {
     /// Monotonic time. In the real world it is read from the clock at each call.
     fn now(&self) -> Now;
 
-    /// The time that [`Core::now`] told last on this core, or a newer one: good enough, and much cheaper than the clock,
-    /// for whoever counts times of things that follow each other closely.
+    /// The time that [`Core::now`] told last on this core, or a newer one: good enough, and much
+    /// cheaper than the clock, for whoever counts times of things that follow each other closely.
     fn recent(&self) -> Now {
         self.now()
     }
@@ -41,7 +41,8 @@ pub trait Core {
     /// Wall-clock time, for logs and stored events only.
     fn wall_clock(&self) -> WallClock;
 
-    /// Whether something keeps the wall clock right, such as a time server; `None` where nobody knows.
+    /// Whether something keeps the wall clock right, such as a time server; `None` where nobody
+    /// knows.
     fn clock_is_steered(&self) -> Option<bool> {
         None
     }
@@ -49,20 +50,20 @@ pub trait Core {
     /// Processor time that this core has worked since it began. Waiting is no work.
     fn busy(&self) -> Duration;
 
-    /// Wakes the task that calls, once everything else that is ready has had its turn, and whatever the network
-    /// has by then. A task that wakes itself goes before what has just come.
+    /// Wakes the task that calls, once everything else that is ready has had its turn, and whatever
+    /// the network has by then. A task that wakes itself goes before what has just come.
     fn pause(&self, cx: &mut Context<'_>);
 
-    /// Completes at `at` or a tick of the timers (a millisecond) later, and not in the poll that begins it, also where
-    /// `at` has passed: whoever replaces a timer because its time has come never hears of it. Dropping it cancels the
-    /// timer.
+    /// Completes at `at` or a tick of the timers (a millisecond) later, and not in the poll that
+    /// begins it, also where `at` has passed: whoever replaces a timer because its time has come
+    /// never hears of it. Dropping it cancels the timer.
     fn sleep_until(&self, at: Now) -> LocalFuture<()>;
 
     /// Starts a task on this core. It runs until it ends or the runtime stops; nobody waits for it.
     fn spawn(&self, task: LocalFuture<()>);
 
-    /// Runs `job` on core `to`, after every job that this core posted there before. A job posted to a
-    /// runtime that is stopping is dropped.
+    /// Runs `job` on core `to`, after every job that this core posted there before. A job posted to
+    /// a runtime that is stopping is dropped.
     fn post(&self, to: CoreId, job: Job);
 
     /// Fills `bytes` with unpredictable bytes: the system's generator in the real world, the seed's
@@ -81,7 +82,8 @@ pub trait Core {
     /// The file system.
     fn files(&self) -> Rc<dyn Files>;
 
-    /// A place where the simulator may make something rare happen. Always `false` in the real world.
+    /// A place where the simulator may make something rare happen. Always `false` in the real
+    /// world.
     fn perhaps(&self, name: &'static str) -> bool {
         let _ = name;
         false

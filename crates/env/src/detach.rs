@@ -4,8 +4,8 @@ use crate::{Answer, CoreHandle};
 use std::future::Future;
 use tokio::sync::oneshot;
 
-/// Starts `work` as a task of its own on this core: dropping the answer abandons the answer, never the
-/// work. The answer never comes where the core stops first.
+/// Starts `work` as a task of its own on this core: dropping the answer abandons the answer, never
+/// the work. The answer never comes where the core stops first.
 pub fn detach<T: 'static>(core: &CoreHandle, work: impl Future<Output = T> + 'static) -> Answer<T> {
     let (answer, answered) = oneshot::channel();
     core.spawn(Box::pin(async move {

@@ -39,8 +39,9 @@ pub async fn read_file(files: &dyn Files, path: &Path, limit: u64) -> io::Result
     Ok(bytes.freeze().to_vec())
 }
 
-/// Makes what [`replace_file`] was doing in `dir` when its process ended survive a power cut as it is seen now:
-/// a renamed file is seen before its directory is synced. Whoever acts on what was read must ask for this first.
+/// Makes what [`replace_file`] was doing in `dir` when its process ended survive a power cut as it
+/// is seen now: a renamed file is seen before its directory is synced. Whoever acts on what was
+/// read must ask for this first.
 ///
 /// # Errors
 /// What the file system says.
@@ -48,9 +49,9 @@ pub async fn settle_dir(files: &dyn Files, dir: &Path) -> io::Result<()> {
     files.sync_dir(dir).await
 }
 
-/// Replaces the file `path` by one that holds `bytes`: a temporary file beside it is written, synced,
-/// renamed, and the directory synced. When this returns without error the new contents survive a power
-/// cut; at any moment before, the old ones or the new ones do.
+/// Replaces the file `path` by one that holds `bytes`: a temporary file beside it is written,
+/// synced, renamed, and the directory synced. When this returns without error the new contents
+/// survive a power cut; at any moment before, the old ones or the new ones do.
 ///
 /// # Errors
 /// What the file system says; the old contents are then still there, or the new ones.
@@ -74,7 +75,8 @@ pub async fn replace_file(files: &dyn Files, path: &Path, bytes: &[u8]) -> io::R
         .await
 }
 
-/// Makes a directory whose name survives a power cut, as do those of the parents that were made for it.
+/// Makes a directory whose name survives a power cut, as do those of the parents that were made for
+/// it.
 ///
 /// # Errors
 /// What the file system says.
@@ -112,7 +114,8 @@ pub async fn remove_file(files: &dyn Files, path: &Path) -> io::Result<()> {
     }
 }
 
-/// The name that [`replace_file`] writes to before it renames; left behind by a crash, it means nothing.
+/// The name that [`replace_file`] writes to before it renames; left behind by a crash, it means
+/// nothing.
 #[must_use]
 pub fn temporary_name(path: &Path) -> PathBuf {
     let mut name = path.file_name().map_or_else(OsString::new, OsString::from);

@@ -1,10 +1,10 @@
 //! Files and block devices as the rest of the program sees them.
 //!
-//! **What survives a power cut.** Data written with [`Durable::Yes`], and all that completed before a
-//! [`FileOp::Sync`] of the same file was submitted and came back without error. Anything else may be
-//! there, in part, in any order; blocks of 512 bytes are never torn. A created, renamed or removed name
-//! survives only after [`Files::sync_dir`] of its directory. After a sync that failed, nothing is known
-//! of what was not synced before.
+//! **What survives a power cut.** Data written with [`Durable::Yes`], and all that completed before
+//! a [`FileOp::Sync`] of the same file was submitted and came back without error. Anything else may
+//! be there, in part, in any order; blocks of 512 bytes are never torn. A created, renamed or
+//! removed name survives only after [`Files::sync_dir`] of its directory. After a sync that failed,
+//! nothing is known of what was not synced before.
 
 use crate::{Answer, LocalFuture};
 use std::io;
@@ -40,8 +40,8 @@ pub trait Files {
     /// Space of the file system that holds `path`.
     fn space(&self, path: &Path) -> LocalFuture<io::Result<Space>>;
 
-    /// What a file says that the system makes up when it is read (procfs, sysfs), without white space at its end;
-    /// cut after 64 KiB.
+    /// What a file says that the system makes up when it is read (procfs, sysfs), without white
+    /// space at its end; cut after 64 KiB.
     ///
     /// Answers `Unsupported` where the environment has no such files.
     fn read_fact(&self, path: &Path) -> LocalFuture<io::Result<String>> {
@@ -86,9 +86,11 @@ pub struct OpenHow {
     pub access: Access,
     /// What to do about existence.
     pub create: Create,
-    /// Ask for I/O past the page cache (O_DIRECT). [`FileFacts::direct`] says whether it was granted.
+    /// Ask for I/O past the page cache (O_DIRECT). [`FileFacts::direct`] says whether it was
+    /// granted.
     pub direct: bool,
-    /// Take an exclusive advisory lock; `WouldBlock` where another process has it. Held until close.
+    /// Take an exclusive advisory lock; `WouldBlock` where another process has it. Held until
+    /// close.
     pub lock: bool,
 }
 
@@ -180,7 +182,8 @@ pub struct Space {
     pub total: u64,
     /// What this program may still use.
     pub available: u64,
-    /// What is in use. With `available` it may be less than `total`: some is kept for root, or for the system's own needs.
+    /// What is in use. With `available` it may be less than `total`: some is kept for root, or for
+    /// the system's own needs.
     pub used: u64,
 }
 
@@ -200,8 +203,8 @@ pub struct FileFacts {
     pub kind: FileKind,
     /// Bytes are read and written past the page cache.
     pub direct: bool,
-    /// Offsets and lengths of direct writes are multiples of this many bytes (`InvalidInput` where not);
-    /// memory that is not aligned to it costs a copy. 1 where not direct.
+    /// Offsets and lengths of direct writes are multiples of this many bytes (`InvalidInput` where
+    /// not); memory that is not aligned to it costs a copy. 1 where not direct.
     pub alignment: u32,
     /// Logical sector size in bytes; 512 for regular files.
     pub logical_block_bytes: u32,
@@ -214,7 +217,8 @@ pub struct FileFacts {
 }
 
 impl FileFacts {
-    /// Bytes of a block device's physical blocks; `None` for a regular file, which has those of whatever it lies on.
+    /// Bytes of a block device's physical blocks; `None` for a regular file, which has those of
+    /// whatever it lies on.
     #[must_use]
     pub const fn device_blocks(&self) -> Option<u32> {
         match self.kind {
@@ -261,8 +265,8 @@ pub enum FileOp {
         /// Number of bytes.
         len: u64,
     },
-    /// Makes the range read as zeroes and keeps it allocated. `Unsupported` where the file cannot do it
-    /// without writing.
+    /// Makes the range read as zeroes and keeps it allocated. `Unsupported` where the file cannot
+    /// do it without writing.
     ZeroRange {
         /// First byte.
         offset: u64,
@@ -341,8 +345,8 @@ pub struct Extent {
 /// The answer to a file operation.
 pub type FileFuture = Answer<io::Result<FileDone>>;
 
-/// An open file on one core. Operations in flight are not ordered. Dropping it closes the file once the
-/// last operation is done.
+/// An open file on one core. Operations in flight are not ordered. Dropping it closes the file once
+/// the last operation is done.
 pub trait File {
     /// What is known of it.
     fn facts(&self) -> FileFacts;

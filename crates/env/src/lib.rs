@@ -8,9 +8,10 @@
 //!        real: tokio + io_uring        sim: one seed, virtual time
 //! ```
 //!
-//! **Contract.** Code above this crate touches no clock, socket, disk, thread or source of randomness
-//! except through a [`CoreHandle`]. A core is one thread in the real world and a fiction in the
-//! simulated one; what lives on it is `!Send` and runs to the next `.await` without interruption.
+//! **Contract.** Code above this crate touches no clock, socket, disk, thread or source of
+//! randomness except through a [`CoreHandle`]. A core is one thread in the real world and a fiction
+//! in the simulated one; what lives on it is `!Send` and runs to the next `.await` without
+//! interruption.
 //!
 //! **Failure model.** Every operation may fail with the `std::io::Error` that Linux would give. A
 //! stream may break at any byte. What a file holds after a power cut is defined at [`file`].

@@ -17,12 +17,13 @@ pub trait Net {
     /// What `bind` and `listen` would say.
     fn listen(&self, at: SocketAddr) -> io::Result<Rc<dyn Listener>>;
 
-    /// Listens at a path of this machine (unix(7)); only this user may connect. What a process that is gone has left
-    /// there is replaced. The name goes with the listener. Such streams have no addresses: the unspecified one stands for them.
+    /// Listens at a path of this machine (unix(7)); only this user may connect. What a process that
+    /// is gone has left there is replaced. The name goes with the listener. Such streams have no
+    /// addresses: the unspecified one stands for them.
     ///
     /// # Errors
-    /// `AddrInUse` where somebody listens, `AlreadyExists` where something else is there, `Unsupported` where the
-    /// environment has no such sockets, and what `bind` would say.
+    /// `AddrInUse` where somebody listens, `AlreadyExists` where something else is there,
+    /// `Unsupported` where the environment has no such sockets, and what `bind` would say.
     fn listen_local(&self, path: &Path) -> io::Result<Rc<dyn Listener>> {
         let _ = path;
         Err(io::ErrorKind::Unsupported.into())
@@ -35,7 +36,8 @@ pub trait Net {
         from: Option<IpAddr>,
     ) -> LocalFuture<io::Result<Rc<dyn Stream>>>;
 
-    /// The same, by this interface whatever the routes say: for hosts with several ports in one network.
+    /// The same, by this interface whatever the routes say: for hosts with several ports in one
+    /// network.
     ///
     /// Where nothing but the address is simulated, the interface makes no difference.
     fn connect_by(
@@ -69,8 +71,9 @@ pub trait Net {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// Whether an IP packet of so many bytes reaches `to` in one piece, as its answer to a datagram that it does not want
-    /// tells. `Some(false)`: this host itself refuses to send it; `None`: no answer came, which also a filter may cause.
+    /// Whether an IP packet of so many bytes reaches `to` in one piece, as its answer to a datagram
+    /// that it does not want tells. `Some(false)`: this host itself refuses to send it; `None`: no
+    /// answer came, which also a filter may cause.
     fn passes(
         &self,
         to: IpAddr,
@@ -144,8 +147,8 @@ pub struct DetachedStream {
     pub inner: Box<dyn Any + Send>,
 }
 
-/// One TCP connection on one core. At most one task receives and one sends at a time. Dropping it closes
-/// the connection.
+/// One TCP connection on one core. At most one task receives and one sends at a time. Dropping it
+/// closes the connection.
 pub trait Stream {
     /// This side's address.
     fn local(&self) -> SocketAddr;
@@ -156,28 +159,32 @@ pub trait Stream {
     /// Receives into `into` (not empty); 0 bytes mean that the other side has closed.
     fn poll_recv(&self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>>;
 
-    /// Sends a prefix of `pieces`, which hold at least one byte and are at most 1024; answers how many
-    /// bytes went.
+    /// Sends a prefix of `pieces`, which hold at least one byte and are at most 1024; answers how
+    /// many bytes went.
     fn poll_send(&self, cx: &mut Context<'_>, pieces: &[IoSlice<'_>]) -> Poll<io::Result<usize>>;
 
     /// Ends the connection in both directions at once; both polls then end.
     fn shutdown(&self);
 
-    /// Ends the connection at once and throws away what was not delivered: the other side is told by a reset, and
-    /// nothing that still waits in this system is sent any more. It is over for good when this is dropped.
+    /// Ends the connection at once and throws away what was not delivered: the other side is told
+    /// by a reset, and nothing that still waits in this system is sent any more. It is over for
+    /// good when this is dropped.
     fn abort(&self) {
         self.shutdown();
     }
 
-    /// How the receiver is woken until something is received next. With `Some((bytes, within))`: when so many bytes are
-    /// there, or so much time has passed, whichever is first, or when the connection ends; until then [`Stream::poll_recv`] may
-    /// stay pending though less is there. The task of `cx` is woken. `None`, and to begin with: at each byte. To be said after each `poll_recv` that was
-    /// pending, else an earlier wait may have no end. Answers how it is woken from now on.
+    /// How the receiver is woken until something is received next. With `Some((bytes, within))`:
+    /// when so many bytes are there, or so much time has passed, whichever is first, or when the
+    /// connection ends; until then [`Stream::poll_recv`] may stay pending though less is there. The
+    /// task of `cx` is woken. `None`, and to begin with: at each byte. To be said after each
+    /// `poll_recv` that was pending, else an earlier wait may have no end. Answers how it is woken
+    /// from now on.
     ///
     /// A system call for each wait; `None` costs nothing where it held before.
     ///
     /// # Errors
-    /// An earlier wait could not be taken back: what comes may wake nobody any more, so nothing is to be awaited on this connection.
+    /// An earlier wait could not be taken back: what comes may wake nobody any more, so nothing is
+    /// to be awaited on this connection.
     fn coalesce(&self, cx: &mut Context<'_>, wait: Option<(u32, Duration)>) -> io::Result<Woken> {
         let _ = (cx, wait);
         Ok(Woken::AtEach)
@@ -188,8 +195,8 @@ pub trait Stream {
         None
     }
 
-    /// Gives the connection up to another core, with what has arrived and was not taken. Nothing may be done
-    /// with this one any more but to drop it, which no longer closes the connection.
+    /// Gives the connection up to another core, with what has arrived and was not taken. Nothing
+    /// may be done with this one any more but to drop it, which no longer closes the connection.
     ///
     /// # Errors
     /// Where the system has no descriptor for it; this one goes on then.

@@ -3,8 +3,9 @@
 use std::future::poll_fn;
 use std::task::Poll;
 
-/// Waits until whatever else is ready on this core has had its turn. Work of many steps, each of which may be done at once, waits so
-/// between them: a task keeps its core for as long as nothing that it waits for is missing.
+/// Waits until whatever else is ready on this core has had its turn. Work of many steps, each of
+/// which may be done at once, waits so between them: a task keeps its core for as long as nothing
+/// that it waits for is missing.
 pub async fn yield_now() {
     let mut yielded = false;
     poll_fn(|context| {

@@ -1,4 +1,5 @@
-//! The head of a block: its magic in bytes 0 to 7, in bytes 8 to 11 the checksum of all after them, then its version.
+//! The head of a block: its magic in bytes 0 to 7, in bytes 8 to 11 the checksum of all after them,
+//! then its version.
 
 use crate::{Damage, Reader};
 use crc_fast::{CrcAlgorithm, Digest};

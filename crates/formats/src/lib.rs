@@ -1,5 +1,7 @@
-//! What the formats on disk have in common: little-endian [fields](Writer), CRC-32C, the [head](open) of a block, and the words
-//! for what is [wrong](Damage) with one, or with the [places](Places) of what is kept more than once. Each format itself is described in `docs/formats/`.
+//! What the formats on disk have in common: little-endian [fields](Writer), CRC-32C, the
+//! [head](open) of a block, and the words for what is [wrong](Damage) with one, or with the
+//! [places](Places) of what is kept more than once. Each format itself is described in
+//! `docs/formats/`.
 //!
 //! **Contract.** Bytes in, bytes out. Reading never panics, whatever the bytes are.
 

@@ -10,7 +10,8 @@ pub enum Places {
     Blank,
     /// All can be read that were ever written.
     Good,
-    /// One can be read, and this is wrong with another one: a crash in the middle of a write leaves that, and so does a bad disk.
+    /// One can be read, and this is wrong with another one: a crash in the middle of a write leaves
+    /// that, and so does a bad disk.
     OneDamaged(Damage),
     /// None can be read.
     Damaged(Damage),
@@ -19,8 +20,8 @@ pub enum Places {
 }
 
 impl Places {
-    /// Of blocks that `read` reads, each with the number that tells which is the newest. As long as that is `first` at most, only one place
-    /// has been written.
+    /// Of blocks that `read` reads, each with the number that tells which is the newest. As long as
+    /// that is `first` at most, only one place has been written.
     pub fn of<'a>(
         blocks: impl IntoIterator<Item = &'a [u8]>,
         first: u64,

@@ -1,5 +1,6 @@
-//! Where a target listens: the portals of the URL, or what SendTargets answers; and what a target of ours tells of the ports behind
-//! its portals, in the same discovery session, or in one of its own where nothing else is to be discovered.
+//! Where a target listens: the portals of the URL, or what SendTargets answers; and what a target
+//! of ours tells of the ports behind its portals, in the same discovery session, or in one of its
+//! own where nothing else is to be discovered.
 
 use crate::error::HostError;
 use crate::grant;
@@ -106,7 +107,8 @@ impl Found {
         }
     }
 
-    /// Adds what the target told of its ports. Portals that are not used may be told of: other hosts use them.
+    /// Adds what the target told of its ports. Portals that are not used may be told of: other
+    /// hosts use them.
     fn add(&mut self, told: Option<PortsTold>) {
         let Some(told) = told else { return };
         for portal in &mut self.portals {
@@ -146,7 +148,8 @@ async fn join_first(
     .await
 }
 
-/// What the target at `at` tells of its ports, in a discovery session; in a normal one where that is refused.
+/// What the target at `at` tells of its ports, in a discovery session; in a normal one where that
+/// is refused.
 async fn facts_only(core: &CoreHandle, ask: &Ask<'_>, at: SocketAddr) -> Option<PortsTold> {
     let open = InitiatorConfig {
         chap: None,

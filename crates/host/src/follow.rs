@@ -1,7 +1,9 @@
-//! What becomes of ports while a volume is open: carriers and addresses of this host, new ports of it, and new portals of the target.
+//! What becomes of ports while a volume is open: carriers and addresses of this host, new ports of
+//! it, and new portals of the target.
 //!
-//! A new pair of ports joins the volume as a path more; whether it is used is the plan's. A pair whose host port has another address
-//! goes on from there under its own ISID. What is gone stays in the list, and is down.
+//! A new pair of ports joins the volume as a path more; whether it is used is the plan's. A pair
+//! whose host port has another address goes on from there under its own ISID. What is gone stays in
+//! the list, and is down.
 
 use crate::discover::{Ask, portals};
 use crate::home::Home;
@@ -132,7 +134,8 @@ impl Following {
     /// Looks at all ports again: new pairs join, moved ones move, and the plan hears of it.
     async fn renew(&mut self, core: &CoreHandle, home: &Home, layer: &Multipath) {
         let prepared = &mut self.prepared;
-        // What `--from` named may be gone for the moment: then the facts stay, and the paths are down.
+        // What `--from` named may be gone for the moment: then the facts stay, and the paths are
+        // down.
         let hosts = host_ports(prepared.follower.machine(), &self.from);
         let known = hosts.and_then(|hosts| {
             facts(

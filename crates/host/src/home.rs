@@ -303,7 +303,8 @@ impl Attached {
         asked.await.flatten()
     }
 
-    /// Ends it: waits a few seconds for what is in flight, then logs out. Never hangs, with every path hung too.
+    /// Ends it: waits a few seconds for what is in flight, then logs out. Never hangs, with every
+    /// path hung too.
     pub async fn stop(&self, core: &CoreHandle) {
         let located = self.located;
         let stopped = call(core, located.core, move |there| {

@@ -6,12 +6,14 @@
 //!                       lun 5                          units that it has open, or had when it ended without a word
 //! ```
 //!
-//! A path that logs in again with its ISID ends what its session before had left, so ISIDs outlive the process (R4 of the rules
-//! against stale writes). Two programs never share one: each would end the other's sessions.
+//! A path that logs in again with its ISID ends what its session before had left, so ISIDs outlive
+//! the process (R4 of the rules against stale writes). Two programs never share one: each would end
+//! the other's sessions.
 //!
-//! Volumes of one target that one core of this program opens in the same way are a *family*: they share the ISIDs, and so one session
-//! for each path. A unit that a program had open when it was killed goes back to the ISIDs that it had then, where no other program
-//! has them: its next login ends what may still be carried out.
+//! Volumes of one target that one core of this program opens in the same way are a *family*: they
+//! share the ISIDs, and so one session for each path. A unit that a program had open when it was
+//! killed goes back to the ISIDs that it had then, where no other program has them: its next login
+//! ends what may still be carried out.
 
 use crate::error::HostError;
 use crate::store::{SMALL, Store, failed};
@@ -170,7 +172,8 @@ impl Search<'_> {
         self.dir.join(format!("{}.{number}", self.url.iqn))
     }
 
-    /// A file that nobody uses; `None` where somebody does. The error of one that is not there is `NotFound`.
+    /// A file that nobody uses; `None` where somebody does. The error of one that is not there is
+    /// `NotFound`.
     async fn open(&self, number: u32, create: Create) -> io::Result<Option<Kept>> {
         let how = OpenHow {
             access: Access::ReadWrite,

@@ -1,4 +1,5 @@
-//! Lanes of cores that are not the volume's home: operations go home in batches, answers come back in batches.
+//! Lanes of cores that are not the volume's home: operations go home in batches, answers come back
+//! in batches.
 //!
 //! ```text
 //!   core A: submit, submit, ... --one job--> home: Multipath
@@ -24,7 +25,8 @@ pub(crate) struct AwayLane {
     out: Rc<RefCell<Vec<(u64, Io)>>>,
 }
 
-/// Answers that this core waits for, by volume and number. All lanes of the core count together: an answer names no lane.
+/// Answers that this core waits for, by volume and number. All lanes of the core count together: an
+/// answer names no lane.
 #[derive(Default)]
 struct Waiting {
     answers: RefCell<BTreeMap<(u64, u64), oneshot::Sender<IoResult>>>,

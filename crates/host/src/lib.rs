@@ -1,4 +1,5 @@
-//! The host's side of multipath: from a URL to one volume over every path that the plan uses, with live status.
+//! The host's side of multipath: from a URL to one volume over every path that the plan uses, with
+//! live status.
 //!
 //! ```text
 //!   Url, Options                      what is wanted
@@ -14,14 +15,16 @@
 //!   Attached: volume::Volume          a lane on every core; other cores send their operations home in batches
 //! ```
 //!
-//! Volumes of one target that one core opens in the same way share one session for each path ([`isids`]).
+//! Volumes of one target that one core opens in the same way share one session for each path
+//! ([`isids`]).
 //!
-//! **Contract.** [`open`] answers as soon as one path has shown the unit; the others join when they can. A path that shows another unit
-//! is quarantined. Everything of a volume lives on the core that opened it. Status is answered by that core at once, whatever
-//! the paths do: nothing in it waits for the network.
+//! **Contract.** [`open`] answers as soon as one path has shown the unit; the others join when they
+//! can. A path that shows another unit is quarantined. Everything of a volume lives on the core
+//! that opened it. Status is answered by that core at once, whatever the paths do: nothing in it
+//! waits for the network.
 //!
-//! **Failure model.** No I/O error while a path lives; with none for `no_path_timeout` the truth is told. [`Attached::stop`] ends within
-//! seconds, with every path hung too.
+//! **Failure model.** No I/O error while a path lives; with none for `no_path_timeout` the truth is
+//! told. [`Attached::stop`] ends within seconds, with every path hung too.
 
 mod discover;
 mod error;

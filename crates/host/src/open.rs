@@ -376,8 +376,8 @@ fn none_answers(url: &Url, configs: &[PathConfig], why: &[String]) -> HostError 
     HostError::failed(format!("no path answers: {}", why.join("; ")), next_step)
 }
 
-/// Logs in on every path of the plan that can be, apart from whatever is open already, and asks the unit who it is: the reason of each
-/// that does not work, by its name.
+/// Logs in on every path of the plan that can be, apart from whatever is open already, and asks the
+/// unit who it is: the reason of each that does not work, by its name.
 ///
 /// # Errors
 /// There is no path to try, or none of them works.

@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Shortest secret in bytes that RFC 7143 9.2.1 "CHAP Considerations" lets anybody use without encryption.
+/// Shortest secret in bytes that RFC 7143 9.2.1 "CHAP Considerations" lets anybody use without
+/// encryption.
 const SECRET_BYTES_MIN: usize = 12;
 const SECRET_BYTES_MAX: u64 = 4096;
 
@@ -23,12 +24,14 @@ const SECRET_BYTES_MAX: u64 = 4096;
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Paths")]
 pub struct Options {
-    /// Use this port of the host: an address, or the name of an interface. Repeatable; default: all that reach a portal
+    /// Use this port of the host: an address, or the name of an interface. Repeatable; default: all
+    /// that reach a portal
     #[arg(long, value_name = "IP|NIC")]
     pub from: Vec<String>,
 
-    /// How the path of a command is chosen: adaptive, failover, round-robin[:N|:bytes=N], round-robin-subset[:N], least-queue-depth,
-    /// least-bytes, service-time, weighted-min or weighted-share. Default: what `path policy` has set, else adaptive
+    /// How the path of a command is chosen: adaptive, failover, round-robin[:N|:bytes=N],
+    /// round-robin-subset[:N], least-queue-depth, least-bytes, service-time, weighted-min or
+    /// weighted-share. Default: what `path policy` has set, else adaptive
     #[arg(long, value_name = "NAME[:ARG]")]
     pub policy: Option<Policy>,
 
@@ -44,7 +47,8 @@ pub struct Options {
     #[arg(long, default_value = "300", value_name = "SECONDS")]
     pub rediscover: RediscoverSeconds,
 
-    /// Facts about ports that the system or the target does not tell, and the planner's options (TOML)
+    /// Facts about ports that the system or the target does not tell, and the planner's options
+    /// (TOML)
     #[arg(long, value_name = "FILE")]
     pub facts: Option<PathBuf>,
 
@@ -64,7 +68,8 @@ pub struct Options {
     #[arg(long, value_enum, default_value_t, value_name = "WISH")]
     pub digests: DigestWish,
 
-    /// What has to show that a path that was lost is at rest, before its writes are repeated or acknowledged
+    /// What has to show that a path that was lost is at rest, before its writes are repeated or
+    /// acknowledged
     #[arg(long, value_enum, default_value_t, value_name = "MODE")]
     pub write_failover: WriteFailover,
 
@@ -84,8 +89,8 @@ pub struct Options {
     #[arg(long, default_value = "30", value_name = "SECONDS")]
     pub command_timeout: CommandSeconds,
 
-    /// Where names, ISIDs and policies are kept; default: /var/lib/causeway/initiator for root, else
-    /// $XDG_STATE_HOME/causeway/initiator
+    /// Where names, ISIDs and policies are kept; default: /var/lib/causeway/initiator for root,
+    /// else $XDG_STATE_HOME/causeway/initiator
     #[arg(
         long,
         env = "CAUSEWAY_INITIATOR_STATE",
@@ -189,7 +194,8 @@ pub struct Credentials {
 impl FromStr for Credentials {
     type Err = String;
 
-    /// `USER:FILE`; the user may be an IQN, so the file begins after the last colon that a path may follow.
+    /// `USER:FILE`; the user may be an IQN, so the file begins after the last colon that a path may
+    /// follow.
     fn from_str(text: &str) -> Result<Self, String> {
         let form = || {
             format!(

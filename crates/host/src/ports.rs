@@ -1,4 +1,5 @@
-//! Facts for the planner: this host's ports, the target's portals, and what the administrator's file adds.
+//! Facts for the planner: this host's ports, the target's portals, and what the administrator's
+//! file adds.
 
 use crate::discover::Portal;
 use crate::error::HostError;
@@ -11,7 +12,8 @@ use std::net::IpAddr;
 /// Name of the loopback interface's network, whose every address this host has.
 const LOOPBACK_PREFIX: u8 = 8;
 
-/// What this host's ports are, as `--from` keeps them. Each loopback address is a port by itself: nothing is shared there.
+/// What this host's ports are, as `--from` keeps them. Each loopback address is a port by itself:
+/// nothing is shared there.
 pub(crate) fn host_ports(machine: &Machine, from: &[String]) -> Result<Vec<HostPort>, HostError> {
     let (loopback, others): (Vec<&String>, Vec<&String>) =
         from.iter().partition(|it| loopback(it).is_some());
@@ -85,7 +87,8 @@ pub(crate) fn facts(
     Ok(facts)
 }
 
-/// The target's ports. Portals that the target says to share one are one, others are ports by themselves.
+/// The target's ports. Portals that the target says to share one are one, others are ports by
+/// themselves.
 fn target_ports(portals: &[Portal]) -> Vec<TargetPort> {
     let mut ports: Vec<TargetPort> = Vec::new();
     let mut behind: Vec<&Portal> = Vec::new();
@@ -126,8 +129,8 @@ fn target_port(portal: &Portal) -> TargetPort {
     }
 }
 
-/// The interface to bind to: only where the routes alone would not choose it, because another one of this host, used for paths or not,
-/// is in the same network.
+/// The interface to bind to: only where the routes alone would not choose it, because another one
+/// of this host, used for paths or not, is in the same network.
 pub(crate) fn interface(machine: &Machine, source: IpAddr) -> Option<String> {
     if source.is_loopback() {
         return None;

@@ -44,7 +44,8 @@ pub struct PathStatus {
     pub from: IpAddr,
     /// The target's.
     pub portal: SocketAddr,
-    /// `active`, `standby`, `marginal`, `proving`, `connecting`, `cold`, `down`, `quarantined` or `disabled`.
+    /// `active`, `standby`, `marginal`, `proving`, `connecting`, `cold`, `down`, `quarantined` or
+    /// `disabled`.
     pub state: &'static str,
     /// What the plan wants of it: `active`, `hot` or `cold`.
     pub wanted: Wanted,
@@ -66,12 +67,13 @@ pub struct PathStatus {
     pub in_flight: u32,
     /// Their bytes.
     pub bytes_in_flight: u64,
-    /// Operations whose time was taken (all of them; of a volume's only path one in sixteen), and the microseconds that they took together:
-    /// differences of two looks make a mean latency.
+    /// Operations whose time was taken (all of them; of a volume's only path one in sixteen), and
+    /// the microseconds that they took together: differences of two looks make a mean latency.
     pub timed: u64,
     /// As above.
     pub timed_us: u64,
-    /// Which session it uses: paths of this program's volumes with the same name here share one, and show the same retransmissions.
+    /// Which session it uses: paths of this program's volumes with the same name here share one,
+    /// and show the same retransmissions.
     pub session: String,
     /// TCP segments that the session and those before it have sent again.
     pub retransmits: u64,

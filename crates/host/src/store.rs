@@ -1,4 +1,5 @@
-//! What is kept over restarts: this host's initiator name, the ISIDs of its paths, the policies of its volumes.
+//! What is kept over restarts: this host's initiator name, the ISIDs of its paths, the policies of
+//! its volumes.
 //!
 //! ```text
 //!   initiatorname.iscsi            InitiatorName=iqn...                as iscsid keeps it
@@ -89,7 +90,8 @@ impl Store {
             replace_file(&*files, &path, text.as_bytes()).await
         };
         let mut kept = keep().await;
-        // A program that runs and a command may keep a policy at the same moment: one renames the other's new file.
+        // A program that runs and a command may keep a policy at the same moment: one renames the
+        // other's new file.
         if kept
             .as_ref()
             .is_err_and(|error| error.kind() == io::ErrorKind::NotFound)

@@ -188,8 +188,8 @@ impl FromStr for Url {
 }
 
 impl Url {
-    /// The addresses of its hosts, each once. Asks the system's resolver where a host is a name, and then blocks: call it where that
-    /// does not matter.
+    /// The addresses of its hosts, each once. Asks the system's resolver where a host is a name,
+    /// and then blocks: call it where that does not matter.
     ///
     /// # Errors
     /// A name that cannot be resolved.

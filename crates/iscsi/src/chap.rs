@@ -1,10 +1,11 @@
 //! CHAP: challenge and response with MD5, SHA-1, SHA-256 and SHA3-256.
 //!
-//! Challenges are handed in by the caller, who has the random source. Responses are compared in constant
-//! time. Nothing here decides who may log in: it fails closed by answering only "this response is right".
+//! Challenges are handed in by the caller, who has the random source. Responses are compared in
+//! constant time. Nothing here decides who may log in: it fails closed by answering only "this
+//! response is right".
 //!
-//! Spec: RFC 7143 12.1.3 "Challenge Handshake Authentication Protocol (CHAP)", RFC 1994, RFC 8018 of the
-//! IANA registry "PPP Authentication Algorithms": 5 MD5, 6 SHA-1, 7 SHA-256, 8 SHA3-256.
+//! Spec: RFC 7143 12.1.3 "Challenge Handshake Authentication Protocol (CHAP)", RFC 1994, RFC 8018
+//! of the IANA registry "PPP Authentication Algorithms": 5 MD5, 6 SHA-1, 7 SHA-256, 8 SHA3-256.
 
 use core::fmt;
 use md5::{Digest, Md5};

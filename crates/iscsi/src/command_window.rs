@@ -1,17 +1,18 @@
-//! The CmdSN window of a session: what may be sent, what has come, and in which order it is delivered.
+//! The CmdSN window of a session: what may be sent, what has come, and in which order it is
+//! delivered.
 //!
 //! ```text
 //!        delivered        |  ExpCmdSN   early (held)            MaxCmdSN |   not yet allowed
 //!   ----------------------+----x--------o-----x----o----------------x----+------------------
 //! ```
 //!
-//! **Contract.** The window belongs to the session: with several connections each offers to the same one.
-//! Flow control is by tasks and by bytes: MaxCmdSN advances only while fewer than `depth` commands and fewer
-//! than `bytes_max` bytes of writes are in progress; one command is always let in when none is in progress.
-//! ExpStatSN of the initiator plays no part (field lesson 44).
+//! **Contract.** The window belongs to the session: with several connections each offers to the
+//! same one. Flow control is by tasks and by bytes: MaxCmdSN advances only while fewer than `depth`
+//! commands and fewer than `bytes_max` bytes of writes are in progress; one command is always let
+//! in when none is in progress. ExpStatSN of the initiator plays no part (field lesson 44).
 //!
-//! **Invariants.** I1: MaxCmdSN never goes back. I2: each CmdSN is delivered at most once, in order. I3: no more
-//! than `depth` items are held.
+//! **Invariants.** I1: MaxCmdSN never goes back. I2: each CmdSN is delivered at most once, in
+//! order. I3: no more than `depth` items are held.
 //!
 //! Spec: RFC 7143 4.2.2.1 "Command Numbering and Acknowledging".
 
@@ -73,7 +74,8 @@ impl<T> CommandWindow<T> {
         self.exp
     }
 
-    /// While it is held, MaxCmdSN does not advance: what is in progress comes to an end sooner or later.
+    /// While it is held, MaxCmdSN does not advance: what is in progress comes to an end sooner or
+    /// later.
     pub fn hold(&mut self, held: bool) {
         self.held = held;
     }
@@ -142,8 +144,9 @@ impl<T> CommandWindow<T> {
         }
     }
 
-    /// A command with this number has not come, but counts as received from now on (ABORT TASK of a task that
-    /// is still to come, a rejected command). False: the number is outside the window or was received.
+    /// A command with this number has not come, but counts as received from now on (ABORT TASK of a
+    /// task that is still to come, a rejected command). False: the number is outside the window or
+    /// was received.
     pub fn plug(&mut self, cmd_sn: CmdSn) -> bool {
         if cmd_sn == self.exp && !self.is_closed() {
             self.advance();
@@ -205,8 +208,8 @@ mod test {
     const STEPS: u32 = 5;
     const CHOICES: u32 = 6;
 
-    /// Every sequence of arrivals from a small set of numbers around the window, at every start that makes it
-    /// wrap, against a model that keeps sets of plain 64-bit numbers.
+    /// Every sequence of arrivals from a small set of numbers around the window, at every start
+    /// that makes it wrap, against a model that keeps sets of plain 64-bit numbers.
     #[test]
     fn every_order_of_arrival_delivers_each_command_once_and_in_order() {
         let m = u32::MAX;

@@ -18,7 +18,8 @@ pub struct Segment {
     pub last: bool,
 }
 
-/// Cuts `bytes` bytes into PDUs of at most `segment_max` and sequences of at most `burst_max` bytes.
+/// Cuts `bytes` bytes into PDUs of at most `segment_max` and sequences of at most `burst_max`
+/// bytes.
 pub fn cut(bytes: u32, segment_max: u32, burst_max: u32) -> impl Iterator<Item = Segment> {
     let (segment_max, burst_max) = (segment_max.max(1), burst_max.max(1));
     let (mut offset, mut burst_left) = (0u32, burst_max);

@@ -10,7 +10,8 @@ use crate::violation::{Violation, ViolationKind};
 pub struct TargetRecord {
     /// iSCSI name.
     pub name: String,
-    /// Where it is reachable. Never empty from our target: clients take "no address" for "this one".
+    /// Where it is reachable. Never empty from our target: clients take "no address" for "this
+    /// one".
     pub addresses: Vec<PortalAddress>,
 }
 

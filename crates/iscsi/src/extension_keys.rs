@@ -8,14 +8,16 @@
 //!
 //! Others answer such keys `NotUnderstood` and go on.
 //!
-//! Spec: RFC 7143 6.3 "Text Mode Negotiation" (keys `X-` with a reversed domain name), 12.22 "X-...".
+//! Spec: RFC 7143 6.3 "Text Mode Negotiation" (keys `X-` with a reversed domain name), 12.22
+//! "X-...".
 
 pub mod port;
 
 use crate::ids::{Isid, Tsih};
 
-/// Key of the Text Request, in a normal session, that asks for the end of another session of the same initiator with the same
-/// target. The target answers when every task of it is over or in quarantine, and none can begin any more.
+/// Key of the Text Request, in a normal session, that asks for the end of another session of the
+/// same initiator with the same target. The target answers when every task of it is over or in
+/// quarantine, and none can begin any more.
 pub const FENCE: &str = "X-org.causeway.Fence";
 
 /// The value of the answer then.

@@ -1,4 +1,5 @@
-//! Entry points for fuzzing, each with an oracle. They take any bytes and panic only if we are wrong.
+//! Entry points for fuzzing, each with an oracle. They take any bytes and panic only if we are
+//! wrong.
 
 use crate::bhs::{self, Bhs, LoginRequest, NopIn, Opcode, StageBits};
 use crate::chap::{ChapAlgorithm, Secret};
@@ -37,9 +38,9 @@ impl LoginPolicy for Policy {
     }
 }
 
-/// Hands bytes in until they are used up or the connection ends, and gives what it sends to `sent`. Payload goes
-/// in, and answers come out, in pieces of as many bytes as `piece` says (at least one). Until somebody is let in,
-/// memory is checked before each piece.
+/// Hands bytes in until they are used up or the connection ends, and gives what it sends to `sent`.
+/// Payload goes in, and answers come out, in pieces of as many bytes as `piece` says (at least
+/// one). Until somebody is let in, memory is checked before each piece.
 fn drive(
     target: &mut TargetConnection,
     mut bytes: &[u8],
@@ -97,8 +98,8 @@ fn whole() -> usize {
     usize::MAX
 }
 
-/// A peer that knows no secret talks to a target that requires CHAP: it never gets in, and never holds more
-/// memory than is stated.
+/// A peer that knows no secret talks to a target that requires CHAP: it never gets in, and never
+/// holds more memory than is stated.
 ///
 /// # Panics
 /// If it does.
@@ -124,8 +125,8 @@ pub fn login_stream(bytes: &[u8]) {
     );
 }
 
-/// A logged-in peer sends anything: what goes back is whole PDUs with StatSN in order, and data that was accepted
-/// comes whole.
+/// A logged-in peer sends anything: what goes back is whole PDUs with StatSN in order, and data
+/// that was accepted comes whole.
 ///
 /// # Panics
 /// If not.
@@ -164,8 +165,8 @@ struct Seen {
     open: bool,
 }
 
-/// The first eight bytes choose how the rest, a stream from its first byte on, comes in pieces and goes out in
-/// pieces: nobody sees a difference to whole ones, nor to single bytes.
+/// The first eight bytes choose how the rest, a stream from its first byte on, comes in pieces and
+/// goes out in pieces: nobody sees a difference to whole ones, nor to single bytes.
 ///
 /// # Panics
 /// If somebody does.
@@ -311,8 +312,8 @@ fn login_bytes() -> Vec<u8> {
     out
 }
 
-/// Any text is negotiated: answers are pairs, at most one a key and each for a key that was sent; the result is
-/// within the standard's ranges.
+/// Any text is negotiated: answers are pairs, at most one a key and each for a key that was sent;
+/// the result is within the standard's ranges.
 ///
 /// # Panics
 /// If not.
@@ -422,7 +423,8 @@ mod test {
             .find(|(name, _)| *name == "session")
             .unwrap();
         let seen = seen_by(&session, &mut whole);
-        // Login, three commands, data, SendTargets, function, logout; NOP-Out is answered by the machine.
+        // Login, three commands, data, SendTargets, function, logout; NOP-Out is answered by the
+        // machine.
         assert_eq!((seen.written.len(), seen.events), (24, 8), "{seen:?}");
     }
 

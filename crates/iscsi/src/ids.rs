@@ -58,9 +58,10 @@ tag! {
 pub struct Isid(pub [u8; 6]);
 
 impl Isid {
-    /// An ISID of the format "random" (RFC 7143 11.12.5 "ISID"): T is 10b, then 24 bits of the caller's randomness
-    /// and a qualifier that tells the initiator's sessions with one target portal group apart. There is no default:
-    /// two initiators that share an all-zero ISID and a name end each other's sessions.
+    /// An ISID of the format "random" (RFC 7143 11.12.5 "ISID"): T is 10b, then 24 bits of the
+    /// caller's randomness and a qualifier that tells the initiator's sessions with one target
+    /// portal group apart. There is no default: two initiators that share an all-zero ISID and a
+    /// name end each other's sessions.
     #[must_use]
     pub const fn random(random: [u8; 3], qualifier: u16) -> Self {
         let [high, middle, low] = random;
@@ -84,7 +85,8 @@ pub struct Tsih(pub u16);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Cid(pub u16);
 
-/// Logical unit number as the eight bytes of the wire; what they mean is SCSI's business (SAM-5 4.7).
+/// Logical unit number as the eight bytes of the wire; what they mean is SCSI's business (SAM-5
+/// 4.7).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Lun(pub [u8; 8]);
 

@@ -10,11 +10,11 @@
 //! A CDB is 16 opaque bytes here and sense data is opaque: this crate does not see `scsi`.
 //!
 //! **Invariants.** I1: bytes of a peer never panic. I2: a peer that has not logged in holds at most
-//! [`target_side::UNAUTHENTICATED_BYTES_MAX`] bytes here. I3: nothing enters full feature phase without the
-//! authentication that the policy asked for.
+//! [`target_side::UNAUTHENTICATED_BYTES_MAX`] bytes here. I3: nothing enters full feature phase
+//! without the authentication that the policy asked for.
 //!
-//! **Limits.** ErrorRecoveryLevel 0 and one connection a session are what is built. The command window is an
-//! object of the session, not of the connection, so that more stays possible.
+//! **Limits.** ErrorRecoveryLevel 0 and one connection a session are what is built. The command
+//! window is an object of the session, not of the connection, so that more stays possible.
 //!
 //! Spec: RFC 7143.
 

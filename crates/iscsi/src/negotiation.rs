@@ -1,7 +1,7 @@
 //! Operational negotiation: one table of every key, and what each side makes of an offer.
 //!
-//! **Contract.** [`Negotiation`] serves both roles. The responder gives every key that needs an answer exactly
-//! one. The offering side takes only answers that the key's result function allows.
+//! **Contract.** [`Negotiation`] serves both roles. The responder gives every key that needs an
+//! answer exactly one. The offering side takes only answers that the key's result function allows.
 //!
 //! Spec: RFC 7143 6.2 "Text Mode Negotiation", 13 "Login/Text Operational Text Keys".
 

@@ -369,7 +369,8 @@ fn discovery_of_a_thousand_targets_comes_in_chains() {
     assert!(pair.target_closed && pair.initiator.want() == Want::Nothing);
 }
 
-/// Field lesson 33: a write that fails at once reports all of its bytes as not moved, however they were to come.
+/// Field lesson 33: a write that fails at once reports all of its bytes as not moved, however they
+/// were to come.
 #[test]
 fn a_failed_write_reports_its_whole_length_as_underflow_for_every_size() {
     for offer in [

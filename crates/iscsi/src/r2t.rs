@@ -5,12 +5,13 @@
 //!   |---immediate---|--Data-Out--|--MaxBurstLength--|--MaxBurstLength--| ... |
 //! ```
 //!
-//! **Contract.** [`Solicited`] keeps up to MaxOutstandingR2T bursts open, each with its own tag, numbers and
-//! offsets. Data of a burst is taken in order, or in any order where DataPDUInOrder=No was agreed; no byte is
-//! taken twice, and a burst is done only when every byte of it has come: a hole would show what an earlier
-//! owner left in the buffer.
+//! **Contract.** [`Solicited`] keeps up to MaxOutstandingR2T bursts open, each with its own tag,
+//! numbers and offsets. Data of a burst is taken in order, or in any order where DataPDUInOrder=No
+//! was agreed; no byte is taken twice, and a burst is done only when every byte of it has come: a
+//! hole would show what an earlier owner left in the buffer.
 //!
-//! Spec: RFC 7143 11.8 "Ready To Transfer (R2T)", 13.18 "DataPDUInOrder", 13.19 "DataSequenceInOrder".
+//! Spec: RFC 7143 11.8 "Ready To Transfer (R2T)", 13.18 "DataPDUInOrder", 13.19
+//! "DataSequenceInOrder".
 
 use crate::ids::Ttt;
 use crate::serial::{DataSn, R2tSn};
@@ -18,7 +19,8 @@ use crate::violation::{Violation, ViolationKind};
 use core::ops::Range;
 use smallvec::SmallVec;
 
-/// Separate pieces that a burst may consist of at any moment; more means a peer that scatters on purpose.
+/// Separate pieces that a burst may consist of at any moment; more means a peer that scatters on
+/// purpose.
 const PIECES_MAX: usize = 1024;
 
 const ORDER: &str = "13.18 \"DataPDUInOrder\"";

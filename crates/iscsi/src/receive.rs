@@ -1,4 +1,5 @@
-//! Cutting the byte stream into PDUs: what comes next, how long it is, and whether its digest is right.
+//! Cutting the byte stream into PDUs: what comes next, how long it is, and whether its digest is
+//! right.
 //!
 //! ```text
 //!   header 48 (+4 digest) --AHS?--> rest of header --> data segment --> pad + digest --> header ...
@@ -16,13 +17,14 @@ use crate::violation::{Violation, ViolationKind};
 /// What the driver must hand in next. All byte counts are exact.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Want {
-    /// This many contiguous bytes for `receive_header`; they are consumed. A header with additional segments
-    /// is asked for in two parts. Never 0.
+    /// This many contiguous bytes for `receive_header`; they are consumed. A header with additional
+    /// segments is asked for in two parts. Never 0.
     Header {
         /// Bytes, at most 1024.
         bytes: usize,
     },
-    /// This many bytes of payload, in any number of pieces: into `data_chunk`, then `data_filled`. Never 0.
+    /// This many bytes of payload, in any number of pieces: into `data_chunk`, then `data_filled`.
+    /// Never 0.
     Data {
         /// Bytes that are left of the data segment.
         bytes: usize,
@@ -222,7 +224,8 @@ impl Receiver {
         }
     }
 
-    /// Bytes of padding and digest that will follow the data segment, where it has a digest; 0 where it has none.
+    /// Bytes of padding and digest that will follow the data segment, where it has a digest; 0
+    /// where it has none.
     pub(crate) fn trailer_ahead(&self) -> usize {
         if self.data_digest {
             pad_bytes(self.data_length).saturating_add(DIGEST_BYTES)
@@ -247,7 +250,8 @@ impl Receiver {
         }
     }
 
-    /// Padding and digest. True: the data segment matches its digest, if it has one. The PDU is whole.
+    /// Padding and digest. True: the data segment matches its digest, if it has one. The PDU is
+    /// whole.
     pub(crate) fn trailer(&mut self, bytes: &[u8]) -> bool {
         let Place::Trailer { bytes: wanted } = self.place else {
             panic!(

@@ -1,7 +1,8 @@
 //! StatSN of one connection.
 //!
-//! What the initiator acknowledges is kept for show only: a peer that never advances ExpStatSN keeps working
-//! (field lesson 44). What is not acknowledged is not kept, as ErrorRecoveryLevel 0 never resends status.
+//! What the initiator acknowledges is kept for show only: a peer that never advances ExpStatSN
+//! keeps working (field lesson 44). What is not acknowledged is not kept, as ErrorRecoveryLevel 0
+//! never resends status.
 //!
 //! Spec: RFC 7143 4.2.2.2 "Response/Status Numbering and Acknowledging".
 

@@ -1,7 +1,7 @@
 //! From task tag to task: an open-addressed table that allocates only when it grows.
 //!
-//! Tags are the initiator's choice; a peer that picks colliding ones slows down its own connection only, and
-//! no further than its command window. Iteration follows the slots and is deterministic.
+//! Tags are the initiator's choice; a peer that picks colliding ones slows down its own connection
+//! only, and no further than its command window. Iteration follows the slots and is deterministic.
 
 use crate::ids::Itt;
 

@@ -1,8 +1,8 @@
 //! Text: key=value pairs, each ended by a zero byte, in one data segment or a chain of them.
 //!
-//! **Contract.** What a peer sends is bounded by the limit that [`TextBuffer`] was made with. A last pair
-//! without its zero byte is read as if it had one: the segment's end is known, nothing is over-read, and
-//! some firmware forgets it (field lesson 47).
+//! **Contract.** What a peer sends is bounded by the limit that [`TextBuffer`] was made with. A
+//! last pair without its zero byte is read as if it had one: the segment's end is known, nothing is
+//! over-read, and some firmware forgets it (field lesson 47).
 //!
 //! Spec: RFC 7143 6.1 "Text Format", 6.2 "Text Mode Negotiation".
 

@@ -4,8 +4,8 @@
 //!   | header (48, +4 digest) | data: the caller's Buf, never copied | pad, digest (0 to 7) |  next PDU ...
 //! ```
 //!
-//! **Contract.** [`Transmit::pieces`] starts at the first byte that [`Transmit::sent`] has not been told of.
-//! A `Buf` is held until its last byte was sent.
+//! **Contract.** [`Transmit::pieces`] starts at the first byte that [`Transmit::sent`] has not been
+//! told of. A `Buf` is held until its last byte was sent.
 
 use crate::bhs::{self, BHS_BYTES, Bhs};
 use crate::digest::{self, DIGEST_BYTES};
@@ -60,8 +60,8 @@ impl Transmit {
         self.queue.is_empty()
     }
 
-    /// Bytes that wait. A driver that sees this grow past its limit stops receiving: the peer's window then
-    /// closes by itself.
+    /// Bytes that wait. A driver that sees this grow past its limit stops receiving: the peer's
+    /// window then closes by itself.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
@@ -83,7 +83,8 @@ impl Transmit {
         self.queue.len()
     }
 
-    /// Every contiguous piece that waits, in order; none is empty. Take as many as one vectored send holds.
+    /// Every contiguous piece that waits, in order; none is empty. Take as many as one vectored
+    /// send holds.
     pub fn pieces(&self) -> impl Iterator<Item = &[u8]> {
         let mut skip = self.front_sent;
         self.queue

@@ -1,9 +1,10 @@
 //! What a peer did wrong, and the one table that says how we answer.
 //!
-//! Parsers return a [`Violation`]; they never decide what happens next. [`ViolationKind::reaction`] does.
+//! Parsers return a [`Violation`]; they never decide what happens next. [`ViolationKind::reaction`]
+//! does.
 //!
-//! Spec: RFC 7143 7.6 "Format Errors", 7.7 "Digest Errors", 7.8 "Sequence Errors", 7.9 "Message Error
-//! Checking", 11.17 "Reject".
+//! Spec: RFC 7143 7.6 "Format Errors", 7.7 "Digest Errors", 7.8 "Sequence Errors", 7.9 "Message
+//! Error Checking", 11.17 "Reject".
 
 use core::fmt;
 
@@ -72,8 +73,8 @@ pub enum ViolationKind {
 pub enum Reaction {
     /// Send a Reject PDU with this reason, discard the PDU and go on.
     Reject(RejectReason),
-    /// The task that the data belongs to ends with CHECK CONDITION; the caller is told the cause. A digest
-    /// error is answered with a Reject as well.
+    /// The task that the data belongs to ends with CHECK CONDITION; the caller is told the cause. A
+    /// digest error is answered with a Reject as well.
     EndTask(DataFault),
     /// Close the connection: with ErrorRecoveryLevel 0 the initiator makes a new session.
     Drop,
@@ -125,8 +126,8 @@ impl RejectReason {
     }
 }
 
-/// Why the data of a write cannot be had. The target answers CHECK CONDITION, ABORTED COMMAND with the
-/// additional sense named here (RFC 7143 11.4.7.2 "Sense Data").
+/// Why the data of a write cannot be had. The target answers CHECK CONDITION, ABORTED COMMAND with
+/// the additional sense named here (RFC 7143 11.4.7.2 "Sense Data").
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DataFault {
     /// 0Ch/0Ch WRITE ERROR - UNEXPECTED UNSOLICITED DATA.
@@ -137,8 +138,8 @@ pub enum DataFault {
     ProtocolServiceCrcError,
     /// 4Bh/06h INITIATOR RESPONSE TIMEOUT: it did not come in the time that it has.
     TimedOut,
-    /// Unsolicited data came while too much of it was parked already. No fault of the initiator: the answer is
-    /// TASK SET FULL or BUSY, without sense data.
+    /// Unsolicited data came while too much of it was parked already. No fault of the initiator:
+    /// the answer is TASK SET FULL or BUSY, without sense data.
     NoRoom,
 }
 

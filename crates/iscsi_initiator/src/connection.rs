@@ -1,4 +1,5 @@
-//! One session on one connection, driven by its owner's own loop: the way for many commands in flight.
+//! One session on one connection, driven by its owner's own loop: the way for many commands in
+//! flight.
 //!
 //! ```text
 //!   loop { poll_event -> what ended -> submit, submit, ... }
@@ -42,8 +43,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Begins a login on a connected socket: the first event is [`Event::LoggedIn`] or [`Event::LoginFailed`].
-    /// [`crate::connect`] does all of it.
+    /// Begins a login on a connected socket: the first event is [`Event::LoggedIn`] or
+    /// [`Event::LoginFailed`]. [`crate::connect`] does all of it.
     #[must_use]
     pub fn begin(core: &CoreHandle, stream: Rc<dyn Stream>, config: &InitiatorConfig) -> Self {
         Self {
@@ -84,8 +85,8 @@ impl Connection {
         &self.stream
     }
 
-    /// When something was last received: the time of the events that follow from it, without another look at the
-    /// clock.
+    /// When something was last received: the time of the events that follow from it, without
+    /// another look at the clock.
     #[must_use]
     pub fn received_at(&self) -> Now {
         self.received_at
@@ -108,8 +109,8 @@ impl Connection {
         self.stream.measured()
     }
 
-    /// Destroys the connection: the socket is gone when this returns, and what waited in it is thrown away. It ends
-    /// with [`Lost::Destroyed`].
+    /// Destroys the connection: the socket is gone when this returns, and what waited in it is
+    /// thrown away. It ends with [`Lost::Destroyed`].
     pub fn abort(&mut self) {
         self.lost.get_or_insert(Lost::Destroyed);
         self.stream.abort();
@@ -142,8 +143,9 @@ impl Connection {
         self.machine.in_progress()
     }
 
-    /// Queues a command: `data_out` is what it writes, `into` where it reads to; one of them is empty. It
-    /// leaves with the next [`poll_event`](Self::poll_event), or when the target's command window opens.
+    /// Queues a command: `data_out` is what it writes, `into` where it reads to; one of them is
+    /// empty. It leaves with the next [`poll_event`](Self::poll_event), or when the target's
+    /// command window opens.
     ///
     /// # Panics
     /// Before [`Event::LoggedIn`].
@@ -156,7 +158,8 @@ impl Connection {
         self.machine.forget(itt);
     }
 
-    /// Takes back a command that waits for the target's window: it is never sent. False for any other.
+    /// Takes back a command that waits for the target's window: it is never sent. False for any
+    /// other.
     pub fn withdraw(&mut self, itt: Itt) -> bool {
         self.machine.withdraw(itt)
     }

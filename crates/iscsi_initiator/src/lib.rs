@@ -10,13 +10,15 @@
 //!   iscsi::InitiatorConnection       env::Stream
 //! ```
 //!
-//! **Contract.** Everything lives on one core, and a core may have any number of sessions. What was submitted
-//! since the last turn leaves in one vectored send. Payload up to 16 KiB is received in bulk and copied, the
-//! rest of a larger one straight into the buffer that the command brought. A CDB is 16 opaque bytes.
+//! **Contract.** Everything lives on one core, and a core may have any number of sessions. What was
+//! submitted since the last turn leaves in one vectored send. Payload up to 16 KiB is received in
+//! bulk and copied, the rest of a larger one straight into the buffer that the command brought. A
+//! CDB is 16 opaque bytes.
 //!
-//! **Failure model.** ErrorRecoveryLevel 0: whatever goes wrong ends the connection, and every command that
-//! has not ended then ends with [`Lost`]: nobody knows whether it was carried out. There is one connection a
-//! session and no reconnect: paths, retries and time limits of commands belong to whoever has several sessions.
+//! **Failure model.** ErrorRecoveryLevel 0: whatever goes wrong ends the connection, and every
+//! command that has not ended then ends with [`Lost`]: nobody knows whether it was carried out.
+//! There is one connection a session and no reconnect: paths, retries and time limits of commands
+//! belong to whoever has several sessions.
 //!
 //! Spec: RFC 7143.
 

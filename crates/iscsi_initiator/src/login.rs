@@ -15,7 +15,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::task::Poll;
 use std::time::Duration;
 
-/// A target that does not know a key of ours says so at once; one that says nothing is not waited for longer.
+/// A target that does not know a key of ours says so at once; one that says nothing is not waited
+/// for longer.
 const PORTS_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// Why there is no session.
@@ -62,8 +63,8 @@ impl fmt::Display for LoginError {
 
 impl std::error::Error for LoginError {}
 
-/// Connects to a portal, from the local address `from` where one is given, and logs in. Where the configuration
-/// asks the target to prove itself, the challenge is drawn here.
+/// Connects to a portal, from the local address `from` where one is given, and logs in. Where the
+/// configuration asks the target to prove itself, the challenge is drawn here.
 ///
 /// # Errors
 /// Why there is no session.
@@ -91,7 +92,8 @@ pub async fn connect_by(
         Err(error) if error.is_authentication() => error,
         other => return other,
     };
-    // Some targets take number 7 for SHA-1 (the registry has SHA-256 there), choose it, and fail: MD5 means the same to all.
+    // Some targets take number 7 for SHA-1 (the registry has SHA-256 there), choose it, and fail:
+    // MD5 means the same to all.
     let many = |chap: &InitiatorChap| chap.algorithms.len() > 1;
     let mut again = config.clone();
     let Some(chap) = again.chap.as_mut().filter(|chap| many(chap)) else {
@@ -143,7 +145,8 @@ async fn attempt(
     }
 }
 
-/// Asks a portal in a discovery session of its own what targets there are; `config` names no target.
+/// Asks a portal in a discovery session of its own what targets there are; `config` names no
+/// target.
 ///
 /// # Errors
 /// Why there is no answer.
@@ -171,7 +174,8 @@ pub async fn discover_by(
     Ok(targets)
 }
 
-/// As [`discover_by`], and what the target tells of the ports behind its portals; `None`: it is no target of ours.
+/// As [`discover_by`], and what the target tells of the ports behind its portals; `None`: it is no
+/// target of ours.
 ///
 /// # Errors
 /// Why there is no answer to SendTargets. What comes after it, or does not, is no error.
@@ -191,7 +195,8 @@ pub async fn discover_ports(
     Ok((targets, told))
 }
 
-/// What the target tells of the ports behind its portals, in a session as `config` says; `None`: it is no target of ours.
+/// What the target tells of the ports behind its portals, in a session as `config` says; `None`: it
+/// is no target of ours.
 ///
 /// # Errors
 /// Why there is no session.

@@ -5,7 +5,8 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-/// Why a connection is over, or a command has no answer: nobody knows whether it was carried out, but for [`Lost::Unsent`].
+/// Why a connection is over, or a command has no answer: nobody knows whether it was carried out,
+/// but for [`Lost::Unsent`].
 #[derive(Clone, Debug)]
 pub enum Lost {
     /// The connection failed.
@@ -20,7 +21,8 @@ pub enum Lost {
     Aborted,
     /// We have destroyed the connection ([`crate::Session::abort`]).
     Destroyed,
-    /// Its unit does not use the session any more ([`crate::Session::give_up`]); the session goes on.
+    /// Its unit does not use the session any more ([`crate::Session::give_up`]); the session goes
+    /// on.
     Left,
     /// The session ended before any byte of the command had left: it was not carried out.
     Unsent,

@@ -1,7 +1,8 @@
 //! What belongs to each command in flight, found by its tag without a search.
 //!
-//! Tags count upwards, so the commands in flight mostly differ in their last bits. One that is much slower than
-//! the others may meet a newer one in its place; the newer one then lives beside the table until it ends.
+//! Tags count upwards, so the commands in flight mostly differ in their last bits. One that is much
+//! slower than the others may meet a newer one in its place; the newer one then lives beside the
+//! table until it ends.
 
 use iscsi::Itt;
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! From the socket into the machine: small things in bulk through one scratch buffer of the core, large
-//! payloads straight into the buffer of their command.
+//! From the socket into the machine: small things in bulk through one scratch buffer of the core,
+//! large payloads straight into the buffer of their command.
 
 use env::CoreHandle;
 use iscsi::initiator_side::InitiatorConnection;
@@ -11,11 +11,12 @@ use units::Now;
 /// Size of a core's scratch buffer, in bytes.
 const SCRATCH_BYTES: usize = 256 << 10;
 
-/// Payload of which more than this is still to come is received where it belongs: below, a system call costs
-/// more than the copy.
+/// Payload of which more than this is still to come is received where it belongs: below, a system
+/// call costs more than the copy.
 const DIRECT_BYTES_MIN: usize = 16 << 10;
 
-/// A core's scratch buffer: whoever receives uses it until the bytes are handed on, without a pause.
+/// A core's scratch buffer: whoever receives uses it until the bytes are handed on, without a
+/// pause.
 pub(crate) struct Scratch(pub(crate) RefCell<Box<[u8]>>);
 
 impl Default for Scratch {

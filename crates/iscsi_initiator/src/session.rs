@@ -1,7 +1,8 @@
 //! A session as a handle: commands are futures, and a task of the core drives the connection.
 //!
-//! **Contract.** Handles are cheap to clone. Dropping an [`Answer`] abandons the answer, never the command.
-//! When the last handle is dropped the session logs out, after what is in flight has ended.
+//! **Contract.** Handles are cheap to clone. Dropping an [`Answer`] abandons the answer, never the
+//! command. When the last handle is dropped the session logs out, after what is in flight has
+//! ended.
 
 use crate::connection::Connection;
 use crate::lost::Lost;
@@ -59,7 +60,8 @@ struct State {
     doubts: Doubts,
 }
 
-/// Commands that another initiator may have ended: a unit attention has told so, to one that was sent after them.
+/// Commands that another initiator may have ended: a unit attention has told so, to one that was
+/// sent after them.
 #[derive(Default)]
 struct Doubts {
     commands: Vec<(Itt, Lun)>,
@@ -133,7 +135,8 @@ impl Session {
         with(&mut self.0.0.0.borrow_mut())
     }
 
-    /// Sends a command: `data_out` is what it writes, `into` where it reads to; one of them is empty.
+    /// Sends a command: `data_out` is what it writes, `into` where it reads to; one of them is
+    /// empty.
     pub fn command(&self, command: Command, data_out: Buf, into: Option<BufMut>) -> Answer {
         let lun = command.lun;
         let (slot, itt) = self.state(|state| {
@@ -148,8 +151,9 @@ impl Session {
         }
     }
 
-    /// Carries out a task management function (RFC 7143 11.5.1 "Function"); answers the response code
-    /// (11.6.1). The commands that a complete function has ended have [`Lost::Aborted`] for an answer.
+    /// Carries out a task management function (RFC 7143 11.5.1 "Function"); answers the response
+    /// code (11.6.1). The commands that a complete function has ended have [`Lost::Aborted`] for an
+    /// answer.
     ///
     /// # Errors
     /// Why there is no answer.
@@ -182,9 +186,10 @@ impl Session {
         }
     }
 
-    /// Ends every command of a unit for whoever waits. What waited for the target's window is never sent and ends with
-    /// [`Lost::Unsent`]; the others end with [`Lost::Left`], whatever becomes of them at the target. Answers how many those are:
-    /// until ABORT TASK SET is complete they may be carried out.
+    /// Ends every command of a unit for whoever waits. What waited for the target's window is never
+    /// sent and ends with [`Lost::Unsent`]; the others end with [`Lost::Left`], whatever becomes of
+    /// them at the target. Answers how many those are: until ABORT TASK SET is complete they may be
+    /// carried out.
     pub fn give_up(&self, lun: Lun) -> usize {
         self.state(|state| {
             let mut left = 0;
@@ -238,9 +243,10 @@ impl Session {
         })
     }
 
-    /// Commands of which an answer has shown that the target may have ended them without one: it was a unit attention that
-    /// tells of a reset, or of cleared commands, and they were sent before what it answered. Nothing is known of them yet: ABORT
-    /// TASK tells. None where the session is over.
+    /// Commands of which an answer has shown that the target may have ended them without one: it
+    /// was a unit attention that tells of a reset, or of cleared commands, and they were sent
+    /// before what it answered. Nothing is known of them yet: ABORT TASK tells. None where the
+    /// session is over.
     pub(crate) fn poll_doubtful(&self, cx: &Context<'_>) -> Poll<Vec<(Itt, Lun)>> {
         self.state(|state| {
             state.doubts.watched = true;
@@ -253,8 +259,8 @@ impl Session {
         })
     }
 
-    /// Units of which commands are in flight, all of them sent at `before` or earlier: what has become of those no other
-    /// command will show.
+    /// Units of which commands are in flight, all of them sent at `before` or earlier: what has
+    /// become of those no other command will show.
     pub(crate) fn silent(&self, before: Now) -> Vec<Lun> {
         self.state(|state| {
             let mut newest: BTreeMap<Lun, Now> = BTreeMap::new();
@@ -270,7 +276,8 @@ impl Session {
         })
     }
 
-    /// Pings the target (RFC 7143 11.18 "NOP-Out"). One ping at a time: its answer is for all who have asked meanwhile.
+    /// Pings the target (RFC 7143 11.18 "NOP-Out"). One ping at a time: its answer is for all who
+    /// have asked meanwhile.
     ///
     /// # Errors
     /// Why there is no answer.
@@ -300,8 +307,8 @@ impl Session {
         }
     }
 
-    /// Sends a Text Request (RFC 7143 11.10 "Text Request") and answers the pairs that come back, as they stand in the
-    /// PDU. One exchange at a time: others wait for their turn.
+    /// Sends a Text Request (RFC 7143 11.10 "Text Request") and answers the pairs that come back,
+    /// as they stand in the PDU. One exchange at a time: others wait for their turn.
     ///
     /// # Errors
     /// Why there is no answer.
@@ -345,8 +352,8 @@ impl Session {
         self.state(|state| state.connection.measured())
     }
 
-    /// Destroys the connection: when this returns the socket is gone, and every command has ended with [`Lost::Destroyed`] or
-    /// [`Lost::Unsent`].
+    /// Destroys the connection: when this returns the socket is gone, and every command has ended
+    /// with [`Lost::Destroyed`] or [`Lost::Unsent`].
     pub fn abort(&self) {
         self.state(|state| {
             state.connection.abort();
@@ -453,8 +460,8 @@ impl State {
         }
     }
 
-    /// The answer to `itt` tells that commands of its unit were ended: those that left before it are in doubt. Later ones
-    /// came to the target after the unit attention, which `itt` has taken.
+    /// The answer to `itt` tells that commands of its unit were ended: those that left before it
+    /// are in doubt. Later ones came to the target after the unit attention, which `itt` has taken.
     fn doubt(&mut self, itt: Itt) {
         let Some(lun) = self.pending.get_mut(itt).map(|task| task.lun) else {
             return;
@@ -593,7 +600,8 @@ impl State {
                 self.end(itt, Ok(Ended::Function(response)));
             }
             Event::Rejected { reason, header } => {
-                // The tag is at the same place in every PDU (RFC 7143 11.2.1.6 "Initiator Task Tag").
+                // The tag is at the same place in every PDU (RFC 7143 11.2.1.6 "Initiator Task
+                // Tag").
                 let tag = header.and_then(|header| header[16..20].try_into().ok());
                 if let Some(itt) = tag.and_then(|tag| Itt::from_wire(u32::from_be_bytes(tag))) {
                     self.connection.forget(itt);
@@ -644,8 +652,8 @@ impl State {
     }
 }
 
-/// A unit attention after which commands of the nexus are gone that were there before it: it was reset, or another initiator
-/// cleared them (SAM-5 5.14 "Unit attention conditions").
+/// A unit attention after which commands of the nexus are gone that were there before it: it was
+/// reset, or another initiator cleared them (SAM-5 5.14 "Unit attention conditions").
 fn tells_of_ended_commands(completion: &Completion) -> bool {
     if completion.status != Status::CheckCondition.code() {
         return false;

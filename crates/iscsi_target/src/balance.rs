@@ -1,9 +1,9 @@
 //! When a session goes to another core, and which.
 //!
-//! **Contract.** The loads of two cores must differ by more than [`UNEVEN`] for [`PATIENCE`]; the busier one must have
-//! more than one session that works; the one that goes must leave the two nearer to each other by at least
-//! [`GAIN`]; and [`REST`] lies between two moves. So a load that changes often moves nothing, and nothing goes
-//! there and back.
+//! **Contract.** The loads of two cores must differ by more than [`UNEVEN`] for [`PATIENCE`]; the
+//! busier one must have more than one session that works; the one that goes must leave the two
+//! nearer to each other by at least [`GAIN`]; and [`REST`] lies between two moves. So a load that
+//! changes often moves nothing, and nothing goes there and back.
 
 use crate::load::{Load, Told, Working};
 use crate::session::SessionNumber;

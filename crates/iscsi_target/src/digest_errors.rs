@@ -1,4 +1,5 @@
-//! How often what a host sent did not match its digest: a cable, a switch or memory on the way that changes bytes.
+//! How often what a host sent did not match its digest: a cable, a switch or memory on the way that
+//! changes bytes.
 
 use iscsi::ViolationKind;
 use std::sync::atomic::{AtomicU64, Ordering};

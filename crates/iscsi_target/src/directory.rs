@@ -1,8 +1,8 @@
 //! The directory of sessions, on core 0: one session per initiator port and target port.
 //!
-//! **Spec.** RFC 7143 6.3.5 "Session Reinstatement, Closure, and Timeout": a login with the name, ISID and
-//! portal group of a session that exists ends that session first. The new one is answered only when every
-//! task of the old one is over, or quarantined, on whatever core it lived.
+//! **Spec.** RFC 7143 6.3.5 "Session Reinstatement, Closure, and Timeout": a login with the name,
+//! ISID and portal group of a session that exists ends that session first. The new one is answered
+//! only when every task of the old one is over, or quarantined, on whatever core it lived.
 
 use crate::server::Shared;
 use crate::session::{self, EndReason, SessionNumber};
@@ -45,8 +45,8 @@ pub(crate) struct Directory {
     last_handle: Cell<u16>,
 }
 
-/// The place of a session in the directory, from the moment that it is asked for. Dropping it gives the place
-/// back, also where it has not been given yet: a connection may be lost at any time.
+/// The place of a session in the directory, from the moment that it is asked for. Dropping it gives
+/// the place back, also where it has not been given yet: a connection may be lost at any time.
 pub(crate) struct Claim {
     core: CoreHandle,
     key: SessionKey,
@@ -89,8 +89,8 @@ impl Claim {
         told.await.unwrap_or(());
     }
 
-    /// Enters the session, after ending the one that it reinstates. The work goes on where the answer is
-    /// dropped, and then leaves nothing behind.
+    /// Enters the session, after ending the one that it reinstates. The work goes on where the
+    /// answer is dropped, and then leaves nothing behind.
     pub(crate) fn enter(
         &self,
         shared: &Arc<Shared>,
@@ -182,9 +182,9 @@ pub(crate) struct InitiatorName {
     pub(crate) initiator: String,
 }
 
-/// Ends the session of this initiator that has this ISID and handle, through whatever portal group it came. True when it is
-/// over: every task of it has ended or is in quarantine, where what comes later waits for it. A session that is not in the
-/// directory any more was over before.
+/// Ends the session of this initiator that has this ISID and handle, through whatever portal group
+/// it came. True when it is over: every task of it has ended or is in quarantine, where what comes
+/// later waits for it. A session that is not in the directory any more was over before.
 pub(crate) fn fence(
     core: &CoreHandle,
     shared: &Arc<Shared>,
@@ -223,7 +223,8 @@ async fn fence_here(
     true
 }
 
-/// How many more sessions this initiator may have, those that it has included; `None` where core 0 is no more.
+/// How many more sessions this initiator may have, those that it has included; `None` where core 0
+/// is no more.
 pub(crate) fn room(
     core: &CoreHandle,
     initiator: String,

@@ -1,7 +1,7 @@
 //! What is exported to whom: one immutable snapshot that every core works with.
 //!
-//! **Contract.** A snapshot is made whole, published to all cores, and never edited. Nothing is open unless
-//! a grant says so: an initiator sees exactly the targets in which it has a grant.
+//! **Contract.** A snapshot is made whole, published to all cores, and never edited. Nothing is
+//! open unless a grant says so: an initiator sees exactly the targets in which it has a grant.
 
 use env::CoreId;
 use iscsi::chap::Secret;
@@ -29,8 +29,8 @@ pub struct Export {
 pub struct Settings {
     /// Sessions, of all targets together.
     pub sessions_max: usize,
-    /// Connections that have not logged in yet, and discovery sessions, of all portals together; of one source address,
-    /// half as many. Four times as many for a moment, while all come on.
+    /// Connections that have not logged in yet, and discovery sessions, of all portals together; of
+    /// one source address, half as many. Four times as many for a moment, while all come on.
     pub logins_in_progress_max: usize,
     /// How long a login may take.
     pub login_timeout: Duration,
@@ -38,11 +38,11 @@ pub struct Settings {
     pub ping_after: Duration,
     /// Silence after a ping that ends the connection.
     pub ping_timeout: Duration,
-    /// How long the data of a write may take from when it may be sent, and a second more for each MiB that its session is to
-    /// send.
+    /// How long the data of a write may take from when it may be sent, and a second more for each
+    /// MiB that its session is to send.
     pub data_timeout: Duration,
-    /// How long a connection may wait for several PDUs at most before it looks at them, while its host has enough other work; zero: it
-    /// takes each as it comes.
+    /// How long a connection may wait for several PDUs at most before it looks at them, while its
+    /// host has enough other work; zero: it takes each as it comes.
     pub coalesce: Duration,
     /// Commands in progress on one session.
     pub command_depth: u32,
@@ -142,8 +142,8 @@ pub struct PortalGroup {
     pub tag: u16,
     /// Where it listens.
     pub listens: Vec<Listen>,
-    /// The only cores that serve what comes in through it, and each connection stays where it was placed; none
-    /// named: every core serves it.
+    /// The only cores that serve what comes in through it, and each connection stays where it was
+    /// placed; none named: every core serves it.
     pub cores: Vec<CoreId>,
 }
 
@@ -184,7 +184,8 @@ pub struct MappedUnit {
 
 impl Host {
     fn names(&self, initiator: &str) -> bool {
-        // iSCSI names compare without regard to case (RFC 7143 4.2.7.1: they are normalised to lower case).
+        // iSCSI names compare without regard to case (RFC 7143 4.2.7.1: they are normalised to
+        // lower case).
         self.initiators
             .iter()
             .any(|name| name.eq_ignore_ascii_case(initiator))
@@ -209,8 +210,8 @@ impl ExportedTarget {
         }
     }
 
-    /// What `initiator` sees of this target; `None` where it is granted nothing. A host that names the
-    /// initiator goes before one for every initiator, and then alone decides.
+    /// What `initiator` sees of this target; `None` where it is granted nothing. A host that names
+    /// the initiator goes before one for every initiator, and then alone decides.
     #[must_use]
     pub fn view(&self, initiator: &str) -> Option<View> {
         let named = self.grants.iter().find(|grant| grant.host.names(initiator));
@@ -242,8 +243,8 @@ impl Export {
         group.map_or(&[], |group| &group.cores)
     }
 
-    /// The ports through which `initiator` can reach each unit, by relative identifier: of every target that
-    /// grants it to this initiator, and of no other.
+    /// The ports through which `initiator` can reach each unit, by relative identifier: of every
+    /// target that grants it to this initiator, and of no other.
     #[must_use]
     pub(crate) fn ports(&self, initiator: &str) -> UnitPortMap {
         let mut ports = UnitPortMap::new();
@@ -277,9 +278,9 @@ impl Export {
         self.host_of(initiator).is_some()
     }
 
-    /// The host whose credentials a discovery session of `initiator` must prove: the same as for the
-    /// targets that it would see (field lesson 48: discovery is never easier than login). With different
-    /// hosts in different targets the one with credentials goes first.
+    /// The host whose credentials a discovery session of `initiator` must prove: the same as for
+    /// the targets that it would see (field lesson 48: discovery is never easier than login). With
+    /// different hosts in different targets the one with credentials goes first.
     #[must_use]
     pub fn host_of(&self, initiator: &str) -> Option<Arc<Host>> {
         let mut hosts: Vec<_> = self

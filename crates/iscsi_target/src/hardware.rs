@@ -1,7 +1,9 @@
-//! What the machine says of the network ports behind the portals, for initiators that plan their paths.
+//! What the machine says of the network ports behind the portals, for initiators that plan their
+//! paths.
 //!
-//! The owner of the front tells it ([`Server::tell_hardware`](crate::Server::tell_hardware)); a session that has logged in, for
-//! discovery or for a target, may ask, and hears of the portals that SendTargets would tell it, and of no other.
+//! The owner of the front tells it ([`Server::tell_hardware`](crate::Server::tell_hardware)); a
+//! session that has logged in, for discovery or for a target, may ask, and hears of the portals
+//! that SendTargets would tell it, and of no other.
 
 use crate::discovery::offered;
 use crate::portal::ListeningAt;

@@ -7,10 +7,11 @@
 //!   Export (one snapshot for all) <--- Server::publish
 //! ```
 //!
-//! **Failure model.** A connection may break at any byte: its tasks are aborted and what the backend still has
-//! is quarantined by the logical unit. Bytes of a peer never panic; a peer that has not logged in holds at most
-//! [`iscsi::target_side::UNAUTHENTICATED_BYTES_MAX`] bytes of the protocol machine and nothing else, there are at
-//! most [`Settings::logins_in_progress_max`] of them, and none keeps others from logging in.
+//! **Failure model.** A connection may break at any byte: its tasks are aborted and what the
+//! backend still has is quarantined by the logical unit. Bytes of a peer never panic; a peer that
+//! has not logged in holds at most [`iscsi::target_side::UNAUTHENTICATED_BYTES_MAX`] bytes of the
+//! protocol machine and nothing else, there are at most [`Settings::logins_in_progress_max`] of
+//! them, and none keeps others from logging in.
 
 mod balance;
 mod connection;

@@ -1,9 +1,10 @@
 //! How much each core and each session works, as measured.
 //!
-//! **Contract.** A core's load is the processor time that its thread was busy, as a part of the time that passed,
-//! in a decaying average of which a third is left after 0.8 s. Commands pay nothing for it: a core reads its own clock when core 0
-//! asks, every [`TICK`] while there is a connection, and never otherwise. A session's load is its part of its
-//! core's, by the commands that it sent and the bytes that it moved.
+//! **Contract.** A core's load is the processor time that its thread was busy, as a part of the
+//! time that passed, in a decaying average of which a third is left after 0.8 s. Commands pay
+//! nothing for it: a core reads its own clock when core 0 asks, every [`TICK`] while there is a
+//! connection, and never otherwise. A session's load is its part of its core's, by the commands
+//! that it sent and the bytes that it moved.
 
 use crate::session::{SessionNumber, Sessions};
 use env::{CoreHandle, CoreId};
@@ -43,7 +44,8 @@ impl Load {
     /// The average after another [`TICK`] of which `now` was busy.
     fn next(self, now: Self) -> Self {
         let (old, new) = (u32::from(self.0), u32::from(now.0));
-        // Rounded up where it rises: a load that is over comes down to nothing, and a full one is reached.
+        // Rounded up where it rises: a load that is over comes down to nothing, and a full one is
+        // reached.
         let next = (old * 70 + new * 30 + if new > old { 50 } else { 0 }) / 100;
         Self(u16::try_from(next).unwrap_or(Self::FULL.0))
     }
@@ -153,8 +155,8 @@ pub struct CoreLoad {
     pub connections: usize,
 }
 
-/// Where connections are, and what the cores were found to do. Touched when a connection comes or goes, and at
-/// each tick; never by commands.
+/// Where connections are, and what the cores were found to do. Touched when a connection comes or
+/// goes, and at each tick; never by commands.
 pub(crate) struct Loads(Mutex<Inner>);
 
 struct Inner {
@@ -196,7 +198,8 @@ impl Loads {
             .collect()
     }
 
-    /// Chooses the core that works least of `among` (of all where it is empty), and counts a connection there.
+    /// Chooses the core that works least of `among` (of all where it is empty), and counts a
+    /// connection there.
     pub(crate) fn place(&self, among: &[CoreId]) -> CoreId {
         let mut inner = self.locked();
         let all = inner.cores.iter().zip(0..).map(|(of, id)| (CoreId(id), of));

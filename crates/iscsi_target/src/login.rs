@@ -32,8 +32,8 @@ const ALGORITHMS: [ChapAlgorithm; 4] = [
 
 /// The policy of one connection that is logging in.
 pub(crate) struct ExportPolicy {
-    /// Unpredictable bytes, drawn when the connection came: what a login needs is derived from them, so that
-    /// the policy may move to another core together with its connection.
+    /// Unpredictable bytes, drawn when the connection came: what a login needs is derived from
+    /// them, so that the policy may move to another core together with its connection.
     seed: [u8; 32],
     draws: u64,
     shared: Arc<Shared>,

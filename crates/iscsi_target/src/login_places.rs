@@ -1,17 +1,19 @@
 //! The places of connections that have not logged in, and of discovery sessions.
 //!
-//! **Contract.** A new connection always finds a place: where all are taken, the oldest without progress is ended for
-//! it. One source address has at most half of them, and over that the oldest of its own goes: a stranger with a
-//! thousand connections takes no place from others. Progress is an answer of ours to a whole request; bytes that
-//! dribble in are none. A login whose negotiation is done goes last.
+//! **Contract.** A new connection always finds a place: where all are taken, the oldest without
+//! progress is ended for it. One source address has at most half of them, and over that the oldest
+//! of its own goes: a stranger with a thousand connections takes no place from others. Progress is
+//! an answer of ours to a whole request; bytes that dribble in are none. A login whose negotiation
+//! is done goes last.
 //!
-//! Whoever came on within [`FRESH`] stays, for a burst of hosts that all mean it is no attack: until there are [`BURST`] times as many as
-//! there are places.
+//! Whoever came on within [`FRESH`] stays, for a burst of hosts that all mean it is no attack:
+//! until there are [`BURST`] times as many as there are places.
 //!
-//! A source is an IPv4 address, or the /64 of an IPv6 one: a host may take as many addresses of that as it likes.
+//! A source is an IPv4 address, or the /64 of an IPv6 one: a host may take as many addresses of
+//! that as it likes.
 //!
-//! Discovery sessions keep the place that they logged in with, because no directory limits them. What is done here is done
-//! when a connection comes, goes or logs in, and never by commands.
+//! Discovery sessions keep the place that they logged in with, because no directory limits them.
+//! What is done here is done when a connection comes, goes or logs in, and never by commands.
 
 use crate::server::Shared;
 use futures_util::task::AtomicWaker;
@@ -131,8 +133,8 @@ impl LoginPlaces {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place among `most`; `room`: there may be one connection more. `None` where that is not so, and nobody is here
-    /// who could go.
+    /// A place among `most`; `room`: there may be one connection more. `None` where that is not so,
+    /// and nobody is here who could go.
     fn enter(
         &self,
         now: Now,

@@ -19,7 +19,8 @@ pub(crate) fn place(
     portal_group_tag: u16,
 ) {
     let Some(permit) = LoginPermit::take(shared, core.now(), stream.peer.ip()) else {
-        // Nothing that comes before authentication may exhaust the daemon: the socket is closed at once.
+        // Nothing that comes before authentication may exhaust the daemon: the socket is closed at
+        // once.
         shared
             .refusals()
             .turn_away(core.wall_clock(), stream.peer, stream.local);
@@ -46,8 +47,8 @@ pub(crate) fn place(
     }
 }
 
-/// Measures all cores for as long as there are connections, for ever, and has sessions moved where the load stays
-/// uneven. Runs on core 0.
+/// Measures all cores for as long as there are connections, for ever, and has sessions moved where
+/// the load stays uneven. Runs on core 0.
 pub(crate) async fn measure(core: CoreHandle, shared: Arc<Shared>) {
     let mut balancer = Balancer::default();
     loop {

@@ -1,8 +1,9 @@
 //! Portals: the sockets that listen, following the export and the interfaces' addresses, live.
 //!
-//! One task on core 0 compares what should listen with what does: at each new export, at each change of an
-//! interface's address, and every second where something could not listen. An address that goes away takes
-//! its listener with it and nothing else: sessions end when their own connection does.
+//! One task on core 0 compares what should listen with what does: at each new export, at each
+//! change of an interface's address, and every second where something could not listen. An address
+//! that goes away takes its listener with it and nothing else: sessions end when their own
+//! connection does.
 
 use crate::export::{Export, Listen};
 use crate::server::Shared;
@@ -271,8 +272,8 @@ fn wanted(export: &Export, interfaces: &[InterfaceAddress]) -> Vec<Wanted> {
     all
 }
 
-/// Each address for the portal group with the lowest tag that wants it; and who did not get it, with the tag of
-/// who did.
+/// Each address for the portal group with the lowest tag that wants it; and who did not get it,
+/// with the tag of who did.
 fn first_come(wanted: Vec<Wanted>) -> (Vec<Wanted>, Vec<(Wanted, u16)>) {
     let (mut served, mut taken): (Vec<Wanted>, Vec<_>) = (Vec::new(), Vec::new());
     for portal in wanted {

@@ -1,8 +1,8 @@
 //! Logins that were refused, kept for people who ask why, and how often each answer was given.
 //!
-//! **Contract.** One that is refused again and again for the same reason is one entry with a count, and when there are
-//! too many the oldest of the source with the most goes: a stranger pushes out only what is its own. The log has a line for the
-//! first, the tenth, the hundredth.
+//! **Contract.** One that is refused again and again for the same reason is one entry with a count,
+//! and when there are too many the oldest of the source with the most goes: a stranger pushes out
+//! only what is its own. The log has a line for the first, the tenth, the hundredth.
 
 use crate::login_places::Source;
 use iscsi::LoginStatus;
@@ -55,8 +55,8 @@ impl RefusedLogin {
 pub struct LoginCounts {
     /// Sessions that began.
     pub accepted: u64,
-    /// Refusals and redirections, by the status that was told, such as `0201h authentication failure`. There
-    /// are no more of them than the standard has statuses.
+    /// Refusals and redirections, by the status that was told, such as `0201h authentication
+    /// failure`. There are no more of them than the standard has statuses.
     pub refused: BTreeMap<String, u64>,
 }
 
@@ -110,7 +110,8 @@ impl Refusals {
         }
     }
 
-    /// A discovery told of nothing, because nothing is granted: no login was refused, and whoever looks for the reason looks here.
+    /// A discovery told of nothing, because nothing is granted: no login was refused, and whoever
+    /// looks for the reason looks here.
     pub(crate) fn discovered_nothing(&self, asked: RefusedLogin) {
         let kept = self.keep(asked);
         if is_power_of_ten(kept.times) {

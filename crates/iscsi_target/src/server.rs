@@ -26,7 +26,8 @@ pub(crate) struct Shared {
     portals: Mutex<Portals>,
     hardware: Mutex<Arc<Hardware>>,
     loads: Loads,
-    /// Held by whoever asks all cores about sessions; sessions that move have it to themselves meanwhile.
+    /// Held by whoever asks all cores about sessions; sessions that move have it to themselves
+    /// meanwhile.
     going: Arc<RwLock<()>>,
     moves: Moves,
     digest_errors: DigestErrors,
@@ -85,7 +86,8 @@ impl Shared {
         }
     }
 
-    /// A target of this name was exported once, with something granted to `initiator`, and is no more.
+    /// A target of this name was exported once, with something granted to `initiator`, and is no
+    /// more.
     pub(crate) fn was_removed(&self, target: &str, initiator: &str) -> bool {
         let removed = locked(&self.removed);
         let mut removed = removed.0.iter();
@@ -129,7 +131,8 @@ impl Shared {
         self.going.read().await
     }
 
-    /// Lets sessions go from core to core; `None` while somebody counts on them being where they are.
+    /// Lets sessions go from core to core; `None` while somebody counts on them being where they
+    /// are.
     pub(crate) fn stand_still(&self) -> Option<OwnedRwLockWriteGuard<()>> {
         Arc::clone(&self.going).try_write_owned().ok()
     }
@@ -205,9 +208,10 @@ impl Server {
         self.shared.loads().connections()
     }
 
-    /// Replaces the export. When this returns, every session works with it: units that were taken away are
-    /// closed, and those whose units changed have been told. A session that lost its target, or all that it was granted, goes on
-    /// without units; where another target has the name of its own, it has ended.
+    /// Replaces the export. When this returns, every session works with it: units that were taken
+    /// away are closed, and those whose units changed have been told. A session that lost its
+    /// target, or all that it was granted, goes on without units; where another target has the name
+    /// of its own, it has ended.
     pub async fn publish(&self, core: &CoreHandle, export: Export) {
         let export = Arc::new(export);
         let _going = self.shared.keep_going().await;
@@ -260,7 +264,8 @@ impl Server {
         told.collect()
     }
 
-    /// Sessions that have gone from one core to another, and those that did not come to rest in time.
+    /// Sessions that have gone from one core to another, and those that did not come to rest in
+    /// time.
     #[must_use]
     pub fn moves(&self) -> (u64, u64) {
         self.shared.moves.read()
@@ -272,8 +277,9 @@ impl Server {
         self.shared.digest_errors.read()
     }
 
-    /// Asks a session to go to another core, which it does as soon as nothing of it is in progress; `false` where
-    /// there is none of this number, or no such core. It is not waited for, and may be given up.
+    /// Asks a session to go to another core, which it does as soon as nothing of it is in progress;
+    /// `false` where there is none of this number, or no such core. It is not waited for, and may
+    /// be given up.
     pub async fn move_session(&self, core: &CoreHandle, number: SessionNumber, to: CoreId) -> bool {
         if to.0 >= core.core_count() {
             return false;
@@ -286,7 +292,8 @@ impl Server {
         asked.await.contains(&true)
     }
 
-    /// Ends a session; its initiator is free to log in again. `false` where there is none of this number.
+    /// Ends a session; its initiator is free to log in again. `false` where there is none of this
+    /// number.
     pub async fn drop_session(&self, core: &CoreHandle, number: SessionNumber) -> bool {
         let _going = self.shared.keep_going().await;
         let dropped = call_all(core, move |core| {
@@ -296,7 +303,8 @@ impl Server {
         dropped.contains(&true)
     }
 
-    /// Asks every initiator to log out and, after `grace`, ends what is left. No login is taken any more.
+    /// Asks every initiator to log out and, after `grace`, ends what is left. No login is taken any
+    /// more.
     pub async fn stop(&self, core: &CoreHandle, grace: std::time::Duration) {
         let _going = self.shared.keep_going().await;
         let export = Export {

@@ -163,8 +163,8 @@ pub(crate) struct Counters {
     pub(crate) latency: RefCell<Histogram>,
 }
 
-/// A login between the end of its negotiation and the beginning of its session: the directory may know its
-/// number already, and another login of the same port may have to end it.
+/// A login between the end of its negotiation and the beginning of its session: the directory may
+/// know its number already, and another login of the same port may have to end it.
 #[derive(Default)]
 struct Entering {
     /// Another login of the same port came; this one must not become a session.
@@ -174,7 +174,8 @@ struct Entering {
     waiting: RefCell<Vec<Waker>>,
 }
 
-/// Held by the connection whose login is being entered. Dropping it says that the matter is settled.
+/// Held by the connection whose login is being entered. Dropping it says that the matter is
+/// settled.
 pub(crate) struct EnteringGuard {
     core: CoreHandle,
     number: SessionNumber,
@@ -271,8 +272,9 @@ impl Session {
         self.shut_out.set(true);
     }
 
-    /// Whether it may see what `host` is granted: one that was shut out meanwhile only where the host asks for no other proof than
-    /// the one that the initiator gave. A host that was deleted and made again may be somebody else.
+    /// Whether it may see what `host` is granted: one that was shut out meanwhile only where the
+    /// host asks for no other proof than the one that the initiator gave. A host that was deleted
+    /// and made again may be somebody else.
     pub(crate) fn may_be(&self, host: &Host) -> bool {
         let Some(asked) = host.chap.as_ref().filter(|_| self.shut_out.get()) else {
             return true;
@@ -421,7 +423,8 @@ pub(crate) fn list(core: &CoreHandle) -> LocalFuture<Vec<SessionInfo>> {
     Box::pin(async move { infos })
 }
 
-/// Ends a session of this core and waits until it is over; `false` where there is none of this number.
+/// Ends a session of this core and waits until it is over; `false` where there is none of this
+/// number.
 pub(crate) fn end(
     core: &CoreHandle,
     number: SessionNumber,

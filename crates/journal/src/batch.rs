@@ -4,9 +4,9 @@
 //!   header: numbers, records, what the batch before changed | data of the records, each at a multiple of 512 bytes
 //! ```
 //!
-//! The header repeats what the batch before it changed. So when a header is damaged, the next one says whose blocks are
-//! lost; and it says which batches were stable when it was made, so that a torn end, which nobody was told of, is
-//! not taken for damage, nor damage for a torn end.
+//! The header repeats what the batch before it changed. So when a header is damaged, the next one
+//! says whose blocks are lost; and it says which batches were stable when it was made, so that a
+//! torn end, which nobody was told of, is not taken for damage, nor damage for a torn end.
 
 use crate::layout::{BLOCK, JournalId, Place, VERSION};
 use formats::{Damage, Reader, Writer, open, seal};
@@ -35,7 +35,8 @@ const RECORD: usize = CHANGE + 8;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct VolumeId(pub u64);
 
-/// The place of a change among the changes of a volume in one shard: they are numbered without a gap.
+/// The place of a change among the changes of a volume in one shard: they are numbered without a
+/// gap.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Sequence(pub u64);
 
@@ -58,7 +59,8 @@ pub enum Kind {
     Gone,
     /// No change: what comes after it comes after this cut, whose number the range begins with.
     Cut,
-    /// They were changed, and nothing more has to be known: what the log has of them elsewhere holds.
+    /// They were changed, and nothing more has to be known: what the log has of them elsewhere
+    /// holds.
     Touched,
 }
 
@@ -194,7 +196,8 @@ pub(crate) const fn header_blocks(records: usize, before: usize) -> usize {
 }
 
 impl Header {
-    /// A header over `changes` with their data, which begins right after it, and the checksums of it.
+    /// A header over `changes` with their data, which begins right after it, and the checksums of
+    /// it.
     pub(crate) fn over(
         place: Place,
         (epoch, stable): (u64, u64),
@@ -254,8 +257,9 @@ impl Header {
         bytes
     }
 
-    /// How many blocks a header has that begins here, whatever version of the format it has; `None` where none of this journal does.
-    /// All versions have the same up to the ring, so that a later one is told from a torn write.
+    /// How many blocks a header has that begins here, whatever version of the format it has; `None`
+    /// where none of this journal does. All versions have the same up to the ring, so that a later
+    /// one is told from a torn write.
     #[must_use]
     pub fn blocks_at(block: &[u8], journal: JournalId, ring: u32) -> Option<usize> {
         let mut fields = Reader::new(block);
@@ -334,7 +338,8 @@ impl Header {
             && self.before.len() <= RECORDS_MAX
     }
 
-    /// The records whose data is not what their checksums say. `sum` gives the checksum of these bytes of the batch, if it has them.
+    /// The records whose data is not what their checksums say. `sum` gives the checksum of these
+    /// bytes of the batch, if it has them.
     #[must_use]
     pub(crate) fn damaged(&self, sum: impl Fn(Range<usize>) -> Option<u32>) -> Vec<Change> {
         let damaged = self.records.iter().filter(|record| {

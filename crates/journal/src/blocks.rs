@@ -1,7 +1,9 @@
-//! The checksums of the log's blocks as they were written: whoever reads a part of a batch can hold it against them.
+//! The checksums of the log's blocks as they were written: whoever reads a part of a batch can hold
+//! it against them.
 //!
-//! A record's own checksum needs all of its data, and its header. A block's is enough for any part of it, and costs nothing where
-//! records are whole blocks, because a record's then follows from those of its blocks.
+//! A record's own checksum needs all of its data, and its header. A block's is enough for any part
+//! of it, and costs nothing where records are whole blocks, because a record's then follows from
+//! those of its blocks.
 
 use crate::batch::Change;
 use crate::layout::BLOCK;
@@ -22,7 +24,8 @@ pub(crate) struct DataSums {
 }
 
 impl DataSums {
-    /// Of these changes, whose data lies one after the other with each beginning at a multiple of 512 bytes.
+    /// Of these changes, whose data lies one after the other with each beginning at a multiple of
+    /// 512 bytes.
     pub(crate) fn of(changes: &[(Change, Buf)]) -> Self {
         let whole = |data: &Buf| data.len().is_multiple_of(BLOCK);
         if !changes.iter().all(|(_, data)| whole(data)) {

@@ -6,9 +6,10 @@
 //!   carried:         A 12-24 (from 104 and 160), B 0-8 (from 140)
 //! ```
 //!
-//! **Contract.** Only what still is the newest is carried. When all of it is at home and flushed there, [`Index::settle`] each
-//! part, then release the batches: what was written meanwhile stays in the index, and what is at home is never older than
-//! what a replay would find. Between two rounds lies a flush, so that no place at home is written twice within one flush window.
+//! **Contract.** Only what still is the newest is carried. When all of it is at home and flushed
+//! there, [`Index::settle`] each part, then release the batches: what was written meanwhile stays
+//! in the index, and what is at home is never older than what a replay would find. Between two
+//! rounds lies a flush, so that no place at home is written twice within one flush window.
 
 use crate::index::{Index, Slot};
 use std::ops::Range;
@@ -69,7 +70,8 @@ impl Run {
     }
 }
 
-/// The runs that carry home what is the newest of `oldest`, by volume and address, none longer than `sectors_max`.
+/// The runs that carry home what is the newest of `oldest`, by volume and address, none longer than
+/// `sectors_max`.
 ///
 /// # Panics
 /// If `sectors_max` is 0.

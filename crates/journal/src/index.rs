@@ -7,11 +7,12 @@
 //!
 //! Sectors that were made zeroes by a change without data are kept beside the table, as ranges.
 //!
-//! **Contract.** Of sectors that were put in more than once, the last place is told. What is settled is forgotten only where
-//! it still is the newest.
+//! **Contract.** Of sectors that were put in more than once, the last place is told. What is
+//! settled is forgotten only where it still is the newest.
 //!
-//! **Cost.** A page takes 16 bytes in a table that is between seven sixteenths and seven eighths full: less than a hundredth of the page.
-//! Pages that are written in pieces smaller than a page take more; [`Index::fragments`] counts them, so that whoever writes can bound them.
+//! **Cost.** A page takes 16 bytes in a table that is between seven sixteenths and seven eighths
+//! full: less than a hundredth of the page. Pages that are written in pieces smaller than a page
+//! take more; [`Index::fragments`] counts them, so that whoever writes can bound them.
 
 use crate::batch::{Kind, Sequence};
 use crate::table::{Entry, Tables};
@@ -70,7 +71,8 @@ impl Piece {
     }
 }
 
-/// Sectors of which a change without data says what they are, from a key of slot and first sector on.
+/// Sectors of which a change without data says what they are, from a key of slot and first sector
+/// on.
 #[derive(Clone, Copy)]
 struct Bare {
     end: u64,
@@ -149,8 +151,8 @@ fn run(mask: u8) -> (u64, u64) {
     (u64::from(from), u64::from(to))
 }
 
-/// Where the first sector of a page would lie, if `at` is where sector `from` of the volume lies. Data follows a header of
-/// a page at least, so that this is never before the log.
+/// Where the first sector of a page would lie, if `at` is where sector `from` of the volume lies.
+/// Data follows a header of a page at least, so that this is never before the log.
 fn page_at(part: &Part, from: u64, at: u32) -> u32 {
     let distance = i64::try_from(part.first).unwrap_or(i64::MAX) - i64::try_from(from).unwrap_or(0);
     let place = i64::from(at) + distance;
@@ -274,8 +276,9 @@ impl Index {
         ranges.map(|(&(_, start), bare)| (start..bare.end, *bare))
     }
 
-    /// As many of these sectors, from the first one on, as at most `most` ranges without data touch: what [`Index::find`] and who
-    /// reads its answer have to do for those is bounded. At least one sector, where `most` is not 0.
+    /// As many of these sectors, from the first one on, as at most `most` ranges without data
+    /// touch: what [`Index::find`] and who reads its answer have to do for those is bounded. At
+    /// least one sector, where `most` is not 0.
     #[must_use]
     pub fn with_few_bare(&self, slot: Slot, sectors: Range<u64>, most: usize) -> Range<u64> {
         let too_many = self.bare_in(slot, &sectors).nth(most);
@@ -352,7 +355,8 @@ impl Index {
         }
     }
 
-    /// What lies at sector `from` of the log was moved to sector `to`: what is newer stays where it is.
+    /// What lies at sector `from` of the log was moved to sector `to`: what is newer stays where it
+    /// is.
     pub fn relocate(&mut self, slot: Slot, sectors: Range<u64>, from: u32, to: u32) {
         let found = self.find_data(slot, sectors.clone());
         for piece in found {
@@ -364,7 +368,8 @@ impl Index {
         }
     }
 
-    /// What is not at home of whatever lies in these sectors of the log is lost, by the change `by`.
+    /// What is not at home of whatever lies in these sectors of the log is lost, by the change
+    /// `by`.
     pub fn lose_at(
         &mut self,
         lying: &Range<u32>,
@@ -419,7 +424,8 @@ impl Index {
         }
         older.retain(|piece| piece.mask != 0);
         let mask = left(newest.at, newest.mask);
-        // One piece must be in the table; which of them does not matter, because they do not overlap.
+        // One piece must be in the table; which of them does not matter, because they do not
+        // overlap.
         let first = if mask != 0 {
             Some(Entry { mask, ..newest })
         } else {
@@ -524,8 +530,9 @@ impl Index {
         found
     }
 
-    /// The pages of these sectors that are in the tables, in order, where a walk through all that is there is shorter than one through
-    /// the sectors: a host may give up, or ask for, far more of a volume than a log can hold.
+    /// The pages of these sectors that are in the tables, in order, where a walk through all that
+    /// is there is shorter than one through the sectors: a host may give up, or ask for, far more
+    /// of a volume than a log can hold.
     fn few_of(&self, slot: Slot, sectors: &Range<u64>) -> Option<Vec<(Part, Entry)>> {
         let pages = sectors.start / PAGE..sectors.end.div_ceil(PAGE);
         let all = u64::try_from(self.newest.len()).unwrap_or(u64::MAX);
@@ -582,7 +589,8 @@ fn at_home(found: &mut Vec<Piece>, sectors: Range<u64>) {
     }
 }
 
-/// Adds the sectors of a page that `mask`, one run of ones, says; they go on with the piece before where that lies right before them.
+/// Adds the sectors of a page that `mask`, one run of ones, says; they go on with the piece before
+/// where that lies right before them.
 fn add(found: &mut Vec<Piece>, part: &Part, mask: u8, page_at: Option<u32>) {
     let (from, to) = (mask.trailing_zeros(), u8::BITS - mask.leading_zeros());
     let sectors = part.first + u64::from(from)..part.first + u64::from(to);

@@ -26,7 +26,8 @@ const CHECKPOINT_MAGIC: &[u8; 8] = b"CWJCHECK";
 const SUPERBLOCKS: u64 = 2;
 const CHECKPOINTS: u64 = 2;
 
-/// A journal's own number, made at random with it: what another journal left on the device is not ours.
+/// A journal's own number, made at random with it: what another journal left on the device is not
+/// ours.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct JournalId(pub [u8; 16]);
 
@@ -112,8 +113,8 @@ impl Superblock {
     /// What both of its copies say, the first two blocks of a device of `bytes`.
     ///
     /// # Errors
-    /// That one of them has another version: its program may have written more that is not known here. Else what is wrong
-    /// with the first one, where neither can be read.
+    /// That one of them has another version: its program may have written more that is not known
+    /// here. Else what is wrong with the first one, where neither can be read.
     pub fn of_copies(copies: [&[u8]; 2], bytes: u64) -> Result<Self, Damage> {
         let [first, second] = copies.map(|block| Self::read(block, bytes));
         match (first, second) {
@@ -167,8 +168,8 @@ impl Superblock {
     }
 }
 
-/// A batch's number and where it begins. Numbers rise by one; positions count blocks for ever, so that the place in
-/// the ring is the position modulo its size.
+/// A batch's number and where it begins. Numbers rise by one; positions count blocks for ever, so
+/// that the place in the ring is the position modulo its size.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Place {
     /// The batch's number, from 1.
@@ -185,14 +186,16 @@ impl Place {
     };
 }
 
-/// Where a ring's log begins, written whenever room in it is to be used again, and when it is opened.
+/// Where a ring's log begins, written whenever room in it is to be used again, and when it is
+/// opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Checkpoint {
     /// Rises by one with each; slot 0 has the even ones.
     pub count: u64,
     /// Which opening of the ring wrote it.
     pub epoch: u64,
-    /// The first batch of this opening. What lies there or after it of earlier openings was given up as torn.
+    /// The first batch of this opening. What lies there or after it of earlier openings was given
+    /// up as torn.
     pub begun: Place,
     /// The oldest batch that is still needed.
     pub tail: Place,
@@ -277,8 +280,8 @@ impl Checkpoint {
     /// The newer one of both slots.
     ///
     /// # Errors
-    /// That one of them has another version: its program may have gone on from there. Else what is wrong with the first slot,
-    /// where neither can be read.
+    /// That one of them has another version: its program may have gone on from there. Else what is
+    /// wrong with the first slot, where neither can be read.
     pub fn newest(slots: [&[u8]; 2], journal: JournalId, ring: u32) -> Result<Self, Damage> {
         let [first, second] = slots.map(|block| Self::read(block, journal, ring));
         match (first, second) {

@@ -6,15 +6,16 @@
 //!   changes --> index --> where the newest data of a block lies in the log, if it is not at home
 //! ```
 //!
-//! A batch holds changes with their data, is written in one piece, and is stable as a whole. What the log promises:
+//! A batch holds changes with their data, is written in one piece, and is stable as a whole. What
+//! the log promises:
 //!
 //! - What was told as stable is found again, in order, after any crash.
 //! - What was never told is found whole or not at all, and never after something that is not there.
-//! - Damage to what was told is named: which blocks of which volume, or, where even that is lost, that the log cannot
-//!   be trusted from there on. It is never taken for the end of the log.
+//! - Damage to what was told is named: which blocks of which volume, or, where even that is lost,
+//!   that the log cannot be trusted from there on. It is never taken for the end of the log.
 //!
-//! **Contract.** No clock, device or thread: bytes and outcomes go in, writes and decisions come out. The bytes are described in
-//! `docs/formats/journal.md`.
+//! **Contract.** No clock, device or thread: bytes and outcomes go in, writes and decisions come
+//! out. The bytes are described in `docs/formats/journal.md`.
 
 mod batch;
 mod blocks;

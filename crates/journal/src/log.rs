@@ -4,11 +4,13 @@
 //!   submit --> waiting --> batch (at most two on their way) --> stable: told in order, with the place in the log
 //! ```
 //!
-//! **Contract.** Changes become stable in the order in which they were submitted. Each gets the next number of its volume when it is put into
-//! a batch, so that numbers have no gap however many batches are lost with a crash. A change that was refused, or
-//! is told as failed, has no number that anyone will see again.
+//! **Contract.** Changes become stable in the order in which they were submitted. Each gets the
+//! next number of its volume when it is put into a batch, so that numbers have no gap however many
+//! batches are lost with a crash. A change that was refused, or is told as failed, has no number
+//! that anyone will see again.
 //!
-//! **Failure.** After a write that failed everything that waits or is on its way has failed: nobody knows what the device holds.
+//! **Failure.** After a write that failed everything that waits or is on its way has failed: nobody
+//! knows what the device holds.
 
 use crate::batch::{
     Change, DATA_ALIGNMENT, DATA_BYTES_MAX, Kind, RECORDS_MAX, Record, Sequence, VolumeId,
@@ -19,8 +21,8 @@ use crate::ring::{CheckpointWrite, Refused, Ring, Write};
 use std::collections::{BTreeMap, VecDeque};
 use units::{BlockSize, Buf, LbaRange};
 
-/// Batches on their way at once. With one, the device rests while the next is put together; with more, each holds
-/// fewer changes, and a flush is paid for each.
+/// Batches on their way at once. With one, the device rests while the next is put together; with
+/// more, each holds fewer changes, and a flush is paid for each.
 const BATCHES_MAX: usize = 2;
 
 /// Who waits for a change.
@@ -81,7 +83,8 @@ pub struct Log {
 }
 
 impl Log {
-    /// A log that goes on where a ring was opened; the volumes that it serves are added by [`Log::serve`].
+    /// A log that goes on where a ring was opened; the volumes that it serves are added by
+    /// [`Log::serve`].
     #[must_use]
     pub fn new(ring: Ring) -> Self {
         Self {
@@ -121,7 +124,8 @@ impl Log {
     /// [`Refused::Failed`] after a write has failed.
     ///
     /// # Panics
-    /// If the volume is not served, or the data is not as long as its blocks, or more than a batch holds.
+    /// If the volume is not served, or the data is not as long as its blocks, or more than a batch
+    /// holds.
     pub fn submit(&mut self, token: Token, wanted: Wanted) -> Result<(), Refused> {
         assert!(
             self.sequences.contains_key(&wanted.volume),
@@ -173,8 +177,9 @@ impl Log {
         }
     }
 
-    /// A batch of what lies in the oldest ones and cannot be given up, with the numbers that it has: it goes ahead of all that waits. Nothing
-    /// that is on its way may touch it, see [`Log::is_on_its_way`]. It is stable as soon as [`Ring::stable`] says so.
+    /// A batch of what lies in the oldest ones and cannot be given up, with the numbers that it
+    /// has: it goes ahead of all that waits. Nothing that is on its way may touch it, see
+    /// [`Log::is_on_its_way`]. It is stable as soon as [`Ring::stable`] says so.
     ///
     /// # Errors
     /// [`Refused`]; nothing has changed then.
@@ -264,8 +269,8 @@ impl Log {
         told
     }
 
-    /// Where the ring has failed: everyone who waits for something that will never be known to be stable, and for what was on its
-    /// way the change, which the next replay may find.
+    /// Where the ring has failed: everyone who waits for something that will never be known to be
+    /// stable, and for what was on its way the change, which the next replay may find.
     pub fn given_up(&mut self) -> Vec<(Token, Option<Change>)> {
         if !self.ring.has_failed() {
             return Vec::new();
@@ -286,7 +291,8 @@ impl Log {
         self.ring.release(number);
     }
 
-    /// The log is at rest, and its last batch should be sealed: an empty batch to write, if there is room.
+    /// The log is at rest, and its last batch should be sealed: an empty batch to write, if there
+    /// is room.
     pub fn seal(&mut self) -> Option<Write> {
         if !self.waiting.is_empty() || !self.ring.wants_seal() {
             return None;

@@ -5,16 +5,18 @@
 //!   look:  nothing there: is there anything later that says that batch n was stable? then it is damage; else the end
 //! ```
 //!
-//! **Contract.** Batches come in order. One that is damaged comes with the changes whose data is lost, but only if it is sure that it
-//! was stable once: the opening of the ring took it in, or a later header says so. What is damaged and not
-//! sure is a torn end: nobody was told of it, and it is left out with all after it.
+//! **Contract.** Batches come in order. One that is damaged comes with the changes whose data is
+//! lost, but only if it is sure that it was stable once: the opening of the ring took it in, or a
+//! later header says so. What is damaged and not sure is a torn end: nobody was told of it, and it
+//! is left out with all after it.
 //!
-//! A checkpoint that is damaged leaves the one before it, from which all that came later is found as well: no room is used again
-//! before both of them have given it back.
+//! A checkpoint that is damaged leaves the one before it, from which all that came later is found
+//! as well: no room is used again before both of them have given it back.
 //!
-//! **Failure.** Where a batch was stable, but not even its header or the next one's can be read, nobody knows whose blocks it
-//! changed: that is [`Stop::Lost`], and nothing of this ring may be served as if it were all there. A batch of another version of the
-//! format is [`Stop::Version`], and never a torn end: what it holds may have been acknowledged.
+//! **Failure.** Where a batch was stable, but not even its header or the next one's can be read,
+//! nobody knows whose blocks it changed: that is [`Stop::Lost`], and nothing of this ring may be
+//! served as if it were all there. A batch of another version of the format is [`Stop::Version`],
+//! and never a torn end: what it holds may have been acknowledged.
 
 use crate::batch::{BATCH_BLOCKS_MAX, Change, Header, Kind, Record, header_blocks};
 use crate::blocks::{BlockSums, sum_of};
@@ -121,7 +123,8 @@ pub struct Replay {
     /// Number and epoch of the batch with which the ring begins anew at this position.
     turned: Option<(u64, Option<(u64, u64)>)>,
     chain: VecDeque<Link>,
-    /// Batches that were told: their numbers, and where they lie, in blocks of the ring; those that were found to be stable leave.
+    /// Batches that were told: their numbers, and where they lie, in blocks of the ring; those that
+    /// were found to be stable leave.
     unsure: VecDeque<(u64, Range<u64>)>,
     /// What has been told so far: its end, distances, and what the last one changed.
     told: Place,
@@ -186,9 +189,10 @@ impl Replay {
         }
     }
 
-    /// The last batches, of which nothing in the log says that they were ever stable: where they lie, in bytes from the first one of
-    /// the log. What was read of them may lie in a cache only, even after a sync: one that failed before may have
-    /// let go of what it could not write. They are to be written once more, as they were read, before the ring is opened: after that,
+    /// The last batches, of which nothing in the log says that they were ever stable: where they
+    /// lie, in bytes from the first one of the log. What was read of them may lie in a cache only,
+    /// even after a sync: one that failed before may have let go of what it could not write. They
+    /// are to be written once more, as they were read, before the ring is opened: after that,
     /// damage to them is taken for damage, and not for a torn end.
     #[must_use]
     pub fn unsure(&self) -> Vec<Range<u64>> {
@@ -199,8 +203,8 @@ impl Replay {
             .collect()
     }
 
-    /// The ring, open for writing after what was found. The device must have been flushed: what was read may still lie in
-    /// its cache.
+    /// The ring, open for writing after what was found. The device must have been flushed: what was
+    /// read may still lie in its cache.
     ///
     /// # Errors
     /// [`Stop`], where something is gone that was there, or is not known here.
@@ -297,7 +301,8 @@ impl Replay {
             let opening = if before {
                 (self.epoch..self.checkpoint.epoch).contains(&it.epoch)
             } else {
-                // Of a later opening where the checkpoint of that one is damaged: nothing was written before it was stable.
+                // Of a later opening where the checkpoint of that one is damaged: nothing was
+                // written before it was stable.
                 it.epoch >= self.epoch.max(self.checkpoint.epoch)
             };
             it.place.position == position && u64::from(it.blocks) <= left && opening
@@ -320,7 +325,8 @@ impl Replay {
             let number = self.next.number;
             let turned = self.turned_after(position)?;
             let found = self.header(position)?;
-            // A later opening gave such a one up, and its own first batch of that number did not fit here.
+            // A later opening gave such a one up, and its own first batch of that number did not
+            // fit here.
             let given_up =
                 |it: &Header| turned.is_some_and(|(its, epoch)| its == number && epoch > it.epoch);
             let found = found.filter(|it| it.place.number == number && !given_up(it));
@@ -334,8 +340,9 @@ impl Replay {
         Ok(())
     }
 
-    /// Number and epoch of the batch with which the ring begins anew after this position, where one may have gone there that did not
-    /// fit here. Asked for before what is here, so that both windows are read once.
+    /// Number and epoch of the batch with which the ring begins anew after this position, where one
+    /// may have gone there that did not fit here. Asked for before what is here, so that both
+    /// windows are read once.
     fn turned_after(&mut self, position: u64) -> Result<Option<(u64, u64)>, Step> {
         let turn = self.turn(position);
         if turn == position || turn - position > BATCH_BLOCKS_MAX || turn >= self.limit() {

@@ -1,17 +1,19 @@
-//! The writing half of a ring: gives batches their places, says when they are stable, and uses room again.
+//! The writing half of a ring: gives batches their places, says when they are stable, and uses room
+//! again.
 //!
 //! ```text
 //!     free    | tail .. released .. stable .. | in flight |    free
 //!             ^ in the checkpoint             ^ told      ^ head
 //! ```
 //!
-//! **Contract.** A batch is stable when its write, which must bypass every volatile cache, and all before it have
-//! succeeded: that is when its changes may be acknowledged. Room is written again only after a checkpoint that leaves it out is
-//! stable; so nothing is written twice within one flush window, and a crash finds either the old or the new beginning
-//! of the log with everything after it.
+//! **Contract.** A batch is stable when its write, which must bypass every volatile cache, and all
+//! before it have succeeded: that is when its changes may be acknowledged. Room is written again
+//! only after a checkpoint that leaves it out is stable; so nothing is written twice within one
+//! flush window, and a crash finds either the old or the new beginning of the log with everything
+//! after it.
 //!
-//! **Failure.** After a write that failed nobody knows what the device holds: the ring takes nothing more, tells nothing
-//! as stable that was not yet, and must be opened again.
+//! **Failure.** After a write that failed nobody knows what the device holds: the ring takes
+//! nothing more, tells nothing as stable that was not yet, and must be opened again.
 
 use crate::batch::header_blocks;
 use crate::batch::{BATCH_BLOCKS_MAX, Change, DATA_ALIGNMENT, DATA_BYTES_MAX, Header, RECORDS_MAX};
@@ -21,8 +23,9 @@ use crate::stretch::Stretch;
 use std::collections::VecDeque;
 use units::Buf;
 
-/// Blocks that only what moves on may take, but no more than half of a ring: the largest batch in halves, and what one of them leaves free before
-/// the ring begins anew. So the oldest batch can always be moved on, and its room used again.
+/// Blocks that only what moves on may take, but no more than half of a ring: the largest batch in
+/// halves, and what one of them leaves free before the ring begins anew. So the oldest batch can
+/// always be moved on, and its room used again.
 const KEPT_BLOCKS: u64 = 2 * BATCH_BLOCKS_MAX;
 
 /// Why changes are not taken.
@@ -68,8 +71,8 @@ pub struct Ring {
     blocks: u64,
     /// The last checkpoint that is stable.
     checkpoint: Checkpoint,
-    /// The tail of the one before, in the other slot: its room is used again only when both slots know that it is free, so that either
-    /// of them finds the whole log.
+    /// The tail of the one before, in the other slot: its room is used again only when both slots
+    /// know that it is free, so that either of them finds the whole log.
     floor: Place,
     /// The one that is being written.
     writing: Option<Checkpoint>,
@@ -90,9 +93,10 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// Opens a ring of `blocks` blocks after what was found in it: its checkpoint, the distances from batch to batch from the
-    /// checkpoint's tail on with the sums of their blocks, and what the last one changed. Nothing may be written before
-    /// [`Ring::checkpoint`] has been and is stable.
+    /// Opens a ring of `blocks` blocks after what was found in it: its checkpoint, the distances
+    /// from batch to batch from the checkpoint's tail on with the sums of their blocks, and what
+    /// the last one changed. Nothing may be written before [`Ring::checkpoint`] has been and is
+    /// stable.
     pub(crate) fn open(
         (journal, ring): (JournalId, u32),
         blocks: u64,
@@ -129,8 +133,8 @@ impl Ring {
         }
     }
 
-    /// The checkpoint of the opening, to be written first, after a flush of the device: what was read may still lie in
-    /// its cache only.
+    /// The checkpoint of the opening, to be written first, after a flush of the device: what was
+    /// read may still lie in its cache only.
     #[must_use]
     pub fn opening(&self) -> Option<CheckpointWrite> {
         self.writing.map(|checkpoint| self.block_of(checkpoint))
@@ -173,7 +177,8 @@ impl Ring {
         self.released
     }
 
-    /// The oldest batches that are stable and not released, as many as fit into `blocks_max` blocks, but one at least.
+    /// The oldest batches that are stable and not released, as many as fit into `blocks_max`
+    /// blocks, but one at least.
     #[must_use]
     pub fn oldest(&self, blocks_max: u64) -> Option<Stretch> {
         let before = self.released.number - self.checkpoint.tail.number;
@@ -238,8 +243,8 @@ impl Ring {
         self.blocks
     }
 
-    /// The checksum of a block of the log as it was written, by its place in the ring; `None` where nothing in use lies there,
-    /// or it is not known.
+    /// The checksum of a block of the log as it was written, by its place in the ring; `None` where
+    /// nothing in use lies there, or it is not known.
     #[must_use]
     pub fn sum_of(&self, block: u64) -> Option<u32> {
         self.sums.get(self.position(block))
@@ -276,9 +281,9 @@ impl Ring {
         self.failed
     }
 
-    /// The last batch is stable, and nothing in the log says so yet: an empty batch would, so that damage to it is
-    /// known for what it is. Also where damage was found when the ring was opened: the empty batch then says again what the last one
-    /// changed.
+    /// The last batch is stable, and nothing in the log says so yet: an empty batch would, so that
+    /// damage to it is known for what it is. Also where damage was found when the ring was opened:
+    /// the empty batch then says again what the last one changed.
     #[must_use]
     pub fn wants_seal(&self) -> bool {
         self.in_flight.is_empty() && !self.before.is_empty() && !self.failed
@@ -290,13 +295,14 @@ impl Ring {
     /// [`Refused`]; nothing has changed then.
     ///
     /// # Panics
-    /// If there are more than [`RECORDS_MAX`], more data than [`DATA_BYTES_MAX`], or data that is not as long as its
-    /// change says: whoever puts batches together cuts them.
+    /// If there are more than [`RECORDS_MAX`], more data than [`DATA_BYTES_MAX`], or data that is
+    /// not as long as its change says: whoever puts batches together cuts them.
     pub fn append(&mut self, changes: &[(Change, Buf)]) -> Result<Write, Refused> {
         self.append_but(self.blocks - self.room_blocks(), changes)
     }
 
-    /// As [`Ring::append`], for what lies in the oldest batches and cannot be given up: it may take the room that is kept for it.
+    /// As [`Ring::append`], for what lies in the oldest batches and cannot be given up: it may take
+    /// the room that is kept for it.
     ///
     /// # Errors
     /// [`Refused`]; nothing has changed then.
@@ -398,8 +404,8 @@ impl Ring {
         }
     }
 
-    /// Everything that the batches before `number` changed is at home and stable there, or is superseded by batches that
-    /// are stable here.
+    /// Everything that the batches before `number` changed is at home and stable there, or is
+    /// superseded by batches that are stable here.
     pub fn release(&mut self, number: u64) {
         let most = self.stable() + 1;
         assert!(number <= most, "what is not stable here is not released");
@@ -419,8 +425,8 @@ impl Ring {
         }
     }
 
-    /// A checkpoint to write, where something was released since the last one and none is being written; then the same again for the
-    /// other slot.
+    /// A checkpoint to write, where something was released since the last one and none is being
+    /// written; then the same again for the other slot.
     pub fn checkpoint(&mut self) -> Option<CheckpointWrite> {
         let news = self.released != self.checkpoint.tail;
         let again = self.floor != self.checkpoint.tail;

@@ -136,8 +136,8 @@ impl Stretch {
         let number = self.from.number + which as u64;
         let (begin, end) = (self.positions(which), self.ends[which]);
         let turned = begin.next_multiple_of(self.blocks);
-        // Where it lies is known from its length: nothing else would reach over the ring's end. What an earlier opening gave up
-        // may still lie at the other place, with the same number.
+        // Where it lies is known from its length: nothing else would reach over the ring's end.
+        // What an earlier opening gave up may still lie at the other place, with the same number.
         let first = if end > turned { turned } else { begin };
         let Some((header, batch)) = self.batch_at(bytes, number, first) else {
             let sector = |block: u64| {

@@ -1,4 +1,5 @@
-//! What a journal holds, as far as it can be read: for whoever looks at one that is not in use, or is about to give it up.
+//! What a journal holds, as far as it can be read: for whoever looks at one that is not in use, or
+//! is about to give it up.
 
 use crate::batch::{Change, Kind, VolumeId};
 use crate::layout::Checkpoint;
@@ -75,7 +76,8 @@ pub struct Survey {
     pub volumes: BTreeMap<VolumeId, Held>,
     /// Changes that were acknowledged and are damaged: the first 128.
     pub damaged: Vec<Damaged>,
-    /// Blocks whose data was found to be damaged before, and which were not written since: the log says so, and goes on to.
+    /// Blocks whose data was found to be damaged before, and which were not written since: the log
+    /// says so, and goes on to.
     pub lost: Vec<Damaged>,
 }
 

@@ -7,8 +7,8 @@
 //!               table  table  table   4096 slots of 16 bytes each, open addressing
 //! ```
 //!
-//! A table that is seven eighths full is split in two by the next bit of the hash, alone: no insertion ever moves more than
-//! one table, and memory never doubles.
+//! A table that is seven eighths full is split in two by the next bit of the hash, alone: no
+//! insertion ever moves more than one table, and memory never doubles.
 
 /// Slots of a table.
 const SLOTS: usize = 4096;

@@ -1,6 +1,8 @@
-//! `lab bars`: what the path layer has to reach, each figure held against its own reference in the same run.
+//! `lab bars`: what the path layer has to reach, each figure held against its own reference in the
+//! same run.
 //!
-//! Every quantity is measured in rounds, its reference right beside it, and a bar is the median of the rounds' quotients.
+//! Every quantity is measured in rounds, its reference right beside it, and a bar is the median of
+//! the rounds' quotients.
 
 use crate::bed::{Port, Topology};
 use crate::error::LabError;
@@ -56,7 +58,8 @@ pub const GROUPS: [&str; 6] = [
     "cut",
 ];
 
-/// Programs beside the lab that never rest, where a bar asks for other work: as many as the small machine has processors.
+/// Programs beside the lab that never rest, where a bar asks for other work: as many as the small
+/// machine has processors.
 const BUSY: usize = 2;
 
 /// Rounds at least where a machine is busy: single ones lie far apart.
@@ -284,8 +287,8 @@ impl Lab<'_> {
         self.pairings("mesh", topology, pairings).await
     }
 
-    /// All eight paths, of which nobody has told the initiator how fast they are, with blocks of several sizes, on a machine that does
-    /// nothing else and on one that others use.
+    /// All eight paths, of which nobody has told the initiator how fast they are, with blocks of
+    /// several sizes, on a machine that does nothing else and on one that others use.
     async fn forced_mesh(&mut self) -> Result<(), LabError> {
         let seconds = self.options.seconds;
         for busy in [0, BUSY] {

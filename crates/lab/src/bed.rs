@@ -6,10 +6,11 @@
 //!    eth1 [tbf, deep] ===veth=== h1 [tbf, shallow]  bridge  t1 ===veth=== p1 [tbf, deep]
 //! ```
 //!
-//! tbf shapes what leaves a device: a NIC has a deep queue, so that TCP's own small queues push back as they do at a real
-//! one; a port of the switch has a shallow buffer, and drops the rest. Segmentation is off everywhere, because packets
-//! of 64 KiB would defeat the buffer. Everything stands in one subnet, where every NIC reaches every portal, unless
-//! ports have networks of their own; each address has a routing table of its own, so that answers leave by its NIC.
+//! tbf shapes what leaves a device: a NIC has a deep queue, so that TCP's own small queues push
+//! back as they do at a real one; a port of the switch has a shallow buffer, and drops the rest.
+//! Segmentation is off everywhere, because packets of 64 KiB would defeat the buffer. Everything
+//! stands in one subnet, where every NIC reaches every portal, unless ports have networks of their
+//! own; each address has a routing table of its own, so that answers leave by its NIC.
 
 use crate::claim::Claim;
 use crate::error::LabError;
@@ -309,8 +310,8 @@ impl Bed {
         format!("qdisc {verb} dev {name} root tbf rate {bits}bit burst {BURST} limit {kib}kb")
     }
 
-    /// One address that four NICs carry, as a team of four has, with each connection on one of them by its hash. Its
-    /// name is `team0`.
+    /// One address that four NICs carry, as a team of four has, with each connection on one of them
+    /// by its hash. Its name is `team0`.
     ///
     /// # Errors
     /// What the system refused.

@@ -1,7 +1,8 @@
 //! `lab fault`: what a verified load sees while something breaks.
 //!
-//! Each fault has a bed of its own: two cards with two NICs in the host, two controllers with two ports in the target, one
-//! network, the planner's choice of paths. The load reads and writes at random and verifies what it reads.
+//! Each fault has a bed of its own: two cards with two NICs in the host, two controllers with two
+//! ports in the target, one network, the planner's choice of paths. The load reads and writes at
+//! random and verifies what it reads.
 
 use crate::bed::{Port, Side, Topology};
 use crate::error::LabError;
@@ -74,7 +75,8 @@ struct Fault {
     bar_ms: f64,
 }
 
-/// A link that loses its carrier is told at once; everything else must first be missed for 1 s, asked for 1 s more, and fenced.
+/// A link that loses its carrier is told at once; everything else must first be missed for 1 s,
+/// asked for 1 s more, and fenced.
 const TOLD: f64 = 200.0;
 const UNTOLD: f64 = 3000.0;
 const FLAPS: u32 = 4;
@@ -82,7 +84,8 @@ const FLAPS: u32 = 4;
 /// Half of it writes, all of it is verified.
 const LOAD: &str = "-b64K -t1 -o8 -r -w50 -f128M -W0 -C0 -D100 -L --verify";
 
-/// How long a load goes on for paths to come back: a path is watched before it is trusted, longer where it has failed often.
+/// How long a load goes on for paths to come back: a path is watched before it is trusted, longer
+/// where it has failed often.
 const FAILBACK_MAX: Duration = Duration::from_secs(40);
 /// Samples of [`LOOK`] that have to agree.
 const STEADY: usize = 5;
@@ -172,8 +175,8 @@ pub struct Row {
     pub longest_ms: f64,
     /// What is well for that.
     pub bar_ms: f64,
-    /// From the end of the fault until every NIC that had carried a share carried it again, in seconds; `None`: not as long as
-    /// was waited for it.
+    /// From the end of the fault until every NIC that had carried a share carried it again, in
+    /// seconds; `None`: not as long as was waited for it.
     pub failback_seconds: Option<f64>,
     /// Operations that failed.
     pub errors: u64,
@@ -370,8 +373,8 @@ fn interrupt(process: Option<u32>) {
 /// Seconds, and MB/s of every NIC.
 type Samples = Rc<RefCell<Vec<(f64, Vec<f64>)>>>;
 
-/// Seconds from `to` until, over [`STEADY`] samples, every NIC that carried its share before `from` carries at least half of that
-/// again, and all together four fifths.
+/// Seconds from `to` until, over [`STEADY`] samples, every NIC that carried its share before `from`
+/// carries at least half of that again, and all together four fifths.
 fn failback(samples: &[(f64, Vec<f64>)], from: f64, to: f64) -> Option<f64> {
     let before = samples
         .iter()
@@ -469,7 +472,8 @@ impl Counters {
         }
     }
 
-    /// Bytes in both directions by NIC; `None` where the process is not in the namespace, or is gone.
+    /// Bytes in both directions by NIC; `None` where the process is not in the namespace, or is
+    /// gone.
     fn read(&self) -> Option<Vec<u64>> {
         let inside = fs::metadata(self.process.join("ns/net")).ok()?.ino();
         let told = fs::read_to_string(self.process.join("net/dev")).ok()?;

@@ -1,4 +1,5 @@
-//! A laboratory for paths: hosts, switches and cards from network namespaces, faults in them, and published tests.
+//! A laboratory for paths: hosts, switches and cards from network namespaces, faults in them, and
+//! published tests.
 //!
 //! ```text
 //!   claim     a name that is its alone; what a lab left that was killed is removed by the next
@@ -6,8 +7,9 @@
 //!   fault     cables pulled, silent black holes, brown-outs
 //! ```
 //!
-//! **Contract.** A lab touches nothing but what bears its name: namespaces, a directory, a lock. It drives the program
-//! under test from outside, as child processes in its namespaces, through promised options and documents only.
+//! **Contract.** A lab touches nothing but what bears its name: namespaces, a directory, a lock. It
+//! drives the program under test from outside, as child processes in its namespaces, through
+//! promised options and documents only.
 //!
 //! **Failure model.** However a lab ends, kill -9 included, the next one removes what it left.
 

@@ -1,7 +1,8 @@
-//! `lab mpio`: seven published ways to connect a host with several NICs, and ours with the planner, on one mesh.
+//! `lab mpio`: seven published ways to connect a host with several NICs, and ours with the planner,
+//! on one mesh.
 //!
-//! The bed has the published shape: two cards with two NICs each, two ports on one controller, one subnet, switches
-//! with shallow buffers. D, one NIC and one path, is the control.
+//! The bed has the published shape: two cards with two NICs each, two ports on one controller, one
+//! subnet, switches with shallow buffers. D, one NIC and one path, is the control.
 
 use crate::bed::{Port, Side, Topology};
 use crate::error::LabError;
@@ -225,7 +226,8 @@ pub async fn run(
     let topology = topology(options.rate, options.buffer_kib);
     let mut rows = Vec::new();
     for test in chosen {
-        // A bed of its own: a team is set up otherwise, and nothing is carried over from the test before.
+        // A bed of its own: a team is set up otherwise, and nothing is carried over from the test
+        // before.
         let rig = Rig::start(program, topology.clone(), &Disk::default()).await?;
         let how = (test.how)();
         if how.from.iter().any(|nic| nic == "team0") {

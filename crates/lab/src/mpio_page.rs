@@ -1,4 +1,5 @@
-//! The page of `lab mpio`: the topology of each test, its figures, and the published ones beside them.
+//! The page of `lab mpio`: the topology of each test, its figures, and the published ones beside
+//! them.
 
 use crate::mpio::{Cell, Report, Row};
 use crate::svg::{self, Group, escape};

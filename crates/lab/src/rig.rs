@@ -44,11 +44,13 @@ impl Default for Disk {
 pub struct Use {
     /// The NICs by name; empty: all.
     pub from: Vec<String>,
-    /// Pairs of NIC and port that are plugged into one switch of their own; empty: everything reaches everything.
+    /// Pairs of NIC and port that are plugged into one switch of their own; empty: everything
+    /// reaches everything.
     pub wired: Vec<(usize, usize)>,
     /// Options of the initiator and the bench.
     pub words: Vec<String>,
-    /// Nobody tells the initiator what its NICs and the target's ports stand for: it goes by what the system says, which of a veth is 10 Gb/s.
+    /// Nobody tells the initiator what its NICs and the target's ports stand for: it goes by what
+    /// the system says, which of a veth is 10 Gb/s.
     pub untold: bool,
 }
 

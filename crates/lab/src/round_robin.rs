@@ -1,4 +1,5 @@
-//! `lab round-robin`: four links, and how many commands go to a path before round robin takes the next.
+//! `lab round-robin`: four links, and how many commands go to a path before round robin takes the
+//! next.
 
 use crate::bed::{Port, Topology};
 use crate::error::LabError;

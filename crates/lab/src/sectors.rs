@@ -69,7 +69,8 @@ pub struct Row {
     pub measured: SectorRow,
     /// 4096 against 512, in percent.
     pub difference_pct: f64,
-    /// How far the passes of one size lie apart, in percent of their median: a difference that is smaller says nothing.
+    /// How far the passes of one size lie apart, in percent of their median: a difference that is
+    /// smaller says nothing.
     pub spread_pct: f64,
     /// What was published.
     pub published: Option<SectorRow>,

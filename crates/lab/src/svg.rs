@@ -1,4 +1,5 @@
-//! Pictures of a lab: its topology, bars, and what happened over time. Plain SVG that takes the page's colours.
+//! Pictures of a lab: its topology, bars, and what happened over time. Plain SVG that takes the
+//! page's colours.
 
 use crate::bed::{Port, Topology};
 use std::fmt::Write as _;
@@ -17,8 +18,8 @@ fn at(count: usize, step: f64) -> f64 {
     count as f64 * step
 }
 
-/// A host with its cards on the left, the target with its controllers on the right, and lines for the paths: host port,
-/// target port, whether it is in use.
+/// A host with its cards on the left, the target with its controllers on the right, and lines for
+/// the paths: host port, target port, whether it is in use.
 pub(crate) fn topology(topology: &Topology, lines: &[(usize, usize, bool)]) -> String {
     const STEP: f64 = 38.0;
     const TOP: f64 = 30.0;

@@ -1,4 +1,5 @@
-//! Beds on this machine, with plain TCP through them. Where a lab cannot be had, the tests say so and pass.
+//! Beds on this machine, with plain TCP through them. Where a lab cannot be had, the tests say so
+//! and pass.
 
 use super::*;
 use crate::tool::{Tool, batch, inside};
@@ -51,7 +52,8 @@ fn there<T: Send + 'static>(
     std::thread::Builder::new().spawn(enter).unwrap()
 }
 
-/// Sends from the host's NICs to the target's ports, each pair one connection, for `time`; answers MB/s of each.
+/// Sends from the host's NICs to the target's ports, each pair one connection, for `time`; answers
+/// MB/s of each.
 fn send(bed: &Bed, pairs: &[(usize, usize)], time: Duration) -> Vec<f64> {
     let mut receivers = Vec::new();
     let mut senders = Vec::new();
@@ -120,7 +122,8 @@ fn a_link_carries_its_rate_and_only_two_senders_to_one_port_lose_packets() {
         let second = Duration::from_millis(700);
         let side_by_side = send(&bed, &[(0, 0), (1, 1)], second);
         for rate in &side_by_side {
-            // 100 Mb/s less the headers are 12.4 MB/s; the first round trips and a busy machine take some.
+            // 100 Mb/s less the headers are 12.4 MB/s; the first round trips and a busy machine
+            // take some.
             assert!((8.0..12.6).contains(rate), "{side_by_side:?}");
         }
         assert_eq!((drops(&bed, 0).await, drops(&bed, 1).await), (0, 0));
@@ -178,7 +181,8 @@ fn two_labs_stand_side_by_side_and_leave_nothing() {
 #[test]
 fn the_next_lab_removes_what_one_left_that_was_killed() {
     run(async {
-        // What a killed lab leaves: a lock file that nobody locks, a namespace with a process in it, a directory.
+        // What a killed lab leaves: a lock file that nobody locks, a namespace with a process in
+        // it, a directory.
         let _first = Claim::take().unwrap();
         let name = "causeway-lab-99999";
         let dir = std::env::temp_dir().join(name);

@@ -24,7 +24,8 @@ impl Tool {
     }
 }
 
-/// Runs `lines` one after the other in the namespace `inside`, or in the caller's, and stops at the first that is refused.
+/// Runs `lines` one after the other in the namespace `inside`, or in the caller's, and stops at the
+/// first that is refused.
 pub(crate) async fn batch(
     tool: Tool,
     inside: Option<&str>,
@@ -94,7 +95,8 @@ pub(crate) async fn inside(namespace: &str, words: &[&str]) -> Result<String, La
     ))
 }
 
-/// Gives kernel settings of a namespace their values; those that this kernel does not have are left.
+/// Gives kernel settings of a namespace their values; those that this kernel does not have are
+/// left.
 pub(crate) async fn settings(namespace: &str, settings: &[(String, &str)]) -> Result<(), LabError> {
     let mut script = String::new();
     for (path, value) in settings {

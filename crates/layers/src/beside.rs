@@ -1,7 +1,9 @@
-//! Where a volume's map of checksums and its history stand: in a file of their own, or in a part of the pool that holds the volume.
+//! Where a volume's map of checksums and its history stand: in a file of their own, or in a part of
+//! the pool that holds the volume.
 //!
-//! **Contract.** A part of a pool is bytes as a file is, in whole blocks of 4096; it reads as zeroes before it was written. Nobody gets its
-//! chunks while an operation is under way that went through here: whoever gives them back [closes](Part::close) it before.
+//! **Contract.** A part of a pool is bytes as a file is, in whole blocks of 4096; it reads as
+//! zeroes before it was written. Nobody gets its chunks while an operation is under way that went
+//! through here: whoever gives them back [closes](Part::close) it before.
 
 use env::{Answer, detach};
 use env::{CoreHandle, Durable, File, FileDone, FileFacts, FileFuture, FileKind, FileOp, OpenHow};

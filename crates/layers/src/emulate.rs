@@ -1,5 +1,5 @@
-//! Operations that a volume does not have, made of those that it has, so that the logical unit may rely
-//! on them: zeroes by writing them.
+//! Operations that a volume does not have, made of those that it has, so that the logical unit may
+//! rely on them: zeroes by writing them.
 
 use env::{CoreHandle, detach};
 use std::rc::Rc;

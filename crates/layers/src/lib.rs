@@ -12,9 +12,9 @@
 //!        [Stripe]               over parts of several volumes, in turns or one after the other
 //! ```
 //!
-//! **Contract.** A layer keeps all of the waist's promises for the shape that it announces, whatever the
-//! shape below; `volume_test::model::conforms` is the test of that, for layers and leaves alike. Work of several
-//! steps goes on when its answer is dropped.
+//! **Contract.** A layer keeps all of the waist's promises for the shape that it announces,
+//! whatever the shape below; `volume_test::model::conforms` is the test of that, for layers and
+//! leaves alike. Work of several steps goes on when its answer is dropped.
 
 pub mod beside;
 pub mod emulate;

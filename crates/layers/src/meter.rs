@@ -1,7 +1,8 @@
 //! What a volume does and how long it takes, counted on each core apart.
 //!
-//! **Contract.** Counting touches memory of the own core only. Reading asks every core and adds up. Every operation is
-//! counted; the time of small ones that are answered at once is that of the last one of [`SAMPLE`] that was timed.
+//! **Contract.** Counting touches memory of the own core only. Reading asks every core and adds up.
+//! Every operation is counted; the time of small ones that are answered at once is that of the last
+//! one of [`SAMPLE`] that was timed.
 
 use env::{Answer, CoreHandle, call_all};
 use std::cell::RefCell;
@@ -13,13 +14,16 @@ use units::Histogram;
 use units::histogram::Place;
 use volume::{Io, IoError, IoFuture, IoResult, Lane, OpKind, Shape, Wrap};
 
-/// Of the operations that are answered in the very poll that submits them, and are small, one in so many is timed.
+/// Of the operations that are answered in the very poll that submits them, and are small, one in so
+/// many is timed.
 ///
-/// Reading the clock twice costs as much as a fiftieth of such an operation. One that is timed stands for itself and
-/// for those that follow until the next one is timed, so that all are counted and the mean is right.
+/// Reading the clock twice costs as much as a fiftieth of such an operation. One that is timed
+/// stands for itself and for those that follow until the next one is timed, so that all are counted
+/// and the mean is right.
 pub const SAMPLE: u32 = 16;
 
-/// From so many bytes on an operation is timed however it is answered: its copy takes far longer than the clock.
+/// From so many bytes on an operation is timed however it is answered: its copy takes far longer
+/// than the clock.
 const LARGE_BYTES: u64 = 32 << 10;
 
 /// Counts of one kind of operation.
@@ -202,7 +206,8 @@ impl Meter {
         sum
     }
 
-    /// How far the operations of these meters are, over all cores, in their order. Far less work than [`Meter::read`] of each.
+    /// How far the operations of these meters are, over all cores, in their order. Far less work
+    /// than [`Meter::read`] of each.
     pub async fn progress(core: &CoreHandle, meters: Vec<Self>) -> Vec<Progress> {
         let mut sums = vec![Progress::default(); meters.len()];
         let all = call_all(core, move |core: &CoreHandle| {

@@ -2,7 +2,8 @@
 
 use std::io;
 
-/// There is no room for it now. That ends by itself, or when somebody makes room: nothing is broken.
+/// There is no room for it now. That ends by itself, or when somebody makes room: nothing is
+/// broken.
 pub(crate) fn is_no_space(error: &io::Error) -> bool {
     matches!(
         error.kind(),

@@ -4,7 +4,8 @@ use env::{CoreHandle, detach};
 use std::rc::Rc;
 use volume::{Durability, Io, IoFuture, Lane, Op, Shape, Support, Wrap};
 
-/// Emulates [`Durability::Stable`] where the volume below does not have it; elsewhere it does nothing.
+/// Emulates [`Durability::Stable`] where the volume below does not have it; elsewhere it does
+/// nothing.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct StableWrite;
 

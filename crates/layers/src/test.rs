@@ -22,8 +22,8 @@ fn memory(block_size: BlockSize) -> Arc<dyn Volume> {
     Plain::make(block_size, BlockCount(256))
 }
 
-/// A volume that can do little: small transfers, no stable writes, no zeroes, and a cache that it tells
-/// of.
+/// A volume that can do little: small transfers, no stable writes, no zeroes, and a cache that it
+/// tells of.
 struct Poor;
 
 impl Wrap for Poor {

@@ -1,8 +1,10 @@
-//! Every change is stable before it is answered, so that nothing is lost and no cache has to be told of.
+//! Every change is stable before it is answered, so that nothing is lost and no cache has to be
+//! told of.
 //!
-//! **Contract.** While it is on, a mutation goes down as [`Durability::Stable`] and the shape has no volatile cache
-//! (WCE is 0); while it is off, it is not there. A lane keeps what was so when it was opened: whoever switches opens
-//! new lanes, with nothing in flight, and flushes what was acknowledged before.
+//! **Contract.** While it is on, a mutation goes down as [`Durability::Stable`] and the shape has
+//! no volatile cache (WCE is 0); while it is off, it is not there. A lane keeps what was so when it
+//! was opened: whoever switches opens new lanes, with nothing in flight, and flushes what was
+//! acknowledged before.
 
 use env::CoreHandle;
 use std::rc::Rc;

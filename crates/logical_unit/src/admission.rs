@@ -7,8 +7,8 @@
 //!                   +----leave (aborted)------------------->
 //! ```
 //!
-//! A synchronous machine without I/O. Plain reads and writes pass it with one insertion and one removal in
-//! a slab; nothing is locked, because every core has its own.
+//! A synchronous machine without I/O. Plain reads and writes pass it with one insertion and one
+//! removal in a slab; nothing is locked, because every core has its own.
 //!
 //! **Invariants.**
 //! I1: no task runs inside an exclusive hold but the one that owns it and those that ran before.
@@ -171,8 +171,8 @@ impl Admission {
         }
     }
 
-    /// A running task was aborted while the backend still has its write: it keeps its blocks, and holds on
-    /// everything no longer wait for it.
+    /// A running task was aborted while the backend still has its write: it keeps its blocks, and
+    /// holds on everything no longer wait for it.
     pub(crate) fn quarantine(&mut self, ticket: Ticket) -> Option<LbaRange> {
         match &mut self.entry_mut(ticket).stage {
             Stage::Running {
@@ -187,8 +187,8 @@ impl Admission {
         }
     }
 
-    /// Starts a hold. Installing it again (an ordered hold is first installed where its task arrived)
-    /// changes nothing.
+    /// Starts a hold. Installing it again (an ordered hold is first installed where its task
+    /// arrived) changes nothing.
     pub(crate) fn install(&mut self, id: HoldId, kind: HoldKind, owner: Option<Ticket>) {
         if self.holds.iter().any(|hold| hold.id == id) {
             return;

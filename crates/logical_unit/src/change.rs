@@ -1,13 +1,15 @@
-//! Changes of a unit's state: made on its home core, one after the other, adopted by every core, answered then.
+//! Changes of a unit's state: made on its home core, one after the other, adopted by every core,
+//! answered then.
 //!
 //! ```text
 //!   any core --edit--> home core: [turn] edit a copy -> store it -> every core adopts it -> unit attentions,
 //!                                 aborts -> answer
 //! ```
 //!
-//! A crash before the store has it leaves the old state, after it the new one; nobody was answered yet. Where the
-//! store says that it failed, the change is refused, and the store holds the old state or the new one: the next
-//! change of the same kind then stores what it leaves, even where it changes nothing that is kept.
+//! A crash before the store has it leaves the old state, after it the new one; nobody was answered
+//! yet. Where the store says that it failed, the change is refused, and the store holds the old
+//! state or the new one: the next change of the same kind then stores what it leaves, even where it
+//! changes nothing that is kept.
 
 use crate::admission::HoldKind;
 use crate::core_unit::{CoreUnit, UnitId, find};
@@ -38,8 +40,9 @@ use volume::{Io, Op, OpenError, Origin};
 pub(crate) struct Effects {
     /// To be stored before anybody sees the change.
     pub(crate) store: Vec<(Entry, Vec<u8>)>,
-    /// As `store`, for a change that leaves an entry as it was: stored only where an earlier save of the entry
-    /// failed. What that one left would else be there after the next start, although this change was answered.
+    /// As `store`, for a change that leaves an entry as it was: stored only where an earlier save
+    /// of the entry failed. What that one left would else be there after the next start, although
+    /// this change was answered.
     pub(crate) store_again: Vec<(Entry, Vec<u8>)>,
     /// Unit attentions for single nexuses.
     pub(crate) attentions: Vec<(NexusPort, UnitAttention)>,
@@ -89,11 +92,13 @@ impl CoreUnit {
     }
 }
 
-/// A store without room is no broken device: the host is told what is short, and may ask again when there is room.
+/// A store without room is no broken device: the host is told what is short, and may ask again when
+/// there is room.
 ///
-/// spec: SPC-4 5.13.7 "Registering", 5.13.5 "Preserving persistent reservations and registrations": without the resources to hold a
-/// registration the command ends with INSUFFICIENT REGISTRATION RESOURCES; SPC-4 6.11 "MODE SELECT(6) command" names none, and table
-/// "ASC and ASCQ assignments" has INSUFFICIENT RESOURCES for direct-access devices.
+/// spec: SPC-4 5.13.7 "Registering", 5.13.5 "Preserving persistent reservations and registrations":
+/// without the resources to hold a registration the command ends with INSUFFICIENT REGISTRATION
+/// RESOURCES; SPC-4 6.11 "MODE SELECT(6) command" names none, and table "ASC and ASCQ assignments"
+/// has INSUFFICIENT RESOURCES for direct-access devices.
 fn not_stored(entry: Entry, error: &io::Error) -> Refusal {
     let is_full =
         [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded].contains(&error.kind());
@@ -174,7 +179,8 @@ async fn abort_nexuses(
         let (ports, spare) = (ports.clone(), spare.clone());
         Box::pin(async move {
             let Some(unit) = unit else { return };
-            // A command has asked, not a function: the own session does not know which of its commands have ended.
+            // A command has asked, not a function: the own session does not know which of its
+            // commands have ended.
             let mut gone = Aborting::new(&unit, AbortedBy::Other { told: false });
             for nexus in unit
                 .nexuses()
@@ -212,8 +218,9 @@ impl Aborting {
         }
     }
 
-    /// Adds tasks of a nexus: the asking one, or another. Another one whose tasks end without TASK ABORTED learns
-    /// of it by a unit attention, unless a stronger one says it anyway (SAM-5 5.6 "Aborting commands").
+    /// Adds tasks of a nexus: the asking one, or another. Another one whose tasks end without TASK
+    /// ABORTED learns of it by a unit attention, unless a stronger one says it anyway (SAM-5 5.6
+    /// "Aborting commands").
     fn add(&mut self, nexus: &Nexus, tasks: Vec<Rc<TaskControl>>, asks: bool, attention: bool) {
         if asks {
             self.own.extend(tasks);
@@ -238,7 +245,8 @@ impl Aborting {
 /// Runs one change of a unit from any core, and waits until every core has adopted it.
 ///
 /// # Errors
-/// What `edit` says; nothing has changed then. INTERNAL TARGET FAILURE where it could not be stored.
+/// What `edit` says; nothing has changed then. INTERNAL TARGET FAILURE where it could not be
+/// stored.
 pub(crate) async fn change(
     core: &CoreHandle,
     shared: &LogicalUnit,
@@ -258,12 +266,12 @@ pub(crate) async fn change(
     changed.unwrap_or(Ok(()))
 }
 
-/// How long an answer waits for a change that another one holds up: with the wait for aborted tasks, less
-/// than the 2 s of a task management function.
+/// How long an answer waits for a change that another one holds up: with the wait for aborted
+/// tasks, less than the 2 s of a task management function.
 const CHANGE_SOON: Duration = Duration::from_millis(500);
 
-/// A change of which nothing is stored, and whose answer does not wait for ever while another change hangs in
-/// its store: it takes its turn all the same, later.
+/// A change of which nothing is stored, and whose answer does not wait for ever while another
+/// change hangs in its store: it takes its turn all the same, later.
 async fn change_soon(
     core: &CoreHandle,
     shared: &Arc<LogicalUnit>,
@@ -317,11 +325,11 @@ impl LogicalUnit {
         drop(edited.await);
     }
 
-    /// Adopts the volume's facts as they are now, after it has grown or shrunk, and tells every nexus
-    /// (SBC-4 4.9 "Changing the capacity": CAPACITY DATA HAS CHANGED).
+    /// Adopts the volume's facts as they are now, after it has grown or shrunk, and tells every
+    /// nexus (SBC-4 4.9 "Changing the capacity": CAPACITY DATA HAS CHANGED).
     ///
-    /// Everything is held meanwhile: no command that was admitted under one size runs under the other. Lanes go
-    /// first where the unit grows, the state goes first where it shrinks.
+    /// Everything is held meanwhile: no command that was admitted under one size runs under the
+    /// other. Lanes go first where the unit grows, the state goes first where it shrinks.
     ///
     /// # Errors
     /// Why a lane could not be opened; the unit is offline then.
@@ -356,14 +364,16 @@ impl LogicalUnit {
         }
     }
 
-    /// Adopts whether the volume has a volatile cache, after that has changed, and tells every nexus (SPC-4 5.14
-    /// "Unit attention": MODE PARAMETERS CHANGED). WCE becomes what is so, whatever a host had set or saved.
+    /// Adopts whether the volume has a volatile cache, after that has changed, and tells every
+    /// nexus (SPC-4 5.14 "Unit attention": MODE PARAMETERS CHANGED). WCE becomes what is so,
+    /// whatever a host had set or saved.
     ///
-    /// Everything is held meanwhile. What was acknowledged under a volatile cache is flushed before hosts are told that
-    /// there is none.
+    /// Everything is held meanwhile. What was acknowledged under a volatile cache is flushed before
+    /// hosts are told that there is none.
     ///
     /// # Errors
-    /// A lane could not be opened, and the unit is offline; or the flush failed, and hosts still see the volatile cache.
+    /// A lane could not be opened, and the unit is offline; or the flush failed, and hosts still
+    /// see the volatile cache.
     pub async fn adopt_cache(self: &Arc<Self>, core: &CoreHandle) -> Result<(), OpenError> {
         let Some(shape) = self.current_volume().map(|volume| volume.shape()) else {
             return Ok(());
@@ -404,8 +414,8 @@ impl LogicalUnit {
         })
     }
 
-    /// LOGICAL UNIT RESET (SAM-5 6.3.3 "Logical unit reset"): aborts every task of every nexus, ends a
-    /// reservation of SPC-2 and puts the saved mode pages in effect. Answered within 2 s.
+    /// LOGICAL UNIT RESET (SAM-5 6.3.3 "Logical unit reset"): aborts every task of every nexus,
+    /// ends a reservation of SPC-2 and puts the saved mode pages in effect. Answered within 2 s.
     pub async fn reset(self: &Arc<Self>, core: &CoreHandle, asks: &NexusPort, told: UnitAttention) {
         let (id, asks) = (self.id(), asks.clone());
         call_all(core, move |core| {
@@ -450,8 +460,8 @@ pub(crate) async fn nexus_lost(nexus: &Rc<Nexus>) {
     .await;
 }
 
-/// CLEAR TASK SET (SAM-5 7.5 "CLEAR TASK SET"): of the one task set of all nexuses, or of the nexus' own
-/// where TST is 001b.
+/// CLEAR TASK SET (SAM-5 7.5 "CLEAR TASK SET"): of the one task set of all nexuses, or of the
+/// nexus' own where TST is 001b.
 pub(crate) async fn clear_task_set(nexus: &Rc<Nexus>) {
     let own_set = nexus
         .unit()

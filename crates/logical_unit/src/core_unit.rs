@@ -1,4 +1,5 @@
-//! One core's share of a logical unit: its lane, its half of the task set, its copy of the unit's state.
+//! One core's share of a logical unit: its lane, its half of the task set, its copy of the unit's
+//! state.
 
 use crate::admission::{Admission, HoldId, HoldKind, Ticket};
 use crate::course::{Figures, StageTimes};
@@ -75,8 +76,9 @@ pub struct CoreUnit {
     /// A command waits until that is less.
     is_waited_for: Cell<bool>,
     immediate_flush: Cell<ImmediateFlush>,
-    /// Changes of the state take turns; used on the home core. Whose turn it is has the entries of the store in
-    /// its hands of which nobody knows whether they are as the state says, after a save that failed.
+    /// Changes of the state take turns; used on the home core. Whose turn it is has the entries of
+    /// the store in its hands of which nobody knows whether they are as the state says, after a
+    /// save that failed.
     changes: tokio::sync::Mutex<BTreeSet<Entry>>,
 }
 
@@ -207,7 +209,8 @@ impl CoreUnit {
         &self.changed
     }
 
-    // Admission ------------------------------------------------------------------------------------
+    // Admission
+    // ------------------------------------------------------------------------------------
 
     pub(crate) fn arrive(&self) -> Ticket {
         self.admission.borrow_mut().arrive()
@@ -273,7 +276,8 @@ impl CoreUnit {
             .await;
     }
 
-    // Nexuses --------------------------------------------------------------------------------------
+    // Nexuses
+    // --------------------------------------------------------------------------------------
 
     pub(crate) fn enter(&self, nexus: &Rc<Nexus>) {
         let mut nexuses = self.nexuses.borrow_mut();

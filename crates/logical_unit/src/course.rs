@@ -6,8 +6,8 @@
 //!   |--total----------------------------------------------------------------------------|
 //! ```
 //!
-//! What the backend takes is counted by the volume's meter, for each operation that is handed down. A command that
-//! has no data to wait for goes from *whole* to *handed down* in one piece.
+//! What the backend takes is counted by the volume's meter, for each operation that is handed down.
+//! A command that has no data to wait for goes from *whole* to *handed down* in one piece.
 //!
 //! **Contract.** Counting touches memory of the own core only, and reads no clock: it goes by
 //! [`env::Core::recent`], which is a turn of the connection's loop old at most.
@@ -109,8 +109,8 @@ pub(crate) struct Stopwatch {
 }
 
 impl Stopwatch {
-    /// For a command that began to arrive at `first_byte`, and was there whole at `whole`. Without a `transfer`
-    /// nothing of it is told.
+    /// For a command that began to arrive at `first_byte`, and was there whole at `whole`. Without
+    /// a `transfer` nothing of it is told.
     pub(crate) fn new(transfer: Option<Transfer>, first_byte: Now, whole: Now) -> Self {
         Self {
             transfer,
@@ -168,7 +168,8 @@ fn between(earlier: Now, later: Now) -> u64 {
     later.0.saturating_sub(earlier.0)
 }
 
-/// The course of a command that was answered and whose answer is still to be sent. Dropping it counts nothing.
+/// The course of a command that was answered and whose answer is still to be sent. Dropping it
+/// counts nothing.
 pub struct Course {
     pub(crate) unit: Rc<CoreUnit>,
     pub(crate) control: Rc<TaskControl>,
@@ -182,8 +183,8 @@ impl fmt::Debug for Course {
 
 /// Counts commands whose answers the socket took together.
 ///
-/// Commands that came in one piece, were answered at once and left in one piece all took the same time: they are
-/// counted together, once the first one comes that did not.
+/// Commands that came in one piece, were answered at once and left in one piece all took the same
+/// time: they are counted together, once the first one comes that did not.
 #[derive(Debug)]
 pub struct Tally {
     now: Now,
@@ -223,8 +224,8 @@ impl Tally {
         Self { now, run: None }
     }
 
-    /// The socket has the whole answer of this one, too. Tells how long the ones before it took in all, and how many they
-    /// are, where this one took another time.
+    /// The socket has the whole answer of this one, too. Tells how long the ones before it took in
+    /// all, and how many they are, where this one took another time.
     #[inline]
     pub fn sent(&mut self, course: Course) -> Option<(Place, u64)> {
         if let Some(run) = &mut self.run

@@ -10,9 +10,10 @@
 //!     drop     ------------> release ; remove --------> Admission::remove, wake
 //! ```
 //!
-//! **Contract.** When [`CoreUnit::hold`] returns, nothing that the hold stops runs on any core, and nothing
-//! will until the guard is dropped. Dropping the guard, or the future, at any moment gives everything back.
-//! Jobs from one core to another keep their order, so a removal never overtakes its installation.
+//! **Contract.** When [`CoreUnit::hold`] returns, nothing that the hold stops runs on any core, and
+//! nothing will until the guard is dropped. Dropping the guard, or the future, at any moment gives
+//! everything back. Jobs from one core to another keep their order, so a removal never overtakes
+//! its installation.
 
 use crate::admission::{HoldId, HoldKind, Ticket};
 use crate::core_unit::{CoreUnit, UnitId, find};
@@ -102,9 +103,9 @@ impl CoreUnit {
         guard
     }
 
-    /// Takes a hold for a change of the unit's state. What is in flight is waited for, but not for ever: a
-    /// backend that hangs must not keep hosts from changing reservations. What is still in flight then was
-    /// admitted under the old state, and the change comes after it.
+    /// Takes a hold for a change of the unit's state. What is in flight is waited for, but not for
+    /// ever: a backend that hangs must not keep hosts from changing reservations. What is still in
+    /// flight then was admitted under the old state, and the change comes after it.
     pub(crate) async fn hold_for_change(
         self: &Rc<Self>,
         kind: HoldKind,
@@ -125,8 +126,8 @@ impl CoreUnit {
         guard
     }
 
-    /// The part of taking a hold that must happen at the very moment that an ordered task arrives: later
-    /// tasks of this core stop here from now on.
+    /// The part of taking a hold that must happen at the very moment that an ordered task arrives:
+    /// later tasks of this core stop here from now on.
     pub(crate) fn begin_hold(self: &Rc<Self>, kind: HoldKind, owner: Option<Ticket>) -> HoldGuard {
         let id = self.next_hold_id();
         let guard = HoldGuard {
@@ -149,8 +150,8 @@ impl CoreUnit {
         owner: Option<Ticket>,
     ) {
         let (unit, id) = (self.id(), guard.id);
-        // The request is entered when the job runs, before anything is awaited: the guard's release, which
-        // is posted later, can then never overtake it.
+        // The request is entered when the job runs, before anything is awaited: the guard's
+        // release, which is posted later, can then never overtake it.
         call(self.core(), self.home(), move |core| {
             let waits = find(core, unit).and_then(|unit| unit.hold_home().request(id, kind));
             Box::pin(async move {
@@ -163,8 +164,8 @@ impl CoreUnit {
         self.install_everywhere(id, kind, owner).await;
     }
 
-    /// Puts the blocks of a write that the backend still has out of reach, without asking whether another
-    /// hold is in the way: nothing may touch them before that write has returned.
+    /// Puts the blocks of a write that the backend still has out of reach, without asking whether
+    /// another hold is in the way: nothing may touch them before that write has returned.
     pub(crate) async fn quarantine_hold(
         self: &Rc<Self>,
         kind: HoldKind,

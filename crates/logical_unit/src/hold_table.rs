@@ -1,8 +1,8 @@
 //! The home core's table of holds: it puts conflicting holds of all cores into one order.
 //!
-//! A synchronous machine. First come, first served among those that conflict, so nobody starves; those that
-//! agree pass each other. Ordered holds and exclusive ones never conflict here: an ordered task waits for
-//! older tasks, and one of those may need an exclusive hold to end.
+//! A synchronous machine. First come, first served among those that conflict, so nobody starves;
+//! those that agree pass each other. Ordered holds and exclusive ones never conflict here: an
+//! ordered task waits for older tasks, and one of those may need an exclusive hold to end.
 
 use crate::admission::{HoldId, HoldKind};
 use std::collections::VecDeque;

@@ -1,6 +1,7 @@
-//! Cache synchronizations that are answered before they are done (IMMED). A host may ask for as many as it likes and waits for none, so
-//! they must not pile up: on a core one is in flight, and at most one is wanted after it. That one stands for all that were asked for
-//! meanwhile, as it begins after them.
+//! Cache synchronizations that are answered before they are done (IMMED). A host may ask for as
+//! many as it likes and waits for none, so they must not pile up: on a core one is in flight, and
+//! at most one is wanted after it. That one stands for all that were asked for meanwhile, as it
+//! begins after them.
 
 use crate::core_unit::CoreUnit;
 use std::rc::Rc;
@@ -19,8 +20,9 @@ pub(crate) enum ImmediateFlush {
 }
 
 impl CoreUnit {
-    /// Has all synchronized that was written before this call, while nobody waits for it. What fails is logged: the layers below keep
-    /// in mind what is not stable, and the next synchronization that someone waits for tells.
+    /// Has all synchronized that was written before this call, while nobody waits for it. What
+    /// fails is logged: the layers below keep in mind what is not stable, and the next
+    /// synchronization that someone waits for tells.
     pub(crate) fn flush_without_waiting(self: &Rc<Self>) {
         let stage = self.immediate_flush();
         if stage.get() != ImmediateFlush::None {

@@ -1,13 +1,14 @@
 //! Bytes in flight: how many a unit and a session hold, and how many they may.
 //!
-//! **Contract.** A command holds its bytes from the moment when its data is asked for (a write) or when it goes to the
-//! backend (a read), until the backend has let go of them, also where the command was aborted. Where a limit stands, what
-//! is held never passes it, but that a unit that holds nothing takes one command however large it is. A session whose
-//! command finds no room waits in a queue ([`crate::room_queue`]) and is woken when it is its turn: while somebody waits,
+//! **Contract.** A command holds its bytes from the moment when its data is asked for (a write) or
+//! when it goes to the backend (a read), until the backend has let go of them, also where the
+//! command was aborted. Where a limit stands, what is held never passes it, but that a unit that
+//! holds nothing takes one command however large it is. A session whose command finds no room waits
+//! in a queue ([`crate::room_queue`]) and is woken when it is its turn: while somebody waits,
 //! nobody else takes what the oldest needs, nor more than their part.
 //!
-//! Without a limit, a unit's bytes are counted on each core apart. With one, they are counted in one place for all cores,
-//! which is what a limit over all of them costs.
+//! Without a limit, a unit's bytes are counted on each core apart. With one, they are counted in
+//! one place for all cores, which is what a limit over all of them costs.
 
 use crate::room_queue::{Place, RoomQueue, Wake};
 use std::cell::Cell;
@@ -56,7 +57,8 @@ impl InFlightLimit {
         changed
     }
 
-    /// Takes `bytes` for a session that holds `holds` of this unit already; `place`: where it stands in the queue.
+    /// Takes `bytes` for a session that holds `holds` of this unit already; `place`: where it
+    /// stands in the queue.
     fn take(&self, bytes: u64, holds: u64, place: Option<Place>) -> Taken {
         let Some(most) = self.most() else {
             return Taken::Unlimited;
@@ -77,7 +79,8 @@ impl InFlightLimit {
             let alone = held == 0 && before == 0;
             (alone || then.saturating_add(before) <= most).then_some(then)
         };
-        // One order with the queue: whoever enters it and then finds nothing here is seen by who gives back after that.
+        // One order with the queue: whoever enters it and then finds nothing here is seen by who
+        // gives back after that.
         let taken = self
             .held
             .fetch_update(Ordering::SeqCst, Ordering::SeqCst, room);
@@ -109,8 +112,8 @@ pub struct WaitsForRoom {
 }
 
 impl WaitsForRoom {
-    /// At the end of the queue, with a command of `bytes` bytes. Whoever has entered looks once more: what was given back
-    /// just before woke nobody.
+    /// At the end of the queue, with a command of `bytes` bytes. Whoever has entered looks once
+    /// more: what was given back just before woke nobody.
     pub(crate) fn new(unit: &Arc<crate::unit::LogicalUnit>, bytes: u64) -> Self {
         let limit = unit.in_flight_limit();
         Self {
@@ -325,7 +328,8 @@ mod test {
         }
     }
 
-    /// A session as the target drives it: enters, looks once more, sleeps until it is woken. Answers how often it looked.
+    /// A session as the target drives it: enters, looks once more, sleeps until it is woken.
+    /// Answers how often it looked.
     fn session(limit: &InFlightLimit, commands: u64, bytes: u64) -> u64 {
         let waker = Arc::new(Unpark(std::thread::current())).into();
         let cx = Context::from_waker(&waker);
@@ -374,7 +378,8 @@ mod test {
         });
         assert_eq!(limit.held.load(Ordering::SeqCst), 0);
         assert_eq!(limit.waiting.load(Ordering::SeqCst), 0);
-        // One look that fails, one more in the queue, and one for each of the others that gives back meanwhile.
+        // One look that fails, one more in the queue, and one for each of the others that gives
+        // back meanwhile.
         assert!(looks <= 6 * COMMANDS * 8, "{looks}");
     }
 }

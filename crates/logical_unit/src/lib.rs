@@ -7,9 +7,9 @@
 //!                +-- unit attentions, reservations, mode pages, ALUA: this core's copy of the UnitState
 //! ```
 //!
-//! A [`LogicalUnit`] has a share on every core ([`CoreUnit`]). What admission needs is copied to each core; a
-//! change is made on the unit's home core, adopted by all cores, and only then answered. Plain reads and
-//! writes take no lock.
+//! A [`LogicalUnit`] has a share on every core ([`CoreUnit`]). What admission needs is copied to
+//! each core; a change is made on the unit's home core, adopted by all cores, and only then
+//! answered. Plain reads and writes take no lock.
 //!
 //! **Invariants.**
 //! I1: no command that was aborted before it was handed to the backend ever reaches it.

@@ -20,8 +20,8 @@ use std::time::Duration;
 use units::Now;
 use volume::Fence;
 
-/// How long task management waits for the backend before it quarantines what is left. Together with the
-/// adoption by all cores it stays under the 2 s within which a function is answered.
+/// How long task management waits for the backend before it quarantines what is left. Together with
+/// the adoption by all cores it stays under the 2 s within which a function is answered.
 const ABORT_WAIT: Duration = Duration::from_millis(1200);
 
 /// Facts of a target port, for VPD pages and reservations.
@@ -49,8 +49,8 @@ pub trait Peers {
     /// A nexus at each of them.
     fn all(&self) -> Vec<Rc<Nexus>>;
 
-    /// Tasks of the session were aborted by another nexus and let go of: [`crate::TaskWatch::released`] says
-    /// which, and what becomes of each.
+    /// Tasks of the session were aborted by another nexus and let go of:
+    /// [`crate::TaskWatch::released`] says which, and what becomes of each.
     fn released(&self);
 }
 
@@ -92,7 +92,8 @@ pub enum NexusError {
 }
 
 impl Nexus {
-    /// A nexus at the unit `id` on this core, with the unit attentions that its initiator port has to be told.
+    /// A nexus at the unit `id` on this core, with the unit attentions that its initiator port has
+    /// to be told.
     ///
     /// # Errors
     /// [`NexusError`].
@@ -142,8 +143,9 @@ impl Nexus {
         nexus
     }
 
-    /// Leaves this core; `None` where it has tasks, which it would leave behind. Its unit must stand still
-    /// ([`crate::LogicalUnit::stand_still`]) until [`Nexus::arrive_from`] has run on the other core.
+    /// Leaves this core; `None` where it has tasks, which it would leave behind. Its unit must
+    /// stand still ([`crate::LogicalUnit::stand_still`]) until [`Nexus::arrive_from`] has run on
+    /// the other core.
     #[must_use]
     pub fn depart(self: Rc<Self>) -> Option<NexusState> {
         if !self.tasks.borrow().is_empty() {
@@ -163,8 +165,8 @@ impl Nexus {
         })
     }
 
-    /// Goes on, on this core, as it was on another one: no unit attention tells of it, and what reservations know
-    /// of it stays.
+    /// Goes on, on this core, as it was on another one: no unit attention tells of it, and what
+    /// reservations know of it stays.
     ///
     /// # Errors
     /// The unit is not up here.
@@ -193,8 +195,8 @@ impl Nexus {
         self.ports.borrow().clone()
     }
 
-    /// Goes on with other ports: pages 83h and 88h say so from now on, and a unit attention tells of it (SPC-4
-    /// "INQUIRY DATA HAS CHANGED").
+    /// Goes on with other ports: pages 83h and 88h say so from now on, and a unit attention tells
+    /// of it (SPC-4 "INQUIRY DATA HAS CHANGED").
     pub fn set_ports(&self, ports: UnitPorts) {
         if *self.ports.borrow() != ports {
             self.ports.replace(ports);
@@ -221,9 +223,10 @@ impl Nexus {
         self.read_only.get()
     }
 
-    /// Changes what the grant allows. Where it forbids what it allowed before, writes that have arrived and are not with the
-    /// backend are refused as if they came now, what the backend has is waited for and answered as it ends; when the future
-    /// is ready nothing of this nexus is written any more, but what is in quarantine, which is answered TASK ABORTED.
+    /// Changes what the grant allows. Where it forbids what it allowed before, writes that have
+    /// arrived and are not with the backend are refused as if they came now, what the backend has
+    /// is waited for and answered as it ends; when the future is ready nothing of this nexus is
+    /// written any more, but what is in quarantine, which is answered TASK ABORTED.
     pub fn set_read_only(&self, read_only: bool) -> Option<LocalFuture<()>> {
         if self.read_only.replace(read_only) || !read_only {
             return None;
@@ -284,7 +287,8 @@ impl Nexus {
 
     pub(crate) fn task(&self, tag: u64) -> Option<Rc<TaskControl>> {
         let tasks = self.tasks.borrow();
-        // The last to begin: an initiator may use the tag of an aborted task again while the backend still has that.
+        // The last to begin: an initiator may use the tag of an aborted task again while the
+        // backend still has that.
         let named = tasks.iter().filter(|(_, task)| task.tag() == tag);
         let last = named.max_by_key(|(_, task)| task.ticket().arrival());
         last.map(|(_, task)| Rc::clone(task))
@@ -325,11 +329,13 @@ impl Nexus {
         crate::change::clear_task_set(&self).await;
     }
 
-    /// Ends the nexus: aborts what is left of it, now. When the future is ready, no write of it will reach the medium
-    /// any more, but for those in quarantine. Once [`Closing::Withdrawn`] it may be closed again with its session.
+    /// Ends the nexus: aborts what is left of it, now. When the future is ready, no write of it
+    /// will reach the medium any more, but for those in quarantine. Once [`Closing::Withdrawn`] it
+    /// may be closed again with its session.
     ///
-    /// spec: SAM-5 5.6 "Aborting commands" knows no status for a command whose unit is taken away. TASK ABORTED is what
-    /// is true: it was not the initiator that aborted it, and how far it came nobody tells.
+    /// spec: SAM-5 5.6 "Aborting commands" knows no status for a command whose unit is taken away.
+    /// TASK ABORTED is what is true: it was not the initiator that aborted it, and how far it came
+    /// nobody tells.
     pub fn close(self: Rc<Self>, how: Closing) -> LocalFuture<()> {
         self.raise_fence();
         let by = match how {
@@ -355,8 +361,8 @@ impl Nexus {
     }
 }
 
-/// Aborts tasks of one core, at once, and waits until the backend has let go of them, or until what it still has is
-/// quarantined: within 2 s in any case.
+/// Aborts tasks of one core, at once, and waits until the backend has let go of them, or until what
+/// it still has is quarantined: within 2 s in any case.
 pub(crate) fn abort(
     unit: &Rc<CoreUnit>,
     tasks: Vec<Rc<TaskControl>>,
@@ -382,8 +388,8 @@ pub(crate) fn abort(
     })
 }
 
-/// Puts the blocks of writes that the backend has out of reach, waits for the backend, and lets go of what it still
-/// has after a while.
+/// Puts the blocks of writes that the backend has out of reach, waits for the backend, and lets go
+/// of what it still has after a while.
 async fn let_go(unit: &Rc<CoreUnit>, tasks: &[Rc<TaskControl>], deadline: Now) {
     let mut timer = unit.core().sleep_until(deadline);
     let mut writes = Vec::new();

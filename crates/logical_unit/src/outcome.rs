@@ -12,8 +12,8 @@ pub enum Outcome {
     Respond(Response),
     /// Say nothing: the task was aborted.
     Silent,
-    /// Drop the connection and say nothing: the right to serve was lost (field lesson: an error status
-    /// would make hosts give up the device).
+    /// Drop the connection and say nothing: the right to serve was lost (field lesson: an error
+    /// status would make hosts give up the device).
     Disconnect,
 }
 

@@ -1,16 +1,18 @@
-//! The initiator ports that a unit knows, and what those that are away have to be told when they come back.
+//! The initiator ports that a unit knows, and what those that are away have to be told when they
+//! come back.
 //!
 //! ```text
 //!   stranger --arrives--> here --leaves--> away (unit attentions gather) --arrives--> here
 //! ```
 //!
-//! **Contract.** A unit attention tells of something that happened to the unit, or to the nexus, and that the initiator
-//! port does not know. So a port that was never here is told nothing, one that was is told what happened since, and
-//! where this program cannot know whether it was (the unit is older than this run, or too many ports were
-//! here), it is told POWER ON, which says all.
+//! **Contract.** A unit attention tells of something that happened to the unit, or to the nexus,
+//! and that the initiator port does not know. So a port that was never here is told nothing, one
+//! that was is told what happened since, and where this program cannot know whether it was (the
+//! unit is older than this run, or too many ports were here), it is told POWER ON, which says all.
 //!
-//! Spec: SAM-5 5.14 "Unit attention conditions", 6.3.1 "Power on", 6.3.4 "I_T nexus loss"; RFC 7143 6.3.5.1 "Loss of
-//! Nexus Notification". `docs/adr/0015-task-aborted-and-unit-attentions.md` says why.
+//! Spec: SAM-5 5.14 "Unit attention conditions", 6.3.1 "Power on", 6.3.4 "I_T nexus loss"; RFC 7143
+//! 6.3.5.1 "Loss of Nexus Notification". `docs/adr/0015-task-aborted-and-unit-attentions.md` says
+//! why.
 
 use scsi::reservation::Nexus as NexusPort;
 use scsi::unit_attention::{AttentionQueue, UnitAttention};
@@ -20,7 +22,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Ports that are away and remembered, one unit each.
 const AWAY_MAX: usize = 4096;
 
-/// The ports that a unit knows. Touched when nexuses come and go and when something is told to all, never by commands.
+/// The ports that a unit knows. Touched when nexuses come and go and when something is told to all,
+/// never by commands.
 pub(crate) struct KnownPorts(Mutex<Known>);
 
 struct Known {

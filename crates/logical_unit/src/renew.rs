@@ -11,8 +11,8 @@ use std::sync::Arc;
 use volume::{OpenError, Volume};
 
 impl LogicalUnit {
-    /// Takes the volume away: the unit is offline from now on and says why. What is under way ends first, as far as it does
-    /// within a second; reservations and nexuses stay.
+    /// Takes the volume away: the unit is offline from now on and says why. What is under way ends
+    /// first, as far as it does within a second; reservations and nexuses stay.
     pub async fn suspend(self: &Arc<Self>, core: &CoreHandle, why: OpenError) {
         self.publish_offline(core, Some(why)).await;
         let Some(unit) = find(core, self.id()) else {
@@ -30,11 +30,13 @@ impl LogicalUnit {
         self.set_volume(None);
     }
 
-    /// Gives the unit a volume, in place of one that was taken away or never opened, and brings it online. Hosts are told
-    /// where its size has changed (SBC-4 4.9 "Changing the capacity"). What it has stored is read again where it could not be.
+    /// Gives the unit a volume, in place of one that was taken away or never opened, and brings it
+    /// online. Hosts are told where its size has changed (SBC-4 4.9 "Changing the capacity"). What
+    /// it has stored is read again where it could not be.
     ///
     /// # Errors
-    /// Why it is still offline: a lane cannot be opened, or what it has stored still cannot be read.
+    /// Why it is still offline: a lane cannot be opened, or what it has stored still cannot be
+    /// read.
     pub async fn resume(
         self: &Arc<Self>,
         core: &CoreHandle,

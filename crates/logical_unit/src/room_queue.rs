@@ -1,10 +1,11 @@
 //! Sessions that wait for room under a unit's limit of bytes in flight, the oldest first.
 //!
-//! **Contract.** One of them is woken at a time: the oldest that waits for nothing but room. It looks for itself, on its own
-//! core, and says what came of it: it has begun a command and goes to the end of the queue, it waits for something else
-//! first, or it leaves. Each of these wakes the next one. Where it found too little room it stays where it is, and nobody is
-//! woken before more is given back. So a wake-up is paid for by a command that begins, however many wait, and none is lost:
-//! a session that was woken stays so until it has looked.
+//! **Contract.** One of them is woken at a time: the oldest that waits for nothing but room. It
+//! looks for itself, on its own core, and says what came of it: it has begun a command and goes to
+//! the end of the queue, it waits for something else first, or it leaves. Each of these wakes the
+//! next one. Where it found too little room it stays where it is, and nobody is woken before more
+//! is given back. So a wake-up is paid for by a command that begins, however many wait, and none is
+//! lost: a session that was woken stays so until it has looked.
 
 use std::collections::BTreeMap;
 use std::task::{Context, Poll, Waker};
@@ -80,7 +81,8 @@ impl RoomQueue {
     /// It looked, and found too little room for `bytes` bytes: it stays where it is.
     pub(crate) fn stays(&mut self, place: Place, bytes: u64) {
         if let Some(waiting) = self.waiting.get_mut(&place) {
-            // While it was busy it was passed over, perhaps just after its look: it looks once more.
+            // While it was busy it was passed over, perhaps just after its look: it looks once
+            // more.
             waiting.is_woken |= waiting.is_busy;
             (waiting.bytes, waiting.is_busy) = (bytes, false);
         }
@@ -96,7 +98,8 @@ impl RoomQueue {
         (place, self.wake_oldest())
     }
 
-    /// It looked, and waits for something else first: for memory of its core, or for commands of its own to end.
+    /// It looked, and waits for something else first: for memory of its core, or for commands of
+    /// its own to end.
     pub(crate) fn is_busy(&mut self, place: Place) -> Wake {
         if let Some(waiting) = self.waiting.get_mut(&place) {
             waiting.is_busy = true;
@@ -104,7 +107,8 @@ impl RoomQueue {
         self.wake_oldest()
     }
 
-    /// It waits no longer. The part of each other is larger then: where all wait for something else, the oldest looks again.
+    /// It waits no longer. The part of each other is larger then: where all wait for something
+    /// else, the oldest looks again.
     pub(crate) fn leave(&mut self, place: Place) -> Wake {
         self.waiting.remove(&place);
         let all_busy = self.waiting.values().all(|waiting| waiting.is_busy);

@@ -54,8 +54,9 @@ pub(crate) struct Stored {
     pub(crate) modes: Option<ModeParameters>,
 }
 
-/// WCE tells the truth: it is one where there is a volatile cache. TAS is one: hosts wait a minute and more for commands
-/// that another one aborted, if nobody tells them (`docs/adr/0015-task-aborted-and-unit-attentions.md`).
+/// WCE tells the truth: it is one where there is a volatile cache. TAS is one: hosts wait a minute
+/// and more for commands that another one aborted, if nobody tells them
+/// (`docs/adr/0015-task-aborted-and-unit-attentions.md`).
 fn default_modes(shape: Option<Shape>) -> ModeParameters {
     ModeParameters {
         task_aborted_status: true,
@@ -75,7 +76,8 @@ fn modes_of(stored: Option<ModeParameters>, shape: Option<Shape>) -> ModeParamet
 
 /// The largest transfer of one command, in bytes.
 const TRANSFER_BYTES_MAX: u64 = 16 << 20;
-/// What one VERIFY without data to compare reads at most, in bytes: seconds on any disk. VERIFY (10) cannot ask for more.
+/// What one VERIFY without data to compare reads at most, in bytes: seconds on any disk. VERIFY
+/// (10) cannot ask for more.
 const VERIFY_BYTES_MAX: u64 = 1 << 30;
 /// What one WRITE SAME may cover, in blocks: 16 MiB or 128 MiB.
 const WRITE_SAME_BLOCKS_MAX: u64 = 1 << 15;
@@ -103,7 +105,8 @@ impl UnitState {
         }
     }
 
-    /// What was stored could be read at last: it is what was found at the start, and nobody has changed it since.
+    /// What was stored could be read at last: it is what was found at the start, and nobody has
+    /// changed it since.
     pub(crate) fn recover(&mut self, stored: Stored) {
         self.reservations = stored.reservations;
         self.modes = ModePages::from_saved(modes_of(stored.modes, self.shape));
@@ -112,8 +115,8 @@ impl UnitState {
         }
     }
 
-    /// Writes must be stable before they are answered: there is a volatile cache, and the host switched it
-    /// off (WCE is zero).
+    /// Writes must be stable before they are answered: there is a volatile cache, and the host
+    /// switched it off (WCE is zero).
     #[must_use]
     pub fn write_through(&self) -> bool {
         self.description.write_cache && !self.modes.current.write_cache_enabled

@@ -1,10 +1,10 @@
 //! Where a logical unit keeps what must survive a power loss: reservations and saved mode pages.
 //!
-//! **Contract.** When [`UnitStore::save`] returns without error, a later [`UnitStore::load`] gives those
-//! bytes, also after a power cut and, with a store that several nodes share, on another node. The bytes are
-//! keyed by the unit's identity and hold transport identities only, never numbers of one process.
-//! An entry that was saved once and is not there any more is an error, as a damaged one is: what stood in it may have shut
-//! a host out.
+//! **Contract.** When [`UnitStore::save`] returns without error, a later [`UnitStore::load`] gives
+//! those bytes, also after a power cut and, with a store that several nodes share, on another node.
+//! The bytes are keyed by the unit's identity and hold transport identities only, never numbers of
+//! one process. An entry that was saved once and is not there any more is an error, as a damaged
+//! one is: what stood in it may have shut a host out.
 
 use env::file::is_there;
 use env::{CoreHandle, Files, LocalFuture, durable};
@@ -50,7 +50,8 @@ pub trait UnitStore: Send + Sync {
     /// Replaces the entry, durably.
     ///
     /// # Errors
-    /// `Unsupported` where nothing is ever kept; with any other error the old bytes are kept, or the new ones.
+    /// `Unsupported` where nothing is ever kept; with any other error the old bytes are kept, or
+    /// the new ones.
     fn save(
         &self,
         core: &CoreHandle,
@@ -75,8 +76,8 @@ pub trait UnitStore: Send + Sync {
 /// The store of one unit.
 pub type Store = Arc<dyn UnitStore>;
 
-/// Entries as files in a directory. A directory beside it, of the same name with `.kept` after it, has an empty file for
-/// each: the record that there is one.
+/// Entries as files in a directory. A directory beside it, of the same name with `.kept` after it,
+/// has an empty file for each: the record that there is one.
 pub struct DirectoryStore {
     directory: PathBuf,
     records: PathBuf,
@@ -121,7 +122,8 @@ impl Record {
         known.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes it, durably, where it is not there: once the entry is, because a crash may come between.
+    /// Makes it, durably, where it is not there: once the entry is, because a crash may come
+    /// between.
     async fn make(&self, files: &dyn Files) -> io::Result<()> {
         if self.known().contains(&self.path) {
             return Ok(());
@@ -167,7 +169,8 @@ impl UnitStore for DirectoryStore {
             match read {
                 Ok(bytes) => {
                     if !record.is_there(&*files).await? {
-                        // A program that made no records, or a crash. Without room for it the next start tries again.
+                        // A program that made no records, or a crash. Without room for it the next
+                        // start tries again.
                         drop(record.make(&*files).await);
                     }
                     Ok(Some(bytes))
@@ -204,7 +207,8 @@ impl UnitStore for DirectoryStore {
                 error => error,
             };
             if saved.is_err() && is_first {
-                // The host is told that it was refused: the next start may not find it in force. In this order, as in `forget`.
+                // The host is told that it was refused: the next start may not find it in force. In
+                // this order, as in `forget`.
                 drop(record.remove(&*files).await);
                 drop(durable::remove_file(&*files, &path).await);
             }

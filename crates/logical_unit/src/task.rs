@@ -7,9 +7,10 @@
 //!                                                     backend still has are out of reach until it returns
 //! ```
 //!
-//! **Contract.** A task that was aborted hands nothing more to the backend: the flag is looked at in the
-//! same poll that submits. Whoever runs a task drives its future to the end, also after an abort and after
-//! the connection is gone: the future is what knows when the backend has let go of the blocks.
+//! **Contract.** A task that was aborted hands nothing more to the backend: the flag is looked at
+//! in the same poll that submits. Whoever runs a task drives its future to the end, also after an
+//! abort and after the connection is gone: the future is what knows when the backend has let go of
+//! the blocks.
 //!
 //! **Spec.** SAM-5 "Command and task management models", "Aborting commands".
 
@@ -51,8 +52,8 @@ pub(crate) enum AbortedBy {
         /// TAS was one: TASK ABORTED is answered. Otherwise nothing is.
         told: bool,
     },
-    /// The right to write was taken from its nexus: what the backend has is carried out and answered as it ends, the
-    /// rest is refused as write protected.
+    /// The right to write was taken from its nexus: what the backend has is carried out and
+    /// answered as it ends, the rest is refused as write protected.
     ReadOnly,
 }
 
@@ -72,10 +73,11 @@ pub(crate) struct TaskControl {
     writes: bool,
     stage: Cell<Stage>,
     aborted: Cell<Option<AbortedBy>>,
-    /// Another nexus aborted it, and what the backend still has of it is out of reach: its session need not
-    /// keep a place for it any more.
+    /// Another nexus aborted it, and what the backend still has of it is out of reach: its session
+    /// need not keep a place for it any more.
     released: Cell<bool>,
-    /// Its session has taken what is to be said about it, and its future has nothing to say any more.
+    /// Its session has taken what is to be said about it, and its future has nothing to say any
+    /// more.
     answered: Cell<bool>,
     /// Tasks that this one made on other units or its own (EXTENDED COPY): aborted with it.
     children: RefCell<Vec<(Rc<CoreUnit>, Rc<TaskControl>)>>,
@@ -137,7 +139,8 @@ impl TaskControl {
         self.stage.get() == Stage::Ended
     }
 
-    /// It has ended, or all that the backend has of it is a read: nothing of it can reach the medium.
+    /// It has ended, or all that the backend has of it is a read: nothing of it can reach the
+    /// medium.
     pub(crate) fn is_harmless(&self) -> bool {
         let children = self.children.borrow();
         let own = matches!(
@@ -169,8 +172,8 @@ impl TaskControl {
         }
     }
 
-    /// Goes on to another stage, unless it has ended: one that was aborted while its data was on the way is
-    /// run all the same when the data comes, and must not live again.
+    /// Goes on to another stage, unless it has ended: one that was aborted while its data was on
+    /// the way is run all the same when the data comes, and must not live again.
     fn enter(&self, stage: Stage) {
         if !self.has_ended() {
             self.stage.set(stage);
@@ -200,8 +203,8 @@ impl TaskControl {
         }
     }
 
-    /// Puts the blocks of an aborted write that the backend still has out of reach on every core, until it returns:
-    /// nothing that comes later may run before it, and be overwritten by it.
+    /// Puts the blocks of an aborted write that the backend still has out of reach on every core,
+    /// until it returns: nothing that comes later may run before it, and be overwritten by it.
     pub(crate) async fn seclude(&self, unit: &Rc<CoreUnit>) {
         let Some(range) = unit.touches(self.ticket) else {
             return;
@@ -214,7 +217,8 @@ impl TaskControl {
         }
     }
 
-    /// The backend does not return in time: what waits for everything in flight no longer waits for this.
+    /// The backend does not return in time: what waits for everything in flight no longer waits for
+    /// this.
     pub(crate) fn quarantine(&self, unit: &CoreUnit) {
         for (unit, child) in self.children.borrow().iter() {
             child.quarantine(unit);
@@ -247,9 +251,10 @@ impl TaskWatch {
         self.control.aborted() == Some(AbortedBy::Own)
     }
 
-    /// What to do about it now, where it was not aborted by its own I_T nexus and [`crate::Peers::released`] was called:
-    /// the session forgets the command, however long the backend keeps it. From then on the task's future says nothing;
-    /// a future that ends before its session has asked here says it itself, so that one of the two always does.
+    /// What to do about it now, where it was not aborted by its own I_T nexus and
+    /// [`crate::Peers::released`] was called: the session forgets the command, however long the
+    /// backend keeps it. From then on the task's future says nothing; a future that ends before its
+    /// session has asked here says it itself, so that one of the two always does.
     #[must_use]
     pub fn take_released(&self) -> Option<Outcome> {
         let by = self.control.aborted()?;
@@ -275,8 +280,8 @@ impl TaskWatch {
     }
 }
 
-/// A command that has arrived and not ended. Dropping it before it ran ends it; after [`Task::run`] its
-/// future must be driven to the end.
+/// A command that has arrived and not ended. Dropping it before it ran ends it; after [`Task::run`]
+/// its future must be driven to the end.
 pub struct Task {
     pub(crate) nexus: Rc<Nexus>,
     pub(crate) command: Command,
@@ -318,8 +323,8 @@ impl Task {
         self.nexus.unit()
     }
 
-    /// A task that this one makes at a nexus of its session; it is aborted together with it, and does not wait
-    /// for the order that this one may have taken.
+    /// A task that this one makes at a nexus of its session; it is aborted together with it, and
+    /// does not wait for the order that this one may have taken.
     pub(crate) fn child(&self, nexus: &Rc<Nexus>, command: Command) -> Self {
         let unit = nexus.unit();
         let tag = (1 << 32) | unit.next_trace().0;
@@ -330,7 +335,8 @@ impl Task {
         let command = (command, writes);
         let child = Self::new(nexus, command, unit.arrive(), tag, head, stopwatch);
         if let Some(by) = self.control.aborted() {
-            // What is made after the abort does nothing: nobody waits for it, or puts its blocks out of reach.
+            // What is made after the abort does nothing: nobody waits for it, or puts its blocks
+            // out of reach.
             child.control.abort(unit, by);
         }
         let mut children = self.control.children.borrow_mut();
@@ -354,7 +360,8 @@ impl Task {
         bytes.map_or(0, |bytes| bytes.0)
     }
 
-    /// What is answered once it was aborted, and did nothing more: nothing, TASK ABORTED, or why it may not write.
+    /// What is answered once it was aborted, and did nothing more: nothing, TASK ABORTED, or why it
+    /// may not write.
     pub(crate) fn outcome_of_abort(&self, by: AbortedBy) -> Outcome {
         match by {
             AbortedBy::Own | AbortedBy::Other { told: false } => Outcome::Silent,
@@ -474,7 +481,8 @@ impl Task {
         let Some(lane) = unit.lane() else {
             return Err(Refusal::offline());
         };
-        // Blocks that were there when the command came may be cut while it waits, and between two pieces of it.
+        // Blocks that were there when the command came may be cut while it waits, and between two
+        // pieces of it.
         if let Some(range) = op.range() {
             let end = unit.with_state(UnitState::block_count);
             if range.end().0 > end.0 {
@@ -508,8 +516,9 @@ impl Task {
         }
     }
 
-    /// Takes room for `bytes` under the unit's limit, for a session that holds `holds` of this unit already and may be among
-    /// those that wait. What is taken is given back when the task is over, and the backend has let go.
+    /// Takes room for `bytes` under the unit's limit, for a session that holds `holds` of this unit
+    /// already and may be among those that wait. What is taken is given back when the task is over,
+    /// and the backend has let go.
     #[must_use]
     pub fn take_room(&self, bytes: u64, holds: u64, waits: Option<&WaitsForRoom>) -> Room {
         let unit = self.unit();
@@ -524,8 +533,8 @@ impl Task {
         self.unit().bytes_in_flight().get()
     }
 
-    /// The command waits for memory, and perhaps until others of its unit hold less: that is told to those who wait for the
-    /// core's pool.
+    /// The command waits for memory, and perhaps until others of its unit hold less: that is told
+    /// to those who wait for the core's pool.
     pub fn waits_for_memory(&self) {
         self.unit().wait_for_less_in_flight();
     }
@@ -568,8 +577,9 @@ impl Task {
         self.nexus.response_of(&sense.into())
     }
 
-    /// Refuses the command before it ran, for lack of memory: the host sends fewer, or again (SAM-5 5.3.1 "Status
-    /// codes": TASK SET FULL where the nexus has other commands here, BUSY where it has none).
+    /// Refuses the command before it ran, for lack of memory: the host sends fewer, or again (SAM-5
+    /// 5.3.1 "Status codes": TASK SET FULL where the nexus has other commands here, BUSY where it
+    /// has none).
     #[must_use]
     pub fn refuse_for_lack_of_memory(&self) -> Response {
         let status = if self.nexus.live_tasks() > 1 {
@@ -580,8 +590,8 @@ impl Task {
         self.nexus.response_of(&Refusal::Status(status))
     }
 
-    /// Runs the command with the data that the host sent: as many bytes as were asked for, or fewer where
-    /// the host announced fewer. The answer is often there at once.
+    /// Runs the command with the data that the host sent: as many bytes as were asked for, or fewer
+    /// where the host announced fewer. The answer is often there at once.
     #[must_use]
     pub fn run(self, data: Buf) -> Answer<crate::outcome::Outcome> {
         self.control.stopwatch.has_data(self.unit().core());

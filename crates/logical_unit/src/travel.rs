@@ -1,9 +1,10 @@
 //! A nexus on its way from one core to another.
 //!
-//! **Contract.** While a nexus is on its way no core knows it, so nothing may be told to all nexuses of its unit
-//! then: a unit attention would be lost, or come twice. Who tells something to all nexuses keeps the unit from
-//! standing still ([`LogicalUnit::keep_going`]); who moves one makes it stand still, and gives up at once where
-//! something is being told. So neither ever waits for the other for long.
+//! **Contract.** While a nexus is on its way no core knows it, so nothing may be told to all
+//! nexuses of its unit then: a unit attention would be lost, or come twice. Who tells something to
+//! all nexuses keeps the unit from standing still ([`LogicalUnit::keep_going`]); who moves one
+//! makes it stand still, and gives up at once where something is being told. So neither ever waits
+//! for the other for long.
 
 use crate::core_unit::UnitId;
 use crate::nexus::UnitPorts;
@@ -15,7 +16,8 @@ use std::sync::Arc;
 use tokio::sync::{OwnedRwLockWriteGuard, RwLock, RwLockReadGuard};
 use volume::{Fence, FenceSlot};
 
-/// All of a nexus that outlives its stay on one core. Dropping it gives back its place, not what it has reserved.
+/// All of a nexus that outlives its stay on one core. Dropping it gives back its place, not what it
+/// has reserved.
 pub struct NexusState {
     pub(crate) unit: UnitId,
     pub(crate) port: NexusPort,
@@ -62,7 +64,8 @@ pub struct StandStill(
 pub(crate) struct Going(Arc<RwLock<()>>);
 
 impl LogicalUnit {
-    /// Lets nexuses of the unit go from core to core; `None` where something is being told to all of them.
+    /// Lets nexuses of the unit go from core to core; `None` where something is being told to all
+    /// of them.
     #[must_use]
     pub fn stand_still(&self) -> Option<StandStill> {
         let still = Arc::clone(&self.going().0).try_write_owned();

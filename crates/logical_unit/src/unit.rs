@@ -162,9 +162,9 @@ impl LogicalUnit {
     /// Brings the unit up on every core: loads what it has stored and opens a lane per core.
     ///
     /// # Errors
-    /// Why it is offline: the volume cannot be opened, or what it has stored cannot be read (serving without
-    /// its reservations could let a host write that was shut out). The unit is there all the same, keeps its
-    /// place and says why.
+    /// Why it is offline: the volume cannot be opened, or what it has stored cannot be read
+    /// (serving without its reservations could let a host write that was shut out). The unit is
+    /// there all the same, keeps its place and says why.
     pub async fn start(
         self: &Arc<Self>,
         core: &CoreHandle,
@@ -257,8 +257,8 @@ impl LogicalUnit {
         *self.volume.lock().unwrap_or_else(PoisonError::into_inner) = volume;
     }
 
-    /// Opens the volume anew on every core and says so in the state; the reason for being offline where
-    /// that fails on any of them.
+    /// Opens the volume anew on every core and says so in the state; the reason for being offline
+    /// where that fails on any of them.
     pub(crate) async fn open_lanes(self: &Arc<Self>, core: &CoreHandle) -> Result<(), OpenError> {
         let Some(volume) = self.current_volume() else {
             return Err(OpenError {

@@ -1,8 +1,9 @@
 //! Which card a NIC sits on, from where sysfs has it.
 //!
-//! `/sys/class/net/eth2` leads to `/sys/devices/pci0000:00/0000:00:02.0/0000:03:00.1/net/eth2`: the last PCI function on
-//! the way is the NIC's, and the functions of one PCI device (bus and device number) are one card. Two devices behind a
-//! bridge of their own on one board look like two cards; the administrator's file can say that they are one.
+//! `/sys/class/net/eth2` leads to `/sys/devices/pci0000:00/0000:00:02.0/0000:03:00.1/net/eth2`: the
+//! last PCI function on the way is the NIC's, and the functions of one PCI device (bus and device
+//! number) are one card. Two devices behind a bridge of their own on one board look like two cards;
+//! the administrator's file can say that they are one.
 
 use std::path::{Path, PathBuf};
 

@@ -40,7 +40,8 @@ pub struct Nic {
     pub name: String,
     /// What it is made of.
     pub kind: Kind,
-    /// The interfaces that it stands on: of a VLAN its trunk, of a team its members, of a bridge its ports.
+    /// The interfaces that it stands on: of a VLAN its trunk, of a team its members, of a bridge
+    /// its ports.
     pub lower: Vec<String>,
     /// What fails with it (`0000:03:00`, a PCI device); `None`: it is no hardware.
     pub card: Option<String>,

@@ -1,4 +1,5 @@
-//! The host's ports as the planner wants them: interfaces with addresses, on the hardware that carries them.
+//! The host's ports as the planner wants them: interfaces with addresses, on the hardware that
+//! carries them.
 
 use crate::{Kind, Machine, Nic};
 use paths::facts::Facts;
@@ -29,8 +30,8 @@ impl fmt::Display for UnknownPort {
 impl std::error::Error for UnknownPort {}
 
 impl Machine {
-    /// The host's half of the planner's facts: its ports, for an initiator of this name. `from` keeps it to these
-    /// interfaces and addresses; none: all that have an address.
+    /// The host's half of the planner's facts: its ports, for an initiator of this name. `from`
+    /// keeps it to these interfaces and addresses; none: all that have an address.
     ///
     /// # Errors
     /// [`UnknownPort`] where `from` names something that is not here.
@@ -42,7 +43,8 @@ impl Machine {
         })
     }
 
-    /// Every port that has an address, sorted by name: VLANs and bridges are folded into what carries them.
+    /// Every port that has an address, sorted by name: VLANs and bridges are folded into what
+    /// carries them.
     #[must_use]
     pub fn ports(&self) -> Vec<HostPort> {
         let mut ports: Vec<HostPort> = Vec::new();

@@ -79,7 +79,8 @@ fn address(interface: &str, ip: &str) -> InterfaceAddress {
     }
 }
 
-/// Two ports of one Intel card, one of a Broadcom, a VLAN on the latter, a team, a bridge, a virtual pair's end.
+/// Two ports of one Intel card, one of a Broadcom, a VLAN on the latter, a team, a bridge, a
+/// virtual pair's end.
 fn sample(tree: &Tree) -> (Vec<InterfaceLink>, Vec<InterfaceAddress>) {
     let gigabit = [("speed", "1000\n"), ("duplex", "full\n")];
     let intel = "pci0000:00/0000:00:02.0/0000:03:00";
@@ -171,7 +172,8 @@ fn ports_are_what_carries_an_address_with_its_card_and_speed() {
         "veth0 veth0 10 Gb/s 1 -",
     ];
     assert_eq!(told, expected);
-    // The VLAN's and the bridge's addresses are their hardware's; one of the link alone is nobody's.
+    // The VLAN's and the bridge's addresses are their hardware's; one of the link alone is
+    // nobody's.
     let addresses = |name: &str| {
         let port = ports.iter().find(|it| it.name == name).unwrap();
         let ips = port.addresses.iter().map(|it| it.ip.to_string());

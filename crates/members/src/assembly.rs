@@ -1,8 +1,10 @@
 //! Which of the members that were found fit together, and how far the pool can be used.
 //!
-//! **Invariants.** I1: the table that holds is that of the newest event. I2: a member is used only where it has the last event
-//! that the newest superblock expects of it, or the one that it had before or was to have next, which a crash may have left. I3: of two that say they
-//! are the same member, neither is used. I4: nothing is written over the newest superblock of a member but its own bytes.
+//! **Invariants.** I1: the table that holds is that of the newest event. I2: a member is used only
+//! where it has the last event that the newest superblock expects of it, or the one that it had
+//! before or was to have next, which a crash may have left. I3: of two that say they are the same
+//! member, neither is used. I4: nothing is written over the newest superblock of a member but its
+//! own bytes.
 
 use crate::superblock::{DATA_OFFSET, Found, LunId, Superblock, find, offset_of};
 use formats::Damage;
@@ -25,8 +27,8 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Something of so many bytes, by what stands in both places. `device`: bytes of a device's physical blocks; a file has whatever the pool
-    /// was made with.
+    /// Something of so many bytes, by what stands in both places. `device`: bytes of a device's
+    /// physical blocks; a file has whatever the pool was made with.
     #[must_use]
     pub fn of(
         (path, serial): (String, Option<String>),
@@ -92,7 +94,8 @@ pub enum State {
         /// Its event.
         event: u64,
     },
-    /// It was used without the others, which were used without it: nobody can tell which of them is right.
+    /// It was used without the others, which were used without it: nobody can tell which of them is
+    /// right.
     Diverged {
         /// Its place among what was seen.
         seen: usize,
@@ -176,8 +179,8 @@ pub fn assemble(seen: &[Seen]) -> Result<Assembly, Refused> {
     })
 }
 
-/// The newest superblock. Of two events with one number, which two crashes may leave where each began one without the other's
-/// members, it is the one that knows the other as just begun.
+/// The newest superblock. Of two events with one number, which two crashes may leave where each
+/// began one without the other's members, it is the one that knows the other as just begun.
 fn newest(mut found: Vec<(usize, &Superblock)>) -> Result<&Superblock, Refused> {
     let event = found.iter().map(|(_, block)| block.event).max();
     found.retain(|(_, block)| Some(block.event) == event);
@@ -218,7 +221,8 @@ fn judge(
     else {
         return State::Absent;
     };
-    // One more was begun without the others, and whoever uses a member by itself writes two before it touches data.
+    // One more was begun without the others, and whoever uses a member by itself writes two before
+    // it touches data.
     let begun = member.last_event.saturating_add(1);
     if block.event > begun {
         return State::Diverged {
@@ -274,8 +278,8 @@ impl Assembly {
             .all(|state| matches!(state, State::Present(_)))
     }
 
-    /// The members that keep a LUN from being served; none where it can be. A LUN that has nothing here cannot be served
-    /// anyway.
+    /// The members that keep a LUN from being served; none where it can be. A LUN that has nothing
+    /// here cannot be served anyway.
     #[must_use]
     pub fn missing_for(&self, lun: LunId) -> Vec<u16> {
         let needed = self.table.members_of(lun).into_iter();
@@ -305,8 +309,9 @@ impl Assembly {
         }
     }
 
-    /// The superblocks that were seen on the members that are there. They are to be written again where they stand, before the
-    /// next event: what a cache answered after a sync had failed may not be on the disk, and then only the other place is.
+    /// The superblocks that were seen on the members that are there. They are to be written again
+    /// where they stand, before the next event: what a cache answered after a sync had failed may
+    /// not be on the disk, and then only the other place is.
     #[must_use]
     pub fn again(&self, seen: &[Seen]) -> Vec<(usize, Superblock)> {
         let places = (0_u16..).zip(&self.states);
@@ -316,7 +321,8 @@ impl Assembly {
             .collect()
     }
 
-    /// So many events were written since that a copy of a member from that time, or before, is refused: data may be touched.
+    /// So many events were written since that a copy of a member from that time, or before, is
+    /// refused: data may be touched.
     #[must_use]
     pub fn has_gone_on_since(&self, event: u64) -> bool {
         let mut present = self.events.keys();
@@ -326,9 +332,10 @@ impl Assembly {
         })
     }
 
-    /// The superblocks that the next event writes: the place of each among what was seen, with its table. Members that are not
-    /// there stay as they are known, and so do those whose newest superblock stands where this one goes, after a crash or
-    /// when they were away: the event after it is written to them as well.
+    /// The superblocks that the next event writes: the place of each among what was seen, with its
+    /// table. Members that are not there stay as they are known, and so do those whose newest
+    /// superblock stands where this one goes, after a crash or when they were away: the event after
+    /// it is written to them as well.
     #[must_use]
     pub fn next(&self, change: impl FnOnce(&mut Superblock)) -> Vec<(usize, Superblock)> {
         let mut table = self.table.clone();

@@ -6,9 +6,10 @@ use crate::superblock::{
 use formats::crc32c_of;
 use std::collections::BTreeMap;
 
-/// Two places of a superblock, one half each: as they are, and with checksums that fit, as a writer with a fault would leave
-/// them. Oracles: what is read is written again to the same bytes, keeps the rules, and stands where it belongs; a bit that is
-/// changed in it is found; no chunk is counted twice.
+/// Two places of a superblock, one half each: as they are, and with checksums that fit, as a writer
+/// with a fault would leave them. Oracles: what is read is written again to the same bytes, keeps
+/// the rules, and stands where it belongs; a bit that is changed in it is found; no chunk is
+/// counted twice.
 ///
 /// # Panics
 /// If not.
@@ -52,7 +53,8 @@ fn check(even: &[u8], odd: &[u8]) {
     assert_eq!(taken, all - free, "what is taken");
 }
 
-/// An earlier program wrote it, which gave what stands beside LUNs no version of its own. It is read, and written as version 2.
+/// An earlier program wrote it, which gave what stands beside LUNs no version of its own. It is
+/// read, and written as version 2.
 fn is_older(place: &[u8], written: &[u8]) -> bool {
     let version = |bytes: &[u8]| bytes.get(16..).and_then(|rest| rest.first_chunk().copied());
     let was = version(place).map(u32::from_le_bytes);
@@ -124,7 +126,8 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     seeds
 }
 
-/// As an earlier program wrote something beside a LUN: in version 1, without the eight bytes of no records.
+/// As an earlier program wrote something beside a LUN: in version 1, without the eight bytes of no
+/// records.
 fn older(mut block: Superblock) -> Vec<u8> {
     let lun = LunId([0x66; 16]);
     let beside = lun.beside(BesideLun::Sums).expect("one of ours");

@@ -10,7 +10,8 @@ pub const AREA_BYTES: usize = 1 << 20;
 /// Where chunk 0 begins, in bytes from the start of a member.
 pub const DATA_OFFSET: u64 = 2 << 20;
 
-/// The newest version of the format that is written and read: it has records, or something beside LUNs.
+/// The newest version of the format that is written and read: it has records, or something beside
+/// LUNs.
 pub const VERSION: u32 = 2;
 
 /// The version of a superblock without either, which earlier programs read as well.
@@ -66,8 +67,8 @@ impl LunId {
     /// No LUN's: records of the pool itself.
     pub const POOL: Self = Self([0; 16]);
 
-    /// What the pool knows by it that stands beside a LUN; `None` where the LUN's identifier is of another kind than ours
-    /// (NAA 6h, SPC-4 7.8.6.6.5), and nothing can be told from it.
+    /// What the pool knows by it that stands beside a LUN; `None` where the LUN's identifier is of
+    /// another kind than ours (NAA 6h, SPC-4 7.8.6.6.5), and nothing can be told from it.
     #[must_use]
     pub const fn beside(self, what: BesideLun) -> Option<Self> {
         let Self(mut bytes) = self;
@@ -163,7 +164,8 @@ pub struct Superblock {
     pub members: Vec<Member>,
     /// What is whose, in order of each LUN's addresses.
     pub luns: BTreeMap<LunId, Vec<Run>>,
-    /// What LUNs are, in the words of whoever serves them; of the pool itself under [`LunId::POOL`].
+    /// What LUNs are, in the words of whoever serves them; of the pool itself under
+    /// [`LunId::POOL`].
     pub records: BTreeMap<LunId, Vec<u8>>,
 }
 
@@ -185,7 +187,8 @@ pub const fn offset_of(event: u64) -> u64 {
 /// What the two places say together.
 ///
 /// # Errors
-/// One has another version: its program may have gone on from there. Or neither can be read; what is wrong with the place that is ours.
+/// One has another version: its program may have gone on from there. Or neither can be read; what
+/// is wrong with the place that is ours.
 pub fn find(even: &[u8], odd: &[u8]) -> Result<Found, Damage> {
     let places = [(even, 0), (odd, 1)].map(|(bytes, parity)| {
         let read = Superblock::decode(bytes)?;
@@ -307,7 +310,8 @@ impl Superblock {
         Ok(read)
     }
 
-    /// Earlier programs can read it: it has no records, and nothing beside LUNs, which they would take for LUNs that nobody knows.
+    /// Earlier programs can read it: it has no records, and nothing beside LUNs, which they would
+    /// take for LUNs that nobody knows.
     fn is_bare(&self) -> bool {
         let beside = self.luns.keys().any(|lun| lun.is_beside().is_some());
         self.records.is_empty() && !beside

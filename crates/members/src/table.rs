@@ -2,8 +2,8 @@
 
 use crate::superblock::{DATA_OFFSET, Layout, LunId, Superblock};
 
-/// Chunks of a LUN, one after the other. In a span, chunks are numbered through all members; in a stripe, a chunk has the
-/// same number on each of them.
+/// Chunks of a LUN, one after the other. In a span, chunks are numbered through all members; in a
+/// stripe, a chunk has the same number on each of them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Run {
     /// The first one.
@@ -95,7 +95,8 @@ impl Superblock {
         gaps
     }
 
-    /// Gives a LUN so many bytes at least: more where it has fewer, and takes back what is too much.
+    /// Gives a LUN so many bytes at least: more where it has fewer, and takes back what is too
+    /// much.
     ///
     /// # Errors
     /// There is not so much room; nothing has changed.
@@ -222,8 +223,8 @@ fn shorten(runs: &mut Vec<Run>, mut by: u32) {
     }
 }
 
-/// So many chunks of the gaps: those right behind `after` first, then the smallest gap that holds all of the rest, else the
-/// gaps in order.
+/// So many chunks of the gaps: those right behind `after` first, then the smallest gap that holds
+/// all of the rest, else the gaps in order.
 fn take(gaps: &[Run], after: Option<Run>, count: u32) -> Option<Vec<Run>> {
     let mut gaps = gaps.to_vec();
     let mut out = Vec::new();

@@ -1,4 +1,5 @@
-//! An operation on the slow way: in the book, sent by a task of its own, and again where its answer asks for that.
+//! An operation on the slow way: in the book, sent by a task of its own, and again where its answer
+//! asks for that.
 
 use super::Ended;
 use super::engine::{Engine, Inside};
@@ -208,7 +209,8 @@ impl Engine {
         self.pump();
     }
 
-    /// One more operation is on the session of `line`. Whether the driver has to be woken: mostly it wakes early enough by itself.
+    /// One more operation is on the session of `line`. Whether the driver has to be woken: mostly
+    /// it wakes early enough by itself.
     pub(super) fn sent_on(&self, line: &mut Line, now: impl FnOnce() -> Now) -> bool {
         line.open += 1;
         if line.health.expects() {
@@ -219,7 +221,8 @@ impl Engine {
         due.is_some_and(|due| self.armed.get().is_none_or(|armed| due < armed))
     }
 
-    /// An operation on `nexus` has ended; with the last one of a session that is over, the book hears of it.
+    /// An operation on `nexus` has ended; with the last one of a session that is over, the book
+    /// hears of it.
     fn one_less(&self, nexus: Nexus, now: Now) -> Vec<Decide> {
         let mut state = self.state.borrow_mut();
         match state.one_less(nexus) {
@@ -349,7 +352,8 @@ impl Pending {
     }
 }
 
-/// A copy of an operation is over, and it may have been carried out. COMPARE AND WRITE is looked at before it is sent again.
+/// A copy of an operation is over, and it may have been carried out. COMPARE AND WRITE is looked at
+/// before it is sent again.
 fn haunt(pending: &mut BTreeMap<CommandId, Pending>, id: CommandId) {
     let Some(pending) = pending.get_mut(&id) else {
         return;
@@ -409,7 +413,8 @@ fn again(
     stale::Answer::NotDone
 }
 
-/// The path for an operation: the one it has to go back to, else the policy's choice, but not the one to avoid if there is another.
+/// The path for an operation: the one it has to go back to, else the policy's choice, but not the
+/// one to avoid if there is another.
 fn take(selector: &mut Selector, pending: &Pending, request: Request, now: Now) -> Option<Ticket> {
     let usage =
         |selector: &Selector, path: usize| selector.settings(path).map_or(Use::No, |it| it.usage);

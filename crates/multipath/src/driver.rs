@@ -67,7 +67,8 @@ impl Engine {
         self.keeper_drained();
         self.hope(now);
         self.give_up(now);
-        // Whoever has not looked for two ticks may never do: what has ended must not count as in flight for ever.
+        // Whoever has not looked for two ticks may never do: what has ended must not count as in
+        // flight for ever.
         let ticks = self.state.borrow_mut().flights.tick();
         self.follow(|flight| flight.unseen_since(ticks) > 1);
     }

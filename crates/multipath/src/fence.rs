@@ -8,7 +8,8 @@ use std::rc::Rc;
 use units::Now;
 
 impl Engine {
-    /// Asks every other path to fence `nexus`, the one that was heard last first; logging in again on its own path does it too.
+    /// Asks every other path to fence `nexus`, the one that was heard last first; logging in again
+    /// on its own path does it too.
     pub(super) fn fence(self: &Rc<Self>, nexus: Nexus) {
         let mut sessions: Vec<Rc<dyn Session>> = {
             let state = self.state.borrow();
@@ -39,7 +40,8 @@ impl Engine {
     }
 }
 
-/// A session is over with everything on it. If its path has logged in again meanwhile, that was the fence.
+/// A session is over with everything on it. If its path has logged in again meanwhile, that was the
+/// fence.
 pub(super) fn lost(state: &mut Inside, nexus: Nexus, now: Now) -> Vec<Decide> {
     let mut decisions = state.book.lost(nexus, now);
     let newer =

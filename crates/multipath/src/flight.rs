@@ -10,8 +10,9 @@
 //!   Turned -- the session has lost it, or its answer asks for something else: the book takes it on (the slow way)
 //! ```
 //!
-//! **Invariants.** The operation stays with the layer until it has ended, so that it can be sent again. Nothing is borrowed while a
-//! session's future is asked. Of memory, an operation takes the issuer's handle and no more.
+//! **Invariants.** The operation stays with the layer until it has ended, so that it can be sent
+//! again. Nothing is borrowed while a session's future is asked. Of memory, an operation takes the
+//! issuer's handle and no more.
 
 use super::command::Pending;
 use super::engine::{Engine, Inside};
@@ -110,7 +111,8 @@ impl Engine {
     }
 
     fn flies(self: &Rc<Self>, journey: Journey, hand: Hand) -> IoFuture {
-        // Written where it stays: to be built elsewhere and moved costs more than all else that is done with it.
+        // Written where it stays: to be built elsewhere and moved costs more than all else that is
+        // done with it.
         let handle = Box::new_uninit();
         let at = self.state.borrow_mut().flights.take(journey, hand);
         let handle = Box::write(

@@ -10,13 +10,16 @@
 //!     Session Session ...                one each; the initiator's, or memory with faults
 //! ```
 //!
-//! **Contract.** That of the waist, with stricter order: mutations that overlap go one after the other. An operation is answered with
-//! an error only if the unit itself says so, or if no path has lived for `no_path_timeout`; then nobody knows whether it was carried out.
-//! Everything lives on one core: one lane is the volume's only one, because the book that keeps stale writes out has to
-//! know every write of this host. A lane that is dropped ends its sessions and answers nobody any more.
+//! **Contract.** That of the waist, with stricter order: mutations that overlap go one after the
+//! other. An operation is answered with an error only if the unit itself says so, or if no path has
+//! lived for `no_path_timeout`; then nobody knows whether it was carried out. Everything lives on
+//! one core: one lane is the volume's only one, because the book that keeps stale writes out has to
+//! know every write of this host. A lane that is dropped ends its sessions and answers nobody any
+//! more.
 //!
-//! A [`Port`] logs in with the path's own ISID, which reinstates the session before, and returns only when the target has ended that
-//! session's tasks; it checks identity and size before it returns.
+//! A [`Port`] logs in with the path's own ISID, which reinstates the session before, and returns
+//! only when the target has ended that session's tasks; it checks identity and size before it
+//! returns.
 
 mod command;
 mod driver;
@@ -62,7 +65,8 @@ use volume::{Io, IoError, IoFuture, IoResult, Lane, Shape};
 pub enum Ended {
     /// With an answer for whoever asked: success, or an error that is the same on every path.
     Done(IoResult),
-    /// With an answer that asks for something else, by [`paths::verdict`]'s table; the error is what is told if that leads nowhere.
+    /// With an answer that asks for something else, by [`paths::verdict`]'s table; the error is
+    /// what is told if that leads nowhere.
     Again(Verdict, IoError),
     /// With the session.
     Lost {
@@ -112,8 +116,9 @@ pub trait Session {
     /// Starts an operation. It always ends: by an answer, or with the session.
     fn submit(&self, io: Io) -> Answer<Ended>;
 
-    /// The same without a future where it can do without: then the operation has begun, and [`Session::poll_numbered`] asks for its end.
-    /// The operation stays with whoever asks, who may have to send it again; a read has no memory of its own to be filled (`into`).
+    /// The same without a future where it can do without: then the operation has begun, and
+    /// [`Session::poll_numbered`] asks for its end. The operation stays with whoever asks, who may
+    /// have to send it again; a read has no memory of its own to be filled (`into`).
     fn begin(&self, io: &Io) -> Begun {
         match self.submit(io.fork()).now() {
             Ok(ended) => Begun::Ended(ended),
@@ -121,8 +126,8 @@ pub trait Session {
         }
     }
 
-    /// How an operation ended that [`Session::begin`] has numbered. It is asked until it is ready, and never again; the session does
-    /// not call back meanwhile.
+    /// How an operation ended that [`Session::begin`] has numbered. It is asked until it is ready,
+    /// and never again; the session does not call back meanwhile.
     fn poll_numbered(&self, number: usize, cx: &mut Context<'_>) -> Poll<Ended> {
         let _ = (number, cx);
         Poll::Pending
@@ -131,8 +136,8 @@ pub trait Session {
     /// Sends a NOP-Out; completes when it is answered, true, or with the session, false.
     fn ping(&self) -> LocalFuture<bool>;
 
-    /// Asks the target to fence another session of this host; true when nothing of it is carried out any more. False where
-    /// the target cannot.
+    /// Asks the target to fence another session of this host; true when nothing of it is carried
+    /// out any more. False where the target cannot.
     fn fence(&self, nexus: Nexus) -> LocalFuture<bool>;
 
     /// The access state of the unit through this port; `None` with the session.
@@ -152,8 +157,9 @@ pub trait Session {
     /// Destroys the connection, for every unit that uses it: every operation ends now.
     fn close(&self);
 
-    /// Ends this unit's use of the session, which other units may go on with: every operation ends now. What the target still has
-    /// of them is aborted, and neither [`Session::fence`] nor the port's next login succeeds before that is answered.
+    /// Ends this unit's use of the session, which other units may go on with: every operation ends
+    /// now. What the target still has of them is aborted, and neither [`Session::fence`] nor the
+    /// port's next login succeeds before that is answered.
     fn leave(&self) {
         self.close();
     }
@@ -184,7 +190,8 @@ pub struct Config {
     pub timing: Timing,
     /// How long operations wait for a path before they fail.
     pub no_path_timeout: Duration,
-    /// Reads and writes of two such pieces or more are cut into them, each by the policy's choice; 0: never.
+    /// Reads and writes of two such pieces or more are cut into them, each by the policy's choice;
+    /// 0: never.
     pub piece: ByteCount,
 }
 
@@ -217,7 +224,8 @@ pub struct PathStatus {
     pub in_flight: u32,
     /// Their bytes.
     pub bytes_in_flight: u64,
-    /// Operations that have ended on it, of those whose time was taken (of a volume's only path one in sixteen), and the time that they took together.
+    /// Operations that have ended on it, of those whose time was taken (of a volume's only path one
+    /// in sixteen), and the time that they took together.
     pub ended: (u64, Duration),
 }
 
@@ -225,15 +233,15 @@ pub struct PathStatus {
 pub struct Multipath(Rc<Engine>);
 
 impl Multipath {
-    /// Starts to log in everywhere and returns at once: operations wait for the first path. `shape`: the facts, which every path
-    /// is to confirm.
+    /// Starts to log in everywhere and returns at once: operations wait for the first path.
+    /// `shape`: the facts, which every path is to confirm.
     #[must_use]
     pub fn new(core: &CoreHandle, shape: Shape, config: Config, paths: Vec<PathSpec>) -> Self {
         Self(Engine::start(core, shape, config, paths, None))
     }
 
-    /// The same with the planner behind it, which says from then on what is wanted of each path; `wanted` of the specs does not count.
-    /// A path that the keeper's facts do not know stays cold.
+    /// The same with the planner behind it, which says from then on what is wanted of each path;
+    /// `wanted` of the specs does not count. A path that the keeper's facts do not know stays cold.
     #[must_use]
     pub fn planned(
         core: &CoreHandle,
@@ -282,7 +290,8 @@ impl Multipath {
         self.0.set_policy(policy);
     }
 
-    /// What the plan wants of a path now; the number is its place in the list that the layer was made with.
+    /// What the plan wants of a path now; the number is its place in the list that the layer was
+    /// made with.
     pub fn want(&self, path: usize, wanted: Wanted) {
         self.0.want(path, wanted);
     }
@@ -292,12 +301,14 @@ impl Multipath {
         self.0.link(path, up);
     }
 
-    /// A path more; its place is the next number. With a planner it stays cold until [`Multipath::set_facts`] tells of its ports.
+    /// A path more; its place is the next number. With a planner it stays cold until
+    /// [`Multipath::set_facts`] tells of its ports.
     pub fn add(&self, name: PathName, spec: PathSpec) {
         self.0.add(name, spec);
     }
 
-    /// The administrator lets a path out of quarantine: it logs in, and is looked at like any other. False for one that is in none.
+    /// The administrator lets a path out of quarantine: it logs in, and is looked at like any
+    /// other. False for one that is in none.
     #[must_use]
     pub fn release(&self, path: usize) -> bool {
         let status = self.0.status();

@@ -79,7 +79,8 @@ impl Engine {
                 Do::Close => self.drop_session(path, |session| session.close()),
                 Do::LogOut => self.drop_session(path, |session| session.leave()),
                 Do::Failed(cause) => {
-                    // The session is closed or has ended by itself: what it carried goes to the book.
+                    // The session is closed or has ended by itself: what it carried goes to the
+                    // book.
                     self.drop_session(path, |session| session.leave());
                     self.keeper_failed(path, cause);
                 }
@@ -168,8 +169,9 @@ impl Engine {
         }));
     }
 
-    /// A path that carries something is silent. What it shares with others may be dead: they are asked now, so that
-    /// all that is dead is known at the same time and nothing is sent there next.
+    /// A path that carries something is silent. What it shares with others may be dead: they are
+    /// asked now, so that all that is dead is known at the same time and nothing is sent there
+    /// next.
     fn doubt_others(self: &Rc<Self>, path: usize) {
         let others = {
             let state = self.state.borrow();
@@ -210,7 +212,8 @@ impl Engine {
         }));
     }
 
-    /// The session is over. Its operations end with it; when the last has, the book decides about them.
+    /// The session is over. Its operations end with it; when the last has, the book decides about
+    /// them.
     fn drop_session(self: &Rc<Self>, path: usize, end: fn(&dyn Session)) {
         let now = self.core.now();
         let (session, nexus, decisions) = {
@@ -263,7 +266,8 @@ impl Engine {
         }));
     }
 
-    /// Looks again and again at a port that does not serve the unit, until it does or the session is over.
+    /// Looks again and again at a port that does not serve the unit, until it does or the session
+    /// is over.
     pub(super) fn look(self: &Rc<Self>, path: usize, nexus: Nexus) {
         let engine = Rc::clone(self);
         self.core.spawn(Box::pin(async move {

@@ -1,9 +1,12 @@
-//! Whether a path works as well as its siblings, second by second: what the health machine's judgement is made of.
+//! Whether a path works as well as its siblings, second by second: what the health machine's
+//! judgement is made of.
 //!
-//! - A command *stalled* if it took more than 100 ms, eight times what is usual on its path, while another path carried something quickly:
-//!   a store that hangs is no path's fault. Several within two seconds are one.
-//! - A path is *slow* if the 99th percentile of its latencies is ten times that of a sibling, beyond what their speeds explain, and 5 ms at
-//!   least. Small and large commands are compared by themselves.
+//! - A command *stalled* if it took more than 100 ms, eight times what is usual on its path, while
+//!   another path carried something quickly: a store that hangs is no path's fault. Several within
+//!   two seconds are one.
+//! - A path is *slow* if the 99th percentile of its latencies is ten times that of a sibling,
+//!   beyond what their speeds explain, and 5 ms at least. Small and large commands are compared by
+//!   themselves.
 //! - A path *retransmits* if more than 1 % of its TCP segments of a second were sent again.
 
 use super::engine::Engine;
@@ -124,7 +127,8 @@ impl Gauge {
         self.segments = Segments::default();
     }
 
-    /// A command ended; whether it took so long that it speaks against the path, unless all are like that.
+    /// A command ended; whether it took so long that it speaks against the path, unless all are
+    /// like that.
     fn ended(&mut self, bytes: u64, took: Duration, now: Now) -> bool {
         let window = if bytes >= LARGE {
             &mut self.large

@@ -1,8 +1,9 @@
 //! Large reads and writes go in pieces, each by the policy's choice: so one stream uses every path.
 //!
-//! Pieces end at multiples of their size, so that sequential streams are cut in the same places. A path has only some of them ahead, the
-//! next one goes when one has ended: whichever path is quicker takes more. The last ones are smaller, because the whole takes as long as
-//! the path that ends last. What a volume promises to keep whole over a power cut is not cut.
+//! Pieces end at multiples of their size, so that sequential streams are cut in the same places. A
+//! path has only some of them ahead, the next one goes when one has ended: whichever path is
+//! quicker takes more. The last ones are smaller, because the whole takes as long as the path that
+//! ends last. What a volume promises to keep whole over a power cut is not cut.
 
 use super::engine::Engine;
 use super::line::Line;
@@ -59,7 +60,8 @@ pub(super) fn whole_blocks(shape: &Shape, piece: ByteCount) -> u64 {
     }
 }
 
-/// Cuts reads and writes of two pieces or more. `piece` 0: never. `paths`: how many work side by side.
+/// Cuts reads and writes of two pieces or more. `piece` 0: never. `paths`: how many work side by
+/// side.
 pub(super) fn cut(mut io: Io, shape: &Shape, piece: ByteCount, paths: usize) -> Cut {
     let blocks = piece.blocks_floor(shape.block_size);
     let small = ByteCount((piece.0 / TAIL).max(TAIL_BYTES_MIN)).blocks_floor(shape.block_size);
@@ -149,7 +151,8 @@ struct Pieces {
 }
 
 impl Pieces {
-    /// Hands out as many as may be ahead; ready when all that were handed out have ended. After an error there are no more.
+    /// Hands out as many as may be ahead; ready when all that were handed out have ended. After an
+    /// error there are no more.
     fn poll(
         &mut self,
         ahead: usize,
@@ -184,7 +187,8 @@ impl Pieces {
 }
 
 impl Engine {
-    /// Carries an operation out piece by piece. A task hands them out, whether the issuer looks or not.
+    /// Carries an operation out piece by piece. A task hands them out, whether the issuer looks or
+    /// not.
     pub(super) fn in_pieces(
         self: &Rc<Self>,
         parts: Vec<Io>,

@@ -1,7 +1,7 @@
 //! The places of operations on the straight way ([`super::flight`]).
 //!
-//! **Invariants.** A place belongs to one issuer until that has taken its end or has gone, and the operation has ended. Nothing here is
-//! allocated once there are enough places.
+//! **Invariants.** A place belongs to one issuer until that has taken its end or has gone, and the
+//! operation has ended. Nothing here is allocated once there are enough places.
 
 use super::wait::Promise;
 use super::{Ended, Session};
@@ -50,7 +50,8 @@ pub(super) struct Flight {
     pub(super) leg: Leg,
     /// What is flying; `None` in a free place, and once it has ended or the layer is closed.
     pub(super) journey: Option<Journey>,
-    /// Whoever polled at this place last, of this operation or the one before: mostly the next one to do so.
+    /// Whoever polled at this place last, of this operation or the one before: mostly the next one
+    /// to do so.
     waker: Waker,
     /// When it was polled last, in ticks.
     seen: u32,

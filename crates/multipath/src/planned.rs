@@ -1,4 +1,5 @@
-//! The planner's keeper behind the layer: it hears of every path that fails or recovers, and says what is wanted of each.
+//! The planner's keeper behind the layer: it hears of every path that fails or recovers, and says
+//! what is wanted of each.
 
 use super::engine::Engine;
 use paths::health::{Cause, Seen, Wanted};
@@ -14,7 +15,8 @@ pub(super) struct Planned {
 }
 
 impl Planned {
-    /// What is wanted of a path now. Paths of lost elements are tried on and on: only one that comes back clears the element.
+    /// What is wanted of a path now. Paths of lost elements are tried on and on: only one that
+    /// comes back clears the element.
     pub(super) fn wanted(&self, path: usize) -> Wanted {
         let Some(name) = self.names.get(path) else {
             return Wanted::Cold;

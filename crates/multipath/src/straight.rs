@@ -1,4 +1,5 @@
-//! The issuer's handle of an operation on the straight way ([`super::flight`]): it asks the session itself.
+//! The issuer's handle of an operation on the straight way ([`super::flight`]): it asks the session
+//! itself.
 
 use super::Ended;
 use super::engine::{Engine, Inside};

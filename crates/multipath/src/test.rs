@@ -28,7 +28,8 @@ fn pause_both(target: &Target, span: Duration) {
     pause.extend([(0, span), (1, span)]);
 }
 
-/// The path that carries something goes silent, and nothing is held up in the backend any more; answers which.
+/// The path that carries something goes silent, and nothing is held up in the backend any more;
+/// answers which.
 fn silence_the_busy(lane: &Multipath, target: &Target) -> u32 {
     let status = lane.status();
     let busy = status.iter().position(|path| path.in_flight > 0).unwrap();
@@ -159,8 +160,9 @@ fn it_conforms_over_healthy_paths_and_over_wires_in_trouble_without_one_error() 
     assert!(seen > 20, "only {seen} ghosts: this tests nothing");
 }
 
-/// The port of the known reproducer: a write is paused in the backend of one path, the path is lost, the host writes again elsewhere, the
-/// wire heals. What `mode` makes of it: the block at the end.
+/// The port of the known reproducer: a write is paused in the backend of one path, the path is
+/// lost, the host writes again elsewhere, the wire heals. What `mode` makes of it: the block at the
+/// end.
 fn paused_write(mode: Mode, sharing: Sharing, seed: u64) -> u8 {
     let end = Rc::new(Cell::new(0));
     let result = Rc::clone(&end);
@@ -207,7 +209,8 @@ fn a_write_that_was_paused_never_comes_back_over_a_newer_one() {
     println!("{runs} paused writes, none came back");
 }
 
-/// Shows that the test above can see a ghost: without fences the paused write comes back unless the login happened to end it.
+/// Shows that the test above can see a ghost: without fences the paused write comes back unless the
+/// login happened to end it.
 #[test]
 fn without_fences_the_paused_write_comes_back() {
     simulate(1, |core| {
@@ -236,7 +239,8 @@ fn without_fences_the_paused_write_comes_back() {
     });
 }
 
-/// Writes and reads all the time; the longest that one took, for a wire that does this after a second.
+/// Writes and reads all the time; the longest that one took, for a wire that does this after a
+/// second.
 fn longest_stall(wire: Wire) -> Duration {
     let longest = Rc::new(Cell::new(Duration::ZERO));
     let result = Rc::clone(&longest);
@@ -366,7 +370,8 @@ fn a_write_that_a_lost_path_may_have_carried_out_is_never_told_to_have_left_all_
     });
 }
 
-/// Time for 32 sequential writes and reads of 4 MiB, one after the other, over wires of these speeds.
+/// Time for 32 sequential writes and reads of 4 MiB, one after the other, over wires of these
+/// speeds.
 fn sequential(rates: &[u64]) -> Duration {
     let rates = rates.to_vec();
     let took = Rc::new(Cell::new(Duration::ZERO));
@@ -423,8 +428,8 @@ fn one_stream_at_depth_one_uses_two_and_four_paths() {
     assert!(two >= 1.9 && four >= 3.7);
 }
 
-/// The published mesh: two ports on each of two host cards, two target ports on two controllers; path n is host port n / 2 to target port
-/// n % 2, and its wire.
+/// The published mesh: two ports on each of two host cards, two target ports on two controllers;
+/// path n is host port n / 2 to target port n % 2, and its wire.
 fn mesh(core: &CoreHandle, shape: Shape, config: Config, target: &Rc<Target>) -> Multipath {
     let mut facts = Facts::default();
     for n in 0..4_u8 {
@@ -624,8 +629,8 @@ impl Lane for Compares {
     }
 }
 
-/// A COMPARE AND WRITE from 5 to 6 that is carried out, and whose answer is lost with its path; what its issuer is told, and what is
-/// on the medium.
+/// A COMPARE AND WRITE from 5 to 6 that is carried out, and whose answer is lost with its path;
+/// what its issuer is told, and what is on the medium.
 fn unanswered_compare_and_write(sharing: Sharing, seed: u64) -> (Result<(), IoError>, u8) {
     let end = Rc::new(Cell::new((Ok(()), 0)));
     let result = Rc::clone(&end);
@@ -673,7 +678,8 @@ fn a_compare_and_write_whose_answer_was_lost_is_looked_at_and_never_sent_again()
     }
 }
 
-/// A path that is slower than its line says, by less than what measurements take for noise: equal halves would wait for it.
+/// A path that is slower than its line says, by less than what measurements take for noise: equal
+/// halves would wait for it.
 #[test]
 fn a_path_that_is_a_fifth_slower_is_given_less_of_one_stream() {
     let one = sequential(&[LINE]).as_secs_f64();

@@ -1,4 +1,5 @@
-//! Paths that work badly, on virtual time: out of use while a better one lives, and back when they behave.
+//! Paths that work badly, on virtual time: out of use while a better one lives, and back when they
+//! behave.
 
 use super::test::{simulate, write};
 use super::wires::{LINE, Target, multipath, target};

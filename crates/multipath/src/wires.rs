@@ -1,5 +1,5 @@
-//! For tests: a target behind wires that are cut, go silent, and come back. It carries out what lost sessions sent for up to 40 s, unless
-//! it fences them.
+//! For tests: a target behind wires that are cut, go silent, and come back. It carries out what
+//! lost sessions sent for up to 40 s, unless it fences them.
 
 use super::wait::Promise;
 use super::{Config, ConnectError, Ended, Multipath, PathSpec, Port, Segments, Session};
@@ -74,7 +74,8 @@ impl Target {
         }
     }
 
-    /// Nothing of `nexus` is carried out from now on: that is looked at in the poll that carries out.
+    /// Nothing of `nexus` is carried out from now on: that is looked at in the poll that carries
+    /// out.
     pub(super) fn fence(&self, nexus: Nexus) {
         self.fenced.borrow_mut().insert(nexus);
     }

@@ -19,7 +19,8 @@ use units::{Buf, BufMut};
 /// Requests that one connection may have in flight.
 pub const IN_FLIGHT_REQUESTS: usize = 256;
 
-/// Bytes of data that one connection may have in flight or waiting to be sent; one larger request alone is fine.
+/// Bytes of data that one connection may have in flight or waiting to be sent; one larger request
+/// alone is fine.
 pub const IN_FLIGHT_BYTES: usize = 64 << 20;
 
 /// Bytes that one system call receives at most, beside those of large writes.

@@ -1,7 +1,8 @@
 //! What a request means for the volume.
 //!
-//! A request larger than the volume takes at once goes down in pieces, some at the same time; the answer is the first
-//! error of any. `Busy` and `Transition` mean "again later" below, and NBD has no word for that: they are waited out here.
+//! A request larger than the volume takes at once goes down in pieces, some at the same time; the
+//! answer is the first error of any. `Busy` and `Transition` mean "again later" below, and NBD has
+//! no word for that: they are waited out here.
 
 use crate::export::Export;
 use crate::wire::{Command, Reply, Request, errno, flag};

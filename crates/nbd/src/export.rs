@@ -60,7 +60,8 @@ impl Export {
         if caps.discard != Support::Absent {
             flags |= SEND_TRIM;
         }
-        // A request for fast zeroes is refused where it cannot be fast; that we refuse is what this flag says.
+        // A request for fast zeroes is refused where it cannot be fast; that we refuse is what this
+        // flag says.
         flags | SEND_FAST_ZERO
     }
 

@@ -19,7 +19,8 @@ fn export() -> Export {
     Export::new(shape, "fuzzed", false)
 }
 
-/// What came of a talk that arrived in pieces of so many bytes: the steps that did something, and all answers.
+/// What came of a talk that arrived in pieces of so many bytes: the steps that did something, and
+/// all answers.
 fn heard(bytes: &[u8], piece: usize) -> (Vec<Step>, Vec<u8>, bool) {
     let mut out = Vec::new();
     let mut machine = Machine::new(export(), &mut out);
@@ -66,7 +67,8 @@ fn to_usize(length: u32) -> usize {
     usize::try_from(length).expect("64-bit machines only")
 }
 
-/// A talk means the same in whatever pieces it arrives, and no answer is much longer than what asked for it.
+/// A talk means the same in whatever pieces it arrives, and no answer is much longer than what
+/// asked for it.
 ///
 /// # Panics
 /// Where that is not so.

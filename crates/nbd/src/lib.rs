@@ -8,12 +8,14 @@
 //!   env::Stream  <-- one vectored send for all that is done --  Outbox  <---------+
 //! ```
 //!
-//! **Contract.** A write that was answered is in the volume, in the sense of the waist: a flush on any connection covers what was
-//! answered on all of them before (`NBD_FLAG_CAN_MULTI_CONN`). Requests are executed in any order, as NBD allows. The payload of a large
-//! write is received into the buffer that goes down; what is read goes out from where it lies.
+//! **Contract.** A write that was answered is in the volume, in the sense of the waist: a flush on
+//! any connection covers what was answered on all of them before (`NBD_FLAG_CAN_MULTI_CONN`).
+//! Requests are executed in any order, as NBD allows. The payload of a large write is received into
+//! the buffer that goes down; what is read goes out from where it lies.
 //!
-//! **Failure model.** A peer may send anything: it gets an error or loses its connection, and memory for it is bounded
-//! ([`IN_FLIGHT_BYTES`], [`IN_FLIGHT_REQUESTS`], [`CONNECTIONS_MAX`]). A stop answers what was taken and takes nothing more.
+//! **Failure model.** A peer may send anything: it gets an error or loses its connection, and
+//! memory for it is bounded ([`IN_FLIGHT_BYTES`], [`IN_FLIGHT_REQUESTS`], [`CONNECTIONS_MAX`]). A
+//! stop answers what was taken and takes nothing more.
 //!
 //! Spec: the NBD protocol, `doc/proto.md` of NetworkBlockDevice/nbd.
 

@@ -18,7 +18,8 @@ pub enum Step {
     More,
     /// So many were used; an answer may have been written.
     Took(usize),
-    /// So many were used, and this is to be done. With [`Command::Write`] its `length` bytes of data follow.
+    /// So many were used, and this is to be done. With [`Command::Write`] its `length` bytes of
+    /// data follow.
     Request(usize, Request),
     /// So many were used, and the next so many bytes are data of a write that was refused.
     Skip(usize, u32),
@@ -50,7 +51,8 @@ impl Machine {
         }
     }
 
-    /// Takes the next thing off the front of `input`; answers that need no volume are written to `out`.
+    /// Takes the next thing off the front of `input`; answers that need no volume are written to
+    /// `out`.
     ///
     /// # Errors
     /// Where the connection has to end.

@@ -163,7 +163,8 @@ impl Server {
         }
     }
 
-    /// Takes nothing more, finishes what was taken, and makes it stable. Says whether all of it ended within `patience`.
+    /// Takes nothing more, finishes what was taken, and makes it stable. Says whether all of it
+    /// ended within `patience`.
     pub async fn stop(&self, core: &CoreHandle, patience: Duration) -> bool {
         self.stopping.store(true, Ordering::Release);
         let _all = env::call_all(core, |core| {

@@ -1,8 +1,9 @@
-//! What is known of the host's ports and the target's: the planner's only input besides its options.
+//! What is known of the host's ports and the target's: the planner's only input besides its
+//! options.
 //!
-//! The host's half comes from the system (PCI function, NUMA node, speed, carrier, addresses, MTU), the target's
-//! from discovery, REPORT TARGET PORT GROUPS and, with our own target, a vendor text key; a file may
-//! override either ([`crate::overrides`]).
+//! The host's half comes from the system (PCI function, NUMA node, speed, carrier, addresses, MTU),
+//! the target's from discovery, REPORT TARGET PORT GROUPS and, with our own target, a vendor text
+//! key; a file may override either ([`crate::overrides`]).
 
 use scsi::alua::AccessState;
 use serde::{Deserialize, Serialize};
@@ -187,7 +188,8 @@ pub struct HostPort {
     pub mtu: u32,
     /// Its addresses, those of VLANs on it included.
     pub addresses: Vec<HostAddress>,
-    /// The fabric that it is plugged into, where the administrator says so; else each subnet is one.
+    /// The fabric that it is plugged into, where the administrator says so; else each subnet is
+    /// one.
     pub fabric: Option<String>,
     /// False: the administrator keeps iSCSI off it.
     pub enabled: bool,
@@ -214,7 +216,8 @@ pub struct TargetPort {
     pub links: u16,
     /// Largest IP packet, where known.
     pub mtu: Option<u32>,
-    /// How many more sessions it takes, ours that are there already included; `None`: no limit known.
+    /// How many more sessions it takes, ours that are there already included; `None`: no limit
+    /// known.
     pub sessions_left: Option<u32>,
     /// What it had to spare when it was asked; `None`: nobody tells.
     pub free: Option<Speed>,

@@ -8,9 +8,9 @@
 //!   status, sense     ->  verdict  what becomes of a command that did not succeed, and what that says of its path
 //! ```
 //!
-//! **Contract.** Pure functions and synchronous machines: no clock, socket, disk or thread. Facts, events and
-//! [`units::Now`] go in, decisions come out; equal input gives equal output. Whoever has sessions (the layer that
-//! makes one volume of several paths) carries the decisions out.
+//! **Contract.** Pure functions and synchronous machines: no clock, socket, disk or thread. Facts,
+//! events and [`units::Now`] go in, decisions come out; equal input gives equal output. Whoever has
+//! sessions (the layer that makes one volume of several paths) carries the decisions out.
 
 pub mod facts;
 pub mod health;

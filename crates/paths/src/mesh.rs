@@ -1,4 +1,5 @@
-//! The candidates: every pair of a host port and a target port, and either how it would go or why it cannot.
+//! The candidates: every pair of a host port and a target port, and either how it would go or why
+//! it cannot.
 
 use crate::facts::{Element, Facts, HostPort, PathName, Speed, Subnet, TargetPort};
 use crate::plan::{Barred, Options, Routed};
@@ -268,7 +269,8 @@ fn end(capacity: u64, links: u16) -> End {
     }
 }
 
-/// How many quarters of `capacity` are in use where so much is free: coarse, so that plans differ for good reason only.
+/// How many quarters of `capacity` are in use where so much is free: coarse, so that plans differ
+/// for good reason only.
 fn busy(free: Speed, capacity: u64) -> u8 {
     let used = u128::from(capacity.saturating_sub(free.0)) * u128::from(BUSY_MAX);
     u8::try_from(used / u128::from(capacity.max(1))).unwrap_or(BUSY_MAX)

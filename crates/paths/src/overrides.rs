@@ -1,4 +1,5 @@
-//! The administrator's file: what the system or the target says wrong or not at all, and the planner's options.
+//! The administrator's file: what the system or the target says wrong or not at all, and the
+//! planner's options.
 //!
 //! ```toml
 //! [planner]
@@ -122,7 +123,8 @@ impl Overrides {
     /// Corrects `facts`.
     ///
     /// # Errors
-    /// [`OverrideError`] where something that it names is not there; the facts may be half changed then.
+    /// [`OverrideError`] where something that it names is not there; the facts may be half changed
+    /// then.
     pub fn apply(&self, facts: &mut Facts) -> Result<(), OverrideError> {
         if self.planner.max_active == 0 || self.planner.max_sessions < self.planner.max_active {
             return Err(OverrideError::TooFew);

@@ -1,27 +1,31 @@
-//! A disk as its users may expect it: for each block, the values that it may hold now and after a power
-//! cut.
+//! A disk as its users may expect it: for each block, the values that it may hold now and after a
+//! power cut.
 //!
-//! **Rules.**
-//! M1. A write that has started may be seen by any read that has not ended, block by block, until a later
+//! **Rules.** M1. A write that has started may be seen by any read that has not ended, block by
+//! block, until a later
 //!     write of the same block has completed.
-//! M2. A write that completed takes away, from its blocks, every value whose write had ended before this
+//! M2. A write that completed takes away, from its blocks, every value whose write had ended before
+//! this
 //!     one started.
-//! M3. A write that failed may have been done, for each block by itself, until the moment it ended; one
+//! M3. A write that failed may have been done, for each block by itself, until the moment it ended;
+//! one
 //!     whose fate is open may be done at any later time.
-//! M4. What a read saw while nothing was in flight is what the block holds.
-//! M5. After a power cut a block holds a value that it held at or after the last flush or stable write
+//! M4. What a read saw while nothing was in flight is what the block holds. M5. After a power cut a
+//! block holds a value that it held at or after the last flush or stable write
 //!     of it that completed, counted from the moment where that flush or write started.
-//! M6. A flush that failed makes nothing known of what was not stable before it, writes that it found in flight included, from the
+//! M6. A flush that failed makes nothing known of what was not stable before it, writes that it
+//! found in flight included, from the
 //!     moment on where it began to fail, and later flushes do not mend that; what was read meanwhile and would be wrong is judged when the flush has ended.
 //!
-//! The model never alarms falsely. Where writes overlap in time it allows a little more than one order of
-//! them all explains; [`crate::history`] is strict about that.
+//! The model never alarms falsely. Where writes overlap in time it allows a little more than one
+//! order of them all explains; [`crate::history`] is strict about that.
 //!
-//! `volume_test::model` is another model disk on purpose. It stands at the waist, is told of each operation at the
-//! moments of its submission and its answer, ends with the node, and knows what no host is told: sectors that
-//! mix within a block, and extents. This one stands behind a network, with hosts that outlive the node: answers
-//! of earlier lives, writes of open fate, kills beside power cuts, flushes that fail or whose end nobody heard.
-//! Neither could use the other's sets without giving up some of what it is strict about.
+//! `volume_test::model` is another model disk on purpose. It stands at the waist, is told of each
+//! operation at the moments of its submission and its answer, ends with the node, and knows what no
+//! host is told: sectors that mix within a block, and extents. This one stands behind a network,
+//! with hosts that outlive the node: answers of earlier lives, writes of open fate, kills beside
+//! power cuts, flushes that fail or whose end nobody heard. Neither could use the other's sets
+//! without giving up some of what it is strict about.
 
 use crate::stamp::{Broken, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,8 +57,8 @@ struct Block {
     held: Vec<Held>,
     /// Nothing was written to it since the last power cut.
     untouched: bool,
-    /// A flush failed since the last write that completed: even what is read may be gone after a power
-    /// cut, and no later flush makes it stable.
+    /// A flush failed since the last write that completed: even what is read may be gone after a
+    /// power cut, and no later flush makes it stable.
     doubtful: bool,
 }
 
@@ -210,8 +214,8 @@ impl ModelDisk {
         }
     }
 
-    /// A write ended. An answer that is later than the end of its node's life says nothing: the write had
-    /// ended with that life.
+    /// A write ended. An answer that is later than the end of its node's life says nothing: the
+    /// write had ended with that life.
     pub fn written(&mut self, writing: &Writing, ending: Ending) {
         let now = self.tick();
         self.writing.remove(&writing.started);
@@ -224,7 +228,8 @@ impl ModelDisk {
             match ending {
                 Ending::Open => {}
                 Ending::Failed => block.held[place].ended = Some(now),
-                // A flush failed while it was on its way, or its answer was: it may be lost with what was there before.
+                // A flush failed while it was on its way, or its answer was: it may be lost with
+                // what was there before.
                 Ending::Done
                     if writing.durability == Durability::Cached
                         && writing.started <= self.last_doubt =>
@@ -354,7 +359,8 @@ impl ModelDisk {
         self.all_in_doubt();
     }
 
-    /// The flushes in flight may have failed, and nobody is going to be told. Answers whether there were any.
+    /// The flushes in flight may have failed, and nobody is going to be told. Answers whether there
+    /// were any.
     pub fn flushes_may_have_failed(&mut self) -> bool {
         self.suspect.clear();
         if self.flushing.is_empty() {
@@ -412,8 +418,8 @@ impl ModelDisk {
         }
     }
 
-    /// Forgets values that nobody can see any more, given that no read is in flight, not even one whose
-    /// answer is late.
+    /// Forgets values that nobody can see any more, given that no read is in flight, not even one
+    /// whose answer is late.
     pub fn forget_unseen(&mut self) {
         for block in self.blocks.values_mut() {
             block.held.retain(|held| held.readable || held.lasting);
@@ -448,7 +454,8 @@ impl Block {
             }
         }
         if durability == Durability::Stable {
-            // Superseded by something that ended before this write started, or by this write itself.
+            // Superseded by something that ended before this write started, or by this write
+            // itself.
             let older = |held: &Held| held.ended.is_some_and(|at| at < started);
             for held in &mut self.held {
                 held.lasting &= held.readable || !older(held);

@@ -1,7 +1,7 @@
 //! Block contents that explain themselves.
 //!
-//! A stamped block is made of lines of 64 bytes, and each line tells everything, so that a block which is
-//! torn at any line says which parts came from which write:
+//! A stamped block is made of lines of 64 bytes, and each line tells everything, so that a block
+//! which is torn at any line says which parts came from which write:
 //!
 //! | bytes | what |
 //! |---|---|

@@ -1,6 +1,7 @@
 //! Every composition of layers over the simulated disk: see [`proof::sim::layers`].
 //!
-//! `CAUSEWAY_LAYERS_ROUNDS` says how many seeds each composition gets; `sim --scene layers --seed N` runs one of them again.
+//! `CAUSEWAY_LAYERS_ROUNDS` says how many seeds each composition gets; `sim --scene layers --seed
+//! N` runs one of them again.
 
 use env::sim::Hits;
 use proof::sim::layers::{Composition, Layers};
@@ -65,8 +66,9 @@ fn a_disk_that_is_full_costs_no_data_and_ends_by_itself_over_every_composition()
     assert!(counts.undecided * 50 < counts.histories, "{counts:?}");
 }
 
-/// Tries the limits over every composition with such blocks, or over those whose names contain what `CAUSEWAY_LIMITS_ONLY` says. Each stands
-/// on sparse files, and by turns on allocated ones or devices; with `CAUSEWAY_LIMITS_ALL` on all of them.
+/// Tries the limits over every composition with such blocks, or over those whose names contain what
+/// `CAUSEWAY_LIMITS_ONLY` says. Each stands on sparse files, and by turns on allocated ones or
+/// devices; with `CAUSEWAY_LIMITS_ALL` on all of them.
 fn try_limits(blocks: &str) {
     let only = std::env::var("CAUSEWAY_LIMITS_ONLY").ok();
     let every = only.is_some() || std::env::var_os("CAUSEWAY_LIMITS_ALL").is_some();

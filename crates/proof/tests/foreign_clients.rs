@@ -1,5 +1,5 @@
-//! Clients that nobody here wrote, against the real daemon: qemu's block layer and libiscsi's tools, with CHAP and
-//! without, with digests, and where they must be refused.
+//! Clients that nobody here wrote, against the real daemon: qemu's block layer and libiscsi's
+//! tools, with CHAP and without, with digests, and where they must be refused.
 
 #![expect(
     clippy::unwrap_used,
@@ -40,8 +40,8 @@ fn grant(text: &mut String, host: &str, name: &str, fields: &str) {
     .unwrap();
 }
 
-/// `open` (512) and `large` (4096) for every initiator, `fixed` read-only, `private` for one host alone, and
-/// `secret` for qemu with mutual CHAP.
+/// `open` (512) and `large` (4096) for every initiator, `fixed` read-only, `private` for one host
+/// alone, and `secret` for qemu with mutual CHAP.
 fn daemon(name: &str) -> Daemon {
     let daemon = Daemon::start(name);
     for (file, secret) in [("one", SECRET), ("two", MUTUAL_SECRET)] {
@@ -315,7 +315,8 @@ fn libiscsi_tools_see_the_disk_that_was_made() {
     daemon.stop();
 }
 
-/// Pages that iscsi-inq knows are read by it; the others by our own host, because it gives up on them.
+/// Pages that iscsi-inq knows are read by it; the others by our own host, because it gives up on
+/// them.
 fn every_page_is_what_page_zero_says(daemon: &Daemon, name: &str, url: &str) {
     const UNKNOWN_TO_LIBISCSI: [u8; 5] = [0x85, 0x86, 0x87, 0x88, 0x8f];
     let list = must("iscsi-inq", &["-e", "1", "-c", "0", url]);

@@ -1,5 +1,5 @@
-//! A pool and a state directory on a file system that is full: what hosts and administrators are told, that
-//! nothing is lost, and that it goes on once there is space.
+//! A pool and a state directory on a file system that is full: what hosts and administrators are
+//! told, that nothing is lost, and that it goes on once there is space.
 //!
 //! Only root can mount a small file system; without it these tests say so and prove nothing.
 
@@ -158,8 +158,8 @@ async fn fill(host: &Host) -> Result<u64, String> {
     }
 }
 
-/// DATA PROTECT, SPACE ALLOCATION FAILED WRITE PROTECT (SBC-4 4.7.3.6 "Thin provisioned logical unit: write
-/// with no space").
+/// DATA PROTECT, SPACE ALLOCATION FAILED WRITE PROTECT (SBC-4 4.7.3.6 "Thin provisioned logical
+/// unit: write with no space").
 async fn check_sense(host: &Host, number: u64) -> Result<(), String> {
     let mut cdb = [0; 16];
     cdb[0] = 0x8A;
@@ -365,7 +365,8 @@ async fn one_disk(core: CoreHandle) -> Result<(), String> {
     done.map_err(|wrong| format!("{wrong}\n{}\nkept: {}", site.log(), site.keep()))
 }
 
-/// State, pool and journal on one disk, which hosts have filled up: what makes room is stored all the same.
+/// State, pool and journal on one disk, which hosts have filled up: what makes room is stored all
+/// the same.
 async fn one_disk_at(core: &CoreHandle, site: &Site) -> Result<(), String> {
     let data = site.path("data");
     let _disk = SmallFileSystem::mount(&data, 80 << 20)?;
@@ -426,7 +427,8 @@ async fn late_records(core: CoreHandle) -> Result<(), String> {
     done.map_err(|wrong| format!("{wrong}\n{}\nkept: {}", site.log(), site.keep()))
 }
 
-/// What was not to be written down in a full directory is, once there is room: nobody asks, and nothing starts anew.
+/// What was not to be written down in a full directory is, once there is room: nobody asks, and
+/// nothing starts anew.
 async fn late_records_at(core: &CoreHandle, site: &Site) -> Result<(), String> {
     let (state, pool) = (site.path("data"), site.path("pool"));
     let _state = SmallFileSystem::mount(&state, 1 << 20)?;
@@ -507,7 +509,8 @@ async fn until(
     Ok(())
 }
 
-/// Writes new chunks until there is no room for one, and three more: all of these are refused for want of space, and for nothing else.
+/// Writes new chunks until there is no room for one, and three more: all of these are refused for
+/// want of space, and for nothing else.
 async fn fill_up(host: &Host, from: u64) -> Result<u64, String> {
     let mut written = from;
     while written < 1000 {

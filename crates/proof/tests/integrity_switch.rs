@@ -1,5 +1,6 @@
-//! A volume behind a journal that gets checksums and loses them again and again while it is written, against the model disk: power cut at
-//! any point. Every block must be one that the model allows, and none may be taken for damaged.
+//! A volume behind a journal that gets checksums and loses them again and again while it is
+//! written, against the model disk: power cut at any point. Every block must be one that the model
+//! allows, and none may be taken for damaged.
 
 #![expect(
     clippy::unwrap_used,
@@ -127,7 +128,8 @@ impl Scene {
     }
 }
 
-/// On and off, until the power is cut; now and then in less time than there is, which changes nothing.
+/// On and off, until the power is cut; now and then in less time than there is, which changes
+/// nothing.
 async fn switches(core: CoreHandle, open: Rc<Open>, stored: Rc<Stored>, pause: Duration) {
     let mut is_on = stored.checked.get();
     for round in 0_u64.. {

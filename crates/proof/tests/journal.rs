@@ -1,6 +1,7 @@
 //! Volumes behind a journal in the simulator, over as many seeds as a test run has time for.
 //!
-//! `CAUSEWAY_JOURNAL_SEEDS` says how many of each story (the default below), `CAUSEWAY_JOURNAL_FROM` from which on.
+//! `CAUSEWAY_JOURNAL_SEEDS` says how many of each story (the default below),
+//! `CAUSEWAY_JOURNAL_FROM` from which on.
 
 use env::sim::Hits;
 use proof::sim::journal::{Journal, Lies, Rot};
@@ -19,8 +20,8 @@ fn part(seeds: u64, number: u64, of: u64) -> Range<u64> {
     from + seeds * number / of..from + seeds * (number + 1) / of
 }
 
-/// Tells a story from many seeds; every fault and every class of events that it names must be met. Standard error itself is
-/// told the count: it is seen also where all is well.
+/// Tells a story from many seeds; every fault and every class of events that it names must be met.
+/// Standard error itself is told the count: it is seen also where all is well.
 fn told(story: &dyn Story, seeds: Range<u64>, once_failed: &[u64]) {
     let (mut hits, mut counts, mut marks) = (Hits::default(), Counts::default(), Marks::default());
     let schedules = seeds.end - seeds.start + once_failed.len() as u64;

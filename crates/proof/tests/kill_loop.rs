@@ -1,12 +1,13 @@
 //! The real binary, killed with SIGKILL under load, again and again.
 //!
-//! A kill leaves the page cache behind. So there are two loops: on ordinary files, where every write that was
-//! acknowledged must be there; and on a store that forgets whatever was never synced, where every write that
-//! was acknowledged with FUA, or before a SYNCHRONIZE CACHE that was acknowledged, must be there, and every
-//! other block is old or new. In both no block is torn, and objects, reservations and identities are those
-//! that were acknowledged.
+//! A kill leaves the page cache behind. So there are two loops: on ordinary files, where every
+//! write that was acknowledged must be there; and on a store that forgets whatever was never
+//! synced, where every write that was acknowledged with FUA, or before a SYNCHRONIZE CACHE that was
+//! acknowledged, must be there, and every other block is old or new. In both no block is torn, and
+//! objects, reservations and identities are those that were acknowledged.
 //!
-//! `CAUSEWAY_KILL_CYCLES` says how many cycles of each (25; there are two behind journals), `CAUSEWAY_KILL_SEED` which draws.
+//! `CAUSEWAY_KILL_CYCLES` says how many cycles of each (25; there are two behind journals),
+//! `CAUSEWAY_KILL_SEED` which draws.
 
 #[path = "common/site.rs"]
 mod site;

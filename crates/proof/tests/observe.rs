@@ -1,4 +1,5 @@
-//! What an administrator sees of a daemon at work, and may change of it: metrics by stage, `top`, limits.
+//! What an administrator sees of a daemon at work, and may change of it: metrics by stage, `top`,
+//! limits.
 
 #![expect(
     clippy::unwrap_used,
@@ -172,7 +173,8 @@ fn the_mode_of_the_cache_changes_live_and_hosts_see_it() {
     };
     assert_eq!(set(&["cache=write-through"]).0, 0);
     let told = client.command(&[0; 6], &[], 0).sense.to_vec();
-    // Fixed format behind the two bytes of the data segment: UNIT ATTENTION, MODE PARAMETERS CHANGED.
+    // Fixed format behind the two bytes of the data segment: UNIT ATTENTION, MODE PARAMETERS
+    // CHANGED.
     assert_eq!(
         (told[2] & 15, told[12], told[13]),
         (6, 0x2a, 1),

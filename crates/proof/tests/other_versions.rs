@@ -1,4 +1,5 @@
-//! What another version of the program has written in a pool: it is refused by name, and nothing is written over it.
+//! What another version of the program has written in a pool: it is refused by name, and nothing is
+//! written over it.
 
 #![expect(
     clippy::unwrap_used,
@@ -62,7 +63,8 @@ impl Open {
     }
 }
 
-/// A pool whose journal holds writes that were acknowledged and are not at home, and whose history has been written.
+/// A pool whose journal holds writes that were acknowledged and are not at home, and whose history
+/// has been written.
 fn made(world: &World) -> Node {
     let node = world.node("node");
     let core = node.core(0);
@@ -98,7 +100,8 @@ fn blocks(image: &[u8], magic: &[u8]) -> Vec<usize> {
     found.map(|(number, _)| number * BLOCK).collect()
 }
 
-/// What is said when this block of a file is of a later version; nothing of the file may have been written then.
+/// What is said when this block of a file is of a later version; nothing of the file may have been
+/// written then.
 fn refused(world: &World, node: &Node, (path, at): (&'static str, usize)) -> OpenError {
     let whole = image(node, path);
     let mut later = whole.clone();

@@ -1,5 +1,5 @@
-//! Every backend against the model disk: simulated with power cuts at any point, and real on both disk
-//! engines, with and without a store that forgets, on files and on loop devices.
+//! Every backend against the model disk: simulated with power cuts at any point, and real on both
+//! disk engines, with and without a store that forgets, on files and on loop devices.
 
 #![expect(
     clippy::unwrap_used,
@@ -144,7 +144,8 @@ fn simulated_files_and_devices_conform_through_power_cuts_at_any_point() {
     assert!(cuts > 50, "only {cuts} runs were cut short");
 }
 
-/// Three lives on one place, each cut after another time; answers how many were cut before their end.
+/// Three lives on one place, each cut after another time; answers how many were cut before their
+/// end.
 fn with_cuts(world: &World, node: &Node, place: &Place, seed: u64) -> u32 {
     let core = node.core(0);
     let made = place.clone();

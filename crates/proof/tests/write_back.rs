@@ -1,5 +1,6 @@
-//! Volumes behind a journal against the model disk, with checksums and without: power cut at any point, over files of a simulated machine.
-//! Every block must be one that the model allows, and none may be taken for damaged.
+//! Volumes behind a journal against the model disk, with checksums and without: power cut at any
+//! point, over files of a simulated machine. Every block must be one that the model allows, and
+//! none may be taken for damaged.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
-//! A journal that holds what cannot go home, or what is damaged in it: nothing is lost, others go on, and what is lost is
-//! told by name. The oracle is a list of what each block was given last.
+//! A journal that holds what cannot go home, or what is damaged in it: nothing is lost, others go
+//! on, and what is lost is told by name. The oracle is a list of what each block was given last.
 
 #![expect(
     clippy::unwrap_used,
@@ -189,7 +189,8 @@ fn all_fail(error: IoError) -> FaultRule {
     }
 }
 
-/// Ranges that one answer about the allocation covers at most, where the log knows a volume by ranges without data alone.
+/// Ranges that one answer about the allocation covers at most, where the log knows a volume by
+/// ranges without data alone.
 const RANGES_OF_AN_ANSWER: u64 = 256;
 
 #[test]
@@ -556,7 +557,8 @@ fn damage_that_is_met_while_serving_is_told_for_exactly_its_blocks_and_for_as_lo
                 assert_eq!((status.misreads, status.lost.len()), (1, 1), "{status:?}");
             }
             pool.pause(Duration::from_secs(3)).await;
-            // What is met when it is carried: the first batch, which has no data, or the one of block 7.
+            // What is met when it is carried: the first batch, which has no data, or the one of
+            // block 7.
             let lost: &[(usize, u64)] = if header { &[] } else { &[(0, 7)] };
             pool.verify(&here, lost).await;
             for turn in 1..=5 {
@@ -596,8 +598,9 @@ fn damage_that_is_met_while_serving_is_told_for_exactly_its_blocks_and_for_as_lo
     }
 }
 
-/// A write was under way when the process was killed, and lies in the system's cache only. The next opening is told that it cannot
-/// be synced, the one after it is told that all is well, though the disk never got it.
+/// A write was under way when the process was killed, and lies in the system's cache only. The next
+/// opening is told that it cannot be synced, the one after it is told that all is well, though the
+/// disk never got it.
 fn read_from_a_cache(seed: u64) -> bool {
     let world = world(90 + seed);
     let node = made(&world);
@@ -663,7 +666,8 @@ fn what_an_opening_has_read_from_a_cache_is_on_the_disk_before_anybody_is_told()
 }
 
 impl Open {
-    /// So many writes at once of so many blocks each, over and over the volume, told as if the last ones came last.
+    /// So many writes at once of so many blocks each, over and over the volume, told as if the last
+    /// ones came last.
     fn writes(&self, volume: usize, count: u32, blocks: u64, told: &Told) -> Vec<IoFuture> {
         let write = |write: u32| {
             let lba = u64::from(write) * blocks % BLOCKS;
@@ -699,7 +703,8 @@ fn what_waits_for_the_log_is_bounded_in_bytes_and_all_of_it_is_answered() {
             let pool = open(&core, &Faults::new()).await;
             pool.volumes[1].go_past_from(past_bytes);
             let answers = pool.writes(1, writes, blocks, &told);
-            // An eighth of the log, which has 1024 blocks of which nearly half are kept for what moves on, and one write more.
+            // An eighth of the log, which has 1024 blocks of which nearly half are kept for what
+            // moves on, and one write more.
             let status = pool.status().await;
             let most = (1024 * 4096 / 8).max(blocks * 4096);
             assert!(
@@ -762,7 +767,8 @@ fn those_who_were_kept_back_behind_a_volume_that_cannot_go_home_all_get_an_answe
         faults.add(all_fail(IoError::SpaceExhausted));
         let run = async move {
             let pool = open(&core, &faults).await;
-            // Of a volume that may fill half of the log more than that, and behind them those of another one.
+            // Of a volume that may fill half of the log more than that, and behind them those of
+            // another one.
             let stuck = pool.writes(0, 5000, 1, &told);
             let other = pool.writes(1, 3000, 1, &told);
             let (stuck, other) = join(join_all(stuck), join_all(other)).await;

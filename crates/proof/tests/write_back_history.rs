@@ -1,5 +1,6 @@
-//! What a volume behind a journal knows of its own history: numbers without a gap, cuts, and what changed since them, through power
-//! cuts at any moment. The oracle is a list of all that was asked for and acknowledged.
+//! What a volume behind a journal knows of its own history: numbers without a gap, cuts, and what
+//! changed since them, through power cuts at any moment. The oracle is a list of all that was asked
+//! for and acknowledged.
 
 #![expect(
     clippy::unwrap_used,
@@ -344,8 +345,9 @@ fn a_cut_never_has_a_change_without_one_that_was_acknowledged_before_it() {
     assert!(between > 10, "some cuts were made between both: {between}");
 }
 
-/// A history was written and its sync failed; then the process was killed. Who opens it reads from the system's cache what the disk
-/// does not have: the log must not be given up on the strength of it.
+/// A history was written and its sync failed; then the process was killed. Who opens it reads from
+/// the system's cache what the disk does not have: the log must not be given up on the strength of
+/// it.
 fn saved_in_a_cache(seed: u64) {
     let world = world(seed);
     world.set_faults(FaultPlan::none());
@@ -404,7 +406,8 @@ fn saved_in_a_cache(seed: u64) {
         };
         let (changed, now) = world.block_on(&node, DAY, look).unwrap();
         assert!(changed.contains(&7), "seed {seed}, {drains}: {changed:?}");
-        // What only the cache had of the page is gone with the power: it may have been the newest, and the page counts as a whole.
+        // What only the cache had of the page is gone with the power: it may have been the newest,
+        // and the page counts as a whole.
         let only = changed == BTreeSet::from([7]);
         assert!(only || !drains, "seed {seed}: {changed:?}");
         assert!(now >= *numbers.as_ref().unwrap(), "seed {seed}: {now:?}");

@@ -1,9 +1,9 @@
 //! Whether a command that was parsed can be done by this unit, before anything is done.
 //!
-//! **Contract.** Checks in the order in which the standards' errors take precedence: is the command there,
-//! are its fields within what the unit has, are its blocks on the medium, is the medium writable.
-//! Reservations, ALUA and unit attentions come before (the table of commands says how), parameter lists
-//! after.
+//! **Contract.** Checks in the order in which the standards' errors take precedence: is the command
+//! there, are its fields within what the unit has, are its blocks on the medium, is the medium
+//! writable. Reservations, ALUA and unit attentions come before (the table of commands says how),
+//! parameter lists after.
 //!
 //! Spec: SBC-3 4.5 "Logical blocks" and the commands' clauses; page B0h for the limits.
 
@@ -23,15 +23,16 @@ pub enum WriteProtection {
     Software,
 }
 
-/// Longest parameter list in bytes that is taken into memory: more than any that this unit could follow has.
+/// Longest parameter list in bytes that is taken into memory: more than any that this unit could
+/// follow has.
 pub const PARAMETER_LIST_BYTES_MAX: u32 = 1 << 20;
 
-/// The blocks that a command touches: empty for commands without blocks, and with zero blocks resolved
-/// to the rest of the medium where the command means that.
+/// The blocks that a command touches: empty for commands without blocks, and with zero blocks
+/// resolved to the rest of the medium where the command means that.
 ///
 /// # Errors
-/// The sense data to end the command with: INVALID COMMAND OPERATION CODE, INVALID FIELD IN CDB, LOGICAL
-/// BLOCK ADDRESS OUT OF RANGE, or DATA PROTECT.
+/// The sense data to end the command with: INVALID COMMAND OPERATION CODE, INVALID FIELD IN CDB,
+/// LOGICAL BLOCK ADDRESS OUT OF RANGE, or DATA PROTECT.
 pub fn check(
     command: &Command,
     row: &Opcode,
@@ -42,7 +43,8 @@ pub fn check(
         return Err(CdbError::InvalidOperationCode.sense());
     }
     fields(command, unit).map_err(CdbError::sense)?;
-    // The lists of EXTENDED COPY and PERSISTENT RESERVE OUT may have 4 GiB by their CDBs; a host would get memory for all of it.
+    // The lists of EXTENDED COPY and PERSISTENT RESERVE OUT may have 4 GiB by their CDBs; a host
+    // would get memory for all of it.
     if command.parameter_list_length() > PARAMETER_LIST_BYTES_MAX {
         return Err(Sense::parameter_list_length_error());
     }

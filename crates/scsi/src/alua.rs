@@ -63,8 +63,8 @@ impl AccessState {
             (_, Accessible::Always)
             | (Self::ActiveOptimized | Self::ActiveNonOptimized, _)
             | (Self::Standby, Accessible::Standby) => return Ok(()),
-            // CHECK CONDITION with ASYMMETRIC ACCESS STATE TRANSITION makes Linux give up the path after
-            // five tries; BUSY is retried until the transition is over.
+            // CHECK CONDITION with ASYMMETRIC ACCESS STATE TRANSITION makes Linux give up the path
+            // after five tries; BUSY is retried until the transition is over.
             (Self::Transitioning, _) => return Err(Denial::Busy),
             (Self::Standby, Accessible::Active) => standby,
             (Self::Unavailable, _) => unavailable,
@@ -100,8 +100,8 @@ pub struct PortGroup {
     pub ports: Vec<u16>,
 }
 
-/// REPORT TARGET PORT GROUPS parameter data, before it is cut to the allocation length. With the extended
-/// header, `transition_seconds` is the IMPLICIT TRANSITION TIME.
+/// REPORT TARGET PORT GROUPS parameter data, before it is cut to the allocation length. With the
+/// extended header, `transition_seconds` is the IMPLICIT TRANSITION TIME.
 #[must_use]
 pub fn report(groups: &[PortGroup], extended: bool, transition_seconds: u8) -> Vec<u8> {
     let mut out = Writer::new();

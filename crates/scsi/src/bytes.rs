@@ -1,4 +1,5 @@
-//! Cursors over big-endian bytes: what a peer sent is read without panics, what we answer is appended.
+//! Cursors over big-endian bytes: what a peer sent is read without panics, what we answer is
+//! appended.
 
 use alloc::vec::Vec;
 
@@ -100,8 +101,8 @@ impl Writer {
         self
     }
 
-    /// Left-aligned ASCII of exactly `width` bytes, padded with spaces. A byte that is not graphic ASCII
-    /// becomes a question mark (SPC-4 4.3.1 "ASCII data field requirements").
+    /// Left-aligned ASCII of exactly `width` bytes, padded with spaces. A byte that is not graphic
+    /// ASCII becomes a question mark (SPC-4 4.3.1 "ASCII data field requirements").
     pub(crate) fn ascii(&mut self, text: &str, width: usize) -> &mut Self {
         let graphic = |byte: u8| {
             if matches!(byte, 0x20..=0x7e) {

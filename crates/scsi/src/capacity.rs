@@ -1,6 +1,7 @@
 //! READ CAPACITY parameter data.
 //!
-//! Spec: SBC-3 5.15.2 "READ CAPACITY (10) parameter data", 5.16.2 "READ CAPACITY (16) parameter data".
+//! Spec: SBC-3 5.15.2 "READ CAPACITY (10) parameter data", 5.16.2 "READ CAPACITY (16) parameter
+//! data".
 
 use alloc::vec::Vec;
 

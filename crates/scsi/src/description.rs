@@ -1,9 +1,9 @@
-//! What a logical unit is: the one description from which INQUIRY, every vital product data page and READ
-//! CAPACITY are derived, and which admission asks.
+//! What a logical unit is: the one description from which INQUIRY, every vital product data page
+//! and READ CAPACITY are derived, and which admission asks.
 //!
-//! **Contract.** Plain data. Identity (`naa`, `serial`) is made once and stored by the owner; it never
-//! follows a name or a path. Vendor and product are the same for every unit, because ESXi copies with
-//! EXTENDED COPY only between units whose product identification is equal.
+//! **Contract.** Plain data. Identity (`naa`, `serial`) is made once and stored by the owner; it
+//! never follows a name or a path. Vendor and product are the same for every unit, because ESXi
+//! copies with EXTENDED COPY only between units whose product identification is equal.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -16,7 +16,8 @@ pub const VENDOR: &str = "CAUSEWAY";
 /// PRODUCT IDENTIFICATION of every unit.
 pub const PRODUCT: &str = "BLOCK VOLUME";
 
-/// Limits of page B0h, in logical blocks unless said otherwise; zero means no limit or not reported.
+/// Limits of page B0h, in logical blocks unless said otherwise; zero means no limit or not
+/// reported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct UnitLimits {
     /// MAXIMUM TRANSFER LENGTH of reads, writes, verifies, ORWRITE.
@@ -70,7 +71,8 @@ pub struct Provisioning {
     pub write_same_10: bool,
     /// ANC_SUP: anchored blocks exist.
     pub anchor: bool,
-    /// THRESHOLD EXPONENT: the counts of log page 0Ch are in two to this power of blocks; zero for none.
+    /// THRESHOLD EXPONENT: the counts of log page 0Ch are in two to this power of blocks; zero for
+    /// none.
     pub threshold_exponent: u8,
 }
 
@@ -102,7 +104,8 @@ pub struct UnitDescription {
 }
 
 impl UnitDescription {
-    /// This unit has the command of `row`: asked by dispatch and by REPORT SUPPORTED OPERATION CODES.
+    /// This unit has the command of `row`: asked by dispatch and by REPORT SUPPORTED OPERATION
+    /// CODES.
     #[must_use]
     pub const fn supports(&self, row: &Opcode) -> bool {
         match row.opcode {
@@ -147,8 +150,8 @@ pub struct TargetDescription {
     pub name: String,
     /// The port that the command came through.
     pub port: TargetPort,
-    /// All ports through which this initiator can reach the unit, of this target and of others, that one
-    /// included.
+    /// All ports through which this initiator can reach the unit, of this target and of others,
+    /// that one included.
     pub ports: Vec<TargetPort>,
     /// URLs where the target is managed.
     pub management: Vec<(ManagementService, String)>,

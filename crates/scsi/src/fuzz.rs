@@ -1,7 +1,7 @@
 //! Entry points for fuzzers: arbitrary bytes in, and a panic if an oracle is broken.
 //!
-//! Each is also run over random bytes by the tests of this crate. They allocate what the input's length
-//! allows and nothing more.
+//! Each is also run over random bytes by the tests of this crate. They allocate what the input's
+//! length allows and nothing more.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -52,8 +52,8 @@ fn unit() -> UnitDescription {
     }
 }
 
-/// A CDB. Oracles: bytes after the CDB do not matter, what was understood can be written as a CDB that means
-/// the same, and what is admitted lies on the medium.
+/// A CDB. Oracles: bytes after the CDB do not matter, what was understood can be written as a CDB
+/// that means the same, and what is admitted lies on the medium.
 pub fn cdb(bytes: &[u8]) {
     let Ok((command, row)) = Command::parse_with_opcode(bytes) else {
         return;
@@ -84,8 +84,8 @@ pub fn sense(bytes: &[u8]) {
     }
 }
 
-/// A MODE SELECT parameter list; the first byte chooses the form. Oracle: what was accepted shows in MODE
-/// SENSE, and sending that back changes nothing.
+/// A MODE SELECT parameter list; the first byte chooses the form. Oracle: what was accepted shows
+/// in MODE SENSE, and sending that back changes nothing.
 pub fn mode_select(bytes: &[u8]) {
     let Some((first, list)) = bytes.split_first() else {
         return;
@@ -133,9 +133,9 @@ pub fn mode_select(bytes: &[u8]) {
     );
 }
 
-/// A history of PERSISTENT RESERVE OUT, RESERVE and RELEASE by four nexuses: each step is four bytes (who,
-/// service action, scope and type, length) and a parameter list. Oracles: the machine's invariants, a
-/// refusal changes nothing, a holder has all rights, stored bytes go round.
+/// A history of PERSISTENT RESERVE OUT, RESERVE and RELEASE by four nexuses: each step is four
+/// bytes (who, service action, scope and type, length) and a parameter list. Oracles: the machine's
+/// invariants, a refusal changes nothing, a holder has all rights, stored bytes go round.
 pub fn reservations(bytes: &[u8]) {
     let mut reader = Reader::new(bytes);
     let mut machine = Reservations::new();
@@ -225,8 +225,8 @@ pub fn stored_reservations(bytes: &[u8]) {
     }
 }
 
-/// UNMAP and EXTENDED COPY parameter lists. Oracle: ranges lie on the medium, segments name targets that
-/// are there.
+/// UNMAP and EXTENDED COPY parameter lists. Oracle: ranges lie on the medium, segments name targets
+/// that are there.
 pub fn parameter_lists(bytes: &[u8]) {
     let length = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
     let ranges = provisioning::unmap_ranges(bytes, length, &unit());

@@ -42,8 +42,8 @@ pub fn standard(peripheral: Peripheral, unit: &UnitDescription) -> Vec<u8> {
     standard_with_revision(peripheral, &unit.revision)
 }
 
-/// Standard INQUIRY data where there is no unit: a logical unit number without one, or the well-known
-/// logical unit.
+/// Standard INQUIRY data where there is no unit: a logical unit number without one, or the
+/// well-known logical unit.
 #[must_use]
 pub fn standard_with_revision(peripheral: Peripheral, revision: &str) -> Vec<u8> {
     let mut out = Writer::new();

@@ -1,15 +1,15 @@
 //! SPC and SBC as data and decisions: what a logical unit answers, without doing any I/O.
 //!
-//! **Contract.** Pure functions and synchronous machines: no sockets, clocks, threads or files. Bytes of
-//! an initiator come in and never panic; typed commands, exact sense data and pages go out. The executor
-//! above this crate only wires them to a volume.
+//! **Contract.** Pure functions and synchronous machines: no sockets, clocks, threads or files.
+//! Bytes of an initiator come in and never panic; typed commands, exact sense data and pages go
+//! out. The executor above this crate only wires them to a volume.
 //!
-//! Where to look: [`cdb`] and [`opcode`] turn bytes into commands and back; [`admission`] says whether a unit
-//! can do one; [`description`] is what a unit is, from which [`inquiry`], [`vpd`] and [`capacity`] derive
-//! pages; [`mode`], [`log`], [`reports`] and [`alua`] hold what else is reported; [`reservation`] and
-//! [`unit_attention`] are the machines that remember; [`provisioning`] and [`copy`] read the parameter lists
-//! that name blocks; [`lun`] is addressing; [`sense`] and [`status`] say how it ended; [`fuzz`] has entry
-//! points with oracles.
+//! Where to look: [`cdb`] and [`opcode`] turn bytes into commands and back; [`admission`] says
+//! whether a unit can do one; [`description`] is what a unit is, from which [`inquiry`], [`vpd`]
+//! and [`capacity`] derive pages; [`mode`], [`log`], [`reports`] and [`alua`] hold what else is
+//! reported; [`reservation`] and [`unit_attention`] are the machines that remember;
+//! [`provisioning`] and [`copy`] read the parameter lists that name blocks; [`lun`] is addressing;
+//! [`sense`] and [`status`] say how it ended; [`fuzz`] has entry points with oracles.
 #![no_std]
 #![forbid(unsafe_code)]
 #![cfg_attr(

@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 use crate::bytes::Writer;
 use crate::cdb::{CdbError, LogSense};
 
-/// How full the space is that a thin unit lives on, in threshold sets (two to the power of THRESHOLD
-/// EXPONENT blocks, page B2h).
+/// How full the space is that a thin unit lives on, in threshold sets (two to the power of
+/// THRESHOLD EXPONENT blocks, page B2h).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ProvisioningResources {
     /// AVAILABLE LBA MAPPING RESOURCE COUNT.
@@ -23,8 +23,8 @@ const SUPPORTED: u8 = 0x00;
 const PROVISIONING: u8 = 0x0c;
 const INFORMATIONAL_EXCEPTIONS: u8 = 0x2f;
 
-/// The page asked for, before it is cut to the allocation length. Without `resources` there is no page
-/// 0Ch.
+/// The page asked for, before it is cut to the allocation length. Without `resources` there is no
+/// page 0Ch.
 ///
 /// # Errors
 /// INVALID FIELD IN CDB for a page, subpage or PARAMETER POINTER that we do not have.

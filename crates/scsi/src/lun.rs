@@ -3,8 +3,8 @@
 //! Single level only. 0 to 255 use the peripheral device addressing method, 256 to 16383 flat space
 //! addressing; both methods are understood for every number that they can express.
 //!
-//! Spec: SAM-5 4.7 "Logical unit number (LUN)"; SPC-4 6.33 "REPORT LUNS command", 8 "Well-known logical
-//! units".
+//! Spec: SAM-5 4.7 "Logical unit number (LUN)"; SPC-4 6.33 "REPORT LUNS command", 8 "Well-known
+//! logical units".
 
 use alloc::vec::Vec;
 
@@ -57,8 +57,8 @@ pub const fn decode(bytes: [u8; 8]) -> LunAddress {
     }
 }
 
-/// REPORT LUNS parameter data for the units (ascending) that the nexus may see, before it is cut to the
-/// allocation length.
+/// REPORT LUNS parameter data for the units (ascending) that the nexus may see, before it is cut to
+/// the allocation length.
 #[must_use]
 pub fn report_luns(select: ReportLunsSelect, numbers: &[u16]) -> Vec<u8> {
     let (units, well_known) = match select {
@@ -88,8 +88,8 @@ pub fn report_luns(select: ReportLunsSelect, numbers: &[u16]) -> Vec<u8> {
 /// allocation length) with GOOD, or sense data with CHECK CONDITION.
 ///
 /// # Errors
-/// LOGICAL UNIT NOT SUPPORTED for all that needs a unit; on the well-known unit INVALID COMMAND OPERATION
-/// CODE.
+/// LOGICAL UNIT NOT SUPPORTED for all that needs a unit; on the well-known unit INVALID COMMAND
+/// OPERATION CODE.
 pub fn answer_without_unit(
     address: LunAddress,
     command: &Command,

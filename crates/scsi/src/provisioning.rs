@@ -12,8 +12,8 @@ use crate::sense::Sense;
 /// The ranges that an UNMAP parameter list names, in its order; empty ones are left out.
 ///
 /// # Errors
-/// PARAMETER LIST LENGTH ERROR for a list that ends early; INVALID FIELD IN PARAMETER LIST above the
-/// limits of page B0h; LOGICAL BLOCK ADDRESS OUT OF RANGE. Nothing is to be unmapped then.
+/// PARAMETER LIST LENGTH ERROR for a list that ends early; INVALID FIELD IN PARAMETER LIST above
+/// the limits of page B0h; LOGICAL BLOCK ADDRESS OUT OF RANGE. Nothing is to be unmapped then.
 pub fn unmap_ranges(
     list: &[u8],
     parameter_list_length: u16,

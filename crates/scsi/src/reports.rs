@@ -1,14 +1,15 @@
 //! Small constant reports: task management functions and defect lists.
 //!
-//! Spec: SPC-4 6.36 "REPORT SUPPORTED TASK MANAGEMENT FUNCTIONS command"; SBC-3 5.17 and 5.18 "READ DEFECT
-//! DATA".
+//! Spec: SPC-4 6.36 "REPORT SUPPORTED TASK MANAGEMENT FUNCTIONS command"; SBC-3 5.17 and 5.18 "READ
+//! DEFECT DATA".
 
 use alloc::vec::Vec;
 
 use crate::bytes::{Writer, flag};
 use crate::cdb::DefectList;
 
-/// REPORT SUPPORTED TASK MANAGEMENT FUNCTIONS parameter data, before it is cut to the allocation length.
+/// REPORT SUPPORTED TASK MANAGEMENT FUNCTIONS parameter data, before it is cut to the allocation
+/// length.
 #[must_use]
 pub fn task_management_functions(extended: bool) -> Vec<u8> {
     let mut out = Writer::new();

@@ -1,14 +1,14 @@
 //! Unit attention conditions: one queue for each I_T nexus.
 //!
-//! **Contract.** [`AttentionQueue::establish`] coalesces; [`AttentionQueue::meet`] says what a command does
-//! with a pending condition, by the class of its row in the table of commands. UA_INTLCK_CTRL is zero, so
-//! a condition is cleared when it has been reported.
+//! **Contract.** [`AttentionQueue::establish`] coalesces; [`AttentionQueue::meet`] says what a
+//! command does with a pending condition, by the class of its row in the table of commands.
+//! UA_INTLCK_CTRL is zero, so a condition is cleared when it has been reported.
 //!
-//! **Invariants.** I1: the queue is sorted by precedence. I2: no condition is in it twice. I3: at most one
-//! of the reset conditions is in it, the strongest.
+//! **Invariants.** I1: the queue is sorted by precedence. I2: no condition is in it twice. I3: at
+//! most one of the reset conditions is in it, the strongest.
 //!
-//! Spec: SAM-5 5.14 "Unit attention conditions", 6.2 "Establishing a unit attention condition subsequent to
-//! SCSI events"; SPC-4 6.6, 6.33 and 6.39 for the three exceptions.
+//! Spec: SAM-5 5.14 "Unit attention conditions", 6.2 "Establishing a unit attention condition
+//! subsequent to SCSI events"; SPC-4 6.6, 6.33 and 6.39 for the three exceptions.
 
 use alloc::vec::Vec;
 
@@ -111,8 +111,8 @@ impl AttentionQueue {
         }
     }
 
-    /// Adds a condition. Power on makes all earlier ones pointless; a stronger reset condition replaces a
-    /// weaker one and swallows it afterwards.
+    /// Adds a condition. Power on makes all earlier ones pointless; a stronger reset condition
+    /// replaces a weaker one and swallows it afterwards.
     pub fn establish(&mut self, attention: UnitAttention) {
         if attention == UnitAttention::PowerOn {
             self.pending.clear();

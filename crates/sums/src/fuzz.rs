@@ -10,7 +10,8 @@ use units::BlockSize;
 
 const OF: MapId = MapId(*b"the map of fuzz!");
 
-/// `bytes` as a whole block that says it is one and has the right checksum, or none where the first byte is odd.
+/// `bytes` as a whole block that says it is one and has the right checksum, or none where the first
+/// byte is odd.
 fn block_of(bytes: &[u8], magic: [u8; 8]) -> Vec<u8> {
     let mut block = bytes.to_vec();
     block.resize(PAGE, 0);
@@ -21,8 +22,8 @@ fn block_of(bytes: &[u8], magic: [u8; 8]) -> Vec<u8> {
     block
 }
 
-/// A page, and both places of it. Oracles: what is accepted is written as the same bytes; what counts fits what is recorded and is
-/// one of both; with one bit changed it is refused.
+/// A page, and both places of it. Oracles: what is accepted is written as the same bytes; what
+/// counts fits what is recorded and is one of both; with one bit changed it is refused.
 ///
 /// # Panics
 /// If not.

@@ -9,12 +9,15 @@
 //!
 //! What the map promises, if whoever writes it keeps the rules of [`Tree`]:
 //!
-//! - A block whose bytes are not those that were written there last does not fit its sum: flipped, misdirected, or lost.
-//! - A page of the map that was lost, or is older than it should be, is known as such by the page above it.
+//! - A block whose bytes are not those that were written there last does not fit its sum: flipped,
+//!   misdirected, or lost.
+//! - A page of the map that was lost, or is older than it should be, is known as such by the page
+//!   above it.
 //! - A crash leaves the page before or the page after: each has two places, and takes them in turn.
 //!
-//! **Contract.** No clock, device or thread: bytes and outcomes go in, writes and decisions come out. The bytes are described in
-//! `docs/formats/integrity.md`, the reasons in `docs/adr/0009-integrity.md`.
+//! **Contract.** No clock, device or thread: bytes and outcomes go in, writes and decisions come
+//! out. The bytes are described in `docs/formats/integrity.md`, the reasons in
+//! `docs/adr/0009-integrity.md`.
 
 pub mod fuzz;
 mod page;

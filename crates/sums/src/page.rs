@@ -44,7 +44,8 @@ impl Level {
     }
 }
 
-/// Which of the versions of a page, from 1; 0 stands for none. The page above keeps the lower 32 bits, so those are never 0.
+/// Which of the versions of a page, from 1; 0 stands for none. The page above keeps the lower 32
+/// bits, so those are never 0.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct Generation(pub u64);
 

@@ -4,7 +4,8 @@
 //!   superblock, superblock | region 0: its page twice | group 0: its page twice | 1008 pages of sums, each twice | group 1 ...
 //! ```
 //!
-//! Everything has its place whatever the size of the volume, so a volume can grow; what was never written is a hole.
+//! Everything has its place whatever the size of the volume, so a volume can grow; what was never
+//! written is a hole.
 
 use crate::page::{FAN, Generation, Level, PAGE};
 use units::BlockSize;

@@ -3,8 +3,8 @@
 use formats::{crc32c, crc32c_of};
 use units::Buf;
 
-/// A map's own number, made at random with it: the generation that its sums cover. What belonged to another map of the same place
-/// does not fit.
+/// A map's own number, made at random with it: the generation that its sums cover. What belonged to
+/// another map of the same place does not fit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MapId(pub [u8; 16]);
 
@@ -49,13 +49,15 @@ impl Sum {
     pub const BLANK: Self = Self(0);
     /// There was a sum, and the map lost it: the block cannot be vouched for until it is written.
     pub const LOST: Self = Self(1);
-    /// A write of it failed: it may hold the old or the new. The next one who reads it takes the sum anew.
+    /// A write of it failed: it may hold the old or the new. The next one who reads it takes the
+    /// sum anew.
     pub const OPEN: Self = Self(2);
 
     /// Sums that would be one of the words are moved by this.
     const MOVED: u32 = 1 << 31;
 
-    /// The sum of the bytes of block `block` (of as many bytes as a sum [covers](crate::Superblock), the volume's last one perhaps of fewer).
+    /// The sum of the bytes of block `block` (of as many bytes as a sum
+    /// [covers](crate::Superblock), the volume's last one perhaps of fewer).
     #[must_use]
     pub fn of(salt: Salt, block: u64, bytes: &[u8]) -> Self {
         Self::from_crc(salt, block, crc32c(bytes))

@@ -16,7 +16,8 @@ pub(crate) const MAGIC: &[u8; 8] = b"CWSUMMAP";
 pub enum Blank {
     /// Zeroes, and anything else is damage: the volume was made with its map.
     Zeroes,
-    /// Anything: the map was made for a volume with contents. The next one who reads it takes the sum.
+    /// Anything: the map was made for a volume with contents. The next one who reads it takes the
+    /// sum.
     Anything,
 }
 
@@ -35,13 +36,15 @@ pub struct Superblock {
     pub blocks: u64,
     /// What a block without a sum holds.
     pub blank: Blank,
-    /// The generations are the newest ones, not only the newest ones that were known: nothing was written since.
+    /// The generations are the newest ones, not only the newest ones that were known: nothing was
+    /// written since.
     pub clean: bool,
     /// Rises by one with each superblock; slot 0 has the even ones.
     pub count: u64,
     /// Of each region's page the generation (lower 32 bits), 0 for none.
     pub regions: Box<[u32; REGIONS_MAX]>,
-    /// Blocks that have a sum, where those that have none may hold anything; after a crash not exactly. Else 0.
+    /// Blocks that have a sum, where those that have none may hold anything; after a crash not
+    /// exactly. Else 0.
     pub summed: u64,
 }
 
@@ -199,7 +202,8 @@ impl Superblock {
     /// The newer one of both slots.
     ///
     /// # Errors
-    /// What is wrong with the first slot, where neither can be read; a version that is not ours in either is told first.
+    /// What is wrong with the first slot, where neither can be read; a version that is not ours in
+    /// either is told first.
     pub fn newest(slots: [&[u8]; 2]) -> Result<Self, Damage> {
         let [first, second] = slots.map(Self::read);
         match (first, second) {

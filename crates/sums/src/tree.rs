@@ -1,14 +1,16 @@
 //! The generations of all pages, in memory, and what of them is written when.
 //!
-//! **Invariants.**
-//! T1. A page above says of a page below only what is stable below: it is told by [`Tree::stable`] after a sync.
+//! **Invariants.** T1. A page above says of a page below only what is stable below: it is told by
+//! [`Tree::stable`] after a sync.
 //!     So after a crash a page is at least as new as the page above says; an older one was lost by the device.
 //!     A page that is read and newer than that is perhaps not stable, where a sync failed before the process died; and it may be, so that
 //!     others rely on it. A page of sums is therefore written once more as it is, to where it is, before another version of it is
 //!     and before the page above is told. On a page above nobody relies before it was told itself: its next version takes its place.
-//! T2. In memory the newest generation of a page is known exactly once it was read or written, and of every page from the
+//! T2. In memory the newest generation of a page is known exactly once it was read or written, and
+//! of every page from the
 //!     beginning where the map was closed cleanly.
-//! T3. A page is written at most once between two syncs, and its two places take turns: a torn one leaves the one before.
+//! T3. A page is written at most once between two syncs, and its two places take turns: a torn one
+//! leaves the one before.
 //!
 //! So a page above may be written whenever it is convenient, with no sync of its own.
 
@@ -117,8 +119,9 @@ pub fn judge(
     Ok(page.map_or(Found::Absent, Found::Page))
 }
 
-/// What the next version has to follow of a page above sums that is newer than recorded: that goes to the same place, so that the version
-/// before stays, unless the other place holds none that could be lost.
+/// What the next version has to follow of a page above sums that is newer than recorded: that goes
+/// to the same place, so that the version before stays, unless the other place holds none that
+/// could be lost.
 fn follows(page: &Page, map: MapId, slots: [&[u8]; 2]) -> Generation {
     let other = slots[usize::from(page.generation.next().slot())];
     let has_one =
@@ -192,8 +195,8 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Of a map that its superblock describes. Before anything else is asked, all regions and then all groups are to be
-    /// [loaded](Tree::load).
+    /// Of a map that its superblock describes. Before anything else is asked, all regions and then
+    /// all groups are to be [loaded](Tree::load).
     #[must_use]
     pub fn new(superblock: &Superblock) -> Self {
         let pages = superblock.sums().div_ceil(FAN as u64);
@@ -231,7 +234,8 @@ impl Tree {
         self.pages
     }
 
-    /// The pages above sums that must be loaded, in this order, and what is recorded of each one is right only then.
+    /// The pages above sums that must be loaded, in this order, and what is recorded of each one is
+    /// right only then.
     #[must_use]
     pub fn nodes(&self) -> Vec<Place> {
         let of = |level, count| (0..count as u64).map(move |index| Place { level, index });
@@ -241,10 +245,12 @@ impl Tree {
             .collect()
     }
 
-    /// Takes a page above sums from what both its places hold. One that is newer than recorded is written again.
+    /// Takes a page above sums from what both its places hold. One that is newer than recorded is
+    /// written again.
     ///
     /// # Errors
-    /// That it cannot be used. Then only less is known of the pages below it: lost writes from before are not noticed.
+    /// That it cannot be used. Then only less is known of the pages below it: lost writes from
+    /// before are not noticed.
     pub fn load(&mut self, place: Place, slots: [&[u8]; 2]) -> Result<(), Unfit> {
         let recorded = self.recorded(place);
         let (judged, map) = (judge(recorded, place, self.map, slots), self.map);
@@ -300,7 +306,8 @@ impl Tree {
         self.known[word] |= bit;
     }
 
-    /// The pages above that differ from what is on the device, each at most once until [`Tree::node_stable`].
+    /// The pages above that differ from what is on the device, each at most once until
+    /// [`Tree::node_stable`].
     #[must_use]
     pub fn to_write(&mut self) -> Vec<NodeWrite> {
         let mut writes = Vec::new();
@@ -319,14 +326,16 @@ impl Tree {
         writes
     }
 
-    /// There was no space for a page above: it is to be written, with the number that [`Tree::to_write`] gave it.
+    /// There was no space for a page above: it is to be written, with the number that
+    /// [`Tree::to_write`] gave it.
     pub fn take_back(&mut self, place: Place) {
         let node = self.node(place);
         node.generation = node.generation.before();
         node.dirty = true;
     }
 
-    /// A page above as it was written last, to where it was: the file no longer holds it. `None`: its next version is to be written anyway.
+    /// A page above as it was written last, to where it was: the file no longer holds it. `None`:
+    /// its next version is to be written anyway.
     #[must_use]
     pub fn again(&self, place: Place) -> Option<NodeWrite> {
         let node = self.look(place);

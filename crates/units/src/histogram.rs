@@ -5,9 +5,9 @@
 //!   bucket         0  1  2  3 | 4  5  6  7 | 8   9     10    11    | 12    13    14    15    | 16    ...
 //! ```
 //!
-//! Each power of two has four buckets of equal width, so that a figure read from it is off by a fifth at most, from
-//! one microsecond to half a minute. Counting is a shift and an addition. A histogram that has counted nothing takes
-//! no memory for its buckets.
+//! Each power of two has four buckets of equal width, so that a figure read from it is off by a
+//! fifth at most, from one microsecond to half a minute. Counting is a shift and an addition. A
+//! histogram that has counted nothing takes no memory for its buckets.
 
 use core::time::Duration;
 
@@ -48,7 +48,8 @@ impl Place {
     /// The place of a time in nanoseconds.
     #[must_use]
     pub fn of_nanos(nanos: u64) -> Self {
-        // A bucket has what took no longer than its bound: exactly that long belongs to it, not to the next one.
+        // A bucket has what took no longer than its bound: exactly that long belongs to it, not to
+        // the next one.
         let micros = nanos.saturating_sub(1) / 1000;
         let bucket = match micros.checked_ilog2() {
             None | Some(0 | 1) => micros,
@@ -63,8 +64,8 @@ impl Place {
 }
 
 impl Histogram {
-    /// The longest time of a bucket; `None` for the last one, which has all that took longer still. Among them are
-    /// all powers of two of microseconds below 2^25.
+    /// The longest time of a bucket; `None` for the last one, which has all that took longer still.
+    /// Among them are all powers of two of microseconds below 2^25.
     #[must_use]
     pub fn bound(bucket: usize) -> Option<Duration> {
         if bucket + 1 >= BUCKETS {
@@ -106,7 +107,8 @@ impl Histogram {
         self.sum_nanos = self.sum_nanos.saturating_add(other.sum_nanos);
     }
 
-    /// How many took no longer than [`Histogram::bound`] of the bucket, and longer than that of the one before.
+    /// How many took no longer than [`Histogram::bound`] of the bucket, and longer than that of the
+    /// one before.
     #[must_use]
     pub fn buckets(&self) -> &[u64; BUCKETS] {
         self.buckets.as_deref().unwrap_or(&[0; BUCKETS])

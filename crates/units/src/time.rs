@@ -32,8 +32,8 @@ impl Now {
     }
 }
 
-/// Wall-clock time in nanoseconds since 1970-01-01T00:00:00Z. For logs and stored events only: it may
-/// jump, so nothing is ever scheduled by it.
+/// Wall-clock time in nanoseconds since 1970-01-01T00:00:00Z. For logs and stored events only: it
+/// may jump, so nothing is ever scheduled by it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct WallClock(pub u64);
 

@@ -1,7 +1,7 @@
 //! The waist's contract as assertions between two layers.
 //!
-//! **Contract.** A request that breaks the contract panics here, at its sender's door, before anything
-//! happens; so does an answer that does not fit its request.
+//! **Contract.** A request that breaks the contract panics here, at its sender's door, before
+//! anything happens; so does an answer that does not fit its request.
 
 use crate::{
     Done, Durability, ExtentList, Io, IoError, IoFuture, IoResult, Lane, Op, Provision, Shape,

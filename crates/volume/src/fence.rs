@@ -1,14 +1,15 @@
 //! Fences: how a writer that lost its right to write is stopped at the last step.
 //!
-//! Every request carries the epoch of its writer's slot. Raising the slot's epoch makes each leaf refuse
-//! the older requests in the very poll that would hand them to kernel, journal or peer, wherever they
-//! were queued until then. A slot belongs to one I_T nexus on one logical unit (or one mirror peer).
+//! Every request carries the epoch of its writer's slot. Raising the slot's epoch makes each leaf
+//! refuse the older requests in the very poll that would hand them to kernel, journal or peer,
+//! wherever they were queued until then. A slot belongs to one I_T nexus on one logical unit (or
+//! one mirror peer).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Which writer: an index into the volume's [`Fences`]. Slot 0 is never raised; it is for writers inside
-/// the program that cannot lose their right.
+/// Which writer: an index into the volume's [`Fences`]. Slot 0 is never raised; it is for writers
+/// inside the program that cannot lose their right.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct FenceSlot(pub u32);
 

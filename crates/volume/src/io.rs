@@ -63,8 +63,8 @@ pub enum Op {
         /// Whether it is stable when complete.
         durability: Durability,
     },
-    /// Gives up the range's contents. It is advice in units of `Limits::discard_granularity`: parts of
-    /// units at the ends may be left as they are. What it did not leave reads as zeroes where
+    /// Gives up the range's contents. It is advice in units of `Limits::discard_granularity`: parts
+    /// of units at the ends may be left as they are. What it did not leave reads as zeroes where
     /// `Caps::discard_reads_zero`, as anything stable where not.
     Discard {
         /// Which blocks.
@@ -74,8 +74,8 @@ pub enum Op {
         /// Whether it is stable when complete.
         durability: Durability,
     },
-    /// Replaces the range by `data` if it holds `expected`, atomically against every other operation;
-    /// else [`IoError::Miscompare`].
+    /// Replaces the range by `data` if it holds `expected`, atomically against every other
+    /// operation; else [`IoError::Miscompare`].
     CompareAndWrite {
         /// Which blocks.
         range: LbaRange,
@@ -86,8 +86,8 @@ pub enum Op {
         /// Whether it is stable when complete.
         durability: Durability,
     },
-    /// The allocation of the range ([`Done::Extents`]), at least for its first part; with `since`, only
-    /// what changed after that cut counts as [`ExtentKind::Mapped`].
+    /// The allocation of the range ([`Done::Extents`]), at least for its first part; with `since`,
+    /// only what changed after that cut counts as [`ExtentKind::Mapped`].
     Extents {
         /// Which blocks.
         range: LbaRange,
@@ -267,8 +267,8 @@ pub enum Class {
     Scrub,
 }
 
-/// Who asked, until when, what for, and by which right. Carried by layers, interpreted by those that
-/// queue (class, deadline) and by those that write (fence).
+/// Who asked, until when, what for, and by which right. Carried by layers, interpreted by those
+/// that queue (class, deadline) and by those that write (fence).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Origin {
     /// The request's name.
@@ -340,7 +340,8 @@ pub enum Done {
     Extents(ExtentList),
 }
 
-/// Extents in order of address. One has its place in here: every answer is as large as this, whatever it says.
+/// Extents in order of address. One has its place in here: every answer is as large as this,
+/// whatever it says.
 pub type ExtentList = SmallVec<[Extent; 1]>;
 
 /// A run of blocks of one kind.
@@ -363,9 +364,9 @@ pub enum ExtentKind {
     Anchored,
 }
 
-/// Operating errors only (C6). Every one may leave a mutating operation done, not done, or done in part
-/// by whole blocks, except `Miscompare`, `WriteProtected`, `Fenced` and `Transition`, which leave nothing
-/// done.
+/// Operating errors only (C6). Every one may leave a mutating operation done, not done, or done in
+/// part by whole blocks, except `Miscompare`, `WriteProtected`, `Fenced` and `Transition`, which
+/// leave nothing done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IoError {
     /// The medium failed at this block.
@@ -445,7 +446,8 @@ impl IoError {
         self
     }
 
-    /// What is to be told of an operation with this error of which something may have been done before, or elsewhere.
+    /// What is to be told of an operation with this error of which something may have been done
+    /// before, or elsewhere.
     #[must_use]
     pub const fn of_a_part(self) -> Self {
         if self.leaves_nothing_done() {

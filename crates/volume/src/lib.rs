@@ -1,12 +1,12 @@
 //! The narrow waist: one request type, one data method, two traits.
 //!
-//! Everything that stores blocks (memory, a file, a mirror, an initiator) is a [`Volume`] below this
-//! line; everything that asks for blocks (a logical unit, a scrub, a backup) stands above it and sees
-//! only [`Lane::submit`].
+//! Everything that stores blocks (memory, a file, a mirror, an initiator) is a [`Volume`] below
+//! this line; everything that asks for blocks (a logical unit, a scrub, a backup) stands above it
+//! and sees only [`Lane::submit`].
 //!
-//! **Contract.**
-//! C1. Reads produce buffers, writes consume them; a [`units::Buf`] never changes once made.
-//! C2. *Stable* means: this operation's blocks are on stable media before it completes. *Flush* means:
+//! **Contract.** C1. Reads produce buffers, writes consume them; a [`units::Buf`] never changes
+//! once made. C2. *Stable* means: this operation's blocks are on stable media before it completes.
+//! *Flush* means:
 //!     every operation that **completed** before the flush was submitted is on stable media.
 //! C3. No order is promised between operations in flight, overlapping ones included.
 //! C4. Dropping an answer abandons the answer, never the work.

@@ -7,9 +7,10 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use units::{Buf, BufMut};
 
-/// Waits until every piece has ended. The data, put together by `whole` and in the memory that a read was given, if it was; or one of
-/// the errors: that the writer lost its right before all else, then of blocks that failed the lowest, else the first. One that
-/// promises that nothing was done is told only where no piece has changed anything.
+/// Waits until every piece has ended. The data, put together by `whole` and in the memory that a
+/// read was given, if it was; or one of the errors: that the writer lost its right before all else,
+/// then of blocks that failed the lowest, else the first. One that promises that nothing was done
+/// is told only where no piece has changed anything.
 pub fn join(
     answers: Vec<IoFuture>,
     into: Option<BufMut>,

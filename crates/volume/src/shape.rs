@@ -60,14 +60,15 @@ pub struct Limits {
     pub in_flight_max: u32,
     /// Alignment of payload memory that saves a copy, in bytes.
     pub memory_alignment: u32,
-    /// Payload of writes is best in contiguous pieces of this many bytes, aligned with the blocks that they are for: the
-    /// volume then keeps them without a copy. 0: any.
+    /// Payload of writes is best in contiguous pieces of this many bytes, aligned with the blocks
+    /// that they are for: the volume then keeps them without a copy. 0: any.
     pub payload_piece_bytes: u32,
 }
 
 impl Limits {
-    /// The most blocks that an operation of this kind may touch; `None` where only the volume's size bounds it. Whoever cuts an
-    /// operation asks with what it hands down, not with what it was asked for: zeroes and discards of one volume differ.
+    /// The most blocks that an operation of this kind may touch; `None` where only the volume's
+    /// size bounds it. Whoever cuts an operation asks with what it hands down, not with what it was
+    /// asked for: zeroes and discards of one volume differ.
     #[must_use]
     pub const fn most_at_once(&self, op: &Op) -> Option<BlockCount> {
         match op {
@@ -102,8 +103,9 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// A volume as memory would be, to begin with: every operation natively and as large as the volume, but for compare-and-write, anchored
-    /// and changed blocks; behind a volatile cache, without a promise beyond a block.
+    /// A volume as memory would be, to begin with: every operation natively and as large as the
+    /// volume, but for compare-and-write, anchored and changed blocks; behind a volatile cache,
+    /// without a promise beyond a block.
     #[must_use]
     pub fn of_memory(block_size: BlockSize, block_count: BlockCount) -> Self {
         Self {

@@ -34,8 +34,8 @@ impl<W: Wrap> Volume for Over<W> {
     fn open(self: Arc<Self>, core: &CoreHandle) -> LocalFuture<Result<Rc<dyn Lane>, OpenError>> {
         let core = Rc::clone(core);
         Box::pin(async move {
-            // The facts are taken first: if they change meanwhile, the lane knows the older ones, and
-            // whoever opened it hears of the change.
+            // The facts are taken first: if they change meanwhile, the lane knows the older ones,
+            // and whoever opened it hears of the change.
             let shape = self.below.shape();
             let below = Arc::clone(&self.below).open(&core).await?;
             Ok(self.wrap.lane(&core, below, shape))

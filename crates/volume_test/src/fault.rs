@@ -1,8 +1,8 @@
 //! Faults on demand: by script, or by chance from a seed.
 //!
-//! **Contract.** A fault never makes a volume lie: what is answered with success was done. A failed or
-//! torn mutation leaves whole blocks, each old or new, as the waist allows. A hung operation goes on
-//! when it is released, even if its answer was dropped meanwhile (C4).
+//! **Contract.** A fault never makes a volume lie: what is answered with success was done. A failed
+//! or torn mutation leaves whole blocks, each old or new, as the waist allows. A hung operation
+//! goes on when it is released, even if its answer was dropped meanwhile (C4).
 
 use crate::draw::Draw;
 use env::{Answer, CoreHandle, LocalFuture, detach};
@@ -21,8 +21,8 @@ pub enum Action {
     Fail(IoError),
     /// It is done and answered with this error all the same.
     FailAfter(IoError),
-    /// Only its first blocks are written, then it is answered with this error. Other operations than
-    /// writes fail undone.
+    /// Only its first blocks are written, then it is answered with this error. Other operations
+    /// than writes fail undone.
     Tear(BlockCount, IoError),
     /// It waits for [`Faults::release`] and then goes on.
     Hang,

@@ -1,7 +1,8 @@
-//! What tests of volumes need: the model disk that every volume is compared with, the plainest volume there is,
-//! faults on demand, and numbers from a seed.
+//! What tests of volumes need: the model disk that every volume is compared with, the plainest
+//! volume there is, faults on demand, and numbers from a seed.
 //!
-//! Only tests and the crate `proof` depend on this crate. Nothing that an administrator runs contains it.
+//! Only tests and the crate `proof` depend on this crate. Nothing that an administrator runs
+//! contains it.
 
 pub mod draw;
 pub mod fault;

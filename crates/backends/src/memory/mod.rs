@@ -4,12 +4,13 @@
 //!   volume: [shard 0 | shard 1 | ...]     shard, 4 MiB: nothing, or 64 regions, each behind its own lock
 //! ```
 //!
-//! **Invariants.** What was read never changes: whoever has it (to send it, to digest it) keeps what was read
-//! (see [`region`]). A region's lock is held while it is copied into, never longer; all cores work on different
-//! regions at once. A payload that is a whole region in one slab is kept as it is, without a copy.
+//! **Invariants.** What was read never changes: whoever has it (to send it, to digest it) keeps
+//! what was read (see [`region`]). A region's lock is held while it is copied into, never longer;
+//! all cores work on different regions at once. A payload that is a whole region in one slab is
+//! kept as it is, without a copy.
 //!
-//! **Failure model.** Nothing survives the process. The volume says so the only way a disk can: its cache
-//! is volatile. A flush has nothing to do.
+//! **Failure model.** Nothing survives the process. The volume says so the only way a disk can: its
+//! cache is volatile. A flush has nothing to do.
 
 mod region;
 

@@ -6,10 +6,12 @@
 //!   mapped: a bit for each page; one that is not mapped reads as zeroes, whatever home holds
 //! ```
 //!
-//! **Contract.** Bytes that were lent out never change. A page that is written while its region is being read
-//! moves to memory of its own, and back when the region is written again and nobody reads it.
+//! **Contract.** Bytes that were lent out never change. A page that is written while its region is
+//! being read moves to memory of its own, and back when the region is written again and nobody
+//! reads it.
 //!
-//! **Invariants.** I1: a page in `moved` is mapped. I2: there is a home as long as any page is mapped.
+//! **Invariants.** I1: a page in `moved` is mapped. I2: there is a home as long as any page is
+//! mapped.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -143,8 +145,9 @@ impl Region {
         }
     }
 
-    /// Makes zeroes of these bytes. Whole pages give up their memory, or keep it with `keep`; parts of pages at the
-    /// ends are written, or left as they are with `whole_only`. Answers memory that is not needed any more.
+    /// Makes zeroes of these bytes. Whole pages give up their memory, or keep it with `keep`; parts
+    /// of pages at the ends are written, or left as they are with `whole_only`. Answers memory that
+    /// is not needed any more.
     pub(super) fn zero(
         &mut self,
         bytes: Range<usize>,
@@ -177,7 +180,8 @@ impl Region {
 mod test {
     use super::*;
 
-    /// Every short history of writes, zeroes and readers that stay, on four pages' worth of interesting places.
+    /// Every short history of writes, zeroes and readers that stay, on four pages' worth of
+    /// interesting places.
     #[test]
     fn a_region_does_what_an_array_does_and_what_was_lent_never_changes() {
         let places = [

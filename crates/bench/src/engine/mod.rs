@@ -6,8 +6,9 @@
 //!                  <--shares--- after warm-up, measured time, cool-down, and what comes late
 //! ```
 //!
-//! A thread is a set of slots on one core, as many for each target as `-o` says. Each slot has one operation in
-//! flight, records it, and begins the next. What never comes back is given up after the deadline and counted.
+//! A thread is a set of slots on one core, as many for each target as `-o` says. Each slot has one
+//! operation in flight, records it, and begins the next. What never comes back is given up after
+//! the deadline and counted.
 
 mod stream;
 mod window;
@@ -311,7 +312,8 @@ async fn prepare(core: CoreHandle, plan: Arc<Plan>, run: u64, thread: u32) -> Re
     Ok(())
 }
 
-/// Tells how far it is, each second and at the edges of the measured time, until the end or the stop.
+/// Tells how far it is, each second and at the edges of the measured time, until the end or the
+/// stop.
 async fn progress(core: &CoreHandle, window: &Window, shared: &Shared, watcher: &mut dyn Watcher) {
     let mut last = shared.sample(core.now());
     let mut second = window.start.after(PROGRESS);
@@ -348,8 +350,8 @@ async fn progress(core: &CoreHandle, window: &Window, shared: &Shared, watcher: 
     }
 }
 
-/// Reads everything that was written and compares it. Says why not, where that is not possible: what was found until
-/// then is told all the same.
+/// Reads everything that was written and compares it. Says why not, where that is not possible:
+/// what was found until then is told all the same.
 async fn last_pass(core: &CoreHandle, plan: &Arc<Plan>) -> (Tally, Option<String>) {
     let (mut all, mut unread) = (Tally::default(), None);
     let patience = plan.options.deadline;

@@ -127,7 +127,8 @@ impl Progress {
     #[expect(clippy::cast_precision_loss, reason = "figures for people")]
     pub(super) fn between(last: &Sample, now: &Sample, window: &Window) -> Self {
         let seconds = now.at.since(last.at).as_secs_f64().max(1e-3);
-        // Most of the interval says what it belongs to: its ends are never quite where a phase ends.
+        // Most of the interval says what it belongs to: its ends are never quite where a phase
+        // ends.
         let middle = last.at.after(now.at.since(last.at) / 2);
         let phase = if middle < window.from {
             Phase::WarmUp

@@ -91,7 +91,8 @@ pub enum Source {
         /// How many.
         bytes: u64,
     },
-    /// `--compress`, `--dedupe`: pieces of 4096 bytes, made anew, of which parts are as compressible and as alike as real data.
+    /// `--compress`, `--dedupe`: pieces of 4096 bytes, made anew, of which parts are as
+    /// compressible and as alike as real data.
     Like {
         /// So many of a hundred bytes of each piece are zeroes, the others random.
         compress: u8,
@@ -187,7 +188,8 @@ pub struct Options {
     pub write_percent: u8,
     /// `-Sw`, `-Sh`: every write is on stable media before it counts.
     pub write_through: bool,
-    /// `-Su`, `-Sh`, `-S`: as diskspd says it; files are opened past the page cache where that is possible, always.
+    /// `-Su`, `-Sh`, `-S`: as diskspd says it; files are opened past the page cache where that is
+    /// possible, always.
     pub unbuffered: bool,
     /// `-g`.
     pub rate: Option<Rate>,

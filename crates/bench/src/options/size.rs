@@ -1,6 +1,7 @@
 //! Sizes as diskspd writes them.
 
-/// Bytes of `64K`, `1M`, `2G`, `1T`, `4096`, or `8b`, which is eight blocks; letters of either case.
+/// Bytes of `64K`, `1M`, `2G`, `1T`, `4096`, or `8b`, which is eight blocks; letters of either
+/// case.
 #[must_use]
 pub fn size(text: &str, block: u64) -> Option<u64> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -17,8 +18,8 @@ pub fn size(text: &str, block: u64) -> Option<u64> {
     number.checked_mul(unit)
 }
 
-/// A size as diskspd prints it: in the largest unit that it reaches, with two places where that is no whole number, and
-/// bytes without a unit.
+/// A size as diskspd prints it: in the largest unit that it reaches, with two places where that is
+/// no whole number, and bytes without a unit.
 #[must_use]
 pub fn show_size(bytes: u64) -> String {
     for (shift, name) in [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")] {

@@ -53,7 +53,8 @@ fn tcp(result: &RunResult) -> Vec<Value> {
     samples.collect()
 }
 
-/// What was asked of the target, apart from how long and of which one: results of different workloads are not compared.
+/// What was asked of the target, apart from how long and of which one: results of different
+/// workloads are not compared.
 fn workload(options: &Options, result: &RunResult) -> Value {
     let access = match options.access {
         Access::Random { alignment, percent } => {

@@ -91,7 +91,8 @@ pub(crate) fn mebibytes_per_second(side: &Side, seconds: f64) -> f64 {
 pub(crate) fn date(nanos: u64) -> String {
     let seconds = nanos / 1_000_000_000;
     let (days, rest) = (seconds / 86400, seconds % 86400);
-    // Days to a date of the Gregorian calendar (Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms").
+    // Days to a date of the Gregorian calendar (Howard Hinnant, "chrono-Compatible Low-Level Date
+    // Algorithms").
     let z = days + 719_468;
     let era = z / 146_097;
     let of_era = z % 146_097;

@@ -156,7 +156,8 @@ fn the_text_is_read_as_diskspds_is() {
     assert!(text.contains("start time: 2026/11/21 "), "{text}");
 }
 
-/// Several targets have a chart each, and what was not done has no latency, as diskspd 2.2 prints it.
+/// Several targets have a chart each, and what was not done has no latency, as diskspd 2.2 prints
+/// it.
 #[test]
 fn each_of_several_targets_has_its_own_latencies() {
     let (options, mut result, machine) = example();

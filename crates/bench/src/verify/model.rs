@@ -150,7 +150,8 @@ impl Checker {
         index(at / self.unit)..index((at + bytes).div_ceil(self.unit))
     }
 
-    /// Takes the units of an operation at `at` of the region; false where another operation has one of them.
+    /// Takes the units of an operation at `at` of the region; false where another operation has one
+    /// of them.
     #[must_use]
     pub(crate) fn claim(&self, at: u64, bytes: u64) -> bool {
         let range = self.units_of(at, bytes);
@@ -304,7 +305,8 @@ impl Checker {
                 .is_some_and(|all| all.contains(&write))
     }
 
-    /// Parts of the region with something to check that nothing is in flight for, at most `bytes` long each.
+    /// Parts of the region with something to check that nothing is in flight for, at most `bytes`
+    /// long each.
     pub(crate) fn written(&self, bytes: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
         let most = (bytes / self.unit).max(1);
         let mut at = 0;

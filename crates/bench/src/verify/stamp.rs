@@ -9,8 +9,8 @@
 //! | 32-39 | the thread that wrote |
 //! | 40-511 | words that depend on all of the above, each on its place too |
 //!
-//! All numbers are little-endian. Which path carried a write is not in it: paths are chosen below, after the
-//! bytes are made.
+//! All numbers are little-endian. Which path carried a write is not in it: paths are chosen below,
+//! after the bytes are made.
 
 use crate::random::mix;
 
@@ -57,7 +57,8 @@ impl Stamp {
         }
     }
 
-    /// Reads one; `Err` with what its head says where the rest does not fit, `None` where it is no stamp at all.
+    /// Reads one; `Err` with what its head says where the rest does not fit, `None` where it is no
+    /// stamp at all.
     ///
     /// # Errors
     /// See above.

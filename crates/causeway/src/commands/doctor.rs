@@ -89,7 +89,8 @@ async fn scene(
     Ok(scene)
 }
 
-/// The ways that the plan could use; a portal that none leads to is tried from the first port of its family.
+/// The ways that the plan could use; a portal that none leads to is tried from the first port of
+/// its family.
 async fn ways(
     core: &CoreHandle,
     scene: &mut Scene,

@@ -1,4 +1,5 @@
-//! `causeway pool check` of a journal: its superblock, its rings up to the last batch, and what in them is damaged.
+//! `causeway pool check` of a journal: its superblock, its rings up to the last batch, and what in
+//! them is damaged.
 
 use super::path::on_a_core;
 use crate::output::{rounded, table};

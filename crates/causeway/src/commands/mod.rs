@@ -37,7 +37,8 @@ use hyper::Method;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// What of an object shall change, as the API takes it: only what was asked for, so that what others change meanwhile stays.
+/// What of an object shall change, as the API takes it: only what was asked for, so that what
+/// others change meanwhile stays.
 pub(crate) type Patch = serde_json::Map<String, Value>;
 
 /// What every command has at hand.
@@ -162,8 +163,8 @@ impl Context<'_> {
         Ok(())
     }
 
-    /// As [`Context::change`] for one object, which a program is shown as it is afterwards: `path` tells
-    /// where, from the outcome.
+    /// As [`Context::change`] for one object, which a program is shown as it is afterwards: `path`
+    /// tells where, from the outcome.
     pub(crate) fn change_object(
         &self,
         tolerate: Tolerate,

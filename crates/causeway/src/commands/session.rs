@@ -168,7 +168,8 @@ fn list_refusals(refusals: &[RefusalFacts]) -> String {
     )
 }
 
-/// `user` is who proved itself; `mutual`: the user that the host's object has for the target's own proof.
+/// `user` is who proved itself; `mutual`: the user that the host's object has for the target's own
+/// proof.
 fn chap(user: Option<&str>, both: bool, mutual: Option<&str>) -> String {
     match (user, both, mutual) {
         (None, _, _) => "none".to_owned(),

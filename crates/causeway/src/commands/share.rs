@@ -74,7 +74,8 @@ fn wanted(
     Ok(set)
 }
 
-/// The host that `named` names: by its name, or by an initiator's, whose host is made where there is none.
+/// The host that `named` names: by its name, or by an initiator's, whose host is made where there
+/// is none.
 pub(super) fn host_of(set: &mut ObjectSet, known: &[HostView], named: &str) -> String {
     let initiator = if named == ONE_HOST_ANY {
         Ok(named.to_owned())

@@ -25,8 +25,8 @@ pub(super) fn run(context: &Context<'_>) -> Result<(), Problem> {
     }
 }
 
-/// One line as monitoring systems read it (Monitoring Plugins Development Guidelines), and its exit code: 0 healthy, 1 degraded, 2 not
-/// serving. A daemon that does not answer does not serve.
+/// One line as monitoring systems read it (Monitoring Plugins Development Guidelines), and its exit
+/// code: 0 healthy, 1 degraded, 2 not serving. A daemon that does not answer does not serve.
 pub(crate) fn check(cli: &Cli, output: &Output) -> ExitCode {
     let asked = Client::new(&cli.api, cli.token_file.as_deref());
     let asked = asked.and_then(|client| client.within(CHECK_MAX).get("/api/v1/status"));

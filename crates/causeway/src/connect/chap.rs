@@ -1,5 +1,6 @@
-//! What each kind of client needs for CHAP. Secrets come from files on the client, never from here, and go into no command line where the
-//! client has another way: a file needs no answer in the middle of what is pasted.
+//! What each kind of client needs for CHAP. Secrets come from files on the client, never from here,
+//! and go into no command line where the client has another way: a file needs no answer in the
+//! middle of what is pasted.
 
 use super::Export;
 use std::fmt::Write as _;
@@ -39,7 +40,8 @@ impl<'a> Chap<'a> {
         );
     }
 
-    /// Discovery and sessions take the settings that stand in iscsid.conf when a target is discovered.
+    /// Discovery and sessions take the settings that stand in iscsid.conf when a target is
+    /// discovered.
     pub(super) fn linux(&self) -> String {
         let mut out = String::new();
         self.files(&mut out);

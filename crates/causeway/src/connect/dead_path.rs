@@ -1,8 +1,10 @@
-//! What each platform is told so that a path that is dead costs as little as it can, and so that several paths are one disk.
+//! What each platform is told so that a path that is dead costs as little as it can, and so that
+//! several paths are one disk.
 //!
-//! A path can die without a sign: a switch that drops everything, a machine without power. Only silence tells then. How
-//! long that takes is what these settings make short: the time until a host asks, the time that it waits for an answer, and the
-//! time that it then still hopes for the connection to come back. docs/hosts.md has what was measured.
+//! A path can die without a sign: a switch that drops everything, a machine without power. Only
+//! silence tells then. How long that takes is what these settings make short: the time until a host
+//! asks, the time that it waits for an answer, and the time that it then still hopes for the
+//! connection to come back. docs/hosts.md has what was measured.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -11,10 +13,12 @@ use std::fmt::Write as _;
 pub(super) const NOOP_INTERVAL: u32 = 1;
 /// Seconds in which the target must answer. Its own default is 5.
 pub(super) const NOOP_TIMEOUT: u32 = 2;
-/// Seconds in which a path of a map may come back before its commands go another way. Its own default is 5.
+/// Seconds in which a path of a map may come back before its commands go another way. Its own
+/// default is 5.
 pub(super) const FAST_IO_FAIL: u32 = 1;
 
-/// Seconds from the last sign of a path to the moment at which Linux sends its commands another way.
+/// Seconds from the last sign of a path to the moment at which Linux sends its commands another
+/// way.
 const LINUX_SECONDS: u32 = NOOP_INTERVAL + NOOP_TIMEOUT + FAST_IO_FAIL;
 
 /// Before the host meets the target: several paths are one disk, and wait for each other.
@@ -63,7 +67,8 @@ pub(super) fn linux_session(iqn: &str) -> String {
     out
 }
 
-/// After the login: the LUN is let into multipath by name, because Debian and others make no map of what they do not know.
+/// After the login: the LUN is let into multipath by name, because Debian and others make no map of
+/// what they do not know.
 pub(super) fn linux_map(iqn: &str, naa: &str, portals: usize) -> String {
     let paths = if portals == 1 {
         "1 path".to_owned()
@@ -89,8 +94,9 @@ const WINDOWS_ADAPTERS: &str =
 /// Seconds for which Windows keeps a disk without a path, and its commands.
 const WINDOWS_HOLD: u32 = 120;
 
-/// The least time in milliseconds after which Windows sends again what was not acknowledged. It sends five times more and doubles it each
-/// time: a connection that is silent is lost after 63 times as much, 3.8 s. Where nothing is set that is 19 s, with 300 ms.
+/// The least time in milliseconds after which Windows sends again what was not acknowledged. It
+/// sends five times more and doubles it each time: a connection that is silent is lost after 63
+/// times as much, 3.8 s. Where nothing is set that is 19 s, with 300 ms.
 const WINDOWS_RETRANSMIT: u32 = 60;
 
 /// Once per machine, with the ports of the portals.

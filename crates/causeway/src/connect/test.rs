@@ -200,7 +200,8 @@ fn qemus_own_driver_is_warned_of_where_it_would_end() {
     }
 }
 
-/// A line that a shell would take for a command must be one: what is not for it is a comment or within a heredoc.
+/// A line that a shell would take for a command must be one: what is not for it is a comment or
+/// within a heredoc.
 #[test]
 fn the_text_for_linux_is_a_script() {
     for portals in [&["10.0.0.1:3260"][..], &["10.0.0.1:3260", "10.0.1.1:3260"]] {

@@ -1,5 +1,5 @@
-//! `causeway attach` as programs of the machine see it: foreign NBD clients, a client of its own that remembers what was
-//! acknowledged, targets that go away, and signals under load.
+//! `causeway attach` as programs of the machine see it: foreign NBD clients, a client of its own
+//! that remembers what was acknowledged, targets that go away, and signals under load.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -142,7 +142,8 @@ fn foreign_clients_copy_compare_and_verify_through_the_socket() {
     assert!(!socket.exists());
 }
 
-/// A file with data, holes and zeroes goes there and back over several connections; qemu writes, discards and reads.
+/// A file with data, holes and zeroes goes there and back over several connections; qemu writes,
+/// discards and reads.
 fn copy_and_compare(place: &Place, uri: &str) {
     let (image, back) = (place.path("image"), place.path("back"));
     let mut data = vec![0_u8; 64 << 20];
@@ -216,7 +217,8 @@ fn a_dead_socket_is_replaced_and_a_live_one_is_not_touched() {
     assert!(told.contains("does not exist"), "{told}");
 }
 
-/// Writes block after block, each with its number, and remembers the last one of each place that was acknowledged.
+/// Writes block after block, each with its number, and remembers the last one of each place that
+/// was acknowledged.
 struct Load {
     written: JoinHandle<Vec<u64>>,
     stop: Arc<AtomicBool>,
@@ -344,7 +346,8 @@ fn a_target_that_is_killed_and_comes_back_is_not_noticed_and_nothing_is_lost() {
     daemon.stop();
 }
 
-/// The store forgets what was not synced, as at a power loss. A host whose key were gone after it would take itself for shut out.
+/// The store forgets what was not synced, as at a power loss. A host whose key were gone after it
+/// would take itself for shut out.
 #[test]
 fn a_reservation_key_outlives_a_power_loss_of_the_target_and_the_host_writes_on() {
     let (place, url) = node("attach-key");
@@ -421,7 +424,8 @@ fn a_stop_does_not_hang_where_the_target_is_gone() {
     );
 }
 
-/// fio on a part of the volume that nobody else uses, writing and verifying what it wrote, for some seconds.
+/// fio on a part of the volume that nobody else uses, writing and verifying what it wrote, for some
+/// seconds.
 fn fio(socket: &Path) -> Child {
     let uri = format!("--uri={}", uri(socket));
     let words = "--name=x --ioengine=nbd --rw=randrw --bs=4k --iodepth=8 --offset=8M --size=8M --loops=5 --rate_iops=500,500 \
@@ -494,8 +498,9 @@ fn one_of_two_paths_is_cut_and_the_other_and_the_target_killed_and_no_program_no
     daemon.take().unwrap().stop();
 }
 
-/// A volume of 4096-byte blocks says so; clients that ask fit their requests to it, and a part of a block is refused: a server
-/// that read, changed and wrote a whole block for it would lose what another connection writes into the same block meanwhile.
+/// A volume of 4096-byte blocks says so; clients that ask fit their requests to it, and a part of a
+/// block is refused: a server that read, changed and wrote a whole block for it would lose what
+/// another connection writes into the same block meanwhile.
 #[test]
 fn a_lun_of_4096_byte_blocks_serves_the_usual_clients_and_refuses_parts_of_blocks() {
     let (place, url) = node("attach-4k");

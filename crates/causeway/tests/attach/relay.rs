@@ -1,4 +1,5 @@
-//! A wire to a portal that a test cuts and mends: what it carries ends at once, and what comes meanwhile ends too.
+//! A wire to a portal that a test cuts and mends: what it carries ends at once, and what comes
+//! meanwhile ends too.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};

@@ -1,4 +1,5 @@
-//! `causeway bench` as a script sees it: exit codes, forms of results, and what it does not overwrite.
+//! `causeway bench` as a script sees it: exit codes, forms of results, and what it does not
+//! overwrite.
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -333,7 +334,8 @@ fn a_sweep_runs_every_combination_on_all_workers_and_goes_on_where_it_was() {
     assert_eq!(std::fs::read_dir(&other).unwrap().count(), 0);
 }
 
-/// An ssh that does what ssh does with words: joins them, and has a shell part them again, elsewhere.
+/// An ssh that does what ssh does with words: joins them, and has a shell part them again,
+/// elsewhere.
 const SSH: &str = "#!/bin/sh\n\
     [ \"$1\" = root@host-2 ] || exit 255\n\
     shift\n\

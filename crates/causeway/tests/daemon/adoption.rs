@@ -1,5 +1,5 @@
-//! State directories that were lost, moved or restored: LUNs that no object names are adopted, older objects are noticed, and kept ones
-//! are gone back to.
+//! State directories that were lost, moved or restored: LUNs that no object names are adopted,
+//! older objects are noticed, and kept ones are gone back to.
 
 use crate::gone::{must_hold, qemu_io, write};
 use crate::journal::{LUN, served, with_journal};
@@ -470,7 +470,8 @@ fn checksums_and_history_of_luns_on_members_stand_there_and_are_adopted() {
     }
 }
 
-/// What stands on the members beside the only LUN is brought to `state_dir`, as it was kept there once.
+/// What stands on the members beside the only LUN is brought to `state_dir`, as it was kept there
+/// once.
 fn bring_to_state_dir(place: &Place) {
     use members::{AREA_BYTES, BesideLun, Seen, assemble, offset_of};
     use std::os::unix::fs::FileExt;
@@ -547,8 +548,8 @@ fn checksums_and_history_that_stood_in_state_dir_are_moved_to_the_members() {
     }
 }
 
-/// The state directory as it was before a LUN of members grew, and while another one was being made: nothing of either is given back, not
-/// even where the older objects are accepted.
+/// The state directory as it was before a LUN of members grew, and while another one was being
+/// made: nothing of either is given back, not even where the older objects are accepted.
 #[test]
 fn older_objects_give_back_nothing_that_a_pool_has_seen_newer() {
     let place = members_with_journal("older-members", "span");
@@ -611,8 +612,8 @@ fn older_objects_give_back_nothing_that_a_pool_has_seen_newer() {
     daemon.stop();
 }
 
-/// A LUN that had grown, below an older copy of the state: it says so for as long as it is so, and no change of its size cuts what is
-/// beyond but one that says so.
+/// A LUN that had grown, below an older copy of the state: it says so for as long as it is so, and
+/// no change of its size cuts what is beyond but one that says so.
 #[test]
 fn a_file_that_older_objects_make_smaller_is_told_and_never_cut() {
     let place = Place::new("older-larger");

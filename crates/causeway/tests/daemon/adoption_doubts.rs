@@ -1,5 +1,5 @@
-//! What stands beside a LUN does not fit it, or the node has not what it says: it is adopted as what it can be, with a word, or not at
-//! all.
+//! What stands beside a LUN does not fit it, or the node has not what it says: it is adopted as
+//! what it can be, with a word, or not at all.
 
 use crate::place::Place;
 use serde_json::json;
@@ -44,7 +44,8 @@ fn a_record_of_another_lun_and_one_that_is_older_than_its_file_are_not_believed(
     place.run(0, "lun resize a --size 3M");
     daemon.stop();
     std::fs::remove_dir_all(place.path("data")).unwrap();
-    // As a crash between both leaves it, and as somebody does who restores one from the other's backup.
+    // As a crash between both leaves it, and as somebody does who restores one from the other's
+    // backup.
     std::fs::write(record(&a), old).unwrap();
     std::fs::copy(record(&a), record(&b)).unwrap();
     let daemon = place.start();

@@ -1,4 +1,5 @@
-//! What is away when the daemon starts, or goes while it runs: file systems of pools, addresses, locks, room.
+//! What is away when the daemon starts, or goes while it runs: file systems of pools, addresses,
+//! locks, room.
 
 use crate::gone::{must_hold, must_run, qemu_io, write};
 use crate::journal::{LUN, load, served, with_journal};
@@ -201,7 +202,8 @@ fn a_file_that_has_lost_its_end_says_what_brings_its_lun_back_and_that_does() {
     daemon.stop();
 }
 
-/// A pipe that nobody writes to takes the thread that opens it to read, as a server of files that is away does.
+/// A pipe that nobody writes to takes the thread that opens it to read, as a server of files that
+/// is away does.
 #[expect(
     clippy::disallowed_methods,
     reason = "how long a stop takes is what is asked"
@@ -427,7 +429,8 @@ fn secrets_that_everybody_may_read_and_an_api_that_everybody_may_ask_are_warned_
     };
     std::fs::set_permissions(place.path("a.secret"), all(0o644)).unwrap();
     assert!(make("x").contains("everybody may read it (mode 0644): chmod 600 a.secret"));
-    // A host's own, as well: here the other secret, which is too short, ends it before it asks anybody.
+    // A host's own, as well: here the other secret, which is too short, ends it before it asks
+    // anybody.
     place.write("short.secret", "short\n");
     let words = "attach iscsi://127.0.0.1:1/iqn.2020-01.a:t/0 --export nbd+unix:x.sock --chap u:short.secret --mutual-chap v:a.secret";
     let words: Vec<&str> = words.split(' ').collect();
@@ -472,7 +475,8 @@ fn a_socket_that_may_not_be_opened_says_whose_it_is_and_what_to_do() {
     let place = Place::new("not-allowed");
     let daemon = place.start();
     let binary = place.path("causeway");
-    // By a process of its own: what another test starts meanwhile would keep the file open for writing, and nobody could run it.
+    // By a process of its own: what another test starts meanwhile would keep the file open for
+    // writing, and nobody could run it.
     let copied = std::process::Command::new("cp")
         .arg(env!("CARGO_BIN_EXE_causeway"))
         .arg(&binary)
@@ -528,7 +532,8 @@ fn an_address_of_the_api_that_cannot_be_had_is_told_and_tried_until_it_can_be() 
     );
 }
 
-/// What systemd is told: nothing that ends the daemon, and no limit of starts, leaves the SAN down for ever.
+/// What systemd is told: nothing that ends the daemon, and no limit of starts, leaves the SAN down
+/// for ever.
 #[test]
 fn the_unit_starts_the_daemon_again_whatever_ended_it_and_as_often_as_it_ends() {
     let unit = include_str!("../../../../dist/causeway.service");

@@ -23,7 +23,8 @@ fn place(name: &str) -> (Place, Daemon) {
     (place, daemon)
 }
 
-/// Everything that loses data: the command, the request (method, path, body), whose data, and whether it is there afterwards.
+/// Everything that loses data: the command, the request (method, path, body), whose data, and
+/// whether it is there afterwards.
 fn losing() -> Vec<(
     &'static str,
     (&'static str, &'static str, Value),

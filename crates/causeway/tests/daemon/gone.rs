@@ -1,5 +1,5 @@
-//! What a pool's journal stands on goes away while hosts work: clear words, nothing lost, and all is well when it is back.
-//! What hosts have is asked by a foreign client (qemu-io).
+//! What a pool's journal stands on goes away while hosts work: clear words, nothing lost, and all
+//! is well when it is back. What hosts have is asked by a foreign client (qemu-io).
 
 use crate::journal::{LUN, load, served, state, with_journal};
 use crate::members::Loop;
@@ -81,7 +81,8 @@ fn a_journal_that_is_moved_away_under_load_is_carried_home_and_found_again_witho
     assert_eq!(there.len(), 40);
     let (journal, aside) = (place.path("data/journal"), place.path("aside"));
     std::fs::rename(&journal, &aside).unwrap();
-    // Some of these may be acknowledged, before anybody has seen that it is gone; then they must be there.
+    // Some of these may be acknowledged, before anybody has seen that it is gone; then they must be
+    // there.
     there.extend(acknowledged(&qemu_io(&portal, &write(40..80)), 40));
     let reason = until(&place, "offline");
     assert!(reason.contains("is gone from its place"), "{reason}");

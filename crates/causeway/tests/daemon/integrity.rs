@@ -1,4 +1,5 @@
-//! A LUN with checksums over a disk that lies: what it holds is damaged in its file, below the daemon.
+//! A LUN with checksums over a disk that lies: what it holds is damaged in its file, below the
+//! daemon.
 
 use crate::gone::qemu_io;
 use crate::journal;
@@ -342,7 +343,8 @@ fn checksums_are_switched_on_and_off_while_hosts_write_and_an_old_map_is_never_t
     load(&place, 0, READS);
     assert!(place.json("lun show vm01")["checksums"].is_null());
     load(&place, 0, "--fill -Zr -z5 -b64K -s -w100 -d1 -W0 --destroy");
-    // On again, and nothing that was known before is trusted. What the log still had would get its sums on the way home.
+    // On again, and nothing that was known before is trusted. What the log still had would get its
+    // sums on the way home.
     stops_well(daemon);
     let daemon = place.start();
     place.run(0, "lun set vm01 integrity=true");
@@ -397,7 +399,8 @@ fn while_hosts_write_in_every_mode_a_switch_disturbs_none_and_a_kill_leaves_old_
 fn a_map_that_a_crash_left_is_removed_and_one_that_is_lost_can_be_given_up() {
     let place = with_journal("integrity-switch-crash");
     written(&place, 0);
-    // As a crash between storing the switch and removing the map leaves it, with a block written since.
+    // As a crash between storing the switch and removing the map leaves it, with a block written
+    // since.
     let sums = std::fs::read_dir(place.path("data/pool")).unwrap();
     let map = sums.map(|entry| entry.unwrap().path());
     let map = map
@@ -438,7 +441,8 @@ fn a_map_that_a_crash_left_is_removed_and_one_that_is_lost_can_be_given_up() {
     daemon.stop();
 }
 
-/// A thin LUN reserves nothing for its map. Its own blocks get their space here, so that only the map has none.
+/// A thin LUN reserves nothing for its map. Its own blocks get their space here, so that only the
+/// map has none.
 fn gives_space(place: &Place) {
     let mut names = place.left_of_luns().into_iter();
     let naa = names.find(|name| name.ends_with(".lun"));
@@ -480,7 +484,8 @@ fn checksums_without_space_keep_writes_in_the_journal_and_go_on_by_themselves() 
     let far = ["write -P 7 8M 64k".to_owned()];
     let told = qemu_io(&portal, &far);
     assert!(told.contains("wrote 65536/65536"), "{told}");
-    // Acknowledged from the journal; it is on its way home. Each question is a process of its own, which takes some milliseconds.
+    // Acknowledged from the journal; it is on its way home. Each question is a process of its own,
+    // which takes some milliseconds.
     let told = (0..5000).any(|_| full(1));
     assert!(told, "{}", place.metrics());
     let problems = place.json("status")["problems"].to_string();
@@ -502,7 +507,8 @@ fn checksums_without_space_keep_writes_in_the_journal_and_go_on_by_themselves() 
     assert!(told.contains("read 65536/65536"), "{told}");
     drop(all);
     std::fs::remove_file(place.path("data/pool/full")).unwrap();
-    // With room again all goes home by itself, and what was acknowledged is there, before and after a restart.
+    // With room again all goes home by itself, and what was acknowledged is there, before and after
+    // a restart.
     let ended = (0..5000).any(|_| full(0));
     assert!(ended, "{}", place.metrics());
     let told = qemu_io(&journal::served(&place), &["read -P 7 8M 64k".to_owned()]);

@@ -256,7 +256,8 @@ fn spoil(place: &Place) {
     file.sync_all().unwrap();
 }
 
-/// Asks until blocks of the LUN are lost in the journal (or no one any more), and gives the first place.
+/// Asks until blocks of the LUN are lost in the journal (or no one any more), and gives the first
+/// place.
 fn until_lost(place: &Place, wanted: bool) -> u64 {
     // Each question is a process of its own, which takes some milliseconds.
     for _ in 0..2_000 {

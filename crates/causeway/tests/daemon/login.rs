@@ -232,7 +232,8 @@ fn what_a_lun_takes_and_what_its_disk_cannot_promise_is_told() {
             .contains("causeway_lun_allocated_bytes{lun=\"thick\"}")
     );
 
-    // Whether the file's disk keeps 4096 bytes whole differs from machine to machine; both places agree.
+    // Whether the file's disk keeps 4096 bytes whole differs from machine to machine; both places
+    // agree.
     let made = place.run(0, "lun create large --size 16M --block-size 4096");
     let shown = place.json("lun show large");
     let told = shown["notices"].is_array();

@@ -1,5 +1,5 @@
-//! Pools of several members in the daemon: made, written by a foreign client (qemu-io), with members that go, come back, are
-//! old copies or of another kind.
+//! Pools of several members in the daemon: made, written by a foreign client (qemu-io), with
+//! members that go, come back, are old copies or of another kind.
 
 use crate::gone::{must_hold, qemu_io, until, write};
 use crate::journal::{load, objects, served, state};
@@ -218,7 +218,8 @@ fn stripes_behind_a_journal_grow_shrink_and_show_nothing_of_who_was_there_before
     std::fs::rename(place.path("aside"), place.path("m1")).unwrap();
     until(&place, "online");
     must_hold(&portal, 0..100);
-    // A scrub that has just begun, and reads the members' superblocks, holds up neither the end of its LUN nor a stop.
+    // A scrub that has just begun, and reads the members' superblocks, holds up neither the end of
+    // its LUN nor a stop.
     place.run(0, "scrub start vm01");
     place.run(0, "lun delete vm01 --yes");
     place.run(0, "lun restore vm01");
@@ -395,7 +396,8 @@ fn what_a_kill_leaves_of_luns_that_are_made_or_purged_is_given_back_at_the_next_
         }
         assert_eq!(used(&place), 60 << 20);
     }
-    // Purged while a member is away: the others cannot give back what they have, until the next start with all of them.
+    // Purged while a member is away: the others cannot give back what they have, until the next
+    // start with all of them.
     place.run(0, "lun create vm02 --size 20M");
     place.run(0, "lun delete vm02");
     std::fs::rename(place.path("m2"), place.path("aside")).unwrap();

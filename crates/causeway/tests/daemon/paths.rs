@@ -54,7 +54,8 @@ impl Bed {
         command
     }
 
-    /// Runs a command that must end with `code`; what it printed to standard output, or to standard error where it fails.
+    /// Runs a command that must end with `code`; what it printed to standard output, or to standard
+    /// error where it fails.
     fn run(&self, code: i32, arguments: &[&str]) -> String {
         let output = self.command(arguments).output().unwrap();
         let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -188,7 +189,8 @@ fn a_running_bench_shows_its_paths_and_takes_a_policy_that_is_kept() {
         // Four at a time at most.
         let latency = nic["latency_ms"].as_f64().unwrap();
         assert!(latency > 0.0 && latency < 1000.0, "{top:#}");
-        // Nothing is lost here; where the machine is busy and acknowledges late, TCP sends something again now and then.
+        // Nothing is lost here; where the machine is busy and acknowledges late, TCP sends
+        // something again now and then.
         let again = nic["retransmits_per_second"].as_f64().unwrap();
         let few = nic["iops"].as_f64().unwrap() / 10.0;
         assert!((0.0..few).contains(&again), "{top:#}");
@@ -207,7 +209,8 @@ fn a_running_bench_shows_its_paths_and_takes_a_policy_that_is_kept() {
     let set = bed.json(&["path", "policy", &bed.url, "round-robin:7"]);
     assert_eq!(set["volumes"], 1);
     assert_eq!(bed.volume(|_| true)["policy"], "round-robin:7");
-    // It is killed: its socket is found to be nobody's, and the next program begins with the policy.
+    // It is killed: its socket is found to be nobody's, and the next program begins with the
+    // policy.
     end(bench, Signal::KILL);
     assert_eq!(bed.json(&["path", "ls"]), serde_json::json!([]));
     assert_eq!(std::fs::read_dir(bed.place.path("run")).unwrap().count(), 0);

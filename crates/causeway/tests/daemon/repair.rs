@@ -1,4 +1,5 @@
-//! Blocks that are not what was written are made good by the host that writes them again, and what cannot be carried over them is told.
+//! Blocks that are not what was written are made good by the host that writes them again, and what
+//! cannot be carried over them is told.
 
 use crate::gone::qemu_io;
 use crate::integrity::{BLOCK, FIRST, READS, flip, load, places, problems, scrubbed, stops_well};
@@ -65,7 +66,8 @@ fn a_bad_block_is_good_once_its_4_kib_are_written_whole_and_a_part_of_it_is_held
     let lun = until(&place, "mended", |lun| bad(lun) == 8);
     assert_eq!(places(&lun["checksums"]), [(2104, 8)]);
 
-    // A part: the host has what it wrote, the rest is an error at its address, and what to do is told.
+    // A part: the host has what it wrote, the rest is an error at its address, and what to do is
+    // told.
     let part = second + 512;
     assert!(does(&portal, &format!("write -P 9 {part} 512")));
     let lun = until(&place, "held", |lun| stuck(lun).is_some());

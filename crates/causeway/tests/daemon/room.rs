@@ -1,4 +1,5 @@
-//! What room there is for what LUNs were promised, where several pools or a whole device are concerned.
+//! What room there is for what LUNs were promised, where several pools or a whole device are
+//! concerned.
 
 use crate::place::Place;
 use serde_json::json;

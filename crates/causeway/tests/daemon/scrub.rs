@@ -1,4 +1,5 @@
-//! `causeway scrub`: from the first start to the end, through a stop and through a restart of the daemon.
+//! `causeway scrub`: from the first start to the end, through a stop and through a restart of the
+//! daemon.
 
 use crate::integrity::scrubbed;
 use crate::journal::{LUN, load, served, with_journal};
@@ -98,7 +99,8 @@ fn a_scrub_reads_the_journal_and_comes_by_itself_when_it_is_due() {
     assert_eq!(facts["journal"]["damaged_changes"], 0, "{facts}");
     let next = facts["next"].as_str().unwrap();
     assert!(next > facts["ended"].as_str().unwrap(), "{facts}");
-    // One of the two superblocks is damaged: the journal is used all the same, and the next scrub tells.
+    // One of the two superblocks is damaged: the journal is used all the same, and the next scrub
+    // tells.
     let path = place.path("data/journal");
     let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
     file.write_all_at(&[0; 512], 0).unwrap();
@@ -139,8 +141,8 @@ fn spoil(
     (path, held)
 }
 
-/// Waits until nothing was written to the files of a directory for three seconds: the map of checksums writes its upper levels a second after
-/// the last change.
+/// Waits until nothing was written to the files of a directory for three seconds: the map of
+/// checksums writes its upper levels a second after the last change.
 fn at_rest(place: &Place, directory: &str) {
     let is_old = |entry: std::io::Result<std::fs::DirEntry>| {
         let modified = entry.unwrap().metadata().unwrap().modified().unwrap();

@@ -1,4 +1,5 @@
-//! Whether a host is told that another one has aborted its commands, as an administrator sees and sets it.
+//! Whether a host is told that another one has aborted its commands, as an administrator sees and
+//! sets it.
 
 use crate::journal::{LUN, MODE_PARAMETERS_CHANGED, objects, served};
 use crate::mode_sense::CachingPage;

@@ -1,4 +1,5 @@
-//! What people and scripts meet first: mistakes, monitoring, completions, and a host without a grant.
+//! What people and scripts meet first: mistakes, monitoring, completions, and a host without a
+//! grant.
 
 use crate::place::{Place, text_of};
 use serde_json::Value;
@@ -268,7 +269,8 @@ fn a_host_without_a_grant_is_told_who_it_is_and_what_to_run_on_the_target() {
             .contains("discovery told of no target"),
         "{refused}"
     );
-    // With portals of its own it is refused at the login, and a plan on which nobody gets in is a failure.
+    // With portals of its own it is refused at the login, and a plan on which nobody gets in is a
+    // failure.
     let (plan, err) = host(&place, 1, &["path", "plan", "--no-discover", &one]);
     assert!(
         plan.contains("active") && err.contains(&command),

@@ -1,4 +1,5 @@
-//! The lab as a user runs it: a bed at a low rate, our target and initiator in it, and the shape of what comes out.
+//! The lab as a user runs it: a bed at a low rate, our target and initiator in it, and the shape of
+//! what comes out.
 //!
 //! Needs root and network namespaces; where they are not to be had, the tests say so and pass.
 
@@ -60,7 +61,8 @@ fn the_planner_doubles_one_link_on_the_mesh_where_round_robin_loses_most_writes(
     ];
     let Some(report) = lab(&words) else { return };
     let (control, ours) = (mbps(&report, "D", "write"), mbps(&report, "ours", "write"));
-    // What a link of 200 Mb/s carries, with what a busy machine takes. `causeway lab bars` asks for 1.8 and 1.9.
+    // What a link of 200 Mb/s carries, with what a busy machine takes. `causeway lab bars` asks for
+    // 1.8 and 1.9.
     assert!((15.0..26.0).contains(&control), "{control}");
     assert!(ours > 1.3 * control, "{ours} against {control}");
     assert!(mbps(&report, "ours", "read") > 1.3 * mbps(&report, "D", "read"));

@@ -1,5 +1,5 @@
-//! Ports of the host that change while a volume is open, and sessions that keep to theirs: a verified load in a bed, looked at from
-//! outside as an administrator does.
+//! Ports of the host that change while a volume is open, and sessions that keep to theirs: a
+//! verified load in a bed, looked at from outside as an administrator does.
 
 use crate::{ALONE, causeway};
 use lab::{Disk, Port, Rate, Rig, Side, Topology};
@@ -227,7 +227,8 @@ fn a_nic_that_comes_up_after_the_open_becomes_paths_of_the_volume() {
             paths.iter().all(|it| it["from"] == "10.77.0.1"),
             "{paths:#?}"
         );
-        // It is up before it has an address: nobody may log in from another one's (R: a link without an address).
+        // It is up before it has an address: nobody may log in from another one's (R: a link
+        // without an address).
         bench.ip("link set eth1 up").await;
         bench.ip("addr add 10.77.0.2/24 dev eth1").await;
         bench
@@ -239,7 +240,8 @@ fn a_nic_that_comes_up_after_the_open_becomes_paths_of_the_volume() {
     });
 }
 
-/// No rule tells the kernel which NIC a session's address means, and its first route leads through `eth0`.
+/// No rule tells the kernel which NIC a session's address means, and its first route leads through
+/// `eth0`.
 #[test]
 fn sessions_leave_by_the_nic_that_from_names_whatever_the_routes_say() {
     in_a_bed(|bench| async move {

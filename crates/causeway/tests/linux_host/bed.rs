@@ -22,8 +22,8 @@ pub(crate) const JOURNAL: &str = "journal = \"data/journal\"\njournal_size = \"6
 /// The addresses of the portals.
 pub(crate) const PORTALS: [&str; 2] = ["10.99.0.1", "10.99.1.1"];
 
-/// iscsid and multipathd in the foreground, as their packages' units run them; what they say is kept with the guest's
-/// time. Each waits until its socket is there.
+/// iscsid and multipathd in the foreground, as their packages' units run them; what they say is
+/// kept with the guest's time. Each waits until its socket is there.
 const DAEMONS: &str = "(setsid iscsid -f -d 3 2>&1 </dev/null 3>&- | while read -r line; do read -r now _ </proc/uptime; \
     echo \"$now $line\"; done >/tmp/iscsid.log &)\n\
     (setsid multipathd -d -v3 >/tmp/multipathd.log 2>&1 </dev/null 3>&- &)\n\
@@ -43,8 +43,8 @@ pub(crate) struct Bed {
 }
 
 impl Bed {
-    /// A bed with a daemon whose pool has nothing behind it but files, and a host that has seen nothing; `None`, said
-    /// plainly, where this machine cannot have one.
+    /// A bed with a daemon whose pool has nothing behind it but files, and a host that has seen
+    /// nothing; `None`, said plainly, where this machine cannot have one.
     pub(crate) fn make() -> Option<Self> {
         Self::with("")
     }
@@ -177,8 +177,8 @@ impl Bed {
         rest[..=to].to_owned()
     }
 
-    /// Makes a LUN with these options, shares it with the host, and has the host paste what is printed. Gives the name of its
-    /// map, of which both paths work.
+    /// Makes a LUN with these options, shares it with the host, and has the host paste what is
+    /// printed. Gives the name of its map, of which both paths work.
     pub(crate) fn share(&self, lun: &str, options: &str) -> String {
         self.share_as(lun, options, str::to_owned)
     }
@@ -210,7 +210,8 @@ impl Bed {
         map
     }
 
-    /// How a check of the doctor stands on the host, where the program that was built here runs there.
+    /// How a check of the doctor stands on the host, where the program that was built here runs
+    /// there.
     pub(crate) fn doctor(&self, check: &str) -> Option<String> {
         let words = "doctor -o json --api unix:/nowhere --from eth0 --from eth1";
         let answer = self.guest.try_run(&format!(

@@ -1,4 +1,5 @@
-//! The long scenes: everything that can happen to paths and daemon under a load; file systems on every kind of LUN.
+//! The long scenes: everything that can happen to paths and daemon under a load; file systems on
+//! every kind of LUN.
 
 use crate::bed::{Bed, JOURNAL, PORTALS};
 use crate::load::Load;
@@ -9,8 +10,9 @@ use std::time::{Duration, Instant};
 const LONG: Duration = Duration::from_secs(20);
 /// All paths are gone for so long.
 const MINUTE: Duration = Duration::from_secs(60);
-/// What a host needs to find its paths again: iscsid's login timeout (15 s), a round of multipathd's checks (5 s), and as much
-/// again for a machine that is busy. After more, both ends show what they have said.
+/// What a host needs to find its paths again: iscsid's login timeout (15 s), a round of
+/// multipathd's checks (5 s), and as much again for a machine that is busy. After more, both ends
+/// show what they have said.
 const BACK_MAX: Duration = Duration::from_secs(30);
 
 /// A fault, and its end.
@@ -173,7 +175,8 @@ fn with_the_times_of_open_iscsi_a_dead_path_costs_three_times_as_much() {
     assert!(report.longest > Duration::from_secs(10), "{report:?}");
 }
 
-/// Makes a file system, fills it, and reads it back after a kill in the middle and after it was mounted anew.
+/// Makes a file system, fills it, and reads it back after a kill in the middle and after it was
+/// mounted anew.
 const FILE_SYSTEM: &str = "set -e\n\
     case $KIND in ext4) MAKE='mkfs.ext4 -q -F' CHECK='e2fsck -fn';; xfs) MAKE='mkfs.xfs -q -f' CHECK='xfs_repair -n';;\n\
     btrfs) MAKE='mkfs.btrfs -q -f' CHECK='btrfs check --readonly';; f2fs) MAKE='mkfs.f2fs -q -f' CHECK=fsck.f2fs;;\n\

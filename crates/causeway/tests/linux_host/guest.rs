@@ -1,4 +1,5 @@
-//! A Linux guest: booted from the image of `scripts/linux-guest`, driven through a serial port of its own.
+//! A Linux guest: booted from the image of `scripts/linux-guest`, driven through a serial port of
+//! its own.
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -116,7 +117,8 @@ impl Running {
 }
 
 impl Guest {
-    /// Boots it in the namespace `inside`, with a NIC at each of `taps`. Its sockets and its console are in `place`.
+    /// Boots it in the namespace `inside`, with a NIC at each of `taps`. Its sockets and its
+    /// console are in `place`.
     pub(crate) fn boot(
         image: &Image,
         kernel: &str,

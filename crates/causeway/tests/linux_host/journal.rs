@@ -1,4 +1,5 @@
-//! What the pool's journal stands on goes away, and comes back, or is given up: hosts wait, and go on by themselves.
+//! What the pool's journal stands on goes away, and comes back, or is given up: hosts wait, and go
+//! on by themselves.
 
 use crate::bed::{Bed, JOURNAL};
 use crate::load::Load;
@@ -29,7 +30,8 @@ fn wait_for_state(bed: &Bed, wanted: &str) {
     }
 }
 
-/// The host has to do without the LUN for a while, which is what the time is for; then the journal is back.
+/// The host has to do without the LUN for a while, which is what the time is for; then the journal
+/// is back.
 fn comes_back(bed: &Bed, map: &str) {
     wait_for_state(bed, "offline");
     std::thread::sleep(Duration::from_secs(5));
@@ -67,7 +69,8 @@ fn a_journal_that_is_moved_away_costs_no_error_and_one_that_is_given_up_no_block
         load.stop(&bed.guest)
     );
 
-    // Nothing writes, and all of it comes home; then the file is removed, and the journal given up by the pool's name.
+    // Nothing writes, and all of it comes home; then the file is removed, and the journal given up
+    // by the pool's name.
     bed.guest.run(&format!(
         "dd if=/dev/urandom of=/tmp/wanted bs=1M count=8 status=none && \
          dd if=/tmp/wanted of={disk} bs=1M oflag=direct conv=fsync status=none"

@@ -23,8 +23,8 @@ pub(crate) struct Report {
 }
 
 impl Load {
-    /// Starts it on a device: in each pass every block of `mebibytes` is written once, in any order, at `depth`, and
-    /// read back. Blocks of an older pass are known by their seed.
+    /// Starts it on a device: in each pass every block of `mebibytes` is written once, in any
+    /// order, at `depth`, and read back. Blocks of an older pass are known by their seed.
     pub(crate) fn start(guest: &Guest, device: &str, depth: u32, mebibytes: u32) -> Self {
         let name: String = device.chars().filter(char::is_ascii_alphanumeric).collect();
         let running = guest.start(&format!(

@@ -1,4 +1,5 @@
-//! Two paths, and what happens to them: no error to an application, and every block as it was written.
+//! Two paths, and what happens to them: no error to an application, and every block as it was
+//! written.
 
 use crate::bed::{Bed, HOST, PORTALS};
 use crate::load::Load;
@@ -23,7 +24,8 @@ fn wait_for_failed(bed: &Bed, map: &str, count: usize) {
 #[test]
 fn the_printed_text_makes_one_disk_of_two_paths_and_a_dead_path_costs_five_seconds_at_most() {
     let Some(mut bed) = Bed::make() else { return };
-    // Without its line that names the LUN, the text makes no map on Debian: the guest is as strict as Debian is.
+    // Without its line that names the LUN, the text makes no map on Debian: the guest is as strict
+    // as Debian is.
     let nameless = |text: &str| {
         let lines = text.lines().filter(|it| !it.starts_with("multipath -"));
         lines.collect::<Vec<_>>().join("\n")

@@ -1,14 +1,17 @@
-//! What happens to a unit while a host works: resets by another host, a grant that goes, discards of all that it has.
-//! Here the host uses one path without multipath, so that nothing hides what the target answers.
+//! What happens to a unit while a host works: resets by another host, a grant that goes, discards
+//! of all that it has. Here the host uses one path without multipath, so that nothing hides what
+//! the target answers.
 
 use crate::bed::{Bed, HOST, PORTALS};
 use crate::load::Load;
 use std::time::{Duration, Instant};
 
-/// A second host: another name, and so another nexus; the guest's kernel makes another SCSI host of it.
+/// A second host: another name, and so another nexus; the guest's kernel makes another SCSI host of
+/// it.
 const OTHER: &str = "iqn.1993-08.org.debian:01:other";
 
-/// A LUN that both hosts use, at the first portal only. Gives the disk of the host, and of the other one.
+/// A LUN that both hosts use, at the first portal only. Gives the disk of the host, and of the
+/// other one.
 fn shared_disks(bed: &Bed, lun: &str, options: &str) -> (String, String) {
     bed.place.run(
         0,
@@ -87,7 +90,8 @@ fn a_host_goes_on_at_once_when_another_resets_the_unit_and_ends_at_once_when_its
     let read = format!("[ $(dd if={disk} bs=4k count=1 iflag=direct | wc -c) = 4096 ]");
     assert_ne!(bed.guest.try_run(&read).status, 0);
 
-    // It is given back, and works without a new login. Linux has taken its size to be nothing meanwhile, and is to ask again.
+    // It is given back, and works without a new login. Linux has taken its size to be nothing
+    // meanwhile, and is to ask again.
     bed.place.run(0, "grant create guest vm01 --target vm01");
     let name = disk.trim_start_matches("/dev/");
     let look = format!("echo 1 > /sys/block/{name}/device/rescan; {read}");
@@ -174,7 +178,8 @@ fn a_host_discards_all_of_a_large_thin_unit_of_4096_byte_blocks() {
     bed.assert_is_well();
 }
 
-/// One writer of four: adds one to the number in a block, by COMPARE AND WRITE, until it has done so ten times.
+/// One writer of four: adds one to the number in a block, by COMPARE AND WRITE, until it has done
+/// so ten times.
 const WRITER: &str = "writer() {\n\
     done=0\n\
     while [ $done -lt 10 ]; do\n\

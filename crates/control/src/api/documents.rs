@@ -1,4 +1,5 @@
-//! A small API of documents for programs beside the daemon: the same server, the same errors, other paths.
+//! A small API of documents for programs beside the daemon: the same server, the same errors, other
+//! paths.
 
 use super::answer::{Answer, problem_response};
 use crate::code::Code;

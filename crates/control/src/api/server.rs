@@ -193,7 +193,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Serves the bound sockets on a thread of its own; `for_reads`: over TCP, reading takes the token as well.
+    /// Serves the bound sockets on a thread of its own; `for_reads`: over TCP, reading takes the
+    /// token as well.
     ///
     /// # Errors
     /// The thread cannot be had.
@@ -216,7 +217,8 @@ impl Server {
         })
     }
 
-    /// Serves documents instead of the daemon's objects, on unix sockets only: whoever may open them may do everything.
+    /// Serves documents instead of the daemon's objects, on unix sockets only: whoever may open
+    /// them may do everything.
     ///
     /// # Errors
     /// The thread cannot be had.

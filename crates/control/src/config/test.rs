@@ -67,7 +67,8 @@ fn the_promised_example_is_read_and_paths_resolve_against_the_file() {
     );
 }
 
-/// What is commented out are keys and sections in the way of TOML; the rest of the comments are sentences.
+/// What is commented out are keys and sections in the way of TOML; the rest of the comments are
+/// sentences.
 fn with_what_is_commented_out(text: &str) -> String {
     let line = |line: &str| {
         let rest = line.strip_prefix("# ").filter(|rest| {

@@ -1,4 +1,5 @@
-//! The generations of the objects that are kept: told, gone back to, and held against what the pools have seen.
+//! The generations of the objects that are kept: told, gone back to, and held against what the
+//! pools have seen.
 
 use super::{Controller, How};
 use crate::code::Code;
@@ -105,10 +106,12 @@ impl Controller {
         objects.luns.iter().filter_map(told).collect()
     }
 
-    /// The objects that are in force are meant, although the pools have seen newer ones: they become the newest.
+    /// The objects that are in force are meant, although the pools have seen newer ones: they
+    /// become the newest.
     ///
     /// # Errors
-    /// It is refused unless it is forced, because what is newer is given up; or they cannot be stored.
+    /// It is refused unless it is forced, because what is newer is given up; or they cannot be
+    /// stored.
     pub async fn accept(&self, how: How) -> Result<Outcome, Problem> {
         let mut store = self.store.lock().await;
         let older = self.older.borrow().clone();
@@ -149,7 +152,8 @@ impl Controller {
         Ok(outcome)
     }
 
-    /// What is known of the newer objects: what the pools say of each LUN, and LUNs that only they know.
+    /// What is known of the newer objects: what the pools say of each LUN, and LUNs that only they
+    /// know.
     async fn tell_given_up(&self, older: &Older, outcome: &mut Outcome) {
         let objects = self.objects();
         let records = self.engine.records().await;

@@ -34,10 +34,12 @@ impl Controller {
         self.engine.orphans(true).await
     }
 
-    /// Takes LUNs into service that no object names, with identity, size, block size, storage fields and contents.
+    /// Takes LUNs into service that no object names, with identity, size, block size, storage
+    /// fields and contents.
     ///
     /// # Errors
-    /// There is no such one, it cannot be known what it is, or its storage cannot be opened; nothing has changed then.
+    /// There is no such one, it cannot be known what it is, or its storage cannot be opened;
+    /// nothing has changed then.
     pub async fn adopt(&self, request: &AdoptRequest, how: How) -> Result<Outcome, Problem> {
         let objects = self.objects();
         let mut all = self.orphans().await;

@@ -413,7 +413,8 @@ fn damaged(objects: &Objects, facts: &BTreeMap<String, LunFacts>) -> Vec<String>
     luns.flat_map(problems).collect()
 }
 
-/// The LUNs that are volatile, by default or as somebody wished, with what they risk. Memory is lost in any mode.
+/// The LUNs that are volatile, by default or as somebody wished, with what they risk. Memory is
+/// lost in any mode.
 fn volatile(objects: &Objects) -> Vec<String> {
     let told = |wished: bool, how: &str| {
         let luns = objects.luns.iter();

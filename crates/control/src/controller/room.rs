@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 /// A forecast that comes sooner needs a look.
 const SOON_SECONDS: u64 = 86_400;
 
-/// More than this share of the memory is more than there is: the rest of the program and the machine need some, too.
+/// More than this share of the memory is more than there is: the rest of the program and the
+/// machine need some, too.
 const MEMORY_PERCENT: u64 = 80;
 
 /// What of a pool's room needs a look.
@@ -42,7 +43,8 @@ pub(super) fn filling(pool: &PoolFacts) -> Option<String> {
     }
 }
 
-/// That a pool of members has little room left, which its LUNs do not need: they have their whole size.
+/// That a pool of members has little room left, which its LUNs do not need: they have their whole
+/// size.
 pub(super) fn given_away(pool: &PoolFacts) -> Option<String> {
     let how = match pool.state {
         PoolState::Full => "full",

@@ -1,7 +1,8 @@
 //! What pools are asked while a change of LUNs goes on.
 //!
-//! **Contract.** A pool whose directory does not answer costs a change [`ASK_TIME_MAX`] once for each thing that it is asked, and no time as
-//! long as that question is unanswered; nothing is asked twice at once. What was begun goes on.
+//! **Contract.** A pool whose directory does not answer costs a change [`ASK_TIME_MAX`] once for
+//! each thing that it is asked, and no time as long as that question is unanswered; nothing is
+//! asked twice at once. What was begun goes on.
 
 use super::Inner;
 use crate::in_time::in_time;
@@ -24,7 +25,8 @@ pub(super) fn silent(pool: &str) -> String {
 }
 
 impl Inner {
-    /// The answer to one thing; `None` where it does not come in time, or an earlier one has not come.
+    /// The answer to one thing; `None` where it does not come in time, or an earlier one has not
+    /// come.
     pub(super) async fn ask<T: Unpin + 'static>(
         &self,
         what: String,

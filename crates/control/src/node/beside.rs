@@ -31,8 +31,9 @@ const fn ending(what: BesideLun) -> &'static str {
     }
 }
 
-/// The file beside its own; `None` for a LUN that is in no pool, or in one that is not there. What belongs to a LUN of a pool of
-/// members stands on the members; where that could not be, in this file.
+/// The file beside its own; `None` for a LUN that is in no pool, or in one that is not there. What
+/// belongs to a LUN of a pool of members stands on the members; where that could not be, in this
+/// file.
 pub(super) fn beside(config: &Config, lun: &Lun, what: &str) -> Option<PathBuf> {
     if let Some(file) = file_of(config, lun) {
         return Some(file.with_extension(what));
@@ -67,11 +68,13 @@ async fn remove(core: &CoreHandle, path: &Path) -> io::Result<()> {
     }
 }
 
-/// Files of `state_dir` up to this size move to members when their LUN is opened. A larger one stays: hosts would wait for the copy.
+/// Files of `state_dir` up to this size move to members when their LUN is opened. A larger one
+/// stays: hosts would wait for the copy.
 const MOVED_BYTES_MAX: u64 = 64 << 20;
 
-/// Where it stands, with room for so many bytes; `is_new`: it is made where it is not there. What stands in `state_dir` and belongs on
-/// members is moved there. `None` for a LUN that is in no pool.
+/// Where it stands, with room for so many bytes; `is_new`: it is made where it is not there. What
+/// stands in `state_dir` and belongs on members is moved there. `None` for a LUN that is in no
+/// pool.
 pub(super) async fn stand(
     core: &CoreHandle,
     ground: Ground<'_>,

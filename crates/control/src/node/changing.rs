@@ -1,7 +1,9 @@
-//! LUNs between the two halves of a change: what it needs is made, and the objects that say so are not in force yet.
+//! LUNs between the two halves of a change: what it needs is made, and the objects that say so are
+//! not in force yet.
 //!
-//! **Contract.** Meanwhile nobody opens such a LUN by the objects from before: they may say that what was just made is of no use. Whoever
-//! wants to, because its file, its journal or its pool is back, has it done when the change is at its end, by the objects of then.
+//! **Contract.** Meanwhile nobody opens such a LUN by the objects from before: they may say that
+//! what was just made is of no use. Whoever wants to, because its file, its journal or its pool is
+//! back, has it done when the change is at its end, by the objects of then.
 
 use crate::plan::LunChanges;
 use std::cell::RefCell;

@@ -1,8 +1,9 @@
 //! Checksums for a LUN that has contents, and none for one that had some.
 //!
-//! **Contract.** On: the map is made, blocks are checked, and then it is stored that they are. Off: that is stored, then blocks are no longer
-//! checked, and then the map is removed. So a crash leaves the old or the new, and a map that was not followed is never trusted: one
-//! that nobody wants is removed when its LUN is opened, and another one is made each time.
+//! **Contract.** On: the map is made, blocks are checked, and then it is stored that they are. Off:
+//! that is stored, then blocks are no longer checked, and then the map is removed. So a crash
+//! leaves the old or the new, and a map that was not followed is never trusted: one that nobody
+//! wants is removed when its LUN is opened, and another one is made each time.
 
 use super::checksums;
 use super::journal::PoolJournal;

@@ -1,7 +1,7 @@
 //! The checksums of a LUN in a pool: the map in a file beside its own, and what was found by them.
 //!
-//! **Contract.** A LUN has its map for as long as it has its file. Blocks that a crash may have left between old and new are named by
-//! the pool's journal, before anything is read.
+//! **Contract.** A LUN has its map for as long as it has its file. Blocks that a crash may have
+//! left between old and new are named by the pool's journal, before anything is read.
 
 use super::beside;
 use super::unit::Ground;
@@ -22,7 +22,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use units::{BlockCount, BlockSize, Lba, LbaRange};
 use volume::{OpenError, Volume};
 
-/// Places of damage that are told in the log one by one; after that, each time there are twice as many.
+/// Places of damage that are told in the log one by one; after that, each time there are twice as
+/// many.
 const TOLD_MAX: u64 = 32;
 
 /// Places that `lun show` names.
@@ -63,7 +64,8 @@ pub(super) async fn create_later(
     make(core, ground, lun, Blank::Anything).await
 }
 
-/// Removes the map of a LUN that has no checksums, or is to have none, where there is one: it is never trusted again.
+/// Removes the map of a LUN that has no checksums, or is to have none, where there is one: it is
+/// never trusted again.
 pub(super) async fn retire(
     core: &CoreHandle,
     ground: Ground<'_>,
@@ -72,7 +74,8 @@ pub(super) async fn retire(
     beside::give_up(core, ground, lun, BesideLun::Sums).await
 }
 
-/// The map that a LUN of this size has; `None` for one that is in no pool. `is_new`: it is to be made.
+/// The map that a LUN of this size has; `None` for one that is in no pool. `is_new`: it is to be
+/// made.
 async fn map_of(
     core: &CoreHandle,
     ground: Ground<'_>,
@@ -119,7 +122,8 @@ pub(super) async fn grow(core: &CoreHandle, ground: Ground<'_>, lun: &Lun) -> Re
     reserved.map_err(|error| super::failed::failed(&error, &path, "make room for"))
 }
 
-/// A thick LUN has the space of its checksums from the beginning, too: writing it never wants for any.
+/// A thick LUN has the space of its checksums from the beginning, too: writing it never wants for
+/// any.
 async fn reserve(core: &CoreHandle, lun: &Lun, path: &Path) -> io::Result<()> {
     if lun.thin {
         return Ok(());

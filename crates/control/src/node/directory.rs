@@ -1,7 +1,9 @@
-//! Pools that are directories: whether what lies at the path is the pool, or only the place where its file system belongs.
+//! Pools that are directories: whether what lies at the path is the pool, or only the place where
+//! its file system belongs.
 //!
-//! **Contract.** A pool whose LUNs are known is never begun anew: where nothing of it lies at its path, it is *missing*, its LUNs are
-//! offline, nothing is made in it and nothing of it is purged, and it comes back by itself when it is there again.
+//! **Contract.** A pool whose LUNs are known is never begun anew: where nothing of it lies at its
+//! path, it is *missing*, its LUNs are offline, nothing is made in it and nothing of it is purged,
+//! and it comes back by itself when it is there again.
 
 use super::journal::PoolJournal;
 use super::unit::file_of;
@@ -63,7 +65,8 @@ fn named(luns: &[(&String, &Lun)]) -> String {
 }
 
 impl Inner {
-    /// Looks at all pools that are directories before anything of them is used; those that are new are made.
+    /// Looks at all pools that are directories before anything of them is used; those that are new
+    /// are made.
     pub(super) async fn look_at_directories(&self, objects: &Objects) -> Result<(), Problem> {
         for (index, pool) in self.config.pools.iter().enumerate() {
             let Place::Path(path) = &pool.place else {

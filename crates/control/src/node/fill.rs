@@ -6,11 +6,13 @@ use std::collections::VecDeque;
 use std::time::Duration;
 use units::Now;
 
-/// Below this share of free space a pool is low: one part in so many. Above the other one it no longer is.
+/// Below this share of free space a pool is low: one part in so many. Above the other one it no
+/// longer is.
 const LOW: u64 = 10;
 const LOW_OVER: u64 = 8;
 
-/// Below this share of free space a pool is as good as full: one part in so many. Above the other one it no longer is.
+/// Below this share of free space a pool is as good as full: one part in so many. Above the other
+/// one it no longer is.
 const FULL: u64 = 100;
 const FULL_OVER: u64 = 50;
 
@@ -50,7 +52,8 @@ impl Level {
         }
     }
 
-    /// The same for one that was at `self` before: it leaves a level only when it is well out of it.
+    /// The same for one that was at `self` before: it leaves a level only when it is well out of
+    /// it.
     fn then(self, total: u64, free: u64) -> Self {
         let now = Self::of(total, free);
         match self {

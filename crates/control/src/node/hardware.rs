@@ -1,7 +1,8 @@
-//! What this machine's network ports are, and what they have to spare, told to the front: initiators that plan their paths ask.
+//! What this machine's network ports are, and what they have to spare, told to the front:
+//! initiators that plan their paths ask.
 //!
-//! Cards, speeds and addresses follow the system at once; head-room is what the ports' own counters say of the last seconds, whoever
-//! used them.
+//! Cards, speeds and addresses follow the system at once; head-room is what the ports' own counters
+//! say of the last seconds, whoever used them.
 
 use super::Inner;
 use env::CoreHandle;

@@ -1,8 +1,8 @@
 //! The journals of the pools: made once, opened at the start, and never done without.
 //!
-//! A pool's directory says in a file of its own which pool it is and whether it has a journal; members say it in their
-//! superblocks. So a journal that is missing is
-//! known to be missing, and another pool's is not taken for it.
+//! A pool's directory says in a file of its own which pool it is and whether it has a journal;
+//! members say it in their superblocks. So a journal that is missing is known to be missing, and
+//! another pool's is not taken for it.
 
 use super::Inner;
 use super::members::{MemberPool, unknown};
@@ -127,7 +127,8 @@ pub(super) fn tell(pool: &Pool, journal: &Journal) {
     }
 }
 
-/// The pool's journal was made once, or that is not known: one that is not there is to be waited for, and not to be made.
+/// The pool's journal was made once, or that is not known: one that is not there is to be waited
+/// for, and not to be made.
 pub(super) async fn was_made(node: &Inner, pool: &Pool) -> bool {
     let known = match Home::of(node, pool) {
         Ok(home) => home.known(&node.core).await,
@@ -170,7 +171,8 @@ pub(super) async fn open(node: &Inner, pool: &Pool) -> Result<PoolJournal, OpenE
     Ok(PoolJournal::Open(opened))
 }
 
-/// Gives up what a pool's journal holds, and makes another one where node.toml names one. Nobody has it open.
+/// Gives up what a pool's journal holds, and makes another one where node.toml names one. Nobody
+/// has it open.
 ///
 /// # Errors
 /// Why that cannot be done.
@@ -252,7 +254,8 @@ pub(super) async fn new_file(core: &CoreHandle, path: &Path) -> Result<PoolFile,
     Ok(file)
 }
 
-/// Carries home what it holds, if that can be done in time, and ends it. What stays in it is found at the next start.
+/// Carries home what it holds, if that can be done in time, and ends it. What stays in it is found
+/// at the next start.
 pub(super) async fn close(node: &Inner, pool: &str, journal: &Journal, until: Now) {
     let core = &node.core;
     let draining = Box::pin(journal.drain(core));

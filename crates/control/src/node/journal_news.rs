@@ -1,4 +1,5 @@
-//! What is new of a journal since it was looked at last: LUNs that it cannot carry home, and blocks that are damaged in it.
+//! What is new of a journal since it was looked at last: LUNs that it cannot carry home, and blocks
+//! that are damaged in it.
 
 use layers::write_back::{ShardStatus, VolumeId};
 use std::collections::BTreeMap;
@@ -10,7 +11,8 @@ pub(super) enum News {
     Stuck(String),
     /// It can be again.
     GoesHome,
-    /// Acknowledged data of it is damaged in the journal: so many sectors of 512 bytes by now, the first of them here.
+    /// Acknowledged data of it is damaged in the journal: so many sectors of 512 bytes by now, the
+    /// first of them here.
     Lost { sectors: u64, first: u64 },
     /// All of that was written again.
     Mended,

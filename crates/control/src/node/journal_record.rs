@@ -1,12 +1,15 @@
-//! What is known of each pool's journal beside what it says itself, kept in `state_dir/journals`: an older copy of it looks whole.
+//! What is known of each pool's journal beside what it says itself, kept in `state_dir/journals`:
+//! an older copy of it looks whole.
 //!
-//! A disk that was restored, or half of a mirror that was away, brings back a journal as it once was. It fits its pool and all its checksums,
-//! and what it would carry home is older than what lies there. So it is written down which journal it was, how often it was opened, and
-//! what was stable in it: at each opening, when it ends in order or goes away, and every ten seconds while it is written. One that has less
-//! is not taken.
+//! A disk that was restored, or half of a mirror that was away, brings back a journal as it once
+//! was. It fits its pool and all its checksums, and what it would carry home is older than what
+//! lies there. So it is written down which journal it was, how often it was opened, and what was
+//! stable in it: at each opening, when it ends in order or goes away, and every ten seconds while
+//! it is written. One that has less is not taken.
 //!
-//! What this does not tell: a copy that was made after the last of these moments, put in its place after a crash. Everything else outside
-//! the journal that could tell it (the numbers in histories, the generations of maps of checksums, what lies at home) is written later still.
+//! What this does not tell: a copy that was made after the last of these moments, put in its place
+//! after a crash. Everything else outside the journal that could tell it (the numbers in histories,
+//! the generations of maps of checksums, what lies at home) is written later still.
 
 use super::{Inner, unkept};
 use crate::state::document;
@@ -153,7 +156,8 @@ impl Inner {
         }
     }
 
-    /// Writes down what is stable in a pool's journal, where that is more than what stands there; not too often, as it takes two syncs.
+    /// Writes down what is stable in a pool's journal, where that is more than what stands there;
+    /// not too often, as it takes two syncs.
     pub(super) async fn follow(&self, pool: &str, journal: &Journal) {
         let now = self.core.now();
         if !self.journals.is_record_due(pool, now, RECORD_AGE) {

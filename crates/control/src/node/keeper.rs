@@ -7,8 +7,9 @@
 //!   missing --it appears, was never made, or somebody asks--> opened, checked, LUNs online --> open
 //! ```
 //!
-//! **Contract.** What is known to be stable in a journal must be there when it is opened again (`journal_record.rs`): else it stays
-//! missing, whatever it says itself. Nothing is given up unless somebody asks for that by the pool's name.
+//! **Contract.** What is known to be stable in a journal must be there when it is opened again
+//! (`journal_record.rs`): else it stays missing, whatever it says itself. Nothing is given up
+//! unless somebody asks for that by the pool's name.
 
 use super::Inner;
 use super::journal::{self, PoolJournal};
@@ -37,7 +38,8 @@ const DRAIN_TIME_MAX: Duration = Duration::from_secs(60);
 /// How long what is under way in a journal is waited for before it is opened anew.
 const CLOSE_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// A journal that is there and cannot be opened is tried again after so long, or so many times as long as the try took.
+/// A journal that is there and cannot be opened is tried again after so long, or so many times as
+/// long as the try took.
 const AGAIN: Duration = Duration::from_secs(10);
 const AGAIN_TIMES: u32 = 20;
 
@@ -101,8 +103,8 @@ fn tell(node: &Inner, pool: &str, volume: VolumeId, news: &News) {
     }
 }
 
-/// A journal whose file was removed, or whose device was pulled, takes nothing more: what it acknowledged would be lost
-/// with the program.
+/// A journal whose file was removed, or whose device was pulled, takes nothing more: what it
+/// acknowledged would be lost with the program.
 async fn look_at_open(node: &Rc<Inner>, pool: &Pool, journal: &Arc<Journal>) {
     if journal.is_in_place(&node.core).await {
         node.follow(&pool.name, journal).await;
@@ -130,8 +132,8 @@ fn is_open_still(node: &Inner, pool: &Pool, journal: &Arc<Journal>) -> bool {
     matches!(node.journals.of(&pool.name), PoolJournal::Open(now) if Arc::ptr_eq(&now, journal))
 }
 
-/// A journal whose file or device had no space for a write is opened anew when there is some. Until then it stays as it is: what it has
-/// can be read.
+/// A journal whose file or device had no space for a write is opened anew when there is some. Until
+/// then it stays as it is: what it has can be read.
 async fn look_for_space(node: &Rc<Inner>, pool: &Pool, journal: &Arc<Journal>) {
     let (core, name) = (&node.core, pool.name.as_str());
     let status = journal.status(core).await;
@@ -198,8 +200,8 @@ impl Inner {
             .collect()
     }
 
-    /// Takes a pool's LUNs offline and closes its journal; `drain`: after what it holds was carried home, if that can be
-    /// done in time.
+    /// Takes a pool's LUNs offline and closes its journal; `drain`: after what it holds was carried
+    /// home, if that can be done in time.
     pub(super) async fn take_away(&self, pool: &Pool, why: OpenError, drain: Option<Duration>) {
         for lun in self.luns_of(&pool.name) {
             self.rest_scrub(&lun.naa).await;

@@ -1,5 +1,5 @@
-//! What may happen to a pool's journal while a node serves, in any order, on a simulated machine: whatever state that leads to either
-//! serves or says why not, and what should bring it back does.
+//! What may happen to a pool's journal while a node serves, in any order, on a simulated machine:
+//! whatever state that leads to either serves or says why not, and what should bring it back does.
 
 use super::Node;
 use crate::config::{self, Config};
@@ -359,8 +359,8 @@ fn whatever_happens_to_a_journal_leads_to_one_that_serves_or_to_a_reason_and_bac
 /// Each takes some milliseconds.
 const STORIES: u64 = 150;
 
-/// How a node's journal is that was started with this much space, how many bytes are used then, and how it is some time after there is
-/// more. `None`: the node does not start.
+/// How a node's journal is that was started with this much space, how many bytes are used then, and
+/// how it is some time after there is more. `None`: the node does not start.
 fn first_start(capacity: u64) -> Option<(JournalState, u64, JournalState)> {
     let world = World::new(capacity, WorldConfig::default());
     let machine = world.node("a");

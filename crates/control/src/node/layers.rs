@@ -110,7 +110,8 @@ impl Layers {
         *self.checksums.borrow_mut() = checksums;
     }
 
-    /// Has the pool's journal keep the writes of the LUN, which lies in `home`, and the history of its changes in a file.
+    /// Has the pool's journal keep the writes of the LUN, which lies in `home`, and the history of
+    /// its changes in a file.
     pub(super) fn stand_on(
         &mut self,
         journal: &Arc<Journal>,

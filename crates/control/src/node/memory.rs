@@ -1,4 +1,5 @@
-//! How much memory this process may use: the machine's, or what its control group has where that is less.
+//! How much memory this process may use: the machine's, or what its control group has where that is
+//! less.
 
 use env::CoreHandle;
 use std::path::Path;

@@ -1,7 +1,9 @@
-//! LUNs' storage that no object names, and what stands beside each LUN so that it can be taken into service again.
+//! LUNs' storage that no object names, and what stands beside each LUN so that it can be taken into
+//! service again.
 //!
-//! **Contract.** What stands beside a LUN is written after the objects are stored that it follows, and again at a start where it differs:
-//! objects are the truth while they are there. Nothing is ever removed because nobody names it.
+//! **Contract.** What stands beside a LUN is written after the objects are stored that it follows,
+//! and again at a start where it differs: objects are the truth while they are there. Nothing is
+//! ever removed because nobody names it.
 
 use super::beside::{RECORD, SUMS, beside};
 use super::{Inner, unkept};
@@ -138,8 +140,8 @@ impl Inner {
         self.unkept.note(unkept::Record::Luns, what, kept);
     }
 
-    /// A pool that has seen the LUN larger goes on saying so, where it was not made smaller since: objects that are older than the pool were
-    /// accepted, and what is beyond their size stays.
+    /// A pool that has seen the LUN larger goes on saying so, where it was not made smaller since:
+    /// objects that are older than the pool were accepted, and what is beyond their size stays.
     fn as_large_as_known(&self, mut record: LunRecord, known: Option<LunRecord>) -> LunRecord {
         let naa = &record.lun.naa;
         let shrunk = self.shrunk.borrow().contains(naa);

@@ -1,5 +1,6 @@
-//! Pools that go and come back, and state directories that are taken from an older copy, in any order, on a simulated machine: the model
-//! knows which LUNs there are, which pool has seen what, and what must be told.
+//! Pools that go and come back, and state directories that are taken from an older copy, in any
+//! order, on a simulated machine: the model knows which LUNs there are, which pool has seen what,
+//! and what must be told.
 
 use super::Node;
 use crate::code::Code;
@@ -128,7 +129,8 @@ impl Bench {
         self.run(async move {
             files.create_dir(&to).await.unwrap();
             let mut entries = files.list(&from).await.unwrap_or_default();
-            // A mount shows all at once: nothing by which it is known is there before what it has seen.
+            // A mount shows all at once: nothing by which it is known is there before what it has
+            // seen.
             entries.sort_by_key(|entry| entry.name != Path::new("saved.json"));
             for entry in entries {
                 let name = &entry.name;

@@ -4,17 +4,20 @@
 //!   waiting --due--> asked: does its file or device answer at all? --> [turn] opened --> online, or due later
 //! ```
 //!
-//! **Contract.** A LUN is offline for as long as it lacks what it needs, and not longer: its file was moved away and is back, its
-//! device appears, a disk has room again for what an opening writes. Where its pool or its pool's journal is missing, whoever
-//! looks after those brings it online (`directory.rs`, `members`, `keeper.rs`). One whose stored reservations or mode pages could not
-//! be read has them read again. One of which a sync found no space is opened anew when there is some again: what was not flushed may be lost, so
-//! it is NOT READY meanwhile, and hosts are told as after a start. After a sync that failed for any other reason nobody can tell from here when
-//! the disk is well, and a person has to look.
+//! **Contract.** A LUN is offline for as long as it lacks what it needs, and not longer: its file
+//! was moved away and is back, its device appears, a disk has room again for what an opening
+//! writes. Where its pool or its pool's journal is missing, whoever looks after those brings it
+//! online (`directory.rs`, `members`, `keeper.rs`). One whose stored reservations or mode pages
+//! could not be read has them read again. One of which a sync found no space is opened anew when
+//! there is some again: what was not flushed may be lost, so it is NOT READY meanwhile, and hosts
+//! are told as after a start. After a sync that failed for any other reason nobody can tell from
+//! here when the disk is well, and a person has to look.
 //!
-//! **Failure model.** What hangs (a server of files, a dead device) holds up its own LUN, and neither others nor changes: only what has
-//! answered is opened while all changes wait. Questions that hang hold threads, so there are few at once, in all and to one pool: many
-//! pools and devices that hang together keep other LUNs that are offline waiting, and nothing else. A LUN that was asked and never answers
-//! is asked no more: it comes back with the next start.
+//! **Failure model.** What hangs (a server of files, a dead device) holds up its own LUN, and
+//! neither others nor changes: only what has answered is opened while all changes wait. Questions
+//! that hang hold threads, so there are few at once, in all and to one pool: many pools and devices
+//! that hang together keep other LUNs that are offline waiting, and nothing else. A LUN that was
+//! asked and never answers is asked no more: it comes back with the next start.
 
 use super::Inner;
 use super::journal::PoolJournal;
@@ -40,7 +43,8 @@ const LOOK: Duration = Duration::from_secs(1);
 const AGAIN: Duration = Duration::from_secs(10);
 const AGAIN_TIMES: u32 = 20;
 
-/// How many LUNs are tried side by side, in all and of one pool: half of the threads that wait for names of files, at most.
+/// How many LUNs are tried side by side, in all and of one pool: half of the threads that wait for
+/// names of files, at most.
 const SIDE_BY_SIDE_MAX: usize = 8;
 const OF_A_POOL_MAX: usize = 2;
 
@@ -137,10 +141,12 @@ async fn work(core: &CoreHandle, node: &Weak<Inner>, tries: &RefCell<Tries>, fir
     }
 }
 
-/// Waits until everything that is opened for a LUN answers, if only that it cannot be had: whoever opens it tells why.
+/// Waits until everything that is opened for a LUN answers, if only that it cannot be had: whoever
+/// opens it tells why.
 ///
 /// # Errors
-/// Its blocks cannot be made stable. The system says so once, and would let the next opening believe that all is well.
+/// Its blocks cannot be made stable. The system says so once, and would let the next opening
+/// believe that all is well.
 async fn all_answer(
     core: &CoreHandle,
     (own, beside): (Option<PathBuf>, Vec<PathBuf>),
@@ -157,8 +163,8 @@ async fn all_answer(
     }
 }
 
-/// Waits until there is room beside every one of these files. What has its space in a file says nothing: on a server of files, or
-/// with a quota, it can be written over while nothing else can.
+/// Waits until there is room beside every one of these files. What has its space in a file says
+/// nothing: on a server of files, or with a quota, it can be written over while nothing else can.
 ///
 /// # Errors
 /// There is none, or it is a device, beside which nothing can be written.
@@ -208,8 +214,8 @@ async fn answer(files: &dyn Files, path: &Path) -> Option<Rc<dyn File>> {
 }
 
 impl Inner {
-    /// A change that opens a LUN's storage anew takes it from hosts where that fails. From then on it is offline as any other: it says so,
-    /// lets go of what it has open, and is tried again.
+    /// A change that opens a LUN's storage anew takes it from hosts where that fails. From then on
+    /// it is offline as any other: it says so, lets go of what it has open, and is tried again.
     pub(super) async fn note_offline(&self, lun: &Lun) {
         let Some(unit) = self.unit(&lun.naa) else {
             return;
@@ -230,8 +236,9 @@ impl Inner {
         unit.lacked_space().filter(|_| unit.offline().is_none())
     }
 
-    /// Opens a LUN anew of which a sync found no space, now that there is some. It is taken from hosts first: what its old opening answers
-    /// may be in a cache only, and what was under way there has ended when the new one begins.
+    /// Opens a LUN anew of which a sync found no space, now that there is some. It is taken from
+    /// hosts first: what its old opening answers may be in a cache only, and what was under way
+    /// there has ended when the new one begins.
     async fn open_with_room(self: &Rc<Self>, lun: &Lun) {
         let Some(unit) = self.unit(&lun.naa) else {
             return;
@@ -295,7 +302,8 @@ impl Inner {
         }
         self.core.now().since(begun)
     }
-    /// What is stored of its state still cannot be read, and it says so: its storage need not be opened.
+    /// What is stored of its state still cannot be read, and it says so: its storage need not be
+    /// opened.
     async fn is_told(&self, lun: &Lun) -> bool {
         let Some(unit) = self.unit(&lun.naa) else {
             return true;

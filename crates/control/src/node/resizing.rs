@@ -1,7 +1,8 @@
 //! Changes of size that could not be ended are tried again while the node serves.
 //!
-//! A new size is in the objects before it is in force. Where the disk is full, the map of the checksums cannot follow it: a LUN that was to
-//! grow keeps the size that hosts know, and of one that was to shrink the rest is cut off, and the map follows as soon as there is room.
+//! A new size is in the objects before it is in force. Where the disk is full, the map of the
+//! checksums cannot follow it: a LUN that was to grow keeps the size that hosts know, and of one
+//! that was to shrink the rest is cut off, and the map follows as soon as there is room.
 
 use super::Inner;
 use crate::objects::Lun;
@@ -54,7 +55,8 @@ pub(super) async fn keep(core: CoreHandle, node: Weak<Inner>) {
 }
 
 impl Inner {
-    /// Brings a LUN's size into force; where that cannot be done, it is tried again. One that is offline has its size when it is opened.
+    /// Brings a LUN's size into force; where that cannot be done, it is tried again. One that is
+    /// offline has its size when it is opened.
     pub(super) async fn resize(&self, lun: &Lun) -> Result<(), String> {
         let Some(unit) = self.unit(&lun.naa).filter(|unit| unit.offline().is_none()) else {
             return Ok(());

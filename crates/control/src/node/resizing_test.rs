@@ -132,8 +132,8 @@ impl Bench {
             .any(|it| it.contains("change of size has not ended"))
     }
 
-    /// The change of size, with so many pages left on the disk; where it did not end then, and does when there is room: the bytes of its
-    /// file before there was.
+    /// The change of size, with so many pages left on the disk; where it did not end then, and does
+    /// when there is room: the bytes of its file before there was.
     fn without_room(&self, to: u64, pages: u64) -> Option<u64> {
         let disk = self.machine.disk();
         disk.set_capacity(disk.used_bytes() + pages * 4096);

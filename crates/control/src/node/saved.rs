@@ -1,4 +1,5 @@
-//! What each pool says of the newest objects that were stored: a state directory that was restored from an older copy is known by it.
+//! What each pool says of the newest objects that were stored: a state directory that was restored
+//! from an older copy is known by it.
 
 use super::members::MemberPool;
 use super::{Inner, asks, unkept};
@@ -36,7 +37,8 @@ fn parse(text: &[u8]) -> Option<Saved> {
     serde_json::from_slice(&body).ok()
 }
 
-/// A pool has seen later objects of this node: it was away when they were compared, and is about to be.
+/// A pool has seen later objects of this node: it was away when they were compared, and is about to
+/// be.
 fn is_newer(known: Option<&Saved>, than: &Saved) -> bool {
     known.is_some_and(|it| it.node_id == than.node_id && it.generation > than.generation)
 }

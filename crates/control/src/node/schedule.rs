@@ -1,4 +1,5 @@
-//! Scrubs by the clock: each LUN so often, one after the other, those that have waited longest first.
+//! Scrubs by the clock: each LUN so often, one after the other, those that have waited longest
+//! first.
 
 use super::Inner;
 use crate::scrub::ScrubFacts;

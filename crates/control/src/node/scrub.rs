@@ -1,7 +1,8 @@
 //! Scrubs of the LUNs in service.
 //!
-//! **Contract.** One scrub a LUN. What it has done is kept in `scrubs/` of the state directory, at least every ten seconds: one that ran
-//! when the daemon ended goes on when it starts, one that was stopped goes on when it is started.
+//! **Contract.** One scrub a LUN. What it has done is kept in `scrubs/` of the state directory, at
+//! least every ten seconds: one that ran when the daemon ended goes on when it starts, one that was
+//! stopped goes on when it is started.
 
 use super::schedule::{most_due, next_of};
 use super::unit::{Home, Unit};
@@ -230,7 +231,8 @@ impl Inner {
         Ok(())
     }
 
-    /// The job of a scrub, new or where the last one was stopped, and its first block; `None` where another request was faster.
+    /// The job of a scrub, new or where the last one was stopped, and its first block; `None` where
+    /// another request was faster.
     fn begin_scrub(
         self: &Rc<Self>,
         naa: &str,

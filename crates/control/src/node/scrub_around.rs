@@ -1,5 +1,5 @@
-//! What a scrub reads besides the LUN itself: the journal of its pool, its changed-block map, the superblocks of the pool's members, and what is
-//! stored of objects and of the LUN's state.
+//! What a scrub reads besides the LUN itself: the journal of its pool, its changed-block map, the
+//! superblocks of the pool's members, and what is stored of objects and of the LUN's state.
 
 use super::Inner;
 use super::journal::PoolJournal;
@@ -68,7 +68,8 @@ impl Inner {
         found
     }
 
-    /// The turn, for the scrub of this LUN; `None` where the scrub is to end: whoever has the turn may wait for that.
+    /// The turn, for the scrub of this LUN; `None` where the scrub is to end: whoever has the turn
+    /// may wait for that.
     async fn turn_of_scrub(&self, naa: &str) -> Option<MutexGuard<'_, ()>> {
         loop {
             if let Ok(turn) = self.turn.try_lock() {

@@ -1,8 +1,8 @@
 //! The space of the pools.
 //!
-//! **Contract.** Whoever asks waits a moment at the most. A pool that hangs (a dead network file system, a disk
-//! that answers nothing) is asked once and not again until it answers; meanwhile its last figures are told with
-//! their age, and that it does not answer.
+//! **Contract.** Whoever asks waits a moment at the most. A pool that hangs (a dead network file
+//! system, a disk that answers nothing) is asked once and not again until it answers; meanwhile its
+//! last figures are told with their age, and that it does not answer.
 
 use super::Inner;
 use super::fill::{Fill, Level};
@@ -239,7 +239,8 @@ fn of_members(pool: &Pool, told: &MembersTold, promised: &Promised) -> PoolFacts
         used: told.total.saturating_sub(told.available),
         state: match told.problem {
             Some(_) => PoolState::Unusable,
-            // LUNs have their whole size from the beginning: one that is full serves all of them, and takes no more.
+            // LUNs have their whole size from the beginning: one that is full serves all of them,
+            // and takes no more.
             None => state_of(told.total, told.available),
         },
         provisioned_bytes: promised.provisioned,

@@ -1,8 +1,9 @@
 //! LUNs whose storage has stopped answering.
 //!
-//! **Contract.** An operation counts until the storage gives it back, also where its host has long given it up: a disk that hangs is told
-//! of from some seconds after it began to the moment when it answers, whatever hosts and file systems do meanwhile. What one look sees
-//! is that nothing has ended since the one before, with something under way all the time.
+//! **Contract.** An operation counts until the storage gives it back, also where its host has long
+//! given it up: a disk that hangs is told of from some seconds after it began to the moment when it
+//! answers, whatever hosts and file systems do meanwhile. What one look sees is that nothing has
+//! ended since the one before, with something under way all the time.
 
 use super::Inner;
 use env::CoreHandle;

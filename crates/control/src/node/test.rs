@@ -190,7 +190,8 @@ fn a_thick_lun_has_the_space_of_its_checksums_before_it_is_written_or_is_not_mad
     set.lun[0].size = Size::from_bytes(64 << 20).unwrap();
     set.lun[0].thin = Some(false);
     set.lun[0].integrity = Some(true);
-    // 64 MiB have 17 pages of checksums, each at two places, two pages above them, and two superblocks.
+    // 64 MiB have 17 pages of checksums, each at two places, two pages above them, and two
+    // superblocks.
     let map_bytes = (17 + 2 + 1) * 8192_u64;
     let mut refused = 0;
     // The journal and the blocks, and a little more each time.
@@ -489,7 +490,8 @@ fn a_lun_whose_stored_reservations_are_back_is_online_soon_after() {
     }
 }
 
-/// What a LUN lacks comes back between the two halves of a change: it is opened by the objects that are in force afterwards.
+/// What a LUN lacks comes back between the two halves of a change: it is opened by the objects that
+/// are in force afterwards.
 #[test]
 fn a_lun_that_comes_back_while_it_gets_checksums_has_them_afterwards() {
     for (back, adopted) in [("journal", true), ("lun", true), ("lun", false)] {
@@ -742,7 +744,8 @@ fn a_file_that_hangs_at_the_start_leaves_its_lun_offline_until_it_answers() {
     assert_eq!(lun(&world).state, "online");
 }
 
-/// Openings write before hosts do: a journal its rings, and a LUN that was closed in order the superblock of its checksums.
+/// Openings write before hosts do: a journal its rings, and a LUN that was closed in order the
+/// superblock of its checksums.
 #[test]
 fn luns_on_a_full_file_system_that_copies_on_write_are_online_soon_after_there_is_room() {
     for kind in ["journal", ".sums"] {

@@ -1,11 +1,13 @@
-//! What a crash in the middle of making or purging LUNs leaves: it belongs to nobody, and is given back at the next start.
+//! What a crash in the middle of making or purging LUNs leaves: it belongs to nobody, and is given
+//! back at the next start.
 //!
 //! ```text
 //!   written down: these are made, these are purged --> made --> objects stored --> destroyed --> crossed out
 //! ```
 //!
-//! **Contract.** Nothing is given back that was not written down by name before it was begun: space that belongs to no LUN known here
-//! may be one's whose record was lost. What cannot be given back stays written down.
+//! **Contract.** Nothing is given back that was not written down by name before it was begun: space
+//! that belongs to no LUN known here may be one's whose record was lost. What cannot be given back
+//! stays written down.
 
 use super::Inner;
 use super::members::{MemberPool, lun_id};
@@ -176,7 +178,8 @@ impl Inner {
         }
     }
 
-    /// Gives back what is written down and belongs to no LUN, and what LUNs in pools of members have too much.
+    /// Gives back what is written down and belongs to no LUN, and what LUNs in pools of members
+    /// have too much.
     async fn finish(&self, objects: &Objects) {
         let luns = self.unfinished.0.borrow().clone();
         if !luns.is_empty() {
@@ -226,8 +229,9 @@ impl Inner {
         }
     }
 
-    /// Bytes that a LUN of members has, as far as is known here and to the pool, which may have seen it larger than objects that
-    /// were restored say: of what the pool knows of these very objects nothing is given back.
+    /// Bytes that a LUN of members has, as far as is known here and to the pool, which may have
+    /// seen it larger than objects that were restored say: of what the pool knows of these very
+    /// objects nothing is given back.
     fn known_bytes(&self, pool: &MemberPool, lun: &Lun) -> u64 {
         let here = lun.size.bytes();
         let stored = self.stored.borrow();

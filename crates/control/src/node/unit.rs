@@ -5,10 +5,12 @@
 //!     -> Integrity, where it has checksums -> StableWrite -> Emulate -> Clip -> leaf
 //! ```
 //!
-//! In a pool with a journal all modes stand over the journal, so that a change of mode leaves nothing behind.
+//! In a pool with a journal all modes stand over the journal, so that a change of mode leaves
+//! nothing behind.
 //!
-//! The clip gives the LUN its stored size where its file or device is larger: a device never fits exactly,
-//! a file is longer for a moment while the LUN grows, or for good where objects of an older copy make the LUN smaller.
+//! The clip gives the LUN its stored size where its file or device is larger: a device never fits
+//! exactly, a file is longer for a moment while the LUN grows, or for good where objects of an
+//! older copy make the LUN smaller.
 
 mod size;
 
@@ -49,8 +51,8 @@ use volume::{Checked, Fences, Io, Lane, Op, OpenError, Origin, Shape, Volume, Wr
 /// How long what is under way at home may take to end, for checksums to come between or to go.
 const EXCHANGE_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// How long a file or device may take to be opened, and to be made stable after that: all other changes wait for it. A disk that has to
-/// start up answers in time.
+/// How long a file or device may take to be opened, and to be made stable after that: all other
+/// changes wait for it. A disk that has to start up answers in time.
 const OPEN_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// What LUNs are made on.
@@ -176,7 +178,8 @@ impl Stack {
 }
 
 impl Stack {
-    /// Makes stable what hosts wrote before it was opened: nobody else knows any more that it has to be flushed.
+    /// Makes stable what hosts wrote before it was opened: nobody else knows any more that it has
+    /// to be flushed.
     async fn settle(&self, core: &CoreHandle) -> Result<(), OpenError> {
         let Some(leaf) = &self.leaf else {
             return Ok(());
@@ -268,7 +271,8 @@ impl Unit {
         self.unit.check_stored(core).await
     }
 
-    /// Opens a LUN and brings it up on every core; where something fails it is offline and says why.
+    /// Opens a LUN and brings it up on every core; where something fails it is offline and says
+    /// why.
     pub(super) async fn open(
         core: &CoreHandle,
         ground: Ground<'_>,
@@ -313,7 +317,8 @@ impl Unit {
         }
     }
 
-    /// The same unit without a volume: it is offline and says why, and hosts keep their sessions and reservations.
+    /// The same unit without a volume: it is offline and says why, and hosts keep their sessions
+    /// and reservations.
     pub(super) async fn suspend(&self, core: &CoreHandle, lun: &Lun, why: &OpenError) -> Self {
         self.unit.suspend(core, why.clone()).await;
         let mut layers = Layers::new(core, lun).await;
@@ -328,7 +333,8 @@ impl Unit {
         self.over(stack, Some(why))
     }
 
-    /// As [`Unit::suspend`], and the journal does not carry home what it has of it until it is back: where it lay is gone.
+    /// As [`Unit::suspend`], and the journal does not carry home what it has of it until it is
+    /// back: where it lay is gone.
     pub(super) async fn suspend_without_home(
         &self,
         core: &CoreHandle,
@@ -356,7 +362,8 @@ impl Unit {
         }
     }
 
-    /// The same unit, its storage opened anew over this journal; where that fails it is offline and says why.
+    /// The same unit, its storage opened anew over this journal; where that fails it is offline and
+    /// says why.
     pub(super) async fn renew(
         &self,
         core: &CoreHandle,
@@ -399,7 +406,8 @@ impl Unit {
         self.offline.clone()
     }
 
-    /// Why it does not serve any more, where its storage could not be opened for a change and nobody has noted that yet.
+    /// Why it does not serve any more, where its storage could not be opened for a change and
+    /// nobody has noted that yet.
     pub(super) fn went_offline(&self, core: &CoreHandle) -> Option<OpenError> {
         self.unit.offline(core).filter(|_| self.offline.is_none())
     }
@@ -459,7 +467,8 @@ impl Unit {
         adopted.map_err(|error| error.to_string())
     }
 
-    /// Carries home what the journal has of it, as far as that can be done, and has the journal forget where it is.
+    /// Carries home what the journal has of it, as far as that can be done, and has the journal
+    /// forget where it is.
     pub(super) async fn leave_journal(&self, core: &CoreHandle) {
         if let Some(journaled) = self.stack.layers.journaled() {
             journaled.release(core).await;
@@ -563,8 +572,8 @@ impl Unit {
         )]
     }
 
-    /// Its blocks where they are at home, below everything that keeps some of them elsewhere: what a scrub reads. `None` where it
-    /// has none.
+    /// Its blocks where they are at home, below everything that keeps some of them elsewhere: what
+    /// a scrub reads. `None` where it has none.
     ///
     /// # Errors
     /// They cannot be opened.
@@ -604,7 +613,8 @@ impl Unit {
         }
     }
 
-    /// Its files and devices, where syncs failed because there was no space in them, and no sync for another reason.
+    /// Its files and devices, where syncs failed because there was no space in them, and no sync
+    /// for another reason.
     pub(super) fn lacked_space(&self) -> Option<Vec<PathBuf>> {
         let parts = match self.stack.leaf.as_ref()? {
             Leaf::Disk(volume) => std::slice::from_ref(volume),

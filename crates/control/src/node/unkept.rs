@@ -1,8 +1,9 @@
 //! Records that could not be written down, until they are.
 //!
-//! **Contract.** What stands beside LUNs, in pools' directories and in the state directory about journals, pools and scrubs follows
-//! what it tells of: a disk that is full refuses none of that. A record that fails is logged once and stands in `status`, and it is written as
-//! it should be then within [`AGAIN`] of when that goes: nobody has to ask.
+//! **Contract.** What stands beside LUNs, in pools' directories and in the state directory about
+//! journals, pools and scrubs follows what it tells of: a disk that is full refuses none of that. A
+//! record that fails is logged once and stands in `status`, and it is written as it should be then
+//! within [`AGAIN`] of when that goes: nobody has to ask.
 
 use super::Inner;
 use super::journal::PoolJournal;
@@ -90,7 +91,8 @@ pub(super) async fn keep(core: CoreHandle, node: Weak<Inner>) {
 }
 
 impl Inner {
-    /// A pool has seen newer objects than these, which nobody has accepted: what stands there stays.
+    /// A pool has seen newer objects than these, which nobody has accepted: what stands there
+    /// stays.
     async fn is_older(self: &Rc<Self>) -> bool {
         let Some((node_id, generation)) = self.stored.borrow().clone() else {
             return true;

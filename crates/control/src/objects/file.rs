@@ -49,8 +49,8 @@ impl FileObjects {
     }
 }
 
-/// Reads the text of `file`, whose relative paths start at `base`; `read_secret` reads the files that
-/// hold secrets.
+/// Reads the text of `file`, whose relative paths start at `base`; `read_secret` reads the files
+/// that hold secrets.
 ///
 /// # Errors
 /// Every mistake that was found.

@@ -1,12 +1,13 @@
-//! The objects that an administrator handles: LUNs, targets, hosts, and grants that tie them together.
+//! The objects that an administrator handles: LUNs, targets, hosts, and grants that tie them
+//! together.
 //!
 //! ```text
 //!   objects.toml --file--> ObjectSet (what is wanted) --plan--> Objects (what is stored)
 //!                 <--export--                        <-export--
 //! ```
 //!
-//! **Contract.** Nothing is open unless a grant says so. An [`ObjectSet`] leaves out what is to have its
-//! default or to stay as it is; [`Objects`] says everything.
+//! **Contract.** Nothing is open unless a grant says so. An [`ObjectSet`] leaves out what is to
+//! have its default or to stay as it is; [`Objects`] says everything.
 
 mod check;
 mod export;

@@ -23,9 +23,10 @@ pub const ONE_HOST_ANY: &str = "*";
 
 /// All objects, by name.
 ///
-/// **Invariants.** I1: every grant's host, LUN and target exist. I2: a number is used once per host and
-/// target. I3: an initiator name belongs to one host. I4: a name is in `luns` or in `removed`, not in
-/// both. I5: every grant in `removed_grants` has its LUN in `removed`, and its host and target exist.
+/// **Invariants.** I1: every grant's host, LUN and target exist. I2: a number is used once per host
+/// and target. I3: an initiator name belongs to one host. I4: a name is in `luns` or in `removed`,
+/// not in both. I5: every grant in `removed_grants` has its LUN in `removed`, and its host and
+/// target exist.
 #[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct Objects {
@@ -113,8 +114,8 @@ pub struct Lun {
 }
 
 impl Lun {
-    /// What a host was told is written and has not flushed is lost when power fails. Memory is lost in any mode, and
-    /// not meant.
+    /// What a host was told is written and has not flushed is lost when power fails. Memory is lost
+    /// in any mode, and not meant.
     #[must_use]
     pub fn is_volatile(&self) -> bool {
         self.backing != Backing::Memory && self.storage.cache_mode() == CacheMode::Volatile

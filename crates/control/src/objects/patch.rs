@@ -1,7 +1,8 @@
 //! What of one object shall change: the form of the API's PATCH requests.
 //!
-//! **Contract.** Only what was asked for: the rest is what it is when the change is planned, which nobody can change in between. Who
-//! reads an object, changes a part and sends all of it takes back what others changed meanwhile.
+//! **Contract.** Only what was asked for: the rest is what it is when the change is planned, which
+//! nobody can change in between. Who reads an object, changes a part and sends all of it takes back
+//! what others changed meanwhile.
 
 use super::{
     BackendSpec, CacheMode, Chap, ChapSpec, GrantKey, GrantSpec, Host, HostSpec, Limit, LunSpec,

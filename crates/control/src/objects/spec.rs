@@ -42,8 +42,8 @@ pub struct LunSpec {
     /// Space is taken when blocks are first written (the default), not at creation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thin: Option<bool>,
-    /// The pool that holds it; where neither pool nor backend is named, the one called `default`, or
-    /// the only one.
+    /// The pool that holds it; where neither pool nor backend is named, the one called `default`,
+    /// or the only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
     /// What holds it instead of a pool.
@@ -52,7 +52,8 @@ pub struct LunSpec {
     /// The most bytes that its commands may hold at a time, over all sessions; 0 lifts it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_in_flight_max: Option<Size>,
-    /// What acknowledged writes have behind them: the journal where its pool has one, else a flush by the host.
+    /// What acknowledged writes have behind them: the journal where its pool has one, else a flush
+    /// by the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheMode>,
     /// Blocks are checked when they are read; needs a journal.
@@ -236,8 +237,8 @@ pub struct GrantSpec {
     /// Through which target; where absent, the only one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
-    /// The number by which the host knows the LUN, 0 to 16383; where absent, it stays as it is, or the
-    /// lowest free one is taken.
+    /// The number by which the host knows the LUN, 0 to 16383; where absent, it stays as it is, or
+    /// the lowest free one is taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lun_id: Option<u16>,
     /// The host may not write.

@@ -1,5 +1,5 @@
-//! The storage fields of a LUN: how its writes are kept, whether its blocks are checked, what it may use; and which
-//! of the fields this version has.
+//! The storage fields of a LUN: how its writes are kept, whether its blocks are checked, what it
+//! may use; and which of the fields this version has.
 
 use super::model::SECTION_LUN;
 use crate::problem::Fault;
@@ -65,7 +65,8 @@ pub enum CacheMode {
     WriteThrough,
     /// It is on stable media in the pool's journal, and carried to its place later. WCE is 0.
     WriteBack,
-    /// It may sit in volatile memory until the host flushes. WCE is 1; FUA and SYNCHRONIZE CACHE mean what they say.
+    /// It may sit in volatile memory until the host flushes. WCE is 1; FUA and SYNCHRONIZE CACHE
+    /// mean what they say.
     Volatile,
 }
 
@@ -102,7 +103,8 @@ impl FromStr for CacheMode {
     }
 }
 
-/// Whether a host is told that another one has aborted its commands (TAS, SPC-4 7.5.8 "Control mode page").
+/// Whether a host is told that another one has aborted its commands (TAS, SPC-4 7.5.8 "Control mode
+/// page").
 #[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
 #[serde(rename_all = "kebab-case")]
 pub enum TaskAbortedStatus {
@@ -208,7 +210,8 @@ impl fmt::Display for Limit {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct Storage {
-    /// What acknowledged writes have behind them. Absent: nobody chose, and there was no journal when the LUN was made.
+    /// What acknowledged writes have behind them. Absent: nobody chose, and there was no journal
+    /// when the LUN was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheMode>,
     /// Blocks are checked when they are read.
@@ -242,8 +245,8 @@ impl Storage {
     }
 }
 
-/// The storage fields that are wanted of a LUN. What is absent gets its default in a new LUN and stays in an existing
-/// one.
+/// The storage fields that are wanted of a LUN. What is absent gets its default in a new LUN and
+/// stays in an existing one.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct StorageSpec {
     /// See [`Storage::cache`].
@@ -351,8 +354,8 @@ fn check_limit(limit: &Limit, wrong: &mut dyn FnMut(&str, String)) {
     }
 }
 
-/// The rules between a LUN's storage fields and what holds it; `journal` tells whether its pool has one, and is `None`
-/// where no pool holds it.
+/// The rules between a LUN's storage fields and what holds it; `journal` tells whether its pool has
+/// one, and is `None` where no pool holds it.
 pub(crate) fn check_place(
     storage: &Storage,
     pool: Option<(&str, bool)>,

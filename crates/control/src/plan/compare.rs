@@ -10,8 +10,8 @@ use crate::problem::Fault;
 use crate::size::Size;
 use std::collections::BTreeMap;
 
-/// What happens to the LUNs themselves, for whoever keeps their blocks. Identity is the NAA identifier:
-/// a renamed LUN is not in here.
+/// What happens to the LUNs themselves, for whoever keeps their blocks. Identity is the NAA
+/// identifier: a renamed LUN is not in here.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct LunChanges {
     /// New ones.
@@ -141,8 +141,8 @@ fn check_grants(after: &Objects, faults: &mut Vec<Fault>) {
     }
 }
 
-/// The steps from `before` to `after`, in the order in which they are told: what is made, what changes,
-/// what goes.
+/// The steps from `before` to `after`, in the order in which they are told: what is made, what
+/// changes, what goes.
 pub(super) fn compare(before: &Objects, after: &Objects, around: &Surroundings) -> Vec<Action> {
     let mut out = Steps {
         before,
@@ -217,8 +217,8 @@ impl Steps<'_> {
         }
     }
 
-    /// Who writes `cache = "volatile"` is told what that risks, as with a change. Where nobody chose, nothing was promised:
-    /// the LUN is what its pool has without a journal.
+    /// Who writes `cache = "volatile"` is told what that risks, as with a change. Where nobody
+    /// chose, nothing was promised: the LUN is what its pool has without a journal.
     fn new_lun(&mut self, name: &str, lun: &Lun) {
         let mut detail = describe_lun(lun);
         let volatile = lun.storage.cache == Some(CacheMode::Volatile);

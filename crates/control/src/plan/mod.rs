@@ -1,13 +1,13 @@
-//! From what is, and what is wanted, to what will be done: a pure function, so that `--dry-run` and the
-//! real thing are one.
+//! From what is, and what is wanted, to what will be done: a pure function, so that `--dry-run` and
+//! the real thing are one.
 //!
 //! ```text
 //!   Objects + Edit --wanted--> Objects after --compare--> actions, each with its class and its hits
 //! ```
 //!
 //! **Contract.** A plan is all or nothing. Each action says whether it works live, for new sessions
-//! only, or disturbs sessions, and which. Actions that disturb sessions or lose data are refused unless
-//! forced ([`Plan::refusal`]).
+//! only, or disturbs sessions, and which. Actions that disturb sessions or lose data are refused
+//! unless forced ([`Plan::refusal`]).
 
 mod adopt;
 mod compare;
@@ -32,8 +32,8 @@ pub use compare::{LunChanges, lun_changes};
 /// A change that someone asks for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Edit {
-    /// Bring the objects to what the set says; with `prune`, remove all others. A removed LUN that it names comes back, without
-    /// `prune` with the grants that waited for it.
+    /// Bring the objects to what the set says; with `prune`, remove all others. A removed LUN that
+    /// it names comes back, without `prune` with the grants that waited for it.
     Apply {
         /// What is wanted.
         set: ObjectSet,
@@ -129,7 +129,8 @@ pub struct Surroundings {
     pub seen_larger: BTreeMap<String, Size>,
 }
 
-/// The portal of this node where a redirect ends, which would send the initiator away again for ever.
+/// The portal of this node where a redirect ends, which would send the initiator away again for
+/// ever.
 #[must_use]
 pub fn leads_back<'a>(
     redirect: &Redirect,
@@ -142,8 +143,8 @@ pub fn leads_back<'a>(
         .trim_end_matches(']')
         .parse()
         .ok();
-    // A domain name is the initiator's to resolve; one is known everywhere (RFC 6761 6.3 "Domain Name
-    // Reservation Considerations for 'localhost.'").
+    // A domain name is the initiator's to resolve; one is known everywhere (RFC 6761 6.3 "Domain
+    // Name Reservation Considerations for 'localhost.'").
     let near = address.map_or(host.eq_ignore_ascii_case("localhost"), |ip| {
         ip.is_loopback()
     });
@@ -322,8 +323,8 @@ pub type Random<'r> = &'r mut dyn FnMut(&mut [u8]);
 /// What `edit` will do to `current`.
 ///
 /// # Errors
-/// Rules that the result would break, names that do not exist or exist already. Refusals for safety are
-/// not errors here: see [`Plan::refusal`].
+/// Rules that the result would break, names that do not exist or exist already. Refusals for safety
+/// are not errors here: see [`Plan::refusal`].
 pub fn plan(
     current: &Objects,
     edit: &Edit,
@@ -367,12 +368,12 @@ pub fn plan(
     })
 }
 
-/// A new LUN's identity: NAA type 6h with a locally administered company identifier, then 100 random
-/// bits; and a serial number of 64 random bits.
+/// A new LUN's identity: NAA type 6h with a locally administered company identifier, then 100
+/// random bits; and a serial number of 64 random bits.
 ///
-/// spec: SPC-4 7.8.6.6.6 "NAA IEEE Registered Extended designator format". The second-lowest bit of the
-/// company identifier's first octet is set, so no registered vendor's identifier can ever be equal, and
-/// hosts that key on vendors' prefixes see none.
+/// spec: SPC-4 7.8.6.6.6 "NAA IEEE Registered Extended designator format". The second-lowest bit of
+/// the company identifier's first octet is set, so no registered vendor's identifier can ever be
+/// equal, and hosts that key on vendors' prefixes see none.
 fn new_identity(random: Random<'_>) -> (String, String) {
     let mut bytes = [0_u8; 21];
     random(&mut bytes);

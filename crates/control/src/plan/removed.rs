@@ -1,7 +1,8 @@
 //! The grants of LUNs that were removed: they wait with the data for `lun restore`.
 //!
-//! **Invariant.** What waits belongs to a removed LUN, a host and a target that are all there. A host or target that goes takes its
-//! waiting grants along: another one that gets its name later is another one.
+//! **Invariant.** What waits belongs to a removed LUN, a host and a target that are all there. A
+//! host or target that goes takes its waiting grants along: another one that gets its name later is
+//! another one.
 
 use super::{Edit, Section};
 use crate::objects::{Grant, GrantKey, Objects};
@@ -48,7 +49,8 @@ fn taken<'a>(objects: &'a Objects, key: &GrantKey, grant: Grant) -> Option<&'a G
     found.map(|(known, _)| known).filter(|known| *known != key)
 }
 
-/// The LUNs that are applied come back with their grants, as far as their numbers are free; `named` are those that the set names itself.
+/// The LUNs that are applied come back with their grants, as far as their numbers are free; `named`
+/// are those that the set names itself.
 pub(super) fn bring_back_unnamed(
     before: &Objects,
     after: &mut Objects,

@@ -1,7 +1,8 @@
 //! Back to the objects of an earlier generation, as far as that can be done without losing data.
 //!
-//! **Contract.** No data is lost: a LUN that was not there then is removed and keeps its data, one that was smaller or larger keeps the
-//! size that it has, and one that was purged since does not come back. What differs from then is told.
+//! **Contract.** No data is lost: a LUN that was not there then is removed and keeps its data, one
+//! that was smaller or larger keeps the size that it has, and one that was purged since does not
+//! come back. What differs from then is told.
 
 use super::adopt::free;
 use super::wanted::choose;
@@ -71,7 +72,8 @@ pub(super) fn roll_back(current: &Objects, then: &Objects) -> (Objects, Vec<Stri
     (after, notices)
 }
 
-/// What it was may name what node.toml no longer has. What is so now already is no worse afterwards.
+/// What it was may name what node.toml no longer has. What is so now already is no worse
+/// afterwards.
 pub(super) fn check(
     current: &Objects,
     after: &Objects,
@@ -118,7 +120,8 @@ pub(super) fn check(
         ))
 }
 
-/// `current` with the names that its LUNs will have, so that a new name is not told as one LUN that goes and one that comes.
+/// `current` with the names that its LUNs will have, so that a new name is not told as one LUN that
+/// goes and one that comes.
 pub(super) fn renamed(current: &Objects, after: &Objects) -> Objects {
     let will = by_naa(after);
     let name = |name: &String, lun: &Lun| {

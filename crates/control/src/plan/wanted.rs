@@ -226,7 +226,8 @@ impl<'a> Wanted<'a> {
             if let Backing::Pool(pool) = &backing
                 && self.around.journals.contains(pool)
             {
-                // Written down, so that the LUN is not served without its journal should the pool lose it.
+                // Written down, so that the LUN is not served without its journal should the pool
+                // lose it.
                 storage.cache.get_or_insert(CacheMode::WriteBack);
             }
             let (naa, serial) = new_identity(random);

@@ -8,15 +8,16 @@
 //!   state_dir/spare-1 to -8             room for changes that make room, on a full disk
 //! ```
 //!
-//! **Contract.** [`Store::save`] answers only when the new generation survives a power cut; until then
-//! the old one does. A set that failed to load is never saved over: the store then refuses to save, and
-//! says which file is damaged and what to do.
+//! **Contract.** [`Store::save`] answers only when the new generation survives a power cut; until
+//! then the old one does. A set that failed to load is never saved over: the store then refuses to
+//! save, and says which file is damaged and what to do.
 //!
 //! **Invariants.** I1: a secrets file is written before the objects file of its generation, so the
 //! secrets of generation g are those of the greatest number not over g. I2: numbers only grow.
 //!
-//! **Failure model.** A write that fails leaves the old generation in force; where it cannot be made
-//! certain that the new one is gone, the store refuses further saves until a restart finds out.
+//! **Failure model.** A write that fails leaves the old generation in force; where it cannot be
+//! made certain that the new one is gone, the store refuses further saves until a restart finds
+//! out.
 
 pub(crate) mod document;
 pub(crate) mod spare;
@@ -36,7 +37,8 @@ use units::WallClock;
 /// Generations that are kept.
 pub const GENERATIONS_KEPT: usize = 20;
 
-/// The largest state file that is read, in bytes: ten times what 10,000 LUNs with a grant each need.
+/// The largest state file that is read, in bytes: ten times what 10,000 LUNs with a grant each
+/// need.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
 const OBJECTS: &str = "objects";
@@ -282,8 +284,8 @@ impl Store {
         Secrets::from_json(text.reveal()).map_err(|error| self.damaged(&path, &error.to_string()))
     }
 
-    /// Makes `objects` the next generation. When this returns without error they survive a power cut. Where they `make_room` they
-    /// need none: see [`spare`].
+    /// Makes `objects` the next generation. When this returns without error they survive a power
+    /// cut. Where they `make_room` they need none: see [`spare`].
     ///
     /// # Errors
     /// Nothing was saved, and the generation before is in force.

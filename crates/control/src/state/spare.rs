@@ -1,11 +1,13 @@
 //! Room that the state directory keeps for changes that make room.
 //!
-//! Where objects, pools and journals share a file system, a full disk would refuse to store the very change that frees space.
-//! So a few files of written zeroes stand beside the objects. Where there is no room for a new generation of such a change, it
-//! is written into one of them, in place, which takes no new blocks, and renamed. Nobody can take the room in between, as hosts
+//! Where objects, pools and journals share a file system, a full disk would refuse to store the
+//! very change that frees space. So a few files of written zeroes stand beside the objects. Where
+//! there is no room for a new generation of such a change, it is written into one of them, in
+//! place, which takes no new blocks, and renamed. Nobody can take the room in between, as hosts
 //! that write to the same disk would take what a removed file frees.
 //!
-//! A file system that copies on write needs new blocks for that, too: there the file is removed and its room used.
+//! A file system that copies on write needs new blocks for that, too: there the file is removed and
+//! its room used.
 
 use env::{Access, Create, Durable, FileDone, FileOp, Files, OpenHow, durable};
 use std::io;
@@ -74,11 +76,12 @@ pub(super) async fn make(files: &dyn Files, dir: &Path, objects_bytes: usize) ->
     Ok(())
 }
 
-/// Replaces the file `to` of the state directory `dir` as [`durable::replace_file`] does; of a change that makes room, where there is
-/// none, in the room of a spare file.
+/// Replaces the file `to` of the state directory `dir` as [`durable::replace_file`] does; of a
+/// change that makes room, where there is none, in the room of a spare file.
 ///
 /// # Errors
-/// There is no room, and no spare file left that holds so many bytes; or what else the file system says.
+/// There is no room, and no spare file left that holds so many bytes; or what else the file system
+/// says.
 pub(crate) async fn replace_file(
     files: &dyn Files,
     dir: &Path,

@@ -144,7 +144,8 @@ fn fill_disk(world: &World, node: &Node, opened: Opened) -> Opened {
     opened
 }
 
-/// Cuts the power after every single step of the world during a save that changes objects and secrets.
+/// Cuts the power after every single step of the world during a save that changes objects and
+/// secrets.
 fn cut_at_any_moment(full: bool) {
     let (mut old_seen, mut new_seen) = (0, 0);
     for steps in 0.. {

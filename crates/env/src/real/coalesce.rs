@@ -1,7 +1,9 @@
-//! Waking a receiver once for several segments: a low-water mark on the socket, and a timer that ends the wait.
+//! Waking a receiver once for several segments: a low-water mark on the socket, and a timer that
+//! ends the wait.
 //!
-//! **Contract.** Whoever waits is woken when the bytes are there, when the time is over, and when the connection ends. A mark that is
-//! set has a timer that rings; where that cannot be had, no mark is set.
+//! **Contract.** Whoever waits is woken when the bytes are there, when the time is over, and when
+//! the connection ends. A mark that is set has a timer that rings; where that cannot be had, no
+//! mark is set.
 //!
 //! Spec: socket(7) "SO_RCVLOWAT", timerfd_create(2).
 
@@ -25,10 +27,12 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::unix::AsyncFd;
 
-/// A mark that differs from what is asked for by less than this part of it stays: what comes is never exactly so much.
+/// A mark that differs from what is asked for by less than this part of it stays: what comes is
+/// never exactly so much.
 const SAME: u32 = 4;
 
-/// How the receiver is woken after a wait that holds or was refused. Where none holds, what an earlier one left is taken back.
+/// How the receiver is woken after a wait that holds or was refused. Where none holds, what an
+/// earlier one left is taken back.
 pub(super) fn woken(late: bool, at_each: impl FnOnce() -> io::Result<()>) -> io::Result<Woken> {
     if late {
         return Ok(Woken::Late);
@@ -85,7 +89,8 @@ impl Coalesce {
         self.set_mark(socket, 1)
     }
 
-    /// What is there when the time is over; pending while it is not, or where nothing is there: then each byte wakes.
+    /// What is there when the time is over; pending while it is not, or where nothing is there:
+    /// then each byte wakes.
     pub(super) fn poll_late(
         &self,
         cx: &mut Context<'_>,
@@ -147,7 +152,8 @@ impl Coalesce {
     fn set_mark(&self, socket: &impl AsFd, bytes: u32) -> io::Result<()> {
         let value = libc::c_int::try_from(bytes).unwrap_or(libc::c_int::MAX);
         let length = libc::socklen_t::try_from(size_of_val(&value)).expect("a small constant");
-        // SAFETY: `value` is a `c_int` of `length` bytes that outlives the call; the descriptor is borrowed for it.
+        // SAFETY: `value` is a `c_int` of `length` bytes that outlives the call; the descriptor is
+        // borrowed for it.
         let refused = unsafe {
             libc::setsockopt(
                 socket.as_fd().as_raw_fd(),
@@ -180,7 +186,8 @@ mod test {
     const NEVER: Duration = Duration::from_secs(600);
     const SOON: Duration = Duration::from_millis(20);
 
-    /// A connection of a core with a thread that does what `other` says with its end, and what `test` makes of it.
+    /// A connection of a core with a thread that does what `other` says with its end, and what
+    /// `test` makes of it.
     fn between<T: Send + 'static>(
         other: impl FnOnce(TcpStream) + Send + 'static,
         test: impl FnOnce(CoreHandle, Rc<dyn Stream>) -> LocalFuture<T> + Send + 'static,

@@ -1,7 +1,7 @@
 //! What a NIC's driver tells and takes by the ethtool calls.
 //!
-//! Layouts: `ifreq` of linux/if.h; `ethtool_value`, `ethtool_ringparam`, `ethtool_pauseparam`, `ethtool_cmd` and
-//! `ethtool_drvinfo` of linux/ethtool.h, all host-endian.
+//! Layouts: `ifreq` of linux/if.h; `ethtool_value`, `ethtool_ringparam`, `ethtool_pauseparam`,
+//! `ethtool_cmd` and `ethtool_drvinfo` of linux/ethtool.h, all host-endian.
 
 #![expect(unsafe_code, reason = "SIOCETHTOOL takes a pointer to its block")]
 
@@ -67,7 +67,8 @@ impl Ethtool {
     /// Where there is none, or the caller may not enter it.
     pub fn of_namespace(path: &Path) -> io::Result<Self> {
         let namespace = File::open(path)?;
-        // A socket belongs for good to the namespace in which it is made. A thread goes there, makes it, and ends.
+        // A socket belongs for good to the namespace in which it is made. A thread goes there,
+        // makes it, and ends.
         let thread = std::thread::Builder::new().name("ethtool".to_owned());
         let made = thread.spawn(move || {
             move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
@@ -145,20 +146,23 @@ impl Ethtool {
         Ok(words)
     }
 
-    /// Hands a command's block to the driver, which fills it. The block must have the command's full length.
+    /// Hands a command's block to the driver, which fills it. The block must have the command's
+    /// full length.
     fn call(&self, interface: &str, block: &mut [u8]) -> io::Result<()> {
         let name = interface.as_bytes();
         if name.is_empty() || name.len() >= NAME_BYTES || name.contains(&0) {
             return Err(io::Error::from_raw_os_error(libc::ENODEV));
         }
-        // SAFETY: all bytes zero are a valid `ifreq`, which is integers, arrays of them, and pointers.
+        // SAFETY: all bytes zero are a valid `ifreq`, which is integers, arrays of them, and
+        // pointers.
         let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
         for (to, from) in request.ifr_name.iter_mut().zip(name) {
             *to = libc::c_char::from_ne_bytes([*from]);
         }
         request.ifr_ifru.ifru_data = block.as_mut_ptr().cast();
-        // SAFETY: the request names an interface with a terminating zero and points to `block`, which is exclusively
-        // ours for the call; every caller above makes it as long as the structure of its command.
+        // SAFETY: the request names an interface with a terminating zero and points to `block`,
+        // which is exclusively ours for the call; every caller above makes it as long as the
+        // structure of its command.
         let done = unsafe { libc::ioctl(self.0.as_raw_fd(), SIOCETHTOOL, &raw mut request) };
         if done < 0 {
             return Err(io::Error::last_os_error());

@@ -322,7 +322,8 @@ impl RealFile {
                 let alignment = u64::from(self.handle.facts.alignment);
                 let len = data.len() as u64;
                 if !offset.is_multiple_of(alignment) || !len.is_multiple_of(alignment) {
-                    // Read-modify-write down here would lose what another core writes to the same block.
+                    // Read-modify-write down here would lose what another core writes to the same
+                    // block.
                     return Answer::ready(Err(io::Error::new(
                         io::ErrorKind::InvalidInput,
                         format!("{len} bytes at {offset} are no whole units of {alignment} bytes"),

@@ -1,16 +1,19 @@
-//! A store that a kill of the process treats as a power cut treats a disk: what was never synced is gone.
+//! A store that a kill of the process treats as a power cut treats a disk: what was never synced is
+//! gone.
 //!
-//! For tests of the whole program. A killed process leaves its page cache behind, so `kill -9` proves
-//! nothing of syncs; with this store everything that is written and not synced lives in this process only.
+//! For tests of the whole program. A killed process leaves its page cache behind, so `kill -9`
+//! proves nothing of syncs; with this store everything that is written and not synced lives in this
+//! process only.
 //!
-//! **Contract.** Reads see all. A sync puts down all completed operations of that file; a durable write
-//! puts down its own bytes; the directory's sync puts down names: those of that directory, oldest first, and
-//! older changes of another directory's names only where a rename between the two needs them. Only then does
-//! a new file's name exist in the system; its contents are what was synced. Allocation (which changes no contents) happens at once. Directories are
-//! made at once. All operations on one file are done one after another, each on a worker thread.
+//! **Contract.** Reads see all. A sync puts down all completed operations of that file; a durable
+//! write puts down its own bytes; the directory's sync puts down names: those of that directory,
+//! oldest first, and older changes of another directory's names only where a rename between the two
+//! needs them. Only then does a new file's name exist in the system; its contents are what was
+//! synced. Allocation (which changes no contents) happens at once. Directories are made at once.
+//! All operations on one file are done one after another, each on a worker thread.
 //!
-//! **Limits.** Paths are compared after making them absolute, without resolving links; one runtime is the
-//! only user of its files. The file system must know unnamed files (O_TMPFILE).
+//! **Limits.** Paths are compared after making them absolute, without resolving links; one runtime
+//! is the only user of its files. The file system must know unnamed files (O_TMPFILE).
 
 mod overlay;
 #[cfg(test)]

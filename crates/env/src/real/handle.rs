@@ -33,9 +33,10 @@ pub(super) struct Lock {
     syncs: Arc<Syncs>,
 }
 
-/// Files that are open for direct I/O under a lock, each on one descriptor for all cores: descriptors are not
-/// to grow with cores. Through the page cache every core has a description of its own, because a stable write that
-/// fails takes the error away from those beside it on the same one.
+/// Files that are open for direct I/O under a lock, each on one descriptor for all cores:
+/// descriptors are not to grow with cores. Through the page cache every core has a description of
+/// its own, because a stable write that fails takes the error away from those beside it on the same
+/// one.
 #[derive(Default)]
 pub(super) struct Handles(Mutex<BTreeMap<(u64, u64), Weak<Handle>>>);
 
@@ -77,7 +78,8 @@ fn identity(file: &OwnedFd) -> io::Result<(u64, u64)> {
     Ok((stat.st_dev, stat.st_ino))
 }
 
-/// The locks that this runtime holds: cores open the same file side by side, other processes do not.
+/// The locks that this runtime holds: cores open the same file side by side, other processes do
+/// not.
 #[derive(Default)]
 pub(super) struct Locks {
     held: Mutex<BTreeMap<(u64, u64), Weak<Lock>>>,
@@ -85,16 +87,19 @@ pub(super) struct Locks {
     until: Mutex<Option<Instant>>,
 }
 
-/// How long others' locks are waited for, and the time between two tries. A process that was killed holds its locks until the disk has
-/// answered what it asked for last, which may be after the system has told its end.
+/// How long others' locks are waited for, and the time between two tries. A process that was killed
+/// holds its locks until the disk has answered what it asked for last, which may be after the
+/// system has told its end.
 const WAIT: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// After so long without meeting a lock the next one is another process's affair, and waited for anew.
+/// After so long without meeting a lock the next one is another process's affair, and waited for
+/// anew.
 const APART: Duration = Duration::from_secs(10);
 
 impl Locks {
-    /// The lock of a file, which other cores of this runtime may have already. Blocks, and nobody else meanwhile.
+    /// The lock of a file, which other cores of this runtime may have already. Blocks, and nobody
+    /// else meanwhile.
     #[expect(
         clippy::disallowed_methods,
         reason = "on a thread that may block, and nobody tells when another process has lost its lock"
@@ -143,8 +148,9 @@ impl Locks {
 impl Lock {
     fn take(file: &OwnedFd) -> io::Result<Self> {
         let is_block = kind_of(file)? == FileKind::Block;
-        // A block device is claimed with O_EXCL, which also fails where it is mounted or part of another
-        // device. A file gets an advisory lock on an own description, so that closing others keeps it.
+        // A block device is claimed with O_EXCL, which also fails where it is mounted or part of
+        // another device. A file gets an advisory lock on an own description, so that closing
+        // others keeps it.
         let exclusive = if is_block {
             OFlags::EXCL
         } else {
@@ -337,8 +343,8 @@ fn block_facts(fd: &OwnedFd, direct: bool) -> io::Result<FileFacts> {
     })
 }
 
-/// A limit of a block device's queue in bytes; 0 where the system does not tell. A partition's queue is
-/// its disk's.
+/// A limit of a block device's queue in bytes; 0 where the system does not tell. A partition's
+/// queue is its disk's.
 fn queue_limit(device: u64, name: &str) -> u64 {
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
     ["queue", "../queue"]

@@ -23,7 +23,8 @@ const BYTES: usize = 192;
 pub(super) fn of(socket: &impl AsFd) -> Option<StreamMeasures> {
     let mut info = [0_u8; BYTES];
     let mut length = libc::socklen_t::try_from(BYTES).expect("a small constant");
-    // SAFETY: `info` has `length` bytes for the kernel to write to, and both outlive the call; the descriptor is borrowed for it.
+    // SAFETY: `info` has `length` bytes for the kernel to write to, and both outlive the call; the
+    // descriptor is borrowed for it.
     let refused = unsafe {
         libc::getsockopt(
             socket.as_fd().as_raw_fd(),

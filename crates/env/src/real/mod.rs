@@ -1,5 +1,5 @@
-//! The real side: one thread per core with tokio for the network and timers, and an io_uring (or threads,
-//! where io_uring is refused) for files.
+//! The real side: one thread per core with tokio for the network and timers, and an io_uring (or
+//! threads, where io_uring is refused) for files.
 //!
 //! ```text
 //!   Runtime -- core 0: thread, pinned -- tokio current_thread + LocalSet -- tasks, jobs
@@ -8,11 +8,11 @@
 //!           '- Workers: threads for names, allocation, and for all of the disk without io_uring
 //! ```
 //!
-//! **Failure model.** A task or job that panics ends alone and leaves a [`Notice`]. A hung disk operation
-//! keeps its memory and one kernel worker or thread; everything else goes on.
+//! **Failure model.** A task or job that panics ends alone and leaves a [`Notice`]. A hung disk
+//! operation keeps its memory and one kernel worker or thread; everything else goes on.
 //!
-//! **Dual stack.** A listener at the IPv6 wildcard address takes IPv6 only; whoever wants both listens at
-//! `0.0.0.0` and `[::]`. So an address family never appears that nobody configured.
+//! **Dual stack.** A listener at the IPv6 wildcard address takes IPv6 only; whoever wants both
+//! listens at `0.0.0.0` and `[::]`. So an address family never appears that nobody configured.
 
 mod blocking;
 mod clock;

@@ -1,8 +1,9 @@
-//! The few words of rtnetlink that tell the interfaces of this machine, their addresses, and which way packets go.
+//! The few words of rtnetlink that tell the interfaces of this machine, their addresses, and which
+//! way packets go.
 //!
-//! Every read of a message is bounds-checked: the kernel is trusted with the facts, not with our memory.
-//! Layouts: `nlmsghdr`, `ifinfomsg`, `ifaddrmsg`, `rtmsg` and `rtattr` of linux/netlink.h, linux/if_addr.h,
-//! linux/rtnetlink.h; all host-endian and aligned to 4 bytes.
+//! Every read of a message is bounds-checked: the kernel is trusted with the facts, not with our
+//! memory. Layouts: `nlmsghdr`, `ifinfomsg`, `ifaddrmsg`, `rtmsg` and `rtattr` of linux/netlink.h,
+//! linux/if_addr.h, linux/rtnetlink.h; all host-endian and aligned to 4 bytes.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -110,7 +111,8 @@ pub(super) fn dump_links(sequence: u32) -> Vec<u8> {
     )
 }
 
-/// The request for the way to `to`, for packets that carry the source address `from` where one is given.
+/// The request for the way to `to`, for packets that carry the source address `from` where one is
+/// given.
 pub(super) fn ask_way(sequence: u32, to: IpAddr, from: Option<IpAddr>) -> Vec<u8> {
     let (family, bits) = match to {
         IpAddr::V4(_) => (AF_INET, 32),

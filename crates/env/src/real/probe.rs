@@ -1,7 +1,8 @@
 //! Asks whether a packet of some size passes, by a datagram to a port where nobody listens.
 //!
-//! A host that gets it answers "port unreachable" (RFC 1122 3.2.2.1), which this kernel makes an error of the socket. The
-//! datagram must not be cut (DF), and what the kernel believes of the path is not asked.
+//! A host that gets it answers "port unreachable" (RFC 1122 3.2.2.1), which this kernel makes an
+//! error of the socket. The datagram must not be cut (DF), and what the kernel believes of the path
+//! is not asked.
 
 use rustix::net::sockopt::{
     Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery, set_ip_mtu_discover, set_ipv6_mtu_discover,

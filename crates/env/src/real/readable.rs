@@ -12,7 +12,7 @@ use tokio::io::unix::AsyncFd;
 
 /// Registers `fd` with the event loop of the calling core.
 pub(super) fn readable(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
-    // SAFETY: an `OwnedFd` answers the same descriptor for all its life and closes it only when dropped,
-    // and `AsyncFd` owns it from here on.
+    // SAFETY: an `OwnedFd` answers the same descriptor for all its life and closes it only when
+    // dropped, and `AsyncFd` owns it from here on.
     Ok(unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) }?)
 }

@@ -67,8 +67,8 @@ impl<S: Socket> Connected<S> {
                 Ok(bytes) => {
                     self.happened();
                     if bytes > 0 && bytes < into.len() {
-                        // The socket is empty, and what comes next is a new edge (epoll(7)): say so now,
-                        // which saves the system call that would only find it empty.
+                        // The socket is empty, and what comes next is a new edge (epoll(7)): say so
+                        // now, which saves the system call that would only find it empty.
                         self.socket.forget_readable();
                     }
                     return Poll::Ready(Ok(bytes));

@@ -1,5 +1,5 @@
-//! What the kernel may refuse, refused: io_uring by a filter of system calls, locked memory by its limit. And what it
-//! gives where it refuses nothing.
+//! What the kernel may refuse, refused: io_uring by a filter of system calls, locked memory by its
+//! limit. And what it gives where it refuses nothing.
 
 #![expect(
     unsafe_code,
@@ -168,7 +168,8 @@ fn disks_go_on_with_memory_that_is_not_registered_where_locked_memory_is_refused
             current: Some(0),
             ..limit
         };
-        // For the process: tests beside this one register nothing meanwhile, where they have no privilege.
+        // For the process: tests beside this one register nothing meanwhile, where they have no
+        // privilege.
         setrlimit(Resource::Memlock, none).unwrap();
         let runtime = start(1, Driver::Auto, FilesMode::Ordinary);
         let engine = use_disk(&runtime, path);

@@ -1,11 +1,13 @@
-//! What a ring has registered with the kernel: files, so that cores do not count references on one place in memory
-//! for every transfer, and the pools' memory, so that it is not pinned and let go for every transfer.
+//! What a ring has registered with the kernel: files, so that cores do not count references on one
+//! place in memory for every transfer, and the pools' memory, so that it is not pinned and let go
+//! for every transfer.
 //!
-//! **Contract.** Both are tables of places that are filled when something is first used. What finds no place goes
-//! as it does without a table.
+//! **Contract.** Both are tables of places that are filled when something is first used. What finds
+//! no place goes as it does without a table.
 //!
-//! **Invariants.** I1: memory in the table is pinned ([`Pinned`]): its addresses mean the same pages for the life of
-//! the process. I2: the place of a file is given to another one only after the kernel has forgotten the first.
+//! **Invariants.** I1: memory in the table is pinned ([`Pinned`]): its addresses mean the same
+//! pages for the life of the process. I2: the place of a file is given to another one only after
+//! the kernel has forgotten the first.
 
 #![expect(
     unsafe_code,
@@ -21,7 +23,8 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::rc::{Rc, Weak};
 use units::Pinned;
 
-/// Places for files. Sixteen bytes of the kernel's memory each, and more than the limit of open files is refused.
+/// Places for files. Sixteen bytes of the kernel's memory each, and more than the limit of open
+/// files is refused.
 const FILES_MAX: u32 = 16_384;
 
 /// Places for memory, of 2 MiB each.
@@ -151,7 +154,8 @@ impl Registered {
         }
     }
 
-    /// The place of the memory at `address`; `pin` makes sure that it stays, and tells where it begins.
+    /// The place of the memory at `address`; `pin` makes sure that it stays, and tells where it
+    /// begins.
     ///
     /// # Errors
     /// Where the kernel refuses it. It is not asked again.

@@ -5,13 +5,13 @@
 //!   answer <-- slot <-- completion queue <--(eventfd wakes the loop)-----------'
 //! ```
 //!
-//! **Contract.** What is submitted in one turn of the event loop goes to the kernel a few at a time, the rest with one
-//! system call at its end. Answers may come in any order.
+//! **Contract.** What is submitted in one turn of the event loop goes to the kernel a few at a
+//! time, the rest with one system call at its end. Answers may come in any order.
 //!
-//! **Invariants.** I1: a slot owns its transfer (file, memory, pieces) from the moment the kernel may see
-//! it until the kernel's last answer for it, whether anybody waits or not; a ring that must go with
-//! answers outstanding leaks those slots rather than free their memory. I2: a slot has at most one entry
-//! in the kernel.
+//! **Invariants.** I1: a slot owns its transfer (file, memory, pieces) from the moment the kernel
+//! may see it until the kernel's last answer for it, whether anybody waits or not; a ring that must
+//! go with answers outstanding leaks those slots rather than free their memory. I2: a slot has at
+//! most one entry in the kernel.
 
 #![expect(
     unsafe_code,
@@ -40,7 +40,8 @@ use tokio::io::unix::AsyncFd;
 /// Entries of the submission queue: what one turn can submit with one system call.
 const ENTRIES: u32 = 256;
 
-/// Entries that are ready beyond which the kernel gets them at once: the disk works while the turn goes on.
+/// Entries that are ready beyond which the kernel gets them at once: the disk works while the turn
+/// goes on.
 const READY_MAX: usize = 8;
 
 /// Entries of the completion queue: what may be in the kernel at once.
@@ -157,7 +158,8 @@ impl Ring {
         })
     }
 
-    /// Starts a transfer on a file that may have a place. It runs to its end even if the answer is dropped.
+    /// Starts a transfer on a file that may have a place. It runs to its end even if the answer is
+    /// dropped.
     pub(super) fn submit(
         self: &Rc<Self>,
         mut transfer: Transfer,
@@ -199,8 +201,8 @@ impl Ring {
         }
     }
 
-    /// Drives the ring; the core polls this for ever. It runs when something was submitted in this turn
-    /// or the kernel has answered.
+    /// Drives the ring; the core polls this for ever. It runs when something was submitted in this
+    /// turn or the kernel has answered.
     pub(super) fn poll_drive(&self, cx: &mut Context<'_>) {
         let mut driver = self.driver.borrow_mut();
         if !driver.as_ref().is_some_and(|old| old.will_wake(cx.waker())) {
@@ -230,8 +232,8 @@ impl Ring {
             // An answer that came while the event was off must be seen now: nobody will tell again.
             fence(Ordering::SeqCst);
             if refused {
-                // The kernel is out of memory or places; answers in flight will wake this up, and so
-                // does the next turn.
+                // The kernel is out of memory or places; answers in flight will wake this up, and
+                // so does the next turn.
                 self.wake_driver();
                 return;
             }
@@ -246,9 +248,10 @@ impl Ring {
 
     /// Has the kernel do what it says it has left to do; answers whether that brought anything.
     ///
-    /// The kernel raises its flag after it has queued the work, which may be done by then: the flag then stays up with
-    /// nothing behind it until the next answer. With the event on, whatever comes from here on is told, so that one
-    /// look is enough, and a second one could go on for ever.
+    /// The kernel raises its flag after it has queued the work, which may be done by then: the flag
+    /// then stays up with nothing behind it until the next answer. With the event on, whatever
+    /// comes from here on is told, so that one look is enough, and a second one could go on for
+    /// ever.
     fn runs_late_work(&self, uring: &mut IoUring) -> bool {
         if !uring.submission().taskrun() {
             return false;
@@ -269,8 +272,8 @@ impl Ring {
                     break;
                 };
                 let entry = slots.entry(index);
-                // SAFETY: the entry points at memory and pieces of slot `index`, and at its file, which
-                // stay where they are until the kernel has answered (I1).
+                // SAFETY: the entry points at memory and pieces of slot `index`, and at its file,
+                // which stay where they are until the kernel has answered (I1).
                 unsafe { queue.push(&entry) }.expect("asked just above whether it is full");
                 slots.in_kernel += 1;
             }
@@ -377,7 +380,8 @@ impl Slots {
 /// The best kind of ring that this kernel has.
 fn set_up() -> io::Result<IoUring> {
     let in_kernel = u32::try_from(IN_KERNEL_MAX).expect("a small constant");
-    // What has ended is then worked off when this core asks for it, without an interrupt to itself (Linux 6.1).
+    // What has ended is then worked off when this core asks for it, without an interrupt to itself
+    // (Linux 6.1).
     let deferred = IoUring::builder()
         .setup_single_issuer()
         .setup_defer_taskrun()
@@ -400,7 +404,8 @@ fn set_up() -> io::Result<IoUring> {
     }
 }
 
-/// Tries the ring: a filter of system calls may allow to make one and refuse its use, and old kernels lack operations.
+/// Tries the ring: a filter of system calls may allow to make one and refuse its use, and old
+/// kernels lack operations.
 fn check(uring: &mut IoUring) -> io::Result<()> {
     let mut probe = Probe::new();
     uring.submitter().register_probe(&mut probe)?;

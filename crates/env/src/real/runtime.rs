@@ -61,10 +61,11 @@ pub enum Driver {
 pub enum FilesMode {
     /// What the system's page cache has: all that was written.
     Ordinary,
-    /// Only what was synced or written durably, and only names of synced directories: what a power cut
-    /// would leave. For tests of the whole program; slow.
+    /// Only what was synced or written durably, and only names of synced directories: what a power
+    /// cut would leave. For tests of the whole program; slow.
     ForgetUnsynced,
-    /// As the first, and every flush takes so much longer, one after the other: a disk whose cache is slow to empty. For benches.
+    /// As the first, and every flush takes so much longer, one after the other: a disk whose cache
+    /// is slow to empty. For benches.
     SlowFlush(Duration),
 }
 
@@ -81,7 +82,8 @@ pub struct RuntimeConfig {
     pub pool_reserves: Reserves,
     /// What a killed process leaves behind.
     pub files: FilesMode,
-    /// How long a core looks for more before it sleeps, after bytes came or went; zero: it sleeps at once.
+    /// How long a core looks for more before it sleeps, after bytes came or went; zero: it sleeps
+    /// at once.
     pub poll: Duration,
 }
 
@@ -137,8 +139,8 @@ pub(super) fn describe_panic(panic: &Box<dyn Any + Send>) -> &str {
         .unwrap_or("without a message")
 }
 
-/// The running cores. Dropping it stops them as [`Runtime::shutdown`] does; neither may happen on one of
-/// its cores.
+/// The running cores. Dropping it stops them as [`Runtime::shutdown`] does; neither may happen on
+/// one of its cores.
 pub struct Runtime {
     posts: Arc<[UnboundedSender<Message>]>,
     threads: Vec<JoinHandle<()>>,
@@ -151,8 +153,8 @@ pub struct Runtime {
 pub struct Poster(Arc<[UnboundedSender<Message>]>);
 
 impl Poster {
-    /// Runs `job` on `core`, after every job that this thread posted there before. A job posted to a
-    /// runtime that has stopped is dropped.
+    /// Runs `job` on `core`, after every job that this thread posted there before. A job posted to
+    /// a runtime that has stopped is dropped.
     ///
     /// # Panics
     /// If there is no such core.
@@ -188,7 +190,8 @@ impl Runtime {
     /// Starts one thread per core and waits until all run.
     ///
     /// # Errors
-    /// Where a thread, its event loop, or the io_uring that [`Driver::Uring`] insists on cannot be had.
+    /// Where a thread, its event loop, or the io_uring that [`Driver::Uring`] insists on cannot be
+    /// had.
     pub fn start(config: &RuntimeConfig) -> io::Result<Self> {
         let processors = processors(&config.cores)?;
         let (posts, jobs): (Vec<_>, Vec<_>) =
@@ -295,15 +298,16 @@ impl Runtime {
             .unwrap_or_else(|_| panic!("the future panicked: {:?}", self.notices()))
     }
 
-    /// What the administrator should know: io_uring refused, processors refused, tasks that panicked.
+    /// What the administrator should know: io_uring refused, processors refused, tasks that
+    /// panicked.
     #[must_use]
     pub fn notices(&self) -> Vec<Notice> {
         let all = &self.notices.0;
         all.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Why the process cannot go on: a core that serves no disk any more, or whose thread has ended. Waiting
-    /// for such a core never ends, so a stop in order is not possible either.
+    /// Why the process cannot go on: a core that serves no disk any more, or whose thread has
+    /// ended. Waiting for such a core never ends, so a stop in order is not possible either.
     #[must_use]
     pub fn failure(&self) -> Option<String> {
         let failed = self.notices.1.lock();
@@ -320,8 +324,8 @@ impl Runtime {
         self.shared.bounces.load(Ordering::Relaxed)
     }
 
-    /// Ends all tasks where they stand, waits for what the kernel has, and stops. Answers what could not
-    /// be ended in time.
+    /// Ends all tasks where they stand, waits for what the kernel has, and stops. Answers what
+    /// could not be ended in time.
     pub fn shutdown(mut self) -> Vec<Notice> {
         self.stop();
         self.notices()
@@ -463,8 +467,8 @@ fn run_core(start: Start) {
     drop(inside);
 }
 
-/// Drives the disk for as long as the core runs. Without it no operation would ever end, so a panic in it is
-/// the end of all and not only of its task.
+/// Drives the disk for as long as the core runs. Without it no operation would ever end, so a panic
+/// in it is the end of all and not only of its task.
 fn drive(mut step: impl FnMut(&mut Context<'_>) + 'static, notices: Arc<Notices>, id: u16) {
     tokio::task::spawn_local(poll_fn(move |cx| {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| step(cx))) {

@@ -1,7 +1,8 @@
 //! A disk whose flushes take long, for benches on machines whose disk has fast ones.
 //!
-//! **Contract.** Each stable write and each sync of the runtime's files, when it is done, waits for a flush of the disk, which does one
-//! at a time and joins none with another. What is written without a flush is as fast as ever.
+//! **Contract.** Each stable write and each sync of the runtime's files, when it is done, waits for
+//! a flush of the disk, which does one at a time and joins none with another. What is written
+//! without a flush is as fast as ever.
 
 use super::files::FilesShared;
 use crate::Answer;

@@ -1,8 +1,9 @@
 //! Busy polling: a core looks for events for a while before it goes to sleep.
 //!
-//! **Contract.** Only while bytes came or went within the last span; with no connection, and after an idle span, nothing
-//! spins. What is spun is not work: [`crate::Core::busy`] leaves it out. It looks at every source of events, because
-//! it is the event loop itself that looks, without waiting.
+//! **Contract.** Only while bytes came or went within the last span; with no connection, and after
+//! an idle span, nothing spins. What is spun is not work: [`crate::Core::busy`] leaves it out. It
+//! looks at every source of events, because it is the event loop itself that looks, without
+//! waiting.
 
 use super::here::clock;
 use rustix::time::ClockId;

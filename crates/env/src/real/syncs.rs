@@ -1,11 +1,13 @@
 //! Which syncs of a file may be believed.
 //!
-//! The kernel tells a failure of writing back once for each open file description: to one of the syncs that run side
-//! by side, and to none that begins later. Cores share descriptions, so a sync that succeeded says nothing yet while
-//! another one of the same description runs, and nothing at all once one has failed.
+//! The kernel tells a failure of writing back once for each open file description: to one of the
+//! syncs that run side by side, and to none that begins later. Cores share descriptions, so a sync
+//! that succeeded says nothing yet while another one of the same description runs, and nothing at
+//! all once one has failed.
 //!
-//! **Contract.** [`Syncs::believed`] answers `Ok` for a sync only if no sync of the description that began before it
-//! was answered has failed. After one that failed all fail, until the file was closed on all cores.
+//! **Contract.** [`Syncs::believed`] answers `Ok` for a sync only if no sync of the description
+//! that began before it was answered has failed. After one that failed all fail, until the file was
+//! closed on all cores.
 
 use std::collections::BTreeSet;
 use std::io;

@@ -576,7 +576,8 @@ fn a_core_is_busy_while_it_works_and_not_while_it_waits() {
     assert!(worked >= Duration::from_millis(50), "{worked:?}");
 }
 
-/// What a core's thread takes for a byte that comes and goes, and in the time after it; and what of it was work.
+/// What a core's thread takes for a byte that comes and goes, and in the time after it; and what of
+/// it was work.
 fn after_a_byte(poll: Duration) -> [Duration; 3] {
     let runtime = Runtime::start(&RuntimeConfig {
         cores: Cores::List(vec![0]),

@@ -1,8 +1,8 @@
 //! One read, write or sync on its way through the kernel, whichever engine carries it.
 //!
-//! **Contract.** A transfer owns its memory and keeps its file open until the kernel has answered for the
-//! last part of it. Short answers are continued, interrupted ones repeated; bytes past the end of the
-//! file come as zeroes.
+//! **Contract.** A transfer owns its memory and keeps its file open until the kernel has answered
+//! for the last part of it. Short answers are continued, interrupted ones repeated; bytes past the
+//! end of the file come as zeroes.
 
 use super::handle::Handle;
 use super::syncs::Sync;
@@ -96,8 +96,8 @@ impl Transfer {
         }
         let alignment = self.handle.facts.alignment as usize;
         match &mut self.memory {
-            // Direct I/O stops at the end of the file in the middle of a block; asking on from there
-            // would be refused as unaligned.
+            // Direct I/O stops at the end of the file in the middle of a block; asking on from
+            // there would be refused as unaligned.
             Memory::Read(into) if bytes == 0 || bytes % alignment != 0 => {
                 into.zero_from(self.done);
                 Step::Finished(Ok(()))

@@ -94,7 +94,8 @@ async fn follow(told: AsyncFd<OwnedFd>, view: Rc<View>) {
         let Ok(mut ready) = told.readable().await else {
             return;
         };
-        // Whatever was said, and also where something was lost (ENOBUFS), everything is asked again.
+        // Whatever was said, and also where something was lost (ENOBUFS), everything is asked
+        // again.
         while let Ok(_) | Err(Errno::INTR | Errno::NOBUFS) =
             recv(told.get_ref(), scratch.as_mut_slice(), RecvFlags::empty())
         {}

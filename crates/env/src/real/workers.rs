@@ -1,7 +1,8 @@
 //! Threads for what blocks: names, allocation, and all of the disk where io_uring is refused.
 //!
-//! **Contract.** Work starts at once while fewer than the cap's number of operations hang; a hung one
-//! holds its own thread and nobody else. Work that was taken on is done even if nobody waits for it.
+//! **Contract.** Work starts at once while fewer than the cap's number of operations hang; a hung
+//! one holds its own thread and nobody else. Work that was taken on is done even if nobody waits
+//! for it.
 
 use crate::LocalFuture;
 use std::collections::VecDeque;
@@ -83,8 +84,8 @@ impl Workers {
         self.0.work.notify_one();
     }
 
-    /// Lets every thread end after its work and waits until they have, at most for `grace`; answers how
-    /// many still hang.
+    /// Lets every thread end after its work and waits until they have, at most for `grace`; answers
+    /// how many still hang.
     pub(super) fn stop(&self, grace: Duration) -> usize {
         let mut state = self.0.lock();
         state.stopping = true;
@@ -156,7 +157,8 @@ mod test {
         let mut heard: Vec<i32> = (0..20).map(|_| hear.recv().unwrap()).collect();
         heard.sort_unstable();
         assert_eq!(heard, (0..20).collect::<Vec<_>>());
-        // The others end at once, which takes a moment on a busy machine; the one that hangs does not.
+        // The others end at once, which takes a moment on a busy machine; the one that hangs does
+        // not.
         let mut left = (0..10_000).map(|_| workers.stop(Duration::from_millis(1)));
         assert!(left.any(|left| left == 1));
         assert_eq!(workers.stop(Duration::from_millis(1)), 1);

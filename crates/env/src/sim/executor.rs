@@ -279,7 +279,8 @@ impl Future for Sleep {
     type Output = ();
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         if !std::mem::replace(&mut self.begun, true) && self.inner.now() >= self.at {
-            // Never in the poll that begins it: who replaces a timer because its time has come would never hear of it.
+            // Never in the poll that begins it: who replaces a timer because its time has come
+            // would never hear of it.
             self.at = self.inner.now().saturating_add(TICK_NANOS);
         }
         if let Some(key) = self.key.take() {

@@ -51,8 +51,8 @@ faults! {
     FileWriteError = "file_write_error",
     /// A sync fails and loses what was not synced.
     FileSyncError = "file_sync_error",
-    /// A sync finds no space, as of file systems that look for places late: it has failed as by [`Fault::FileSyncError`], and
-    /// counts as that, too.
+    /// A sync finds no space, as of file systems that look for places late: it has failed as by
+    /// [`Fault::FileSyncError`], and counts as that, too.
     FileSyncNoSpace = "file_sync_no_space",
     /// A write finds no space.
     FileNoSpace = "file_no_space",
@@ -72,8 +72,9 @@ faults! {
     CutReplaced = "cut_replaced",
     /// At a power cut a name that was not synced was lost.
     CutNameDropped = "cut_name_dropped",
-    /// A core ran nothing for a while, as where its thread has lost its processor: what became ready meanwhile is ready at once
-    /// afterwards, so that one turn finds several things that have happened.
+    /// A core ran nothing for a while, as where its thread has lost its processor: what became
+    /// ready meanwhile is ready at once afterwards, so that one turn finds several things that have
+    /// happened.
     CoreStalled = "core_stalled",
     /// A place in the code that asked [`crate::Core::perhaps`] was told yes.
     Perhaps = "perhaps",
@@ -101,8 +102,8 @@ impl FaultPlan {
             .with(Fault::FileSlow, 5_000)
     }
 
-    /// A plan of the seed's choice: each class is absent, rare or frequent, so that over many seeds each
-    /// one is met alone and with every other. Lying flushes are never in it.
+    /// A plan of the seed's choice: each class is absent, rare or frequent, so that over many seeds
+    /// each one is met alone and with every other. Lying flushes are never in it.
     #[must_use]
     pub fn any(rng: &mut Rng) -> Self {
         let mut plan = Self::benign();
@@ -132,8 +133,9 @@ impl FaultPlan {
         plan
     }
 
-    /// The same plan with cores that stall, rarely or often, and in a third of those with syncs that find no space, for one in
-    /// seven seeds. It draws nothing, so that seeds that have failed once tell the same story.
+    /// The same plan with cores that stall, rarely or often, and in a third of those with syncs
+    /// that find no space, for one in seven seeds. It draws nothing, so that seeds that have failed
+    /// once tell the same story.
     #[must_use]
     pub fn with_stalls_of(self, seed: u64) -> Self {
         if seed % 7 != 1 {

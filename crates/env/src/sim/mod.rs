@@ -7,12 +7,12 @@
 //! ```
 //!
 //! **Contract.** The same seed, configuration and program give the same run, event by event:
-//! [`World::hash`] says whether they did. Time is virtual: it passes a little with each step, and jumps
-//! when nobody can run. A node that crashes loses all its tasks at once, wherever they wait, and its
-//! disk keeps what [`crate::file`] promises and no more than chance gives.
+//! [`World::hash`] says whether they did. Time is virtual: it passes a little with each step, and
+//! jumps when nobody can run. A node that crashes loses all its tasks at once, wherever they wait,
+//! and its disk keeps what [`crate::file`] promises and no more than chance gives.
 //!
-//! **Failure model.** What may go wrong is listed in [`Fault`]; how often, in [`FaultPlan`]; whether it
-//! did, in [`World::hits`].
+//! **Failure model.** What may go wrong is listed in [`Fault`]; how often, in [`FaultPlan`];
+//! whether it did, in [`World::hits`].
 //!
 //! Not simulated: CPU cost of a task, loss of single packets (TCP hides it as [`Fault::NetSlow`]),
 //! clocks that differ between nodes.

@@ -204,8 +204,8 @@ impl Node {
         }
     }
 
-    /// Cuts the power: every task is gone at once, the disk keeps what was synced and perhaps some of
-    /// the rest, and the other ends of its connections learn of it by a reset, later, or never.
+    /// Cuts the power: every task is gone at once, the disk keeps what was synced and perhaps some
+    /// of the rest, and the other ends of its connections learn of it by a reset, later, or never.
     pub fn crash(&self) {
         if !self.is_up() {
             return;
@@ -214,8 +214,8 @@ impl Node {
         self.end(EndOfLife::PowerCut, "cut");
     }
 
-    /// Kills the process (SIGKILL): every task is gone at once; the kernel keeps what was written, and
-    /// resets the connections.
+    /// Kills the process (SIGKILL): every task is gone at once; the kernel keeps what was written,
+    /// and resets the connections.
     pub fn kill(&self) {
         if !self.is_up() {
             return;

@@ -1,7 +1,7 @@
 //! What happened, as lines with columns and as one running hash.
 //!
-//! Columns, separated by spaces: `time` (ns), `step`, `node.core` (`-` where neither applies), `event`,
-//! and three numbers whose meaning depends on the event:
+//! Columns, separated by spaces: `time` (ns), `step`, `node.core` (`-` where neither applies),
+//! `event`, and three numbers whose meaning depends on the event:
 //!
 //! | event | a | b | c |
 //! |---|---|---|---|

@@ -46,8 +46,8 @@ pub struct WorldConfig {
     pub sector_bytes: u64,
     /// Alignment that direct I/O asks for; 0 where the file system has none.
     pub direct_alignment: u32,
-    /// Processor time that one poll of a task, or one job, counts as in [`crate::Core::busy`]. It takes no time
-    /// of the world.
+    /// Processor time that one poll of a task, or one job, counts as in [`crate::Core::busy`]. It
+    /// takes no time of the world.
     pub work_per_poll: Duration,
     /// How many of the last events to keep for [`World::trace`].
     pub trace_lines: usize,
@@ -105,7 +105,8 @@ const WALL_CLOCK_START: WallClock = WallClock(1_767_225_600_000_000_000);
 /// Virtual nanoseconds that one step takes.
 const STEP_NANOS: u64 = 200;
 
-/// Longest time for which a stalled core runs nothing, in nanoseconds: longer than most operations of disks.
+/// Longest time for which a stalled core runs nothing, in nanoseconds: longer than most operations
+/// of disks.
 const STALL_NANOS_MAX: u64 = 500_000;
 
 /// Steps that [`World::run_until`] takes at most.
@@ -218,7 +219,8 @@ impl World {
         self.0.net.borrow_mut().set_cut(a.index(), b.index(), false);
     }
 
-    /// Cuts the port of a node that has this address: what is on the way to and from it waits, and its other addresses go on.
+    /// Cuts the port of a node that has this address: what is on the way to and from it waits, and
+    /// its other addresses go on.
     pub fn cut_port(&self, address: IpAddr) {
         self.0.net.borrow_mut().set_port_cut(address, true);
     }
@@ -240,7 +242,8 @@ impl World {
         self.0.now.set(self.0.now().max(end));
     }
 
-    /// Lets `span` pass with nobody running, as a machine that is suspended does: what was to happen meanwhile happens late.
+    /// Lets `span` pass with nobody running, as a machine that is suspended does: what was to
+    /// happen meanwhile happens late.
     pub fn sleep(&self, span: Duration) {
         self.0.now.set(Now(self.0.now()).after(span).0);
     }

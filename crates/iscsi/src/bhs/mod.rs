@@ -1,7 +1,8 @@
 //! Basic header segments: one file per PDU.
 //!
-//! Each file has a private `Raw…` struct that mirrors the standard's byte table line by line, and the
-//! semantic type with `parse` and `write`. Reserved bytes are ignored when read and zero when written.
+//! Each file has a private `Raw…` struct that mirrors the standard's byte table line by line, and
+//! the semantic type with `parse` and `write`. Reserved bytes are ignored when read and zero when
+//! written.
 //!
 //! Spec: RFC 7143 11.2 "PDU Template, Header, and Opcodes".
 

@@ -1,4 +1,5 @@
-//! What a target of ours tells of the network ports behind its portals, for the initiator's planner.
+//! What a target of ours tells of the network ports behind its portals, for the initiator's
+//! planner.
 //!
 //! ```text
 //!   X-org.causeway.Ports=?                                       which ports have you?
@@ -8,11 +9,11 @@
 //!   X-org.causeway.Port=...
 //! ```
 //!
-//! Speeds and head-room (`free`) are bits per second, and what is not known is left out. An item that the reader does not know
-//! is passed over, so that later targets may tell more.
+//! Speeds and head-room (`free`) are bits per second, and what is not known is left out. An item
+//! that the reader does not know is passed over, so that later targets may tell more.
 //!
-//! **Contract.** [`told`] takes whatever a peer says: what makes no sense is left out and said in words, and nothing that it
-//! returns holds a character that a terminal would act on.
+//! **Contract.** [`told`] takes whatever a peer says: what makes no sense is left out and said in
+//! words, and nothing that it returns holds a character that a terminal would act on.
 
 use crate::text;
 use std::fmt::Write as _;

@@ -123,7 +123,8 @@ fn data_out(tag: u32, ttt: Option<u32>, data_sn: u32, offset: u32, data: &[u8]) 
     pdu(&data_out.write(), data)
 }
 
-/// What a session does after its login: reads, writes with immediate and solicited data, text, NOP, functions.
+/// What a session does after its login: reads, writes with immediate and solicited data, text, NOP,
+/// functions.
 fn requests() -> Vec<u8> {
     let text = keys(&[("SendTargets", "All")]);
     let ask = TextRequest {
@@ -178,8 +179,8 @@ fn requests() -> Vec<u8> {
     .concat()
 }
 
-/// Name and bytes: `login_stream` for one that must not get in, `pdu_stream` for what follows a login, `session`
-/// for both at once, `text_keys` for one text.
+/// Name and bytes: `login_stream` for one that must not get in, `pdu_stream` for what follows a
+/// login, `session` for both at once, `text_keys` for one text.
 #[must_use]
 pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let mut all = Vec::new();

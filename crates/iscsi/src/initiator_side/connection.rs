@@ -1,6 +1,8 @@
-//! A connection of the initiator: the same way of driving as [`crate::target_side::TargetConnection`].
+//! A connection of the initiator: the same way of driving as
+//! [`crate::target_side::TargetConnection`].
 //!
-//! **Failure model.** ErrorRecoveryLevel 0: whatever is wrong ends the connection, and its tasks are lost.
+//! **Failure model.** ErrorRecoveryLevel 0: whatever is wrong ends the connection, and its tasks
+//! are lost.
 
 use super::event::{CloseReason, Command, Event, InitiatorConfig};
 use super::login::{Failure, LoginInitiator, Say, Step};
@@ -237,8 +239,9 @@ impl InitiatorConnection {
         self.session.tasks.len()
     }
 
-    /// Sends a command, at once or when the target's window opens: `data_out` is what it writes, `data_in` is
-    /// where it reads to. One of them is empty (bidirectional commands are not supported here).
+    /// Sends a command, at once or when the target's window opens: `data_out` is what it writes,
+    /// `data_in` is where it reads to. One of them is empty (bidirectional commands are not
+    /// supported here).
     ///
     /// # Panics
     /// If the session is not there yet: wait for `Event::LoggedIn`.
@@ -251,13 +254,14 @@ impl InitiatorConnection {
             .submit(command, data_out, data_in, &mut self.transmit)
     }
 
-    /// Gives a task up (after ABORT TASK or a reset was answered): no response of it is expected any more.
+    /// Gives a task up (after ABORT TASK or a reset was answered): no response of it is expected
+    /// any more.
     pub fn forget(&mut self, itt: Itt) {
         self.session.tasks.remove(itt);
     }
 
-    /// Takes back a command that waits for the target's window: it has no number yet, and is never sent. False for one that
-    /// is in what is sent already, or has ended.
+    /// Takes back a command that waits for the target's window: it has no number yet, and is never
+    /// sent. False for one that is in what is sent already, or has ended.
     pub fn withdraw(&mut self, itt: Itt) -> bool {
         self.session.withdraw(itt)
     }
@@ -269,8 +273,8 @@ impl InitiatorConnection {
         itt
     }
 
-    /// Sends a NOP-Out that asks for an answer (RFC 7143 11.18 "NOP-Out"), at once; [`Event::Pong`] is the answer. Only the
-    /// last of several is told.
+    /// Sends a NOP-Out that asks for an answer (RFC 7143 11.18 "NOP-Out"), at once; [`Event::Pong`]
+    /// is the answer. Only the last of several is told.
     pub fn ping(&mut self) -> Itt {
         let (itt, pdu) = self.session.ping();
         self.ping = Some(itt);
@@ -278,8 +282,8 @@ impl InitiatorConnection {
         itt
     }
 
-    /// No byte of the command has left: it waits for the target's window, or in [`transmit`](Self::transmit). False for a command
-    /// that has ended.
+    /// No byte of the command has left: it waits for the target's window, or in
+    /// [`transmit`](Self::transmit). False for a command that has ended.
     #[must_use]
     pub fn is_unsent(&self, itt: Itt) -> bool {
         self.session.is_unsent(itt, &self.transmit)
@@ -290,8 +294,8 @@ impl InitiatorConnection {
         self.text(&[("SendTargets", value)])
     }
 
-    /// Sends a Text Request with these pairs (RFC 7143 11.10 "Text Request"); [`Event::Text`] is the answer. One exchange at a
-    /// time: a new one takes the place of one that is not answered.
+    /// Sends a Text Request with these pairs (RFC 7143 11.10 "Text Request"); [`Event::Text`] is
+    /// the answer. One exchange at a time: a new one takes the place of one that is not answered.
     pub fn text(&mut self, pairs: &[(&str, &str)]) -> Itt {
         let itt = self.session.new_itt();
         let mut text = Vec::new();

@@ -1,7 +1,7 @@
 //! The initiator's half of a login.
 //!
-//! **Invariant.** I1: with a [`TargetProof`](super::TargetProof) configured, nothing is `Done` before the target
-//! has proved itself.
+//! **Invariant.** I1: with a [`TargetProof`](super::TargetProof) configured, nothing is `Done`
+//! before the target has proved itself.
 //!
 //! Spec: RFC 7143 6.3 "Login Phase", 12.1.3 "Challenge Handshake Authentication Protocol (CHAP)".
 

@@ -1,6 +1,8 @@
-//! The initiator's side of a session: its command numbers, its tasks, and the PDUs that follow from both.
+//! The initiator's side of a session: its command numbers, its tasks, and the PDUs that follow from
+//! both.
 //!
-//! Spec: RFC 7143 4.2 "Operation Overview", 11.7 "SCSI Data-Out and SCSI Data-In", 11.8 "Ready To Transfer".
+//! Spec: RFC 7143 4.2 "Operation Overview", 11.7 "SCSI Data-Out and SCSI Data-In", 11.8 "Ready To
+//! Transfer".
 
 use super::event::{Command, Completion, Event};
 use crate::bhs::{
@@ -25,7 +27,8 @@ pub(super) struct Task {
     pub(super) data_in: Option<BufMut>,
     pub(super) coverage: Coverage,
     next_data_sn: DataSn,
-    /// Where the command's PDU stands in the stream of what is sent; `None`: it waits for the window.
+    /// Where the command's PDU stands in the stream of what is sent; `None`: it waits for the
+    /// window.
     position: Option<u64>,
 }
 
@@ -324,7 +327,8 @@ impl Session {
             referenced_itt: referenced,
             cmd_sn: self.cmd_sn,
             exp_stat_sn: self.exp_stat_sn,
-            // Commands go out in order on one connection, so the task has arrived if it exists at all.
+            // Commands go out in order on one connection, so the task has arrived if it exists at
+            // all.
             ref_cmd_sn: self.cmd_sn,
             exp_data_sn: 0,
         };

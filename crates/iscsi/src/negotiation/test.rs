@@ -1,4 +1,5 @@
-//! Every key against every kind of offer and every own value, by an oracle written from the standard's text.
+//! Every key against every kind of offer and every own value, by an oracle written from the
+//! standard's text.
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! The owner's answers become PDUs: responses with data and residuals, functions, logout, messages.
 //!
-//! Spec: RFC 7143 11.4 "SCSI Response", 11.5 "Task Management Function Request", 11.7 "SCSI Data-Out and SCSI
-//! Data-In", 11.9 "Asynchronous Message", 11.14 "Logout Request".
+//! Spec: RFC 7143 11.4 "SCSI Response", 11.5 "Task Management Function Request", 11.7 "SCSI
+//! Data-Out and SCSI Data-In", 11.9 "Asynchronous Message", 11.14 "Logout Request".
 
 use super::event::{
     AsyncEvent, Event, LogoutAnswer, LogoutReason, ReferencedTask, Response, TaskFunction,
@@ -66,7 +66,8 @@ impl FullFeature {
         link.send(pdu.write(), sense_segment(response.sense));
     }
 
-    /// Sends data-in; its last PDU carries GOOD status where `with_status` is there. Answers the number of PDUs.
+    /// Sends data-in; its last PDU carries GOOD status where `with_status` is there. Answers the
+    /// number of PDUs.
     fn send_data_in(
         &mut self,
         itt: Itt,
@@ -136,8 +137,8 @@ impl FullFeature {
         }
     }
 
-    /// Says that the window is open again, where it was closed and no answer will say so: a command was ended
-    /// without one (RFC 7143 11.19 "NOP-In").
+    /// Says that the window is open again, where it was closed and no answer will say so: a command
+    /// was ended without one (RFC 7143 11.19 "NOP-In").
     pub(super) fn tell_of_window(&mut self, link: &mut Link) {
         if !self.session.window.is_closed() {
             return;

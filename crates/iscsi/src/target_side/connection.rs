@@ -5,8 +5,8 @@
 //!     \------------------ refusal, breach, timeout ------------------------------/
 //! ```
 //!
-//! **Failure model.** A connection that dies takes its tasks with it: the owner hears `Closed` (or drops the
-//! connection itself when the socket fails) and ends what it began for them.
+//! **Failure model.** A connection that dies takes its tasks with it: the owner hears `Closed` (or
+//! drops the connection itself when the socket fails) and ends what it began for them.
 
 use super::event::{
     AsyncEvent, CloseReason, Event, LoginOutcome, LogoutAnswer, Response, TaskManagementAnswer,
@@ -115,7 +115,8 @@ impl TargetConnection {
         }
     }
 
-    /// What to hand in next. Ask again after every call that hands something in, or that answers an event.
+    /// What to hand in next. Ask again after every call that hands something in, or that answers an
+    /// event.
     #[must_use]
     pub fn want(&self) -> Want {
         match &self.phase {
@@ -143,8 +144,8 @@ impl TargetConnection {
         }
     }
 
-    /// Where the next payload bytes go while [`want`](Self::want) is `Data`: not empty, and never longer than
-    /// what is wanted. The place may change between calls.
+    /// Where the next payload bytes go while [`want`](Self::want) is `Data`: not empty, and never
+    /// longer than what is wanted. The place may change between calls.
     #[must_use]
     pub fn data_chunk(&mut self) -> &mut [u8] {
         let Want::Data { bytes: left } = self.receiver.want() else {
@@ -158,10 +159,11 @@ impl TargetConnection {
         }
     }
 
-    /// Copies payload that was received elsewhere to where it belongs; answers how many of `bytes` had their place there.
-    /// Poll events and transmit afterwards.
+    /// Copies payload that was received elsewhere to where it belongs; answers how many of `bytes`
+    /// had their place there. Poll events and transmit afterwards.
     ///
-    /// Much of it goes past the cache: what reads it next is a disk, or nobody soon. It is digested where it lies, in the cache.
+    /// Much of it goes past the cache: what reads it next is a disk, or nobody soon. It is digested
+    /// where it lies, in the cache.
     pub fn receive_data(&mut self, bytes: &[u8]) -> usize {
         let n = bytes.len().min(self.data_chunk().len());
         let bytes = bytes.get(..n).unwrap_or_default();
@@ -178,8 +180,8 @@ impl TargetConnection {
         n
     }
 
-    /// The first `n` bytes of [`data_chunk`](Self::data_chunk) have been filled. Poll events and transmit
-    /// afterwards.
+    /// The first `n` bytes of [`data_chunk`](Self::data_chunk) have been filled. Poll events and
+    /// transmit afterwards.
     ///
     /// # Panics
     /// If `n` is more than the chunk's length.
@@ -284,7 +286,8 @@ impl TargetConnection {
         }
     }
 
-    /// Bytes that the peer makes this connection hold: text, a data segment, answers, and the object itself.
+    /// Bytes that the peer makes this connection hold: text, a data segment, answers, and the
+    /// object itself.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         let phase = match &self.phase {
@@ -301,7 +304,8 @@ impl TargetConnection {
             .saturating_add(size_of::<Self>())
     }
 
-    /// Answers `Event::LoginReady`: the session exists, under this handle (not 0). Ignored at any other time.
+    /// Answers `Event::LoginReady`: the session exists, under this handle (not 0). Ignored at any
+    /// other time.
     pub fn complete_login(&mut self, tsih: Tsih) {
         let Phase::Login(login) = &mut self.phase else {
             return;
@@ -342,10 +346,11 @@ impl TargetConnection {
         }
     }
 
-    /// Asks for the first `bytes` bytes of a task's data-out, into `buffer` (as long): `Event::DataOut` follows,
-    /// or `Event::DataFault`. May be called as late as the owner likes (memory budget); what the initiator
-    /// sends unasked waits meanwhile, at most FirstBurstLength bytes. More than the initiator has is cut to
-    /// what it has. Ignored for a task that is unknown, does not write, or has failed.
+    /// Asks for the first `bytes` bytes of a task's data-out, into `buffer` (as long):
+    /// `Event::DataOut` follows, or `Event::DataFault`. May be called as late as the owner likes
+    /// (memory budget); what the initiator sends unasked waits meanwhile, at most FirstBurstLength
+    /// bytes. More than the initiator has is cut to what it has. Ignored for a task that is
+    /// unknown, does not write, or has failed.
     ///
     /// # Panics
     /// If `buffer` is shorter than `bytes`.
@@ -359,11 +364,12 @@ impl TargetConnection {
         }
     }
 
-    /// The immediate data of a command that was announced just now is at hand, and its `bytes` bytes are all that
-    /// the owner wants of its data: takes them as received, without [`accept_data`](Self::accept_data) and
-    /// without `Event::DataOut`. `received` is what has come behind the header. Answers how many bytes of it were the
-    /// PDU's and need not be handed in any more, `bytes` at least; `None` where more data is to come, or where its digest
-    /// has not come or does not match: then all goes the usual way.
+    /// The immediate data of a command that was announced just now is at hand, and its `bytes`
+    /// bytes are all that the owner wants of its data: takes them as received, without
+    /// [`accept_data`](Self::accept_data) and without `Event::DataOut`. `received` is what has come
+    /// behind the header. Answers how many bytes of it were the PDU's and need not be handed in any
+    /// more, `bytes` at least; `None` where more data is to come, or where its digest has not come
+    /// or does not match: then all goes the usual way.
     pub fn take_immediate(&mut self, itt: Itt, bytes: u32, received: &[u8]) -> Option<usize> {
         let Phase::FullFeature(full) = &mut self.phase else {
             return None;
@@ -400,7 +406,8 @@ impl TargetConnection {
         }
     }
 
-    /// Stops the initiator's supply of new commands once it has used up its CmdSN window, or lets it go on.
+    /// Stops the initiator's supply of new commands once it has used up its CmdSN window, or lets
+    /// it go on.
     pub fn hold_commands(&mut self, held: bool) {
         if let Phase::FullFeature(full) = &mut self.phase {
             full.session.window.hold(held);
@@ -408,7 +415,8 @@ impl TargetConnection {
         }
     }
 
-    /// Memory that unsolicited data waits in, of commands whose owner has none for it yet, in bytes.
+    /// Memory that unsolicited data waits in, of commands whose owner has none for it yet, in
+    /// bytes.
     #[must_use]
     pub fn parked_bytes(&self) -> usize {
         let Phase::FullFeature(full) = &self.phase else {
@@ -417,15 +425,16 @@ impl TargetConnection {
         full.parked
     }
 
-    /// It may be `most` bytes from now on, and no more than the configuration says. What is parked already stays.
+    /// It may be `most` bytes from now on, and no more than the configuration says. What is parked
+    /// already stays.
     pub fn allow_parked(&mut self, most: usize) {
         if let Phase::FullFeature(full) = &mut self.phase {
             full.parked_max = most.min(self.config.parked_bytes_max);
         }
     }
 
-    /// In full feature phase, with nothing in progress, nothing to tell and nothing to send: only what the
-    /// initiator sends next changes anything, but for time.
+    /// In full feature phase, with nothing in progress, nothing to tell and nothing to send: only
+    /// what the initiator sends next changes anything, but for time.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
         let Phase::FullFeature(full) = &self.phase else {

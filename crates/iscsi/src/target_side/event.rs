@@ -22,8 +22,8 @@ pub enum SessionType {
 pub enum Event {
     /// Authentication and negotiation are done; the last Login Response waits for
     /// [`complete_login`](super::TargetConnection::complete_login) or
-    /// [`refuse_login`](super::TargetConnection::refuse_login), so that session limits and reinstatement
-    /// (which must end the old session first) can take their time.
+    /// [`refuse_login`](super::TargetConnection::refuse_login), so that session limits and
+    /// reinstatement (which must end the old session first) can take their time.
     LoginReady(Box<LoginOutcome>),
     /// The login was refused, and this was answered. The connection is closing.
     LoginRefused {
@@ -47,8 +47,8 @@ pub enum Event {
         /// Exactly the accepted bytes.
         data: Buf,
     },
-    /// The data of a write cannot be had. The task waits for `respond` with CHECK CONDITION, ABORTED
-    /// COMMAND and [`DataFault::additional_sense`].
+    /// The data of a write cannot be had. The task waits for `respond` with CHECK CONDITION,
+    /// ABORTED COMMAND and [`DataFault::additional_sense`].
     DataFault {
         /// Task.
         itt: Itt,
@@ -66,7 +66,8 @@ pub enum Event {
         /// What was asked for.
         scope: SendTargets,
     },
-    /// Another session of this initiator with this target is to end for good ([`crate::extension_keys::FENCE`]); answer with
+    /// Another session of this initiator with this target is to end for good
+    /// ([`crate::extension_keys::FENCE`]); answer with
     /// [`fence_response`](super::TargetConnection::fence_response).
     Fence {
         /// Text exchange.
@@ -82,8 +83,8 @@ pub enum Event {
         /// Text exchange.
         itt: Itt,
     },
-    /// Logout; answer with [`logout_response`](super::TargetConnection::logout_response) when the tasks that
-    /// it ends have ended.
+    /// Logout; answer with [`logout_response`](super::TargetConnection::logout_response) when the
+    /// tasks that it ends have ended.
     Logout {
         /// Exchange.
         itt: Itt,
@@ -99,8 +100,8 @@ pub enum Event {
     },
     /// The parameters of the connection changed by a Text exchange (MaxRecvDataSegmentLength).
     ParametersChanged,
-    /// The connection is over; send what [`transmit`](super::TargetConnection::transmit) still has, then
-    /// close the socket. No event follows. Every task of it is gone.
+    /// The connection is over; send what [`transmit`](super::TargetConnection::transmit) still has,
+    /// then close the socket. No event follows. Every task of it is gone.
     Closed(CloseReason),
 }
 
@@ -151,12 +152,14 @@ pub struct Response {
     pub status: u8,
     /// Sense data, with CHECK CONDITION.
     pub sense: Option<Buf>,
-    /// What the command read. More than the initiator expects is cut here, and reported as overflow.
+    /// What the command read. More than the initiator expects is cut here, and reported as
+    /// overflow.
     pub data_in: Buf,
-    /// Bytes of data-out that the command wanted (its transfer length), whether they were had or not. The
-    /// residual of a write is computed from it: field lesson 33.
+    /// Bytes of data-out that the command wanted (its transfer length), whether they were had or
+    /// not. The residual of a write is computed from it: field lesson 33.
     pub data_out_wanted: u64,
-    /// iSCSI response: target failure instead of "completed at target". `status` is then not looked at.
+    /// iSCSI response: target failure instead of "completed at target". `status` is then not looked
+    /// at.
     pub target_failure: bool,
 }
 
@@ -169,7 +172,8 @@ pub struct TaskManagement {
     pub function: TaskFunction,
     /// Logical unit, for the functions that have one.
     pub lun: Lun,
-    /// Number of the request: a function that names several tasks means those whose `cmd_sn` precedes it.
+    /// Number of the request: a function that names several tasks means those whose `cmd_sn`
+    /// precedes it.
     pub cmd_sn: CmdSn,
     /// Delivered at once.
     pub immediate: bool,
@@ -241,11 +245,11 @@ pub enum ReferencedTask {
     None,
     /// This task is here. End it with `forget`, then answer "function complete".
     Here(Itt),
-    /// It has not arrived, but its CmdSN is in the window and before the request: it counts as received now
-    /// and will never run. Answer "function complete".
+    /// It has not arrived, but its CmdSN is in the window and before the request: it counts as
+    /// received now and will never run. Answer "function complete".
     NeverArrived,
-    /// There is no such task, and its number is not to come. Answer "task does not exist", or "function
-    /// complete" where it was ended without an answer.
+    /// There is no such task, and its number is not to come. Answer "task does not exist", or
+    /// "function complete" where it was ended without an answer.
     Unknown(Option<Itt>),
 }
 
@@ -316,8 +320,8 @@ pub struct LoginOutcome {
     pub target_name: Option<String>,
     /// Initiator part of the session identifier.
     pub isid: Isid,
-    /// Session that the initiator wants to continue; 0 for a new one (which reinstates an old session of the
-    /// same initiator name, ISID and portal group).
+    /// Session that the initiator wants to continue; 0 for a new one (which reinstates an old
+    /// session of the same initiator name, ISID and portal group).
     pub tsih: Tsih,
     /// Connection.
     pub cid: Cid,

@@ -1,14 +1,15 @@
 //! The full feature phase of a target: PDUs in, events out, in CmdSN order.
 //!
-//! **Contract.** A command is announced when its header has come and its turn is there; its data follows. Data
-//! goes straight into the owner's buffer once there is one, and is parked before.
+//! **Contract.** A command is announced when its header has come and its turn is there; its data
+//! follows. Data goes straight into the owner's buffer once there is one, and is parked before.
 //!
-//! **Invariants.** I1: no byte reaches a buffer that its task's sequences did not allow. I2: a task's data is
-//! delivered only when every byte has come in PDUs whose digest was right. I3: parked data of a task is at most
-//! FirstBurstLength, and of all tasks together what the configuration and the owner say.
+//! **Invariants.** I1: no byte reaches a buffer that its task's sequences did not allow. I2: a
+//! task's data is delivered only when every byte has come in PDUs whose digest was right. I3:
+//! parked data of a task is at most FirstBurstLength, and of all tasks together what the
+//! configuration and the owner say.
 //!
-//! **Failure model.** Data of unknown tasks (answered early, aborted) is swallowed without a word. Every other
-//! breach goes through [`crate::ViolationKind::reaction`].
+//! **Failure model.** Data of unknown tasks (answered early, aborted) is swallowed without a word.
+//! Every other breach goes through [`crate::ViolationKind::reaction`].
 //!
 //! Spec: RFC 7143 4.2 "Operation Overview", 11.3 to 11.19.
 
@@ -359,8 +360,8 @@ impl FullFeature {
             (unwanted || immediate_length > limit).then_some(DataFault::UnexpectedUnsolicitedData);
         let follows = facts.writes && !pdu.last && !self.parameters.initial_r2t;
         let immediate = immediate_length > 0 && fault.is_none();
-        // Immediate data that is still coming in is unsolicited data like any other: the owner may accept the
-        // command before its payload is here, and must not ask for what is on its way.
+        // Immediate data that is still coming in is unsolicited data like any other: the owner may
+        // accept the command before its payload is here, and must not ask for what is on its way.
         let open = follows || immediate;
         let task = Task {
             command: facts,
@@ -575,8 +576,8 @@ impl FullFeature {
 
     fn finish_nop(&mut self, nop: NopOut, data: &[u8], link: &mut Link) -> Result<(), Violation> {
         if nop.itt.is_none() {
-            // The answer to a ping of ours, which the keepalive has heard already. It carries a CmdSN that
-            // counts only if it is not immediate, which it should be.
+            // The answer to a ping of ours, which the keepalive has heard already. It carries a
+            // CmdSN that counts only if it is not immediate, which it should be.
             if !nop.immediate && self.session.window.plug(nop.cmd_sn) {
                 self.deliver_ready(link);
             }
@@ -697,7 +698,8 @@ impl FullFeature {
     /// Asks for what may be asked for, and delivers what is whole.
     pub(super) fn progress(&mut self, itt: Itt, link: &mut Link) {
         let window = self.window();
-        // The command's own data segment is still coming in: whether more is needed is not known yet.
+        // The command's own data segment is still coming in: whether more is needed is not known
+        // yet.
         let arriving = matches!(&self.current, Current::Immediate { itt: of, .. } if *of == itt);
         let Some(task) = self.tasks.get_mut(itt) else {
             return;
@@ -793,8 +795,8 @@ impl FullFeature {
         }
     }
 
-    /// A rejected request still uses up its CmdSN, or the window would wait for it for ever. One with a wrong
-    /// digest does not: the initiator sends it again.
+    /// A rejected request still uses up its CmdSN, or the window would wait for it for ever. One
+    /// with a wrong digest does not: the initiator sends it again.
     fn count_rejected(&mut self, bad: &Bhs, kind: ViolationKind, link: &mut Link) {
         let numbered = matches!(
             Opcode::of(bad[0]),

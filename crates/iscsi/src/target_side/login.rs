@@ -5,13 +5,14 @@
 //!                        \___ CSG=1, only where no authentication is asked for ___/
 //! ```
 //!
-//! **Invariants.** I1: `ready` is reached only when `Proof` is `Done`; nothing else sets it but a verified
-//! response, or terms that ask for none. I2: text of a request chain is at most [`LOGIN_TEXT_BYTES_MAX`].
+//! **Invariants.** I1: `ready` is reached only when `Proof` is `Done`; nothing else sets it but a
+//! verified response, or terms that ask for none. I2: text of a request chain is at most
+//! [`LOGIN_TEXT_BYTES_MAX`].
 //!
 //! **Failure.** Every refusal carries its exact status and a reason for people; nothing fails open.
 //!
-//! Spec: RFC 7143 6.3 "Login Phase", 11.12 "Login Request", 11.13 "Login Response", 12 "iSCSI Security Text
-//! Keys and Authentication Methods".
+//! Spec: RFC 7143 6.3 "Login Phase", 11.12 "Login Request", 11.13 "Login Response", 12 "iSCSI
+//! Security Text Keys and Authentication Methods".
 
 use super::event::{LoginOutcome, SessionType};
 use super::policy::{Authentication, ChapTerms, LoginAsk, LoginPolicy, LoginRefusal, LoginTerms};
@@ -463,7 +464,8 @@ impl LoginTarget {
             .ok_or_else(|| unproved("CHAP_I is not a number from 0 to 255"))?;
         let challenge = text::binary(challenge, CHALLENGE_BYTES_MAX)
             .ok_or_else(|| unproved("CHAP_C is not a binary value of at most 1024 bytes"))?;
-        // RFC 7143 9.2.1 "CHAP Considerations": our own challenge comes back, or a secret serves both ways.
+        // RFC 7143 9.2.1 "CHAP Considerations": our own challenge comes back, or a secret serves
+        // both ways.
         if challenge == own.challenge {
             return Err(unproved("the initiator reflects our challenge"));
         }

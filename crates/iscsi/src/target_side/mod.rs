@@ -28,6 +28,6 @@ pub use policy::{
     Authentication, ChapTerms, LoginAsk, LoginPolicy, LoginRefusal, LoginTerms, MutualChap,
 };
 
-/// The most memory that a connection holds here before its login is complete, in bytes: the text of one
-/// request chain, one data segment, the answer, and the fixed parts.
+/// The most memory that a connection holds here before its login is complete, in bytes: the text of
+/// one request chain, one data segment, the answer, and the fixed parts.
 pub const UNAUTHENTICATED_BYTES_MAX: usize = 96 << 10;

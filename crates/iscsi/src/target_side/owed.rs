@@ -1,9 +1,10 @@
-//! What the initiator is about to send, because of what was sent to it: data for each R2T, and the next command for each one
-//! that has ended.
+//! What the initiator is about to send, because of what was sent to it: data for each R2T, and the
+//! next command for each one that has ended.
 //!
-//! A receiver that waits for several PDUs has to say for how many bytes, and commands are small where data is not.
-//! Initiators work on what comes in its order, so the next PDUs are known in size. It is a guess all the same: one that sends something else, or
-//! nothing, is heard just as well.
+//! A receiver that waits for several PDUs has to say for how many bytes, and commands are small
+//! where data is not. Initiators work on what comes in its order, so the next PDUs are known in
+//! size. It is a guess all the same: one that sends something else, or nothing, is heard just as
+//! well.
 
 use crate::bhs::BHS_BYTES;
 use crate::transmit::pad_bytes;

@@ -1,10 +1,11 @@
 //! Payload on its way in: into the owner's buffer, parked until there is one, or thrown away.
 //!
-//! **Contract.** The owner need not have memory for a write when its unsolicited data comes: it is parked, and the
-//! stream goes on for everybody else. What all tasks of the session park together is bounded, by what the owner allows
-//! at the moment; the data of a task that would be too much is thrown away and the owner told ([`DataFault::NoRoom`]),
-//! which answers that command without having touched anything. Memory is counted as it is taken: for a command whose
-//! unsolicited data comes in PDUs of its own, for all of that at once.
+//! **Contract.** The owner need not have memory for a write when its unsolicited data comes: it is
+//! parked, and the stream goes on for everybody else. What all tasks of the session park together
+//! is bounded, by what the owner allows at the moment; the data of a task that would be too much is
+//! thrown away and the owner told ([`DataFault::NoRoom`]), which answers that command without
+//! having touched anything. Memory is counted as it is taken: for a command whose unsolicited data
+//! comes in PDUs of its own, for all of that at once.
 
 use super::event::Event;
 use super::full_feature::{Current, FullFeature, SINK_BYTES};
@@ -34,7 +35,8 @@ impl FullFeature {
         self.progress(itt, link);
     }
 
-    /// As accept_data, with all bytes coming at once as the command's immediate data; `false`: it is not like that.
+    /// As accept_data, with all bytes coming at once as the command's immediate data; `false`: it
+    /// is not like that.
     pub(super) fn take_immediate(&mut self, itt: Itt, bytes: u32) -> bool {
         let Current::Immediate {
             itt: of,
@@ -106,7 +108,8 @@ impl FullFeature {
         }
     }
 
-    /// The owner learns that a task's data was thrown away; one that is still to be announced will say so then.
+    /// The owner learns that a task's data was thrown away; one that is still to be announced will
+    /// say so then.
     pub(super) fn tell_crowded(&mut self, link: &mut Link) {
         let Some(itt) = self.crowded.take() else {
             return;
@@ -135,8 +138,8 @@ impl Parked {
         self.0.get_mut(range).unwrap_or_default()
     }
 
-    /// Makes it `end` bytes long, in memory for `whole`. `all` is what all tasks have taken, at most `most` after it;
-    /// `false`: that would be too much, and nothing has changed.
+    /// Makes it `end` bytes long, in memory for `whole`. `all` is what all tasks have taken, at
+    /// most `most` after it; `false`: that would be too much, and nothing has changed.
     fn grow(&mut self, end: usize, (whole, most): (usize, usize), all: &mut usize) -> bool {
         let (had, needs) = (self.0.capacity(), whole.max(end));
         if needs > had {

@@ -1,8 +1,10 @@
-//! Every decision of a login that is not the protocol's: who may log in where, and how it proves itself.
+//! Every decision of a login that is not the protocol's: who may log in where, and how it proves
+//! itself.
 //!
-//! **Contract.** The policy is asked at most once a login ([`LoginPolicy::admit`]), before anything is
-//! revealed, and answers from what it holds. [`LoginPolicy::random`] is the only source of unpredictability.
-//! What needs time (session limits, reinstatement) comes later, with `Event::LoginReady`.
+//! **Contract.** The policy is asked at most once a login ([`LoginPolicy::admit`]), before anything
+//! is revealed, and answers from what it holds. [`LoginPolicy::random`] is the only source of
+//! unpredictability. What needs time (session limits, reinstatement) comes later, with
+//! `Event::LoginReady`.
 
 use super::event::SessionType;
 use crate::chap::{ChapAlgorithm, Secret};

@@ -256,7 +256,8 @@ fn a_write_gathers_immediate_unsolicited_and_solicited_data() {
     }
 }
 
-/// The owner takes the data before any has come, after the immediate data, or after all unsolicited data.
+/// The owner takes the data before any has come, after the immediate data, or after all unsolicited
+/// data.
 fn one_write(accept_at: u32) {
     let keys = "InitialR2T=No\0ImmediateData=Yes\0FirstBurstLength=1024\0MaxBurstLength=1024\0\
                 MaxOutstandingR2T=2\0";
@@ -493,8 +494,9 @@ fn nobody_reaches_full_feature_phase_without_the_proof_that_is_configured() {
     }
 }
 
-/// What the owner wants, what comes with the command, what was handed in before it asked, and what of the PDU is there: it is
-/// taken only where all that is wanted comes next, and its digest is there and right.
+/// What the owner wants, what comes with the command, what was handed in before it asked, and what
+/// of the PDU is there: it is taken only where all that is wanted comes next, and its digest is
+/// there and right.
 #[test]
 fn immediate_data_that_is_at_hand_is_taken_whole_or_not_at_all() {
     let digests = "DataDigest=CRC32C\0ImmediateData=Yes\0";

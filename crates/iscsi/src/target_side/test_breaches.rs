@@ -470,7 +470,8 @@ fn a_ping_is_echoed_and_a_logout_ends_the_connection() {
     assert_eq!(target.want(), Want::Nothing);
 }
 
-/// A command with additional header segments: extended CDB, bidirectional length; with and without digests.
+/// A command with additional header segments: extended CDB, bidirectional length; with and without
+/// digests.
 #[test]
 fn additional_header_segments_are_read_in_two_parts() {
     for digest in [false, true] {
@@ -588,7 +589,8 @@ fn a_fence_is_told_and_answered_and_one_that_makes_no_sense_is_rejected() {
     }
 }
 
-/// As clients ask in a normal session: their own target for `All`, a Reject for what makes no sense.
+/// As clients ask in a normal session: their own target for `All`, a Reject for what makes no
+/// sense.
 #[test]
 fn text_in_a_normal_session_tells_of_its_own_target_only() {
     let cases = [

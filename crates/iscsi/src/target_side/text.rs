@@ -92,8 +92,8 @@ impl FullFeature {
         }
     }
 
-    /// Ends the exchange with a Reject PDU: clients that do not know a text answer drop the connection over it,
-    /// while a Reject fails the one request.
+    /// Ends the exchange with a Reject PDU: clients that do not know a text answer drop the
+    /// connection over it, while a Reject fails the one request.
     fn reject_text(&mut self, request: &TextRequest, violation: Violation, link: &mut Link) {
         self.close_exchange(request.itt, ExchangeKind::Text);
         let window = self.window();
@@ -171,8 +171,8 @@ impl FullFeature {
             (SessionType::Discovery, name) => Some(SendTargets::One(name.into())),
             (SessionType::Normal, value) => {
                 let own = self.session.target_name.as_ref()?;
-                // Appendix C keeps All for discovery sessions. Clients ask it in normal ones nevertheless; they
-                // learn of their own target only.
+                // Appendix C keeps All for discovery sessions. Clients ask it in normal ones
+                // nevertheless; they learn of their own target only.
                 (value.is_empty() || value.eq_ignore_ascii_case(own) || value == "All")
                     .then(|| SendTargets::One(own.clone()))
             }

@@ -1,6 +1,7 @@
 //! CDBs that this initiator sends.
 //!
-//! Spec: SPC-4 6 "Commands for all device types", SBC-3 5 "Commands for direct access block devices".
+//! Spec: SPC-4 6 "Commands for all device types", SBC-3 5 "Commands for direct access block
+//! devices".
 
 use units::{Buf, LbaRange};
 
@@ -163,7 +164,8 @@ mod test {
         Command::parse(&cdb).unwrap()
     }
 
-    /// The oracle is the target's own parser, which was written from the standard for the other side.
+    /// The oracle is the target's own parser, which was written from the standard for the other
+    /// side.
     #[test]
     fn block_commands_are_what_the_targets_parser_reads() {
         let at = range(0x0123_4567_89ab, 0x1234);

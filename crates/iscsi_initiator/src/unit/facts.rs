@@ -1,7 +1,8 @@
 //! What a unit can do, and the volume's shape that follows.
 //!
-//! Spec: SBC-3 5.16.2 "READ CAPACITY (16) parameter data", 6.5.3 "Block Limits VPD page", 6.5.4 "Logical Block
-//! Provisioning VPD page", 6.4.5 "Caching mode page"; SPC-4 6.4.2 "Standard INQUIRY data".
+//! Spec: SBC-3 5.16.2 "READ CAPACITY (16) parameter data", 6.5.3 "Block Limits VPD page", 6.5.4
+//! "Logical Block Provisioning VPD page", 6.4.5 "Caching mode page"; SPC-4 6.4.2 "Standard INQUIRY
+//! data".
 
 use super::identity::Identity;
 use units::{BlockCount, BlockSize};
@@ -312,7 +313,8 @@ fn mode_page(data: &[u8]) -> (u8, u8) {
     (parameter, caching.unwrap_or(0))
 }
 
-/// The access state of a group in REPORT TARGET PORT GROUPS data, as its number; without a known group, the best of all.
+/// The access state of a group in REPORT TARGET PORT GROUPS data, as its number; without a known
+/// group, the best of all.
 pub(super) fn access_of(data: &[u8], group: Option<u16>) -> Option<u8> {
     let length = usize::try_from(be32(data, 0)?).unwrap_or(usize::MAX);
     let mut rest = data.get(4..)?;

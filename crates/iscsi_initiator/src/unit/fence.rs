@@ -2,11 +2,14 @@
 //!
 //! Two ways, the first one that works:
 //!
-//! 1. A target of ours is asked by a Text Request with the key [`FENCE`]; other targets do not know it.
-//! 2. A login with the lost session's ISID, at a portal of the same portal group. It reinstates that session: the target ends its tasks
-//!    before it answers (RFC 7143 6.3.5 "Session Reinstatement, Closure, and Timeout"). The session that it makes logs out at once.
+//! 1. A target of ours is asked by a Text Request with the key [`FENCE`]; other targets do not know
+//!    it.
+//! 2. A login with the lost session's ISID, at a portal of the same portal group. It reinstates
+//!    that session: the target ends its tasks before it answers (RFC 7143 6.3.5 "Session
+//!    Reinstatement, Closure, and Timeout"). The session that it makes logs out at once.
 //!
-//! The path that was heard last tries first, the others a little later each; the first success ends the other attempts.
+//! The path that was heard last tries first, the others a little later each; the first success ends
+//! the other attempts.
 
 use super::link::Login;
 use super::outcome::Outcome;
@@ -29,7 +32,8 @@ const ATTEMPT_MAX: Duration = Duration::from_secs(5);
 /// So much later the next path tries too: the one before may hang as the lost one did.
 const STAGGER: Duration = Duration::from_millis(250);
 
-/// Who tries to fence a session, and what came of it. All units that had it wait for the same attempts.
+/// Who tries to fence a session, and what came of it. All units that had it wait for the same
+/// attempts.
 #[derive(Debug, Default)]
 pub(super) struct Fencing {
     done: Outcome<()>,
@@ -60,8 +64,8 @@ struct Attempt {
 }
 
 impl Inner {
-    /// Asks for the end of a lost session, or waits for the end of what we had on one that we have left; true when nothing of it is
-    /// carried out any more.
+    /// Asks for the end of a lost session, or waits for the end of what we had on one that we have
+    /// left; true when nothing of it is carried out any more.
     pub(super) async fn fence(&self, nexus: Nexus) -> bool {
         let left = self.unit.left.borrow().get(&nexus).cloned();
         if let Some(left) = left
@@ -122,7 +126,8 @@ impl Attempt {
             within(&self.core, ATTEMPT_MAX, tried).await
         };
         let mut work = pin!(work);
-        // One that is under way when another succeeds is dropped: a late login would reinstate the path's next session.
+        // One that is under way when another succeeds is dropped: a late login would reinstate the
+        // path's next session.
         poll_fn(|cx| match self.lost.fencing.done.poll(cx) {
             Poll::Ready(()) => Poll::Ready(true),
             Poll::Pending => work.as_mut().poll(cx).map(|it| it == Some(true)),

@@ -1,11 +1,13 @@
-//! A login shows the unit with its names and more blocks than are known: has it grown, or are these two units under one name?
+//! A login shows the unit with its names and more blocks than are known: has it grown, or are these
+//! two units under one name?
 //!
-//! A session that lives hears of a new size from the target. A login only sees one; whom to believe is a question of what the other paths
-//! show, and until that is known nothing is sent by this one.
+//! A session that lives hears of a new size from the target. A login only sees one; whom to believe
+//! is a question of what the other paths show, and until that is known nothing is sent by this one.
 //!
-//! **Contract.** While sessions live they are asked: all of them must show the new size. While none lives, every path is tried once a
-//! second; whoever shows the size that is known joins at once and so decides it, and where nobody does for [`CONFIRM`], and all that
-//! answer show the same new size, that is the size.
+//! **Contract.** While sessions live they are asked: all of them must show the new size. While none
+//! lives, every path is tried once a second; whoever shows the size that is known joins at once and
+//! so decides it, and where nobody does for [`CONFIRM`], and all that answer show the same new
+//! size, that is the size.
 
 use super::Unit;
 use super::port::within;

@@ -155,7 +155,8 @@ impl Identity {
     }
 }
 
-/// What the Device Identification page says: names of the unit, and the target port group that was asked.
+/// What the Device Identification page says: names of the unit, and the target port group that was
+/// asked.
 pub(super) fn device_identification(page: &[u8]) -> (BTreeSet<Designator>, Option<u16>) {
     let length = page
         .get(2..4)

@@ -1,4 +1,5 @@
-//! Sessions that the units of a target share: one for each path and core, however many units there are.
+//! Sessions that the units of a target share: one for each path and core, however many units there
+//! are.
 //!
 //! ```text
 //!   UnitPort (LUN 0)   UnitPort (LUN 1)   ...      one for each unit and path
@@ -10,10 +11,12 @@
 //!               Session                            logged in while anybody sits there
 //! ```
 //!
-//! **Contract.** Whoever takes a seat and joins gets the living session, or waits for the one login that is under way. A session
-//! that is dead is so for all. A unit that leaves for reasons of its own gets up and the session goes on; what the target still has of
-//! it is aborted by ABORT TASK SET, and until that is answered neither this unit nor another user of its LUN gets a seat that it can
-//! use. If it is not answered, the session is destroyed, for everybody. The last one to get up logs out.
+//! **Contract.** Whoever takes a seat and joins gets the living session, or waits for the one login
+//! that is under way. A session that is dead is so for all. A unit that leaves for reasons of its
+//! own gets up and the session goes on; what the target still has of it is aborted by ABORT TASK
+//! SET, and until that is answered neither this unit nor another user of its LUN gets a seat that
+//! it can use. If it is not answered, the session is destroyed, for everybody. The last one to get
+//! up logs out.
 
 use super::outcome::Outcome;
 use super::port::{LOGIN_MAX, PathConfig, TOO_LONG, open, within};
@@ -33,7 +36,8 @@ use units::Now;
 
 /// ABORT TASK SET (RFC 7143 11.5.1 "Function").
 const ABORT_TASK_SET: u8 = 2;
-/// ABORT TASK SET is answered within this time, or the session is destroyed. Our target takes two seconds at most.
+/// ABORT TASK SET is answered within this time, or the session is destroyed. Our target takes two
+/// seconds at most.
 const ABORT_MAX: Duration = Duration::from_secs(3);
 /// ABORT TASK is answered within this time, and a ping, or the session is destroyed.
 const ABORT_TASK_MAX: Duration = Duration::from_secs(2);
@@ -42,7 +46,8 @@ const SILENCE: Duration = Duration::from_millis(700);
 /// Between looks at commands that are not answered: an eighth of their time, but not out of these.
 const LOOK_MIN: Duration = Duration::from_millis(100);
 const LOOK_MAX: Duration = Duration::from_millis(250);
-/// After so long without an answer, and without another command, the unit is asked whether something has become of them.
+/// After so long without an answer, and without another command, the unit is asked whether
+/// something has become of them.
 const QUESTION_AFTER: Duration = Duration::from_millis(250);
 /// A logout takes no longer.
 const LOGOUT_MAX: Duration = Duration::from_millis(400);
@@ -246,7 +251,8 @@ impl Link {
     async fn log_in(self: &Rc<Self>, attempt: &Rc<Attempt>) {
         let opened = within(&self.core, LOGIN_MAX, open(&self.core, &self.config));
         let mut opened = pin!(opened);
-        // A login that was given up must not end later and reinstate the one after it: it is dropped here, with its socket.
+        // A login that was given up must not end later and reinstate the one after it: it is
+        // dropped here, with its socket.
         let opened = poll_fn(|cx| match attempt.ended.poll(cx) {
             Poll::Ready(_) => Poll::Ready(None),
             Poll::Pending => opened.as_mut().poll(cx).map(Some),
@@ -273,7 +279,8 @@ impl Link {
         self.core.spawn(Box::pin(watch));
         let old = self.last.replace(Some(Rc::clone(&living.login)));
         if let Some(old) = old.filter(|it| it.group_tag == living.login.group_tag) {
-            // It has reinstated the session before (RFC 7143 6.3.5): nothing of that one is carried out any more.
+            // It has reinstated the session before (RFC 7143 6.3.5): nothing of that one is carried
+            // out any more.
             old.fencing.succeeded();
         }
         self.living.replace(Some(living.clone()));
@@ -332,12 +339,15 @@ impl Link {
     }
 }
 
-/// Looks after commands that are not answered, for as long as the session lives. A target whose store hangs answers pings, and that is
-/// no reason to give the path up: such commands are aborted, one by one, and whoever issued them sends them again wherever he
-/// likes. Only where the abort is not answered either is the session destroyed. Nothing is reset, because other hosts may use the unit.
+/// Looks after commands that are not answered, for as long as the session lives. A target whose
+/// store hangs answers pings, and that is no reason to give the path up: such commands are aborted,
+/// one by one, and whoever issued them sends them again wherever he likes. Only where the abort is
+/// not answered either is the session destroyed. Nothing is reset, because other hosts may use the
+/// unit.
 ///
-/// Another host that resets the unit, or clears its commands, ends ours as well, and with TAS zero nobody answers them. A unit
-/// attention tells, to the next command; where there is none, TEST UNIT READY asks. ABORT TASK then says of each that it is over.
+/// Another host that resets the unit, or clears its commands, ends ours as well, and with TAS zero
+/// nobody answers them. A unit attention tells, to the next command; where there is none, TEST UNIT
+/// READY asks. ABORT TASK then says of each that it is over.
 async fn watch(link: Weak<Link>, session: Session) {
     loop {
         poll_fn(|cx| session.poll_busy(cx)).await;
@@ -461,8 +471,8 @@ impl Seat {
         self.link.destroy(session);
     }
 
-    /// Leaves a session that may live on. True comes when nothing of this unit is carried out any more, false when the session had
-    /// to be destroyed.
+    /// Leaves a session that may live on. True comes when nothing of this unit is carried out any
+    /// more, false when the session had to be destroyed.
     pub(super) fn leave(self, session: &Session) -> Rc<Outcome<bool>> {
         let outcome = Rc::new(Outcome::default());
         if self.is_doubled() {

@@ -12,16 +12,17 @@
 //!             Unit                   who the unit is, for all of its paths
 //! ```
 //!
-//! **Contract.** A port's login is answered only when the unit behind it has shown the same name, serial number, size and block
-//! size as on every other path (R8 of the rules against stale writes); so it is again after every unit attention that
-//! speaks of a change, while commands wait. A unit that shows another identity ends its session, and the next login says so.
-//! A size that the target announces (CAPACITY DATA HAS CHANGED) and that only grows is taken over, and so is one that a login shows,
-//! once every other path that answers shows it too ([`growth`]).
+//! **Contract.** A port's login is answered only when the unit behind it has shown the same name,
+//! serial number, size and block size as on every other path (R8 of the rules against stale
+//! writes); so it is again after every unit attention that speaks of a change, while commands wait.
+//! A unit that shows another identity ends its session, and the next login says so. A size that the
+//! target announces (CAPACITY DATA HAS CHANGED) and that only grows is taken over, and so is one
+//! that a login shows, once every other path that answers shows it too ([`growth`]).
 //!
 //! Where the host has a reservation key, a path registers it before it joins ([`reservation`]).
 //!
-//! A login with the path's ISID reinstates the session before (RFC 7143 6.3.5 "Session Reinstatement, Closure, and Timeout"), so it is
-//! the fence for what that session still had.
+//! A login with the path's ISID reinstates the session before (RFC 7143 6.3.5 "Session
+//! Reinstatement, Closure, and Timeout"), so it is the fence for what that session still had.
 
 mod cdb;
 mod facts;
@@ -63,7 +64,8 @@ pub struct Unit {
     reservation: Option<reservation::Reservation>,
     /// The sessions of our nexuses, for fences.
     logins: RefCell<BTreeMap<Nexus, Rc<Login>>>,
-    /// Nexuses whose sessions we have left, and whether nothing of us is carried out there any more.
+    /// Nexuses whose sessions we have left, and whether nothing of us is carried out there any
+    /// more.
     left: RefCell<BTreeMap<Nexus, Rc<Outcome<bool>>>>,
     /// Sessions that paths have joined.
     living: RefCell<Vec<Weak<Inner>>>,
@@ -135,7 +137,8 @@ impl Unit {
         all.filter(|it| it.is_living()).collect()
     }
 
-    /// Compares; where a larger size was announced, or agreed on by all, that is the size from now on.
+    /// Compares; where a larger size was announced, or agreed on by all, that is the size from now
+    /// on.
     fn check(&self, here: &Identity, announced: bool) -> Result<(), Difference> {
         let mut facts = self.facts.borrow_mut();
         match here.difference(&facts.identity) {

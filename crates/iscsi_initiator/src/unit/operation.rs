@@ -1,4 +1,5 @@
-//! The waist's operations as SCSI commands, cut to what the unit takes, and SCSI's answers as the waist's errors.
+//! The waist's operations as SCSI commands, cut to what the unit takes, and SCSI's answers as the
+//! waist's errors.
 
 use super::cdb::{self, Cdb};
 use super::facts::{CommandLimits, Features};
@@ -139,7 +140,8 @@ fn of_sense(op: &Op, sense: &Sense) -> IoError {
         (SenseKey::Miscompare, _, _) => IoError::Miscompare {
             at: ByteCount(sense.information.unwrap_or(0)),
         },
-        // A block with a bad guard, application or reference tag is damaged, wherever that happened.
+        // A block with a bad guard, application or reference tag is damaged, wherever that
+        // happened.
         (SenseKey::MediumError | SenseKey::AbortedCommand, 0x10, _) => IoError::Integrity { lba },
         // LOGICAL BLOCK ADDRESS OUT OF RANGE: the unit has shrunk.
         (SenseKey::MediumError | SenseKey::HardwareError, _, _)
@@ -164,7 +166,8 @@ fn of_sense(op: &Op, sense: &Sense) -> IoError {
     }
 }
 
-/// Extents from GET LBA STATUS data, from the start of `range` on and not past its end; `None` for data that makes no sense.
+/// Extents from GET LBA STATUS data, from the start of `range` on and not past its end; `None` for
+/// data that makes no sense.
 ///
 /// Spec: SBC-3 5.5.2 "GET LBA STATUS parameter data".
 pub(super) fn extents(data: &[u8], range: LbaRange) -> Option<ExtentList> {

@@ -27,7 +27,8 @@ use std::time::Duration;
 
 /// A login with all its questions takes no longer.
 pub(super) const LOGIN_MAX: Duration = Duration::from_secs(20);
-/// A unit behind a session that lives already answers within this time, or is asked by a session of its own.
+/// A unit behind a session that lives already answers within this time, or is asked by a session of
+/// its own.
 const ASK_MAX: Duration = Duration::from_secs(2);
 pub(super) const TOO_LONG: &str = "the login took too long";
 /// Redirections that are followed.
@@ -44,7 +45,8 @@ pub struct PathConfig {
     pub from: Option<IpAddr>,
     /// The host's interface, where the routes alone would not choose it.
     pub interface: Option<String>,
-    /// Names, ISID, credentials and offers. The ISID is this path's own, and no other session's of this host with the target.
+    /// Names, ISID, credentials and offers. The ISID is this path's own, and no other session's of
+    /// this host with the target.
     pub login: InitiatorConfig,
     /// The unit.
     pub lun: Lun,
@@ -128,8 +130,8 @@ impl UnitPort {
         }))
     }
 
-    /// The host's end of the path has another address: its next login comes from there, with the ISID that it has, and so ends what the
-    /// session before had left.
+    /// The host's end of the path has another address: its next login comes from there, with the
+    /// ISID that it has, and so ends what the session before had left.
     pub fn move_to(&self, from: IpAddr, interface: Option<String>) {
         let mut config = self.0.config.borrow_mut();
         (config.from, config.interface) = (Some(from), interface);
@@ -238,7 +240,8 @@ impl Way {
         })
     }
 
-    /// Whether it is our unit: the port's group, whether it reports groups, and whether it stands by.
+    /// Whether it is our unit: the port's group, whether it reports groups, and whether it stands
+    /// by.
     async fn who(&self, asker: &Asker<'_>) -> Result<(Option<u16>, bool, bool), ConnectError> {
         let inquiry = asker.inquiry().await.map_err(of_why)?;
         let refusal = asker.settle().await.map_err(|it| of_why(it.into()))?;
@@ -335,7 +338,8 @@ pub(super) async fn open(
     Ok((Session::new(core, connection), login))
 }
 
-/// TargetAddress of a redirection: address and port, and perhaps a portal group tag (RFC 7143 13.8 "TargetAddress").
+/// TargetAddress of a redirection: address and port, and perhaps a portal group tag (RFC 7143 13.8
+/// "TargetAddress").
 fn address(text: &str) -> Option<SocketAddr> {
     let text = text.split_once(',').map_or(text, |(address, _)| address);
     let with_port = text.parse().ok();
@@ -366,8 +370,8 @@ pub async fn probe(core: &CoreHandle, config: &PathConfig) -> Result<UnitFacts, 
     }
 }
 
-/// Asks the unit behind a path for its facts through the session that other units of the target have on it; `None` where there is no
-/// such session, or it does not answer soon.
+/// Asks the unit behind a path for its facts through the session that other units of the target
+/// have on it; `None` where there is no such session, or it does not answer soon.
 pub async fn ask_living(core: &CoreHandle, config: &PathConfig) -> Option<UnitFacts> {
     let link = Link::living(core, config)?;
     let asked = within(core, ASK_MAX, async {

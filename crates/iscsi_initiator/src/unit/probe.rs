@@ -13,7 +13,8 @@ use scsi::{Sense, SenseKey, Status};
 use std::fmt;
 use units::{Buf, BufMut, LbaRange};
 
-/// Unit attentions that are taken before a question is given up: every kind that there is, and a few more.
+/// Unit attentions that are taken before a question is given up: every kind that there is, and a
+/// few more.
 const TRIES_MAX: u32 = 20;
 /// Room for the answer to a question, in bytes.
 const ANSWER_BYTES: u16 = 4096;
@@ -227,7 +228,8 @@ impl Asker<'_> {
         let provisioning = self.page(0xb2).await?;
         let mode = self.perhaps(cdb::mode_sense_6(0x08, 255), 255).await?;
         let supported = self.perhaps(cdb::report_supported(0x93, 64), 64).await?;
-        // SUPPORT: 011b in conformance with the standard, 101b in a vendor's way, 001b not supported.
+        // SUPPORT: 011b in conformance with the standard, 101b in a vendor's way, 001b not
+        // supported.
         let write_same = supported.get(1).map(|byte| byte & 0x07 == 0x03);
         let synchronize_16 = self.knows(cdb::synchronize_cache(true), 0).await?;
         let first = LbaRange::between(units::Lba(0), units::Lba(1));

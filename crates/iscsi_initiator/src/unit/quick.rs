@@ -1,6 +1,8 @@
-//! A read or a write that is one command, as most are: it is sent at once, and its end is the command's.
+//! A read or a write that is one command, as most are: it is sent at once, and its end is the
+//! command's.
 //!
-//! One that had to wait is sent from here, too, and what an answer is worth is decided in one place for all commands.
+//! One that had to wait is sent from here, too, and what an answer is worth is decided in one place
+//! for all commands.
 
 use super::cdb;
 use super::operation::{self, Request, Stability};
@@ -119,7 +121,8 @@ impl Inner {
         Alone { inner: self, quick }
     }
 
-    /// Sends it: `data` is what a write writes, `into` where a read reads to, if that is somewhere in particular.
+    /// Sends it: `data` is what a write writes, `into` where a read reads to, if that is somewhere
+    /// in particular.
     pub(super) fn quick(&self, single: Single, data: Buf, into: Option<BufMut>) -> Quick {
         let Single { range, write } = single;
         let bytes = self.bytes_in(range);

@@ -1,4 +1,5 @@
-//! The host's reservation key: registered on every path before it carries I/O, and never again after another host has taken it away.
+//! The host's reservation key: registered on every path before it carries I/O, and never again
+//! after another host has taken it away.
 //!
 //! ```text
 //!   unregistered --first path: REGISTER AND IGNORE EXISTING KEY--> registered --a later path: the key is among READ KEYS--> registered
@@ -6,11 +7,13 @@
 //!                                                                      '--it is not: PREEMPT or CLEAR by another host--> preempted
 //! ```
 //!
-//! **Contract.** A unit with a key lets no path carry I/O that has not registered it. A path that comes while the unit has lost its
-//! key everywhere joins without one, and from then on nothing that changes the medium is sent on any path: this host was shut out, and a
-//! new registration would let it in again. Only a program that opens the volume anew registers anew.
+//! **Contract.** A unit with a key lets no path carry I/O that has not registered it. A path that
+//! comes while the unit has lost its key everywhere joins without one, and from then on nothing
+//! that changes the medium is sent on any path: this host was shut out, and a new registration
+//! would let it in again. Only a program that opens the volume anew registers anew.
 //!
-//! Spec: SPC-4 5.13 "Persistent reservations", 6.15 "PERSISTENT RESERVE IN command", 6.16 "PERSISTENT RESERVE OUT command".
+//! Spec: SPC-4 5.13 "Persistent reservations", 6.15 "PERSISTENT RESERVE IN command", 6.16
+//! "PERSISTENT RESERVE OUT command".
 
 use super::cdb;
 use super::probe::{Asker, NoAnswer};
@@ -94,7 +97,8 @@ impl Reservation {
             }
             Err(_) => return Found::Gone,
         }
-        // REGISTER with our own key in both places changes nothing, and conflicts where this nexus does not have it.
+        // REGISTER with our own key in both places changes nothing, and conflicts where this nexus
+        // does not have it.
         let held = asker.tell(
             cdb::persistent_reserve_out(REGISTER, PARAMETER_BYTES),
             self.parameters(self.key, false),
@@ -140,7 +144,8 @@ impl Reservation {
     }
 }
 
-/// Whether the key is in READ KEYS data (SPC-4 6.15.2 "READ KEYS service action"). A list that was cut is searched as far as it came.
+/// Whether the key is in READ KEYS data (SPC-4 6.15.2 "READ KEYS service action"). A list that was
+/// cut is searched as far as it came.
 fn has_key(data: &[u8], key: u64) -> bool {
     let keys = data.get(8..).unwrap_or_default();
     let told = data.get(4..8).and_then(|it| it.first_chunk());

@@ -170,8 +170,8 @@ impl Inner {
         Ended::Again(verdict, error)
     }
 
-    /// Asks whether something has become of commands that are not answered: a unit attention is seen to like one that any command
-    /// meets. `None` while it is being asked, or looked at.
+    /// Asks whether something has become of commands that are not answered: a unit attention is
+    /// seen to like one that any command meets. `None` while it is being asked, or looked at.
     pub(super) fn question(self: Rc<Self>) -> Option<LocalFuture<()>> {
         if !self.is_living() || !self.gate.is_open() || self.questioned.replace(true) {
             return None;
@@ -231,7 +231,8 @@ impl Inner {
         self.over.set(());
     }
 
-    /// Whether the unit is the one that we know. If not, it leaves the session, and its next login will tell why.
+    /// Whether the unit is the one that we know. If not, it leaves the session, and its next login
+    /// will tell why.
     async fn look_again(&self) -> bool {
         let asker = Asker {
             session: &self.session,
@@ -273,8 +274,8 @@ impl Inner {
         Ok(Done::Data(into.freeze()))
     }
 
-    /// Memory for what is read. Payload of a pool that is used up comes from elsewhere: a read that waits for memory would
-    /// look like a path that hangs.
+    /// Memory for what is read. Payload of a pool that is used up comes from elsewhere: a read that
+    /// waits for memory would look like a path that hangs.
     pub(super) fn memory(&self, bytes: usize) -> BufMut {
         let pooled = self.core.pool().alloc(bytes);
         pooled.unwrap_or_else(|_| BufMut::zeroed(bytes))
@@ -424,7 +425,8 @@ impl Inner {
                 AccessState::Unavailable,
                 state,
             )),
-            // A unit that refuses the question carries I/O through every port, or says so when it is asked to.
+            // A unit that refuses the question carries I/O through every port, or says so when it
+            // is asked to.
             Err(super::probe::NoAnswer::Refused(_)) => Some(AccessState::ActiveOptimized),
             Err(super::probe::NoAnswer::Lost(_)) => None,
         }

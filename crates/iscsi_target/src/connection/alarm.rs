@@ -1,8 +1,9 @@
 //! One timer for a deadline that moves.
 //!
-//! **Contract.** A deadline that moves on, as each PDU of a peer moves it, costs nothing: the timer that is set stays, and the
-//! deadline is looked at again when it rings. So a connection has one timer, which rings at most once for each
-//! deadline that it was set for, and never while nothing is due sooner.
+//! **Contract.** A deadline that moves on, as each PDU of a peer moves it, costs nothing: the timer
+//! that is set stays, and the deadline is looked at again when it rings. So a connection has one
+//! timer, which rings at most once for each deadline that it was set for, and never while nothing
+//! is due sooner.
 
 use env::{CoreHandle, LocalFuture};
 use std::task::Context;
@@ -23,11 +24,13 @@ impl Alarm {
         next: Option<Now>,
     ) -> bool {
         let Some(next) = next else {
-            // The timer that is set may ring once for nothing: to set a new one each time would cost more.
+            // The timer that is set may ring once for nothing: to set a new one each time would
+            // cost more.
             return false;
         };
         loop {
-            // One that is past due is polled all the same, and never replaced: a new one would not ring at once either.
+            // One that is past due is polled all the same, and never replaced: a new one would not
+            // ring at once either.
             let set = self.set.take().filter(|(at, _)| *at <= next);
             let (at, mut timer) = set.unwrap_or_else(|| (next, core.sleep_until(next)));
             if timer.as_mut().poll(cx).is_pending() {

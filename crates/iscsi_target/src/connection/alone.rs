@@ -1,8 +1,9 @@
 //! Whether a connection is the only one that works on its core.
 //!
-//! A host that gets all replies of a batch at once sends its next commands at once, too: host and target then work in
-//! turns. Replies that leave while the rest of the batch is worked on keep both at work. Where other connections have
-//! work the core does that meanwhile, and a second send would only cost.
+//! A host that gets all replies of a batch at once sends its next commands at once, too: host and
+//! target then work in turns. Replies that leave while the rest of the batch is worked on keep both
+//! at work. Where other connections have work the core does that meanwhile, and a second send would
+//! only cost.
 
 use env::CoreHandle;
 use std::cell::Cell;

@@ -1,21 +1,24 @@
 //! Shares of a core's memory for what hosts have announced and must still send.
 //!
-//! **Contract.** Memory for a write's data is taken when its host may send it, and is of no use to anybody until the host
-//! does. So it is granted out of shares: of all, of the host (by its initiator name) and of the session. A session that
-//! takes part, whose data comes, has large ones; one that has never sent what it announced, or has not for a
-//! second, has small ones, and all of those together have half. So a host that announces and does not send holds a
-//! sixteenth, and is left out of nothing: it gets more as soon as its data comes. What a host was granted and does
+//! **Contract.** Memory for a write's data is taken when its host may send it, and is of no use to
+//! anybody until the host does. So it is granted out of shares: of all, of the host (by its
+//! initiator name) and of the session. A session that takes part, whose data comes, has large ones;
+//! one that has never sent what it announced, or has not for a second, has small ones, and all of
+//! those together have half. So a host that announces and does not send holds a sixteenth, and is
+//! left out of nothing: it gets more as soon as its data comes. What a host was granted and does
 //! not send in its time ([`Granted::due`]) is taken back, and the command ended.
 //!
-//! No number of hosts takes all: each has no more than half of what the others have left, and a host that has nothing
-//! gets a small command beyond the shares, which are then as if there were a sixteenth more.
+//! No number of hosts takes all: each has no more than half of what the others have left, and a
+//! host that has nothing gets a small command beyond the shares, which are then as if there were a
+//! sixteenth more.
 //!
-//! Data that comes unasked before there is memory for it is parked beside that memory, out of shares of its own: all of it takes an
-//! eighth of a core's memory at most, a host a sixteenth. Beyond that the command is answered TASK SET FULL. A host that has
-//! nothing parked is never refused for what others have: it may go [`SMALL`] beyond the share of all, and up to twice that.
+//! Data that comes unasked before there is memory for it is parked beside that memory, out of
+//! shares of its own: all of it takes an eighth of a core's memory at most, a host a sixteenth.
+//! Beyond that the command is answered TASK SET FULL. A host that has nothing parked is never
+//! refused for what others have: it may go [`SMALL`] beyond the share of all, and up to twice that.
 //!
-//! All memory of a host's sessions, replies that it does not read included, is counted here, too: the last eighth of a core's
-//! memory is for small commands of hosts that hold little.
+//! All memory of a host's sessions, replies that it does not read included, is counted here, too:
+//! the last eighth of a core's memory is for small commands of hosts that hold little.
 
 use env::CoreHandle;
 use std::cell::{Cell, RefCell};
@@ -250,8 +253,8 @@ impl Granted {
         self.of.came.set(Some(now));
     }
 
-    /// When the data must be there: `time` after it was granted, and a second more for each MiB that the session is to send up to
-    /// it; time before `since` does not count.
+    /// When the data must be there: `time` after it was granted, and a second more for each MiB
+    /// that the session is to send up to it; time before `since` does not count.
     pub(super) fn due(&self, time: Duration, since: Now) -> Now {
         let nanos = (self.behind as u64).saturating_mul(NANOS_PER_BYTE);
         self.at
@@ -349,7 +352,8 @@ mod test {
         let fair = begin(100);
         fair.grant(512, MEMORY, at(3)).unwrap().delivered(at(3));
         assert!(fair.grant(MIB, MEMORY, at(3)).is_some(), "room is left");
-        // Enough of them take all, and what is beyond it, but for small commands of hosts that have nothing.
+        // Enough of them take all, and what is beyond it, but for small commands of hosts that have
+        // nothing.
         for number in 200..240 {
             let one = begin(number);
             taken.extend(one.grant(MIB, MEMORY, at(3)));

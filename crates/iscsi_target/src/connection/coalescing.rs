@@ -1,18 +1,22 @@
 //! When a connection looks for what has come: at each PDU, or once for several.
 //!
-//! Most hosts hand each PDU to TCP by a call of its own. A target that is faster than its host then wakes, receives and sends for
-//! each of them, which costs more than all the rest. So, as a NIC coalesces interrupts, a connection whose host has other
-//! work anyhow may wait until several PDUs are there.
+//! Most hosts hand each PDU to TCP by a call of its own. A target that is faster than its host then
+//! wakes, receives and sends for each of them, which costs more than all the rest. So, as a NIC
+//! coalesces interrupts, a connection whose host has other work anyhow may wait until several PDUs
+//! are there.
 //!
-//! **Contract.** No host that keeps its depth waits for that. The depth is proven first: the connection answers nothing for a moment and
-//! counts what comes all the same. What is on its way for less than the network's round trip is taken off, and half of the rest may be
-//! waited for; and only while PDUs come as fast as they did without it, which is measured anew two to ten times a second. At a depth of 1 nothing
-//! comes in the moment of the proof: one answer is late by three usual gaps, in the end every two seconds; two in a row where a depth has
-//! been proven just before, because hosts that take all answers before they send again rest in between.
+//! **Contract.** No host that keeps its depth waits for that. The depth is proven first: the
+//! connection answers nothing for a moment and counts what comes all the same. What is on its way
+//! for less than the network's round trip is taken off, and half of the rest may be waited for; and
+//! only while PDUs come as fast as they did without it, which is measured anew two to ten times a
+//! second. At a depth of 1 nothing comes in the moment of the proof: one answer is late by three
+//! usual gaps, in the end every two seconds; two in a row where a depth has been proven just
+//! before, because hosts that take all answers before they send again rest in between.
 //!
-//! **Failure model.** A host that sends less than half of what is waited for is looked at when the time is over that all of it should
-//! have taken, and from the second time in a row on each PDU is taken as it comes. A host that does nothing but send, and does not care how
-//! soon it is answered, is answered later by [`Coalescing::new`]'s longest wait at most.
+//! **Failure model.** A host that sends less than half of what is waited for is looked at when the
+//! time is over that all of it should have taken, and from the second time in a row on each PDU is
+//! taken as it comes. A host that does nothing but send, and does not care how soon it is answered,
+//! is answered later by [`Coalescing::new`]'s longest wait at most.
 
 use std::time::Duration;
 use units::Now;
@@ -36,12 +40,14 @@ const BYTES_MAX: u64 = 64 << 10;
 /// A moment in which nothing comes that is a pause of the host, not a gap.
 const GAP_MAX: Duration = Duration::from_millis(1);
 
-/// PDUs over which a pace is measured: while each is taken as it comes, and while several are waited for. Hosts waver by a fifth from one
-/// millisecond to the next; over fewer PDUs than these every third verdict would be about that.
+/// PDUs over which a pace is measured: while each is taken as it comes, and while several are
+/// waited for. Hosts waver by a fifth from one millisecond to the next; over fewer PDUs than these
+/// every third verdict would be about that.
 const SAMPLE: u64 = 512;
 const SAMPLE_LATE: u64 = 1024;
 
-/// How long a proven depth is relied on: at first, and at most, where it held every time and made nothing slower.
+/// How long a proven depth is relied on: at first, and at most, where it held every time and made
+/// nothing slower.
 const PROVEN_FOR: Duration = Duration::from_millis(100);
 const PROVEN_FOR_MAX: Duration = Duration::from_millis(400);
 
@@ -141,7 +147,8 @@ pub(super) struct Coalescing {
 }
 
 impl Coalescing {
-    /// For a connection that waits so long for several PDUs at most, and for the proof of a depth three times as long.
+    /// For a connection that waits so long for several PDUs at most, and for the proof of a depth
+    /// three times as long.
     pub(super) fn new(now: Now, wait_max: Duration) -> Self {
         Self {
             wait_max: nanoseconds(wait_max),
@@ -180,7 +187,8 @@ impl Coalescing {
         self.last = now;
         let wait = self.wait.take();
         if time > GAP_MAX {
-            // The host rested, or was made to: that says nothing of its pace, and its depth is to be seen anew.
+            // The host rested, or was made to: that says nothing of its pace, and its depth is to
+            // be seen anew.
             self.free_at(now);
             return wait.is_some();
         }
@@ -199,7 +207,8 @@ impl Coalescing {
         true
     }
 
-    /// Nothing more is to be done at `now`. `owed` tells how many bytes the next so many PDUs will have; `round_trip` asks for the least time that a packet takes to the host and back, in
+    /// Nothing more is to be done at `now`. `owed` tells how many bytes the next so many PDUs will
+    /// have; `round_trip` asks for the least time that a packet takes to the host and back, in
     /// microseconds; `None` where nobody knows.
     pub(super) fn rest(
         &mut self,
@@ -271,8 +280,9 @@ impl Coalescing {
         self.free.gap() <= WORTH_IT && self.goal() >= 2 && self.free.pdus < ENOUGH * self.free.looks
     }
 
-    /// A host that did not send so many PDUs without an answer may only have been interrupted, or rest between two bursts: it has
-    /// sent half as many, or kept a depth before. It is tried once more.
+    /// A host that did not send so many PDUs without an answer may only have been interrupted, or
+    /// rest between two bursts: it has sent half as many, or kept a depth before. It is tried once
+    /// more.
     fn may_rest(&self, pdus: u64) -> bool {
         pdus > 2 || self.held
     }
@@ -386,8 +396,8 @@ mod test {
         pdus * PDU
     }
 
-    /// A host that keeps `depth` commands going and works on one answer after the other, and a target that works on all that it
-    /// finds at a look; in nanoseconds.
+    /// A host that keeps `depth` commands going and works on one answer after the other, and a
+    /// target that works on all that it finds at a look; in nanoseconds.
     struct Model {
         depth: usize,
         host_each: u64,

@@ -131,7 +131,8 @@ impl Driver {
         }
     }
 
-    /// The data of a write where it was received, if all of it was, and its volume takes it at any address.
+    /// The data of a write where it was received, if all of it was, and its volume takes it at any
+    /// address.
     fn at_hand(&mut self, itt: Itt, bytes: u32, task: &Task) -> Option<Buf> {
         let lent = || self.receive.lend_immediate(&mut self.machine, itt, bytes);
         let data = task.takes_any_memory().then(lent).flatten()?;
@@ -220,7 +221,8 @@ impl Driver {
         Begun::Yes
     }
 
-    /// Takes a part of what hosts may announce, for memory of so many bytes that this one is to fill.
+    /// Takes a part of what hosts may announce, for memory of so many bytes that this one is to
+    /// fill.
     fn grant(&mut self, bytes: usize) -> Option<Granted> {
         let memory = self.core.pool().limit_bytes();
         let now = self.core.recent();
@@ -261,7 +263,8 @@ impl Driver {
         }
     }
 
-    /// Memory comes back on other sessions, too: who waits for it looks when that is told, and not more often than at intervals.
+    /// Memory comes back on other sessions, too: who waits for it looks when that is told, and not
+    /// more often than at intervals.
     fn look_later(&mut self) {
         if self.look.is_some() {
             return;
@@ -372,7 +375,8 @@ impl Driver {
         self.respond(itt, wanted, response);
     }
 
-    /// Runs a command; `held`: what it takes of the memory of its LUN's share, where that was not taken yet.
+    /// Runs a command; `held`: what it takes of the memory of its LUN's share, where that was not
+    /// taken yet.
     fn run_task(
         &mut self,
         itt: Itt,
@@ -412,8 +416,8 @@ impl Driver {
         }
     }
 
-    /// One that ends without an answer was aborted by another host, or by a PREEMPT AND ABORT of its own: its host may not
-    /// know that, and ask for it.
+    /// One that ends without an answer was aborted by another host, or by a PREEMPT AND ABORT of
+    /// its own: its host may not know that, and ask for it.
     fn task_ended(&mut self, itt: Itt, wanted: u64, outcome: Outcome) {
         if matches!(outcome, Outcome::Silent) {
             self.remember_taken_away(itt);
@@ -421,8 +425,9 @@ impl Driver {
         self.outcome(itt, wanted, outcome);
     }
 
-    /// Everything that a task management function of this session has aborted is forgotten before the function is answered:
-    /// the initiator may use the ITTs again from then on. What others have aborted is theirs to tell.
+    /// Everything that a task management function of this session has aborted is forgotten before
+    /// the function is answered: the initiator may use the ITTs again from then on. What others
+    /// have aborted is theirs to tell.
     pub(super) fn forget_aborted(&mut self) {
         let running = self
             .watched
@@ -440,8 +445,8 @@ impl Driver {
         }
     }
 
-    /// Other hosts have aborted commands of this one, and the units have let go of them: what the backend still
-    /// has of them takes no place in the window.
+    /// Other hosts have aborted commands of this one, and the units have let go of them: what the
+    /// backend still has of them takes no place in the window.
     pub(super) fn forget_released(&mut self) {
         let running = self
             .watched

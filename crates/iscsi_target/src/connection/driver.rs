@@ -36,25 +36,28 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use units::Now;
 
-/// Replies that wait to be sent beyond which nothing more is received: a host that does not read cannot fill
-/// our memory.
+/// Replies that wait to be sent beyond which nothing more is received: a host that does not read
+/// cannot fill our memory.
 const WAITING_BYTES_MAX: usize = 8 << 20;
 
 /// Turns of the loop before others on this core get theirs.
 const TURNS_MAX: usize = 64;
 
-/// What a connection does before others on this core get their turn: a command, or 32 KiB that come or go, counts 1.
-/// As many as a usual depth, and not much longer than a switch to another thread takes.
+/// What a connection does before others on this core get their turn: a command, or 32 KiB that come
+/// or go, counts 1. As many as a usual depth, and not much longer than a switch to another thread
+/// takes.
 const BUDGET: usize = 64;
 
 /// Bytes that count as much as a command.
 const BYTES_PER_COMMAND: usize = 32 << 10;
 
-/// PDUs that a connection hands in before others on this core get their turn, whatever they are: a receive may bring thousands
-/// of pings. More than any budget of data comes in, where a segment has its usual size.
+/// PDUs that a connection hands in before others on this core get their turn, whatever they are: a
+/// receive may bring thousands of pings. More than any budget of data comes in, where a segment has
+/// its usual size.
 const PDUS_MAX: u64 = 4 * BUDGET as u64;
 
-/// Replies beyond which they are sent before the turn is over: the host works on them while others are made.
+/// Replies beyond which they are sent before the turn is over: the host works on them while others
+/// are made.
 const SEND_EARLY_BYTES: usize = 32 << 10;
 
 /// How long a peer may take to read the last PDU.
@@ -186,13 +189,16 @@ pub(super) struct Driver {
     pub(super) on_time_since: Now,
     /// Waits until there may be memory again.
     pub(super) look: Option<LocalFuture<()>>,
-    /// The session's share of memory; of the commands above, and of reads, some wait for room in it.
+    /// The session's share of memory; of the commands above, and of reads, some wait for room in
+    /// it.
     pub(super) share: Share,
     pub(super) running: FuturesUnordered<LocalFuture<(Itt, u64, Outcome)>>,
-    /// Of those: the run that an ITT stands for now. An initiator may use the ITT of an aborted task again.
+    /// Of those: the run that an ITT stands for now. An initiator may use the ITT of an aborted
+    /// task again.
     pub(super) watched: BTreeMap<Itt, Running>,
     pub(super) runs: u64,
-    /// Commands that other hosts' functions ended without an answer: an ABORT TASK of one finds its wish done.
+    /// Commands that other hosts' functions ended without an answer: an ABORT TASK of one finds its
+    /// wish done.
     pub(super) taken_away: BTreeSet<Itt>,
     pub(super) beside: FuturesUnordered<LocalFuture<Finished>>,
     /// When the first byte was there of what is handed to the machine, and when all of it.
@@ -431,7 +437,8 @@ impl Driver {
             match finished {
                 Finished::Claimed(claimed) => self.claimed(claimed),
                 Finished::Function { itt, answer } => {
-                    // What others took away of the tasks that the function names is answered before it.
+                    // What others took away of the tasks that the function names is answered before
+                    // it.
                     self.forget_released();
                     self.forget_aborted();
                     self.machine.task_management_response(itt, answer);
@@ -642,8 +649,8 @@ impl Driver {
                 }
                 Event::ParametersChanged => self.parameters_changed(),
                 Event::Closed(reason) => {
-                    // What is queued (a login refusal, a reject, a logout response) still goes out, but a
-                    // peer that does not read it is not waited for.
+                    // What is queued (a login refusal, a reject, a logout response) still goes out,
+                    // but a peer that does not read it is not waited for.
                     let latest = self.core.now().after(CLOSING_TIME_MAX);
                     self.deadline = Some(self.core.sleep_until(latest));
                     self.close_reason(reason);
@@ -724,8 +731,8 @@ impl Driver {
         self.stream.shutdown();
         drop(self.entering.take());
         drop(std::mem::take(&mut self.waiting_for_data));
-        // The futures of running tasks know when the backend has let go: they are driven to their end beside
-        // the nexuses' closing, which waits for them, or quarantines what they hold.
+        // The futures of running tasks know when the backend has let go: they are driven to their
+        // end beside the nexuses' closing, which waits for them, or quarantines what they hold.
         let running = std::mem::take(&mut self.running);
         self.core.spawn(Box::pin(drain(running)));
         if let Some(units) = self.units.take() {
@@ -755,8 +762,9 @@ impl Driver {
     }
 }
 
-/// The directory must never keep a session that nobody serves: a later login of the same initiator port would
-/// wait for it. So it is taken out whatever ends the connection, a fault of our own included.
+/// The directory must never keep a session that nobody serves: a later login of the same initiator
+/// port would wait for it. So it is taken out whatever ends the connection, a fault of our own
+/// included.
 impl Drop for Driver {
     fn drop(&mut self) {
         self.say_goodbye();

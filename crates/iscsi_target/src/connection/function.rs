@@ -74,7 +74,8 @@ impl Driver {
                 TaskManagementAnswer::Complete
             }
             ReferencedTask::NeverArrived => TaskManagementAnswer::Complete,
-            // Another host's function, or a PREEMPT AND ABORT, ended it, and its own host was not told: what it wants is done.
+            // Another host's function, or a PREEMPT AND ABORT, ended it, and its own host was not
+            // told: what it wants is done.
             ReferencedTask::Unknown(Some(itt)) if self.taken_away.remove(&itt) => {
                 TaskManagementAnswer::Complete
             }
@@ -98,8 +99,8 @@ impl Driver {
         })
     }
 
-    /// Both resets of the target reset each of its units that this initiator may see: a host has no right to
-    /// disturb units that are not granted to it.
+    /// Both resets of the target reset each of its units that this initiator may see: a host has no
+    /// right to disturb units that are not granted to it.
     fn target_reset(&mut self) -> LocalFuture<TaskManagementAnswer> {
         let nexuses = self
             .units

@@ -19,7 +19,8 @@ use std::time::Duration;
 use units::Histogram;
 
 impl Driver {
-    /// Negotiation is done: the session is entered in the directory, which first ends the one it reinstates.
+    /// Negotiation is done: the session is entered in the directory, which first ends the one it
+    /// reinstates.
     pub(super) fn login_ready(&mut self, outcome: Box<LoginOutcome>) {
         // The export may have changed while the initiator negotiated.
         self.export = self.shared.export();
@@ -361,8 +362,9 @@ impl Driver {
                     taken = self.change_view(view.luns, ports);
                     self.look_for_memory();
                 }
-                // The session stays, and sees nothing: a host that is thrown out and refused tries again for as long as its
-                // own time-outs last, and has its commands wait. One that is told that there is no such LUN goes on at once.
+                // The session stays, and sees nothing: a host that is thrown out and refused tries
+                // again for as long as its own time-outs last, and has its commands wait. One that
+                // is told that there is no such LUN goes on at once.
                 None => {
                     session.is_shut_out();
                     taken = self.change_view(Luns::new(), UnitPortMap::new());
@@ -381,7 +383,8 @@ impl Driver {
         }
     }
 
-    /// The target is in maintenance, or no more: the initiator is asked once to log out, and has its time.
+    /// The target is in maintenance, or no more: the initiator is asked once to log out, and has
+    /// its time.
     fn rest(&mut self, maintenance: Option<Duration>) {
         match (maintenance, &self.leave) {
             (Some(grace), None) => {

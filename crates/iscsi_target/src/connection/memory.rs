@@ -1,21 +1,24 @@
 //! A session's shares of its core's memory: one for each LUN.
 //!
-//! **Contract.** What one session makes this core hold for one LUN (data of writes that is awaited or with the
-//! backend, reads in progress, replies that are not sent) never takes more than half of the memory that is there: a
-//! new command may begin only where it leaves as much free as that share then holds. With n shares that take all
-//! they can, one part in n + 1 stays free for others, whatever the hosts do or leave undone. Small commands always
-//! begin. Commands that wait for memory wait behind those of their own LUN only: a LUN whose backend hangs, and
-//! keeps what its share may have, holds up no other.
+//! **Contract.** What one session makes this core hold for one LUN (data of writes that is awaited
+//! or with the backend, reads in progress, replies that are not sent) never takes more than half of
+//! the memory that is there: a new command may begin only where it leaves as much free as that
+//! share then holds. With n shares that take all they can, one part in n + 1 stays free for others,
+//! whatever the hosts do or leave undone. Small commands always begin. Commands that wait for
+//! memory wait behind those of their own LUN only: a LUN whose backend hangs, and keeps what its
+//! share may have, holds up no other.
 //!
-//! The same holds for all sessions of a unit together: one whose backend hangs, with many sessions, keeps half.
+//! The same holds for all sessions of a unit together: one whose backend hangs, with many sessions,
+//! keeps half.
 //!
-//! The last eighth of the memory is for small commands of hosts that hold little with all their sessions: whatever many
-//! greedy sessions leave each other, somebody's small write begins. What hosts announce and do not send is bounded further
-//! ([`super::awaited`]).
+//! The last eighth of the memory is for small commands of hosts that hold little with all their
+//! sessions: whatever many greedy sessions leave each other, somebody's small write begins. What
+//! hosts announce and do not send is bounded further ([`super::awaited`]).
 //!
-//! Where a limit stands for the session, all its LUNs together hold no more than that, and the same rule divides it among
-//! them; but a LUN that holds nothing always gets one command. What was aborted counts until the backend has let go of it,
-//! so that a host which aborts and sends again gains nothing.
+//! Where a limit stands for the session, all its LUNs together hold no more than that, and the same
+//! rule divides it among them; but a LUN that holds nothing always gets one command. What was
+//! aborted counts until the backend has let go of it, so that a host which aborts and sends again
+//! gains nothing.
 
 use iscsi::{Itt, Lun};
 use logical_unit::WaitsForRoom;
@@ -84,7 +87,8 @@ pub(super) struct Share {
 struct OfLun {
     bytes: usize,
     waiting: VecDeque<(Itt, Need)>,
-    /// The session's place in the queue for room under the unit's limit, from the first that found none until none waits.
+    /// The session's place in the queue for room under the unit's limit, from the first that found
+    /// none until none waits.
     for_room: Option<WaitsForRoom>,
 }
 
@@ -106,7 +110,8 @@ pub(super) struct Others {
 }
 
 impl Share {
-    /// Whether a command of `bytes` bytes may begin, while replies of `unsent` bytes wait to be sent.
+    /// Whether a command of `bytes` bytes may begin, while replies of `unsent` bytes wait to be
+    /// sent.
     pub(super) fn has_room(
         &self,
         lun: Lun,
@@ -126,7 +131,8 @@ impl Share {
             .saturating_add(self.bytes)
             .saturating_add(unsent)
             .saturating_add(bytes);
-        // The last part is for small commands of hosts that hold little. What is larger than all the rest takes what it gets.
+        // The last part is for small commands of hosts that hold little. What is larger than all
+        // the rest takes what it gets.
         let leaves = free.saturating_sub(bytes) >= all / LAST_PART
             || bytes > all / 2
             || (bytes <= ALWAYS && of_host <= (all / LITTLE_PART).max(SMALLEST));
@@ -165,8 +171,8 @@ impl Share {
         of_lun.for_room.get_or_insert(place);
     }
 
-    /// It has looked for room for the commands of a LUN that wait: the first, of `bytes` bytes, waits still, for what `now` says;
-    /// `begun`: others did begin.
+    /// It has looked for room for the commands of a LUN that wait: the first, of `bytes` bytes,
+    /// waits still, for what `now` says; `begun`: others did begin.
     pub(super) fn has_looked(&mut self, lun: Lun, bytes: usize, begun: bool, now: Begun) {
         let of_lun = self.of_luns.get_mut(&lun);
         let Some(place) = of_lun.and_then(|of_lun| of_lun.for_room.as_mut()) else {
@@ -203,7 +209,8 @@ impl Share {
         self.bytes = self.bytes.saturating_add(bytes);
     }
 
-    /// A command was aborted while the backend has it, as this run: what it holds stays so until that ends.
+    /// A command was aborted while the backend has it, as this run: what it holds stays so until
+    /// that ends.
     pub(super) fn abort(&mut self, itt: Itt, run: u64) {
         if let Some(held) = self.held.remove(&itt) {
             self.aborted.insert(run, held);

@@ -1,4 +1,5 @@
-//! One connection, from the accepted socket to its last byte: the shell around the protocol machine.
+//! One connection, from the accepted socket to its last byte: the shell around the protocol
+//! machine.
 //!
 //! ```text
 //!            +------------------------- one task, on one core --------------------------+
@@ -10,10 +11,11 @@
 //!            +---------------------------------------------------------------------------+
 //! ```
 //!
-//! **Contract.** Commands go to the logical unit in CmdSN order. Most end at once, in the same turn that
-//! received them, and their replies leave in one vectored send. What must be waited for (the backend, a hold,
-//! a task management function) is a future beside the loop, so that nothing holds up anything else.
-//! When the connection ends, its tasks are aborted and then driven to their end by tasks of the core.
+//! **Contract.** Commands go to the logical unit in CmdSN order. Most end at once, in the same turn
+//! that received them, and their replies leave in one vectored send. What must be waited for (the
+//! backend, a hold, a task management function) is a future beside the loop, so that nothing holds
+//! up anything else. When the connection ends, its tasks are aborted and then driven to their end
+//! by tasks of the core.
 
 mod alarm;
 mod alone;

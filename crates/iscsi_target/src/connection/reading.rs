@@ -1,13 +1,15 @@
 //! A peer that does not read what is sent to it.
 //!
-//! **Contract.** Whoever lets replies wait has a time, which what it takes prolongs by as much as [`LEAST_BYTES_PER_SECOND`] allow,
-//! up to the whole time again. So a peer that takes nothing is ended after it, and one that takes a byte now and then is not kept
-//! longer for that: replies that wait are memory of all.
+//! **Contract.** Whoever lets replies wait has a time, which what it takes prolongs by as much as
+//! [`LEAST_BYTES_PER_SECOND`] allow, up to the whole time again. So a peer that takes nothing is
+//! ended after it, and one that takes a byte now and then is not kept longer for that: replies that
+//! wait are memory of all.
 
 use std::time::Duration;
 use units::Now;
 
-/// What a peer must take in a second where more waits for it: less than the slowest line that anybody puts a disk behind.
+/// What a peer must take in a second where more waits for it: less than the slowest line that
+/// anybody puts a disk behind.
 const LEAST_BYTES_PER_SECOND: u64 = 32 << 10;
 
 /// Whoever looks so much too late was stopped itself, with its whole process.
@@ -42,7 +44,8 @@ impl Reading {
         self.due
     }
 
-    /// Its time is over. It begins anew where we were stopped: what the peer took meanwhile was not seen.
+    /// Its time is over. It begins anew where we were stopped: what the peer took meanwhile was not
+    /// seen.
     pub(super) fn is_over(&mut self, now: Now, time: Duration) -> bool {
         let Some(due) = self.due.filter(|due| *due <= now) else {
             return false;

@@ -1,9 +1,11 @@
 //! From the socket into the machine.
 //!
-//! Things are received in bulk into one scratch buffer per core: a system call costs more than the copy of a small
-//! payload, and a copy into a buffer that is in the cache, with another one past the cache from there, is not slower than the kernel's
-//! into memory that is not. The data of a small write is lent from there where its volume takes payload at any address.
-//! Where much of a payload is still to come it goes straight into its final buffer. What is left of a header that is not whole yet waits in a few bytes of the connection's own.
+//! Things are received in bulk into one scratch buffer per core: a system call costs more than the
+//! copy of a small payload, and a copy into a buffer that is in the cache, with another one past
+//! the cache from there, is not slower than the kernel's into memory that is not. The data of a
+//! small write is lent from there where its volume takes payload at any address. Where much of a
+//! payload is still to come it goes straight into its final buffer. What is left of a header that
+//! is not whole yet waits in a few bytes of the connection's own.
 
 use env::CoreHandle;
 use iscsi::target_side::TargetConnection;
@@ -16,7 +18,8 @@ use units::{Buf, Now, Slab};
 /// Size of a core's scratch buffer, in bytes.
 const SCRATCH_BYTES: usize = 512 << 10;
 
-/// What is received at once where no payload is half in: as many small writes as a turn may begin, so that few have to be put aside.
+/// What is received at once where no payload is half in: as many small writes as a turn may begin,
+/// so that few have to be put aside.
 const COMMANDS_BYTES: usize = 256 << 10;
 
 /// Scratch buffers beyond the one in use that may wait for their readers.
@@ -25,10 +28,12 @@ const READ_BY_OTHERS_MAX: usize = 8;
 /// Payload of which more than this is still to come is received where it belongs.
 const DIRECT_BYTES_MIN: usize = 128 << 10;
 
-/// A core's scratch buffer: whoever receives uses it until the bytes are handed on, without a pause.
+/// A core's scratch buffer: whoever receives uses it until the bytes are handed on, without a
+/// pause.
 ///
-/// What was received in it may be lent as payload where it lies. It is not received into again before its readers
-/// are done; another buffer takes its place, and a volume that keeps many of them is lent no more.
+/// What was received in it may be lent as payload where it lies. It is not received into again
+/// before its readers are done; another buffer takes its place, and a volume that keeps many of
+/// them is lent no more.
 pub(super) struct Scratch {
     current: Slab,
     read_by_others: Vec<Slab>,
@@ -75,7 +80,8 @@ pub(super) struct Receive {
     partial: Vec<u8>,
     /// When that began to come.
     since: Now,
-    /// What was received and is for the connection's next turn: others have the scratch buffer meanwhile.
+    /// What was received and is for the connection's next turn: others have the scratch buffer
+    /// meanwhile.
     packed: Vec<u8>,
 }
 
@@ -97,7 +103,8 @@ impl Receive {
         }
     }
 
-    /// Receives into the core's scratch buffer, when `want` comes next. What it held before is handed in.
+    /// Receives into the core's scratch buffer, when `want` comes next. What it held before is
+    /// handed in.
     pub(super) fn fill<T>(&mut self, want: Want, receive: impl FnOnce(&mut [u8]) -> T) -> T {
         let room = match want {
             Want::Data { .. } | Want::Trailer { .. } => SCRATCH_BYTES,
@@ -121,7 +128,8 @@ impl Receive {
         self.arrived = 0..0;
     }
 
-    /// Lends a command's immediate data where it lies, if all of it is there and `machine` takes it so.
+    /// Lends a command's immediate data where it lies, if all of it is there and `machine` takes it
+    /// so.
     pub(super) fn lend_immediate(
         &mut self,
         machine: &mut TargetConnection,
@@ -190,8 +198,9 @@ impl Receive {
         matches!(want, Want::Data { bytes } if bytes > DIRECT_BYTES_MIN)
     }
 
-    /// Hands in the next thing that the machine wants: a header, a piece of payload, or a trailer. The owner
-    /// looks at events after each, so that a command can name its buffer before its data comes.
+    /// Hands in the next thing that the machine wants: a header, a piece of payload, or a trailer.
+    /// The owner looks at events after each, so that a command can name its buffer before its data
+    /// comes.
     pub(super) fn step(
         &mut self,
         machine: &mut TargetConnection,

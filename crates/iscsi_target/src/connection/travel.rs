@@ -7,14 +7,15 @@
 //!                                                           core B --> core 0: the directory knows
 //! ```
 //!
-//! **Contract.** The host notices nothing but a short pause: no command is lost, answered twice or overtaken, because
-//! none is in progress; bytes that have come and were not taken stay in the socket, and what was taken of a PDU goes
-//! along. Unit attentions and the right to write go along; reservations know the port, not the core.
-//! From the moment that the session leaves core A until the directory knows core B, whoever asks all cores
-//! about sessions or nexuses waits ([`Shared::keep_going`], [`logical_unit::LogicalUnit::stand_still`]).
+//! **Contract.** The host notices nothing but a short pause: no command is lost, answered twice or
+//! overtaken, because none is in progress; bytes that have come and were not taken stay in the
+//! socket, and what was taken of a PDU goes along. Unit attentions and the right to write go along;
+//! reservations know the port, not the core. From the moment that the session leaves core A until
+//! the directory knows core B, whoever asks all cores about sessions or nexuses waits
+//! ([`Shared::keep_going`], [`logical_unit::LogicalUnit::stand_still`]).
 //!
-//! **Failure model.** What does not come to rest in [`PAUSE_MAX`] (a backend that hangs, a host that does not read)
-//! stays where it is and goes on. A session that ends meanwhile just ends.
+//! **Failure model.** What does not come to rest in [`PAUSE_MAX`] (a backend that hangs, a host
+//! that does not read) stays where it is and goes on. A session that ends meanwhile just ends.
 
 use super::awaited::Awaited;
 use super::driver::Driver;

@@ -70,7 +70,8 @@ impl SessionUnits {
         nexuses.values().all(|nexus| nexus.live_tasks() == 0)
     }
 
-    /// Has all units stand still at which there is a nexus; `None` where one of them cannot just now.
+    /// Has all units stand still at which there is a nexus; `None` where one of them cannot just
+    /// now.
     pub(super) fn stand_still(&self) -> Option<Vec<StandStill>> {
         let nexuses = self.nexuses.borrow();
         let mut units: Vec<&Arc<LogicalUnit>> = nexuses
@@ -111,7 +112,8 @@ impl SessionUnits {
         let units = Self::new(core, port.initiator, own, ports, luns);
         for (lun, state) in nexuses {
             let peers: Weak<dyn Peers> = units.myself.clone();
-            // A unit that went down meanwhile is missed when it is used next, as it would be without the move.
+            // A unit that went down meanwhile is missed when it is used next, as it would be
+            // without the move.
             if let Ok(nexus) = Nexus::arrive_from(core, state, peers) {
                 units.nexuses.borrow_mut().insert(lun, nexus);
             }
@@ -182,14 +184,16 @@ impl SessionUnits {
             .for_each(|nexus| nexus.luns_reported());
     }
 
-    /// The nexus that a task is at: the one at its LUN, or one whose unit was taken away from there and that has it still.
+    /// The nexus that a task is at: the one at its LUN, or one whose unit was taken away from there
+    /// and that has it still.
     pub(super) fn nexus_of_task(&self, lun: u16, tag: u32) -> Option<Rc<Nexus>> {
         let closing = self.closing.borrow();
         let has_it = closing.iter().find(|nexus| nexus.has_task(tag));
         has_it.cloned().or_else(|| self.nexus(lun).ok())
     }
 
-    /// Takes every nexus out, and ends it. They do no more from now on; when the future is ready the units have let go.
+    /// Takes every nexus out, and ends it. They do no more from now on; when the future is ready
+    /// the units have let go.
     pub(super) fn close_all(&self, how: Closing) -> LocalFuture<()> {
         let nexuses = std::mem::take(&mut *self.nexuses.borrow_mut()).into_values();
         let closing = self.closing.take();
@@ -202,8 +206,9 @@ impl SessionUnits {
         })
     }
 
-    /// Goes on with other LUNs, or with none. What is taken away from the host does no more from now on, and its commands are answered; when
-    /// the future is ready nothing of it is under way any more. `None`: nothing was.
+    /// Goes on with other LUNs, or with none. What is taken away from the host does no more from
+    /// now on, and its commands are answered; when the future is ready nothing of it is under way
+    /// any more. `None`: nothing was.
     pub(super) fn change_view(
         self: &Rc<Self>,
         luns: Luns,

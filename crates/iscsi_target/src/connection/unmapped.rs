@@ -1,4 +1,5 @@
-//! Commands to a LUN behind which there is nothing, and REPORT LUNS, which is the target's to answer.
+//! Commands to a LUN behind which there is nothing, and REPORT LUNS, which is the target's to
+//! answer.
 
 use iscsi::Lun;
 use logical_unit::Response;
@@ -11,8 +12,8 @@ pub(super) fn address(lun: Lun) -> LunAddress {
     decode(lun.0)
 }
 
-/// The answer of a LUN without a unit, for an initiator that sees `luns`. REPORT LUNS is answered alike
-/// everywhere.
+/// The answer of a LUN without a unit, for an initiator that sees `luns`. REPORT LUNS is answered
+/// alike everywhere.
 pub(super) fn respond(address: LunAddress, cdb: &[u8], luns: &[u16]) -> Response {
     let parsed = Command::parse(cdb).map_err(|error| error.sense());
     let answered = parsed.and_then(|command| {

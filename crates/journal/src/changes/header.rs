@@ -67,7 +67,8 @@ impl Header {
     /// The newest of both places, of this volume and ring, whichever journal wrote it.
     ///
     /// # Errors
-    /// That one of them has another version: what it says is not known here, and is not to be written over.
+    /// That one of them has another version: what it says is not known here, and is not to be
+    /// written over.
     pub(super) fn newest(bytes: &[u8], id: HistoryId) -> Result<Option<Self>, Damage> {
         let mut newest: Option<Self> = None;
         let is_here = |found: HistoryId| found.volume == id.volume && found.ring == id.ring;

@@ -1,17 +1,18 @@
-//! What one ring knows of the history of one volume for good: the number of its next change, its cuts, and which parts of it
-//! changed since which cut.
+//! What one ring knows of the history of one volume for good: the number of its next change, its
+//! cuts, and which parts of it changed since which cut.
 //!
 //! ```text
 //!   a change is stable  --> its part of the volume gets the number of the newest cut      (in memory, at once)
 //!   records are to be given up --> header and pages that differ, to the older of two places each, then a sync
 //! ```
 //!
-//! A *cut* divides the changes of a volume into those before and those after it. A part (64 KiB) is kept with the cut after which it
-//! changed last. What is told as changed since a cut is never too little; it is too much where a cut is so old that it is no
-//! longer told apart from later ones, or where a page was damaged or torn.
+//! A *cut* divides the changes of a volume into those before and those after it. A part (64 KiB) is
+//! kept with the cut after which it changed last. What is told as changed since a cut is never too
+//! little; it is too much where a cut is so old that it is no longer told apart from later ones, or
+//! where a page was damaged or torn.
 //!
-//! **Contract.** Bytes go in and out, as described in `docs/formats/journal.md`. What is written is valid as soon as it is
-//! stable; a crash leaves the old or the new of each block.
+//! **Contract.** Bytes go in and out, as described in `docs/formats/journal.md`. What is written is
+//! valid as soon as it is stable; a crash leaves the old or the new of each block.
 
 mod header;
 mod page;
@@ -74,8 +75,8 @@ impl History {
         (at, blocks * BLOCK)
     }
 
-    /// Opens it by the bytes of its header. What does not fit this journal is begun anew, with a first cut that is not below
-    /// `first`: everything counts as changed since any cut before it.
+    /// Opens it by the bytes of its header. What does not fit this journal is begun anew, with a
+    /// first cut that is not below `first`: everything counts as changed since any cut before it.
     ///
     /// # Errors
     /// [`Damage::Version`]: another version of the program has written it.
@@ -103,8 +104,9 @@ impl History {
         Header::places(header)
     }
 
-    /// What has to be stable before anything else is written, by the bytes of the header that it was opened by: the newest one, as it was read. It
-    /// may lie in a cache only, after a sync that failed; the same bytes at the same place cannot be torn.
+    /// What has to be stable before anything else is written, by the bytes of the header that it
+    /// was opened by: the newest one, as it was read. It may lie in a cache only, after a sync that
+    /// failed; the same bytes at the same place cannot be torn.
     #[must_use]
     pub fn again(&self, bytes: &[u8]) -> Option<HistoryWrite> {
         if self.header_differs {
@@ -131,13 +133,15 @@ impl History {
         self.header.cut()
     }
 
-    /// The number that the volume's next change has at least: those before it are no longer in the log, but for what is below.
+    /// The number that the volume's next change has at least: those before it are no longer in the
+    /// log, but for what is below.
     #[must_use]
     pub const fn next(&self) -> Sequence {
         self.header.next
     }
 
-    /// The last [`CUTS_KEPT`] cuts, each with the number of its own record: changes with lower numbers are before it.
+    /// The last [`CUTS_KEPT`] cuts, each with the number of its own record: changes with lower
+    /// numbers are before it.
     pub fn cuts(&self) -> impl Iterator<Item = CutPoint> {
         self.header.cuts.iter().copied()
     }
@@ -147,7 +151,8 @@ impl History {
     pub fn cut_of(&self, sequence: Sequence) -> u64 {
         let before = self.header.cuts.iter().rev();
         let mut before = before.filter(|it| it.sequence < sequence);
-        // Older than all that are kept: right before the oldest of them is too late or right, and never too early.
+        // Older than all that are kept: right before the oldest of them is too late or right, and
+        // never too early.
         let first = self.header.cuts.front().map(|it| it.cut - 1);
         let found = before.next().map(|it| it.cut).or(first);
         found.unwrap_or(self.header.made)
@@ -177,7 +182,8 @@ impl History {
         self.pages[page].get_or_insert_with(|| Box::new(Page::unknown()))
     }
 
-    /// Of these bytes, or of what is to be written where there are none: pages that must be read first, by number.
+    /// Of these bytes, or of what is to be written where there are none: pages that must be read
+    /// first, by number.
     #[must_use]
     pub fn unknown(&self, bytes: Option<Range<u64>>) -> Vec<usize> {
         let known = |page: usize| {
@@ -200,8 +206,8 @@ impl History {
         }
     }
 
-    /// The header that was written last is not among the bytes of the header, which nobody writes meanwhile. A place that a crash has torn
-    /// is no damage: the other one holds.
+    /// The header that was written last is not among the bytes of the header, which nobody writes
+    /// meanwhile. A place that a crash has torn is no damage: the other one holds.
     #[must_use]
     pub fn has_lost_header(&self, bytes: &[u8]) -> bool {
         let newest = Header::newest(bytes, self.id).ok().flatten();
@@ -209,8 +215,9 @@ impl History {
         newest < self.header.generation()
     }
 
-    /// The same of a page, by the bytes of both its places. Of one that is not in memory: neither can be read, and one was written. Nothing
-    /// where the one before the newest was is no damage by itself: a sync that failed leaves that, and the page counts as changed.
+    /// The same of a page, by the bytes of both its places. Of one that is not in memory: neither
+    /// can be read, and one was written. Nothing where the one before the newest was is no damage
+    /// by itself: a sync that failed leaves that, and the page counts as changed.
     #[must_use]
     pub fn has_lost_page(&self, page: usize, bytes: &[u8]) -> bool {
         let at = (page as u64, self.header.made);
@@ -241,7 +248,8 @@ impl History {
     /// The bytes of a page that was unknown.
     ///
     /// # Errors
-    /// [`Damage::Version`]: another version of the program has written it. It stays unknown, so that nothing is written over it.
+    /// [`Damage::Version`]: another version of the program has written it. It stays unknown, so
+    /// that nothing is written over it.
     pub fn fill(&mut self, page: usize, bytes: &[u8]) -> Result<(), Damage> {
         let (cut, made, id) = (self.cut(), self.header.made, self.id);
         if self.page_mut(page).is_known() {
@@ -252,7 +260,8 @@ impl History {
             .fill(id, (page as u64, made, cut), bytes)
     }
 
-    /// The parts of these bytes that changed since a cut, whose pages are known: as few ranges as there are, and within `bytes`.
+    /// The parts of these bytes that changed since a cut, whose pages are known: as few ranges as
+    /// there are, and within `bytes`.
     #[must_use]
     pub fn changed_since(&self, cut: u64, bytes: &Range<u64>) -> Vec<Range<u64>> {
         let mut changed: Vec<Range<u64>> = Vec::new();
@@ -275,8 +284,8 @@ impl History {
         changed
     }
 
-    /// What has to be written before records below `next` may be given up; [`History::written`] must follow. Pages that
-    /// were unknown when [`History::unknown`] was asked are known by now.
+    /// What has to be written before records below `next` may be given up; [`History::written`]
+    /// must follow. Pages that were unknown when [`History::unknown`] was asked are known by now.
     #[must_use]
     pub fn writes(&mut self, next: Sequence) -> Vec<HistoryWrite> {
         assert!(
@@ -303,8 +312,9 @@ impl History {
         writes
     }
 
-    /// Of the pages that [`History::writes`] handed out: those whose version before may lie in a cache only, by number. Together with them
-    /// goes [`History::page_again`], so that a power cut does not leave a page without it.
+    /// Of the pages that [`History::writes`] handed out: those whose version before may lie in a
+    /// cache only, by number. Together with them goes [`History::page_again`], so that a power cut
+    /// does not leave a page without it.
     #[must_use]
     pub fn unsure(&self) -> Vec<usize> {
         let unsure = |page: &usize| {
@@ -314,8 +324,8 @@ impl History {
         self.writing.iter().copied().filter(unsure).collect()
     }
 
-    /// The version of a page before the one that was handed out, as it was read, by the bytes of both places: the same bytes at the same
-    /// place cannot be torn.
+    /// The version of a page before the one that was handed out, as it was read, by the bytes of
+    /// both places: the same bytes at the same place cannot be torn.
     #[must_use]
     pub fn page_again(&self, page: usize, bytes: &[u8]) -> Option<HistoryWrite> {
         let known = self.pages.get(page).and_then(Option::as_ref)?;

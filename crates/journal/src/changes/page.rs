@@ -28,7 +28,8 @@ pub(super) struct Page {
     entries: [u8; PARTS],
     /// What was written last is not what is known.
     pub(super) differs: bool,
-    /// The newest was read, and not written or written again since: it may lie in a cache only, after a sync that failed.
+    /// The newest was read, and not written or written again since: it may lie in a cache only,
+    /// after a sync that failed.
     unsure: bool,
 }
 
@@ -108,7 +109,8 @@ impl Page {
             ..Self::unknown()
         });
         let known_here = std::mem::replace(self, newest);
-        // What is there already may lie in a cache only, after a sync that failed: what the log says of it is written again.
+        // What is there already may lie in a cache only, after a sync that failed: what the log
+        // says of it is written again.
         self.differs = known_here.differs;
         self.unsure = self.generation > Some(0);
         if self.base == 0 {
@@ -132,8 +134,8 @@ impl Page {
         self.generation
     }
 
-    /// Which version of this page each place of `bytes` holds: 0 where it is empty, or of a history that was given up, `None` where it is
-    /// damaged.
+    /// Which version of this page each place of `bytes` holds: 0 where it is empty, or of a history
+    /// that was given up, `None` where it is damaged.
     pub(super) fn generations(
         id: HistoryId,
         at: (u64, u64),

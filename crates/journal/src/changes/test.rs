@@ -89,7 +89,8 @@ impl World {
         self.next += 1;
     }
 
-    /// Writes what differs, of which all, a part, or nothing arrives; `true`: it is stable, and the log may forget.
+    /// Writes what differs, of which all, a part, or nothing arrives; `true`: it is stable, and the
+    /// log may forget.
     fn save(&mut self) -> bool {
         for page in self.history.unknown(None) {
             let bytes = self.bytes(self.history.page_at(page));
@@ -385,7 +386,8 @@ fn a_history_of_a_later_version_is_refused_by_name_and_never_begun_anew_over_it(
     }
 }
 
-/// A file of one ring, in which a history was saved so many times: each round marks its own part, and begins a cut.
+/// A file of one ring, in which a history was saved so many times: each round marks its own part,
+/// and begins a cut.
 fn saved(id: HistoryId, file: &mut Vec<u8>, first: u64, rounds: u64) -> History {
     let (at, len) = History::header_at(id.ring);
     let at = usize::try_from(at).unwrap();

@@ -34,16 +34,21 @@ const fn id(journal: u8) -> HistoryId {
 #[derive(Default)]
 struct Forged(bool);
 
-/// A history that is written as the first bytes say, and hurt as the others do: bits flipped, sectors and blocks zeroed, cut off, put
-/// elsewhere, as they once were. Oracles, as far as `docs/formats/journal.md` has them:
+/// A history that is written as the first bytes say, and hurt as the others do: bits flipped,
+/// sectors and blocks zeroed, cut off, put elsewhere, as they once were. Oracles, as far as
+/// `docs/formats/journal.md` has them:
 ///
-/// - No bytes make it panic, right checksums or not; another version is refused only where one was forged.
-/// - What changed since a cut is never told as less than what was marked after it: a page of which a place was hurt is told as a whole. Only
-///   a page whose newest place is as an earlier write left it is taken for what it was then, and one that was written once, or is gone
-///   with both its places, for one that was not: nothing in the file could tell.
-/// - While one of the newest header's blocks is whole, numbers and cuts go on; where there is no header, everything counts as changed.
+/// - No bytes make it panic, right checksums or not; another version is refused only where one was
+///   forged.
+/// - What changed since a cut is never told as less than what was marked after it: a page of which
+///   a place was hurt is told as a whole. Only a page whose newest place is as an earlier write
+///   left it is taken for what it was then, and one that was written once, or is gone with both its
+///   places, for one that was not: nothing in the file could tell.
+/// - While one of the newest header's blocks is whole, numbers and cuts go on; where there is no
+///   header, everything counts as changed.
 ///
-/// Where both blocks of the newest header are hurt, that could as well be a write that was cut off: not judged.
+/// Where both blocks of the newest header are hurt, that could as well be a write that was cut off:
+/// not judged.
 ///
 /// # Panics
 /// If an oracle is broken.
@@ -320,7 +325,8 @@ impl World {
         self.history.fill(page, &bytes).is_ok()
     }
 
-    /// It is opened as whoever serves opens it: the newest header that there is is written once more as it is, and holds from then on.
+    /// It is opened as whoever serves opens it: the newest header that there is is written once
+    /// more as it is, and holds from then on.
     fn restart(&mut self) {
         let bytes = self.file.read(History::header_at(1));
         assert!(self.reopen(), "nobody wrote another version");
@@ -334,7 +340,8 @@ impl World {
         }
     }
 
-    /// What is in memory is gone: it is read again, and told what the log still has. Unless it has another version.
+    /// What is in memory is gone: it is read again, and told what the log still has. Unless it has
+    /// another version.
     fn reopen(&mut self) -> bool {
         let bytes = self.file.read(History::header_at(1));
         let Ok(history) = History::open(id(self.journal), &bytes, ANEW) else {

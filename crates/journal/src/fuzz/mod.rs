@@ -20,7 +20,8 @@ const BLOCKS: u64 = 48;
 
 const SECTOR: usize = 512;
 
-/// A superblock and a checkpoint. Oracles: what is accepted is written as the same bytes, and refused with a bit changed.
+/// A superblock and a checkpoint. Oracles: what is accepted is written as the same bytes, and
+/// refused with a bit changed.
 ///
 /// # Panics
 /// If not.
@@ -55,10 +56,11 @@ pub fn blocks(bytes: &[u8]) {
     }
 }
 
-/// A log that is written as the first bytes say, and hurt as the others do: sectors flipped, zeroed, put elsewhere, or as they once were.
-/// Oracles: what a replay finds, where it finds it, was written there under that number; what it calls damaged was; it finds
-/// all that was stable, or says that something is lost. It may take stable batches for a torn end only where no header after them
-/// is as it was written. What can be replayed can be gone on with.
+/// A log that is written as the first bytes say, and hurt as the others do: sectors flipped,
+/// zeroed, put elsewhere, or as they once were. Oracles: what a replay finds, where it finds it,
+/// was written there under that number; what it calls damaged was; it finds all that was stable, or
+/// says that something is lost. It may take stable batches for a torn end only where no header
+/// after them is as it was written. What can be replayed can be gone on with.
 ///
 /// # Panics
 /// If not.

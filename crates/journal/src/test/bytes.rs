@@ -1,5 +1,6 @@
-//! Every block of the format, byte by byte against the tables of `docs/formats/journal.md`. They are copied from there and share nothing with
-//! the code that writes: whoever moves a field has to change both, and the version.
+//! Every block of the format, byte by byte against the tables of `docs/formats/journal.md`. They
+//! are copied from there and share nothing with the code that writes: whoever moves a field has to
+//! change both, and the version.
 
 use super::world::OF;
 use crate::blocks::DataSums;
@@ -231,8 +232,8 @@ fn the_blocks_of_a_history_are_as_described() {
     let [page_write, header_write] = &writes[..] else {
         panic!("a page and the header differ: {}", writes.len())
     };
-    // Generation 1 goes to the second place: of ring 1's header after four blocks of ring 0's, of page 0 after 4 x rings blocks and those
-    // of ring 0.
+    // Generation 1 goes to the second place: of ring 1's header after four blocks of ring 0's, of
+    // page 0 after 4 x rings blocks and those of ring 0.
     assert_eq!(header_write.at, (4 + 2) * 4096);
     same(&header_write.bytes, &header.repeat(2));
     assert_eq!(page_write.at, (4 * 2 + 2 + 1) * 4096);

@@ -1,4 +1,5 @@
-//! Group commit: who waits is told in order, and what is found after a crash is what was submitted first.
+//! Group commit: who waits is told in order, and what is found after a crash is what was submitted
+//! first.
 
 use super::world::{Pending, Target, World};
 use crate::*;
@@ -87,7 +88,8 @@ impl Office {
         }
     }
 
-    /// The disk answers one write, whichever; those that waited are told in the order in which they came.
+    /// The disk answers one write, whichever; those that waited are told in the order in which they
+    /// came.
     fn complete(&mut self) {
         let count = self.world.pending.len() as u64;
         if count == 0 {
@@ -118,7 +120,8 @@ impl Office {
             .insert((change.volume, change.sequence), data.to_vec());
     }
 
-    /// Everything that was told is there; after it comes, in order, what was submitted next, as far as it got.
+    /// Everything that was told is there; after it comes, in order, what was submitted next, as far
+    /// as it got.
     fn crash(&mut self) {
         self.world.crash();
         let (found, ring) = self.world.replay();

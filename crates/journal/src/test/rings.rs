@@ -196,7 +196,8 @@ fn without_a_seal_the_last_batch_is_the_only_one_that_damage_can_take_unnoticed(
 
 #[test]
 fn what_an_earlier_opening_gave_up_never_comes_back() {
-    // Two batches on their way; the second one is whole on the disk, the first one is not there at all.
+    // Two batches on their way; the second one is whole on the disk, the first one is not there at
+    // all.
     let mut world = World::new(5, 200);
     let mut ring = world.open();
     world.settle(&mut ring);

@@ -1,4 +1,5 @@
-//! What another version of the program has written is refused by its name, wherever it stands, and never taken for a torn end.
+//! What another version of the program has written is refused by its name, wherever it stands, and
+//! never taken for a torn end.
 
 use super::world::{OF, Pending, Target, World};
 use crate::*;
@@ -46,7 +47,8 @@ fn a_later_superblock_or_checkpoint_is_refused_even_beside_one_of_ours() {
     }
 }
 
-/// A ring with so many batches that are stable, the last one of them not sealed, and where each of them lies, in bytes.
+/// A ring with so many batches that are stable, the last one of them not sealed, and where each of
+/// them lies, in bytes.
 fn ring_of(seed: u64, batches: usize) -> (World, Vec<usize>) {
     let mut world = World::new(seed, 600);
     let mut ring = world.open();

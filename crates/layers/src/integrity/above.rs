@@ -1,4 +1,5 @@
-//! Whether the map's file still holds what stands above its pages of sums: for scrubs. What it does not is written once more, from memory.
+//! Whether the map's file still holds what stands above its pages of sums: for scrubs. What it does
+//! not is written once more, from memory.
 
 use super::Finding;
 use super::map::{Map, read_at, read_pair};
@@ -23,7 +24,8 @@ pub(super) enum Above {
 }
 
 impl Map {
-    /// Compares what the file holds above the pages of sums with what it must. Answers how much of it was damaged, or cannot be read.
+    /// Compares what the file holds above the pages of sums with what it must. Answers how much of
+    /// it was damaged, or cannot be read.
     pub(super) async fn check_above(self: &Arc<Self>, from: &From) -> u64 {
         let mut gone = Vec::new();
         if !self.has_superblock(from).await {

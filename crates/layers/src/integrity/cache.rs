@@ -1,4 +1,5 @@
-//! The pages of a map that are in memory: bounded, shared by all cores, loaded once however many ask.
+//! The pages of a map that are in memory: bounded, shared by all cores, loaded once however many
+//! ask.
 
 use super::page::{Resident, lock};
 use std::collections::BTreeMap;
@@ -84,8 +85,9 @@ impl Cache {
         }
     }
 
-    /// The page, or a place for the answer of whoever loads it. Where it is missing, `make` says whether this caller loads it
-    /// (and must then [put](Loading) it), has it at once, or has no need of it.
+    /// The page, or a place for the answer of whoever loads it. Where it is missing, `make` says
+    /// whether this caller loads it (and must then [put](Loading) it), has it at once, or has no
+    /// need of it.
     pub(super) fn look(
         &self,
         index: u64,
@@ -163,7 +165,8 @@ impl Drop for Loading<'_> {
 }
 
 impl Shard {
-    /// Lets the page go that was not used for longest, about: one whose turn it is, that nobody uses and that is written.
+    /// Lets the page go that was not used for longest, about: one whose turn it is, that nobody
+    /// uses and that is written.
     fn make_room(&mut self, pages_max: usize) {
         let mut passes = 0;
         while self.slots.len() >= pages_max && passes < 2 {

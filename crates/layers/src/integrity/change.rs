@@ -19,8 +19,9 @@ const ZEROED_TOGETHER: u64 = 16 * FAN as u64;
 const ADOPTED_TOGETHER: u64 = 1 << 20;
 
 impl Inside {
-    /// Hands a write down in this poll: of whole blocks that nobody holds, whose sums are in memory and in one page. What comes after it
-    /// is done whether somebody waits or not. Gives the write back where that is not so.
+    /// Hands a write down in this poll: of whole blocks that nobody holds, whose sums are in memory
+    /// and in one page. What comes after it is done whether somebody waits or not. Gives the write
+    /// back where that is not so.
     pub(super) fn write_at_once(self: &Rc<Self>, io: Io) -> Result<IoFuture, Io> {
         let Op::Write {
             range,
@@ -162,7 +163,8 @@ impl Inside {
         origin: Origin,
     ) -> Result<Buf, IoError> {
         if self.map.replaying.load(Ordering::Acquire) {
-            // The crash may have left any of its parts old or new; the journal writes those that it knows of.
+            // The crash may have left any of its parts old or new; the journal writes those that it
+            // knows of.
             let data = self
                 .read_below(self.range_of(&(block..block + 1)), origin)
                 .await?;

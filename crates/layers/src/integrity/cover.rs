@@ -1,6 +1,8 @@
-//! How much of a volume has sums, where its map was made later than it: blocks get theirs when they are written or read.
+//! How much of a volume has sums, where its map was made later than it: blocks get theirs when they
+//! are written or read.
 //!
-//! **Invariant.** The superblock says that blocks without a sum are zeroes only when every block has one that is stable.
+//! **Invariant.** The superblock says that blocks without a sum are zeroes only when every block
+//! has one that is stable.
 
 use super::lane::{Inside, IntegrityLane};
 use super::map::{Map, parts};
@@ -41,7 +43,8 @@ impl IntegrityLane {
         self.0.map.stable(&self.0.from).await
     }
 
-    /// Counts the blocks that have no sum. Once none is left, the map is as one that was made with its volume.
+    /// Counts the blocks that have no sum. Once none is left, the map is as one that was made with
+    /// its volume.
     ///
     /// # Errors
     /// The map cannot be read or written.

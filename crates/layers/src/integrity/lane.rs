@@ -51,8 +51,8 @@ impl IntegrityLane {
         }))
     }
 
-    /// Takes the sums of a range from what is there, whatever they were: after a crash, of what was written past the journal; or
-    /// when somebody decides to live with what is left.
+    /// Takes the sums of a range from what is there, whatever they were: after a crash, of what was
+    /// written past the journal; or when somebody decides to live with what is left.
     ///
     /// # Errors
     /// The range cannot be read, or its sums not be kept. Sums are stable after the next flush.
@@ -81,14 +81,15 @@ impl IntegrityLane {
         blocks.start.next_multiple_of(sums::FAN as u64) < blocks.end
     }
 
-    /// Compares what the map's file holds above its pages of sums, its superblock included, with what it must: for scrubs. What is damaged there
-    /// is written anew. Answers how much that was.
+    /// Compares what the map's file holds above its pages of sums, its superblock included, with
+    /// what it must: for scrubs. What is damaged there is written anew. Answers how much that was.
     pub async fn check_above(&self) -> u64 {
         self.0.map.check_above(&self.0.from).await
     }
 
-    /// Compares what the map's file holds of the pages that begin in a range with what it must: for scrubs. A page that is in memory and damaged in
-    /// the file is written anew. Answers how many were damaged.
+    /// Compares what the map's file holds of the pages that begin in a range with what it must: for
+    /// scrubs. A page that is in memory and damaged in the file is written anew. Answers how many
+    /// were damaged.
     ///
     /// # Errors
     /// The map cannot be read or written.
@@ -139,7 +140,8 @@ impl IntegrityLane {
         let blocks = inside.blocks_of(range);
         let whole = inside.range_of(&blocks) == range
             && range.len() <= inside.below_shape.limits.transfer_blocks_max;
-        // What they are now, or become while it is read: what fits neither is looked at again while nobody can write.
+        // What they are now, or become while it is read: what fits neither is looked at again while
+        // nobody can write.
         let Some(Known::Sums(sums)) = whole.then(|| inside.map.peek(blocks.clone())) else {
             return Answer::wait(async move { inside.read(range, origin).await.map(Done::Data) });
         };
@@ -219,10 +221,12 @@ impl Inside {
         }
     }
 
-    /// Of a mutation that failed it is made stable which blocks nobody knows any more: nobody writes them again after a crash.
+    /// Of a mutation that failed it is made stable which blocks nobody knows any more: nobody
+    /// writes them again after a crash.
     pub(super) async fn known(&self, result: Result<(), IoError>) -> Result<(), IoError> {
         if result.is_err_and(|error| !error.leaves_nothing_done()) {
-            // Where the map cannot be written any more, that is told, and every later mutation is refused.
+            // Where the map cannot be written any more, that is told, and every later mutation is
+            // refused.
             let _ = self.map.stable(&self.from).await;
         }
         result
@@ -499,7 +503,8 @@ impl Held {
     }
 }
 
-/// The error with a block of what was asked for: a sum may cover several of them, and none of them is known to be the wrong one.
+/// The error with a block of what was asked for: a sum may cover several of them, and none of them
+/// is known to be the wrong one.
 pub(super) fn within(error: IoError, range: LbaRange) -> IoError {
     error.map_lba(|lba| lba.max(range.start()))
 }

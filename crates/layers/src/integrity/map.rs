@@ -1,4 +1,5 @@
-//! The map of one volume, shared by its lanes on all cores: which pages are in memory, what is to be written, and what was seen.
+//! The map of one volume, shared by its lanes on all cores: which pages are in memory, what is to
+//! be written, and what was seen.
 
 use super::cache::{Cache, Look, Make};
 use super::page::{Changed, Resident, Sums, lock};
@@ -62,9 +63,11 @@ pub(super) struct Map {
     pub(super) full: AtomicBool,
     /// It is being closed: no block may be written any more, and what was set is written.
     pub(super) closed: AtomicBool,
-    /// Writes of parts of blocks that do not fit their sums are taken: the journal's replay is not over.
+    /// Writes of parts of blocks that do not fit their sums are taken: the journal's replay is not
+    /// over.
     pub(super) replaying: AtomicBool,
-    /// Stable data needs no stable sums: whoever stands above names it, after a crash, until the next flush.
+    /// Stable data needs no stable sums: whoever stands above names it, after a crash, until the
+    /// next flush.
     pub(super) covered: bool,
     pub(super) tally: Tally,
     pub(super) told: Told,
@@ -238,7 +241,8 @@ impl Map {
                 Resident::new(index, page.entries, page.generation)
             }
             Ok(Found::Page(page)) => {
-                // Perhaps a sync of it failed, and perhaps it is stable and relied upon: see `sums::Tree`.
+                // Perhaps a sync of it failed, and perhaps it is stable and relied upon: see
+                // `sums::Tree`.
                 drop(tree);
                 let page = Resident::new(index, page.entries, page.generation);
                 self.changed(&page, page.doubt());

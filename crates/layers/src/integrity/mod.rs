@@ -1,24 +1,29 @@
-//! Checksums of every 4 KiB of a volume, or of every 512 bytes where those are its physical blocks, kept apart from it, verified on
-//! every read.
+//! Checksums of every 4 KiB of a volume, or of every 512 bytes where those are its physical blocks,
+//! kept apart from it, verified on every read.
 //!
 //! ```text
 //!   write-back, or hosts --> [Integrity] --> data: file or device
 //!                                 \--------> NAME.sums: the map (crate `sums`)
 //! ```
 //!
-//! **Contract.** What is read is what was written there last, or [`IoError::Integrity`] with the first block that is not: flipped
-//! bits, misdirected and lost writes, of the data as of the map. A stable write, and a flush, answer when data and sums are stable.
-//! Overlapping writes are put in order; parts of what a sum covers are read, verified, and written whole.
+//! **Contract.** What is read is what was written there last, or [`IoError::Integrity`] with the
+//! first block that is not: flipped bits, misdirected and lost writes, of the data as of the map. A
+//! stable write, and a flush, answer when data and sums are stable. Overlapping writes are put in
+//! order; parts of what a sum covers are read, verified, and written whole.
 //!
-//! **What it relies on.** Data and sums are not written as one. So whatever was not covered by a flush when the power failed must be
-//! written again through this layer before it is read ([`Integrity::replayed`] ends that time), named as [doubtful](Integrity::doubt)
-//! before anything is, or [adopted](IntegrityLane::adopt).
+//! **What it relies on.** Data and sums are not written as one. So whatever was not covered by a
+//! flush when the power failed must be written again through this layer before it is read
+//! ([`Integrity::replayed`] ends that time), named as [doubtful](Integrity::doubt) before anything
+//! is, or [adopted](IntegrityLane::adopt).
 //!
-//! **Failure model.** A write that fails leaves blocks whose sums are taken anew by the next read, and so does a flush that fails of all
-//! that was written, and of whose sums were taken, since the one before; what differs and was not flushed is flushed before it is called damage. A page of the map that is damaged
-//! or lost costs its blocks: they cannot be read until they are written or adopted. A write or sync of the map that fails: no
-//! mutation is done any more until the volume is opened anew. Where it fails for want of space nothing is lost or broken: what the map says stays in memory, is
-//! tried again each second, and flushes, and writes when that is all that may wait there, are answered with [`IoError::SpaceExhausted`] until there is room.
+//! **Failure model.** A write that fails leaves blocks whose sums are taken anew by the next read,
+//! and so does a flush that fails of all that was written, and of whose sums were taken, since the
+//! one before; what differs and was not flushed is flushed before it is called damage. A page of
+//! the map that is damaged or lost costs its blocks: they cannot be read until they are written or
+//! adopted. A write or sync of the map that fails: no mutation is done any more until the volume is
+//! opened anew. Where it fails for want of space nothing is lost or broken: what the map says stays
+//! in memory, is tried again each second, and flushes, and writes when that is all that may wait
+//! there, are answered with [`IoError::SpaceExhausted`] until there is room.
 //!
 //! The format is in `docs/formats/integrity.md`, the reasons in `docs/adr/0009-integrity.md`.
 
@@ -55,8 +60,8 @@ use volume::{Lane, OpenError, Shape, Support, Volume, VolumeEvents};
 #[cfg(doc)]
 use volume::IoError;
 
-/// Bytes of pages of sums that are kept in memory for a volume, unless told otherwise: enough for 16 GiB of it, or for 2 GiB where
-/// sums cover 512 bytes each.
+/// Bytes of pages of sums that are kept in memory for a volume, unless told otherwise: enough for
+/// 16 GiB of it, or for 2 GiB where sums cover 512 bytes each.
 pub const RESIDENT_BYTES: usize = 16 << 20;
 
 /// What the layer has found out by itself.
@@ -75,12 +80,14 @@ pub enum Finding {
         /// What is wrong with it.
         why: String,
     },
-    /// A page that says which pages are the newest cannot be used: lost writes of the map from before go unnoticed.
+    /// A page that says which pages are the newest cannot be used: lost writes of the map from
+    /// before go unnoticed.
     MapWeakened {
         /// What is wrong with it.
         why: String,
     },
-    /// There is no space for the map: what it says stays in memory, is tried again each second, and keeps flushes waiting for space.
+    /// There is no space for the map: what it says stays in memory, is tried again each second, and
+    /// keeps flushes waiting for space.
     MapFull {
         /// What the file system said.
         why: String,
@@ -112,8 +119,8 @@ pub struct Options {
     pub volume: [u8; 16],
     /// Bytes of pages of sums to keep in memory.
     pub resident_bytes: usize,
-    /// Whoever stands above [names](Integrity::doubt), after a crash, what was written since the last flush, stable or not: then a stable
-    /// write does not wait for its sums.
+    /// Whoever stands above [names](Integrity::doubt), after a crash, what was written since the
+    /// last flush, stable or not: then a stable write does not wait for its sums.
     pub covered: bool,
     /// Who is told of findings.
     pub told: Told,
@@ -166,13 +173,15 @@ pub struct Integrity {
     below: Arc<dyn Volume>,
     map: Arc<Map>,
     beside: Beside,
-    /// What the volume was cut to, and the map could not follow: what it has beyond that is of no use, whatever the size is now.
+    /// What the volume was cut to, and the map could not follow: what it has beyond that is of no
+    /// use, whatever the size is now.
     unfollowed: Mutex<Option<BlockCount>>,
 }
 
 impl Integrity {
-    /// The journal's replay is over: from now on, a write of a part of a block that does not fit its sum is refused. Until then,
-    /// which only a volume that was not closed cleanly begins with, it is taken.
+    /// The journal's replay is over: from now on, a write of a part of a block that does not fit
+    /// its sum is refused. Until then, which only a volume that was not closed cleanly begins with,
+    /// it is taken.
     pub fn replayed(&self) {
         self.map.replaying.store(false, Ordering::Release);
     }
@@ -201,8 +210,8 @@ impl Integrity {
         self.map.bad()
     }
 
-    /// Blocks that have no sum: nobody can tell whether they are what was written. After a crash about so many, until
-    /// [`IntegrityLane::cover`] has counted them.
+    /// Blocks that have no sum: nobody can tell whether they are what was written. After a crash
+    /// about so many, until [`IntegrityLane::cover`] has counted them.
     #[must_use]
     pub fn without_sum(&self) -> BlockCount {
         let shape = self.shape();

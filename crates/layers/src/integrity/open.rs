@@ -91,7 +91,8 @@ fn end_of_map(superblock: &Superblock) -> Result<(), String> {
 /// Makes an empty map that survives a power cut. On an error nothing is left.
 ///
 /// # Errors
-/// `InvalidInput` for a volume that is too large, `AlreadyExists`, `StorageFull` and whatever else the file system says.
+/// `InvalidInput` for a volume that is too large, `AlreadyExists`, `StorageFull` and whatever else
+/// the file system says.
 pub async fn create(core: &CoreHandle, spec: &MapSpec) -> io::Result<()> {
     let mut id = [0; 16];
     core.fill_random(&mut id);
@@ -197,7 +198,8 @@ impl Integrity {
     /// The volume `below` with the map in a file.
     ///
     /// # Errors
-    /// What the operator must mend: the map is missing, damaged as a whole, of a later version, or another volume's.
+    /// What the operator must mend: the map is missing, damaged as a whole, of a later version, or
+    /// another volume's.
     pub async fn open(
         core: &CoreHandle,
         below: Arc<dyn Volume>,
@@ -269,8 +271,8 @@ impl Integrity {
         Ok(integrity)
     }
 
-    /// The newest superblock may not be stable, where a sync of it failed: it is written once more as it is, so that it stays whatever becomes
-    /// of the next one.
+    /// The newest superblock may not be stable, where a sync of it failed: it is written once more
+    /// as it is, so that it stays whatever becomes of the next one.
     async fn make_sure(&self, from: &From, newest: &[u8]) -> io::Result<()> {
         let slot = lock(&self.map.superblock).slot();
         from.write(SUPERBLOCKS_AT[slot], newest).await?;
@@ -291,8 +293,9 @@ impl Integrity {
         Ok(())
     }
 
-    /// The volume below has another size now: to be called before anything is written beyond the old end, and after it was cut off. Where
-    /// that fails, the map is as before, and this is to be called again.
+    /// The volume below has another size now: to be called before anything is written beyond the
+    /// old end, and after it was cut off. Where that fails, the map is as before, and this is to be
+    /// called again.
     ///
     /// # Errors
     /// What kept the map from following.
@@ -416,8 +419,9 @@ impl Integrity {
         Ok(())
     }
 
-    /// After a crash: nobody knows whether these blocks, by numbers of blocks of 4096 bytes, are old or new, and so does not their sum. Those
-    /// who read them next take it. To be called before anything is read or written.
+    /// After a crash: nobody knows whether these blocks, by numbers of blocks of 4096 bytes, are
+    /// old or new, and so does not their sum. Those who read them next take it. To be called before
+    /// anything is read or written.
     ///
     /// # Errors
     /// What kept the map from being read or written.
@@ -434,8 +438,8 @@ impl Integrity {
         let per_block = (PAGE / self.map.covered_bytes) as u64;
         let blocks = blocks.map(|it| it.start * per_block..it.end * per_block);
         let opened = match open_up(&self.map, &from, blocks).await {
-            // Those who read them take their sums all the same. After another crash the journal names them again: it forgets nothing before
-            // a flush, which waits for the map.
+            // Those who read them take their sums all the same. After another crash the journal
+            // names them again: it forgets nothing before a flush, which waits for the map.
             Err(IoError::SpaceExhausted) => Ok(()),
             opened => opened,
         };
@@ -448,10 +452,12 @@ impl Integrity {
         self.map.broken.store(true, Ordering::Release);
     }
 
-    /// Writes everything, and that it is everything. Nothing can be written through the volume afterwards, whether this succeeds or not.
+    /// Writes everything, and that it is everything. Nothing can be written through the volume
+    /// afterwards, whether this succeeds or not.
     ///
     /// # Errors
-    /// What kept it from being written, or that a write is under way: the map is then as after a crash.
+    /// What kept it from being written, or that a write is under way: the map is then as after a
+    /// crash.
     pub async fn close(&self, core: &CoreHandle) -> Result<(), OpenError> {
         // Who holds blocks from here on finds it closed, and who holds some already is found.
         self.map.closed.store(true, Ordering::Release);

@@ -83,7 +83,8 @@ impl Resident {
         Changed { dirtied, filled }
     }
 
-    /// The next one who reads these blocks takes their sums, but for those that the map has lost, or that are `spared`.
+    /// The next one who reads these blocks takes their sums, but for those that the map has lost,
+    /// or that are `spared`.
     pub(super) fn open(&self, entries: Range<usize>, spared: Option<Sum>) -> Changed {
         let keep = [Sum::LOST, Sum::OPEN, spared.unwrap_or(Sum::OPEN)].map(Sum::raw);
         let mut inner = lock(&self.inner);
@@ -132,7 +133,8 @@ impl Resident {
             .count() as u64
     }
 
-    /// What is to be written now, the next version; `None`: what was found is stable now, and nothing has changed since.
+    /// What is to be written now, the next version; `None`: what was found is stable now, and
+    /// nothing has changed since.
     pub(super) fn next(&self) -> Option<Page> {
         let mut inner = lock(&self.inner);
         inner.dirty = false;
@@ -144,8 +146,8 @@ impl Resident {
         Some(self.version(inner.generation, inner.entries.clone()))
     }
 
-    /// The version that was to be written found no space: what there is now is to be written, with the number that it had. `true`: nobody
-    /// has changed the page since, and so has it listed.
+    /// The version that was to be written found no space: what there is now is to be written, with
+    /// the number that it had. `true`: nobody has changed the page since, and so has it listed.
     pub(super) fn take_back(&self) -> bool {
         let mut inner = lock(&self.inner);
         inner.generation = inner.generation.before();
@@ -198,7 +200,8 @@ impl Hold {
         taken.then(|| Self { page, entries })
     }
 
-    /// Waits until nobody else holds one of them. Whoever takes several takes them in the order of addresses.
+    /// Waits until nobody else holds one of them. Whoever takes several takes them in the order of
+    /// addresses.
     pub(super) async fn take(page: Arc<Resident>, entries: Range<usize>) -> Self {
         while let Some(woken) = page.try_hold(&entries) {
             // A sender that is dropped wakes as well.

@@ -1,8 +1,10 @@
 //! Writing the map: rounds of all pages that changed, one sync each, shared by all who wait for it.
 //!
-//! **Contract.** One round at a time, whatever the core. What was set before [`Map::stable`] was called is stable when it answers. A
-//! write or sync that fails ends all writing until the map is opened anew; one for which there is no space ends nothing: all that the round
-//! had is as before it, to be written to the same places again, which the next one who waits and a task of the map's own try.
+//! **Contract.** One round at a time, whatever the core. What was set before [`Map::stable`] was
+//! called is stable when it answers. A write or sync that fails ends all writing until the map is
+//! opened anew; one for which there is no space ends nothing: all that the round had is as before
+//! it, to be written to the same places again, which the next one who waits and a task of the map's
+//! own try.
 
 use super::Finding;
 use super::above::Above;
@@ -219,8 +221,8 @@ impl Map {
         Ok(())
     }
 
-    /// There was no space for a round: what it had is to be written, to where it was to be written. The version before stays in the other place
-    /// of each page, and nobody was told of this one.
+    /// There was no space for a round: what it had is to be written, to where it was to be written.
+    /// The version before stays in the other place of each page, and nobody was told of this one.
     fn take_back(&self, round: &mut Round, begun: Begun) {
         if let Some(number) = begun.superblock {
             let mut superblock = lock(&self.superblock);
@@ -246,8 +248,8 @@ impl Map {
         rounds.gone.append(&mut round.gone);
     }
 
-    /// What was found after a crash, and what the file has lost, is stable before something else is written of the same pages: torn, that leaves
-    /// what there was.
+    /// What was found after a crash, and what the file has lost, is stable before something else is
+    /// written of the same pages: torn, that leaves what there was.
     async fn make_sure(&self, from: &From, round: &Round) -> io::Result<()> {
         let unsure = round.pages.iter().map(|page| page.unsure());
         let written = self.write_pages(from, unsure).await?;
@@ -285,7 +287,8 @@ impl Map {
             answers.push_back(from.write(at, &page.write(self.id)));
             written.push((page.index, page.generation));
         }
-        // All of them end first: what is written to the same places the next time must not be overtaken.
+        // All of them end first: what is written to the same places the next time must not be
+        // overtaken.
         result.and(ended(answers).await)?;
         Tally::add(&self.tally.page_writes, written.len() as u64);
         Ok(written)

@@ -1,4 +1,5 @@
-//! What was written since the last flush of the data: a flush that fails leaves it old or new, and nobody knows which.
+//! What was written since the last flush of the data: a flush that fails leaves it old or new, and
+//! nobody knows which.
 
 use super::lane::Inside;
 use super::map::Map;
@@ -39,8 +40,10 @@ impl Map {
         lock(&self.unflushed).failed
     }
 
-    /// A write has ended well that was handed down after so many flushes had failed, or what was read since then is what blocks hold from now
-    /// on: it may be what a killed process left in a cache. `set` is told `true`, or `false` where another flush has failed meanwhile, and may have taken it along.
+    /// A write has ended well that was handed down after so many flushes had failed, or what was
+    /// read since then is what blocks hold from now on: it may be what a killed process left in a
+    /// cache. `set` is told `true`, or `false` where another flush has failed meanwhile, and may
+    /// have taken it along.
     pub(super) fn is_written(
         &self,
         blocks: &Range<u64>,
@@ -126,13 +129,15 @@ impl Inside {
             std::mem::take(&mut unflushed.written)
         };
         let blocks = written.values().flat_map(Doubts::ranges);
-        // Where the map cannot be read or written, that is told, and every later mutation is refused.
+        // Where the map cannot be read or written, that is told, and every later mutation is
+        // refused.
         let _ = open_up(&self.map, &self.from, blocks).await;
         lock(&self.map.unflushed).ended(number);
     }
 
-    /// Held blocks are not what their sums say. `true`: they were written and not flushed, and perhaps a sync that failed has taken that back, of which
-    /// nobody here was told yet; now it is known.
+    /// Held blocks are not what their sums say. `true`: they were written and not flushed, and
+    /// perhaps a sync that failed has taken that back, of which nobody here was told yet; now it is
+    /// known.
     pub(super) async fn learns_what_is_lost(&self, blocks: &Range<u64>) -> bool {
         if !self.map.are_unflushed(blocks) {
             return false;

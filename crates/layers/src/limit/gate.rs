@@ -1,9 +1,10 @@
-//! Who may go when: token buckets for operations and bytes, and the queue before them. Pure: time comes in, names of
-//! those that may go come out.
+//! Who may go when: token buckets for operations and bytes, and the queue before them. Pure: time
+//! comes in, names of those that may go come out.
 //!
-//! **Invariants.** I1: in any span `t` under one limit, at most `rate * t` and what the bucket holds go, and the part of
-//! the last operation that is larger than the bucket. I2: while something waits, it goes at [`Gate::due`] and nothing
-//! goes before. I3: of one class, what came first goes first; a class goes only while no lower one waits.
+//! **Invariants.** I1: in any span `t` under one limit, at most `rate * t` and what the bucket
+//! holds go, and the part of the last operation that is larger than the bucket. I2: while something
+//! waits, it goes at [`Gate::due`] and nothing goes before. I3: of one class, what came first goes
+//! first; a class goes only while no lower one waits.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -34,7 +35,8 @@ pub const MOMENT: Duration = Duration::from_millis(50);
 
 const NANOS: i128 = 1_000_000_000;
 
-/// Tokens are counted in billionths, so that a nanosecond adds `rate` of them and nothing is lost by rounding.
+/// Tokens are counted in billionths, so that a nanosecond adds `rate` of them and nothing is lost
+/// by rounding.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     rate: i128,
@@ -61,8 +63,8 @@ impl Bucket {
         self.level = self.level.saturating_add(more).min(self.holds);
     }
 
-    /// What must be there before `cost` may go: an operation that is larger than the bucket goes when it is full, and
-    /// leaves a debt.
+    /// What must be there before `cost` may go: an operation that is larger than the bucket goes
+    /// when it is full, and leaves a debt.
     fn needs(&self, cost: u64) -> i128 {
         (i128::from(cost) * NANOS).min(self.holds)
     }
@@ -126,8 +128,8 @@ impl Gate {
         }
     }
 
-    /// Changes the limit. What was saved up or owed stays, as far as the new buckets hold it; a bucket that was not there is
-    /// empty.
+    /// Changes the limit. What was saved up or owed stays, as far as the new buckets hold it; a
+    /// bucket that was not there is empty.
     pub fn set(&mut self, now: Now, rates: &Rates) {
         self.fill(now);
         let bucket = |rate: Option<u64>, was: Option<Bucket>| {

@@ -1,11 +1,12 @@
 //! What a volume may use of a second: operations and bytes, with bursts, changed while it works.
 //!
-//! **Contract.** An operation that is too early waits, and is never refused. One limit holds for all cores together, in
-//! order of arrival; repair, resynchronisation and scrub take only what the foreground leaves. Flushes and questions about
-//! extents pass. Where no limit is set, an operation costs a look at a cell of its own core, and touches nothing shared.
+//! **Contract.** An operation that is too early waits, and is never refused. One limit holds for
+//! all cores together, in order of arrival; repair, resynchronisation and scrub take only what the
+//! foreground leaves. Flushes and questions about extents pass. Where no limit is set, an operation
+//! costs a look at a cell of its own core, and touches nothing shared.
 //!
-//! Where one is set, cores meet in a lock for as long as it takes to count: a limit makes operations few. Whoever is
-//! first in the queue has the only timer.
+//! Where one is set, cores meet in a lock for as long as it takes to count: a limit makes
+//! operations few. Whoever is first in the queue has the only timer.
 
 mod gate;
 #[cfg(test)]
@@ -148,7 +149,8 @@ impl State {
         }
     }
 
-    /// `None`: `ticket` may go. Else it waits to be woken, and where it is first until then at the most.
+    /// `None`: `ticket` may go. Else it waits to be woken, and where it is first until then at the
+    /// most.
     fn look(&mut self, ticket: Ticket, now: Now, cx: &Context<'_>) -> Option<Option<Now>> {
         self.wakers.remove(&ticket);
         if !self.granted.contains(&ticket) {

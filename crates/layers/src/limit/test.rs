@@ -1,4 +1,5 @@
-//! The gate against what it promises, in arbitrary histories; and the layer over cores, in virtual time.
+//! The gate against what it promises, in arbitrary histories; and the layer over cores, in virtual
+//! time.
 
 use super::*;
 use env::sim::{World, WorldConfig};
@@ -109,7 +110,8 @@ fn history(seed: u64) -> (usize, usize) {
             0 => {
                 gone.assert_within(&limit, 0);
                 gone = Gone::default();
-                // Nothing saved up crosses a change in this model: it begins from a limit of nothing.
+                // Nothing saved up crosses a change in this model: it begins from a limit of
+                // nothing.
                 gate.set(now, &Rates::default());
                 drain(&mut gate, &mut queues, now, &mut Gone::default());
                 limit = rates(&mut draw);

@@ -1,15 +1,18 @@
 //! The memory of a part of a read cache: frames of one page, many in a slab.
 //!
-//! A page's reference count is that of its slab, so that a few thousand counts, which a processor's own cache holds, serve
-//! a gigabyte. What that costs: a frame cannot be filled while anybody reads a neighbour in its slab.
+//! A page's reference count is that of its slab, so that a few thousand counts, which a processor's
+//! own cache holds, serve a gigabyte. What that costs: a frame cannot be filled while anybody reads
+//! a neighbour in its slab.
 //!
-//! **Invariants.** I1: what was read never changes: a frame is filled only while nobody refers to its slab.
+//! **Invariants.** I1: what was read never changes: a frame is filled only while nobody refers to
+//! its slab.
 
 use super::pages::PAGE;
 use std::collections::VecDeque;
 use units::{Buf, Slab};
 
-/// Frames in a slab, for so many frames at least: where there are few slabs, readers would keep too many of them.
+/// Frames in a slab, for so many frames at least: where there are few slabs, readers would keep too
+/// many of them.
 const SLAB_FRAMES: [(usize, usize); 2] = [(512, 16), (64, 4)];
 
 /// How many frames are looked at to find one whose slab nobody reads.
@@ -45,8 +48,8 @@ impl Frames {
         self.slabs_max * self.each
     }
 
-    /// A free frame with the page at byte `at` of `data`; `None` where those that are free have a neighbour that
-    /// somebody reads.
+    /// A free frame with the page at byte `at` of `data`; `None` where those that are free have a
+    /// neighbour that somebody reads.
     pub(super) fn fill(&mut self, data: &Buf, at: usize) -> Option<Frame> {
         for _ in 0..self.free.len().min(TRIES) {
             let frame = self.free.pop_front()?;

@@ -1,12 +1,13 @@
 //! Memory for blocks that may be read again.
 //!
-//! **Contract.** A read is answered from memory only with what a read of the volume below could answer. It is filled by
-//! reads, and by what a journal carries home ([`Copies`]); a write replaces what is there,
-//! zeroes and discards take it out, when they go down, not when they are answered. Large transfers pass it by; a scrub
-//! always reads the volume. It takes no more memory than it may, with its index. What is seldom read again (a scan) leaves first.
+//! **Contract.** A read is answered from memory only with what a read of the volume below could
+//! answer. It is filled by reads, and by what a journal carries home ([`Copies`]); a write replaces
+//! what is there, zeroes and discards take it out, when they go down, not when they are answered.
+//! Large transfers pass it by; a scrub always reads the volume. It takes no more memory than it
+//! may, with its index. What is seldom read again (a scan) leaves first.
 //!
-//! All cores share the pages ([`pages`], `docs/adr/0011-read-cache.md`). A lane keeps what was so when it was opened:
-//! whoever changes the size opens new lanes, with nothing in flight.
+//! All cores share the pages ([`pages`], `docs/adr/0011-read-cache.md`). A lane keeps what was so
+//! when it was opened: whoever changes the size opens new lanes, with nothing in flight.
 
 mod frames;
 pub mod pages;
@@ -91,8 +92,9 @@ impl ReadCache {
         self.pages().map(|pages| pages.tally()).unwrap_or_default()
     }
 
-    /// Whoever is about to find out what the newest contents of these blocks are asks first, and gives them to
-    /// [`ReadCache::fill`]; what was changed in between is not taken. `None`: there is no cache, or no whole page.
+    /// Whoever is about to find out what the newest contents of these blocks are asks first, and
+    /// gives them to [`ReadCache::fill`]; what was changed in between is not taken. `None`: there
+    /// is no cache, or no whole page.
     fn begin_fill(&self, range: LbaRange) -> Option<Fill> {
         let pages = self.whole_pages(range);
         if pages.is_empty() {
@@ -101,8 +103,8 @@ impl ReadCache {
         Some(self.pages()?.begin_fill(pages))
     }
 
-    /// The newest contents of the whole pages of the range of `fill`, as they were at some moment since it began. `data` is of
-    /// the whole range.
+    /// The newest contents of the whole pages of the range of `fill`, as they were at some moment
+    /// since it began. `data` is of the whole range.
     fn fill(&self, fill: Fill, range: LbaRange, data: &Buf) {
         let Some(pages) = self.pages() else { return };
         let whole = self.whole_pages(range);
@@ -269,7 +271,8 @@ impl ReadCacheLane {
         }
     }
 
-    /// Reads whole pages where a part of them is asked for. Where a neighbour cannot be read, only what was asked for counts.
+    /// Reads whole pages where a part of them is asked for. Where a neighbour cannot be read, only
+    /// what was asked for counts.
     fn read_wide(&self, io: Io, pages: Range<u64>, wide: LbaRange, part: Range<usize>) -> IoFuture {
         let fill = self.pages.begin_fill(pages);
         let whole = Op::Read {
@@ -331,7 +334,8 @@ fn give(mut op: Op, all: Buf, part: Range<usize>) -> Buf {
 
 type Waiting = Pin<Box<dyn Future<Output = IoResult>>>;
 
-/// A change that is under way below. It is over when it is over there, even if nobody waits for the answer.
+/// A change that is under way below. It is over when it is over there, even if nobody waits for the
+/// answer.
 struct Changing {
     core: CoreHandle,
     pages: Arc<Pages>,

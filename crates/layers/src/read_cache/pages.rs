@@ -1,13 +1,15 @@
-//! The pages of a read cache: kept by all cores together, and never older than what the volume holds.
+//! The pages of a read cache: kept by all cores together, and never older than what the volume
+//! holds.
 //!
 //! ```text
 //!   page -> shard: a lock around frames and their policy     page -> stamp: changes begun, changes ended
 //! ```
 //!
-//! **Invariants.** I1: a page that is there holds what the volume below holds. I2: a change takes its pages out after it is
-//! counted as begun and before it goes down, and puts nothing back where another one has begun since. I3: what was read below
-//! is put in only where no change of its stamp was under way when the read began, and none has begun since; this is looked at
-//! under the lock under which a change takes pages out, so that of a fill and a change the fill loses.
+//! **Invariants.** I1: a page that is there holds what the volume below holds. I2: a change takes
+//! its pages out after it is counted as begun and before it goes down, and puts nothing back where
+//! another one has begun since. I3: what was read below is put in only where no change of its stamp
+//! was under way when the read began, and none has begun since; this is looked at under the lock
+//! under which a change takes pages out, so that of a fill and a change the fill loses.
 
 use super::shard::{RUN_PAGES, Shard, Spread};
 use smallvec::SmallVec;
@@ -19,7 +21,8 @@ use units::Buf;
 /// Bytes of a page.
 pub const PAGE: usize = 4096;
 
-/// What a page costs beside its bytes: its slab's header, and its place in the index and in the queues.
+/// What a page costs beside its bytes: its slab's header, and its place in the index and in the
+/// queues.
 const PAGE_COST: usize = 256;
 
 /// Stamps: neighbours have different ones, and a change of all pages touches each once.
@@ -67,7 +70,8 @@ pub struct Fill {
 #[derive(Debug)]
 pub struct Change {
     pages: Range<u64>,
-    /// For each page that was there how many changes had begun with this one, where it is the only one.
+    /// For each page that was there how many changes had begun with this one, where it is the only
+    /// one.
     there: SmallVec<[(u64, u32); 2]>,
 }
 
@@ -142,7 +146,8 @@ impl Pages {
     pub fn begin_fill(&self, pages: Range<u64>) -> Fill {
         let begun = pages.clone().map(|page| {
             let stamp = self.stamp(page);
-            // In this order: what is equal then was so when the second was read, as `ended` follows `begun`.
+            // In this order: what is equal then was so when the second was read, as `ended` follows
+            // `begun`.
             let ended = stamp.ended.load(Ordering::Acquire);
             let begun = stamp.begun.load(Ordering::Acquire);
             (begun == ended).then_some(begun)

@@ -5,11 +5,12 @@
 //!   policy: which pages are here, and which leaves for the next one
 //! ```
 //!
-//! A hit reads one entry, that of the run, which its neighbours share. The policy's own entries lie elsewhere, and it needs
-//! to know what was read only when it has to choose: it is told then.
+//! A hit reads one entry, that of the run, which its neighbours share. The policy's own entries lie
+//! elsewhere, and it needs to know what was read only when it has to choose: it is told then.
 //!
-//! **Invariants.** I1: the policy knows exactly the pages that have a frame. I2: a page with its bit set in `touched` is in
-//! `untold`. I3: `untold` is no longer than twice as many pages as there may be, however seldom the policy chooses.
+//! **Invariants.** I1: the policy knows exactly the pages that have a frame. I2: a page with its
+//! bit set in `touched` is in `untold`. I3: `untold` is no longer than twice as many pages as there
+//! may be, however seldom the policy chooses.
 
 use super::frames::{Frame, Frames};
 use hashbrown::HashTable;
@@ -185,7 +186,8 @@ impl Shard {
         self.policy.retain(|page, ()| !pages.contains(page));
     }
 
-    /// Puts a page in: the one at byte `at` of `data`. It may be left out, where there is no frame for it now.
+    /// Puts a page in: the one at byte `at` of `data`. It may be left out, where there is no frame
+    /// for it now.
     pub(super) fn put(&mut self, page: u64, data: &Buf, at: usize) {
         self.tell();
         if !self.let_go(page) {
@@ -225,7 +227,8 @@ impl Shard {
         }
     }
 
-    /// Pages that have left are told of nowhere, and so add up where much more is read than is put in.
+    /// Pages that have left are told of nowhere, and so add up where much more is read than is put
+    /// in.
     fn forget_untold(&mut self) {
         self.untold.clear();
         for run in &mut self.runs {

@@ -1,4 +1,5 @@
-//! That nothing old is ever read: over threads, over cores with a slow volume, and against the model.
+//! That nothing old is ever read: over threads, over cores with a slow volume, and against the
+//! model.
 
 use super::*;
 use env::sim::{World, WorldConfig};
@@ -355,8 +356,8 @@ fn what_is_given_to_it_is_taken_only_where_nothing_changed_since_it_was_asked() 
     });
 }
 
-/// Puts, removals and reads at random, of which some hold what they read for long. Reads of pages that were put: found,
-/// and not.
+/// Puts, removals and reads at random, of which some hold what they read for long. Reads of pages
+/// that were put: found, and not.
 fn churn(count: usize, pages: u64, slow: u64) -> (u32, u32) {
     let mut shard = shard::Shard::new(count);
     let mut draw = Draw::new(pages);

@@ -8,7 +8,8 @@ use volume::IoError;
 const PIECE_IDLE: u64 = 1 << 20;
 /// ... and while somebody does.
 const PIECE_BUSY: u64 = 128 << 10;
-/// Bytes of one read where a larger one has failed; where blocks are smaller and one of these has failed, they are read one by one.
+/// Bytes of one read where a larger one has failed; where blocks are smaller and one of these has
+/// failed, they are read one by one.
 const PIECE_NARROW: u64 = 4096;
 
 /// While hosts work, a scrub rests so many times as long as its last read took ...
@@ -22,7 +23,8 @@ const BUSY_OPS: u64 = 20;
 /// How long a rate is worth.
 const RATE_SPAN: f64 = 10.0;
 
-/// Rest after an answer that says nothing of the blocks, and how many of those in a row end the scrub.
+/// Rest after an answer that says nothing of the blocks, and how many of those in a row end the
+/// scrub.
 const RETRY: Duration = Duration::from_secs(1);
 const RETRIES_MAX: u32 = 60;
 
@@ -119,8 +121,9 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A scrub of blocks of so many bytes that goes on at `position`, with what it had found before. `finest_bytes`: what is good or bad
-    /// as a whole, by its checksum or as the disk's physical block, 4 KiB at most.
+    /// A scrub of blocks of so many bytes that goes on at `position`, with what it had found
+    /// before. `finest_bytes`: what is good or bad as a whole, by its checksum or as the disk's
+    /// physical block, 4 KiB at most.
     #[must_use]
     pub fn new(
         blocks: BlockCount,
@@ -229,7 +232,8 @@ impl Machine {
         self.report.map_pages += pages;
     }
 
-    /// What hosts have done since they were counted first: several times a second, so that it can give way to them.
+    /// What hosts have done since they were counted first: several times a second, so that it can
+    /// give way to them.
     pub fn sample(&mut self, now: Now, operations: u64) {
         if let Some((then, before, position)) = self.sampled {
             let span = now.since(then).as_secs_f64();

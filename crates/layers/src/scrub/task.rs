@@ -130,7 +130,8 @@ impl Job {
         end
     }
 
-    /// What had no sum has one now; `counted`: and it is looked whether anything is left that has none.
+    /// What had no sum has one now; `counted`: and it is looked whether anything is left that has
+    /// none.
     async fn keep_sums(&self, counted: bool) {
         let Some(map) = &self.map else { return };
         // A map that cannot be written says so by itself.
@@ -145,8 +146,8 @@ impl Job {
             class: Class::Scrub,
             ..Origin::default()
         };
-        // Each page of the map is looked at once, with the first blocks that it covers, and before them: where it is damaged they cannot
-        // be read, and are asked for again one by one.
+        // Each page of the map is looked at once, with the first blocks that it covers, and before
+        // them: where it is damaged they cannot be read, and are asked for again one by one.
         if let Some(map) = &self.map
             && range.start() >= self.map_seen.get()
             && map.begins_a_page(range)

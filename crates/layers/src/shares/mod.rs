@@ -1,11 +1,15 @@
-//! Parts of what several volumes have in common, in proportion to their shares, changed while they work.
+//! Parts of what several volumes have in common, in proportion to their shares, changed while they
+//! work.
 //!
-//! **Contract.** Where volumes of one pool compete, each has its part of the pool's operations and bytes: an operation counts as
-//! [`OPERATION_BYTES`] and what it moves. What one does not use the others have at once, nothing is saved up, and one that is alone is
-//! held up by nothing. A volume that hangs holds up no other: each always has one operation under way, and what hangs for a second no
-//! longer counts. Nothing is refused. Repair, resynchronisation, scrub, flushes and questions about extents pass.
+//! **Contract.** Where volumes of one pool compete, each has its part of the pool's operations and
+//! bytes: an operation counts as [`OPERATION_BYTES`] and what it moves. What one does not use the
+//! others have at once, nothing is saved up, and one that is alone is held up by nothing. A volume
+//! that hangs holds up no other: each always has one operation under way, and what hangs for a
+//! second no longer counts. Nothing is refused. Repair, resynchronisation, scrub, flushes and
+//! questions about extents pass.
 //!
-//! Where no volume of a pool was given shares, an operation costs a look at a flag that nobody writes.
+//! Where no volume of a pool was given shares, an operation costs a look at a flag that nobody
+//! writes.
 
 mod queue;
 #[cfg(test)]
@@ -31,8 +35,8 @@ pub const USUAL: u32 = 100;
 /// What an operation counts beside its bytes.
 pub const OPERATION_BYTES: u64 = 16 << 10;
 
-/// Operations of a pool under way while its volumes compete: what a disk needs to work at full speed, and little enough that what waits
-/// waits here.
+/// Operations of a pool under way while its volumes compete: what a disk needs to work at full
+/// speed, and little enough that what waits waits here.
 pub const DEPTH: usize = 32;
 
 /// The volumes of a pool; clones are one.

@@ -1,12 +1,14 @@
-//! Who goes next of several flows that have one thing in common: start-time fair queueing with a depth (SFQ(D): Jin, Chase and
-//! Kaur, 2004).
+//! Who goes next of several flows that have one thing in common: start-time fair queueing with a
+//! depth (SFQ(D): Jin, Chase and Kaur, 2004).
 //!
-//! Each operation begins, in a time of its own, where the one before it of its flow ended, but not before now; it ends later by its
-//! cost divided by the flow's shares. Those that begin first go first, and now is the beginning of the last one that went.
+//! Each operation begins, in a time of its own, where the one before it of its flow ended, but not
+//! before now; it ends later by its cost divided by the flow's shares. Those that begin first go
+//! first, and now is the beginning of the last one that went.
 //!
-//! **Invariants.** I1: while more than one flow has something, an operation goes only where fewer than `depth` are under way, or none of its
-//! own flow. I2: nothing waits that may go. I3: a flow's operations go in their order. I4: a flow of which nothing has ended for
-//! [`STUCK`] does not count in the depth, and gets nothing more, until something does: a disk that hangs holds up no other.
+//! **Invariants.** I1: while more than one flow has something, an operation goes only where fewer
+//! than `depth` are under way, or none of its own flow. I2: nothing waits that may go. I3: a flow's
+//! operations go in their order. I4: a flow of which nothing has ended for [`STUCK`] does not count
+//! in the depth, and gets nothing more, until something does: a disk that hangs holds up no other.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! The queue against what it promises, in arbitrary histories; and the layer over cores and a disk of a given speed, in virtual time.
+//! The queue against what it promises, in arbitrary histories; and the layer over cores and a disk
+//! of a given speed, in virtual time.
 
 use super::*;
 use crate::limit::{Limit, Rates};
@@ -219,7 +220,8 @@ impl Bench {
         }
     }
 
-    /// As many reads of so many blocks at a time on each volume, spread over the cores, for so long: how many ended of each.
+    /// As many reads of so many blocks at a time on each volume, spread over the cores, for so
+    /// long: how many ended of each.
     fn load(&self, depths: [u64; 2], blocks: [u64; 2], seconds: u64) -> [u64; 2] {
         let until = self.node.core(0).now().after(Duration::from_secs(seconds));
         let done = [0, 1].map(|_| Arc::new(AtomicU64::new(0)));
@@ -278,7 +280,8 @@ fn volumes_that_compete_get_their_shares_over_all_cores_live_and_one_alone_gets_
     let full = DISK_IOPS * 4;
     let all: u64 = four.iter().sum();
     assert!(all > full - full / 50, "nothing idles: {four:?}");
-    // Bytes count as well: 20 KiB against 144 KiB of cost. Long, as the disk's first moment is free, and whoever comes first has it alone.
+    // Bytes count as well: 20 KiB against 144 KiB of cost. Long, as the disk's first moment is
+    // free, and whoever comes first has it alone.
     let large = bench.load([160, 64], [8, 256], 40);
     assert!(near(ratio(large), 4.0 * 144.0 / 20.0), "{large:?}");
     // What one does not use the other has, at any depth.

@@ -1,6 +1,7 @@
 //! Allocation of blocks that lie on several parts by turns.
 //!
-//! **Cost.** One question to each part, and as many steps as the answer has runs, times the columns: never as many as there are units.
+//! **Cost.** One question to each part, and as many steps as the answer has runs, times the
+//! columns: never as many as there are units.
 
 use super::map::Turns;
 use volume::{Extent, ExtentKind, ExtentList};
@@ -17,7 +18,8 @@ struct Told {
 }
 
 impl Told {
-    /// What holds a block of the column, and the first block behind it; `None` where the part has not said it.
+    /// What holds a block of the column, and the first block behind it; `None` where the part has
+    /// not said it.
     fn at(&mut self, block: u64) -> Option<(ExtentKind, u64)> {
         while let Some(extent) = self.extents.get(self.next) {
             let end = extent.range.end().0 - self.start;
@@ -30,8 +32,8 @@ impl Told {
     }
 }
 
-/// The runs of blocks `from..to` of a row, counted from its start, of which each column's part has told its own; as far as all
-/// that is needed was told. They are told in blocks of the row.
+/// The runs of blocks `from..to` of a row, counted from its start, of which each column's part has
+/// told its own; as far as all that is needed was told. They are told in blocks of the row.
 pub(super) fn by_turns(
     turns: Turns,
     (from, to): (u64, u64),

@@ -5,8 +5,8 @@
 //!   parts:     part 2, from x      part 0, 1, 2, each from y: 0 1 2 0 1 2
 //! ```
 //!
-//! **Invariants.** I1: every block of the volume has one place, and no place is two blocks'. I2: the pieces of a range cover
-//! it once, and a piece is one range of one part.
+//! **Invariants.** I1: every block of the volume has one place, and no place is two blocks'. I2:
+//! the pieces of a range cover it once, and a piece is one range of one part.
 
 use smallvec::SmallVec;
 use std::cmp::Ordering;
@@ -69,7 +69,8 @@ pub struct Map {
     unit: u64,
 }
 
-/// How units take turns over the columns of a row. Blocks of a row and of a column are counted from its start.
+/// How units take turns over the columns of a row. Blocks of a row and of a column are counted from
+/// its start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Turns {
     pub(super) unit: u64,
@@ -157,7 +158,8 @@ impl Map {
         &self.rows
     }
 
-    /// Where the blocks of a range inside the volume lie, in order of its first blocks; neighbours on one part are one piece.
+    /// Where the blocks of a range inside the volume lie, in order of its first blocks; neighbours
+    /// on one part are one piece.
     ///
     /// # Panics
     /// If the range is not inside the volume.

@@ -1,10 +1,11 @@
 //! One volume of parts of several: one after the other (a span), or in turns (a stripe).
 //!
-//! **Contract.** What the [`Map`] says of each block. A request goes to the parts that it touches at once, in one piece for
-//! each run of blocks there. The shape is what all parts have in common; a write is whole only within a unit.
+//! **Contract.** What the [`Map`] says of each block. A request goes to the parts that it touches
+//! at once, in one piece for each run of blocks there. The shape is what all parts have in common;
+//! a write is whole only within a unit.
 //!
-//! **Failure model.** A part that fails fails what touches it, with the lowest block that failed as the volume counts; what
-//! other parts have done of it is done. Nothing here is redundant.
+//! **Failure model.** A part that fails fails what touches it, with the lowest block that failed as
+//! the volume counts; what other parts have done of it is done. Nothing here is redundant.
 
 mod extents;
 mod map;

@@ -1,8 +1,9 @@
 //! Carries the oldest changes home, in the order of addresses, and gives up their room in the log.
 //!
-//! A round reads a stretch of the log, writes home what still is the newest of it, flushes, and only then
-//! lets the index forget it and the log use the room again. So no place at home is written twice between two flushes, and at
-//! any moment what is not stable at home is stable in the log.
+//! A round reads a stretch of the log, writes home what still is the newest of it, flushes, and
+//! only then lets the index forget it and the log use the room again. So no place at home is
+//! written twice between two flushes, and at any moment what is not stable at home is stable in the
+//! log.
 
 use super::contents::{contents, live_bare};
 use super::home::Going;
@@ -17,7 +18,8 @@ use std::rc::Rc;
 use std::time::Duration;
 use units::{Buf, Reserve};
 
-/// Blocks of the log in one round: enough that neighbours meet, and little enough for the memory that is kept for it.
+/// Blocks of the log in one round: enough that neighbours meet, and little enough for the memory
+/// that is kept for it.
 const ROUND_BLOCKS: u64 = 1024;
 
 /// Sectors in one write home.
@@ -29,7 +31,8 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// When to look for room again.
 const SHORTLY: Duration = Duration::from_millis(10);
 
-/// What Linux answers for sectors that a disk cannot read (a critical medium error), and for nothing else.
+/// What Linux answers for sectors that a disk cannot read (a critical medium error), and for
+/// nothing else.
 const ENODATA: i32 = 61;
 
 /// Runs as long as the shard is open.

@@ -59,7 +59,8 @@ pub(super) fn contents(shard: &Rc<Shard>, stretch: &Stretch, data: &Buf) -> Cont
             }
             Again::Damaged { sectors } => {
                 state.lose_batch(&sectors);
-                // Which changes without data it held nobody says any more: all that are known go home now.
+                // Which changes without data it held nobody says any more: all that are known go
+                // home now.
                 let bare = state.all_bare().into_iter();
                 let (lost, bare): (Vec<_>, Vec<_>) = bare.partition(|it| it.kind == Kind::Lost);
                 contents.lost.extend(lost);
@@ -104,8 +105,9 @@ impl Contents {
 
     /// What of it is still the newest, and nowhere else.
     ///
-    /// Of volumes whose history could not be saved, and of those that nobody has opened since the log was found, cuts and what went
-    /// past the log as well: a layer below has to know what was on its way home when the power failed.
+    /// Of volumes whose history could not be saved, and of those that nobody has opened since the
+    /// log was found, cuts and what went past the log as well: a layer below has to know what was
+    /// on its way home when the power failed.
     pub(super) fn held(&self, state: &State, unsaved: &BTreeSet<Slot>) -> HeldParts {
         let with_by = self.lying.iter().zip(&self.by);
         let data = with_by.flat_map(|(lying, by)| {
@@ -139,7 +141,8 @@ pub(super) fn live_bare(state: &State, all: &[BareChange]) -> Vec<BareChange> {
 }
 
 impl State {
-    /// The data of a write is damaged: what of it is the newest is lost. What was lost before is told again.
+    /// The data of a write is damaged: what of it is the newest is lost. What was lost before is
+    /// told again.
     pub(super) fn lose(&mut self, stretch: &Stretch, place: Place, record: &Record) -> BareChange {
         let change = record.change;
         let lying = Lying {

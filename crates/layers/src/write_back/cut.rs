@@ -1,11 +1,13 @@
-//! Cuts: one number for each ring, so that what comes before and after is the same for all who watch the volume.
+//! Cuts: one number for each ring, so that what comes before and after is the same for all who
+//! watch the volume.
 //!
 //! ```text
 //!   hold all rings of the volume --> the next cut's number --> a record of it in each ring --> let go --> all are stable
 //! ```
 //!
-//! A change that was acknowledged before another one was asked for is never after a cut that the other one is before: while one ring is
-//! held and another is not yet, nothing that waits in the held one is acknowledged, so that nothing can follow from it.
+//! A change that was acknowledged before another one was asked for is never after a cut that the
+//! other one is before: while one ring is held and another is not yet, nothing that waits in the
+//! held one is acknowledged, so that nothing can follow from it.
 
 use super::journal_file::shard_of;
 use super::lane::WriteBack;
@@ -27,7 +29,8 @@ pub struct RingHistory {
     pub next: Sequence,
     /// The newest cut there; `None` where no history is kept.
     pub cut: Option<Cut>,
-    /// The number of that cut's own record: changes with lower ones are before it. `None` before the first cut.
+    /// The number of that cut's own record: changes with lower ones are before it. `None` before
+    /// the first cut.
     pub cut_at: Option<Sequence>,
 }
 
@@ -47,9 +50,10 @@ impl WriteBack {
         all
     }
 
-    /// Divides all changes of the volume into those before and those after, and answers when that is stable: whatever was acknowledged
-    /// before this was asked for is before the cut, and read by whoever reads after it. Changes that come meanwhile wait for a
-    /// few hundred microseconds. It goes on when nobody waits for it any more.
+    /// Divides all changes of the volume into those before and those after, and answers when that
+    /// is stable: whatever was acknowledged before this was asked for is before the cut, and read
+    /// by whoever reads after it. Changes that come meanwhile wait for a few hundred microseconds.
+    /// It goes on when nobody waits for it any more.
     ///
     /// # Errors
     /// The volume keeps no history ([`IoError::WriteProtected`]), or a ring takes nothing.
@@ -77,7 +81,8 @@ impl WriteBack {
         let cut = newest.map(|newest| Cut(newest.0 + 1));
         let mut told = Vec::new();
         for ring in held {
-            // In the log's queue ahead of all that waits; whether it is stable is asked when all rings have gone on.
+            // In the log's queue ahead of all that waits; whether it is stable is asked when all
+            // rings have gone on.
             let stable = self.on_ring(core, ring, move |shard, slot| {
                 let stable = cut.map(|cut| shard.tell_cut(slot, cut));
                 shard.end_hold(slot);

@@ -1,4 +1,5 @@
-//! Blocks at home of which a journal cannot say, after a crash, whether they are old, new or between.
+//! Blocks at home of which a journal cannot say, after a crash, whether they are old, new or
+//! between.
 
 use journal::{Change, Kind, SECTOR};
 use std::collections::BTreeMap;
@@ -10,8 +11,9 @@ const BLOCK: u64 = 4096;
 /// Blocks of one entry.
 const CHUNK: u64 = 1024;
 
-/// Blocks of 4096 bytes of one volume that may have been half-way home: those that were written past the log, and those of which the
-/// log has a part. All others are in the log as a whole, or at home and stable there.
+/// Blocks of 4096 bytes of one volume that may have been half-way home: those that were written
+/// past the log, and those of which the log has a part. All others are in the log as a whole, or at
+/// home and stable there.
 ///
 /// A bit for each block, in chunks of 4 MiB: 1 GiB of the log can name many millions of blocks.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]

@@ -5,8 +5,9 @@
 //!     --> flush --> in each ring: the other one --> go on
 //! ```
 //!
-//! **Contract.** Nothing that went to the one is under way when the first goes to the other, and all that it did is stable. Requests
-//! wait meanwhile, for as long as one at home and a flush take. Where it does not come to rest in time, nothing has changed.
+//! **Contract.** Nothing that went to the one is under way when the first goes to the other, and
+//! all that it did is stable. Requests wait meanwhile, for as long as one at home and a flush take.
+//! Where it does not come to rest in time, nothing has changed.
 
 use super::lane::WriteBack;
 use super::shard::{OpenHome, Shard};
@@ -47,11 +48,13 @@ async fn in_time<T: Unpin + 'static>(
 }
 
 impl WriteBack {
-    /// Puts another volume with the same blocks in the place of the one below; `tell_first`: as [`WriteBack::tell_first`]. Whoever has
-    /// lanes opens them anew, because facts may differ. It goes on when nobody waits for it any more.
+    /// Puts another volume with the same blocks in the place of the one below; `tell_first`: as
+    /// [`WriteBack::tell_first`]. Whoever has lanes opens them anew, because facts may differ. It
+    /// goes on when nobody waits for it any more.
     ///
     /// # Errors
-    /// It did not come to rest until then, could not be flushed, or the other one cannot be opened: nothing has changed.
+    /// It did not come to rest until then, could not be flushed, or the other one cannot be opened:
+    /// nothing has changed.
     pub async fn exchange(
         self: &Arc<Self>,
         core: &CoreHandle,
@@ -134,7 +137,8 @@ impl WriteBack {
 }
 
 impl Shard {
-    /// Has everything of the volume wait that is asked for from now on, and waits until nothing of it is under way at home.
+    /// Has everything of the volume wait that is asked for from now on, and waits until nothing of
+    /// it is under way at home.
     async fn rest_for(
         self: &Rc<Self>,
         slot: Slot,
@@ -148,7 +152,8 @@ impl Shard {
             Rc::clone(&home.reads)
         };
         let rests = pin!(async {
-            // What goes past the log may need room in it, which is there only while something is carried home.
+            // What goes past the log may need room in it, which is there only while something is
+            // carried home.
             self.until(|| !self.state.borrow().has_direct_of(slot))
                 .await;
             self.pauses.borrow_mut().insert(slot);

@@ -8,8 +8,8 @@ use std::rc::Rc;
 use units::LbaRange;
 use volume::{Done, Extent, ExtentKind, ExtentList, Io, IoFuture, Op, Origin, Shape, Support};
 
-/// What one answer covers at most where the log has data of the volume: that many pages are looked up in the index in well under a
-/// millisecond.
+/// What one answer covers at most where the log has data of the volume: that many pages are looked
+/// up in the index in well under a millisecond.
 const COVERED_BYTES: u64 = 64 << 20;
 
 /// Runs of one answer at most.

@@ -1,7 +1,8 @@
 //! A log that takes nothing more: why, and whether it would again.
 //!
-//! **Full.** On a file system that copies on write, a thin device or a file with holes, a log that was made whole can find no space for a
-//! write. Then nothing is broken: hosts are told that there is no space, and once there is, opening the journal anew makes it serve again.
+//! **Full.** On a file system that copies on write, a thin device or a file with holes, a log that
+//! was made whole can find no space for a write. Then nothing is broken: hosts are told that there
+//! is no space, and once there is, opening the journal anew makes it serve again.
 
 use super::journal_file::Journal;
 use super::shard::Shard;
@@ -71,8 +72,9 @@ impl Shard {
         }
     }
 
-    /// Whether what was refused for want of space would be taken now. What lies there is written again as it is: nothing else uses that
-    /// place any more, and what a crash leaves of it is what was there.
+    /// Whether what was refused for want of space would be taken now. What lies there is written
+    /// again as it is: nothing else uses that place any more, and what a crash leaves of it is what
+    /// was there.
     async fn takes_writes_again(&self) -> bool {
         let refused = self.failure.borrow().as_ref().and_then(|it| it.refused);
         let Some(Extent { offset, len }) = refused else {
@@ -91,7 +93,8 @@ impl Shard {
 }
 
 impl Journal {
-    /// All that has failed of it has failed for want of space, and there is space again: opened anew, it serves.
+    /// All that has failed of it has failed for want of space, and there is space again: opened
+    /// anew, it serves.
     pub async fn has_space_again(&self, core: &CoreHandle) -> bool {
         let rings = self.on_rings(core, |_, shard| {
             Box::pin(async move {

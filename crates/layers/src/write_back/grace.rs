@@ -1,4 +1,5 @@
-//! Who still reads from the log: room of it is given up only when all who may have looked it up before have read it.
+//! Who still reads from the log: room of it is given up only when all who may have looked it up
+//! before have read it.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

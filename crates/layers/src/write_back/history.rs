@@ -1,7 +1,8 @@
 //! The history of a volume in one ring, in a file beside the volume.
 //!
-//! The rings share the file. A sync that fails may lose what another ring has written and not synced yet, and tells only the one who
-//! asked for it: so one ring writes and syncs at a time ([`Turns`]).
+//! The rings share the file. A sync that fails may lose what another ring has written and not
+//! synced yet, and tells only the one who asked for it: so one ring writes and syncs at a time
+//! ([`Turns`]).
 
 use super::parts::blocks;
 use super::shard::Shard;
@@ -201,7 +202,8 @@ impl Kept {
         result
     }
 
-    /// Writes them, and what they follow where that may not be stable, in any order, and then a sync.
+    /// Writes them, and what they follow where that may not be stable, in any order, and then a
+    /// sync.
     async fn write(&self, mut writes: Vec<HistoryWrite>) -> io::Result<()> {
         let unsure = self.history.borrow().unsure();
         for page in unsure {

@@ -1,4 +1,5 @@
-//! Looks at the history of a volume without opening it: nothing is written, and nobody is kept from it.
+//! Looks at the history of a volume without opening it: nothing is written, and nobody is kept from
+//! it.
 
 use env::File;
 use env::file::{length, read};

@@ -19,7 +19,8 @@ pub(super) const AWAY: &str = "it is not there";
 /// Writes home at once.
 const WRITES_MAX: usize = 32;
 
-/// Sectors of what is tried alone when a longer write fails: a page, so that it is a block of any size.
+/// Sectors of what is tried alone when a longer write fails: a page, so that it is a block of any
+/// size.
 const PIECE_SECTORS: u64 = 8;
 
 /// When to try a volume again that could not be written.
@@ -71,8 +72,8 @@ impl Going {
         }
     }
 
-    /// Writes it all, flushes, saves the histories of the volumes, and lets the index forget what is at home then.
-    /// Answers whose history could not be saved.
+    /// Writes it all, flushes, saves the histories of the volumes, and lets the index forget what
+    /// is at home then. Answers whose history could not be saved.
     pub(super) async fn go(
         mut self,
         shard: &Rc<Shard>,
@@ -101,7 +102,8 @@ impl Going {
         unsaved
     }
 
-    /// What a layer below keeps beside the data of writes past the log is flushed before the log forgets them.
+    /// What a layer below keeps beside the data of writes past the log is flushed before the log
+    /// forgets them.
     fn touch(&mut self, shard: &Rc<Shard>, told: &BTreeSet<Slot>) {
         let state = shard.state.borrow();
         for slot in told {
@@ -144,8 +146,8 @@ impl Going {
         unsaved
     }
 
-    /// A read from home may have begun before the log had anything of its blocks, and must not see them half written. Later ones go
-    /// to the log.
+    /// A read from home may have begun before the log had anything of its blocks, and must not see
+    /// them half written. Later ones go to the log.
     async fn reads_end(&self, shard: &Rc<Shard>) {
         let slots: BTreeSet<Slot> = self.jobs.iter().map(Job::slot).collect();
         for slot in slots {
@@ -188,7 +190,8 @@ impl Going {
         }
     }
 
-    /// Of long writes that met a place without room, or one that is broken: the rest of them may be written.
+    /// Of long writes that met a place without room, or one that is broken: the rest of them may be
+    /// written.
     fn pieces_of_failed(&mut self) -> Vec<Run> {
         let mut pieces = Vec::new();
         let mut whole: BTreeSet<Slot> = BTreeSet::new();
@@ -329,8 +332,8 @@ fn write_of(
     })
 }
 
-/// Offers what goes home to who keeps copies above. It still is the newest, where whatever changed it has ended, and the index knows; or it
-/// has begun, and who keeps copies does.
+/// Offers what goes home to who keeps copies above. It still is the newest, where whatever changed
+/// it has ended, and the index knows; or it has begun, and who keeps copies does.
 fn offer(shard: &Rc<Shard>, home: &OpenHome, run: &Run, range: LbaRange, data: &Buf) {
     let Some(copies) = home.modes.copies() else {
         return;
@@ -359,7 +362,8 @@ fn within_limits(mut op: Op, shape: &Shape) -> Vec<Op> {
         .collect()
 }
 
-/// What makes these blocks zeroes at home. A discard may leave the ends of the range as they are, and zeroes may not.
+/// What makes these blocks zeroes at home. A discard may leave the ends of the range as they are,
+/// and zeroes may not.
 fn bare_ops(home: &OpenHome, it: &BareChange) -> Vec<Op> {
     let shape = home.shape;
     let Some(range) = inside(home, blocks(&it.sectors, shape.block_size)) else {

@@ -25,7 +25,8 @@ use volume::{IoError, OpenError};
 /// Bytes that are written at once when a journal is made.
 const FILL_BYTES: u64 = 1 << 20;
 
-/// Neighbouring bytes of a volume that share a ring: so many that a stream stays on one core for long.
+/// Neighbouring bytes of a volume that share a ring: so many that a stream stays on one core for
+/// long.
 pub const SHARD_BYTES: u64 = 1 << 30;
 
 /// How long the rings of a journal are waited for that could not be opened whole.
@@ -49,7 +50,8 @@ pub struct JournalSpec {
     pub rings: u32,
     /// The pool that it belongs to.
     pub pool: [u8; 16],
-    /// Neighbouring bytes of a volume that belong to one ring, a power of two: [`SHARD_BYTES`], if there is no reason for another.
+    /// Neighbouring bytes of a volume that belong to one ring, a power of two: [`SHARD_BYTES`], if
+    /// there is no reason for another.
     pub shard_bytes: u64,
 }
 
@@ -93,7 +95,8 @@ pub const fn bytes_min(rings: u32) -> u64 {
     Layout::bytes_min(rings)
 }
 
-/// Whether a journal of this pool is there already. What is there of anybody else is not to be overwritten.
+/// Whether a journal of this pool is there already. What is there of anybody else is not to be
+/// overwritten.
 ///
 /// # Errors
 /// Something else is there, or it cannot be read.
@@ -168,7 +171,8 @@ fn how(create: Create, lock: bool) -> OpenHow {
 }
 
 impl Journal {
-    /// Makes a journal and fills it with zeroes, so that its blocks are there when they are written. What was in the file or on the device is gone.
+    /// Makes a journal and fills it with zeroes, so that its blocks are there when they are
+    /// written. What was in the file or on the device is gone.
     ///
     /// # Errors
     /// [`CreateError`].
@@ -181,7 +185,8 @@ impl Journal {
         let file = core.files().open(&spec.path, how(create, true)).await?;
         let made = Self::make_in(core, spec, &file).await;
         if made.is_err() && file.facts().kind == FileKind::Regular {
-            // What was made of it would keep the file system full. An empty one is made whole the next time.
+            // What was made of it would keep the file system full. An empty one is made whole the
+            // next time.
             let _ = file.submit(FileOp::SetLen { len: 0 }).await;
         }
         made
@@ -231,7 +236,8 @@ impl Journal {
     /// Opens a journal on all cores, and reads what is in it.
     ///
     /// # Errors
-    /// What the operator must mend: it is missing, another pool's, of another version, or damaged where nobody knows what is lost.
+    /// What the operator must mend: it is missing, another pool's, of another version, or damaged
+    /// where nobody knows what is lost.
     pub async fn open(
         core: &CoreHandle,
         path: &Path,
@@ -347,7 +353,8 @@ impl Journal {
         self.replayed
     }
 
-    /// Changes that were acknowledged and are damaged in it: reads of their blocks fail until they are written again.
+    /// Changes that were acknowledged and are damaged in it: reads of their blocks fail until they
+    /// are written again.
     #[must_use]
     pub fn damaged(&self) -> &[journal::Change] {
         &self.damaged
@@ -406,7 +413,8 @@ impl Journal {
         .await
     }
 
-    /// Forgets a volume that is about to be destroyed, and that nobody uses any more: nothing of it has to go home.
+    /// Forgets a volume that is about to be destroyed, and that nobody uses any more: nothing of it
+    /// has to go home.
     ///
     /// # Errors
     /// A ring takes nothing; what it has of the volume stays.
@@ -433,8 +441,8 @@ impl Journal {
             .await;
     }
 
-    /// Whether its file or device still is where it was opened. What is written to a file that was removed, or to a device
-    /// that was replaced by another one, is found by nobody later.
+    /// Whether its file or device still is where it was opened. What is written to a file that was
+    /// removed, or to a device that was replaced by another one, is found by nobody later.
     pub async fn is_in_place(&self, core: &CoreHandle) -> bool {
         let looked = async {
             let file = core
@@ -468,8 +476,8 @@ impl Journal {
         Ok((file, bytes))
     }
 
-    /// As [`Journal::close`], and waits until nothing is under way in it any more, so that it may be opened again; `false`:
-    /// something still was at `until`, and this may be asked for again.
+    /// As [`Journal::close`], and waits until nothing is under way in it any more, so that it may
+    /// be opened again; `false`: something still was at `until`, and this may be asked for again.
     pub async fn end(&self, core: &CoreHandle, until: Now) -> bool {
         let mut ended = true;
         for ring in 0..self.rings() {
@@ -606,7 +614,8 @@ async fn superblock_of(
     }
 }
 
-/// What both copies of the superblock say. Where the first one is good, a second one that the device cannot read is like a damaged one.
+/// What both copies of the superblock say. Where the first one is good, a second one that the
+/// device cannot read is like a damaged one.
 pub(super) async fn superblock_in(
     file: &Rc<dyn File>,
     bytes: u64,

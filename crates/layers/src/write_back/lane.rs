@@ -31,7 +31,8 @@ pub struct WriteBack {
 }
 
 impl WriteBack {
-    /// The volume `home`, which has the number `id` in the journal for as long as it lives, and whose writers' rights are in `fences`.
+    /// The volume `home`, which has the number `id` in the journal for as long as it lives, and
+    /// whose writers' rights are in `fences`.
     #[must_use]
     pub fn new(
         journal: Arc<Journal>,
@@ -43,8 +44,9 @@ impl WriteBack {
         Self::made(journal, id, home, (fences, mode), None)
     }
 
-    /// As [`WriteBack::new`], with the history of its changes kept in `history`, which is made where there is none: numbers of
-    /// changes that go on for ever, cuts, and which parts changed since which cut.
+    /// As [`WriteBack::new`], with the history of its changes kept in `history`, which is made
+    /// where there is none: numbers of changes that go on for ever, cuts, and which parts changed
+    /// since which cut.
     #[must_use]
     pub fn with_history(
         journal: Arc<Journal>,
@@ -97,7 +99,8 @@ impl WriteBack {
         *self.home.lock().unwrap_or_else(PoisonError::into_inner) = home;
     }
 
-    /// What lanes that are opened from now on do, and those that are open: whoever switches has nothing in flight, opens lanes anew and flushes.
+    /// What lanes that are opened from now on do, and those that are open: whoever switches has
+    /// nothing in flight, opens lanes anew and flushes.
     pub fn set_mode(&self, mode: Mode) {
         self.modes.set(mode);
     }
@@ -113,13 +116,15 @@ impl WriteBack {
         self.journal.drain(core).await;
     }
 
-    /// Gives up the volume's lanes in all rings, after what they hold of it was carried home, if it could be.
+    /// Gives up the volume's lanes in all rings, after what they hold of it was carried home, if it
+    /// could be.
     pub async fn release(&self, core: &CoreHandle) {
         self.journal.drain(core).await;
         self.leave(core).await;
     }
 
-    /// Gives up the volume's lanes in all rings: what they hold of it stays there until it is opened again.
+    /// Gives up the volume's lanes in all rings: what they hold of it stays there until it is
+    /// opened again.
     pub async fn leave(&self, core: &CoreHandle) {
         for ring in 0..self.journal.rings() {
             let (key, id) = ((self.journal.key(), ring), self.id);
@@ -133,14 +138,15 @@ impl WriteBack {
         }
     }
 
-    /// What the log cannot say of blocks of this volume: for the layer below, before it is opened here for the first time.
+    /// What the log cannot say of blocks of this volume: for the layer below, before it is opened
+    /// here for the first time.
     #[must_use]
     pub fn doubts(&self) -> Doubts {
         self.journal.doubts(self.id)
     }
 
-    /// Has the log be told of everything before it goes home, in volatile mode as well: the layer below keeps something beside the
-    /// data, and asks after a crash what may not fit together.
+    /// Has the log be told of everything before it goes home, in volatile mode as well: the layer
+    /// below keeps something beside the data, and asks after a crash what may not fit together.
     pub fn tell_first(&self) {
         self.modes.tell_first(true);
     }
@@ -150,7 +156,8 @@ impl WriteBack {
         self.modes.fill(Box::new(copies));
     }
 
-    /// From so many bytes on writes go home past the log, where the log has nothing of their blocks.
+    /// From so many bytes on writes go home past the log, where the log has nothing of their
+    /// blocks.
     pub fn go_past_from(&self, bytes: usize) {
         self.modes.set_past_bytes(bytes);
     }

@@ -17,7 +17,8 @@ pub(super) struct LogRead {
     bytes: usize,
     /// Of these bytes: what was asked for.
     part: Range<usize>,
-    /// The first block of the log, as a byte of what is read, and the checksums from there on; `None` where it is not known.
+    /// The first block of the log, as a byte of what is read, and the checksums from there on;
+    /// `None` where it is not known.
     first_at: usize,
     sums: SmallVec<[Option<u32>; 4]>,
     /// What was asked for, in sectors of the log.
@@ -66,7 +67,8 @@ impl LogRead {
         Ok(shard.file.submit(FileOp::Read { offset, into }))
     }
 
-    /// What was asked for, if it is what was written. What is not is read once more: a disk may read right what it read wrong.
+    /// What was asked for, if it is what was written. What is not is read once more: a disk may
+    /// read right what it read wrong.
     pub(super) async fn end(&self, shard: &Shard, answer: FileFuture) -> Result<Buf, IoError> {
         let data = self.data_of(answer.await)?;
         if self.fits(&data) {
@@ -89,8 +91,9 @@ impl LogRead {
         })
     }
 
-    /// A block of the log is not what was written: whether that concerns what was asked for is for the records to say, of which
-    /// it may hold several. Those that are damaged are lost from now on.
+    /// A block of the log is not what was written: whether that concerns what was asked for is for
+    /// the records to say, of which it may hold several. Those that are damaged are lost from now
+    /// on.
     async fn judged(&self, shard: &Shard) -> Result<Buf, IoError> {
         let unknown = IoError::Integrity { lba: self.lba };
         let batch = {

@@ -8,16 +8,19 @@
 //!             destage: oldest batches, by address --> the volume below --> flush --> forgotten in the log
 //! ```
 //!
-//! A journal serves the volumes of a pool. It is cut into rings, each of which belongs to one core; an address of a volume
-//! belongs to one ring for ever, so that all changes of it have one order. What waits for a ring's log is bounded in bytes and changes by
-//! permits; who has none waits its turn.
+//! A journal serves the volumes of a pool. It is cut into rings, each of which belongs to one core;
+//! an address of a volume belongs to one ring for ever, so that all changes of it have one order.
+//! What waits for a ring's log is bounded in bytes and changes by permits; who has none waits its
+//! turn.
 //!
-//! **Contract.** What is acknowledged is stable: there is no volatile cache above this layer, whatever lies below. Reads find what was
-//! acknowledged last. Every change has a number of its volume in its shard, without a gap.
+//! **Contract.** What is acknowledged is stable: there is no volatile cache above this layer,
+//! whatever lies below. Reads find what was acknowledged last. Every change has a number of its
+//! volume in its shard, without a gap.
 //!
-//! **Failure.** After a write to the journal that failed, changes are refused until it is opened anew; what was acknowledged can
-//! still be read, but for blocks of changes that were under way. What cannot be carried home moves on in the log, is tried again, and may
-//! fill half of it. Damage in the log is told for exactly its blocks, until they are written again.
+//! **Failure.** After a write to the journal that failed, changes are refused until it is opened
+//! anew; what was acknowledged can still be read, but for blocks of changes that were under way.
+//! What cannot be carried home moves on in the log, is tried again, and may fill half of it. Damage
+//! in the log is told for exactly its blocks, until they are written again.
 
 mod age;
 mod carry;

@@ -4,17 +4,20 @@ use super::copies::Copies;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
-/// From so many bytes on a write may go home past the log: its transfer takes longer than a second flush.
+/// From so many bytes on a write may go home past the log: its transfer takes longer than a second
+/// flush.
 const PAST_BYTES: usize = 256 << 10;
 
 /// How a volume's writes are kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
-    /// They are stable at home, and the log was told before. What the log still has of their blocks has them go there instead.
+    /// They are stable at home, and the log was told before. What the log still has of their blocks
+    /// has them go there instead.
     WriteThrough,
     /// They are stable in the log, and carried home later; large ones as in write-through.
     WriteBack,
-    /// They may sit in a volatile cache below until a flush; what asks to be stable is stable in the log.
+    /// They may sit in a volatile cache below until a flush; what asks to be stable is stable in
+    /// the log.
     Volatile,
 }
 
@@ -38,7 +41,8 @@ impl Modes {
             mode: AtomicU8::new(mode as u8),
             told_first: AtomicBool::new(false),
             past_bytes: AtomicUsize::new(PAST_BYTES),
-            // What a killed process left at home can be read, and lies in a cache perhaps: the first flush covers it.
+            // What a killed process left at home can be read, and lies in a cache perhaps: the
+            // first flush covers it.
             volatile: AtomicU64::new(1),
             flushed: AtomicU64::new(0),
             copies: OnceLock::new(),
@@ -55,7 +59,8 @@ impl Modes {
         self.mode.store(mode as u8, Ordering::Release);
     }
 
-    /// Whether the volume below must be able to learn from the log, after a crash, what was on its way home.
+    /// Whether the volume below must be able to learn from the log, after a crash, what was on its
+    /// way home.
     pub(super) fn tell_first(&self, first: bool) {
         self.told_first.store(first, Ordering::Release);
     }

@@ -1,7 +1,8 @@
-//! What cannot go home, or is lost, moves on in the log, so that the room around it can be used again.
+//! What cannot go home, or is lost, moves on in the log, so that the room around it can be used
+//! again.
 //!
-//! The record keeps its number: it is the same change at another place. Nothing newer of its blocks is on its way when it moves, and
-//! whatever comes later comes behind it in the log.
+//! The record keeps its number: it is the same change at another place. Nothing newer of its blocks
+//! is on its way when it moves, and whatever comes later comes behind it in the log.
 
 use super::carry::Held;
 use super::contents::{BareChange, HeldParts, live_bare};
@@ -14,10 +15,12 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use units::{BlockSize, Buf, Lba, LbaRange};
 
-/// Data in one batch of what moves: half as much as a batch can have, so that less is left free where the ring begins anew.
+/// Data in one batch of what moves: half as much as a batch can have, so that less is left free
+/// where the ring begins anew.
 const MOVED_BYTES_MAX: usize = DATA_BYTES_MAX / 2;
 
-/// Blocks of the log that must have come since the last lap, before another one is worth it: as many as a round has.
+/// Blocks of the log that must have come since the last lap, before another one is worth it: as
+/// many as a round has.
 const FRESH_BLOCKS: u64 = 1024;
 
 /// From this part of the log on it is worth it for less.
@@ -35,7 +38,8 @@ impl HeldParts {
     }
 }
 
-/// Moves on what the stretch still has, if that is worth it; then nothing needs the stretch any more.
+/// Moves on what the stretch still has, if that is worth it; then nothing needs the stretch any
+/// more.
 pub(super) async fn move_on(
     shard: &Rc<Shard>,
     stretch: &Stretch,
@@ -139,7 +143,8 @@ impl State {
         }
     }
 
-    /// Puts a batch together of what still is to move and may now; `None` where nothing may. In one poll, so that nothing gets ahead of it.
+    /// Puts a batch together of what still is to move and may now; `None` where nothing may. In one
+    /// poll, so that nothing gets ahead of it.
     fn move_some(
         &mut self,
         left: &mut VecDeque<Moving>,

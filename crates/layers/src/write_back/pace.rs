@@ -36,8 +36,9 @@ pub(super) enum Pace {
     Pause(Duration),
 }
 
-/// The log of a busy journal is between both marks: there the pause between two rounds shrinks from three times as long as
-/// a round to none, so that as much goes home as comes, at whatever fill that takes.
+/// The log of a busy journal is between both marks: there the pause between two rounds shrinks from
+/// three times as long as a round to none, so that as much goes home as comes, at whatever fill
+/// that takes.
 pub(super) fn pace(pressure: Pressure) -> Pace {
     let Pressure { fill, quiet, round } = pressure;
     if fill >= HIGH {

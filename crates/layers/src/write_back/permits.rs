@@ -1,17 +1,21 @@
-//! How much may wait for a ring's log at once: whoever comes when that is reached waits for something to be stable, in turn.
+//! How much may wait for a ring's log at once: whoever comes when that is reached waits for
+//! something to be stable, in turn.
 //!
-//! **Invariants.** What is held is bounded in bytes and by [`JOBS_MAX`], and one change more. Those who wait go on in the order in which
-//! they came, and nobody overtakes them. A permit that is dropped is given back, wherever that happens.
+//! **Invariants.** What is held is bounded in bytes and by [`JOBS_MAX`], and one change more. Those
+//! who wait go on in the order in which they came, and nobody overtakes them. A permit that is
+//! dropped is given back, wherever that happens.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use tokio::sync::oneshot;
 
-/// Bytes of data that may wait for a log at most: sixteen batches, which a disk of 1 GB/s writes in 16 ms ...
+/// Bytes of data that may wait for a log at most: sixteen batches, which a disk of 1 GB/s writes in
+/// 16 ms ...
 const BYTES_MAX: u64 = 16 << 20;
 
-/// ... and no more than this part of what the log has room for, so that what waits does not fill it.
+/// ... and no more than this part of what the log has room for, so that what waits does not fill
+/// it.
 const LOG_PART: u64 = 8;
 
 /// Changes that may wait for the log: sixteen batches of the shortest.
@@ -69,7 +73,8 @@ impl Permits {
         self.has_room() && self.inner.borrow().waiting.is_empty()
     }
 
-    /// Takes one for a change with so many bytes of data, whether there is room or not: its turn has come, or it must not wait.
+    /// Takes one for a change with so many bytes of data, whether there is room or not: its turn
+    /// has come, or it must not wait.
     pub(super) fn take(self: &Rc<Self>, bytes: usize) -> Permit {
         let mut inner = self.inner.borrow_mut();
         inner.held.bytes += bytes;

@@ -13,7 +13,8 @@ pub(super) async fn pump(shard: Rc<Shard>) {
     while !shard.closing.get() {
         let step = {
             let mut state = shard.state.borrow_mut();
-            // In the same poll as what follows: whoever has lost the right gets nothing into a batch.
+            // In the same poll as what follows: whoever has lost the right gets nothing into a
+            // batch.
             state.withdraw_fenced();
             let step = state.log.next_step();
             state.full = matches!(step, Some(Next::Full));

@@ -43,7 +43,8 @@ impl Shard {
             }
             state.index.find(slot, sectors)
         };
-        // All are asked for in this poll: what is at home now is at least as new as what the index says.
+        // All are asked for in this poll: what is at home now is at least as new as what the index
+        // says.
         let coming: Result<Vec<Coming>, IoError> = pieces
             .iter()
             .map(|piece| self.ask(slot, piece, origin))

@@ -38,7 +38,8 @@ pub(super) struct Home {
     pub(super) open: Option<OpenHome>,
     /// Why something could not be carried home.
     pub(super) stuck: Option<Stuck>,
-    /// The log that was found is all that knows which of its blocks may be half-way home, and nobody has opened it since.
+    /// The log that was found is all that knows which of its blocks may be half-way home, and
+    /// nobody has opened it since.
     pub(super) in_doubt: bool,
     /// What is known of its changes for good, where that is kept.
     pub(super) kept: Option<Rc<Kept>>,
@@ -127,7 +128,8 @@ pub(super) struct State {
     pub(super) changed_at: Now,
     /// Changes wait for room.
     pub(super) full: bool,
-    /// The newest batch that has more than what went past the log: until the log has given it up, a replay may bring back what it holds.
+    /// The newest batch that has more than what went past the log: until the log has given it up, a
+    /// replay may bring back what it holds.
     pub(super) newest_data: u64,
     /// Batches of what moved on, and their blocks.
     pub(super) moved: VecDeque<(u64, u64)>,
@@ -156,7 +158,8 @@ pub(super) struct Shard {
     pub(super) carrier_rests: Cell<bool>,
     /// Those who wait until all is at home.
     pub(super) hurry: Cell<u32>,
-    /// While there are some, nothing is carried home: other volumes are about to take the place of theirs.
+    /// While there are some, nothing is carried home: other volumes are about to take the place of
+    /// theirs.
     pub(super) pauses: RefCell<BTreeSet<Slot>>,
     /// Something is being carried home.
     pub(super) in_round: Cell<bool>,
@@ -324,7 +327,8 @@ impl State {
         }
     }
 
-    /// Writes that wait for a batch, and are refused by now, are answered so: they keep nobody behind them waiting. `true`: there were some.
+    /// Writes that wait for a batch, and are refused by now, are answered so: they keep nobody
+    /// behind them waiting. `true`: there were some.
     pub(super) fn withdraw_refused(&mut self) -> bool {
         if !self.refuses_some() {
             return false;
@@ -341,7 +345,8 @@ impl State {
         are_some
     }
 
-    /// Takes those who wait for a batch out of the log's queue that are `gone`, by themselves or by their volume.
+    /// Takes those who wait for a batch out of the log's queue that are `gone`, by themselves or by
+    /// their volume.
     fn withdraw(&mut self, gone: impl Fn(&Waiter, &Home) -> bool) -> Vec<Waiter> {
         let (waiters, first, homes) = (&self.waiters, self.first_token, &self.homes);
         let withdrawn = self.log.withdraw(|token: Token| {
@@ -387,8 +392,9 @@ impl State {
         home.early = Vec::new();
     }
 
-    /// The log has failed: whoever waits is told that nobody knows. Of what was on its way the next replay may find the new or the
-    /// old data: until then it cannot be read, so that nobody sees the old and then the new.
+    /// The log has failed: whoever waits is told that nobody knows. Of what was on its way the next
+    /// replay may find the new or the old data: until then it cannot be read, so that nobody sees
+    /// the old and then the new.
     pub(super) fn give_up(&mut self, why: impl Fn(Lba) -> IoError) {
         for (token, change) in self.log.given_up() {
             if let Some(waiter) = self.take_waiter(token) {
@@ -577,7 +583,8 @@ impl Shard {
         }
     }
 
-    /// Nothing that was acknowledged is in a volatile cache, but for what went home in volatile mode.
+    /// Nothing that was acknowledged is in a volatile cache, but for what went home in volatile
+    /// mode.
     fn flush(self: &Rc<Self>, slot: Slot, origin: Origin) -> IoFuture {
         if self.state.borrow().log.ring().has_failed() {
             return Answer::ready(Err(self.lost_write(Lba(0))));
@@ -613,7 +620,8 @@ impl Shard {
         })
     }
 
-    /// The volume is in volatile mode, and nothing keeps a change of these blocks from going straight home.
+    /// The volume is in volatile mode, and nothing keeps a change of these blocks from going
+    /// straight home.
     fn is_volatile(&self, slot: Slot, range: LbaRange) -> bool {
         let home = self.home_of(slot);
         !self.state.borrow().log.ring().has_failed()
@@ -621,8 +629,9 @@ impl Shard {
             && self.may_go_past(slot, &sectors(range, home.shape.block_size))
     }
 
-    /// Goes straight home, and is not stable there. The log is told meanwhile, so that it does not bring back after a crash
-    /// what it had of the blocks before; a flush waits for both. Where the log has anything that it could bring back, so does the answer.
+    /// Goes straight home, and is not stable there. The log is told meanwhile, so that it does not
+    /// bring back after a crash what it had of the blocks before; a flush waits for both. Where the
+    /// log has anything that it could bring back, so does the answer.
     fn pass(self: &Rc<Self>, slot: Slot, range: LbaRange, op: Op, origin: Origin) -> IoFuture {
         let home = self.home_of(slot);
         let sectors = sectors(range, home.shape.block_size);
@@ -726,7 +735,8 @@ impl Shard {
         Answer::wait(all(answers))
     }
 
-    /// The log has nothing of these sectors, nor will it get anything that came before, nor is any of them on its way home.
+    /// The log has nothing of these sectors, nor will it get anything that came before, nor is any
+    /// of them on its way home.
     fn may_go_past(&self, slot: Slot, sectors: &Range<u64>) -> bool {
         let state = self.state.borrow();
         state.index.is_clear(slot, sectors.clone())
@@ -792,7 +802,8 @@ impl Shard {
         })
     }
 
-    /// A large write: first the log is told that it will be written, then it goes home, and is stable there.
+    /// A large write: first the log is told that it will be written, then it goes home, and is
+    /// stable there.
     fn write_past(
         self: &Rc<Self>,
         slot: Slot,
@@ -817,7 +828,8 @@ impl Shard {
                 };
                 result = home.lane.submit(Io::new(op, origin)).await;
                 if result.is_err() {
-                    // What it left there can be read, and is in a cache perhaps: the next flush covers it.
+                    // What it left there can be read, and is in a cache perhaps: the next flush
+                    // covers it.
                     home.modes.leave_volatile();
                 }
             }
@@ -851,7 +863,8 @@ impl Shard {
         self.log_at + u64::from(sector) * journal::SECTOR
     }
 
-    /// Says in the log that its last batch was stable, where nothing does and nothing else is on its way.
+    /// Says in the log that its last batch was stable, where nothing does and nothing else is on
+    /// its way.
     pub(super) fn seal(self: &Rc<Self>) {
         let sealed = self.state.borrow_mut().seal();
         if let Some(write) = sealed {

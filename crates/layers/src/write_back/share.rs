@@ -1,8 +1,9 @@
 //! How much of a log a volume may have, so that others always find room.
 //!
-//! One volume alone may have three quarters of it, and half of a very small one, and so may those together that are known not to go
-//! home: with the eighth that may [wait](super::permits) an eighth is always left. Where those that do not go home have half of it and nothing but them moves on any more, their
-//! writes get the error that home gives.
+//! One volume alone may have three quarters of it, and half of a very small one, and so may those
+//! together that are known not to go home: with the eighth that may [wait](super::permits) an
+//! eighth is always left. Where those that do not go home have half of it and nothing but them
+//! moves on any more, their writes get the error that home gives.
 
 use super::shard::{Shard, State};
 use journal::Slot;
@@ -12,7 +13,8 @@ use volume::IoError;
 /// Volumes that cannot be carried home may together have the log's room divided by this.
 const STUCK_PART_MAX: u64 = 2;
 
-/// Blocks of the log that what moves on may take for itself, beside what it moves: batches that are not full.
+/// Blocks of the log that what moves on may take for itself, beside what it moves: batches that are
+/// not full.
 const MOVING_BLOCKS: u64 = 256;
 
 impl State {
@@ -25,7 +27,8 @@ impl State {
             .sum()
     }
 
-    /// Volumes that do not go home have all that they may have: half of the log, so that others have the rest.
+    /// Volumes that do not go home have all that they may have: half of the log, so that others
+    /// have the rest.
     pub(super) fn refuses_some(&self) -> bool {
         let most = self.log.ring().room_blocks() / STUCK_PART_MAX;
         // What only waits for its turn does not count: it moves on when that comes, if it must.
@@ -50,7 +53,8 @@ impl State {
 }
 
 impl Shard {
-    /// What a write of the volume is answered, while it is refused: what it would be at home. What gives room back, or needs none, is taken.
+    /// What a write of the volume is answered, while it is refused: what it would be at home. What
+    /// gives room back, or needs none, is taken.
     pub(super) fn refuses(&self, slot: Slot, at: Lba) -> Option<IoError> {
         let state = self.state.borrow();
         let stuck = state.home(slot).stuck.as_ref()?;

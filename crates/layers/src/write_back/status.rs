@@ -32,7 +32,8 @@ pub struct ShardStatus {
     pub pages: u64,
     /// Memory of the index and of the checksums of the log's blocks, in bytes.
     pub index_bytes: u64,
-    /// Memory of the histories of its volumes, in bytes: pages stay once they were read or something in them changed.
+    /// Memory of the histories of its volumes, in bytes: pages stay once they were read or
+    /// something in them changed.
     pub history_bytes: u64,
     /// Batches that were written to the log since it was opened.
     pub batches: u64,
@@ -58,7 +59,8 @@ pub struct ShardStatus {
     pub openings: u64,
     /// The last batch that is stable.
     pub stable: u64,
-    /// How long the oldest change has been in the log that is not at home; of what was found when it was opened, since then.
+    /// How long the oldest change has been in the log that is not at home; of what was found when
+    /// it was opened, since then.
     pub oldest: Option<Duration>,
     /// Why it takes nothing more until the journal is opened anew, where that is so.
     pub failed: Option<String>,
@@ -66,7 +68,8 @@ pub struct ShardStatus {
     pub full: bool,
     /// Volumes whose changes cannot be carried home now, and why.
     pub stuck: Vec<(VolumeId, String)>,
-    /// Sectors of 512 bytes whose data was damaged in the log, the first [`LOST_MAX`] ranges: reads of them fail until they are written again.
+    /// Sectors of 512 bytes whose data was damaged in the log, the first [`LOST_MAX`] ranges: reads
+    /// of them fail until they are written again.
     pub lost: Vec<(VolumeId, Range<u64>)>,
     /// How many sectors of each volume these are, all of them.
     pub lost_sectors: BTreeMap<VolumeId, u64>,

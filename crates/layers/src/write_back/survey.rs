@@ -8,7 +8,8 @@ use std::path::Path;
 use std::rc::Rc;
 use volume::OpenError;
 
-/// What the journal at `path` holds, as far as it can be read. What is written to it meanwhile may be told in part.
+/// What the journal at `path` holds, as far as it can be read. What is written to it meanwhile may
+/// be told in part.
 ///
 /// # Errors
 /// Nothing there can be read as a journal.
@@ -48,7 +49,8 @@ pub struct Kept {
     pub checkpoints: Vec<Places>,
 }
 
-/// How both copies of the superblock are, and of each ring's checkpoint, in a journal of which `superblock` was read.
+/// How both copies of the superblock are, and of each ring's checkpoint, in a journal of which
+/// `superblock` was read.
 ///
 /// # Errors
 /// They cannot be read.

@@ -1,4 +1,5 @@
-//! Reads again what a journal holds, while it is in use: damage that nobody reads is found before it is needed.
+//! Reads again what a journal holds, while it is in use: damage that nobody reads is found before
+//! it is needed.
 
 use super::journal_file::Journal;
 use super::shard::Shard;
@@ -44,7 +45,8 @@ impl Verified {
 }
 
 impl Journal {
-    /// Reads all that it holds and is not at home, both superblocks, and both checkpoints of each ring.
+    /// Reads all that it holds and is not at home, both superblocks, and both checkpoints of each
+    /// ring.
     ///
     /// # Errors
     /// It cannot be read.
@@ -66,7 +68,8 @@ impl Journal {
         Ok(all)
     }
 
-    /// Reads the history of a volume that it serves, where that is kept: how many of its headers and pages are lost.
+    /// Reads the history of a volume that it serves, where that is kept: how many of its headers
+    /// and pages are lost.
     ///
     /// # Errors
     /// It cannot be read.

@@ -18,8 +18,8 @@ const VERIFY_PIECE_BLOCKS: u64 = 1 << 13;
 type Result<T> = std::result::Result<T, Refusal>;
 
 impl Task {
-    /// The blocks of a CDB; `None` for none. The arrival check has seen that they are on the medium, but the
-    /// unit may have shrunk since.
+    /// The blocks of a CDB; `None` for none. The arrival check has seen that they are on the
+    /// medium, but the unit may have shrunk since.
     pub(super) fn blocks(&self, range: BlockRange) -> Result<Option<LbaRange>> {
         let count = self.unit().with_state(|state| state.block_count());
         match range.range().filter(|blocks| blocks.end().0 <= count.0) {
@@ -78,8 +78,8 @@ impl Task {
         )
     }
 
-    /// A plain write that nothing stands in the way of. It takes the data, so that nobody else refers to it and a
-    /// volume may keep it; where it must wait first, the data stays.
+    /// A plain write that nothing stands in the way of. It takes the data, so that nobody else
+    /// refers to it and a volume may keep it; where it must wait first, the data stays.
     pub(super) fn try_write(
         &self,
         range: BlockRange,
@@ -116,8 +116,8 @@ impl Task {
             .saturating_mul(self.block_bytes())
     }
 
-    /// Hands an operation without payload, on blocks that the task has been admitted to, to the lane: in pieces of what that takes at
-    /// once of exactly this operation, one after the other.
+    /// Hands an operation without payload, on blocks that the task has been admitted to, to the
+    /// lane: in pieces of what that takes at once of exactly this operation, one after the other.
     pub(super) async fn submit_in_pieces(&self, op: Op) -> Result<()> {
         let Some(whole) = op.range() else {
             return self.submit(op).await.map(drop);
@@ -185,8 +185,8 @@ impl Task {
         self.read_blocks(blocks).await
     }
 
-    /// The host may have announced less data than the command says (overflow): the whole blocks of it are
-    /// written, and the residual says the rest.
+    /// The host may have announced less data than the command says (overflow): the whole blocks of
+    /// it are written, and the residual says the rest.
     pub(super) fn blocks_with_data(
         &self,
         range: BlockRange,
@@ -210,7 +210,8 @@ impl Task {
         Ok(Buf::empty())
     }
 
-    /// spec: SBC-3 5.43 "WRITE AND VERIFY (10) command": the medium is verified, so the data must be on it.
+    /// spec: SBC-3 5.43 "WRITE AND VERIFY (10) command": the medium is verified, so the data must
+    /// be on it.
     pub(super) async fn write_and_verify(
         &self,
         range: BlockRange,
@@ -263,7 +264,8 @@ impl Task {
         Ok(Buf::empty())
     }
 
-    /// spec: SBC-3 5.21 "SYNCHRONIZE CACHE (10) command". More than the named blocks may be synchronized.
+    /// spec: SBC-3 5.21 "SYNCHRONIZE CACHE (10) command". More than the named blocks may be
+    /// synchronized.
     pub(super) async fn synchronize_cache(
         &self,
         range: BlockRange,
@@ -282,8 +284,8 @@ impl Task {
         Ok(Buf::empty())
     }
 
-    /// spec: SBC-3 5.8 "PRE-FETCH (10) command": there is no cache of ours to fill here, and CONDITION MET
-    /// promises that all blocks fit.
+    /// spec: SBC-3 5.8 "PRE-FETCH (10) command": there is no cache of ours to fill here, and
+    /// CONDITION MET promises that all blocks fit.
     pub(super) async fn pre_fetch(&self, range: BlockRange) -> Result<Buf> {
         self.blocks(range)?;
         self.admit(None).await?;
@@ -291,8 +293,8 @@ impl Task {
     }
 }
 
-/// Lets others of this core work before a piece of a command that has several: a volume that answers at once would otherwise keep the
-/// core until the command's end.
+/// Lets others of this core work before a piece of a command that has several: a volume that
+/// answers at once would otherwise keep the core until the command's end.
 pub(super) async fn give_way(is_one_of_several: bool) {
     if is_one_of_several {
         env::yield_now().await;

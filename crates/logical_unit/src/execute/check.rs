@@ -1,7 +1,7 @@
 //! What stands in the way of a command before it touches anything.
 //!
-//! In this order (SAM-5, SPC-4 "Command processing"): unit attention, backing, access state, reservation, and
-//! then what `scsi::admission` checks: fields, blocks, lengths, write protection.
+//! In this order (SAM-5, SPC-4 "Command processing"): unit attention, backing, access state,
+//! reservation, and then what `scsi::admission` checks: fields, blocks, lengths, write protection.
 
 use super::Request;
 use crate::nexus::Nexus;
@@ -13,8 +13,8 @@ use scsi::opcode::{Attention, Opcode};
 use scsi::unit_attention::Meeting;
 use scsi::{AdditionalSense, Command, Sense, Status};
 
-/// The bytes of data that the command wants, or why it is not done, with those bytes all the same (for the
-/// residual).
+/// The bytes of data that the command wants, or why it is not done, with those bytes all the same
+/// (for the residual).
 pub(super) fn arrival(
     nexus: &Nexus,
     state: &UnitState,
@@ -63,8 +63,9 @@ fn ready(
     Ok(())
 }
 
-/// It tells or changes what a unit keeps. Where that cannot be read, nobody can say who has registered; and what a host registers, or
-/// saves, would take the place of what may still be brought back: those that were shut out would be let in.
+/// It tells or changes what a unit keeps. Where that cannot be read, nobody can say who has
+/// registered; and what a host registers, or saves, would take the place of what may still be
+/// brought back: those that were shut out would be let in.
 fn needs_what_is_stored(command: &Command) -> bool {
     matches!(
         command,
@@ -114,8 +115,8 @@ pub(super) fn protection(state: &UnitState) -> WriteProtection {
     }
 }
 
-/// Data that has a form (a pattern, two halves, a parameter list) cannot be used in part. Plain writes take
-/// what the host announced, and the residual tells of the rest (RFC 7143 11.4.5.1).
+/// Data that has a form (a pattern, two halves, a parameter list) cannot be used in part. Plain
+/// writes take what the host announced, and the residual tells of the rest (RFC 7143 11.4.5.1).
 fn length_of_data(command: &Command, wanted: u64, announced: u64) -> Result<(), Refusal> {
     let exact = matches!(command, Command::WriteSame(_));
     let whole = matches!(

@@ -1,9 +1,9 @@
 //! EXTENDED COPY (LID1): blocks from unit to unit, without the host.
 //!
 //! Sources and destinations are looked for among the units that the issuing session sees, by their
-//! designators, and nowhere else (CVE-2020-28374 was a list of everything on the machine). Each piece is a read
-//! and a write of tasks of their own at those units, so reservations, holds and aborts bear on them as on the
-//! host's own commands.
+//! designators, and nowhere else (CVE-2020-28374 was a list of everything on the machine). Each
+//! piece is a read and a write of tasks of their own at those units, so reservations, holds and
+//! aborts bear on them as on the host's own commands.
 
 use super::block::{give_way, pieces};
 use super::check::protection;
@@ -44,7 +44,8 @@ impl Task {
                 Err(refusal) => {
                     let part = matches!(refusal, Refusal::Aborted);
                     let refusal = if part && self.control.aborted().is_none() {
-                        // Somebody aborted a part of it, at that part's unit; the copy's host waits for an answer.
+                        // Somebody aborted a part of it, at that part's unit; the copy's host waits
+                        // for an answer.
                         aborted(number, AdditionalSense::NONE).into()
                     } else {
                         refusal

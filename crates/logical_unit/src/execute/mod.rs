@@ -1,9 +1,10 @@
 //! Commands: from arrival to outcome.
 //!
-//! [`Nexus::arrive`] decides everything that needs no medium (is it a command, does a unit attention or a
-//! reservation stand in the way, are the blocks there), in the same poll and in order of arrival. What is left
-//! is a [`Task`] that says how many bytes of data it wants; [`Task::run`] then does the work. A plain read or
-//! write whose lane answers at once is done without a future.
+//! [`Nexus::arrive`] decides everything that needs no medium (is it a command, does a unit
+//! attention or a reservation stand in the way, are the blocks there), in the same poll and in
+//! order of arrival. What is left is a [`Task`] that says how many bytes of data it wants;
+//! [`Task::run`] then does the work. A plain read or write whose lane answers at once is done
+//! without a future.
 
 mod block;
 mod check;
@@ -97,7 +98,8 @@ impl Nexus {
         Arrival::Task { task, data_out }
     }
 
-    /// A CDB that is no command of ours. A unit attention goes first (SAM-5 "Unit attention conditions").
+    /// A CDB that is no command of ours. A unit attention goes first (SAM-5 "Unit attention
+    /// conditions").
     fn refuse_unknown(&self, sense: scsi::Sense) -> Arrival {
         let meeting = self.attentions.borrow_mut().meet(Attention::Reports);
         let sense = if let Meeting::Report(attention) = meeting {
@@ -183,9 +185,9 @@ pub(crate) fn run(task: Task, mut data: Buf) -> Answer<Outcome> {
 }
 
 impl Task {
-    /// The command only tells something, and nothing stands in its way: no older ordered task, no change of the
-    /// unit's state. INQUIRY, REPORT LUNS and REQUEST SENSE are told whatever goes on (SAM-5 "Task set
-    /// management").
+    /// The command only tells something, and nothing stands in its way: no older ordered task, no
+    /// change of the unit's state. INQUIRY, REPORT LUNS and REQUEST SENSE are told whatever goes on
+    /// (SAM-5 "Task set management").
     fn may_report(&self, command: &Command) -> bool {
         let prompt = matches!(
             command,
@@ -214,7 +216,8 @@ impl Task {
 
     pub(crate) fn outcome(&self, result: Result<Buf, Refusal>) -> Outcome {
         let aborted = match (self.control.aborted(), &result) {
-            // The backend had it before the right to write was taken away: it is answered as it ended.
+            // The backend had it before the right to write was taken away: it is answered as it
+            // ended.
             (Some(AbortedBy::ReadOnly), Ok(_) | Err(Refusal::Sense(_) | Refusal::Status(_)))
                 if !self.control.is_answered() =>
             {

@@ -1,7 +1,7 @@
 //! COMPARE AND WRITE and ORWRITE: read, decide, write, with nobody between.
 //!
-//! The blocks are held on every core, so no read, write, scrub or destage of them runs meanwhile, and hosts
-//! that compete for one block take turns without holding up the rest of the unit.
+//! The blocks are held on every core, so no read, write, scrub or destage of them runs meanwhile,
+//! and hosts that compete for one block take turns without holding up the rest of the unit.
 
 use super::block::compare;
 use crate::admission::HoldKind;

@@ -12,8 +12,9 @@ use volume::{Done, Durability, ExtentKind, Op, Provision, Support, Zeroing};
 /// Bytes of a repeated pattern that are written at once.
 const PATTERN_BYTES: usize = 1 << 20;
 
-/// Times that one GET LBA STATUS asks the volume at most, each of which is bounded work there: the descriptors that were found until
-/// then are its answer, and the host asks for the rest (SBC-3 5.4: as many as there are, or fewer).
+/// Times that one GET LBA STATUS asks the volume at most, each of which is bounded work there: the
+/// descriptors that were found until then are its answer, and the host asks for the rest (SBC-3
+/// 5.4: as many as there are, or fewer).
 pub const LBA_STATUS_STEPS_MAX: usize = 64;
 
 impl Task {
@@ -57,8 +58,9 @@ impl Task {
         Ok(Buf::empty())
     }
 
-    /// The blocks of a WRITE SAME. WSNZ is zero: no blocks means up to the last one, and how many these are is looked up again, as the
-    /// unit may have grown since the command came, past what one command may write.
+    /// The blocks of a WRITE SAME. WSNZ is zero: no blocks means up to the last one, and how many
+    /// these are is looked up again, as the unit may have grown since the command came, past what
+    /// one command may write.
     fn named_by(&self, same: WriteSame) -> Result<BlockRange, Refusal> {
         if same.range.blocks != BlockCount(0) {
             return Ok(same.range);
@@ -81,8 +83,8 @@ impl Task {
         shape.is_some_and(|shape| shape.caps.write_zeroes != Support::Absent)
     }
 
-    /// spec: SBC-3 5.28 "UNMAP command". Where unmapped blocks are promised to read as zeroes (LBPRZ) every
-    /// block of the list does, also in granules that are not named whole.
+    /// spec: SBC-3 5.28 "UNMAP command". Where unmapped blocks are promised to read as zeroes
+    /// (LBPRZ) every block of the list does, also in granules that are not named whole.
     pub(super) async fn unmap(
         &self,
         anchor: bool,

@@ -128,8 +128,8 @@ impl Task {
         sense.to_bytes(request_sense_format(descriptor))
     }
 
-    /// What REQUEST SENSE tells where nothing is pending (SPC-4 6.39 "REQUEST SENSE command": why the unit is not
-    /// ready, or NO SENSE).
+    /// What REQUEST SENSE tells where nothing is pending (SPC-4 6.39 "REQUEST SENSE command": why
+    /// the unit is not ready, or NO SENSE).
     fn pollable_sense(&self) -> Sense {
         let offline = self.unit().with_state(|state| state.offline.is_some());
         match Refusal::offline() {

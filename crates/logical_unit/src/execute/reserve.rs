@@ -1,7 +1,7 @@
 //! PERSISTENT RESERVE OUT, and RESERVE and RELEASE of SPC-2.
 //!
-//! Everything is held while a reservation changes: what was admitted before is over, or known to be stuck in
-//! the backend, and what is admitted later sees the new state, on every core.
+//! Everything is held while a reservation changes: what was admitted before is over, or known to be
+//! stuck in the backend, and what is admitted later sees the new state, on every core.
 
 use super::report::not_here;
 use crate::admission::HoldKind;
@@ -78,8 +78,8 @@ impl Task {
 
     /// spec: SPC-4 6.15 "PERSISTENT RESERVE IN command".
     ///
-    /// A change whose task was aborted while it was being stored may still come into force: like a write that
-    /// the backend has, it then does so before anybody looks.
+    /// A change whose task was aborted while it was being stored may still come into force: like a
+    /// write that the backend has, it then does so before anybody looks.
     pub(super) async fn persistent_reserve_in(&self, command: &Command) -> Result<Buf, Refusal> {
         let (core, shared) = (self.unit().core(), self.unit().shared());
         self.unless_aborted(changes_are_over(core, shared)).await?;

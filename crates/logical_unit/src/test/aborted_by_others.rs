@@ -1,5 +1,5 @@
-//! Commands that another host's function aborted: each is answered once, by its session or by its own future,
-//! whichever comes first.
+//! Commands that another host's function aborted: each is answered once, by its session or by its
+//! own future, whichever comes first.
 
 use super::SOON;
 use super::bench::{Bench, Slot, filled, read_10, write_10};

@@ -23,8 +23,8 @@ use volume::{
 pub(super) const BLOCKS: u64 = 64;
 pub(super) const UNIT: UnitId = UnitId(1);
 
-/// Blocks in memory. Writes of a hanging volume reach the medium only when it is released, as those in a
-/// kernel's queue would.
+/// Blocks in memory. Writes of a hanging volume reach the medium only when it is released, as those
+/// in a kernel's queue would.
 #[derive(Clone)]
 pub(super) struct Medium(Arc<Mutex<Inner>>);
 

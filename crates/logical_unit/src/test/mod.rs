@@ -84,7 +84,8 @@ fn an_ordered_write_comes_after_older_and_before_newer_ones() {
             all.iter()
                 .all(|slot| slot.response().status == Status::Good)
         );
-        // Block 0 saw 1-4 (in any order), then 6-9; block 1 saw 1-4, then 5, then 6-9: never 5 or less.
+        // Block 0 saw 1-4 (in any order), then 6-9; block 1 saw 1-4, then 5, then 6-9: never 5 or
+        // less.
         assert!(
             bench.medium.first_byte(0) > 5 && bench.medium.first_byte(1) > 5,
             "seed {seed}"
@@ -603,7 +604,8 @@ fn a_volume_that_goes_and_comes_back_larger_leaves_sessions_and_is_told_to_them(
 fn stopping_the_unit_writes_its_cache_first_unless_told_not_to() {
     let bench = Bench::new(12);
     let host = bench.nexus(0, "a");
-    // Byte 4, and whether the medium is told to flush: stop, stop with NO_FLUSH, start, standby, active.
+    // Byte 4, and whether the medium is told to flush: stop, stop with NO_FLUSH, start, standby,
+    // active.
     for (tag, (byte, flushes)) in (1..).zip([
         (0x00, true),
         (0x04, false),
@@ -680,7 +682,8 @@ fn what_an_administrator_has_fixed_of_tas_holds_over_resets_and_hosts_cannot_cha
         let (unit, core) = (Arc::clone(&bench.unit), bench.node.core(2));
         bench.run(async move { unit.fix_task_aborted_status(&core, fixed).await });
     };
-    // MODE SENSE (6) of the control page: its sixth byte, of the current, changeable, default or saved values.
+    // MODE SENSE (6) of the control page: its sixth byte, of the current, changeable, default or
+    // saved values.
     let tas = |nexus: &Rc<crate::Nexus>, values: u8| {
         let cdb = [0x1a, 8, values << 6 | 0x0a, 0, 64, 0];
         let sense = bench.start(nexus, &cdb, Attribute::Simple, 1, &[]);

@@ -1,4 +1,5 @@
-//! What a save that failed leaves in the store must not come back after a later change was answered.
+//! What a save that failed leaves in the store must not come back after a later change was
+//! answered.
 
 use super::SOON;
 use super::bench::{Bench, filled, write_10};
@@ -12,7 +13,8 @@ use std::io;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
-/// A store whose saves may fail after they were done, as those of a file whose directory cannot be synced.
+/// A store whose saves may fail after they were done, as those of a file whose directory cannot be
+/// synced.
 #[derive(Default)]
 struct Uncertain(Mutex<Kept>);
 

@@ -58,7 +58,8 @@ impl Disks {
         assembly
     }
 
-    /// As a node that opens the pool: before it touches data, two events, and three to whoever lagged.
+    /// As a node that opens the pool: before it touches data, two events, and three to whoever
+    /// lagged.
     fn open(&mut self, present: &[usize]) {
         let found = assemble(&self.look(present)).unwrap().table.event;
         while !(assemble(&self.look(present)).unwrap()).has_gone_on_since(found) {
@@ -103,7 +104,8 @@ fn a_member_that_is_away_is_named_and_is_taken_back_when_it_comes() {
     assert!(!two.is_complete());
     assert_eq!(two.missing_for(lun(1)), []);
     assert_eq!(two.missing_for(lun(2)), [1]);
-    // The others are used without it, as often as anybody likes; nothing of its own has changed meanwhile.
+    // The others are used without it, as often as anybody likes; nothing of its own has changed
+    // meanwhile.
     for _ in 0..5 {
         disks.open(&[0, 2]);
     }
@@ -260,7 +262,8 @@ fn opening(disks: &mut [Places], there: &[usize], at: usize, cut: Cut) -> usize 
 
 const CUTS: [Cut; 4] = [Cut::Nothing, Cut::Torn, Cut::Lie, Cut::Whole];
 
-/// All openings that are cut one after the other, to this depth, with a member away from some of them: nobody is lost.
+/// All openings that are cut one after the other, to this depth, with a member away from some of
+/// them: nobody is lost.
 fn open_on(disks: &[Places], depth: usize, looks: &mut usize) {
     *looks += 1;
     let writes = opening(&mut disks.to_vec(), &ALL, usize::MAX, Cut::Whole);
@@ -282,7 +285,8 @@ fn open_on(disks: &[Places], depth: usize, looks: &mut usize) {
     }
 }
 
-/// The process that got the error is killed: the next opening finds what is not on the disk, and may be cut off as well.
+/// The process that got the error is killed: the next opening finds what is not on the disk, and
+/// may be cut off as well.
 fn killed(disks: &[Places], there: &[usize], depth: usize, looks: &mut usize) {
     let mut whole = disks.to_vec();
     let all = opening(&mut whole, there, usize::MAX, Cut::Whole);

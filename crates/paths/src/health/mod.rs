@@ -8,13 +8,14 @@
 //!   any -> Quarantined (identity differs)     any -> Disabled (administrator)
 //! ```
 //!
-//! **Contract.** The caller reports what it sees ([`Seen`]) and carries out what comes back ([`Do`]); it calls
-//! [`Path::tick`] at [`Path::deadline`]. A path is dead when nothing was received for `quiet` while something is expected, and a
-//! ping (NOP-Out) stays unanswered for `answer` more; a closed connection and a lost carrier kill it at once. A target whose store
+//! **Contract.** The caller reports what it sees ([`Seen`]) and carries out what comes back
+//! ([`Do`]); it calls [`Path::tick`] at [`Path::deadline`]. A path is dead when nothing was
+//! received for `quiet` while something is expected, and a ping (NOP-Out) stays unanswered for
+//! `answer` more; a closed connection and a lost carrier kill it at once. A target whose store
 //! hangs still answers pings: that is no path failure.
 //!
-//! Marginal is a judgement about a path that works, badly: it carries I/O only if no better one does
-//! ([`Path::usage`] says standby).
+//! Marginal is a judgement about a path that works, badly: it carries I/O only if no better one
+//! does ([`Path::usage`] says standby).
 
 mod words;
 
@@ -146,7 +147,8 @@ impl Path {
         self.marginal
     }
 
-    /// Its access state changes: commands for it are parked until it has changed, or the time for it is over.
+    /// Its access state changes: commands for it are parked until it has changed, or the time for
+    /// it is over.
     #[must_use]
     pub fn in_transition(&self) -> bool {
         self.transition_since.is_some()
@@ -408,7 +410,8 @@ impl Path {
         }
     }
 
-    /// Whatever comes by the path is a sign of life: [`Seen::Received`] goes with every ping answered.
+    /// Whatever comes by the path is a sign of life: [`Seen::Received`] goes with every ping
+    /// answered.
     fn ping_answered(&mut self, now: Now, out: &mut Vec<Do>) {
         self.received = now;
         self.ping = None;

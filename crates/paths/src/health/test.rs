@@ -1,4 +1,5 @@
-//! Dead within the promised time, never because of a slow store, back only when it has proved itself.
+//! Dead within the promised time, never because of a slow store, back only when it has proved
+//! itself.
 
 use super::{Cause, Do, Path, Seen, State, Timing, Wanted};
 use crate::policy::Use;

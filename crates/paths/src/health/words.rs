@@ -1,4 +1,5 @@
-//! The words that a path's state machine and its caller speak: times, causes, states, events, effects.
+//! The words that a path's state machine and its caller speak: times, causes, states, events,
+//! effects.
 
 use scsi::alua::AccessState;
 use serde::Serialize;
@@ -158,7 +159,8 @@ pub enum Seen {
     UnitGone,
     /// Something that it stands on is lost ([`crate::plan::Change::Fail`]).
     DomainLost,
-    /// Another path is silent: whether this one lives should be known by the time that that one is given up.
+    /// Another path is silent: whether this one lives should be known by the time that that one is
+    /// given up.
     Doubt,
     /// No path lives: trust this one as soon as it is logged in, and try it every second.
     OnlyHope,
@@ -173,15 +175,18 @@ pub enum Seen {
 /// What to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Do {
-    /// Connect, log in with the path's own ISID, look at identity, size and reservations; then [`Seen::LoggedIn`].
+    /// Connect, log in with the path's own ISID, look at identity, size and reservations; then
+    /// [`Seen::LoggedIn`].
     Connect,
     /// Send a NOP-Out that asks for an answer.
     Ping,
     /// The connection is dead: close it at once, without a logout.
     Close,
-    /// The unit does not use this path any more: log out, or leave the session to the units that go on with it.
+    /// The unit does not use this path any more: log out, or leave the session to the units that go
+    /// on with it.
     LogOut,
-    /// The path failed: tell the keeper, and hand what it carried to the rules against stale writes.
+    /// The path failed: tell the keeper, and hand what it carried to the rules against stale
+    /// writes.
     Failed(Cause),
     /// The path is trusted again: tell the keeper.
     Recovered,

@@ -1,4 +1,5 @@
-//! What to do when one element is lost, computed beforehand: failing over is a look-up, not thinking.
+//! What to do when one element is lost, computed beforehand: failing over is a look-up, not
+//! thinking.
 
 use super::{Choice, Options, Solver, choose};
 use crate::facts::{Element, PathName};

@@ -1,9 +1,10 @@
 //! The exact optimum, for meshes up to 8 x 8.
 //!
-//! Dynamic programming over the target's ports in order of controller and card. What the rest of the choice can
-//! feel of the ports done so far is: how much of each host port is used, how many paths each host card and each fabric
-//! has, and how many the controller and card in progress have. Of all partial choices that agree in that, only
-//! the best can be part of an optimum, because every term grows by the same amount whatever follows.
+//! Dynamic programming over the target's ports in order of controller and card. What the rest of
+//! the choice can feel of the ports done so far is: how much of each host port is used, how many
+//! paths each host card and each fabric has, and how many the controller and card in progress have.
+//! Of all partial choices that agree in that, only the best can be part of an optimum, because
+//! every term grows by the same amount whatever follows.
 
 use super::score::{Counts, Problem, Score};
 use std::collections::BTreeMap;
@@ -11,8 +12,8 @@ use std::collections::BTreeMap;
 /// Ports on either side up to which an optimum is sought exactly.
 pub(crate) const EXACT_PORTS: usize = 8;
 
-/// Partial choices kept for one target port. Only teams on both sides, and mixed speeds without a common measure, get
-/// there; the flow takes over then.
+/// Partial choices kept for one target port. Only teams on both sides, and mixed speeds without a
+/// common measure, get there; the flow takes over then.
 const STATES_MAX: usize = 40_000;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]

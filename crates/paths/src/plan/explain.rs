@@ -45,8 +45,8 @@ pub struct StreamLimit {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(tag = "because", rename_all = "snake_case")]
 pub enum Reason {
-    /// Active: it belongs to the best set; taking it away, with the best replacement, would first cost this term. `None`: it is
-    /// all there is.
+    /// Active: it belongs to the best set; taking it away, with the best replacement, would first
+    /// cost this term. `None`: it is all there is.
     Chosen {
         /// The term.
         best_in: Option<Term>,
@@ -61,8 +61,8 @@ pub enum Reason {
         /// That of the active paths.
         active: Speed,
     },
-    /// A port would be over its speed with it, because of these active paths; the set with it instead of them is worse in this
-    /// term first.
+    /// A port would be over its speed with it, because of these active paths; the set with it
+    /// instead of them is worse in this term first.
     PortFull {
         /// Which port.
         end: Ends,

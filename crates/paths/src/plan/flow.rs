@@ -4,11 +4,12 @@
 //!   source =convex=> host card -> host port -> path -> target port =convex=> target card =convex=> controller -> sink
 //! ```
 //!
-//! All paths of one class have the same speed, so a unit of flow is a path. The n-th unit through a card or
-//! controller costs more than the one before, which makes the flow spread; the costs are the objective's terms, each
-//! weighted above everything that comes after it. A flow network holds one family of nested groups on each side: fabrics do
-//! not fit in, so exchanges of one or two paths mend what they can afterwards. Bandwidth is always the
-//! largest of one class; with mixed classes the fastest class is filled first.
+//! All paths of one class have the same speed, so a unit of flow is a path. The n-th unit through a
+//! card or controller costs more than the one before, which makes the flow spread; the costs are
+//! the objective's terms, each weighted above everything that comes after it. A flow network holds
+//! one family of nested groups on each side: fabrics do not fit in, so exchanges of one or two
+//! paths mend what they can afterwards. Bandwidth is always the largest of one class; with mixed
+//! classes the fastest class is filled first.
 
 use super::score::{Problem, Term};
 use crate::mesh::BUSY_MAX;

@@ -1,13 +1,16 @@
-//! Keeps a plan in force while facts change: fails over from the table at once, moves back late and slowly.
+//! Keeps a plan in force while facts change: fails over from the table at once, moves back late and
+//! slowly.
 //!
 //! **Contract.** The caller carries out every [`Change`] in order, calls [`Keeper::tick`] at
-//! [`Keeper::deadline`], and reports when a draining path has nothing in flight ([`Keeper::drained`]). A path that
-//! drains gets no new I/O and is not failed: no fence is needed for one that ended by itself.
+//! [`Keeper::deadline`], and reports when a draining path has nothing in flight
+//! ([`Keeper::drained`]). A path that drains gets no new I/O and is not failed: no fence is needed
+//! for one that ended by itself.
 //!
-//! What was lost is acted on at once, by look-up. What came back has passed its hold-down: if the best plan only adds it to
-//! what carries I/O, that is done `window` later, all of it at a time. Where healthy paths have to move for it, it waits until
-//! it has been quiet for `settle`, and they move one at a time, `step` apart. A healthy path moves for diversity alone at most
-//! once in `rebalance`.
+//! What was lost is acted on at once, by look-up. What came back has passed its hold-down: if the
+//! best plan only adds it to what carries I/O, that is done `window` later, all of it at a time.
+//! Where healthy paths have to move for it, it waits until it has been quiet for `settle`, and they
+//! move one at a time, `step` apart. A healthy path moves for diversity alone at most once in
+//! `rebalance`.
 
 use super::{Options, Plan, Role, Solver, choose, plan_mesh};
 use crate::facts::{Element, Facts, PathName};
@@ -47,8 +50,9 @@ pub enum Trouble {
     Lost(Element),
     /// A path that was logged in failed, and nobody knows more.
     Failed(PathName),
-    /// A path has recovered and passed its hold-down; so has every element that it stands on. Whoever keeps sessions goes on
-    /// trying paths of lost elements: only a path that comes back clears an element.
+    /// A path has recovered and passed its hold-down; so has every element that it stands on.
+    /// Whoever keeps sessions goes on trying paths of lost elements: only a path that comes back
+    /// clears an element.
     Recovered(PathName),
 }
 
@@ -61,7 +65,8 @@ pub enum Change {
     Drain(PathName),
     /// Nothing is in flight on this path any more: it may be logged out.
     Demote(PathName),
-    /// This path is to be treated as failed although it has not been noticed there yet: what it stands on is lost.
+    /// This path is to be treated as failed although it has not been noticed there yet: what it
+    /// stands on is lost.
     Fail(PathName),
 }
 
@@ -242,8 +247,8 @@ impl Keeper {
         self.plan = plan_mesh(&self.mesh(), &self.options, &self.active, true);
     }
 
-    /// The smallest element all of whose paths that carried I/O or were kept warm failed just now, if there are
-    /// at least two of them and others still live.
+    /// The smallest element all of whose paths that carried I/O or were kept warm failed just now,
+    /// if there are at least two of them and others still live.
     fn common_cause(&self, now: Now) -> Option<Element> {
         let mesh = Mesh::new(&self.facts, &self.options);
         let watched = |path: &PathName| {
@@ -384,7 +389,8 @@ impl Keeper {
         next.filter(|at| *at > now)
     }
 
-    /// What the facts ask for: moves for bandwidth always, moves for diversity alone once in a while.
+    /// What the facts ask for: moves for bandwidth always, moves for diversity alone once in a
+    /// while.
     fn set_goal(&mut self, now: Now) {
         let (goal, kept) = self.wishes();
         self.goal = if goal == kept {
@@ -398,7 +404,8 @@ impl Keeper {
         };
     }
 
-    /// What came back joins what carries I/O, if that is the best plan and nothing that is well has to move for it.
+    /// What came back joins what carries I/O, if that is the best plan and nothing that is well has
+    /// to move for it.
     fn gain(&mut self, now: Now) -> Vec<Change> {
         let (goal, kept) = self.wishes();
         let wanted = match self.rebalances_at(now) {

@@ -1,4 +1,5 @@
-//! The keeper: quick when something is lost, slow when something is gained, never over a port's speed.
+//! The keeper: quick when something is lost, slow when something is gained, never over a port's
+//! speed.
 
 use super::test_facts::{mesh, published};
 use super::{Change, Keeper, Options, Solver, Timing, Trouble, choose};

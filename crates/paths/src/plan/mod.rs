@@ -1,11 +1,14 @@
-//! The planner: which paths are active, which wait and how warm, what to do when something is lost, and why.
+//! The planner: which paths are active, which wait and how warm, what to do when something is lost,
+//! and why.
 //!
-//! **Contract.** A plan is a function of facts, options and the set that is active now: the order in which ports were
-//! found does not matter beyond ties that the hash decides. No port is ever planned over its speed: that is what makes a mesh
-//! collapse, because two senders that fill one receiving port overflow the switch's buffer.
+//! **Contract.** A plan is a function of facts, options and the set that is active now: the order
+//! in which ports were found does not matter beyond ties that the hash decides. No port is ever
+//! planned over its speed: that is what makes a mesh collapse, because two senders that fill one
+//! receiving port overflow the switch's buffer.
 //!
-//! The objective, lexicographic: best access tier; bandwidth, within one speed class unless `mixed`; host cards; controllers;
-//! cards of the target; fabrics (each: how many, then how evenly); fewest sessions; stability; a hash.
+//! The objective, lexicographic: best access tier; bandwidth, within one speed class unless
+//! `mixed`; host cards; controllers; cards of the target; fabrics (each: how many, then how
+//! evenly); fewest sessions; stability; a hash.
 
 mod contingency;
 mod exact;
@@ -145,7 +148,8 @@ pub struct PlannedPath {
     pub routed: bool,
     /// The most that one stream gets on it, and what limits it.
     pub stream: Option<StreamLimit>,
-    /// Elements that it shares with active paths, the planner's measure for a standby; 0 for active ones.
+    /// Elements that it shares with active paths, the planner's measure for a standby; 0 for active
+    /// ones.
     pub shares: u8,
 }
 
@@ -155,14 +159,16 @@ pub struct PlannedPath {
 pub enum Method {
     /// It is the optimum.
     Exact,
-    /// By flow and exchanges: bandwidth of the chosen class is the largest, spread is close to the best.
+    /// By flow and exchanges: bandwidth of the chosen class is the largest, spread is close to the
+    /// best.
     Flow,
 }
 
 /// What to do with every path.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Plan {
-    /// All pairs: active ones, hot ones in order of merit, cold ones in order of merit, unusable ones.
+    /// All pairs: active ones, hot ones in order of merit, cold ones in order of merit, unusable
+    /// ones.
     pub paths: Vec<PlannedPath>,
     /// Sum of the active paths' speeds, in bits per second.
     pub bandwidth: Speed,

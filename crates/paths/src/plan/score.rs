@@ -120,7 +120,8 @@ impl Score {
         self.add(balance, -(2 * i64::from(before) + 1));
     }
 
-    /// The score with one more path, given how many active paths stand on each of its elements already.
+    /// The score with one more path, given how many active paths stand on each of its elements
+    /// already.
     pub(crate) fn with(mut self, path: &Weights, before: &Counts) -> Self {
         self.add(Term::Bandwidth, path.speed);
         self.count(Term::HostCards, Term::HostCardBalance, before.host_card);

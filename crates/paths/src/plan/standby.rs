@@ -1,4 +1,5 @@
-//! Standbys: those that share the fewest failure domains with the active paths first, and which of them are kept warm.
+//! Standbys: those that share the fewest failure domains with the active paths first, and which of
+//! them are kept warm.
 
 use super::{Contingency, Options};
 use crate::mesh::Mesh;
@@ -51,7 +52,8 @@ fn shares(mesh: &Mesh, active: &[usize], path: usize) -> u8 {
     u8::try_from(elements.iter().filter(shared).count()).unwrap_or(u8::MAX)
 }
 
-/// Most useful first: one that survives each element that active paths stand on, then what single losses promote.
+/// Most useful first: one that survives each element that active paths stand on, then what single
+/// losses promote.
 fn wanted_hot(
     mesh: &Mesh,
     active: &[usize],

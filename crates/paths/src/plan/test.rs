@@ -221,7 +221,8 @@ fn within_ports(mesh: &Mesh, active: &[usize]) -> bool {
     hosts.all(|ok| ok) && targets.all(|ok| ok)
 }
 
-/// Without fabrics the flow's network says everything that the objective does, so it has to be as good.
+/// Without fabrics the flow's network says everything that the objective does, so it has to be as
+/// good.
 #[test]
 fn the_flow_finds_the_optimum_itself_where_there_is_one_fabric() {
     for (hosts, targets, max_active) in [
@@ -569,7 +570,8 @@ fn a_plan_is_json_that_names_paths_and_reasons() {
     }
 }
 
-/// The figures are printed, the bounds are loose: they are for a shared machine and an unoptimised build.
+/// The figures are printed, the bounds are loose: they are for a shared machine and an unoptimised
+/// build.
 #[test]
 #[expect(
     clippy::disallowed_methods,

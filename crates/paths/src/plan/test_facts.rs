@@ -88,7 +88,8 @@ impl Build {
     }
 }
 
-/// `hosts` x `targets` ports of one speed in one subnet, two host ports a card, half the target ports a controller.
+/// `hosts` x `targets` ports of one speed in one subnet, two host ports a card, half the target
+/// ports a controller.
 pub(crate) fn mesh(hosts: usize, targets: usize) -> Facts {
     let mut build = Build::default();
     for n in 0..hosts {
@@ -103,7 +104,8 @@ pub(crate) fn mesh(hosts: usize, targets: usize) -> Facts {
     build.facts()
 }
 
-/// The published test host: two Broadcom and two Intel ports, an array with two active ports on one controller.
+/// The published test host: two Broadcom and two Intel ports, an array with two active ports on one
+/// controller.
 pub(crate) fn published() -> Facts {
     let build = Build::default()
         .host("b0", "broadcom", GIGABIT)

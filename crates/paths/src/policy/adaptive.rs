@@ -1,6 +1,8 @@
 //! What the adaptive policy measures and how it weighs it.
 //!
-//! Per path: seconds per byte of large commands, base latency and interval of small ones, and a penalty for stalls. Per port: how long what is in flight through it will keep it busy, over all paths that share it.
+//! Per path: seconds per byte of large commands, base latency and interval of small ones, and a
+//! penalty for stalls. Per port: how long what is in flight through it will keep it busy, over all
+//! paths that share it.
 //!
 //! ```text
 //! small:  base latency / 4 + in flight x interval
@@ -9,8 +11,8 @@
 //!         and behind all others where another path holds the receiving port
 //! ```
 //!
-//! The last line is what keeps a mesh from collapsing: two senders that fill one receiving port overflow the switch's buffer
-//! ([`super::holds`] says who holds a port).
+//! The last line is what keeps a mesh from collapsing: two senders that fill one receiving port
+//! overflow the switch's buffer ([`super::holds`] says who holds a port).
 
 use super::holds::{Holds, Load, NEXT};
 use super::selector::Slot;
@@ -25,17 +27,20 @@ const PROBE: u64 = 64 << 10;
 const FIRST_LATENCY: f64 = 0.000_1;
 /// A small command's bytes, for its interval before anything is measured.
 const FIRST_BYTES: f64 = 4096.0;
-/// Speeds this close to the line's are the line's: the rest is noise of the measurement, and equals have to look equal.
+/// Speeds this close to the line's are the line's: the rest is noise of the measurement, and equals
+/// have to look equal.
 const AS_LINE: f64 = 1.25;
-/// How much of the base latency counts against the queue. It passes for all commands in flight at once, a place in the queue
-/// delays everybody behind: with all of it a slower path would idle while others queue.
+/// How much of the base latency counts against the queue. It passes for all commands in flight at
+/// once, a place in the queue delays everybody behind: with all of it a slower path would idle
+/// while others queue.
 const BASE_SHARE: f64 = 0.25;
 /// Half-life of a stall's penalty.
 const PENALTY_HALF_LIFE: f64 = 0.250;
 const STALL: f64 = 0.100;
 const STALL_FACTOR: f64 = 8.0;
-/// A path with something in flight that has been silent for so long may be broken, or waits for a retransmission timer that others would
-/// only disturb: Linux' and Windows' shortest are 200 and 300 ms.
+/// A path with something in flight that has been silent for so long may be broken, or waits for a
+/// retransmission timer that others would only disturb: Linux' and Windows' shortest are 200 and
+/// 300 ms.
 const SILENT: f64 = 0.300;
 
 fn seconds(later: Now, earlier: Now) -> f64 {
@@ -143,8 +148,8 @@ impl Estimate {
         if left < 0.01 { 0.0 } else { left }
     }
 
-    /// A path that looks slow and is therefore never used would look slow for ever: once a second its estimate moves half-way (by
-    /// ratio) to the line's speed.
+    /// A path that looks slow and is therefore never used would look slow for ever: once a second
+    /// its estimate moves half-way (by ratio) to the line's speed.
     fn loosen(&mut self, now: Now) {
         let quiet = seconds(now, self.last_done);
         let expected = self.latency + float(PROBE) * self.strict();
@@ -182,7 +187,8 @@ pub(crate) struct Ports {
 }
 
 impl Ports {
-    /// Costs within this factor of the least are equal: the path that was used longest ago goes, so that estimates stay fresh.
+    /// Costs within this factor of the least are equal: the path that was used longest ago goes, so
+    /// that estimates stay fresh.
     pub(crate) const EQUAL: f64 = 1.05;
 
     pub(crate) fn make_room(&mut self, settings: &Settings) {
@@ -264,7 +270,8 @@ impl Ports {
         float(slot.bytes.saturating_sub(small)) * slot.estimate.strict()
     }
 
-    /// What every path costs more where the cheapest one costs `least`: all come behind others then. Costs by themselves are far below.
+    /// What every path costs more where the cheapest one costs `least`: all come behind others
+    /// then. Costs by themselves are far below.
     pub(crate) fn behind_all(least: f64) -> f64 {
         if least.is_finite() {
             (least / NEXT).floor() * NEXT
@@ -273,7 +280,8 @@ impl Ports {
         }
     }
 
-    /// Hysteresis: a stream leaves its path only for something clearly better, which half of the command's own time is.
+    /// Hysteresis: a stream leaves its path only for something clearly better, which half of the
+    /// command's own time is.
     pub(crate) fn worth_leaving(slot: &Slot, request: &Request, (kept, best): (f64, f64)) -> bool {
         let own = float(request.bytes) * slot.estimate.strict();
         kept - best >= (own / 2.0).max(0.000_1)

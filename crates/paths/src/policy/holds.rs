@@ -1,10 +1,12 @@
 //! Who may fill a port that several others could fill at once.
 //!
-//! Two senders that each send as fast as their own line overflow the buffer of the switch in front of the port that both send to. What
-//! is lost at the end of a burst waits for a retransmission timer, and with every timer the port stands still. So one path *holds* each
-//! receiving port: the target's for writes, the host's for reads. It holds it as long as it has something in flight there; other paths
-//! to the port come behind all that need no second sender, whatever was measured: measurements are noise where a machine is busy, and
-//! once everybody sends, nobody finds the port empty again.
+//! Two senders that each send as fast as their own line overflow the buffer of the switch in front
+//! of the port that both send to. What is lost at the end of a burst waits for a retransmission
+//! timer, and with every timer the port stands still. So one path *holds* each receiving port: the
+//! target's for writes, the host's for reads. It holds it as long as it has something in flight
+//! there; other paths to the port come behind all that need no second sender, whatever was
+//! measured: measurements are noise where a machine is busy, and once everybody sends, nobody finds
+//! the port empty again.
 //!
 //! ```text
 //! behind:  another path holds the port, and its bytes and this command's are more than a shallow buffer takes,
@@ -23,15 +25,18 @@ use super::{Direction, Settings, Use};
 use std::time::Duration;
 use units::Now;
 
-/// What a receiving port is trusted to take from several senders at once: half of a shallow switch buffer.
+/// What a receiving port is trusted to take from several senders at once: half of a shallow switch
+/// buffer.
 const CROSSING_BYTES: u64 = 32 << 10;
 /// Added to the cost of a path whose port another one holds: seconds beyond all that a cost can be.
 const BEHIND: f64 = 1e6;
 /// The same for the one that is to have the port next, while the holder drains.
 pub(crate) const NEXT: f64 = 1e5;
-/// A port changes hands no sooner, as far as speeds are concerned: it drains meanwhile, and speeds have to be measured.
+/// A port changes hands no sooner, as far as speeds are concerned: it drains meanwhile, and speeds
+/// have to be measured.
 const TENURE: Duration = Duration::from_millis(250);
-/// How much faster somebody else has to be, where there is a reason for it: a line that is told to be faster, or a sender with too many ports.
+/// How much faster somebody else has to be, where there is a reason for it: a line that is told to
+/// be faster, or a sender with too many ports.
 const FASTER: f64 = 1.5;
 /// And where only measurements say so, which on a busy machine are off by as much.
 const MUCH_FASTER: f64 = 4.0;
@@ -214,7 +219,8 @@ impl Holds {
         }
     }
 
-    /// What a command of so many bytes costs more on a path than it would if nobody else sent to its receiver.
+    /// What a command of so many bytes costs more on a path than it would if nobody else sent to
+    /// its receiver.
     pub(crate) fn behind(&self, path: usize, it: &Load, bytes: u64) -> f64 {
         let port = &self.receivers[self.way][usize::from(it.receiver)];
         let Some(holder) = port.holder else {

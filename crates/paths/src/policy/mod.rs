@@ -1,12 +1,13 @@
 //! Policies: which of the paths that may be used takes the next command.
 //!
-//! **Contract.** A [`Selector`] belongs to one volume and one core. [`Selector::take`] decides and books in O(paths)
-//! without allocating; the [`Ticket`] that it gives comes back to [`Selector::done`] exactly once, whatever
-//! happened and whichever policy rules by then: bookings belong to the paths, so a policy can be switched at any time. A path
-//! keeps its number for as long as the selector lives.
+//! **Contract.** A [`Selector`] belongs to one volume and one core. [`Selector::take`] decides and
+//! books in O(paths) without allocating; the [`Ticket`] that it gives comes back to
+//! [`Selector::done`] exactly once, whatever happened and whichever policy rules by then: bookings
+//! belong to the paths, so a policy can be switched at any time. A path keeps its number for as
+//! long as the selector lives.
 //!
-//! Every policy chooses among active paths; only if there is none, among standbys. A path whose queue window is full
-//! takes nothing. Formulas are those of the known systems, named at each.
+//! Every policy chooses among active paths; only if there is none, among standbys. A path whose
+//! queue window is full takes nothing. Formulas are those of the known systems, named at each.
 
 mod adaptive;
 mod holds;
@@ -40,19 +41,23 @@ pub enum Policy {
     Failover,
     /// Each active path in turn; with none, the first standby.
     RoundRobin(Turn),
-    /// Each active path in turn; with none, each standby in turn (Windows: Round Robin with Subset).
+    /// Each active path in turn; with none, each standby in turn (Windows: Round Robin with
+    /// Subset).
     RoundRobinSubset(Turn),
-    /// The fewest commands in flight; among equals the one that was used longest ago (Linux `queue-length`, Windows
-    /// Least Queue Depth).
+    /// The fewest commands in flight; among equals the one that was used longest ago (Linux
+    /// `queue-length`, Windows Least Queue Depth).
     LeastQueueDepth,
-    /// The fewest bytes in flight; among equals the one that was used longest ago (Windows Least Blocks).
+    /// The fewest bytes in flight; among equals the one that was used longest ago (Windows Least
+    /// Blocks).
     LeastBytes,
-    /// The least (bytes in flight + this command's) / relative throughput; among equals the higher throughput, then the one that was
-    /// used longest ago; throughput 0 only if there is nothing else (Linux `service-time`).
+    /// The least (bytes in flight + this command's) / relative throughput; among equals the higher
+    /// throughput, then the one that was used longest ago; throughput 0 only if there is nothing
+    /// else (Linux `service-time`).
     ServiceTime,
     /// The lowest rank; equals in turn (Windows Weighted Paths, where the lowest weight wins).
     WeightedMin,
-    /// In proportion to shares, as evenly spread as possible; share 0 only if there is nothing else.
+    /// In proportion to shares, as evenly spread as possible; share 0 only if there is nothing
+    /// else.
     WeightedShare,
     /// By measured speed and latency, load on shared ports, and health.
     #[default]
@@ -197,7 +202,8 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Of a path that shares no port with another, of so many bytes per second from end to end, and that takes nothing yet.
+    /// Of a path that shares no port with another, of so many bytes per second from end to end, and
+    /// that takes nothing yet.
     #[must_use]
     pub const fn alone(speed: u64) -> Self {
         Self {

@@ -72,7 +72,8 @@ pub enum Refused {
 pub(crate) struct Slot {
     pub(crate) settings: Settings,
     pub(crate) in_flight: u32,
-    /// Commands whose time was taken that have ended, however, and the time that they took together.
+    /// Commands whose time was taken that have ended, however, and the time that they took
+    /// together.
     ended: u64,
     took: Duration,
     pub(crate) bytes: u64,
@@ -195,8 +196,8 @@ impl Selector {
         self.slots.get(path).map_or(0, |slot| slot.in_flight)
     }
 
-    /// Commands that have ended on a path of all whose time was taken, and the time that they took together: the difference of two looks, divided, is the mean
-    /// latency between them.
+    /// Commands that have ended on a path of all whose time was taken, and the time that they took
+    /// together: the difference of two looks, divided, is the mean latency between them.
     #[must_use]
     pub fn ended(&self, path: usize) -> (u64, Duration) {
         let slot = self.slots.get(path);
@@ -209,8 +210,8 @@ impl Selector {
         self.slots.get(path).map_or(0, |slot| slot.bytes)
     }
 
-    /// Whether the next command's time counts: with several paths always, with one of all in sixteen. For the others [`Selector::take`]
-    /// may be told [`UNTIMED`].
+    /// Whether the next command's time counts: with several paths always, with one of all in
+    /// sixteen. For the others [`Selector::take`] may be told [`UNTIMED`].
     #[must_use]
     pub fn wants_time(&self) -> bool {
         self.slots.len() > 1 || self.count.is_multiple_of(16)
@@ -245,7 +246,8 @@ impl Selector {
         Ok(self.book(path, request, now))
     }
 
-    /// Books a path that somebody else chose: a repetition on the same path, a probe. `None`: there is no such path.
+    /// Books a path that somebody else chose: a repetition on the same path, a probe. `None`: there
+    /// is no such path.
     pub fn take_on(&mut self, path: usize, request: Request, now: Now) -> Option<Ticket> {
         (path < self.slots.len()).then(|| self.book(path, request, now))
     }
@@ -357,7 +359,8 @@ impl Selector {
         })
     }
 
-    /// Every path earns its share, the one that is owed most goes and pays for all: the smoothest order there is.
+    /// Every path earns its share, the one that is owed most goes and pays for all: the smoothest
+    /// order there is.
     fn weighted_share(&mut self, usage: Use) -> Option<usize> {
         let mut total = 0;
         let mut best: Option<usize> = None;

@@ -1,5 +1,5 @@
-//! Sequential streams: consecutive commands of one extent stay on one path, so that the target sees long runs; the next extent is free to go
-//! elsewhere, so that one stream still uses every link.
+//! Sequential streams: consecutive commands of one extent stay on one path, so that the target sees
+//! long runs; the next extent is free to go elsewhere, so that one stream still uses every link.
 
 use super::Request;
 

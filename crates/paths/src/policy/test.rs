@@ -36,8 +36,8 @@ fn at(microseconds: u64) -> Now {
     Now::ZERO.after(Duration::from_micros(microseconds))
 }
 
-/// The known systems' ways, kept the way they keep them: a list whose last-used path goes to the tail, a current path with a
-/// counter, running weights.
+/// The known systems' ways, kept the way they keep them: a list whose last-used path goes to the
+/// tail, a current path with a counter, running weights.
 struct Known {
     settings: Vec<Settings>,
     in_flight: Vec<u64>,
@@ -92,8 +92,8 @@ impl Known {
         best
     }
 
-    /// Linux service-time: equal throughputs compare bytes; equal bytes, or a throughput of zero, compare throughputs; else the
-    /// times; equal times compare throughputs.
+    /// Linux service-time: equal throughputs compare bytes; equal bytes, or a throughput of zero,
+    /// compare throughputs; else the times; equal times compare throughputs.
     fn service_time(&self, new: u64) -> Option<usize> {
         let better = |a: usize, b: usize| {
             let (ra, rb) = (
@@ -252,8 +252,8 @@ impl Known {
         first.map(|(_, path)| *path)
     }
 
-    /// A path that takes commands holds its host port from when it has something in flight there first, until it has nothing: then who has
-    /// most does.
+    /// A path that takes commands holds its host port from when it has something in flight there
+    /// first, until it has nothing: then who has most does.
     fn settle(&mut self, usable: &[usize]) {
         if usable.is_empty() {
             return;
@@ -286,8 +286,9 @@ impl Known {
 
     fn sent(&mut self, policy: Policy, path: usize, bytes: u64) {
         if let Policy::RoundRobin(turn) | Policy::RoundRobinSubset(turn) = policy {
-            // A standby that round robin falls back to is not chosen by turns, but its commands count as turns all the same: a path
-            // that is active again while its turn lasts goes on with it.
+            // A standby that round robin falls back to is not chosen by turns, but its commands
+            // count as turns all the same: a path that is active again while its turn lasts goes on
+            // with it.
             if self.current != Some(path) || self.spent(turn) {
                 self.sent = (0, 0);
             }

@@ -1,8 +1,10 @@
-//! A mesh through a switch with shallow buffers: packets, NICs, ports that drop what does not fit, and TCP's Reno with its timers, all on
-//! a clock of its own. The machines stand still now and then, as those do that others use: the host as a whole, and the target's part that
-//! answers on one path.
+//! A mesh through a switch with shallow buffers: packets, NICs, ports that drop what does not fit,
+//! and TCP's Reno with its timers, all on a clock of its own. The machines stand still now and
+//! then, as those do that others use: the host as a whole, and the target's part that answers on
+//! one path.
 //!
-//! It is a model: enough of one for round robin to collapse on it as it does on real switches, which is asked, too.
+//! It is a model: enough of one for round robin to collapse on it as it does on real switches,
+//! which is asked, too.
 
 use super::{Direction, Ended, Policy, Request, Selector, Settings, Ticket, Use};
 use std::cmp::Reverse;
@@ -300,8 +302,9 @@ fn selector(policy: Policy, bed: &Bed, used: &[usize], told: u64) -> Selector {
     selector
 }
 
-/// Seconds of random writes of so many bytes, so many at a time. `told`: what the initiator believes of every line. `stills`: how often in a
-/// second the host stands still for up to 40 ms, and the target on one of the paths in use for up to 250 ms.
+/// Seconds of random writes of so many bytes, so many at a time. `told`: what the initiator
+/// believes of every line. `stills`: how often in a second the host stands still for up to 40 ms,
+/// and the target on one of the paths in use for up to 250 ms.
 fn run(
     policy: Policy,
     (hosts, targets): (usize, usize),

@@ -1,7 +1,8 @@
 //! Blocks of commands in flight that change something.
 //!
-//! They never overlap each other. Whether others overlap them is mostly known without looking at one of them: short ranges
-//! count themselves at their places in a small table, and where nothing is counted nothing is held. Else all are looked at.
+//! They never overlap each other. Whether others overlap them is mostly known without looking at
+//! one of them: short ranges count themselves at their places in a small table, and where nothing
+//! is counted nothing is held. Else all are looked at.
 
 use std::ops::RangeInclusive;
 use units::{Lba, LbaRange};

@@ -1,25 +1,31 @@
-//! No stale write, ever: when a command may be sent again, when it may be acknowledged, and what has to wait meanwhile.
+//! No stale write, ever: when a command may be sent again, when it may be acknowledged, and what
+//! has to wait meanwhile.
 //!
-//! A write that was sent on a path which then failed may still be carried out there, any time later: a ghost. If the
-//! issuer was told that its repetition on another path succeeded, and wrote again, the ghost would bring the old data
-//! back. The rules:
+//! A write that was sent on a path which then failed may still be carried out there, any time
+//! later: a ghost. If the issuer was told that its repetition on another path succeeded, and wrote
+//! again, the ghost would bring the old data back. The rules:
 //!
-//! - R1 A command is unsent, sent (any byte of it was accepted by the kernel) or over, on each nexus by itself.
-//! - R2 One that changes something is acknowledged only after a success *and* after every other nexus that it was sent on is
-//!   over: answered, or fenced. Later commands of this host that overlap it wait, and so do those that overlap any command in
-//!   flight: otherwise a repetition could bring back what a later one had replaced already.
-//!   A unit that other hosts use too: fence, then send again. One that only this host uses: send again at once.
-//!   What cannot be repeated blindly (COMPARE AND WRITE, PERSISTENT RESERVE OUT, copies): fence, then look what happened.
+//! - R1 A command is unsent, sent (any byte of it was accepted by the kernel) or over, on each
+//!   nexus by itself.
+//! - R2 One that changes something is acknowledged only after a success *and* after every other
+//!   nexus that it was sent on is over: answered, or fenced. Later commands of this host that
+//!   overlap it wait, and so do those that overlap any command in flight: otherwise a repetition
+//!   could bring back what a later one had replaced already. A unit that other hosts use too:
+//!   fence, then send again. One that only this host uses: send again at once. What cannot be
+//!   repeated blindly (COMPARE AND WRITE, PERSISTENT RESERVE OUT, copies): fence, then look what
+//!   happened.
 //! - R3 What counts as a fence: [`Evidence`].
 //! - R5 What to do at a target that cannot fence: [`Mode`].
-//! - R6 The caller keeps a command's buffers until [`Decide::Complete`], and calls [`Book::lost`] only after the
-//!   socket is destroyed, so that nothing more of them is sent or received.
-//! - R7 A flush may be repeated at any time; a write-back cache per controller is the target's to keep coherent.
+//! - R6 The caller keeps a command's buffers until [`Decide::Complete`], and calls [`Book::lost`]
+//!   only after the socket is destroyed, so that nothing more of them is sent or received.
+//! - R7 A flush may be repeated at any time; a write-back cache per controller is the target's to
+//!   keep coherent.
 //!
 //! R4 is the target's half, R8 (identity) is [`crate::health`]'s.
 //!
-//! **Contract.** The caller carries out every [`Decide`] in order, and reports what happens to each copy. A command is decided
-//! [`Decide::Complete`] exactly once. A nexus is one session: a path that logs in again is a new one.
+//! **Contract.** The caller carries out every [`Decide`] in order, and reports what happens to each
+//! copy. A command is decided [`Decide::Complete`] exactly once. A nexus is one session: a path
+//! that logs in again is a new one.
 
 mod held;
 
@@ -77,8 +83,8 @@ pub enum Mode {
 /// What shows that nothing of a nexus is carried out any more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Evidence {
-    /// A login with the same ISID at the same portal group was accepted: it reinstated the session, whose tasks are over
-    /// (RFC 7143 6.3.5 "Session Reinstatement, Closure, and Timeout").
+    /// A login with the same ISID at the same portal group was accepted: it reinstated the session,
+    /// whose tasks are over (RFC 7143 6.3.5 "Session Reinstatement, Closure, and Timeout").
     Reinstated,
     /// Our target has fenced the nexus, asked through another path.
     NexusFence,
@@ -110,7 +116,8 @@ pub enum Answer {
     Failure,
     /// Not carried out, and to be sent again ([`crate::verdict::Step::Same`] and others).
     NotDone,
-    /// It is over, and nobody knows how far it came: TASK ABORTED, or ABORT TASK was answered "function complete".
+    /// It is over, and nobody knows how far it came: TASK ABORTED, or ABORT TASK was answered
+    /// "function complete".
     Ended,
 }
 
@@ -141,7 +148,8 @@ pub enum Outcome {
 pub enum Decide {
     /// Choose a path, and send the command on it.
     Send(CommandId),
-    /// See to it that nothing of this nexus is carried out any more: log in again with its ISID, ask another path for the fence.
+    /// See to it that nothing of this nexus is carried out any more: log in again with its ISID,
+    /// ask another path for the fence.
     Fence(Nexus),
     /// Look what became of it, then [`Book::resolved`].
     Resolve(CommandId),
@@ -173,8 +181,9 @@ enum Stage {
     Told,
 }
 
-/// A command on its way of which the book knows no more than its blocks: it is on one session that is not lost, and nothing that
-/// overlaps it is in flight. It goes back to [`Book::over`] or, where its end is not the answer to its issuer, to [`Book::enter`].
+/// A command on its way of which the book knows no more than its blocks: it is on one session that
+/// is not lost, and nothing that overlaps it is in flight. It goes back to [`Book::over`] or, where
+/// its end is not the answer to its issuer, to [`Book::enter`].
 #[derive(Debug)]
 #[must_use = "its blocks stay held until it comes back"]
 pub struct Light {
@@ -199,7 +208,8 @@ impl Entry {
     }
 }
 
-/// All commands of one volume, and their copies. One book for all cores, or each core has blocks of its own.
+/// All commands of one volume, and their copies. One book for all cores, or each core has blocks of
+/// its own.
 #[derive(Debug)]
 pub struct Book {
     mode: Mode,
@@ -249,8 +259,9 @@ impl Book {
         (id, out)
     }
 
-    /// A new command that is sent at once, on a session that is not lost; costs next to nothing. `None` where something that it
-    /// overlaps is in flight or waits: then it has to [`Book::begin`].
+    /// A new command that is sent at once, on a session that is not lost; costs next to nothing.
+    /// `None` where something that it overlaps is in flight or waits: then it has to
+    /// [`Book::begin`].
     pub fn light(&mut self, kind: Kind, range: Option<LbaRange>) -> Option<Light> {
         let hold = match range.filter(|range| kind != Kind::Harmless && !range.is_empty()) {
             Some(range) if self.nobody_waits(range, self.waiting.len()) => {
@@ -293,7 +304,8 @@ impl Book {
         id
     }
 
-    /// The command was handed to a session, of which no byte has left yet. False: that nexus is lost, choose another.
+    /// The command was handed to a session, of which no byte has left yet. False: that nexus is
+    /// lost, choose another.
     #[must_use]
     pub fn placed(&mut self, id: CommandId, nexus: Nexus) -> bool {
         if self.lost.contains_key(&nexus) {
@@ -394,7 +406,8 @@ impl Book {
         ghost
     }
 
-    /// There is evidence that nothing of `nexus` is carried out any more. Nothing happens if it is not enough.
+    /// There is evidence that nothing of `nexus` is carried out any more. Nothing happens if it is
+    /// not enough.
     pub fn fenced(&mut self, nexus: Nexus, evidence: Evidence) -> Vec<Decide> {
         let mut out = Vec::new();
         if !evidence.suffices(self.mode) || self.lost.remove(&nexus).is_none() {
@@ -454,7 +467,8 @@ impl Book {
         out
     }
 
-    /// Its issuer is not to wait any longer: told at once, but its blocks stay held while a ghost is about.
+    /// Its issuer is not to wait any longer: told at once, but its blocks stay held while a ghost
+    /// is about.
     pub fn give_up(&mut self, id: CommandId) -> Vec<Decide> {
         let mut out = Vec::new();
         self.waiting.retain(|it| *it != id);
@@ -586,8 +600,9 @@ impl Book {
 
 /// What a COMPARE AND WRITE did, by what is on the medium after the fence.
 ///
-/// The expected data means that it was not carried out, as every initiator takes it; another host that changed it back cannot be told
-/// from that. The new data may be another host's who wrote the same.
+/// The expected data means that it was not carried out, as every initiator takes it; another host
+/// that changed it back cannot be told from that. The new data may be another host's who wrote the
+/// same.
 #[must_use]
 pub fn resolve_compare_and_write(
     expected: &[u8],

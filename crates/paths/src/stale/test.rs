@@ -1,4 +1,5 @@
-//! The book against a target with ghosts: what was sent on a lost nexus is carried out any time until the fence.
+//! The book against a target with ghosts: what was sent on a lost nexus is carried out any time
+//! until the fence.
 #![expect(clippy::cast_possible_truncation, reason = "small numbers of a test")]
 
 use super::{
@@ -243,7 +244,8 @@ impl World {
         self.carry(decisions);
     }
 
-    /// The target lays the ghosts of one nexus: each is carried out or dropped, and then the evidence is there.
+    /// The target lays the ghosts of one nexus: each is carried out or dropped, and then the
+    /// evidence is there.
     fn fence(&mut self, at: usize, bits: u64) {
         if self.to_fence.is_empty() {
             return;

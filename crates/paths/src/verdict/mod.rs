@@ -1,14 +1,15 @@
 //! What to do with a command that did not simply succeed: one table, the inverse of the target's.
 //!
-//! **Contract.** A pure function of status and sense data. A verdict speaks of three things: the command (done, fail, again and
-//! where), the path (what it says about it), and what has to be read afresh before the command is repeated. How often
-//! and how long is [`Tries`]' part.
+//! **Contract.** A pure function of status and sense data. A verdict speaks of three things: the
+//! command (done, fail, again and where), the path (what it says about it), and what has to be read
+//! afresh before the command is repeated. How often and how long is [`Tries`]' part.
 //!
-//! A command that was *answered* has ended at the target: repeating it is safe, except after TASK ABORTED, where another nexus
-//! ended it at an unknown point. Commands without an answer are [`crate::stale`]'s part.
+//! A command that was *answered* has ended at the target: repeating it is safe, except after TASK
+//! ABORTED, where another nexus ended it at an unknown point. Commands without an answer are
+//! [`crate::stale`]'s part.
 //!
-//! Spec: SAM-5 5.3.1 "Status codes", SPC-4 4.5.6 "Sense key and sense code definitions", SPC-4 5.15 "Target port group access
-//! states".
+//! Spec: SAM-5 5.3.1 "Status codes", SPC-4 4.5.6 "Sense key and sense code definitions", SPC-4 5.15
+//! "Target port group access states".
 
 use scsi::Status;
 pub use scsi::{AdditionalSense, Sense, SenseKey};
@@ -27,7 +28,8 @@ pub enum Repeat {
     Same,
     /// Again on this path after a growing pause; after some tries on another.
     BackOff,
-    /// Again on this path whenever the unit may be ready, for as long as the time without a path allows.
+    /// Again on this path whenever the unit may be ready, for as long as the time without a path
+    /// allows.
     Poll,
     /// Again at once on another path; with none, on this one after a pause.
     Other,
@@ -157,7 +159,8 @@ const RESERVATIONS: Verdict = verdict(Repeat::Same, PathSays::Fine, Learn::Reser
 const PATH_ERROR: Verdict = verdict(Repeat::Same, PathSays::Error, Learn::Nothing);
 const ELSEWHERE: Verdict = verdict(Repeat::Other, PathSays::Error, Learn::Nothing);
 
-/// What CHECK CONDITION means. The first row that fits counts; the last one of each key fits everything.
+/// What CHECK CONDITION means. The first row that fits counts; the last one of each key fits
+/// everything.
 pub const TABLE: &[Row] = {
     use SenseKey as K;
     &[
@@ -420,7 +423,8 @@ pub fn of_sense(sense: &Sense) -> &'static Row {
 /// CHECK CONDITION whose sense data is missing or makes no sense.
 const NO_SENSE_DATA: Row = any(SenseKey::NoSense, PATH_ERROR, "an error without a reason");
 
-/// A deferred error speaks of an earlier command that was answered with success: whoever waits now has to know.
+/// A deferred error speaks of an earlier command that was answered with success: whoever waits now
+/// has to know.
 const DEFERRED: Row = any(
     SenseKey::NoSense,
     FAIL,

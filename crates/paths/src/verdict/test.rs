@@ -29,13 +29,14 @@ const KEYS: [SenseKey; 16] = {
     ]
 };
 
-/// What an initiator has to do about each code that the target's crate knows, under the key that it comes with. Written from
-/// the target's side: why it is sent decides what helps.
+/// What an initiator has to do about each code that the target's crate knows, under the key that it
+/// comes with. Written from the target's side: why it is sent decides what helps.
 const SENT: &[(SenseKey, &[&str], Repeat, Learn)] = {
     use SenseKey as K;
     &[
         (K::NoSense, &["NONE"], Repeat::Done, Learn::Nothing),
-        // The disk under the unit, or the pool, hangs or is gone: IoError::Unavailable, a missing backing.
+        // The disk under the unit, or the pool, hangs or is gone: IoError::Unavailable, a missing
+        // backing.
         (
             K::NotReady,
             &[
@@ -327,8 +328,8 @@ fn every_key_with_every_code_has_an_answer_and_the_last_row_of_a_key_takes_the_r
 
 #[test]
 fn what_another_path_cannot_help_is_never_sent_to_another_path() {
-    // The kernel's blk_path_error() is false for the same kinds: not supported, no space, target, reservation conflict, medium,
-    // protection.
+    // The kernel's blk_path_error() is false for the same kinds: not supported, no space, target,
+    // reservation conflict, medium, protection.
     for (key, asc, ascq) in [
         (SenseKey::IllegalRequest, 0x20, 0x00),
         (SenseKey::DataProtect, 0x27, 0x07),

@@ -1,6 +1,7 @@
-//! Policies against each other on a modelled network, on virtual time. Figures are printed; the claim that is checked is that
-//! `adaptive` is as good as the best of the others on every topology, and that plain round robin over a mesh collapses,
-//! which shows that the model has the mechanism in it. These are a model's figures, not measurements.
+//! Policies against each other on a modelled network, on virtual time. Figures are printed; the
+//! claim that is checked is that `adaptive` is as good as the best of the others on every topology,
+//! and that plain round robin over a mesh collapses, which shows that the model has the mechanism
+//! in it. These are a model's figures, not measurements.
 
 mod net;
 

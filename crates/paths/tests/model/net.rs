@@ -1,6 +1,7 @@
-//! A network on virtual time: ports with a speed, a switch with a shallow buffer at every port that drops what does not
-//! fit, and streams that behave like TCP Reno: slow start, congestion avoidance, fast retransmit and recovery, and a
-//! retransmission timer of 200 ms. That timer is what a collapsing mesh waits for.
+//! A network on virtual time: ports with a speed, a switch with a shallow buffer at every port that
+//! drops what does not fit, and streams that behave like TCP Reno: slow start, congestion
+//! avoidance, fast retransmit and recovery, and a retransmission timer of 200 ms. That timer is
+//! what a collapsing mesh waits for.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};

@@ -1,5 +1,6 @@
-//! The read cache, with the working set in it: beside memory, and beside the same file without a cache. Once more behind a journal, where
-//! the writes of a mix are stable when they are acknowledged.
+//! The read cache, with the working set in it: beside memory, and beside the same file without a
+//! cache. Once more behind a journal, where the writes of a mix are stable when they are
+//! acknowledged.
 
 use super::bar::{Bar, Limit};
 use super::case::{PEER_CASES, READ_4K};

@@ -5,12 +5,14 @@
 pub enum Manner {
     /// All that became ready at once leaves in one vectored send: the `iscsi_initiator` crate.
     Burst,
-    /// Each PDU by itself, header and data segment apart, immediate data (open-iscsi's defaults). All that has come is looked
-    /// at before the next command is sent, as the kernel does.
+    /// Each PDU by itself, header and data segment apart, immediate data (open-iscsi's defaults).
+    /// All that has come is looked at before the next command is sent, as the kernel does.
     Linux,
-    /// The same, and the next command is sent as soon as an answer was looked at (fio with libiscsi's engine).
+    /// The same, and the next command is sent as soon as an answer was looked at (fio with
+    /// libiscsi's engine).
     Libiscsi,
-    /// Each PDU by itself and in one piece, `InitialR2T=Yes`, immediate data (the Microsoft initiator's defaults).
+    /// Each PDU by itself and in one piece, `InitialR2T=Yes`, immediate data (the Microsoft
+    /// initiator's defaults).
     Windows,
     /// As `Linux`, and no immediate data: each write waits for an R2T.
     Solicited,

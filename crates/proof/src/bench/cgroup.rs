@@ -1,5 +1,5 @@
-//! Capping the cores of a runtime: one control group a thread, version 1 where the `cpu` controller is mounted,
-//! else version 2 with threaded groups.
+//! Capping the cores of a runtime: one control group a thread, version 1 where the `cpu` controller
+//! is mounted, else version 2 with threaded groups.
 
 use std::fs;
 use std::path::{Path, PathBuf};

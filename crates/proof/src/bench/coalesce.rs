@@ -1,4 +1,5 @@
-//! Connections that wait for several PDUs beside ones that take each as it comes: what must not have become worse.
+//! Connections that wait for several PDUs beside ones that take each as it comes: what must not
+//! have become worse.
 
 use super::bar::{Bar, Limit};
 use super::case::{Case, PEER_CASES, PLAIN_CASES};

@@ -1,4 +1,5 @@
-//! The course of a load on a journal: it fills, is carried home meanwhile, comes to a steady state, and empties.
+//! The course of a load on a journal: it fills, is carried home meanwhile, comes to a steady state,
+//! and empties.
 
 use super::bar::{Bar, Limit};
 use super::case::WRITE_4K;

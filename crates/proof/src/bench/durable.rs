@@ -1,7 +1,9 @@
-//! Durable writes: acknowledged from a journal, beside the same through the same session to where they belong, and beside fio.
+//! Durable writes: acknowledged from a journal, beside the same through the same session to where
+//! they belong, and beside fio.
 //!
-//! All on one disk. Before each turn all that the journal has is carried home, so that nobody works while another one is
-//! measured. The steady state begins when the journal has filled so far that as much goes home as comes.
+//! All on one disk. Before each turn all that the journal has is carried home, so that nobody works
+//! while another one is measured. The steady state begins when the journal has filled so far that
+//! as much goes home as comes.
 
 use super::bar::{Bar, Limit};
 use super::case::{Case, WRITE_4K};
@@ -21,7 +23,8 @@ const BYTES: u64 = 1 << 30;
 /// Of those whose flush takes a millisecond: all of it is written first.
 const SLOW_BYTES: u64 = 128 << 20;
 
-/// MiB of a journal of which a turn fills less than the part from which on hosts share the disk with what is carried home.
+/// MiB of a journal of which a turn fills less than the part from which on hosts share the disk
+/// with what is carried home.
 const LARGE_MIB: u64 = 2048;
 
 /// MiB of a journal that is in its steady state soon.
@@ -268,7 +271,8 @@ fn steady(three: &Three<'_>, found: &mut Found) -> Result<(), String> {
     Ok(())
 }
 
-/// Write-back beside write-through where each flush takes a millisecond, as it does on a disk with a volatile cache.
+/// Write-back beside write-through where each flush takes a millisecond, as it does on a disk with
+/// a volatile cache.
 ///
 /// # Errors
 /// What failed, for people.

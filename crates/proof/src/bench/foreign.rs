@@ -1,6 +1,8 @@
-//! Other people's clients, as they come: `iscsi-perf` of libiscsi, `qemu-img bench`, and fio where it was built with its libiscsi engine.
+//! Other people's clients, as they come: `iscsi-perf` of libiscsi, `qemu-img bench`, and fio where
+//! it was built with its libiscsi engine.
 //!
-//! What they send, and how, is theirs. Causeway and tgt serve them in turns; the figure is the server's processor time for a command.
+//! What they send, and how, is theirs. Causeway and tgt serve them in turns; the figure is the
+//! server's processor time for a command.
 
 use super::bar::{Bar, Limit};
 use super::case::{Case, READ_4K, WRITE_4K};

@@ -1,8 +1,10 @@
-//! What checksums cost: a unit in a pool with a journal beside the same with checksums, all of whose map is in memory; and beside one
-//! with a checksum for each 512 bytes, which are its physical blocks.
+//! What checksums cost: a unit in a pool with a journal beside the same with checksums, all of
+//! whose map is in memory; and beside one with a checksum for each 512 bytes, which are its
+//! physical blocks.
 //!
-//! What counts is the server's processor time from the first command until it has come to rest: what the journal carries home, and the
-//! sums that are taken on the way, belong to the writes that were answered before.
+//! What counts is the server's processor time from the first command until it has come to rest:
+//! what the journal carries home, and the sums that are taken on the way, belong to the writes that
+//! were answered before.
 
 use super::bar::{Bar, Limit};
 use super::case::{PEER_CASES, READ_4K, WRITE_4K};

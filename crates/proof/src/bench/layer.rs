@@ -1,7 +1,9 @@
-//! What the multipath layer costs: the same client over a bare session and over the layer with that session as its one path.
+//! What the multipath layer costs: the same client over a bare session and over the layer with that
+//! session as its one path.
 //!
-//! The client is what a program over the layer is: so many tasks, each with one operation in flight and a look at the clock
-//! after each. What both ways share (session, socket, the client itself) is the base of the ratio.
+//! The client is what a program over the layer is: so many tasks, each with one operation in flight
+//! and a look at the clock after each. What both ways share (session, socket, the client itself) is
+//! the base of the ratio.
 
 use super::bar::{Bar, Limit};
 use super::case::{Case, READ_4K, WRITE_4K};
@@ -64,7 +66,8 @@ impl Way {
 pub fn one_path(plan: &Plan, client: &Client) -> Result<Found, String> {
     let server = servers::causeway(&plan.place, &Causeway::usual(plan.bytes))?;
     client.fill(&server.unit)?;
-    // Five percent is less than a median of few rounds can tell, and eleven are few: the rounds of a pair lie 10 % apart.
+    // Five percent is less than a median of few rounds can tell, and eleven are few: the rounds of
+    // a pair lie 10 % apart.
     let effort = Effort {
         rounds: plan.effort.rounds * 4 + 1,
         time: plan.effort.time / 2,

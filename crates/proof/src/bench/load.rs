@@ -1,8 +1,8 @@
 //! The client: any number of sessions on one core, each with a number of commands always in flight.
 //!
-//! A command's time runs from the receive after which it was submitted to the receive that brought its end: the
-//! client looks at the clock once a receive. What happens before all sessions run, and in the warm-up, is not
-//! counted.
+//! A command's time runs from the receive after which it was submitted to the receive that brought
+//! its end: the client looks at the clock once a receive. What happens before all sessions run, and
+//! in the warm-up, is not counted.
 
 use super::case::{Case, Manner};
 use super::histogram::Histogram;
@@ -229,7 +229,8 @@ pub async fn log_in(
     digests: bool,
 ) -> Result<Connection, String> {
     let [high, low] = number.to_be_bytes();
-    // tgt takes an ISID of zeroes for a missing one; 80h is the type "random" (RFC 7143 11.12.5 "ISID").
+    // tgt takes an ISID of zeroes for a missing one; 80h is the type "random" (RFC 7143 11.12.5
+    // "ISID").
     let isid = Isid([0x80, 0, high, low, 0, 1]);
     let name = "iqn.2026-11.io.causeway:bench-client";
     let mut config = InitiatorConfig::new(name, Some(&unit.target), isid);
@@ -372,8 +373,8 @@ impl Session {
     }
 }
 
-/// Half of the sessions on each of two cores. The second half logs in after the first, so that a server that gives
-/// sessions to its cores in turn has sessions of both halves on each.
+/// Half of the sessions on each of two cores. The second half logs in after the first, so that a
+/// server that gives sessions to its cores in turn has sessions of both halves on each.
 async fn halves(
     core: CoreHandle,
     unit: Unit,

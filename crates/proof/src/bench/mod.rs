@@ -1,5 +1,5 @@
-//! Figures: what a hop at the waist costs, and what an I/O costs beside the floor and beside other targets, always
-//! in one run.
+//! Figures: what a hop at the waist costs, and what an I/O costs beside the floor and beside other
+//! targets, always in one run.
 //!
 //! ```text
 //!   bench run --- servers: null | causeway | tgt | istgt     (processes of their own, on processor 1)

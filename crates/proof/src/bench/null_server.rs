@@ -1,9 +1,11 @@
-//! A server that exchanges the same bytes as a target and does nothing else: the floor of every figure.
+//! A server that exchanges the same bytes as a target and does nothing else: the floor of every
+//! figure.
 //!
-//! One thread, raw epoll, one bulk receive and one vectored send a wake-up, a store as large as the unit. Large
-//! writes are received straight into the store, small ones in bulk and copied (the same threshold as the
-//! target's). A login is answered by echoing what is offered; commands other than READ and WRITE (10, 16) end with
-//! GOOD. It trusts its client: it is a measuring instrument, never a product.
+//! One thread, raw epoll, one bulk receive and one vectored send a wake-up, a store as large as the
+//! unit. Large writes are received straight into the store, small ones in bulk and copied (the same
+//! threshold as the target's). A login is answered by echoing what is offered; commands other than
+//! READ and WRITE (10, 16) end with GOOD. It trusts its client: it is a measuring instrument, never
+//! a product.
 
 use rustix::event::epoll;
 use std::collections::{BTreeMap, VecDeque};

@@ -1,7 +1,9 @@
-//! A client that sends as hosts do: each PDU by a call of its own, a command as soon as one has ended, and not in bursts as
-//! the `iscsi_initiator` crate does. It stands for other people's initiators; what it costs itself is of no interest.
+//! A client that sends as hosts do: each PDU by a call of its own, a command as soon as one has
+//! ended, and not in bursts as the `iscsi_initiator` crate does. It stands for other people's
+//! initiators; what it costs itself is of no interest.
 //!
-//! One thread, blocking calls. PDUs are made by hand, so that nothing of ours decides how they are cut.
+//! One thread, blocking calls. PDUs are made by hand, so that nothing of ours decides how they are
+//! cut.
 
 use super::case::{Case, Manner};
 use super::histogram::Histogram;
@@ -22,7 +24,8 @@ const RECEIVE_BYTES: usize = 256 << 10;
 const PATIENCE: Duration = Duration::from_secs(10);
 const RESERVED_TAG: u32 = u32::MAX;
 
-/// What a kind of host negotiates (RFC 7143 13.10 "InitialR2T", 13.11 "ImmediateData"), and how it hands a PDU to TCP.
+/// What a kind of host negotiates (RFC 7143 13.10 "InitialR2T", 13.11 "ImmediateData"), and how it
+/// hands a PDU to TCP.
 struct Habits {
     initial_r2t: bool,
     immediate_data: bool,
@@ -58,7 +61,8 @@ struct Sent {
 struct Plain {
     socket: TcpStream,
     habits: Habits,
-    /// CRC32C behind each header and each data segment (RFC 7143 13.1 "HeaderDigest and DataDigest").
+    /// CRC32C behind each header and each data segment (RFC 7143 13.1 "HeaderDigest and
+    /// DataDigest").
     digests: bool,
     unit: Unit,
     buffer: Vec<u8>,
@@ -143,7 +147,8 @@ impl Plain {
         Ok(plain)
     }
 
-    /// One Login Request from operational negotiation to full feature phase, and empty ones until the target agrees.
+    /// One Login Request from operational negotiation to full feature phase, and empty ones until
+    /// the target agrees.
     fn negotiate(&mut self, digests: bool) -> Result<(), String> {
         let yes = |flag| if flag { "Yes" } else { "No" };
         let digest = if digests { "CRC32C" } else { "None" };

@@ -1,7 +1,8 @@
-//! A full journal: how long it takes to open, beside reading its file from end to end, and the memory of its index.
+//! A full journal: how long it takes to open, beside reading its file from end to end, and the
+//! memory of its index.
 //!
-//! A process of its own fills it with random 4 KiB writes of two volumes that take nothing home, each of which may have three quarters of it,
-//! and ends there; others open it.
+//! A process of its own fills it with random 4 KiB writes of two volumes that take nothing home,
+//! each of which may have three quarters of it, and ends there; others open it.
 
 use super::bar::{Bar, Limit};
 use super::disk::read_through;
@@ -128,7 +129,8 @@ async fn fill_it(core: CoreHandle, path: &Path, mib: u64) -> Result<f64, String>
     }
 }
 
-/// Fills a journal, leaves it as a power cut would, and prints the bytes of memory that a volume takes behind it.
+/// Fills a journal, leaves it as a power cut would, and prints the bytes of memory that a volume
+/// takes behind it.
 ///
 /// # Errors
 /// What failed, for people.

@@ -53,7 +53,8 @@ fn cell(row: &Row, server: usize) -> String {
     )
 }
 
-/// One line of a table, with ratios of Causeway to every other server, and what others did on the machine.
+/// One line of a table, with ratios of Causeway to every other server, and what others did on the
+/// machine.
 #[must_use]
 pub fn line(row: &Row) -> String {
     let mut out = format!("| {} |", row.case.name);

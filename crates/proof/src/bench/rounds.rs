@@ -1,5 +1,6 @@
-//! Alternating rounds: every server takes its turn at a case, over and over, so that whatever else the machine
-//! does falls on all of them. Ratios are taken within a round, and the median of them is what counts.
+//! Alternating rounds: every server takes its turn at a case, over and over, so that whatever else
+//! the machine does falls on all of them. Ratios are taken within a round, and the median of them
+//! is what counts.
 
 use super::case::Case;
 use super::load::{Client, Figures, Unit};
@@ -17,7 +18,8 @@ pub struct Effort {
     pub rounds: usize,
     /// Time of one server in one round.
     pub time: Duration,
-    /// Measure again where other programs had much of the machine. Pointless where they have only what is left over.
+    /// Measure again where other programs had much of the machine. Pointless where they have only
+    /// what is left over.
     pub again: bool,
 }
 
@@ -128,8 +130,8 @@ pub fn compare(client: &Client, variants: &[Variant<'_>], effort: Effort) -> Res
     take_turns(variants[0].case, names.collect(), effort, &mut run)
 }
 
-/// Measures until others leave the machine alone, at most three times; the measurement that they disturbed least
-/// counts, whatever it says.
+/// Measures until others leave the machine alone, at most three times; the measurement that they
+/// disturbed least counts, whatever it says.
 fn quietest(
     again: bool,
     mut run: impl FnMut() -> Result<Figures, String>,

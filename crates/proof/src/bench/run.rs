@@ -124,7 +124,8 @@ fn special(plan: &Plan, client: &Client, id: &str) -> Result<Found, String> {
 /// Measures everything that the plan asks for, and writes the report.
 ///
 /// # Errors
-/// What failed, for people. A comparison that this machine cannot make is left out, and the report says why.
+/// What failed, for people. A comparison that this machine cannot make is left out, and the report
+/// says why.
 pub fn run(plan: &Plan) -> Result<(), String> {
     let client = Client::start().map_err(|error| error.to_string())?;
     let rows = peers(plan, &client)?;

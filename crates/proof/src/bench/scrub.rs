@@ -1,4 +1,5 @@
-//! What hosts notice of a scrub: a unit with checksums in a pool with a journal, while it is scrubbed and while it is not.
+//! What hosts notice of a scrub: a unit with checksums in a pool with a journal, while it is
+//! scrubbed and while it is not.
 
 use super::bar::{Bar, Limit};
 use super::case::{PEER_CASES, READ_4K, WRITE_4K};

@@ -1,4 +1,5 @@
-//! Starting and stopping what is measured: the null server, Causeway, tgt and istgt, each with a unit in memory.
+//! Starting and stopping what is measured: the null server, Causeway, tgt and istgt, each with a
+//! unit in memory.
 
 use super::load::Unit;
 use super::usage;
@@ -386,7 +387,8 @@ pub fn tgt(place: &Place, bytes: u64) -> Result<Server, String> {
     Ok(server)
 }
 
-/// A file of zeroes in memory, named after our directory, so that whoever removes that can remove this as well.
+/// A file of zeroes in memory, named after our directory, so that whoever removes that can remove
+/// this as well.
 fn memory_file(place: &Place, name: &str, bytes: u64) -> Result<PathBuf, String> {
     let run = place.work.file_name().unwrap_or_default().to_string_lossy();
     let path = PathBuf::from(format!("/dev/shm/causeway-bench-{run}-{name}"));

@@ -1,4 +1,5 @@
-//! Comparisons of Causeway with itself: two cores with one, 4096-byte blocks with 512, digests with none.
+//! Comparisons of Causeway with itself: two cores with one, 4096-byte blocks with 512, digests with
+//! none.
 
 use super::bar::{Bar, Limit};
 use super::case::{Case, READ_4K, SECTOR_CASES, WRITE_4K};
@@ -24,9 +25,10 @@ pub struct Found {
 
 /// One unit served by two cores and by one, each core capped.
 ///
-/// The client has a thread on each processor in both, with half of the sessions: a command between two processors costs
-/// more than one that stays on its processor (the wake-up of another processor, and data in the wrong cache). A client
-/// that may run where it likes keeps away from the one core and joins the two, which alone made them 2.8 times as fast.
+/// The client has a thread on each processor in both, with half of the sessions: a command between
+/// two processors costs more than one that stays on its processor (the wake-up of another
+/// processor, and data in the wrong cache). A client that may run where it likes keeps away from
+/// the one core and joins the two, which alone made them 2.8 times as fast.
 ///
 /// # Errors
 /// What failed, for people.

@@ -57,7 +57,8 @@ pub fn of_process(process: u32) -> Result<u64, String> {
     Ok(sum)
 }
 
-/// The time of all children that have ended: fields 16 and 17 of `/proc/self/stat`, in steps of a clock tick of 10 ms.
+/// The time of all children that have ended: fields 16 and 17 of `/proc/self/stat`, in steps of a
+/// clock tick of 10 ms.
 ///
 /// # Errors
 /// Where /proc cannot be read.
@@ -91,8 +92,8 @@ pub fn sample(processes: &[u32]) -> Result<Usage, String> {
     })
 }
 
-/// Busy and idle ticks of all processors (first line of `/proc/stat`): user, nice, system, idle, iowait, irq,
-/// softirq, steal. What the hypervisor took counts as busy.
+/// Busy and idle ticks of all processors (first line of `/proc/stat`): user, nice, system, idle,
+/// iowait, irq, softirq, steal. What the hypervisor took counts as busy.
 fn machine() -> (u64, u64) {
     let told = fs::read_to_string("/proc/stat").unwrap_or_default();
     let line = told.lines().next().unwrap_or_default();

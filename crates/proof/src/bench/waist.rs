@@ -1,7 +1,7 @@
 //! The cost of a hop through a [`Lane`], beside the same hop through generics.
 //!
-//! A leaf that answers at once shows the common case; a leaf that makes its caller wait once shows what a boxed
-//! future costs. The least of several repetitions counts, because machines are noisy.
+//! A leaf that answers at once shows the common case; a leaf that makes its caller wait once shows
+//! what a boxed future costs. The least of several repetitions counts, because machines are noisy.
 
 use super::clock;
 use crate::hops::{Counting, Once};
@@ -85,8 +85,8 @@ struct StaticCounting<N> {
     done: Rc<Cell<u64>>,
 }
 
-/// Layers of real size are not inlined into each other; without this the compiler would fold four counters into
-/// one addition and the comparison would be with nothing.
+/// Layers of real size are not inlined into each other; without this the compiler would fold four
+/// counters into one addition and the comparison would be with nothing.
 struct OutOfLine<F>(F);
 
 impl<F: Future> Future for OutOfLine<Pin<&mut F>> {
@@ -150,8 +150,8 @@ fn leaf(waits: bool) -> Leaf {
     }
 }
 
-/// The least times of: leaf, counting layers, address layers, leaf through generics, counting through generics.
-/// They take turns, so that what else runs on the machine falls on all of them.
+/// The least times of: leaf, counting layers, address layers, leaf through generics, counting
+/// through generics. They take turns, so that what else runs on the machine falls on all of them.
 fn least_times(waits: bool) -> [f64; 5] {
     let done = Rc::new(Cell::new(0));
     let bottom: Rc<dyn Lane> = Rc::new(leaf(waits));

@@ -1,8 +1,9 @@
-//! Prints and writes figures: `bench waist`, `bench run CAUSEWAY WORK OUT`, and the null server, `bench null ADDRESS
-//! BYTES BLOCK`, and what fills and opens a journal, `bench journal fill PATH MIB` and `bench journal open PATH`.
+//! Prints and writes figures: `bench waist`, `bench run CAUSEWAY WORK OUT`, and the null server,
+//! `bench null ADDRESS BYTES BLOCK`, and what fills and opens a journal, `bench journal fill PATH
+//! MIB` and `bench journal open PATH`.
 //!
-//! `waist` fails where a hop has become too dear. `run` looks at the environment: `CASES` and `PEERS` (names with
-//! commas), `ROUNDS`, `SECONDS_EACH`, `LUN_MIB`.
+//! `waist` fails where a hop has become too dear. `run` looks at the environment: `CASES` and
+//! `PEERS` (names with commas), `ROUNDS`, `SECONDS_EACH`, `LUN_MIB`.
 
 use proof::bench::null_server;
 use proof::bench::replay;

@@ -1,7 +1,8 @@
-//! Fuzzes on stable Rust: `cargo run --release -p proof --bin fuzz -- [--target NAME] [--seconds N] [--seed S]`.
+//! Fuzzes on stable Rust: `cargo run --release -p proof --bin fuzz -- [--target NAME] [--seconds N]
+//! [--seed S]`.
 //!
-//! `--executions N` runs a fixed number instead of a time, `--input FILE` runs one file, `--seeds-to DIR` writes
-//! the seeds of every target there, as a corpus for another fuzzer.
+//! `--executions N` runs a fixed number instead of a time, `--input FILE` runs one file,
+//! `--seeds-to DIR` writes the seeds of every target there, as a corpus for another fuzzer.
 
 use proof::fuzz::{TARGETS, Target, run, run_one, seeds_of};
 use std::path::{Path, PathBuf};

@@ -1,9 +1,11 @@
-//! Runs the simulator over seeds: `cargo run -p proof --bin sim -- [--scene NAME] [--from S] [--seeds N] [--seed S]`.
+//! Runs the simulator over seeds: `cargo run -p proof --bin sim -- [--scene NAME] [--from S]
+//! [--seeds N] [--seed S]`.
 //!
-//! Each processor runs seeds of its own: a seed is a world by itself, and what it does depends on nothing else.
+//! Each processor runs seeds of its own: a seed is a world by itself, and what it does depends on
+//! nothing else.
 //!
-//! Prints what was run and which faults were met; on a failure the last events go to standard error, then
-//! what went wrong and the command that repeats it.
+//! Prints what was run and which faults were met; on a failure the last events go to standard
+//! error, then what went wrong and the command that repeats it.
 
 use env::sim::{Fault, Hits};
 use proof::sim::copy::Copy;

@@ -1,11 +1,13 @@
-//! A fuzzer on stable Rust: seeds, mutations, and the entry points with oracles that the crates offer.
+//! A fuzzer on stable Rust: seeds, mutations, and the entry points with oracles that the crates
+//! offer.
 //!
 //! ```text
 //!   seeds --pick--> mutate (bits, lengths, splices, whole PDUs, words) --> entry point --panic--> Finding
 //! ```
 //!
-//! **Contract.** A run is a function of its seed and the program: the same seed tries the same inputs. What it
-//! finds, it also writes down. It does not look at coverage; `fuzz/` has the same targets for one that does.
+//! **Contract.** A run is a function of its seed and the program: the same seed tries the same
+//! inputs. What it finds, it also writes down. It does not look at coverage; `fuzz/` has the same
+//! targets for one that does.
 
 mod mutate;
 mod seeds;
@@ -162,8 +164,8 @@ pub fn run_one(target: &Target, input: &[u8]) -> Result<(), String> {
     })
 }
 
-/// Runs the seeds, then mutations of them while `go_on` (which is given the number of inputs tried) agrees.
-/// Gives how many were tried.
+/// Runs the seeds, then mutations of them while `go_on` (which is given the number of inputs tried)
+/// agrees. Gives how many were tried.
 ///
 /// # Errors
 /// The first input that breaks an oracle.

@@ -238,7 +238,8 @@ impl Mutator {
         }
     }
 
-    /// Keeps PDUs whole most of the time, or nothing past the first wrong length would ever be read.
+    /// Keeps PDUs whole most of the time, or nothing past the first wrong length would ever be
+    /// read.
     fn pdus(&mut self, out: &mut Vec<u8>, skip: usize) {
         if self.random.below(8) == 0 {
             self.bytes(out);
@@ -277,7 +278,8 @@ impl Mutator {
 
     /// A field of a header, but not one that says how long the PDU is.
     fn field(&mut self, pdu: &mut [u8]) {
-        // First byte and bytes of: opcode, flags, LUN, ITT, TTT or length, three serial numbers, the rest.
+        // First byte and bytes of: opcode, flags, LUN, ITT, TTT or length, three serial numbers,
+        // the rest.
         let fields = [
             (0, 1),
             (1, 1),
@@ -328,7 +330,8 @@ fn overwrite(out: &mut [u8], at: usize, with: &[u8]) {
     }
 }
 
-/// Cuts where each PDU's own lengths say; what is left at the end, if it is a whole header at least, counts.
+/// Cuts where each PDU's own lengths say; what is left at the end, if it is a whole header at
+/// least, counts.
 fn split(mut bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut out = Vec::new();
     while let Some(header) = bytes.first_chunk::<48>() {

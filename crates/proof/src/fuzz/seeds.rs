@@ -166,7 +166,8 @@ fn reservation_lists() -> Vec<Vec<u8>> {
         basic(1, 3, 0, (2, 0), 0),
     ]
     .concat();
-    // TransportID of format 01b: name and ISID (SPC-4 7.6.4.6 "TransportID for initiator ports using SCSI over iSCSI").
+    // TransportID of format 01b: name and ISID (SPC-4 7.6.4.6 "TransportID for initiator ports
+    // using SCSI over iSCSI").
     let mut id = vec![0x45, 0, 0, 20];
     id.extend(b"iqn.b,i,0x000000000000\0\0");
     id[3] = u8::try_from(id.len() - 4).expect("short");
@@ -188,7 +189,8 @@ fn reservation_lists() -> Vec<Vec<u8>> {
     vec![two, preempt, all, named, moved, spc2, id]
 }
 
-/// Two units named by NAA identifiers, one segment from block to block (SPC-4 6.4 "EXTENDED COPY(LID1)").
+/// Two units named by NAA identifiers, one segment from block to block (SPC-4 6.4 "EXTENDED
+/// COPY(LID1)").
 fn extended_copy() -> Vec<u8> {
     let unit = |last: u8| {
         let mut target = vec![0xe4, 0, 0, 0, 1, 3, 0, 16];

@@ -1,18 +1,20 @@
 //! What several clients did and saw, and whether it can have happened one command after the other.
 //!
-//! **Contract.** Each block is a register. A command takes effect at one moment between its invocation
-//! and its response: READ and WRITE for each block by itself, COMPARE AND WRITE for all of its blocks at
-//! once. A command whose answer is unknown takes effect at such a moment, for each block, or never; where
-//! it has no end, at any later moment. The history is right if there is an order of all effects that
-//! respects these intervals and explains everything that was seen (linearizability, Herlihy and Wing).
+//! **Contract.** Each block is a register. A command takes effect at one moment between its
+//! invocation and its response: READ and WRITE for each block by itself, COMPARE AND WRITE for all
+//! of its blocks at once. A command whose answer is unknown takes effect at such a moment, for each
+//! block, or never; where it has no end, at any later moment. The history is right if there is an
+//! order of all effects that respects these intervals and explains everything that was seen
+//! (linearizability, Herlihy and Wing).
 //!
-//! A command may be given its place in a session's queue ([`History::queued`]); then an ORDERED one takes
-//! effect after all older and before all newer commands of its client, except newer ones at the HEAD OF
-//! QUEUE (SAM-5 8.7 "Task attributes"), and all blocks are checked together.
+//! A command may be given its place in a session's queue ([`History::queued`]); then an ORDERED one
+//! takes effect after all older and before all newer commands of its client, except newer ones at
+//! the HEAD OF QUEUE (SAM-5 8.7 "Task attributes"), and all blocks are checked together.
 //!
-//! Otherwise blocks are checked by themselves; those that COMPARE AND WRITE ties together are checked together.
-//! The search is exhaustive with memory of what failed, so "right" and "wrong" are both certain; where
-//! it would take too long, it says so ([`Verdict::Undecided`]) instead of guessing.
+//! Otherwise blocks are checked by themselves; those that COMPARE AND WRITE ties together are
+//! checked together. The search is exhaustive with memory of what failed, so "right" and "wrong"
+//! are both certain; where it would take too long, it says so ([`Verdict::Undecided`]) instead of
+//! guessing.
 
 mod search;
 
@@ -76,7 +78,8 @@ pub enum Answer {
     },
     /// Nobody knows whether it was done; from now on it does nothing.
     Unknown,
-    /// The medium failed: any of its blocks may have been written, each by itself; from now on it does nothing.
+    /// The medium failed: any of its blocks may have been written, each by itself; from now on it
+    /// does nothing.
     InPart,
     /// It did nothing.
     Nothing,
@@ -198,7 +201,8 @@ impl History {
         self.records.is_empty()
     }
 
-    /// Looks for an order. It takes at most `steps_max` steps of the search for each group of blocks.
+    /// Looks for an order. It takes at most `steps_max` steps of the search for each group of
+    /// blocks.
     #[must_use]
     pub fn check(&self, steps_max: u64) -> Verdict {
         let mut undecided = None;

@@ -204,15 +204,17 @@ impl Search<'_> {
         out
     }
 
-    /// No queue forbids it: nothing that must come before is left, nothing that comes after is taken.
+    /// No queue forbids it: nothing that must come before is left, nothing that comes after is
+    /// taken.
     fn is_its_turn(&self, taken: &Taken, number: usize) -> bool {
         let waits = |older: &usize| self.steps[*older].must && !taken.has(*older);
         !self.before[number].iter().any(waits)
             && !self.after[number].iter().any(|newer| taken.has(*newer))
     }
 
-    /// Takes all steps that only look and fit now: taking them at once can hinder nothing, unless the time
-    /// of a write that perhaps took place ends with it. Answers the other steps that may be next.
+    /// Takes all steps that only look and fit now: taking them at once can hinder nothing, unless
+    /// the time of a write that perhaps took place ends with it. Answers the other steps that may
+    /// be next.
     fn advance(&self, taken: &mut Taken, state: &mut State) -> Vec<usize> {
         loop {
             self.expire(taken);

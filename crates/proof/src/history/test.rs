@@ -50,7 +50,8 @@ fn is_wrong(history: &History) -> bool {
     }
 }
 
-/// Two writes that overlap, and a read of what the first one left; each with its place in the queue.
+/// Two writes that overlap, and a read of what the first one left; each with its place in the
+/// queue.
 fn queue(first: Queue, second: Queue, answer: Answer) -> History {
     let mut history = History::default();
     let one = history.begin(1, write(1));

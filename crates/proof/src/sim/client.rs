@@ -290,8 +290,8 @@ impl Client {
     }
 }
 
-/// Writes the whole disk and flushes, each command as often as it takes; what is still refused `span` after it was sent first is
-/// wrong.
+/// Writes the whole disk and flushes, each command as often as it takes; what is still refused
+/// `span` after it was sent first is wrong.
 ///
 /// # Errors
 /// What is refused for so long.

@@ -1,9 +1,9 @@
-//! A story of two units: one host copies between them (EXTENDED COPY), others read and write both; in some
-//! lives the disk of one unit hangs, and the other must not notice.
+//! A story of two units: one host copies between them (EXTENDED COPY), others read and write both;
+//! in some lives the disk of one unit hangs, and the other must not notice.
 //!
-//! **Oracle.** Each unit has its own; a copy is a write of what the source is known to hold. While the one
-//! disk hangs and nothing else is wrong, a command of the other unit, a login, and a LOGICAL UNIT RESET of
-//! the hanging one are answered within bounds.
+//! **Oracle.** Each unit has its own; a copy is a write of what the source is known to hold. While
+//! the one disk hangs and nothing else is wrong, a command of the other unit, a login, and a
+//! LOGICAL UNIT RESET of the hanging one are answered within bounds.
 
 use super::client::within;
 use super::disk::{file, uses_device};
@@ -71,7 +71,8 @@ impl Ledger for Timed {
     }
 }
 
-/// EXTENDED COPY (LID1) from one unit to another, which may be itself, in segments: from where, to where, how many blocks.
+/// EXTENDED COPY (LID1) from one unit to another, which may be itself, in segments: from where, to
+/// where, how many blocks.
 pub(super) fn command(
     naa: [[u8; 16]; 2],
     block_bytes: u32,
@@ -103,7 +104,8 @@ pub(super) fn command(
     (cdb, Buf::copy_of(&list))
 }
 
-/// EXTENDED COPY (SPC-4 6.4) of one segment between two units that are named by their NAA identifiers.
+/// EXTENDED COPY (SPC-4 6.4) of one segment between two units that are named by their NAA
+/// identifiers.
 fn extended_copy(naa: [[u8; 16]; 2], through: u8, from: u64, to: u64, blocks: u16) -> Wire {
     let (cdb, data_out) = command(naa, 512, &[(from, to, blocks)]);
     Wire {
@@ -298,7 +300,8 @@ fn life(stage: &mut Stage, lab: &Lab, hangs: bool) -> Result<(), String> {
         hang(stage, lab, sick, &sessions, &is_hanging)?;
     } else {
         start_to_copy(stage, lab, &sessions[0], &shift)?;
-        // A failed sync of the source takes back what a copy was to take from there, and nobody knows what it took.
+        // A failed sync of the source takes back what a copy was to take from there, and nobody
+        // knows what it took.
         let plan = (stage.plan.clone())
             .without(Fault::FileSyncError)
             .without(Fault::FileSyncNoSpace);

@@ -1,5 +1,5 @@
-//! The real volumes on the simulated disk: a file in a pool, or a block device, with the layers that a
-//! logical unit is given.
+//! The real volumes on the simulated disk: a file in a pool, or a block device, with the layers
+//! that a logical unit is given.
 
 use super::scene::{Opened, Scene, Setup};
 use backends::{FileSpec, Provisioning, create_file, open_block, open_file};
@@ -106,7 +106,8 @@ pub struct Disk {
     volume: Rc<RefCell<Option<Arc<dyn Volume>>>>,
 }
 
-/// The volume called `name` that a setup stands for; made where it is not there yet. Its file and device survive the node.
+/// The volume called `name` that a setup stands for; made where it is not there yet. Its file and
+/// device survive the node.
 pub(super) async fn volume(
     core: &CoreHandle,
     name: &str,

@@ -75,8 +75,8 @@ impl Lab {
         SocketAddr::new(self.san.ip(), PORT)
     }
 
-    /// Starts everything without faults, and reads every unit past the front, so that nothing that hosts
-    /// have done to each other stands in the way.
+    /// Starts everything without faults, and reads every unit past the front, so that nothing that
+    /// hosts have done to each other stands in the way.
     pub(super) fn start(&self, stage: &Stage) -> Result<(), String> {
         stage.world.set_faults(FaultPlan::none());
         self.san.restart();

@@ -1,8 +1,10 @@
-//! Every composition of layers that a LUN may stand on, through a unit or by itself, with clients among faults.
+//! Every composition of layers that a LUN may stand on, through a unit or by itself, with clients
+//! among faults.
 //!
-//! A seed modulo the number of compositions says which one it is: journal and mode or none, checksums, read cache, one member or a span
-//! or a stripe of several, blocks of 512 bytes, of 512 in physical blocks of 4096, and of 4096. What happens to it is that of all
-//! scenes; besides, what came to rest is carried home and closed as an administrator would, before its power is cut.
+//! A seed modulo the number of compositions says which one it is: journal and mode or none,
+//! checksums, read cache, one member or a span or a stripe of several, blocks of 512 bytes, of 512
+//! in physical blocks of 4096, and of 4096. What happens to it is that of all scenes; besides, what
+//! came to rest is carried home and closed as an administrator would, before its power is cut.
 
 use super::disk::{Layout, add_device, volume};
 use super::initiator::Complaints;
@@ -160,7 +162,8 @@ pub struct Layers {
 }
 
 impl Layers {
-    /// The same on a file system that fills up and gets room again, while it is open and while it is not.
+    /// The same on a file system that fills up and gets room again, while it is open and while it
+    /// is not.
     #[must_use]
     pub fn on_full_disks() -> Self {
         Self {

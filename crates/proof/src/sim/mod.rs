@@ -1,12 +1,12 @@
 //! The simulator: volumes and targets with clients in a world made from one seed.
 //!
-//! A run has lives. In each one the clients read, write, zero, discard, compare-and-write and flush while
-//! the seed's faults happen; then the power is cut or the process killed at a moment that the seed
-//! chooses, and everything is read and judged before the next life starts. At the end the faults stop,
-//! and everything must be there and answer.
+//! A run has lives. In each one the clients read, write, zero, discard, compare-and-write and flush
+//! while the seed's faults happen; then the power is cut or the process killed at a moment that the
+//! seed chooses, and everything is read and judged before the next life starts. At the end the
+//! faults stop, and everything must be there and answer.
 //!
-//! Some scenes are stories ([`Story`]): they have several hosts at depth, several units or the whole node, and
-//! oracles of their own besides: [`order`], [`reservations`], [`copy`], [`node`].
+//! Some scenes are stories ([`Story`]): they have several hosts at depth, several units or the
+//! whole node, and oracles of their own besides: [`order`], [`reservations`], [`copy`], [`node`].
 //!
 //! **Oracles.** [`crate::model_disk`] for what may be read, now and after a power cut;
 //! [`crate::history`] for commands that overlap; stamps for torn blocks; the world for deadlocks.

@@ -1,9 +1,10 @@
-//! A story of paths: one host with a port for each of several sessions under the multipath layer, and many operations at once.
-//! Connections are reset or fall silent, single ports of the host are cut, while the target's disk still has their writes; then they
-//! are sent again by another path, and overwritten, and what was held up comes back.
+//! A story of paths: one host with a port for each of several sessions under the multipath layer,
+//! and many operations at once. Connections are reset or fall silent, single ports of the host are
+//! cut, while the target's disk still has their writes; then they are sent again by another path,
+//! and overwritten, and what was held up comes back.
 //!
-//! **Oracle.** The history: whatever was acknowledged stands until something newer was sent. A layer that waits for no fence
-//! ([`Paths::without_fences`]) must not pass.
+//! **Oracle.** The history: whatever was acknowledged stands until something newer was sent. A
+//! layer that waits for no fence ([`Paths::without_fences`]) must not pass.
 
 use super::client::Client;
 use super::initiator::offer;

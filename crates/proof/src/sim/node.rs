@@ -1,9 +1,10 @@
-//! A story of the whole node: objects that are made, grown, renamed, removed and restored while hosts work,
-//! with links that are cut, targets that are reset, power cuts and kills at any step.
+//! A story of the whole node: objects that are made, grown, renamed, removed and restored while
+//! hosts work, with links that are cut, targets that are reset, power cuts and kills at any step.
 //!
-//! **Oracle.** After a start the objects are those of the last change that was acknowledged, or, where one
-//! was under way or failed, those before or after it. Identifiers, serial numbers and data stay. Every host
-//! that stayed logged in is told of a new capacity, and sees it. Sessions come back by themselves.
+//! **Oracle.** After a start the objects are those of the last change that was acknowledged, or,
+//! where one was under way or failed, those before or after it. Identifiers, serial numbers and
+//! data stay. Every host that stayed logged in is told of a new capacity, and sees it. Sessions
+//! come back by themselves.
 
 use super::client::{audit_blocks, within};
 use super::initiator::{Host, Job, Outcome, Session, SessionConfig, Wire};
@@ -524,7 +525,8 @@ impl Admin {
         match sync {
             Some(sync) if answer.is_ok() => self.oracle.did_not_fail(&sync),
             Some(sync) => {
-                // Writes that its failure concerns may be answered yet: it ends when all answers are there.
+                // Writes that its failure concerns may be answered yet: it ends when all answers
+                // are there.
                 self.oracle.end(&sync, &End::Timeout);
                 self.failed_syncs.borrow_mut().push(sync);
             }

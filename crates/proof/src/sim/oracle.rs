@@ -161,8 +161,8 @@ impl Oracle {
             .collect()
     }
 
-    /// The oracle of a disk of zeroes that asks the model disk alone: for clients without number or end,
-    /// whose histories nobody could search.
+    /// The oracle of a disk of zeroes that asks the model disk alone: for clients without number or
+    /// end, whose histories nobody could search.
     #[must_use]
     pub fn without_history(block_size: BlockSize) -> Self {
         let oracle = Self::new(block_size, false);
@@ -312,8 +312,9 @@ impl Oracle {
         seen
     }
 
-    /// The node's life is about to end, and so many of its syncs have failed in all its lives. Where one failed
-    /// in this life, it may be a flush whose answer did not leave the node, or is still on its way.
+    /// The node's life is about to end, and so many of its syncs have failed in all its lives.
+    /// Where one failed in this life, it may be a flush whose answer did not leave the node, or is
+    /// still on its way.
     pub fn syncs_failed(&self, so_far: u64) {
         let state = &mut *self.state.borrow_mut();
         let before = std::mem::replace(&mut state.failed_syncs, so_far);
@@ -323,15 +324,16 @@ impl Oracle {
         }
     }
 
-    /// From now on a journal syncs the disk by itself: what was not flushed may be gone at any moment, where [`Oracle::own_syncs_failed`]
-    /// tells later that more than these have failed.
+    /// From now on a journal syncs the disk by itself: what was not flushed may be gone at any
+    /// moment, where [`Oracle::own_syncs_failed`] tells later that more than these have failed.
     pub fn syncs_by_itself(&self, failed_so_far: u64) {
         let state = &mut *self.state.borrow_mut();
         state.failed_syncs = failed_so_far;
         state.own_syncs = Some(state.model.flush());
     }
 
-    /// As [`Oracle::syncs_failed`], where a journal syncs the disk by itself: what was not flushed may be gone although nobody flushed.
+    /// As [`Oracle::syncs_failed`], where a journal syncs the disk by itself: what was not flushed
+    /// may be gone although nobody flushed.
     pub fn own_syncs_failed(&self, so_far: u64) {
         let state = &mut *self.state.borrow_mut();
         let before = std::mem::replace(&mut state.failed_syncs, so_far);
@@ -357,7 +359,8 @@ impl Oracle {
         }
     }
 
-    /// Every client has ended: no answer comes any more to what was asked so far. Keeps a long run fast.
+    /// Every client has ended: no answer comes any more to what was asked so far. Keeps a long run
+    /// fast.
     pub fn all_clients_ended(&self) {
         self.state.borrow_mut().model.forget_unseen();
     }
@@ -376,7 +379,8 @@ impl Oracle {
         }
     }
 
-    /// A compare-and-write whose answer nobody has got may be done in part: below, it is several writes.
+    /// A compare-and-write whose answer nobody has got may be done in part: below, it is several
+    /// writes.
     pub fn asked_in_parts(&self) {
         let mut state = self.state.borrow_mut();
         state.in_parts = true;

@@ -1,8 +1,8 @@
-//! A story of queues: hosts with several commands at once, ORDERED and HEAD OF QUEUE among them, and task
-//! management that ends them.
+//! A story of queues: hosts with several commands at once, ORDERED and HEAD OF QUEUE among them,
+//! and task management that ends them.
 //!
-//! **Oracle.** The history, told which place each command has in its session's queue: an ORDERED one takes
-//! effect after all older and before all newer ones of its session.
+//! **Oracle.** The history, told which place each command has in its session's queue: an ORDERED
+//! one takes effect after all older and before all newer ones of its session.
 
 use super::initiator::{Job, Outcome, Session};
 use super::lab::{Lab, lun};

@@ -148,7 +148,8 @@ impl Pool {
         }
     }
 
-    /// What the disks keep whole. The log keeps blocks whole over sectors of 512 bytes; what goes past it is as whole as below.
+    /// What the disks keep whole. The log keeps blocks whole over sectors of 512 bytes; what goes
+    /// past it is as whole as below.
     pub(in crate::sim) fn sector_bytes(&self) -> u64 {
         if self.switches {
             self.setup.block_size.bytes().into()
@@ -258,7 +259,8 @@ impl Pool {
         PathBuf::from(format!("/journals/{}.changes", Self::name(volume)))
     }
 
-    /// The volume with its checksums: what the journal may have left half-way home is taken as it is.
+    /// The volume with its checksums: what the journal may have left half-way home is taken as it
+    /// is.
     async fn checked(
         self,
         core: &CoreHandle,
@@ -413,7 +415,8 @@ impl Running {
         Arc::clone(&self.volumes[&volume])
     }
 
-    /// Carries everything home and closes it; `true`: nothing is left to do when it is opened again.
+    /// Carries everything home and closes it; `true`: nothing is left to do when it is opened
+    /// again.
     pub(in crate::sim) async fn close(&self, core: &CoreHandle) -> bool {
         self.journal.drain(core).await;
         let status = self.journal.status(core).await;

@@ -1,5 +1,5 @@
-//! The simplest volume there is, straight on a file, to try the simulator itself: whole, it must pass;
-//! with a bug planted, it must be caught.
+//! The simplest volume there is, straight on a file, to try the simulator itself: whole, it must
+//! pass; with a bug planted, it must be caught.
 
 use super::scene::{Opened, Scene, Setup};
 use env::sim::{Node, World};
@@ -264,8 +264,8 @@ impl RawLane {
         }
     }
 
-    /// Stable zeroes are written: a sync that fails here would also lose what others wrote, and nobody
-    /// would tell them.
+    /// Stable zeroes are written: a sync that fails here would also lose what others wrote, and
+    /// nobody would tell them.
     async fn zero(&self, range: LbaRange, durability: Durability, punch: bool) -> IoResult {
         let (offset, len) = self.bytes(range);
         if durability == Durability::Stable {

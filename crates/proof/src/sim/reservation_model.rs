@@ -1,5 +1,5 @@
-//! What persistent reservations let hosts do, from the tables of SPC-4 5.13 "Reservations": small, of one
-//! target port, with REGISTER, RESERVE, RELEASE, CLEAR and both PREEMPTs.
+//! What persistent reservations let hosts do, from the tables of SPC-4 5.13 "Reservations": small,
+//! of one target port, with REGISTER, RESERVE, RELEASE, CLEAR and both PREEMPTs.
 
 use std::collections::{BTreeMap, BTreeSet};
 

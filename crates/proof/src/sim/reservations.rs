@@ -1,11 +1,12 @@
-//! A story of persistent reservations: hosts that register, reserve, preempt, clear and release through the
-//! wire, several at a time, while all of them read and write; the power is cut in between.
+//! A story of persistent reservations: hosts that register, reserve, preempt, clear and release
+//! through the wire, several at a time, while all of them read and write; the power is cut in
+//! between.
 //!
-//! **Oracle.** The set of states that the unit may be in ([`Reserved`]), from the changes and their answers.
-//! A command that was let through must have been allowed in one of the states of its time, one that was
-//! refused must have been forbidden in one; one that was forbidden all the time must not have landed,
-//! however it ended. After PREEMPT AND ABORT no write of the preempted lands. What APTPL keeps is there
-//! after a power cut, and nothing else is.
+//! **Oracle.** The set of states that the unit may be in ([`Reserved`]), from the changes and their
+//! answers. A command that was let through must have been allowed in one of the states of its time,
+//! one that was refused must have been forbidden in one; one that was forbidden all the time must
+//! not have landed, however it ended. After PREEMPT AND ABORT no write of the preempted lands. What
+//! APTPL keeps is there after a power cut, and nothing else is.
 
 use super::client::within;
 use super::initiator::{Job, Outcome, Session, Wire};
@@ -442,8 +443,9 @@ async fn administer(
             });
         }
         judge.end_batch(&before, &ended);
-        // What was sent before and comes late is refused as long as its host is shut out. So it stays shut out until all is answered:
-        // otherwise what came after would be let through rightly, and nobody could tell.
+        // What was sent before and comes late is refused as long as its host is shut out. So it
+        // stays shut out until all is answered: otherwise what came after would be let through
+        // rightly, and nobody could tell.
         while judge.waits_for_ended_writes() && !shift.over.get() {
             let soon = core.now().after(Duration::from_micros(100));
             core.sleep_until(soon).await;

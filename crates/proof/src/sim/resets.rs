@@ -1,8 +1,9 @@
-//! A story of resets: one host works, another resets the unit again and again, on cores that stall, so that a command
-//! often ends in the moment in which it is aborted.
+//! A story of resets: one host works, another resets the unit again and again, on cores that stall,
+//! so that a command often ends in the moment in which it is aborted.
 //!
-//! **Oracle.** Besides the history: every command is answered, or has ended by its own host's function. Hosts look
-//! (`initiator/driver.rs`): a command that ABORT TASK does not find was answered before.
+//! **Oracle.** Besides the history: every command is answered, or has ended by its own host's
+//! function. Hosts look (`initiator/driver.rs`): a command that ABORT TASK does not find was
+//! answered before.
 
 use super::lab::Lab;
 use super::order::{Plain, disturb};

@@ -80,7 +80,8 @@ pub fn run(scene: &dyn Scene, seed: u64, trace_lines: usize) -> Result<Report, B
     })
 }
 
-/// Makes a failure of a panic: what panics in a task unwinds to here; the world is then left as it is.
+/// Makes a failure of a panic: what panics in a task unwinds to here; the world is then left as it
+/// is.
 pub(super) fn caught(
     scene: &'static str,
     seed: u64,
@@ -260,7 +261,8 @@ impl Run<'_> {
         disk.set_capacity(disk.used_bytes() + self.rng.below(room + 1));
     }
 
-    /// Room is made, or not yet. Where nothing else has gone wrong everything can be written then, without a restart.
+    /// Room is made, or not yet. Where nothing else has gone wrong everything can be written then,
+    /// without a restart.
     fn has_room_again(&mut self, when: &'static str) -> Result<(), String> {
         if !self.scene.fills_up() || self.rng.below(2) == 0 {
             return Ok(());

@@ -75,14 +75,15 @@ pub trait Scene {
         client: u32,
     ) -> LocalFuture<Result<Opened, String>>;
 
-    /// Ends what runs on the victim as an administrator would, once its clients are quiet; `None` where it knows no other end than
-    /// a kill.
+    /// Ends what runs on the victim as an administrator would, once its clients are quiet; `None`
+    /// where it knows no other end than a kill.
     fn close(&self, victim: &Node) -> Option<LocalFuture<Result<(), String>>> {
         let _ = victim;
         None
     }
 
-    /// What the volume is asked as one it may ask of several: where that fails and nobody is told, some of it may be done.
+    /// What the volume is asked as one it may ask of several: where that fails and nobody is told,
+    /// some of it may be done.
     fn asks_in_parts(&self) -> bool {
         false
     }

@@ -1,7 +1,7 @@
 //! Stories: scenes that need more than one lane and one oracle, and say by themselves how they go.
 //!
-//! A story has one world from one seed as a scene has, and its own hosts, oracles and classes of events;
-//! a class that no seed met fails the test, as a fault does.
+//! A story has one world from one seed as a scene has, and its own hosts, oracles and classes of
+//! events; a class that no seed met fails the test, as a fault does.
 
 use super::initiator::Complaints;
 use super::oracle::{Counts, Oracle};

@@ -1,5 +1,5 @@
-//! A whole target with hosts: portals, sessions, logical unit, layers and backend on one node, hosts on
-//! another, the simulated network between.
+//! A whole target with hosts: portals, sessions, logical unit, layers and backend on one node,
+//! hosts on another, the simulated network between.
 
 use super::disk::add_device;
 use super::initiator::Complaints;
@@ -25,8 +25,8 @@ pub struct Target {
 }
 
 impl Target {
-    /// On a disk whose syncs and stable writes say yes and do nothing, as if each sync were missing from
-    /// the code: it must not pass.
+    /// On a disk whose syncs and stable writes say yes and do nothing, as if each sync were missing
+    /// from the code: it must not pass.
     #[must_use]
     pub fn on_a_lying_disk() -> Self {
         Self {

@@ -131,7 +131,8 @@ fn tests_of(source: &str) -> Vec<String> {
     out
 }
 
-/// What a Markdown text puts in quotes that reads as the name of a test: a sentence, of which `…` leaves words out.
+/// What a Markdown text puts in quotes that reads as the name of a test: a sentence, of which `…`
+/// leaves words out.
 fn tests_named(text: &str) -> BTreeSet<String> {
     let is_of_name = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || "_…".contains(it);
     let mut out = BTreeSet::new();

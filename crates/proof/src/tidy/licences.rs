@@ -61,8 +61,8 @@ fn judge(package: &json::Json) -> Option<Complaint> {
     }
 }
 
-/// An SPDX expression (SPDX specification, annex "SPDX license expressions") that leaves a choice which
-/// is on the list. AND binds more than OR; a slash is how old manifests write OR.
+/// An SPDX expression (SPDX specification, annex "SPDX license expressions") that leaves a choice
+/// which is on the list. AND binds more than OR; a slash is how old manifests write OR.
 fn allows(expression: &str) -> bool {
     let spaced = expression
         .replace('/', " OR ")

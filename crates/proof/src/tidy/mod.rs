@@ -1,10 +1,11 @@
-//! The laws of the source tree that the compiler and clippy do not know. Std only, so that it is quick.
+//! The laws of the source tree that the compiler and clippy do not know. Std only, so that it is
+//! quick.
 //!
 //! 1. Each crate sees only what `floors.toml` allows, and only downwards ([`floors`]).
 //! 2. Every package in the build has a licence that the project accepts ([`licences`]).
-//! 3. Every third-party crate in use has its reason in `docs/dependencies.md`, links in documents lead
-//!    somewhere, tests that `docs/testing.md` names are there, `ARCHITECTURE.md` names every crate, no source file
-//!    has over 900 lines ([`documents`]).
+//! 3. Every third-party crate in use has its reason in `docs/dependencies.md`, links in documents
+//!    lead somewhere, tests that `docs/testing.md` names are there, `ARCHITECTURE.md` names every
+//!    crate, no source file has over 900 lines ([`documents`]).
 
 pub mod documents;
 pub mod floors;

@@ -1,4 +1,5 @@
-//! As much TOML as Cargo manifests and `floors.toml` need: sections, keys, and values as they stand.
+//! As much TOML as Cargo manifests and `floors.toml` need: sections, keys, and values as they
+//! stand.
 
 use std::collections::BTreeMap;
 
@@ -50,7 +51,8 @@ pub(super) fn strings(value: &str) -> Vec<String> {
         .collect()
 }
 
-/// The names of all dependencies of a manifest: its own, those of its tests and of its build script.
+/// The names of all dependencies of a manifest: its own, those of its tests and of its build
+/// script.
 pub(super) fn dependencies(manifest: &Table) -> Vec<String> {
     let sections = manifest
         .iter()

@@ -1,5 +1,5 @@
-//! A host of our own: the `iscsi` crate's initiator over a blocking socket, with CDBs written by hand, so that
-//! nothing of the target's own SCSI code judges itself.
+//! A host of our own: the `iscsi` crate's initiator over a blocking socket, with CDBs written by
+//! hand, so that nothing of the target's own SCSI code judges itself.
 
 #![expect(
     clippy::wildcard_enum_match_arm,

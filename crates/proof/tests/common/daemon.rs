@@ -21,7 +21,8 @@ pub(crate) struct Daemon {
     pub(crate) portals: [String; 2],
 }
 
-/// What `CAUSEWAY_BIN` names, or the binary beside the tests: `target/PROFILE/deps/THIS_TEST` -> `target/PROFILE/causeway`.
+/// What `CAUSEWAY_BIN` names, or the binary beside the tests: `target/PROFILE/deps/THIS_TEST` ->
+/// `target/PROFILE/causeway`.
 fn binary() -> PathBuf {
     if let Some(named) = std::env::var_os("CAUSEWAY_BIN") {
         return PathBuf::from(named);
@@ -120,7 +121,8 @@ impl Daemon {
         std::fs::read_to_string(Path::new(&self.path("log"))).unwrap()
     }
 
-    /// Stops it as an administrator would: it must still serve, have panicked nowhere, and end with code 0.
+    /// Stops it as an administrator would: it must still serve, have panicked nowhere, and end with
+    /// code 0.
     pub(crate) fn stop(mut self) {
         let status = self.causeway(&["status"]);
         assert_eq!(status.code, Some(0), "{}", status.text);

@@ -1,4 +1,5 @@
-//! What tests with the real binary share: the daemon as a process, foreign tools, and a host of our own.
+//! What tests with the real binary share: the daemon as a process, foreign tools, and a host of our
+//! own.
 
 #![allow(
     dead_code,

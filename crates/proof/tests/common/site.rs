@@ -55,8 +55,8 @@ pub(crate) struct Daemon {
 }
 
 impl Site {
-    /// A directory with a `node.toml` that listens at free ports of the loopback interface; `more` is added
-    /// to it.
+    /// A directory with a `node.toml` that listens at free ports of the loopback interface; `more`
+    /// is added to it.
     pub(crate) fn new(name: &str, more: &str) -> Self {
         Self::with_pool(name, "path = \"pool\"\n", more)
     }

@@ -1,5 +1,5 @@
-//! The excused tests, put right: each says what the original wanted to know, and asks for what the standard
-//! promises.
+//! The excused tests, put right: each says what the original wanted to know, and asks for what the
+//! standard promises.
 
 #![expect(
     clippy::wildcard_enum_match_arm,
@@ -20,8 +20,9 @@ fn target(name: &str) -> String {
     format!("{}:{name}", crate::common::daemon::IQN)
 }
 
-/// iSCSITMF.LUNResetSimpleAsync: a WRITE and a LOGICAL UNIT RESET leave together. The reset is answered with
-/// "function complete"; the write is either answered before it or never; the session lives.
+/// iSCSITMF.LUNResetSimpleAsync: a WRITE and a LOGICAL UNIT RESET leave together. The reset is
+/// answered with "function complete"; the write is either answered before it or never; the session
+/// lives.
 pub(crate) fn a_reset_behind_a_write_is_answered_and_the_session_goes_on(portal: &str, name: &str) {
     let mut client = Client::open(portal, &target(name));
     let (_, block) = client.capacity();
@@ -63,8 +64,8 @@ pub(crate) fn a_reset_behind_a_write_is_answered_and_the_session_goes_on(portal:
     );
 }
 
-/// WriteSame10.UnmapUntilEnd: NUMBER OF BLOCKS zero means until the end of the medium. A block of zeros with
-/// UNMAP reads back as zeros; any other block with UNMAP reads back as itself.
+/// WriteSame10.UnmapUntilEnd: NUMBER OF BLOCKS zero means until the end of the medium. A block of
+/// zeros with UNMAP reads back as zeros; any other block with UNMAP reads back as itself.
 pub(crate) fn write_same_with_unmap_reads_as_what_was_sent_until_the_end(portal: &str, name: &str) {
     let mut client = Client::open(portal, &target(name));
     let (blocks, block) = client.capacity();
@@ -88,8 +89,8 @@ pub(crate) fn write_same_with_unmap_reads_as_what_was_sent_until_the_end(portal:
     }
 }
 
-/// GetLBAStatus.UnmapSingle: physical blocks are unmapped one by one and in ranges from LBA 0 on; what follows is
-/// still mapped, and the first descriptor begins at the LBA that was asked for.
+/// GetLBAStatus.UnmapSingle: physical blocks are unmapped one by one and in ranges from LBA 0 on;
+/// what follows is still mapped, and the first descriptor begins at the LBA that was asked for.
 pub(crate) fn the_first_lba_status_descriptor_begins_where_was_asked(portal: &str, name: &str) {
     const PHYSICAL: u32 = 8;
     let mut client = Client::open(portal, &target(name));

@@ -1,7 +1,7 @@
 //! One test of `iscsi-test-cu`: run it, and read CUnit's summary.
 //!
-//! The program's exit code is 0 even with failures, and a passing test may write `[FAILED]` into its log, so the
-//! summary's columns are what counts.
+//! The program's exit code is 0 even with failures, and a passing test may write `[FAILED]` into
+//! its log, so the summary's columns are what counts.
 
 use crate::common::tools::{self, must};
 

@@ -1,13 +1,15 @@
-//! Debian's `iscsi-test-cu` as the judge: all 230 tests, each in its own process with `--dataloss` and two
-//! paths, on thin LUNs of 512, 512e and 4096 in files of a pool.
+//! Debian's `iscsi-test-cu` as the judge: all 230 tests, each in its own process with `--dataloss`
+//! and two paths, on thin LUNs of 512, 512e and 4096 in files of a pool.
 //!
-//! **Rules.** None fails. A test that fails is a failure of the target unless [`tables::EXCUSES`] names it with
-//! the clause and a corrected test, which runs here too and passes. An excused test that passes fails the run, so
-//! that excuses go away. A skip must stand in [`tables::SKIPS`] with its reason.
+//! **Rules.** None fails. A test that fails is a failure of the target unless [`tables::EXCUSES`]
+//! names it with the clause and a corrected test, which runs here too and passes. An excused test
+//! that passes fails the run, so that excuses go away. A skip must stand in [`tables::SKIPS`] with
+//! its reason.
 //!
-//! A suite has a target and a LUN of its own per kind of LUN: what a test leaves behind (a reservation, a pattern)
-//! reaches no other suite, and suites run side by side. `docs/conformance/iscsi-test-cu.md` has the results, and is
-//! compared with them; `UPDATE=1` writes them into it.
+//! A suite has a target and a LUN of its own per kind of LUN: what a test leaves behind (a
+//! reservation, a pattern) reaches no other suite, and suites run side by side.
+//! `docs/conformance/iscsi-test-cu.md` has the results, and is compared with them; `UPDATE=1`
+//! writes them into it.
 
 #![expect(
     clippy::unwrap_used,

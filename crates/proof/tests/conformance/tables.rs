@@ -74,7 +74,8 @@ const SKIPS: &[Skip] = &[
         kinds: &KINDS,
         says: "--allow-sanitize",
     },
-    // A plain file keeps nothing longer than a block whole through a power cut, so page B0 says zero.
+    // A plain file keeps nothing longer than a block whole through a power cut, so page B0 says
+    // zero.
     Skip {
         test: "ALL.WriteAtomic16.",
         kinds: &KINDS,

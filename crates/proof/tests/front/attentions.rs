@@ -137,7 +137,8 @@ fn resets_are_told_to_every_port_also_to_those_that_are_away() {
             bench.within(SECOND, "the logout", carol.closed()).await;
             bench.sleep(Duration::from_millis(50)).await;
             assert_eq!(bob.function(function, lun(0), None).await, Ok(0));
-            // Who has asked for it is told as well (SAM-5 6.3.3 "Logical unit reset": every I_T nexus).
+            // Who has asked for it is told as well (SAM-5 6.3.3 "Logical unit reset": every I_T
+            // nexus).
             for host in [&alice, &bob] {
                 assert_eq!(finds(host, 0).await, [told]);
             }

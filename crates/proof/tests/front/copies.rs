@@ -1,5 +1,5 @@
-//! EXTENDED COPY names its sources and destinations: whatever a host names, only LUNs of its own session are found
-//! (field lesson 46, CVE-2020-28374).
+//! EXTENDED COPY names its sources and destinations: whatever a host names, only LUNs of its own
+//! session are found (field lesson 46, CVE-2020-28374).
 
 use crate::bench::{
     ALICE, BLOCK, BOB, Bench, Setup, TARGET, exported, grant, host_object, read_10, run, sense,
@@ -9,8 +9,8 @@ use crate::host::Host;
 use iscsi::initiator_side::Completion;
 use scsi::SenseKey;
 
-/// An identification descriptor as a target descriptor has it: code set, association and type, zero, length,
-/// designator.
+/// An identification descriptor as a target descriptor has it: code set, association and type,
+/// zero, length, designator.
 fn designation(code_set: u8, kind: u8, designator: &[u8]) -> Vec<u8> {
     let length = u8::try_from(designator.len()).expect("short");
     [&[code_set, kind, 0, length], designator].concat()
@@ -23,7 +23,8 @@ fn names_of(unit: u8) -> Vec<Vec<u8>> {
     let t10 = format!("CAUSEWAY{unit:016x}");
     let short = designation(2, 1, &t10.as_bytes()[..20]);
     let mut all = vec![designation(1, 3, &naa), short];
-    // EUI-64, vendor specific, name string, relative port, MD5: of the same bytes, none of which we give out.
+    // EUI-64, vendor specific, name string, relative port, MD5: of the same bytes, none of which we
+    // give out.
     for (code_set, kind) in [
         (1, 2),
         (1, 0),

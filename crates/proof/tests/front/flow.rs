@@ -386,7 +386,8 @@ fn data_comes_in_any_order_where_the_initiator_asks_for_that_and_in_order_where_
     }
 }
 
-/// The largest burst that RFC 7143 13.13 "MaxBurstLength" knows is no whole number of blocks, nor of four bytes.
+/// The largest burst that RFC 7143 13.13 "MaxBurstLength" knows is no whole number of blocks, nor
+/// of four bytes.
 #[test]
 fn a_host_that_asks_for_the_largest_burst_gets_it_both_ways() {
     const LARGEST: usize = (1 << 24) - 1;
@@ -443,8 +444,8 @@ fn a_host_that_asks_for_the_largest_burst_gets_it_both_ways() {
     });
 }
 
-/// Small payloads are lent to the volume where they were received. Whatever comes while a slow volume still has them
-/// must not change them, however many there are.
+/// Small payloads are lent to the volume where they were received. Whatever comes while a slow
+/// volume still has them must not change them, however many there are.
 #[test]
 fn data_that_a_slow_volume_still_has_stays_as_it_came() {
     let mut setup = Setup::default();

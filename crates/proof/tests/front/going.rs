@@ -1,4 +1,5 @@
-//! Sessions that end, or abort, while a unit is being taken away from them; and logins that take too long to be of use.
+//! Sessions that end, or abort, while a unit is being taken away from them; and logins that take
+//! too long to be of use.
 
 use crate::bench::{
     ALICE, BLOCK, Bench, Setup, TARGET, everyone, exported, grant, read_10, run, write_10,
@@ -78,7 +79,8 @@ fn a_logout_waits_for_the_commands_of_a_unit_that_is_going_away() {
     });
 }
 
-/// The session that it takes the place of has a write that hangs, which takes longer than the login may.
+/// The session that it takes the place of has a write that hangs, which takes longer than the login
+/// may.
 #[test]
 fn a_login_that_took_too_long_makes_no_session_when_what_it_waited_for_is_over() {
     let settings = Settings {

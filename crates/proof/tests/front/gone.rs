@@ -1,4 +1,5 @@
-//! Units that are taken away from a host, or may only be read any more, while it has commands there.
+//! Units that are taken away from a host, or may only be read any more, while it has commands
+//! there.
 
 use crate::bench::{
     ALICE, BLOCK, BOB, Bench, OTHER, Setup, TARGET, TEST_UNIT_READY, everyone, exported, grant,
@@ -188,7 +189,8 @@ fn other_hosts_of_a_unit_that_is_taken_away_from_one_notice_nothing() {
     });
 }
 
-/// A session made by hand, which has written nothing yet of the 4 blocks from 5 on that it was asked for.
+/// A session made by hand, which has written nothing yet of the 4 blocks from 5 on that it was
+/// asked for.
 async fn asked_for_data(bench: &Bench) -> (Raw, iscsi::Ttt) {
     let keys = "InitialR2T=Yes\0ImmediateData=No\0";
     let mut raw = Raw::login(&bench.host_core, bench.portal, BOB, TARGET, keys).await;

@@ -1,5 +1,5 @@
-//! A host of these tests: the project's initiator machine on a stream, with every event in reach, on a
-//! simulated network or a real one. It can be made deaf, so that it neither reads nor answers.
+//! A host of these tests: the project's initiator machine on a stream, with every event in reach,
+//! on a simulated network or a real one. It can be made deaf, so that it neither reads nor answers.
 
 use env::{CoreHandle, LocalFuture, Stream};
 use iscsi::bhs::Attribute;

@@ -1,4 +1,5 @@
-//! Hosts and strangers that mean harm, or are broken: the places of logins, silence, and data that never comes.
+//! Hosts and strangers that mean harm, or are broken: the places of logins, silence, and data that
+//! never comes.
 
 use crate::bench::{ALICE, BLOCK, BOB, Bench, Setup, TARGET, TEST_UNIT_READY, run, write_10};
 use crate::raw::{Moves, Raw, ping};
@@ -129,7 +130,8 @@ fn connections_at_rest_wake_nobody() {
         bench.sleep(SECOND).await;
         let before = bench.world.steps();
         bench.sleep(20 * SECOND).await;
-        // What is left is the measure of the cores' load, four times a second whatever the connections are.
+        // What is left is the measure of the cores' load, four times a second whatever the
+        // connections are.
         let steps = bench.world.steps() - before;
         assert!(steps < 3000, "{steps} steps while nothing happens");
     });
@@ -320,7 +322,8 @@ fn hosts_that_announce_and_do_not_send_hold_up_nobody_and_are_told_that_they_wer
     });
 }
 
-/// Lists whose length is in the CDB with 32 bits: EXTENDED COPY (LID1), and PERSISTENT RESERVE OUT (REGISTER).
+/// Lists whose length is in the CDB with 32 bits: EXTENDED COPY (LID1), and PERSISTENT RESERVE OUT
+/// (REGISTER).
 fn with_list_of(bytes: u32) -> [[u8; 16]; 2] {
     let [mut copy, mut reserve] = [[0; 16]; 2];
     copy[0] = 0x83;

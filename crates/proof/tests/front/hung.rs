@@ -1,4 +1,5 @@
-//! A backend that hangs holds up nobody but who touches its blocks, and aborted data never comes back.
+//! A backend that hangs holds up nobody but who touches its blocks, and aborted data never comes
+//! back.
 
 use crate::bench::{ALICE, BLOCK, BOB, Bench, Setup, TEST_UNIT_READY, read_10, run, write_10};
 use crate::host::{Host, lun};
@@ -121,8 +122,8 @@ fn two_functions_at_once_from_two_hosts_are_both_answered() {
     }
 }
 
-/// The heart of field lesson 13: however a write is given up, what it carried never appears after a newer
-/// write was acknowledged.
+/// The heart of field lesson 13: however a write is given up, what it carried never appears after a
+/// newer write was acknowledged.
 #[test]
 fn aborted_data_never_appears_after_a_newer_write_of_another_host_on_another_core() {
     let mut overtook = 0;
@@ -189,8 +190,8 @@ fn aborted_data_never_appears_after_a_newer_write_of_another_host_on_another_cor
     );
 }
 
-/// A host that fails over does not wait until the session that it left has ended: what it writes by the new path must not
-/// be overwritten by what the old path had in flight.
+/// A host that fails over does not wait until the session that it left has ended: what it writes by
+/// the new path must not be overwritten by what the old path had in flight.
 #[test]
 fn a_write_that_is_being_aborted_is_out_of_the_way_before_the_abort_is_answered() {
     for seed in 0..20 {

@@ -1,4 +1,5 @@
-//! The initiator's reservation key: on every path before it carries I/O, and never again once another host has taken it away.
+//! The initiator's reservation key: on every path before it carries I/O, and never again once
+//! another host has taken it away.
 
 use crate::bench::{ALICE, BOB, Bench, Setup, run};
 use crate::host::Host;
@@ -108,7 +109,8 @@ fn moving_to_path(bench: &Bench, path: u8) -> Vec<u8> {
     list
 }
 
-/// Only one path loses its registration: by way of a reservation that is moved to it and preempted there.
+/// Only one path loses its registration: by way of a reservation that is moved to it and preempted
+/// there.
 #[test]
 fn a_path_that_loses_its_key_alone_registers_again_and_goes_on() {
     run(setup(), |bench| async move {

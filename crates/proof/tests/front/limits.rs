@@ -257,7 +257,8 @@ fn sessions_that_wait_at_a_limited_lun_cost_nothing_and_begin_in_their_order() {
         let all = || ended.borrow().len() == count;
         bench.until(SECOND * 60, "all writes", all).await;
         let each = (bench.world.steps() - before) / count as u64;
-        // One of each in turn. The first host had one under way when it came to wait, before all others.
+        // One of each in turn. The first host had one under way when it came to wait, before all
+        // others.
         let turns = [0].into_iter().chain(0..hosts.len()).chain(1..hosts.len());
         let order: Vec<usize> = turns.collect();
         assert_eq!(*ended.borrow(), order);

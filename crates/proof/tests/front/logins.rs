@@ -155,8 +155,8 @@ fn who_had_no_grant_at_a_removed_target_is_not_told_that_there_was_one() {
     });
 }
 
-/// All combinations of what is configured and what is offered: only the right ones are let in, with discovery
-/// exactly as with a normal session (field lesson 48).
+/// All combinations of what is configured and what is offered: only the right ones are let in, with
+/// discovery exactly as with a normal session (field lesson 48).
 #[test]
 fn nobody_gets_in_without_the_proof_that_is_configured_and_discovery_is_no_easier() {
     run(Setup::default(), |bench| async move {

@@ -1,5 +1,5 @@
-//! The iSCSI front against hosts: portals, logins, sessions, flow control and task management, on a simulated
-//! network and on real sockets.
+//! The iSCSI front against hosts: portals, logins, sessions, flow control and task management, on a
+//! simulated network and on real sockets.
 
 mod attentions;
 mod bench;

@@ -1,4 +1,5 @@
-//! Operations that take several commands, of which one fails: whoever asked is not told that nothing was done.
+//! Operations that take several commands, of which one fails: whoever asked is not told that
+//! nothing was done.
 
 use crate::bench::{BLOCK, BLOCKS, Setup, run};
 use crate::unanswered::paths;
@@ -53,8 +54,8 @@ async fn zero(lane: &Multipath, range: LbaRange) -> Result<(), IoError> {
         .map(|_| ())
 }
 
-/// "Write protected" promises that nothing was done. It is true of a command by itself, and of the first of several, and no longer
-/// of the second.
+/// "Write protected" promises that nothing was done. It is true of a command by itself, and of the
+/// first of several, and no longer of the second.
 #[test]
 fn a_refusal_of_a_later_part_does_not_promise_that_nothing_was_done() {
     for (first, refused_at, expected) in [

@@ -1,4 +1,5 @@
-//! Who keeps a place, memory and a session among those that do not take part: whoever comes on, waits or reads.
+//! Who keeps a place, memory and a session among those that do not take part: whoever comes on,
+//! waits or reads.
 
 use crate::bench::{ALICE, BOB, Setup, TARGET, TEST_UNIT_READY, read_10, run, write_10};
 use crate::raw::{Moves, Raw, ping};
@@ -45,8 +46,8 @@ fn a_login_that_comes_on_keeps_its_place_before_later_ones_that_do_not() {
     });
 }
 
-/// Hosts that were granted memory for their writes, and send nothing, leave none of it to a newcomer's large write, which is
-/// begun as soon as they are gone: nobody else's work wakes it.
+/// Hosts that were granted memory for their writes, and send nothing, leave none of it to a
+/// newcomer's large write, which is begun as soon as they are gone: nobody else's work wakes it.
 #[test]
 fn a_write_that_waits_for_memory_that_others_hold_begins_when_they_go() {
     let mut setup = Setup::default();
@@ -122,7 +123,8 @@ fn a_host_that_reads_a_byte_now_and_then_is_ended_too() {
     });
 }
 
-/// More pings than replies may wait: no more is worked on until some are read, and then each is answered.
+/// More pings than replies may wait: no more is worked on until some are read, and then each is
+/// answered.
 #[test]
 fn a_host_that_sends_much_before_it_reads_gets_every_reply() {
     const PINGS: u32 = 3000;

@@ -121,7 +121,8 @@ async fn reserve_out(host: &Host, action: u8, kind: u8, keys: [u64; 2]) -> u8 {
     host.command(0, &cdb, &data, 0).await.status
 }
 
-/// Asks the sessions of an initiator, if it has some, to go from core to core, until it is told to stop.
+/// Asks the sessions of an initiator, if it has some, to go from core to core, until it is told to
+/// stop.
 fn keep_moving(bench: &Bench, initiator: &'static str, stop: &Rc<Cell<bool>>) {
     let (inner, stop) = (bench.clone(), Rc::clone(stop));
     bench.spawn(async move {
@@ -149,7 +150,8 @@ fn cores(count: u16, seed: u64) -> Setup {
     setup
 }
 
-/// Writes with their data in all the ways there are, and reads after them: what is read is what was written last.
+/// Writes with their data in all the ways there are, and reads after them: what is read is what was
+/// written last.
 async fn write_and_read(host: Rc<Host>, place: u32, rounds: u8) {
     for round in 0..rounds {
         let blocks = [8, 64, 2048, 1][usize::from(round % 4)];

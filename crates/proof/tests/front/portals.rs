@@ -116,7 +116,8 @@ fn an_address_that_is_removed_stops_listening_and_sessions_elsewhere_go_on() {
         assert!(!told.contains(&portal.to_string()), "{told:?}");
         assert_eq!(first.command(0, &TEST_UNIT_READY, &[], 0).await.status, 0);
 
-        // The session over the address that went is not ended by us: it goes on when the address is back.
+        // The session over the address that went is not ended by us: it goes on when the address is
+        // back.
         bench.san.add_address("eth0", second, 24);
         let alive = over_second.command(0, &TEST_UNIT_READY, &[], 0);
         let alive = bench.within(SECOND, "the old session goes on", alive).await;

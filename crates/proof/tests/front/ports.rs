@@ -133,7 +133,8 @@ fn all_target_ports_registers_at_every_port_and_one_port_at_one() {
     });
 }
 
-/// The TransportID of an initiator port (SPC-4 7.6.4.6 "TransportIDs for initiator ports using SCSI over iSCSI").
+/// The TransportID of an initiator port (SPC-4 7.6.4.6 "TransportIDs for initiator ports using SCSI
+/// over iSCSI").
 pub(crate) fn initiator_port(name: &str, isid: &str) -> Vec<u8> {
     let name = format!("{name},i,0x{isid}");
     let padded = (name.len() + 1).next_multiple_of(4);

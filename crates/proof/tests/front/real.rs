@@ -1,5 +1,5 @@
-//! The front on real sockets: a network namespace of its own, Debian's `iscsi-ls`, and memory as the system counts
-//! it.
+//! The front on real sockets: a network namespace of its own, Debian's `iscsi-ls`, and memory as
+//! the system counts it.
 
 use crate::bench::{ALICE, BLOCK, BLOCKS, TARGET, export, open_target, unit};
 use crate::host::{Host, config};
@@ -63,8 +63,8 @@ fn resident() -> u64 {
         * 1024
 }
 
-/// Both sides live in this process: what is measured is the session and its host together, and so more than the
-/// target takes.
+/// Both sides live in this process: what is measured is the session and its host together, and so
+/// more than the target takes.
 #[test]
 fn a_thousand_idle_sessions_take_less_than_64_kib_each() {
     let runtime = on_two_cores();
@@ -97,7 +97,8 @@ fn a_thousand_idle_sessions_take_less_than_64_kib_each() {
     assert!(per_session < 64 << 10, "{per_session} bytes a session");
 }
 
-/// A host that sends each PDU by itself, small writes 32 deep, so that even a target without optimisation is faster.
+/// A host that sends each PDU by itself, small writes 32 deep, so that even a target without
+/// optimisation is faster.
 fn a_second_of_it(
     portal: SocketAddr,
     manner: Manner,
@@ -138,8 +139,8 @@ fn are_batches(before: Received, now: Received) -> bool {
     receives > 100 && now.pdus - before.pdus >= 3 * receives && 3 * waited >= receives
 }
 
-/// One second of it: in some tenth, but the first, it is received in batches. `moves`: its session is asked to the other core after
-/// each.
+/// One second of it: in some tenth, but the first, it is received in batches. `moves`: its session
+/// is asked to the other core after each.
 async fn is_seen(core: &CoreHandle, server: &Server, manner: Manner, how: (bool, bool)) -> bool {
     let (digests, moves) = how;
     let portal = listening(core, server).await;

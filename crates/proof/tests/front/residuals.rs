@@ -1,8 +1,9 @@
-//! Residuals, for every way in which the length that a host expects and the length that the CDB says can differ
-//! (field lesson 33: a host formats nothing on a target that gets one of them wrong).
+//! Residuals, for every way in which the length that a host expects and the length that the CDB
+//! says can differ (field lesson 33: a host formats nothing on a target that gets one of them
+//! wrong).
 //!
-//! The oracle is the arithmetic of RFC 7143 11.4.5 "Residual Count" and of SAM-5: what moves is the smaller length, in
-//! whole blocks to the medium; the difference is told, with its sign.
+//! The oracle is the arithmetic of RFC 7143 11.4.5 "Residual Count" and of SAM-5: what moves is the
+//! smaller length, in whole blocks to the medium; the difference is told, with its sign.
 
 use crate::bench::{ALICE, BLOCK, Bench, Setup, TARGET, read_10, run, write_10};
 use crate::host::{Host, config};

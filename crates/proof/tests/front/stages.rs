@@ -103,7 +103,8 @@ fn waiting_for_memory_is_queue_and_a_host_that_does_not_read_is_network() {
     run(setup, |bench| async move {
         let alice = bench.login(ALICE).await;
         alice.settle(0).await;
-        // Two of these take all of the session's share: the third one begins when the first has ended.
+        // Two of these take all of the session's share: the third one begins when the first has
+        // ended.
         bench.hang(0, &[OpKind::Read]);
         let reads: Vec<_> = (0..3)
             .map(|_| alice.send(0, &read_10(0, 8192), &[], 8192 * BLOCK))

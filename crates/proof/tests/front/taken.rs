@@ -1,5 +1,5 @@
-//! Commands that another host takes away: they keep no place in their session, and their own host is told as
-//! TAS says.
+//! Commands that another host takes away: they keep no place in their session, and their own host
+//! is told as TAS says.
 
 use crate::bench::{
     ALICE, BLOCK, BOB, Bench, Setup, TEST_UNIT_READY, read_10, run, sense, write_10,
@@ -58,7 +58,8 @@ async fn fill_the_window(bench: &Bench, host: &Host) -> Vec<Sent> {
     sent
 }
 
-/// Takes TAS away for every nexus, through MODE SELECT (6), and takes the unit attention that `other` gets of it.
+/// Takes TAS away for every nexus, through MODE SELECT (6), and takes the unit attention that
+/// `other` gets of it.
 async fn clear_tas(host: &Host, other: &Host) {
     let sensed = host.command(0, &[0x1a, 8, 0x0a, 0, 64, 0], &[], 64).await;
     let mut list = sensed.data_in.to_vec();
@@ -91,7 +92,8 @@ async fn take_away(bench: &Bench, bob: &Host, how: u8) {
             assert_eq!(bob.function(how, lun(0), None).await, Ok(0));
         }
     };
-    // PREEMPT AND ABORT is a command: it waits for what is in flight first, and then for what it aborts.
+    // PREEMPT AND ABORT is a command: it waits for what is in flight first, and then for what it
+    // aborts.
     let limit = if how == 0 {
         TWO_SECONDS * 2
     } else {
@@ -209,7 +211,8 @@ fn with_tas_as_it_is_by_default_a_host_is_told_that_another_one_aborted_its_comm
     }
 }
 
-/// PREEMPT AND ABORT of the own key: no status is sent to who asks (SAM-5 5.6), whose commands leave the window all the same.
+/// PREEMPT AND ABORT of the own key: no status is sent to who asks (SAM-5 5.6), whose commands
+/// leave the window all the same.
 #[test]
 fn commands_that_their_own_host_preempts_leave_the_window_and_are_found_ended() {
     run(shallow(), |bench| async move {
@@ -232,7 +235,8 @@ fn commands_that_their_own_host_preempts_leave_the_window_and_are_found_ended() 
     });
 }
 
-/// A function of its own host that ends while commands of it are being taken away by another one: each of those is answered.
+/// A function of its own host that ends while commands of it are being taken away by another one:
+/// each of those is answered.
 #[test]
 fn a_function_of_the_own_host_does_not_swallow_what_another_one_has_aborted() {
     run(shallow(), |bench| async move {

@@ -1,5 +1,5 @@
-//! The initiator sends an operation that is one command by a short way, by number or as a future, and one that had to wait by a
-//! longer one. However it goes, it ends the same.
+//! The initiator sends an operation that is one command by a short way, by number or as a future,
+//! and one that had to wait by a longer one. However it goes, it ends the same.
 
 use crate::bench::{BLOCK, BOB, Bench, Setup, run};
 use crate::host::lun;

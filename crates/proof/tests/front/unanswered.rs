@@ -1,4 +1,5 @@
-//! Commands that are not answered: aborted where the path lives, and the session given up only where the abort is not answered either.
+//! Commands that are not answered: aborted where the path lives, and the session given up only
+//! where the abort is not answered either.
 
 use crate::bench::{ALICE, BLOCK, Bench, Setup, TARGET, run};
 use env::{CoreHandle, Stream};

@@ -1,5 +1,5 @@
-//! A target with a unit over memory behind several portals of the loopback interface, and a host beside it, each with
-//! cores of its own.
+//! A target with a unit over memory behind several portals of the loopback interface, and a host
+//! beside it, each with cores of its own.
 
 use crate::unit::exported;
 pub(crate) use crate::unit::{BLOCKS, unit};

@@ -1,4 +1,5 @@
-//! tgt and istgt of Debian as targets: discovery, CHAP, data, their death under load, and what another host ends there.
+//! tgt and istgt of Debian as targets: discovery, CHAP, data, their death under load, and what
+//! another host ends there.
 
 use crate::bench::{lane, on, options, read, runtime, state, write};
 use crate::own::{pause, states, status, under_load, until};
@@ -234,7 +235,8 @@ fn secrets(dir: &Path, options: Options) -> Options {
 async fn exercise(core: &CoreHandle, volume: &Arc<Attached>) {
     let shape = volume.shape();
     assert_eq!(shape.byte_count().0, BYTES);
-    // They read and write files on threads: a read beside a write of the same block may see any words of both.
+    // They read and write files on threads: a read beside a write of the same block may see any
+    // words of both.
     let plan = volume_test::model::Plan {
         whole_bytes: 8,
         ..volume_test::model::Plan::new(7)
@@ -316,7 +318,8 @@ fn istgt_is_found_proves_itself_and_may_die_under_load_without_an_error_or_wrong
     over(Kind::Istgt, "istgt");
 }
 
-/// Reads that are with tgt at a time beside the verified load, so that some commands are within it when they are ended.
+/// Reads that are with tgt at a time beside the verified load, so that some commands are within it
+/// when they are ended.
 const READERS: u64 = 32;
 
 /// Reads what nobody writes, until it is told to end; answers how long the longest read took.
@@ -356,7 +359,8 @@ fn resets_of_tgt_by_another_host_stall_this_one_for_less_than_a_second() {
         let mut stall = under_load(&core, &volume, || async {
             for _ in 0..8 {
                 pause(&core, Duration::from_millis(400)).await;
-                // With many commands under way tgt answers some functions never; what it ends it has ended.
+                // With many commands under way tgt answers some functions never; what it ends it
+                // has ended.
                 let done = pin!(stranger.function(LOGICAL_UNIT_RESET));
                 let given_up = pin!(pause(&core, Duration::from_secs(2)));
                 match select(done, given_up).await {

@@ -1,4 +1,5 @@
-//! The host's side of multipath on real sockets: our own target in this process, foreign ones as processes.
+//! The host's side of multipath on real sockets: our own target in this process, foreign ones as
+//! processes.
 
 #![expect(
     clippy::unwrap_used,

@@ -107,8 +107,8 @@ fn discovery_finds_the_other_portals_and_a_wrong_name_is_told_with_what_there_is
     });
 }
 
-/// Writes and reads blocks all the time until it is told to end; every block read holds what was acknowledged last. Answers how long
-/// the longest operation took.
+/// Writes and reads blocks all the time until it is told to end; every block read holds what was
+/// acknowledged last. Answers how long the longest operation took.
 async fn load(core: CoreHandle, lane: Rc<dyn Lane>, first: u64, over: Rc<Cell<bool>>) -> Duration {
     let mut longest = Duration::ZERO;
     let mut expected = [0_u8; 16];
@@ -207,7 +207,8 @@ fn a_silent_path_stalls_for_less_than_three_seconds_without_an_error_or_wrong_da
     failover("silent", Wire::Silent, Duration::from_secs(3));
 }
 
-/// T-GHOST: a write hangs in the backend, its path dies, it is written again elsewhere and overwritten, and the path heals.
+/// T-GHOST: a write hangs in the backend, its path dies, it is written again elsewhere and
+/// overwritten, and the path heals.
 #[test]
 fn a_write_that_hangs_behind_a_lost_path_never_comes_back_over_a_newer_one() {
     for round in 0..3_u8 {

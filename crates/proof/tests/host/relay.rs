@@ -18,7 +18,8 @@ use std::time::Duration;
 pub(crate) enum Wire {
     /// It carries.
     Good,
-    /// It swallows nothing and carries nothing: both ends see silence. What was sent arrives when it is good again.
+    /// It swallows nothing and carries nothing: both ends see silence. What was sent arrives when
+    /// it is good again.
     Silent,
     /// Connections end, and new ones end at once.
     Cut,

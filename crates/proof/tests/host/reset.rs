@@ -1,4 +1,5 @@
-//! Another host resets the unit, or clears its commands, while this one works: what is gone is sent again at once.
+//! Another host resets the unit, or clears its commands, while this one works: what is gone is sent
+//! again at once.
 
 use crate::bench::{San, TARGET, Wish, on, options, runtime};
 use crate::own::{pause, states, under_load, until};

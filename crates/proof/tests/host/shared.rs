@@ -290,7 +290,8 @@ fn hang_one_write(faults: &Faults) {
     });
 }
 
-/// T-GHOST without a death: a write hangs in the backend, its path is not wanted any more, but the session lives on for another unit.
+/// T-GHOST without a death: a write hangs in the backend, its path is not wanted any more, but the
+/// session lives on for another unit.
 #[test]
 fn a_write_left_behind_on_a_living_session_never_comes_back_over_a_newer_one() {
     for rejoin_early in [false, true] {

@@ -184,7 +184,8 @@ fn what_makes_no_sense_is_noticed_left_out_and_hurts_nobody() {
     }
 }
 
-/// Nothing is told before a login has succeeded: without the secret there are portals and nothing else.
+/// Nothing is told before a login has succeeded: without the secret there are portals and nothing
+/// else.
 #[test]
 fn a_target_with_chap_tells_its_ports_to_whoever_proves_himself_and_to_nobody_else() {
     let secret = "a secret of sixteen";

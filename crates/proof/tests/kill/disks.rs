@@ -178,7 +178,8 @@ impl Disk {
         Load(load)
     }
 
-    /// The daemon died, and with `forgot` everything that it had not synced; every client has ended.
+    /// The daemon died, and with `forgot` everything that it had not synced; every client has
+    /// ended.
     pub(crate) fn died(&self, forgot: bool) {
         self.oracle.life_ended(forgot);
         self.oracle.all_clients_ended();

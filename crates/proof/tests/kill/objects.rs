@@ -1,5 +1,5 @@
-//! Objects that change while the daemon is killed: what was answered is there afterwards, the one change in
-//! flight is there or not, and never by half.
+//! Objects that change while the daemon is killed: what was answered is there afterwards, the one
+//! change in flight is there or not, and never by half.
 
 use crate::site::Site;
 use serde_json::Value as Json;
@@ -132,7 +132,8 @@ impl Objects {
         match change {
             Change::Apply(number) => self.applied = *number,
             Change::Create(number) => {
-                // Where the daemon dies before it answers, the identity is the one that is seen first.
+                // Where the daemon dies before it answers, the identity is the one that is seen
+                // first.
                 let shown = site.json(&format!("lun show {}", name(*number))).await;
                 let identity = shown.ok().as_ref().and_then(identity);
                 self.luns.insert(*number, Life::Lives(identity));

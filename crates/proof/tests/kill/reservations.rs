@@ -14,8 +14,8 @@ const REGISTER_AND_IGNORE: u8 = 6;
 const RESERVE: u8 = 1;
 const RELEASE: u8 = 2;
 
-/// Write exclusive, exclusive access, and both with registrants only: in each of them whoever is not
-/// registered may not write.
+/// Write exclusive, exclusive access, and both with registrants only: in each of them whoever is
+/// not registered may not write.
 const TYPES: [u8; 4] = [1, 3, 5, 6];
 
 /// What is registered and reserved.

@@ -10,8 +10,8 @@ use crate::bytes::is_set;
 pub struct BlockRange {
     /// LOGICAL BLOCK ADDRESS.
     pub lba: Lba,
-    /// TRANSFER LENGTH or NUMBER OF LOGICAL BLOCKS, as the CDB says it; READ (6) and WRITE (6) already
-    /// have 256 for zero.
+    /// TRANSFER LENGTH or NUMBER OF LOGICAL BLOCKS, as the CDB says it; READ (6) and WRITE (6)
+    /// already have 256 for zero.
     pub blocks: BlockCount,
     /// FUA: to or from the medium.
     pub fua: bool,
@@ -43,8 +43,8 @@ impl BlockRange {
 
     /// Byte 1 of READ, WRITE and their kin: RDPROTECT or WRPROTECT, DPO, FUA.
     ///
-    /// spec: SBC-3 5.10 "READ (10) command": without protection information a field that is not zero is an
-    /// invalid field. FUA_NV (bit 1) is obsolete and ignored.
+    /// spec: SBC-3 5.10 "READ (10) command": without protection information a field that is not
+    /// zero is an invalid field. FUA_NV (bit 1) is obsolete and ignored.
     pub(super) const fn with_flags(mut self, byte1: u8) -> Result<Self, CdbError> {
         if byte1 & 0xe0 != 0 {
             return Err(CdbError::field(1, 7));

@@ -1,6 +1,7 @@
 //! EXTENDED COPY (LID1) and RECEIVE COPY RESULTS.
 //!
-//! Spec: SPC-3 6.3 "EXTENDED COPY command", 6.18 "RECEIVE COPY RESULTS command" (SPC-4 6.4 and 6.23 to 6.26).
+//! Spec: SPC-3 6.3 "EXTENDED COPY command", 6.18 "RECEIVE COPY RESULTS command" (SPC-4 6.4 and 6.23
+//! to 6.26).
 
 use super::raw::{Raw16, view};
 use super::{CdbError, Command};

@@ -1,11 +1,12 @@
 //! Command descriptor blocks: bytes in, one typed [`Command`] or the exact reason out.
 //!
-//! **Contract.** [`Command::parse`] finds the row of the [operation code table](crate::opcode) and lets
-//! its family file decode the fields. What depends on the logical unit (capacity, provisioning, limits)
-//! is not decided here but by [`crate::admission`].
+//! **Contract.** [`Command::parse`] finds the row of the [operation code table](crate::opcode) and
+//! lets its family file decode the fields. What depends on the logical unit (capacity,
+//! provisioning, limits) is not decided here but by [`crate::admission`].
 //!
-//! **Reserved bits** are ignored, as SPC-4 3.5.1 "Reserved keyword" permits, save those whose meaning in
-//! a later standard changes what is written: protection fields, BYTCHK, LBDATA and PBDATA.
+//! **Reserved bits** are ignored, as SPC-4 3.5.1 "Reserved keyword" permits, save those whose
+//! meaning in a later standard changes what is written: protection fields, BYTCHK, LBDATA and
+//! PBDATA.
 //!
 //! Spec: SPC-4 4.2 "Command descriptor block", SBC-3 5 "Commands for direct access block devices".
 

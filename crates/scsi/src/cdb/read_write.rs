@@ -1,7 +1,7 @@
 //! READ, WRITE, WRITE ATOMIC, ORWRITE, COMPARE AND WRITE.
 //!
-//! Spec: SBC-3 5.2 "COMPARE AND WRITE", 5.6 "ORWRITE (16)", 5.9 to 5.12 "READ", 5.33 to 5.36 "WRITE";
-//! SBC-4 "WRITE ATOMIC (16)".
+//! Spec: SBC-3 5.2 "COMPARE AND WRITE", 5.6 "ORWRITE (16)", 5.9 to 5.12 "READ", 5.33 to 5.36
+//! "WRITE"; SBC-4 "WRITE ATOMIC (16)".
 
 use super::raw::{Raw6, Raw10, Raw12, Raw16, view};
 use super::{BlockRange, CdbError, Command};

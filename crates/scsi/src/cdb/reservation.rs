@@ -1,7 +1,7 @@
 //! PERSISTENT RESERVE IN and OUT, RESERVE and RELEASE.
 //!
-//! Spec: SPC-4 6.15 "PERSISTENT RESERVE IN command", 6.16 "PERSISTENT RESERVE OUT command"; SPC-2 7.20 and
-//! 7.21 "RESERVE", 7.16 and 7.17 "RELEASE".
+//! Spec: SPC-4 6.15 "PERSISTENT RESERVE IN command", 6.16 "PERSISTENT RESERVE OUT command"; SPC-2
+//! 7.20 and 7.21 "RESERVE", 7.16 and 7.17 "RELEASE".
 
 use super::raw::{Raw6, Raw10, view};
 use super::{CdbError, Command};

@@ -27,9 +27,10 @@ pub enum Access {
 }
 
 impl Command {
-    /// The range of blocks that the CDB names, and how it is touched; `None` for commands without one in
-    /// the CDB (UNMAP and EXTENDED COPY have theirs in the parameter list). For WRITE SAME, SYNCHRONIZE
-    /// CACHE and PRE-FETCH zero blocks mean the rest of the medium: see [`Command::zero_means_rest`].
+    /// The range of blocks that the CDB names, and how it is touched; `None` for commands without
+    /// one in the CDB (UNMAP and EXTENDED COPY have theirs in the parameter list). For WRITE SAME,
+    /// SYNCHRONIZE CACHE and PRE-FETCH zero blocks mean the rest of the medium: see
+    /// [`Command::zero_means_rest`].
     #[must_use]
     pub const fn blocks(&self) -> Option<(BlockRange, Access)> {
         match self {
@@ -80,7 +81,8 @@ impl Command {
         )
     }
 
-    /// What the command moves on a unit of this block size; `None` if the size does not fit 64 bits.
+    /// What the command moves on a unit of this block size; `None` if the size does not fit 64
+    /// bits.
     #[must_use]
     pub fn transfer(&self, block_size: BlockSize) -> Option<Transfer> {
         let one_block = Transfer::Out(ByteCount(block_size.bytes().into()));

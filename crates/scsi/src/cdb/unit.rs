@@ -1,8 +1,9 @@
 //! Commands on the state of the unit or its medium that carry no user data.
 //!
-//! Spec: SBC-3 5.5 "GET LBA STATUS", 5.7 and 5.8 "PRE-FETCH", 5.13 "PREVENT ALLOW MEDIUM REMOVAL", 5.15 and
-//! 5.16 "READ CAPACITY", 5.17 and 5.18 "READ DEFECT DATA", 5.24 "START STOP UNIT", 5.25 and 5.26
-//! "SYNCHRONIZE CACHE", 5.27 "UNMAP"; SPC-4 6.47 "TEST UNIT READY", 6.42 "SEND DIAGNOSTIC".
+//! Spec: SBC-3 5.5 "GET LBA STATUS", 5.7 and 5.8 "PRE-FETCH", 5.13 "PREVENT ALLOW MEDIUM REMOVAL",
+//! 5.15 and 5.16 "READ CAPACITY", 5.17 and 5.18 "READ DEFECT DATA", 5.24 "START STOP UNIT", 5.25
+//! and 5.26 "SYNCHRONIZE CACHE", 5.27 "UNMAP"; SPC-4 6.47 "TEST UNIT READY", 6.42 "SEND
+//! DIAGNOSTIC".
 
 use super::raw::{Raw6, Raw10, Raw12, Raw16, view};
 use super::{BlockRange, CdbError, Command};
@@ -37,8 +38,8 @@ pub struct StartStop {
 }
 
 impl StartStop {
-    /// The medium is left: to the stopped power condition, or to idle or standby. Caches are written first
-    /// (SBC-3 5.25 "START STOP UNIT command", NO_FLUSH).
+    /// The medium is left: to the stopped power condition, or to idle or standby. Caches are
+    /// written first (SBC-3 5.25 "START STOP UNIT command", NO_FLUSH).
     #[must_use]
     pub const fn flushes(&self) -> bool {
         let leaves = match self.power_condition {

@@ -52,7 +52,8 @@ fn verify((range, byte1): Fields) -> Result<Command, CdbError> {
     Ok(Command::Verify { range, check })
 }
 
-/// One block against many makes no sense for data that has just been written: 10b and 11b are refused.
+/// One block against many makes no sense for data that has just been written: 10b and 11b are
+/// refused.
 fn write_and_verify((range, byte1): Fields) -> Result<Command, CdbError> {
     let check = match (byte1 >> 1) & 0x03 {
         0 => ByteCheck::Skip,

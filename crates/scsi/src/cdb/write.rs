@@ -13,8 +13,8 @@ use crate::bytes::flag;
 type Bytes = [u8; 16];
 
 impl Command {
-    /// The CDB, padded with zeros to 16 bytes; `None` if a field does not fit (a value that was parsed
-    /// always fits).
+    /// The CDB, padded with zeros to 16 bytes; `None` if a field does not fit (a value that was
+    /// parsed always fits).
     #[must_use]
     pub fn to_cdb(&self) -> Option<Bytes> {
         Some(match self {

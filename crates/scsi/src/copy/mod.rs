@@ -1,11 +1,11 @@
 //! EXTENDED COPY (LID1): parameter lists, operating parameters, and what is remembered of copies.
 //!
-//! Only block to block segments between units of this target: descriptors that name anything else are
-//! refused. Which unit a descriptor names is decided by the caller, and only among the units that the
-//! issuing nexus can see (CVE-2020-28374 was a global list).
+//! Only block to block segments between units of this target: descriptors that name anything else
+//! are refused. Which unit a descriptor names is decided by the caller, and only among the units
+//! that the issuing nexus can see (CVE-2020-28374 was a global list).
 //!
-//! Spec: SPC-3 6.3 "EXTENDED COPY command", 6.18 "RECEIVE COPY RESULTS command"; SPC-4 7.8.17 "Third-party
-//! Copy VPD page".
+//! Spec: SPC-3 6.3 "EXTENDED COPY command", 6.18 "RECEIVE COPY RESULTS command"; SPC-4 7.8.17
+//! "Third-party Copy VPD page".
 
 mod parameters;
 mod results;
@@ -38,7 +38,8 @@ const BLOCK_TO_BLOCK: u8 = 0x02;
 const TARGET_BYTES: u8 = 32;
 const SEGMENT_BYTES: u8 = 28;
 
-/// COPY ABORTED while segment `segment` was processed; its number is in COMMAND-SPECIFIC INFORMATION.
+/// COPY ABORTED while segment `segment` was processed; its number is in COMMAND-SPECIFIC
+/// INFORMATION.
 #[must_use]
 pub fn aborted(segment: u16, code: AdditionalSense) -> Sense {
     Sense::new(SenseKey::CopyAborted, code).with_command_specific(segment.into())

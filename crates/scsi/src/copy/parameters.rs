@@ -1,8 +1,8 @@
 //! The EXTENDED COPY parameter list.
 //!
-//! Spec: SPC-3 6.3.2 to 6.3.7 "EXTENDED COPY parameter list", "Identification descriptor target descriptor
-//! format", "Block device to block device segment descriptor"; SPC-4 "Identification Descriptor CSCD descriptor
-//! format" for what became obsolete.
+//! Spec: SPC-3 6.3.2 to 6.3.7 "EXTENDED COPY parameter list", "Identification descriptor target
+//! descriptor format", "Block device to block device segment descriptor"; SPC-4 "Identification
+//! Descriptor CSCD descriptor format" for what became obsolete.
 
 use alloc::vec::Vec;
 use units::{BlockCount, BlockSize, ByteCount, Lba};
@@ -45,7 +45,8 @@ pub struct Segment {
     pub source: u16,
     /// Index of the destination in the list of targets.
     pub destination: u16,
-    /// BLOCK DEVICE NUMBER OF BLOCKS, of the destination if `counts_destination`, otherwise of the source.
+    /// BLOCK DEVICE NUMBER OF BLOCKS, of the destination if `counts_destination`, otherwise of the
+    /// source.
     pub blocks: u16,
     /// DC.
     pub counts_destination: bool,
@@ -56,8 +57,8 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// The blocks to read and the blocks to write; `None` where they are not the same bytes, which a copy
-    /// between different block sizes cannot do without padding.
+    /// The blocks to read and the blocks to write; `None` where they are not the same bytes, which
+    /// a copy between different block sizes cannot do without padding.
     #[must_use]
     pub fn blocks(
         &self,
@@ -95,8 +96,8 @@ impl ExtendedCopy {
     /// Reads the parameter list; `None` for an empty one, which copies nothing.
     ///
     /// # Errors
-    /// ILLEGAL REQUEST with the code that the standard has for the fault, or COPY ABORTED for a segment
-    /// that refers to a target that is not there.
+    /// ILLEGAL REQUEST with the code that the standard has for the fault, or COPY ABORTED for a
+    /// segment that refers to a target that is not there.
     pub fn parse(list: &[u8], parameter_list_length: u32) -> Result<Option<Self>, Sense> {
         if parameter_list_length == 0 {
             return Ok(None);
@@ -166,8 +167,8 @@ fn target(descriptor: &[u8], at: usize) -> Result<CopyTarget, Sense> {
     let [code_set, kind, _, length] = reader.array().ok_or_else(short)?;
     let field = reader.take(20).ok_or_else(short)?;
     let block_length = reader.be32().ok_or_else(short)? & 0x00ff_ffff;
-    // LU ID TYPE (bits 7 and 6) is obsolete since SPC-4, which is what INQUIRY claims: what was put there is not
-    // looked at, the designator alone says which unit is meant.
+    // LU ID TYPE (bits 7 and 6) is obsolete since SPC-4, which is what INQUIRY claims: what was put
+    // there is not looked at, the designator alone says which unit is meant.
     let designator = field
         .get(..usize::from(length))
         .ok_or_else(|| invalid(7, None))?;

@@ -46,8 +46,8 @@ impl CopyHistory {
     /// failed segment are forgotten when they have been read.
     ///
     /// # Errors
-    /// INVALID FIELD IN CDB (LIST IDENTIFIER) for a copy that is not known or, for RECEIVE DATA, holds
-    /// nothing.
+    /// INVALID FIELD IN CDB (LIST IDENTIFIER) for a copy that is not known or, for RECEIVE DATA,
+    /// holds nothing.
     pub fn receive(
         &mut self,
         action: CopyResults,

@@ -1,8 +1,9 @@
 //! Mode pages: what MODE SENSE reports and MODE SELECT may change.
 //!
-//! **Contract.** [`ModePages::sense`] and [`ModePages::select`] are pure; `select` validates the whole list
-//! before it returns the new values, so a bad list changes nothing. The caller stores the saved values
-//! when they changed and establishes MODE PARAMETERS CHANGED for the other nexuses.
+//! **Contract.** [`ModePages::sense`] and [`ModePages::select`] are pure; `select` validates the
+//! whole list before it returns the new values, so a bad list changes nothing. The caller stores
+//! the saved values when they changed and establishes MODE PARAMETERS CHANGED for the other
+//! nexuses.
 //!
 //! Spec: SPC-4 7.5 "Mode parameters", SBC-3 6.4 "Mode parameters".
 
@@ -41,8 +42,8 @@ pub struct ModeParameters {
     pub software_write_protect: bool,
     /// TST of the control page.
     pub task_set_type: TaskSetType,
-    /// TAS of the control page: a command that another I_T nexus aborted ends with TASK ABORTED, not without
-    /// an answer.
+    /// TAS of the control page: a command that another I_T nexus aborted ends with TASK ABORTED,
+    /// not without an answer.
     pub task_aborted_status: bool,
 }
 

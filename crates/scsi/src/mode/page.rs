@@ -1,8 +1,9 @@
 //! The pages, as bytes.
 //!
 //! Spec: SPC-4 7.5.8 "Control mode page", 7.5.9 "Control Extension mode page", 7.5.10
-//! "Disconnect-Reconnect mode page", 7.5.13 "Power Condition mode page"; SBC-3 6.4.5 "Caching mode page",
-//! 6.4.6 "Informational Exceptions Control mode page", 6.4.8 "Read-Write Error Recovery mode page".
+//! "Disconnect-Reconnect mode page", 7.5.13 "Power Condition mode page"; SBC-3 6.4.5 "Caching mode
+//! page", 6.4.6 "Informational Exceptions Control mode page", 6.4.8 "Read-Write Error Recovery mode
+//! page".
 
 use alloc::vec::Vec;
 

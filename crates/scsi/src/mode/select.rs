@@ -1,7 +1,7 @@
 //! MODE SELECT: the parameter list, checked against what may change.
 //!
-//! Spec: SPC-4 6.8 "MODE SELECT (6) command", 7.5.4 to 7.5.7 "Mode parameter header, block descriptors,
-//! page and subpage formats".
+//! Spec: SPC-4 6.8 "MODE SELECT (6) command", 7.5.4 to 7.5.7 "Mode parameter header, block
+//! descriptors, page and subpage formats".
 
 use super::{ModePages, ModeParameters, ModeUnit, Page};
 use crate::bytes::{Reader, is_set};
@@ -12,9 +12,9 @@ impl ModePages {
     /// The values after MODE SELECT with this parameter list.
     ///
     /// # Errors
-    /// PARAMETER LIST LENGTH ERROR where the list ends inside a header, descriptor or page; INVALID FIELD
-    /// IN PARAMETER LIST with a pointer for a page that we do not have, a wrong length, or a bit that is
-    /// not changeable and differs from its current value.
+    /// PARAMETER LIST LENGTH ERROR where the list ends inside a header, descriptor or page; INVALID
+    /// FIELD IN PARAMETER LIST with a pointer for a page that we do not have, a wrong length, or a
+    /// bit that is not changeable and differs from its current value.
     pub fn select(
         &self,
         request: &ModeSelect,
@@ -78,7 +78,8 @@ fn header(
     unit: &ModeUnit,
 ) -> Result<(), Sense> {
     let short = Sense::parameter_list_length_error;
-    // MODE DATA LENGTH is reserved and the device-specific parameter is read only: both are ignored.
+    // MODE DATA LENGTH is reserved and the device-specific parameter is read only: both are
+    // ignored.
     let (medium_at, medium, long, descriptors) = match form {
         ModeForm::Six => {
             let [_, medium, _, len] = reader.array().ok_or_else(short)?;

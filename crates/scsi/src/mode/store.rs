@@ -1,11 +1,13 @@
 //! Saved mode parameters as they are kept through power loss.
 //!
-//! Four bytes: version, flags, the complement of the flags, zero. See `docs/formats/mode-parameters.md`.
+//! Four bytes: version, flags, the complement of the flags, zero. See
+//! `docs/formats/mode-parameters.md`.
 
 use super::{ModeParameters, TaskSetType};
 use crate::bytes::{flag, is_set};
 
-/// TAS is one, whatever the flags say: programs for which zero was the default have saved it beside what was meant.
+/// TAS is one, whatever the flags say: programs for which zero was the default have saved it beside
+/// what was meant.
 const VERSION_TAS_ONE: u8 = 1;
 /// TAS is what the flags say, and zero: somebody wanted it.
 const VERSION_TAS_ZERO: u8 = 2;

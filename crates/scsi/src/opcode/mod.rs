@@ -1,15 +1,16 @@
 //! The one table of commands: what dispatches is what REPORT SUPPORTED OPERATION CODES reports.
 //!
-//! **Contract.** A command exists if and only if it has a row here. [`lookup`] finds the row of a CDB;
-//! [`crate::cdb::Command::parse`] calls the row's decoder; reservations, ALUA states, unit attentions and
-//! write protection ask the row, never a list of operation codes of their own.
+//! **Contract.** A command exists if and only if it has a row here. [`lookup`] finds the row of a
+//! CDB; [`crate::cdb::Command::parse`] calls the row's decoder; reservations, ALUA states, unit
+//! attentions and write protection ask the row, never a list of operation codes of their own.
 //!
-//! **Invariants.** I1: rows are sorted by operation code, then service action. I2: an operation code has
-//! either one row without a service action or rows that all have one. I3: no row repeats another.
-//! All three are checked when the crate is compiled.
+//! **Invariants.** I1: rows are sorted by operation code, then service action. I2: an operation
+//! code has either one row without a service action or rows that all have one. I3: no row repeats
+//! another. All three are checked when the crate is compiled.
 //!
-//! Spec: SPC-4 6.35 "REPORT SUPPORTED OPERATION CODES command", 5.9.1 "Persistent reservations overview"
-//! (table of commands allowed in the presence of reservations), SBC-3 4.15 "Reservations".
+//! Spec: SPC-4 6.35 "REPORT SUPPORTED OPERATION CODES command", 5.9.1 "Persistent reservations
+//! overview" (table of commands allowed in the presence of reservations), SBC-3 4.15
+//! "Reservations".
 
 mod report;
 mod table;
@@ -30,17 +31,18 @@ pub enum Conflict {
     OnlySpc2,
     /// Does not change the medium: allowed where a write-exclusive type leaves others read.
     Reads,
-    /// Changes the medium or the unit: allowed only to holders and, where the type says so, registrants.
+    /// Changes the medium or the unit: allowed only to holders and, where the type says so,
+    /// registrants.
     Writes,
-    /// PERSISTENT RESERVE IN and OUT: conflict with any SPC-2 reservation, even one's own; beyond that
-    /// the reservation machine decides.
+    /// PERSISTENT RESERVE IN and OUT: conflict with any SPC-2 reservation, even one's own; beyond
+    /// that the reservation machine decides.
     PersistentReserve,
     /// RESERVE and RELEASE of SPC-2: the reservation machine decides.
     Spc2Reserve,
 }
 
-/// In which asymmetric access states a command is served (SPC-4 5.15.2.4 "Target port asymmetric access
-/// states").
+/// In which asymmetric access states a command is served (SPC-4 5.15.2.4 "Target port asymmetric
+/// access states").
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Accessible {
     /// Active/optimized and active/non-optimized.
@@ -188,8 +190,8 @@ pub fn lookup(cdb: &[u8]) -> Result<&'static Opcode, CdbError> {
 }
 
 impl Command {
-    /// How reservations bear on this command: its row's class, save for the two commands where the CDB
-    /// decides (SBC-3 table of commands allowed in the presence of reservations).
+    /// How reservations bear on this command: its row's class, save for the two commands where the
+    /// CDB decides (SBC-3 table of commands allowed in the presence of reservations).
     #[must_use]
     pub fn conflict(&self, row: &Opcode) -> Conflict {
         match self {

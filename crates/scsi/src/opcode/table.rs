@@ -1,7 +1,7 @@
 //! The rows. One line says what a command looks at, the next what it needs.
 //!
-//! Usage masks: fields that are ignored (GROUP NUMBER, FUA_NV, obsolete LBA of READ CAPACITY) and fields
-//! that must be zero (RDPROTECT) are zero; the control byte has NACA, which is looked at.
+//! Usage masks: fields that are ignored (GROUP NUMBER, FUA_NV, obsolete LBA of READ CAPACITY) and
+//! fields that must be zero (RDPROTECT) are zero; the control byte has NACA, which is looked at.
 
 use super::{Accessible, Attention, Conflict, Opcode, Usage};
 use crate::cdb::{self, CdbError, Command};

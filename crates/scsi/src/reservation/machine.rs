@@ -1,7 +1,7 @@
 //! The changes: PERSISTENT RESERVE OUT, RESERVE, RELEASE, and what resets and lost nexuses do.
 //!
-//! Spec: SPC-4 5.13.7 "Registering", 5.13.9 "Reserving", 5.13.11 "Releasing persistent reservations and
-//! removing registrations", 5.13.3 "Exceptions to SPC-2 RESERVE and RELEASE behavior".
+//! Spec: SPC-4 5.13.7 "Registering", 5.13.9 "Reserving", 5.13.11 "Releasing persistent reservations
+//! and removing registrations", 5.13.3 "Exceptions to SPC-2 RESERVE and RELEASE behavior".
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -155,8 +155,8 @@ impl Reservations {
         if !command.ignore_existing && existing.unwrap_or(0) != command.key {
             return Err(Refusal::Conflict);
         }
-        // spec: SPC-4 table "Register behaviors for a REGISTER service action": SPEC_I_PT only makes
-        // sense for a new registration.
+        // spec: SPC-4 table "Register behaviors for a REGISTER service action": SPEC_I_PT only
+        // makes sense for a new registration.
         if command.others.is_some() && (existing.is_some() || command.new_key == 0) {
             return Err(Sense::invalid_field_in_cdb(1, Some(4)).into());
         }
@@ -244,8 +244,8 @@ impl Reservations {
         Ok(found)
     }
 
-    /// Removes one registration and what hangs on it. Losing the reservation of a registrants-only type
-    /// concerns those who stay.
+    /// Removes one registration and what hangs on it. Losing the reservation of a registrants-only
+    /// type concerns those who stay.
     fn unregister(&mut self, leaving: &Nexus, caller: &Nexus, effects: &mut Effects) {
         if self.registrations.remove(leaving).is_none() {
             return;
@@ -486,8 +486,8 @@ impl Reservations {
         Ok(())
     }
 
-    /// LOGICAL UNIT RESET or a target reset: SPC-2 reservations end, persistent ones stay. True if one
-    /// ended.
+    /// LOGICAL UNIT RESET or a target reset: SPC-2 reservations end, persistent ones stay. True if
+    /// one ended.
     pub fn reset(&mut self) -> bool {
         self.spc2.take().is_some()
     }

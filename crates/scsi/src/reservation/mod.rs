@@ -1,23 +1,24 @@
 //! Reservations: who may use the unit, and how.
 //!
-//! Persistent reservations (SPC-4) and the RESERVE and RELEASE of SPC-2, which exclude each other. A
-//! registration belongs to an I_T nexus, which is named by transport identity, so that a second node can
-//! hold the same truth.
+//! Persistent reservations (SPC-4) and the RESERVE and RELEASE of SPC-2, which exclude each other.
+//! A registration belongs to an I_T nexus, which is named by transport identity, so that a second
+//! node can hold the same truth.
 //!
-//! **Contract.** A synchronous machine. [`Reservations::apply`] either changes the state as a whole and
-//! says what follows from it ([`Effects`]), or refuses and changes nothing. The caller makes the bytes in
-//! `persist` durable before it answers GOOD, establishes the unit attentions, and aborts the tasks. A
-//! caller that must not show a change that was not made durable applies to a clone and swaps.
-//! [`Reservations::rights`] is small and copied to every core; plain reads and writes ask that.
+//! **Contract.** A synchronous machine. [`Reservations::apply`] either changes the state as a whole
+//! and says what follows from it ([`Effects`]), or refuses and changes nothing. The caller makes
+//! the bytes in `persist` durable before it answers GOOD, establishes the unit attentions, and
+//! aborts the tasks. A caller that must not show a change that was not made durable applies to a
+//! clone and swaps. [`Reservations::rights`] is small and copied to every core; plain reads and
+//! writes ask that.
 //!
-//! **Invariants.** I1: no registration has key zero. I2: a reservation that is not of an all-registrants
-//! type has a holder, who is registered; one that is has none, and somebody is registered. I3: an SPC-2
-//! reservation and a registration never exist together.
+//! **Invariants.** I1: no registration has key zero. I2: a reservation that is not of an
+//! all-registrants type has a holder, who is registered; one that is has none, and somebody is
+//! registered. I3: an SPC-2 reservation and a registration never exist together.
 //!
 //! **Failure model.** Damaged stored bytes are refused whole; see `docs/formats/reservations.md`.
 //!
-//! Spec: SPC-4 5.13 "Reservations", 6.15 "PERSISTENT RESERVE IN", 6.16 "PERSISTENT RESERVE OUT"; SPC-2 5.5.1
-//! "Reservations overview".
+//! Spec: SPC-4 5.13 "Reservations", 6.15 "PERSISTENT RESERVE IN", 6.16 "PERSISTENT RESERVE OUT";
+//! SPC-2 5.5.1 "Reservations overview".
 
 mod machine;
 #[cfg(test)]

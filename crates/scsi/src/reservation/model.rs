@@ -1,7 +1,8 @@
-//! A second, naive reservation machine, transcribed from the tables of SPC-4 5.13: the oracle of the first.
+//! A second, naive reservation machine, transcribed from the tables of SPC-4 5.13: the oracle of
+//! the first.
 //!
-//! It knows nexuses by number (initiator = n / 2, target port = n % 2 + 1), keeps plain maps, and decides
-//! with tables rather than code where the standard has tables.
+//! It knows nexuses by number (initiator = n / 2, target port = n % 2 + 1), keeps plain maps, and
+//! decides with tables rather than code where the standard has tables.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::vec::Vec;

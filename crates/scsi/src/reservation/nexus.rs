@@ -1,6 +1,7 @@
 //! Who holds a registration: transport identity, never a counter of this process.
 //!
-//! Spec: SPC-4 7.6.4.6 "TransportID for initiator ports using SCSI over iSCSI"; RFC 7143 4.2.7 "Naming".
+//! Spec: SPC-4 7.6.4.6 "TransportID for initiator ports using SCSI over iSCSI"; RFC 7143 4.2.7
+//! "Naming".
 
 use alloc::format;
 use alloc::string::String;

@@ -55,7 +55,8 @@ pub enum PrOutCommand {
         key: u64,
         /// SERVICE ACTION RESERVATION KEY: whom to preempt.
         victim: u64,
-        /// TYPE, or what is wrong with SCOPE or TYPE; asked for only where a reservation is preempted.
+        /// TYPE, or what is wrong with SCOPE or TYPE; asked for only where a reservation is
+        /// preempted.
         kind: Result<ReservationType, Sense>,
     },
     /// REGISTER AND MOVE.
@@ -91,8 +92,8 @@ impl PrOutCommand {
     /// Reads the parameter list of `command`.
     ///
     /// # Errors
-    /// PARAMETER LIST LENGTH ERROR, INVALID FIELD IN PARAMETER LIST, or INVALID FIELD IN CDB for SCOPE and
-    /// TYPE.
+    /// PARAMETER LIST LENGTH ERROR, INVALID FIELD IN PARAMETER LIST, or INVALID FIELD IN CDB for
+    /// SCOPE and TYPE.
     pub fn parse(command: &PrOut, list: &[u8]) -> Result<Self, Sense> {
         let length = usize::try_from(command.parameter_list_length)
             .map_err(|_| Sense::parameter_list_length_error())?;

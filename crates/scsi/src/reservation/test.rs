@@ -1,4 +1,5 @@
-//! The machine against the model, through the bytes of commands; golden parameter data; the stored form.
+//! The machine against the model, through the bytes of commands; golden parameter data; the stored
+//! form.
 
 use super::model::{Model, ModelOp, NEXUSES, Outcome};
 use super::*;

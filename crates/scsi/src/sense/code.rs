@@ -1,4 +1,5 @@
-//! Sense keys and additional sense codes by name (SPC-4 4.5.6 "Sense key and sense code definitions").
+//! Sense keys and additional sense codes by name (SPC-4 4.5.6 "Sense key and sense code
+//! definitions").
 
 use core::fmt;
 

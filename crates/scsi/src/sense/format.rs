@@ -20,8 +20,8 @@ pub enum SenseFormat {
 impl Sense {
     /// The bytes to send.
     ///
-    /// The fixed format has 32 bits for INFORMATION: a larger value leaves VALID zero and the field zero
-    /// (SPC-4 4.5.3), so a host never sees a truncated LBA.
+    /// The fixed format has 32 bits for INFORMATION: a larger value leaves VALID zero and the field
+    /// zero (SPC-4 4.5.3), so a host never sees a truncated LBA.
     #[must_use]
     pub fn to_bytes(&self, format: SenseFormat) -> Vec<u8> {
         match format {

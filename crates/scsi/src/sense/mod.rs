@@ -1,7 +1,8 @@
 //! Sense data: why a command did not simply succeed.
 //!
-//! `Sense` is the meaning; [`Sense::to_bytes`] writes it in the fixed or the descriptor format, whichever
-//! the control mode page's D_SENSE bit asks for; [`Sense::parse`] reads both (for the initiator).
+//! `Sense` is the meaning; [`Sense::to_bytes`] writes it in the fixed or the descriptor format,
+//! whichever the control mode page's D_SENSE bit asks for; [`Sense::parse`] reads both (for the
+//! initiator).
 //!
 //! Spec: SPC-4 4.5 "Sense data".
 
@@ -117,8 +118,8 @@ impl Sense {
         Self::illegal_request(AdditionalSense::PARAMETER_LIST_LENGTH_ERROR)
     }
 
-    /// The range of blocks is not wholly on the medium; `lba` is the first block of the command that is
-    /// not, reported as INFORMATION.
+    /// The range of blocks is not wholly on the medium; `lba` is the first block of the command
+    /// that is not, reported as INFORMATION.
     #[must_use]
     pub const fn lba_out_of_range(lba: u64) -> Self {
         Self::illegal_request(AdditionalSense::LOGICAL_BLOCK_ADDRESS_OUT_OF_RANGE)
@@ -127,8 +128,8 @@ impl Sense {
 
     /// MISCOMPARE at byte `offset` of the data-out buffer.
     ///
-    /// spec: SBC-3 5.2 "COMPARE AND WRITE command": the INFORMATION field holds the offset of the first
-    /// byte that differs.
+    /// spec: SBC-3 5.2 "COMPARE AND WRITE command": the INFORMATION field holds the offset of the
+    /// first byte that differs.
     #[must_use]
     pub const fn miscompare(offset: u64) -> Self {
         Self::new(

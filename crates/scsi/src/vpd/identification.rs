@@ -1,7 +1,7 @@
 //! Designation descriptors: pages 83h and 88h.
 //!
-//! Spec: SPC-4 7.8.6 "Device Identification VPD page", 7.8.13 "SCSI Ports VPD page"; RFC 7143 4.2.7.1 "iSCSI
-//! Name Properties" and 3.4.2 for the form of port names.
+//! Spec: SPC-4 7.8.6 "Device Identification VPD page", 7.8.13 "SCSI Ports VPD page"; RFC 7143
+//! 4.2.7.1 "iSCSI Name Properties" and 3.4.2 for the form of port names.
 
 use alloc::format;
 use alloc::string::String;
@@ -55,8 +55,8 @@ fn unit_designators_into(out: &mut Writer, unit: &UnitDescription) {
     });
 }
 
-/// The designation descriptors that name the unit itself: what an EXTENDED COPY target descriptor may
-/// hold to mean it.
+/// The designation descriptors that name the unit itself: what an EXTENDED COPY target descriptor
+/// may hold to mean it.
 #[must_use]
 pub fn unit_designators(unit: &UnitDescription) -> Vec<Vec<u8>> {
     let mut naa = Writer::new();

@@ -1,6 +1,7 @@
 //! Vital product data pages, all derived from the description of the unit and its target.
 //!
-//! Spec: SPC-4 7.8 "Vital product data parameters", SBC-3 6.5 "Vital product data (VPD) parameters".
+//! Spec: SPC-4 7.8 "Vital product data parameters", SBC-3 6.5 "Vital product data (VPD)
+//! parameters".
 
 mod block;
 mod identification;

@@ -5,13 +5,15 @@
 //!   block, 2 MiB, one huge page: [slab | slab | ...  ]         all of one size
 //! ```
 //!
-//! A random access into gigabytes of 4 KiB pages pays for a walk of the page table, in a virtual machine for two of
-//! them nested, and their control blocks, one beside each slab, for another cache miss. So slabs are parts of huge
-//! pages where the system gives them, and the control blocks of a block stand together.
+//! A random access into gigabytes of 4 KiB pages pays for a walk of the page table, in a virtual
+//! machine for two of them nested, and their control blocks, one beside each slab, for another
+//! cache miss. So slabs are parts of huge pages where the system gives them, and the control blocks
+//! of a block stand together.
 //!
-//! **Invariants.** I1: a part is either given out or in its block's `free`, or was never given out (`fresh`). I2: a
-//! block is in its class's `open` exactly while it has a part to give. I3: a block of which nothing is given out goes
-//! back to the system, but for one a class, and those that are pinned.
+//! **Invariants.** I1: a part is either given out or in its block's `free`, or was never given out
+//! (`fresh`). I2: a block is in its class's `open` exactly while it has a part to give. I3: a block
+//! of which nothing is given out goes back to the system, but for one a class, and those that are
+//! pinned.
 
 use super::pool::CLASSES;
 use super::slab::{IdleSlab, SlabHeader};
@@ -68,7 +70,8 @@ impl Block {
 }
 
 struct Arena {
-    /// Blocks that have parts to give, by class. The first of a fixed order gives, so that others become unused.
+    /// Blocks that have parts to give, by class. The first of a fixed order gives, so that others
+    /// become unused.
     open: [BTreeSet<NonNull<Block>>; CLASSES.len()],
     /// Huge pages of zeroes that nobody uses.
     blocks: Vec<NonNull<u8>>,
@@ -82,13 +85,14 @@ static ARENA: Mutex<Arena> = Mutex::new(Arena {
     blocks: Vec::new(),
 });
 
-/// A slab of one of the pools' sizes, and whether it is zeroes; `None` for other sizes, or where the system has no
-/// addresses left.
+/// A slab of one of the pools' sizes, and whether it is zeroes; `None` for other sizes, or where
+/// the system has no addresses left.
 pub(super) fn take(capacity: usize) -> Option<(IdleSlab, bool)> {
     let class = CLASSES.iter().position(|&size| size == capacity)?;
     let mut arena = ARENA.lock().unwrap_or_else(PoisonError::into_inner);
     let (part, is_zero) = arena.take(class)?;
-    // SAFETY: the header belongs to a block, which lives as long as a part of it is out; nobody else was given it.
+    // SAFETY: the header belongs to a block, which lives as long as a part of it is out; nobody
+    // else was given it.
     Some((unsafe { IdleSlab::of(part) }, is_zero))
 }
 
@@ -98,8 +102,8 @@ pub(super) fn give(part: NonNull<SlabHeader>) {
     arena.give(part);
 }
 
-/// Keeps the block of a part that is given out from going back to the system, ever. Its memory; `None` where the
-/// part is of no block.
+/// Keeps the block of a part that is given out from going back to the system, ever. Its memory;
+/// `None` where the part is of no block.
 pub(super) fn pin(part: &SlabHeader) -> Option<NonNull<u8>> {
     let arena = ARENA.lock().unwrap_or_else(PoisonError::into_inner);
     arena.pin(part)
@@ -191,8 +195,8 @@ impl Arena {
     }
 }
 
-/// Asks for huge pages for the whole blocks of this memory, which nobody has touched. Where the system does not give
-/// them, or not now, small ones do.
+/// Asks for huge pages for the whole blocks of this memory, which nobody has touched. Where the
+/// system does not give them, or not now, small ones do.
 pub(super) fn ask_for_huge_pages(memory: NonNull<u8>, bytes: usize) {
     let whole = bytes / BLOCK * BLOCK;
     if whole > 0 && memory.as_ptr().addr().is_multiple_of(BLOCK) {
@@ -208,7 +212,8 @@ fn span() -> Option<Vec<NonNull<u8>>> {
     let start =
         unsafe { mmap_anonymous(core::ptr::null_mut(), SPAN + BLOCK, protection, flags) }.ok()?;
     let start = start.cast::<u8>();
-    // SAFETY: the mapping has a block more than a span, so that the first aligned place leaves a span.
+    // SAFETY: the mapping has a block more than a span, so that the first aligned place leaves a
+    // span.
     let first = NonNull::new(unsafe { start.add(start.align_offset(BLOCK)) })?;
     ask_for_huge_pages(first, SPAN);
     let blocks = (0..SPAN / BLOCK).rev();

@@ -6,8 +6,8 @@ use core::ops::Range;
 
 /// One contiguous, page-aligned piece of memory outside any pool.
 ///
-/// **Contract.** A [`Buf`] that was made of it never changes: while there is one, the bytes cannot be written
-/// (I1 of this module's parent).
+/// **Contract.** A [`Buf`] that was made of it never changes: while there is one, the bytes cannot
+/// be written (I1 of this module's parent).
 pub struct Slab(SlabRef);
 
 impl Slab {
@@ -20,8 +20,8 @@ impl Slab {
         Self(SlabRef::adopt(IdleSlab::zeroed(capacity), None))
     }
 
-    /// Takes a payload over without a copy: one whole slab of exactly `capacity` bytes that nobody else refers
-    /// to. It no longer counts as lent by its pool.
+    /// Takes a payload over without a copy: one whole slab of exactly `capacity` bytes that nobody
+    /// else refers to. It no longer counts as lent by its pool.
     ///
     /// # Errors
     /// The payload itself, where it is anything else.

@@ -7,12 +7,11 @@
 //! ```
 //!
 //! **Contract.** A [`Buf`] never changes once it exists, so cloning it is how data is sent to two
-//! mirror legs, kept in a cache or retried. Whoever hands memory to the kernel keeps a clone until the
-//! kernel is done: dropping a future abandons the answer, never the memory.
+//! mirror legs, kept in a cache or retried. Whoever hands memory to the kernel keeps a clone until
+//! the kernel is done: dropping a future abandons the answer, never the memory.
 //!
-//! **Invariants.**
-//! I1: a slab that a `Buf` can see has no writer. I2: every slab is page aligned. I3: a pool never has
-//! more bytes out than its limit.
+//! **Invariants.** I1: a slab that a `Buf` can see has no writer. I2: every slab is page aligned.
+//! I3: a pool never has more bytes out than its limit.
 //!
 //! **Failure.** An exhausted pool answers [`Exhausted`]; it never blocks and never aborts.
 

@@ -7,8 +7,8 @@ use core::ptr::NonNull;
 /// Bytes of pinned memory, which begins at a multiple of them.
 pub const PINNED_BYTES: usize = BLOCK;
 
-/// Memory that a payload is a part of, and that keeps its pages for the life of the process, whatever payload
-/// lies in it: for whoever makes it known to the kernel once and for all.
+/// Memory that a payload is a part of, and that keeps its pages for the life of the process,
+/// whatever payload lies in it: for whoever makes it known to the kernel once and for all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pinned(NonNull<u8>);
 

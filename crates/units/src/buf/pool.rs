@@ -6,7 +6,8 @@ use super::unique::BufMut;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-/// Size classes in bytes. A request takes the smallest class that holds it, or several of the largest.
+/// Size classes in bytes. A request takes the smallest class that holds it, or several of the
+/// largest.
 pub(super) const CLASSES: [usize; 5] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, SLAB_BYTES_MAX];
 
 /// The largest contiguous piece of memory that a pool gives, in bytes.
@@ -16,10 +17,12 @@ pub const SLAB_BYTES_MAX: usize = 1 << 20;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Exhausted;
 
-/// Who takes memory. Work that frees memory has some of its own, so that it goes on when hosts have taken all they may.
+/// Who takes memory. Work that frees memory has some of its own, so that it goes on when hosts have
+/// taken all they may.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Reserve {
-    /// Commands of hosts. They have no reserve: one that finds nothing waits, or is told to come again.
+    /// Commands of hosts. They have no reserve: one that finds nothing waits, or is told to come
+    /// again.
     Front,
     /// What carries cached writes home, and thereby frees their memory.
     WriteBack,
@@ -40,8 +43,8 @@ pub struct Reserves {
 ///
 /// A slab may be dropped on any core; it goes back to the pool that made it.
 ///
-/// **Bound.** No more than the limit is out at any time, and each [`Reserve`] is refused when its own share of
-/// the limit is reached: the front first, recovery last.
+/// **Bound.** No more than the limit is out at any time, and each [`Reserve`] is refused when its
+/// own share of the limit is reached: the front first, recovery last.
 #[derive(Clone)]
 pub struct Pool {
     shared: Arc<PoolInner>,
@@ -84,13 +87,15 @@ fn wake(waiting: Vec<Waker>) {
 }
 
 impl Pool {
-    /// A pool that has at most `limit_bytes` out at any time (counted in whole slabs), with nothing kept for anyone.
+    /// A pool that has at most `limit_bytes` out at any time (counted in whole slabs), with nothing
+    /// kept for anyone.
     #[must_use]
     pub fn new(limit_bytes: usize) -> Self {
         Self::with_reserves(limit_bytes, Reserves::default())
     }
 
-    /// A pool as [`Pool::new`] makes it, of which some is kept for those whose work frees memory. The handle is the front's.
+    /// A pool as [`Pool::new`] makes it, of which some is kept for those whose work frees memory.
+    /// The handle is the front's.
     #[must_use]
     pub fn with_reserves(limit_bytes: usize, reserves: Reserves) -> Self {
         let state = State {
@@ -117,8 +122,8 @@ impl Pool {
         }
     }
 
-    /// Writable memory of exactly `bytes` bytes. Its contents are unspecified: initialised, perhaps with
-    /// what an earlier owner left, so every byte must be written before it is shown to anyone.
+    /// Writable memory of exactly `bytes` bytes. Its contents are unspecified: initialised, perhaps
+    /// with what an earlier owner left, so every byte must be written before it is shown to anyone.
     ///
     /// # Errors
     /// [`Exhausted`] when the pool's limit would be passed; nothing is then taken.
@@ -126,8 +131,8 @@ impl Pool {
         self.alloc_pieces(bytes, SLAB_BYTES_MAX)
     }
 
-    /// As [`Pool::alloc`], in contiguous pieces of no more than `piece_max` bytes (at most [`SLAB_BYTES_MAX`]
-    /// count): for a volume that keeps whole pieces as they are.
+    /// As [`Pool::alloc`], in contiguous pieces of no more than `piece_max` bytes (at most
+    /// [`SLAB_BYTES_MAX`] count): for a volume that keeps whole pieces as they are.
     ///
     /// # Errors
     /// [`Exhausted`], as above.
@@ -146,8 +151,8 @@ impl Pool {
         Ok(out)
     }
 
-    /// Gives memory to the pool that it will lend again: a slab that nobody else refers to, of a size that it
-    /// lends. Other slabs are let go.
+    /// Gives memory to the pool that it will lend again: a slab that nobody else refers to, of a
+    /// size that it lends. Other slabs are let go.
     pub fn give(&self, slab: Slab) {
         if let Some(idle) = slab.into_idle()
             && CLASSES.contains(&idle.capacity())
@@ -169,7 +174,8 @@ impl Pool {
         self.mark.saturating_sub(self.out_bytes())
     }
 
-    /// The most bytes that may be out when this handle takes some: the pool's limit, less what is kept for others.
+    /// The most bytes that may be out when this handle takes some: the pool's limit, less what is
+    /// kept for others.
     #[must_use]
     pub fn limit_bytes(&self) -> usize {
         self.mark
@@ -214,7 +220,8 @@ impl Pool {
         Poll::Pending
     }
 
-    /// Something else that commands wait for beside memory has come back: whoever waits for a slab is to look, too.
+    /// Something else that commands wait for beside memory has come back: whoever waits for a slab
+    /// is to look, too.
     pub fn look_again(&self) {
         let waiting = self.shared.lock().has_freed();
         wake(waiting);

@@ -176,7 +176,8 @@ impl Buf {
         out
     }
 
-    /// Takes the first `len` bytes off. Whole segments move, without another reference to their memory.
+    /// Takes the first `len` bytes off. Whole segments move, without another reference to their
+    /// memory.
     ///
     /// # Panics
     /// If the buffer is shorter.
@@ -264,8 +265,8 @@ impl Buf {
         }
     }
 
-    /// Pins the memory that the first byte is a part of. `None` where it is a part of nothing larger: payload that
-    /// comes from no pool and has no size of theirs.
+    /// Pins the memory that the first byte is a part of. `None` where it is a part of nothing
+    /// larger: payload that comes from no pool and has no size of theirs.
     #[must_use]
     pub fn pin(&self) -> Option<Pinned> {
         self.segments
@@ -283,8 +284,8 @@ impl Buf {
         out
     }
 
-    /// Offset of the first byte that differs from `other`; `None` where both are equal over the length
-    /// of the shorter one.
+    /// Offset of the first byte that differs from `other`; `None` where both are equal over the
+    /// length of the shorter one.
     #[must_use]
     pub fn first_difference(&self, other: &Self) -> Option<usize> {
         let (mut left, mut right) = (self.segments(), other.segments());
@@ -315,8 +316,8 @@ impl Buf {
             .all(|segment| segment.iter().all(|&byte| byte == 0))
     }
 
-    /// The only reference to one whole slab of `capacity` bytes, out of the care of its pool; the buffer itself
-    /// where it is anything else.
+    /// The only reference to one whole slab of `capacity` bytes, out of the care of its pool; the
+    /// buffer itself where it is anything else.
     pub(super) fn into_sole_slab(mut self, capacity: usize) -> Result<SlabRef, Self> {
         match self.segments.as_mut_slice() {
             [one] if one.start == 0 && one.len == capacity && one.slab.capacity() == capacity => {

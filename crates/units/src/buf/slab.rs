@@ -110,7 +110,8 @@ impl Drop for IdleSlab {
         if self.header().block.is_some() {
             return arena::give(self.0);
         }
-        // SAFETY: headers of no block come from `Box::leak`, and nobody refers to this one any more.
+        // SAFETY: headers of no block come from `Box::leak`, and nobody refers to this one any
+        // more.
         let header = unsafe { Box::from_raw(self.0.as_ptr()) };
         // SAFETY: its memory came from `alloc` with this very layout and is freed only here.
         unsafe { dealloc(header.memory.as_ptr(), layout(header.capacity)) }
@@ -120,8 +121,8 @@ impl Drop for IdleSlab {
 /// A counted reference to a slab.
 pub(super) struct SlabRef(NonNull<SlabHeader>);
 
-// SAFETY: the count is atomic, and the memory is only written through a `SlabRef` that is known to be
-// the only one (`BufMut` owns it and is not `Clone`), which makes both moves and shares sound.
+// SAFETY: the count is atomic, and the memory is only written through a `SlabRef` that is known to
+// be the only one (`BufMut` owns it and is not `Clone`), which makes both moves and shares sound.
 unsafe impl Send for SlabRef {}
 // SAFETY: as above; shared access is read-only.
 unsafe impl Sync for SlabRef {}
@@ -168,7 +169,8 @@ impl SlabRef {
         if header.references.load(Ordering::Acquire) != 1 {
             return None;
         }
-        // SAFETY: `self` is the only reference and is borrowed mutably: nobody can make another one.
+        // SAFETY: `self` is the only reference and is borrowed mutably: nobody can make another
+        // one.
         Some(unsafe { core::slice::from_raw_parts_mut(header.memory.as_ptr(), header.capacity) })
     }
 
@@ -177,7 +179,8 @@ impl SlabRef {
         arena::pin(self.header())
     }
 
-    /// Takes the slab out of the care of its pool, if this is the only reference. `false`: it is shared.
+    /// Takes the slab out of the care of its pool, if this is the only reference. `false`: it is
+    /// shared.
     pub(super) fn leave_home(&mut self) -> bool {
         if self.header().references.load(Ordering::Acquire) != 1 {
             return false;

@@ -1,7 +1,8 @@
 //! A copy into memory that will not be read soon.
 //!
-//! A plain copy of 4 KiB to a random place of a large store first reads the place into the cache: 0.43 us on the machine
-//! that `docs/performance.md` names, in huge pages. Past the cache it takes 0.24 us, and what else is in the cache stays there.
+//! A plain copy of 4 KiB to a random place of a large store first reads the place into the cache:
+//! 0.43 us on the machine that `docs/performance.md` names, in huge pages. Past the cache it takes
+//! 0.24 us, and what else is in the cache stays there.
 
 /// Copies `from` to `to`, past the cache where the processor can.
 ///
@@ -34,7 +35,8 @@ fn stream(from: &[u8], to: &mut [u8]) {
     for (from, to) in from.chunks_exact(LINE).zip(to.chunks_exact_mut(LINE)) {
         let (from, to) = (from.as_ptr(), to.as_mut_ptr());
         let part = |at: usize| {
-            // SAFETY: `at` is inside the line of 64 bytes, and any address may be loaded from. SSE2 is always there.
+            // SAFETY: `at` is inside the line of 64 bytes, and any address may be loaded from. SSE2
+            // is always there.
             unsafe { _mm_loadu_si128(from.add(at * PART).cast()) }
         };
         let parts = [part(0), part(1), part(2), part(3)];
@@ -43,7 +45,8 @@ fn stream(from: &[u8], to: &mut [u8]) {
             unsafe { _mm_stream_si128(to.add(at * PART).cast(), part) }
         }
     }
-    // What was streamed is visible to others before anything that is stored later, such as the release of a lock.
+    // What was streamed is visible to others before anything that is stored later, such as the
+    // release of a lock.
     // SAFETY: SSE is always there.
     unsafe { _mm_sfence() }
 }

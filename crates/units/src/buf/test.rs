@@ -149,7 +149,8 @@ fn a_payload_is_kept_without_a_copy_and_its_pool_lends_other_memory_for_it() {
     assert_eq!(pool.out_bytes(), 0);
 }
 
-/// Takes and gives back at random for all three, and says each answer beforehand from the bytes that are out.
+/// Takes and gives back at random for all three, and says each answer beforehand from the bytes
+/// that are out.
 #[test]
 fn hosts_never_get_what_is_kept_for_work_that_frees_memory() {
     const LIMIT: usize = 4 << 20;

@@ -52,8 +52,8 @@ impl BufMut {
         self.len == 0
     }
 
-    /// The contiguous memory from `offset` to the end of the piece that `offset` lies in: empty only at
-    /// the end of the buffer.
+    /// The contiguous memory from `offset` to the end of the piece that `offset` lies in: empty
+    /// only at the end of the buffer.
     ///
     /// # Panics
     /// If `offset` is past the end.

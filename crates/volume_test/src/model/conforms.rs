@@ -29,7 +29,8 @@ pub struct Plan {
     pub blocks: BlockCount,
     /// Errors are fine; otherwise the first one panics.
     pub errors: bool,
-    /// What the volume keeps whole, in bytes: its blocks, or less where they lie on smaller sectors.
+    /// What the volume keeps whole, in bytes: its blocks, or less where they lie on smaller
+    /// sectors.
     pub whole_bytes: u32,
 }
 
@@ -99,8 +100,8 @@ struct Run {
     tally: Tally,
 }
 
-/// Asks `volume`, which must hold zeroes, as `plan` says and compares with the model; at the end all of
-/// it is read. Answers what was asked.
+/// Asks `volume`, which must hold zeroes, as `plan` says and compares with the model; at the end
+/// all of it is read. Answers what was asked.
 ///
 /// # Panics
 /// If an answer is not allowed, or if the volume cannot be opened.
@@ -111,8 +112,8 @@ pub async fn conforms(core: &CoreHandle, volume: Arc<dyn Volume>, plan: Plan) ->
     goes_on(core, volume, plan, Rc::new(RefCell::new(model))).await
 }
 
-/// The same on a volume that may hold what `model` says. The model is the caller's, who may end this at
-/// any moment (by a power cut, say), tell the model, and go on with what is left.
+/// The same on a volume that may hold what `model` says. The model is the caller's, who may end
+/// this at any moment (by a power cut, say), tell the model, and go on with what is left.
 ///
 /// # Panics
 /// As [`conforms`].

@@ -10,8 +10,8 @@ pub const TAG_ZERO: Tag = 0;
 
 const WORD: usize = 8;
 
-/// The block at `lba` as the write `tag` makes it: the tag, then words that follow from tag, address and
-/// place.
+/// The block at `lba` as the write `tag` makes it: the tag, then words that follow from tag,
+/// address and place.
 ///
 /// # Panics
 /// If `block` is not a multiple of 8 bytes long.

@@ -66,8 +66,9 @@ impl Begun {
 #[derive(Clone, Debug)]
 struct Flying {
     what: Begun,
-    /// For each block of its range: for a read or flush, what the block may have held at some moment
-    /// since the begin; for a mutation, the tags that others may have put there in that time.
+    /// For each block of its range: for a read or flush, what the block may have held at some
+    /// moment since the begin; for a mutation, the tags that others may have put there in that
+    /// time.
     seen: Vec<Tags>,
     /// For each block of its range: a mutation was in flight at some moment since the begin.
     disturbed: Vec<bool>,
@@ -118,8 +119,8 @@ impl Model {
         }
     }
 
-    /// The same for a disk that keeps only so many bytes whole: writes that meet in flight, fail or are cut
-    /// may mix within a block, by units of this size.
+    /// The same for a disk that keeps only so many bytes whole: writes that meet in flight, fail or
+    /// are cut may mix within a block, by units of this size.
     ///
     /// # Panics
     /// If a block is no multiple of it.

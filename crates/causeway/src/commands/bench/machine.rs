@@ -23,7 +23,8 @@ fn word(file: &Path) -> Option<String> {
     Some(text.trim().to_owned()).filter(|word| !word.is_empty())
 }
 
-/// Where a processor is; what the system does not tell is the first of its kind, and a core of its own.
+/// Where a processor is; what the system does not tell is the first of its kind, and a core of its
+/// own.
 fn place(system: &Path, number: u32) -> Place {
     let cpu = system.join(format!("cpu/cpu{number}"));
     let figure = |name: &str| word(&cpu.join("topology").join(name))?.parse().ok();

@@ -47,8 +47,8 @@ fn processors() -> Vec<usize> {
 }
 
 impl Bed {
-    /// Starts as many cores as there are threads, but no more than processors. One alone may go where the
-    /// system likes.
+    /// Starts as many cores as there are threads, but no more than processors. One alone may go
+    /// where the system likes.
     pub(super) fn start(options: &Options) -> Result<Self, Problem> {
         let threads = options.threads_total.unwrap_or_else(|| {
             let targets = u32::try_from(options.targets.len().max(1)).unwrap_or(u32::MAX);
@@ -137,8 +137,8 @@ impl Bed {
         })
     }
 
-    /// Runs a future on core 0. A signal stops what `shared` belongs to; the second one, or one where there is
-    /// nothing to stop, ends the process.
+    /// Runs a future on core 0. A signal stops what `shared` belongs to; the second one, or one
+    /// where there is nothing to stop, ends the process.
     fn interruptible<T: Send + 'static>(
         &self,
         shared: Option<Arc<Shared>>,

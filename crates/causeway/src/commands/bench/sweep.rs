@@ -1,7 +1,9 @@
-//! `causeway bench sweep`: every combination of lists of options, on one or several workers that begin together.
+//! `causeway bench sweep`: every combination of lists of options, on one or several workers that
+//! begin together.
 //!
-//! As VMFleet's Start-FleetSweep: a combination whose results are there is skipped, so that a sweep that was cut off goes
-//! on where it was; workers begin when all are ready; one that ends early or fails ends the sweep.
+//! As VMFleet's Start-FleetSweep: a combination whose results are there is skipped, so that a sweep
+//! that was cut off goes on where it was; workers begin when all are ready; one that ends early or
+//! fails ends the sweep.
 
 use super::{show, usage};
 use bench::Mistake;

@@ -1,7 +1,7 @@
 //! `causeway path`: which paths there are, which are used, and why.
 //!
-//! `plan` looks at this host and asks the target where it listens; `ls`, `explain` and `policy` ask the programs that run
-//! (`attach`, `bench`) through their sockets.
+//! `plan` looks at this host and asks the target where it listens; `ls`, `explain` and `policy` ask
+//! the programs that run (`attach`, `bench`) through their sockets.
 
 mod running;
 mod show;
@@ -45,7 +45,8 @@ pub(crate) enum PathVerb {
         #[command(flatten)]
         options: Box<Options>,
     },
-    /// Let a path out of quarantine: it logs in again, and joins if it shows the unit that the other paths show
+    /// Let a path out of quarantine: it logs in again, and joins if it shows the unit that the
+    /// other paths show
     Release {
         /// Such as 'eth0>10.0.0.1:3260', as `path ls` shows it
         #[arg(value_name = "PATH")]
@@ -54,7 +55,8 @@ pub(crate) enum PathVerb {
         #[arg(value_name = "URL")]
         url: Option<Url>,
     },
-    /// Choose how commands are spread over the paths of a LUN: at once in running programs, and kept for later ones
+    /// Choose how commands are spread over the paths of a LUN: at once in running programs, and
+    /// kept for later ones
     Policy {
         /// The LUN
         #[arg(value_name = "URL")]
@@ -79,8 +81,8 @@ pub(crate) struct PlanFlags {
     /// The LUN
     #[arg(value_name = "URL")]
     url: Url,
-    /// The plan after the loss of this: host-port:NAME, host-card:NAME, target-port:NAME, target-card:NAME, controller:NAME,
-    /// fabric:NAME or path:NAME; repeatable
+    /// The plan after the loss of this: host-port:NAME, host-card:NAME, target-port:NAME,
+    /// target-card:NAME, controller:NAME, fabric:NAME or path:NAME; repeatable
     #[arg(long, value_name = "ELEMENT")]
     what_if: Vec<Element>,
     #[command(flatten)]

@@ -1,4 +1,5 @@
-//! What a LUN has beside its data: its map of checksums and its history, as far as they are read when it goes online.
+//! What a LUN has beside its data: its map of checksums and its history, as far as they are read
+//! when it goes online.
 
 use super::view::LunView;
 use env::{CoreHandle, File, OpenHow};

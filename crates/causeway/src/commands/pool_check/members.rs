@@ -17,7 +17,8 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use units::hex;
 
-/// What stands on the members at these paths, with what the daemon's state knows of those that are away.
+/// What stands on the members at these paths, with what the daemon's state knows of those that are
+/// away.
 pub(super) async fn look(
     core: &CoreHandle,
     paths: &[PathBuf],

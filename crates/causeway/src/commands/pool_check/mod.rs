@@ -1,4 +1,5 @@
-//! `causeway pool check`: what stands on the members of a pool or in its directory, without a daemon; changes nothing.
+//! `causeway pool check`: what stands on the members of a pool or in its directory, without a
+//! daemon; changes nothing.
 
 mod beside;
 mod directory;

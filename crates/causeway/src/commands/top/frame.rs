@@ -136,7 +136,8 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// What happened from `before` to `after`; `None` where they are of two daemons, or of one moment.
+    /// What happened from `before` to `after`; `None` where they are of two daemons, or of one
+    /// moment.
     pub(crate) fn between(before: &ActivityView, after: &ActivityView) -> Option<Self> {
         if before.started != after.started || before.at_us >= after.at_us {
             return None;

@@ -5,8 +5,9 @@
 //!                                                                        \---screen--> the terminal
 //! ```
 //!
-//! In a terminal it shows a live view; where its output goes elsewhere, or where `--once` or `--batch` asks for it, it
-//! prints. A daemon that is away or was started anew is waited for: old figures are kept and marked.
+//! In a terminal it shows a live view; where its output goes elsewhere, or where `--once` or
+//! `--batch` asks for it, it prints. A daemon that is away or was started anew is waited for: old
+//! figures are kept and marked.
 
 mod columns;
 mod frame;

@@ -1,7 +1,9 @@
-//! `causeway top --paths`: what paths and NICs of this host carry now, as the programs that have volumes open tell.
+//! `causeway top --paths`: what paths and NICs of this host carry now, as the programs that have
+//! volumes open tell.
 //!
-//! A program counts operations and bytes of each path, and what is in flight. Latency is the mean of the operations whose time was
-//! taken within the interval. Retransmissions are a session's: volumes that share one show the same, and a NIC counts them once.
+//! A program counts operations and bytes of each path, and what is in flight. Latency is the mean
+//! of the operations whose time was taken within the interval. Retransmissions are a session's:
+//! volumes that share one show the same, and a NIC counts them once.
 
 use super::text::mebibytes;
 use super::{FIRST, Message, begin, failed, keys, wait_for_signals};
@@ -301,8 +303,8 @@ fn text(frame: &PathFrame, width: usize) -> String {
     )
 }
 
-/// A table no wider than `width`: the unit's name is cut to its last part, then columns go, the last one first, as long as what
-/// matters most is left.
+/// A table no wider than `width`: the unit's name is cut to its last part, then columns go, the
+/// last one first, as long as what matters most is left.
 fn fitting(width: usize, mut head: Vec<&'static str>, mut rows: Vec<Vec<String>>) -> String {
     const LEAST: usize = 5;
     let unit = head.iter().position(|it| *it == "UNIT");

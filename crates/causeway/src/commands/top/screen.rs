@@ -74,7 +74,8 @@ impl Parts {
         }
     }
 
-    /// Takes the part where it fits, and nothing more where it does not: a blank at the line's end may be cut.
+    /// Takes the part where it fits, and nothing more where it does not: a blank at the line's end
+    /// may be cut.
     fn push(&mut self, part: Vec<Span<'static>>) {
         let width: usize = part.iter().map(Span::width).sum();
         if width > self.left + 1 {
@@ -271,7 +272,8 @@ impl Screen {
         canvas.render_widget(Span::styled(state, self.style(tone)), right_area);
     }
 
-    /// What of the head fits: the name, the node and the cores go before how many there are, and since when.
+    /// What of the head fits: the name, the node and the cores go before how many there are, and
+    /// since when.
     fn head(&self, width: usize) -> Line<'static> {
         let mut left = Parts::new(width);
         left.push(vec![Span::styled(" causeway top ", self.accent())]);
@@ -377,7 +379,8 @@ impl Screen {
             }
             return;
         }
-        // Each has what it needs where both fit; else the one that the keys mean has two thirds at least.
+        // Each has what it needs where both fit; else the one that the keys mean has two thirds at
+        // least.
         let room = area.height - 1;
         let third = room / 3;
         let upper = match self.pane {

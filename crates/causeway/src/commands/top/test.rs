@@ -188,7 +188,8 @@ fn head_and_foot_fit_into_80_columns_and_no_part_of_them_is_cut() {
         narrow[0]
     );
     assert!(!narrow[23].contains("paus"), "{}", narrow[23]);
-    // At no width is a part of the foot cut: what is there begins as the wide one does, and ends with a whole part.
+    // At no width is a part of the foot cut: what is there begins as the wide one does, and ends
+    // with a whole part.
     let whole = lines(&screen, 200, 24)[23].trim_end().to_owned();
     for width in 20..120 {
         let foot = lines(&screen, width, 24)[23].trim_end().to_owned();

@@ -1,11 +1,12 @@
-//! What stands beside LUNs on the members: their maps of checksums and histories, in chunks of their own.
+//! What stands beside LUNs on the members: their maps of checksums and histories, in chunks of
+//! their own.
 //!
 //! ```text
 //!   room for it, made zeroes --> (what stood in state_dir, copied, synced) --> it counts: one event --> used
 //! ```
 //!
-//! **Contract.** What counts is whole: it was zeroes, or a whole copy, before the event that says so. Chunks are given back when nothing
-//! is under way in them any more.
+//! **Contract.** What counts is whole: it was zeroes, or a whole copy, before the event that says
+//! so. Chunks are given back when nothing is under way in them any more.
 
 use super::{MemberLeaf, MemberPool, lun_id};
 use crate::objects::Lun;
@@ -121,11 +122,12 @@ impl MemberPool {
         MemberLeaf::open(core, self, id, how, Fences::new(1)).await
     }
 
-    /// Has room for so many bytes beside a LUN, which read as zeroes where nothing was written. What stands in the file `moves`, copied
-    /// from there, is what it holds to begin with.
+    /// Has room for so many bytes beside a LUN, which read as zeroes where nothing was written.
+    /// What stands in the file `moves`, copied from there, is what it holds to begin with.
     ///
     /// # Errors
-    /// There is no room, a member is missing, or it could not be written; what there was is as it was.
+    /// There is no room, a member is missing, or it could not be written; what there was is as it
+    /// was.
     pub(in crate::node) async fn make_room_beside(
         self: &Rc<Self>,
         core: &CoreHandle,
@@ -214,7 +216,8 @@ impl MemberPool {
         for id in ids {
             let part = self.parts.borrow().get(id).cloned();
             if let Some(part) = part {
-                // It stays known until nothing is under way in it: whoever tries again waits for that, too.
+                // It stays known until nothing is under way in it: whoever tries again waits for
+                // that, too.
                 part.close(core, END_TIME_MAX).await?;
                 self.parts.borrow_mut().remove(id);
             }

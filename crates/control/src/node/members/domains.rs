@@ -4,7 +4,8 @@ use crate::disk::disk_of;
 use env::CoreHandle;
 use std::path::{Path, PathBuf};
 
-/// What fails with the member at `path`: its disk with the card that it hangs on, or its file system.
+/// What fails with the member at `path`: its disk with the card that it hangs on, or its file
+/// system.
 pub(super) async fn domain(core: &CoreHandle, path: &Path) -> Option<String> {
     if let Some(disk) = disk_of(core, path).await {
         return Some(disk_words(&disk));
@@ -41,7 +42,8 @@ fn is_card(part: &str) -> bool {
     bytes.len() == 12 && bytes.get(4) == Some(&b':') && bytes.get(10) == Some(&b'.')
 }
 
-/// The mount point that `file` lies below: the longest of all (proc(5), mountinfo: the fifth field).
+/// The mount point that `file` lies below: the longest of all (proc(5), mountinfo: the fifth
+/// field).
 fn mount_of(file: &Path, mounts: &str) -> Option<PathBuf> {
     let points = mounts.lines().filter_map(|line| line.split(' ').nth(4));
     let above = points

@@ -139,7 +139,8 @@ impl Unwritten {
     }
 }
 
-/// Takes the space of both superblocks of blank members, as long as they may become: it is there when the table grows.
+/// Takes the space of both superblocks of blank members, as long as they may become: it is there
+/// when the table grows.
 ///
 /// # Errors
 /// There is none.
@@ -161,7 +162,8 @@ pub(super) async fn take_room(looked: &[Looked]) -> Result<(), Unwritten> {
     Ok(())
 }
 
-/// The same for members that were made without. Where it cannot be had, or nobody can tell, whoever writes there finds out.
+/// The same for members that were made without. Where it cannot be had, or nobody can tell, whoever
+/// writes there finds out.
 pub(super) async fn reserve_room(looked: &[Looked]) {
     for looked in looked {
         let Some(file) = &looked.file else { continue };

@@ -1,12 +1,14 @@
-//! Pools of several members: put together at the start, made where all members are blank, and watched.
+//! Pools of several members: put together at the start, made where all members are blank, and
+//! watched.
 //!
-//! **Contract.** What the crate `members` says: two events are stable on every member that is there before data is touched,
-//! and one before each change of who has which chunk. A LUN is served where all members that hold a part of it are there.
-//! New chunks read as zeroes.
+//! **Contract.** What the crate `members` says: two events are stable on every member that is there
+//! before data is touched, and one before each change of who has which chunk. A LUN is served where
+//! all members that hold a part of it are there. New chunks read as zeroes.
 //!
-//! **Failure.** After an event that could not be written everywhere, nothing is made, grown or given back until the pool was
-//! read again: what stands on the members may be that event or the one before. Where there is no room for the events of that reading,
-//! what was served goes on: it had its two events. At a start it has none, and waits for room.
+//! **Failure.** After an event that could not be written everywhere, nothing is made, grown or
+//! given back until the pool was read again: what stands on the members may be that event or the
+//! one before. Where there is no room for the events of that reading, what was served goes on: it
+//! had its two events. At a start it has none, and waits for room.
 
 mod beside;
 mod domains;
@@ -134,7 +136,8 @@ impl MemberPool {
         this
     }
 
-    /// What is wrong with the superblocks of members that are there: for scrubs. Nobody writes them meanwhile.
+    /// What is wrong with the superblocks of members that are there: for scrubs. Nobody writes them
+    /// meanwhile.
     pub(super) async fn damaged(&self) -> Vec<String> {
         let looked = match &*self.state.borrow() {
             Assembled::There(there) => Rc::clone(&there.looked),
@@ -200,8 +203,9 @@ impl MemberPool {
         })
     }
 
-    /// What was served and is still there as it was, where the events that others need have no room. What came or was changed by somebody
-    /// else is not used without them: a copy would be taken for it later.
+    /// What was served and is still there as it was, where the events that others need have no
+    /// room. What came or was changed by somebody else is not used without them: a copy would be
+    /// taken for it later.
     fn still_there(
         &self,
         found: &Assembly,
@@ -336,7 +340,8 @@ impl MemberPool {
         .await
     }
 
-    /// Takes back what a LUN has beyond so many bytes, where that is anything and the pool is whole; `true`: it was.
+    /// Takes back what a LUN has beyond so many bytes, where that is anything and the pool is
+    /// whole; `true`: it was.
     ///
     /// # Errors
     /// The table could not be written.
@@ -473,7 +478,8 @@ impl MemberPool {
     /// Where a LUN lies, whose neighbours are all there, too.
     ///
     /// # Errors
-    /// It has nothing here, or a member is missing that holds a part of it or of what stands beside it.
+    /// It has nothing here, or a member is missing that holds a part of it or of what stands beside
+    /// it.
     fn place_with_all(&self, lun: LunId) -> Result<Placed, OpenError> {
         for id in self.all_of(lun).iter().skip(1) {
             self.place(*id)?;
@@ -522,7 +528,8 @@ impl MemberPool {
     }
 }
 
-/// Two events before data is touched, three to a member that lagged: an old copy of a member is then too far behind to be taken for it.
+/// Two events before data is touched, three to a member that lagged: an old copy of a member is
+/// then too far behind to be taken for it.
 async fn go_on(
     looked: &[Looked],
     seen: &[Seen],

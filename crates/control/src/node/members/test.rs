@@ -126,7 +126,8 @@ fn luns_are_served_while_an_event_of_their_pool_finds_no_room() {
     bench.is_whole_again();
 }
 
-/// Without the events that make a copy of it known it is not used again, and the other one is served as far as it goes.
+/// Without the events that make a copy of it known it is not used again, and the other one is
+/// served as far as it goes.
 #[test]
 fn a_member_that_went_and_came_on_a_full_disk_is_used_when_there_is_room() {
     let bench = Bench::new();

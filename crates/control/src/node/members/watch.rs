@@ -88,7 +88,8 @@ impl MemberPool {
     }
 }
 
-/// Looks whether members came or went: LUNs that lack one go offline, those that have all again go on.
+/// Looks whether members came or went: LUNs that lack one go offline, those that have all again go
+/// on.
 pub(in crate::node) async fn look_at(node: &Rc<Inner>, name: &str) {
     let Some(pool) = node.member_pools().get(name).cloned() else {
         return;

@@ -54,8 +54,8 @@ impl Unit {
             .hint("make the device larger first: a LUN ends where its device ends"))
     }
 
-    /// Brings the new size into force on every core, and cuts off what is too much; of storage that has more, `kept` stays. Where that
-    /// fails, it can be asked for again.
+    /// Brings the new size into force on every core, and cuts off what is too much; of storage that
+    /// has more, `kept` stays. Where that fails, it can be asked for again.
     pub(in crate::node) async fn resize(
         &self,
         core: &CoreHandle,

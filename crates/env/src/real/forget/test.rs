@@ -1,4 +1,5 @@
-//! What is left when a runtime that forgets is gone: its memory goes with it, as a killed process's does.
+//! What is left when a runtime that forgets is gone: its memory goes with it, as a killed process's
+//! does.
 
 use super::super::test::{Scratch, how, read, start, write};
 use super::super::{Driver, FilesMode};

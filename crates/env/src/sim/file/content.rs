@@ -17,7 +17,8 @@ pub(super) struct Content {
     len: u64,
 }
 
-/// The pieces of `range` that each lie in one page: page number, range in the page, range in the whole.
+/// The pieces of `range` that each lie in one page: page number, range in the page, range in the
+/// whole.
 fn pieces(range: Range<u64>) -> impl Iterator<Item = (u64, Range<usize>, Range<usize>)> {
     let start = range.start;
     let mut at = range.start;
@@ -79,7 +80,8 @@ impl Content {
         self.len = self.len.max(end);
     }
 
-    /// Makes a range inside the length read as zeroes, and gives up or takes the space of its pages.
+    /// Makes a range inside the length read as zeroes, and gives up or takes the space of its
+    /// pages.
     pub(super) fn zero(&mut self, range: Range<u64>, keep: bool) {
         let range = range.start..range.end.min(self.len);
         let whole = range.start.div_ceil(PAGE)..range.end / PAGE;

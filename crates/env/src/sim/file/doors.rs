@@ -87,8 +87,8 @@ impl SimFiles {
             };
             let handle = disk.number();
             let inode = disk.inode(number);
-            // A node is one process, whose cores open a file side by side; no other process is there to
-            // be refused.
+            // A node is one process, whose cores open a file side by side; no other process is
+            // there to be refused.
             if how.lock {
                 inode.locked_by = Some(handle);
             }

@@ -1,9 +1,9 @@
 //! One file in two states: what reads see, and what a power cut leaves.
 //!
-//! Every change is applied to the volatile state and remembered until it is on the medium. Changes have
-//! numbers in the order in which they took effect. One that reaches the medium takes its place away from
-//! all older ones that are still remembered: they may then no longer write there (`live`), in whatever
-//! order a power cut replays them.
+//! Every change is applied to the volatile state and remembered until it is on the medium. Changes
+//! have numbers in the order in which they took effect. One that reaches the medium takes its place
+//! away from all older ones that are still remembered: they may then no longer write there
+//! (`live`), in whatever order a power cut replays them.
 
 use super::super::fault::Fault;
 use super::super::random::Rng;
@@ -12,7 +12,8 @@ use crate::FileKind;
 use std::ops::Range;
 use units::Buf;
 
-/// Remembered changes of one file at most; the oldest reach the medium by themselves, as by write-back.
+/// Remembered changes of one file at most; the oldest reach the medium by themselves, as by
+/// write-back.
 const PENDING_MAX: usize = 4096;
 
 /// A change of a file's contents.
@@ -102,8 +103,8 @@ struct Pending {
     change: Change,
     /// Where it may still write.
     live: Vec<Range<u64>>,
-    /// The length below which a change of length may not go any more; `None` where it may not change the
-    /// length at all.
+    /// The length below which a change of length may not go any more; `None` where it may not
+    /// change the length at all.
     len_floor: Option<u64>,
 }
 
@@ -238,8 +239,8 @@ impl Inode {
         }
     }
 
-    /// A sync of these changes failed: each one is on the medium, or never will be by itself; reads may
-    /// go on seeing it.
+    /// A sync of these changes failed: each one is on the medium, or never will be by itself; reads
+    /// may go on seeing it.
     pub(super) fn fail_sync(&mut self, numbers: &[u64], rng: &mut Rng) {
         let reached: Vec<u64> = (numbers.iter().copied())
             .filter(|_| rng.below(2) == 0)

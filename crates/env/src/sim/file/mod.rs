@@ -206,8 +206,8 @@ impl Disk {
         self.with(|disk| disk.capacity = bytes);
     }
 
-    /// From now on one file is copied on write, as on btrfs and ZFS: on a full file system nothing that is there can be changed either.
-    /// `false` where there is no such file.
+    /// From now on one file is copied on write, as on btrfs and ZFS: on a full file system nothing
+    /// that is there can be changed either. `false` where there is no such file.
     #[must_use]
     pub fn copy_on_write(&self, path: &Path) -> bool {
         self.with(|disk| match disk.names.get(&normal(path)) {
@@ -226,8 +226,8 @@ impl Disk {
         self.with(|disk| disk.hanging = true);
     }
 
-    /// From now on every operation on one file or device hangs until [`Disk::release`]; all others go on.
-    /// `false` where there is no such file.
+    /// From now on every operation on one file or device hangs until [`Disk::release`]; all others
+    /// go on. `false` where there is no such file.
     #[must_use]
     pub fn hang_file(&self, path: &Path) -> bool {
         self.with(|disk| match disk.names.get(&normal(path)) {
@@ -236,8 +236,8 @@ impl Disk {
         })
     }
 
-    /// From now on every operation in one directory hangs until [`Disk::release`], on names and on the files that it has now, as on a server
-    /// of files that is away; all others go on.
+    /// From now on every operation in one directory hangs until [`Disk::release`], on names and on
+    /// the files that it has now, as on a server of files that is away; all others go on.
     pub fn hang_directory(&self, path: &Path) {
         self.with(|disk| {
             let path = normal(path);
@@ -279,8 +279,8 @@ impl Disk {
         self.with(|disk| disk.in_flight.len())
     }
 
-    /// Rots the byte at `offset` of a file, on the medium and in the cache. `false` where there is no
-    /// such file.
+    /// Rots the byte at `offset` of a file, on the medium and in the cache. `false` where there is
+    /// no such file.
     #[must_use]
     pub fn rot(&self, path: &Path, offset: u64) -> bool {
         self.with(|disk| match disk.names.get(&normal(path)) {

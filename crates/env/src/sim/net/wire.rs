@@ -1,7 +1,8 @@
 //! Connections and what is on the way in them.
 //!
-//! Each direction is a queue of packets with the moment of their arrival; the moments never go back, so
-//! the stream stays in order. Bytes count against the sender's window until the receiver takes them.
+//! Each direction is a queue of packets with the moment of their arrival; the moments never go
+//! back, so the stream stays in order. Bytes count against the sender's window until the receiver
+//! takes them.
 
 use super::super::executor::Life;
 use super::super::fault::Fault;
@@ -415,8 +416,8 @@ impl Inner {
         }
     }
 
-    /// Turns a connection into a black hole. Whoever then waits for an answer to what it sent learns of
-    /// it when its TCP gives up.
+    /// Turns a connection into a black hole. Whoever then waits for an answer to what it sent
+    /// learns of it when its TCP gives up.
     pub(super) fn net_hole(self: &Rc<Self>, id: EndId) {
         {
             let mut net = self.net.borrow_mut();
@@ -514,8 +515,8 @@ impl Inner {
             }
         }
         drop(gone);
-        // The peers of a node without power hear nothing, or a reset once it is up again. A plan without
-        // half-open connections rules the first out.
+        // The peers of a node without power hear nothing, or a reset once it is up again. A plan
+        // without half-open connections rules the first out.
         let may_be_silent = self.plan.borrow().per_million(Fault::NetHalfOpen) > 0;
         for id in broken {
             if how == EndOfLife::PowerCut && may_be_silent && self.coin() {

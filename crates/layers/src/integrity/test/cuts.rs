@@ -12,7 +12,8 @@ use units::{BlockCount, Lba, LbaRange};
 use volume::{Durability, Io, IoFuture, Lane, Op, Origin, Shape, Volume, Wrap, over};
 use volume_test::model::{Model, Plan, goes_on, verify};
 
-/// Logical blocks of the model: of 512 bytes each, their sums take three sectors of a page, which a power cut tears.
+/// Logical blocks of the model: of 512 bytes each, their sums take three sectors of a page, which a
+/// power cut tears.
 const BLOCKS: u64 = 300;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -89,7 +90,8 @@ impl Lane for LoggedLane {
     }
 }
 
-/// Stable writes that nothing else in the log touches need no replay; everything else is written again, in order.
+/// Stable writes that nothing else in the log touches need no replay; everything else is written
+/// again, in order.
 async fn redo(lane: &Rc<dyn Lane>, log: &Log, unit: u64) -> (u64, u64) {
     let entries = log.0.borrow().clone();
     let sums = |op: &Op| {
@@ -247,7 +249,8 @@ fn after_a_power_cut_at_any_moment_and_a_replay_every_block_fits_and_is_allowed(
     );
 }
 
-/// A block is written and flushed twice; after a crash another one of the same page of sums is written, until the next crash; then the block is read.
+/// A block is written and flushed twice; after a crash another one of the same page of sums is
+/// written, until the next crash; then the block is read.
 fn another_of_its_page(seed: u64, kind: Kind) -> Hits {
     let world = World::new(seed, WorldConfig::default());
     let node = world.node("node");

@@ -1,4 +1,5 @@
-//! Bits that flip, writes that land elsewhere, and writes that never land: each is caught at exactly its block.
+//! Bits that flip, writes that land elsewhere, and writes that never land: each is caught at
+//! exactly its block.
 
 use super::super::{Finding, Integrity, IntegrityLane, Repair};
 use super::disk::{
@@ -92,8 +93,8 @@ impl Bed {
         self.volume = volume;
     }
 
-    /// Reads what was written block by block, and some that never was: which ones are refused, by exactly their first block. What is
-    /// not refused is as it was written.
+    /// Reads what was written block by block, and some that never was: which ones are refused, by
+    /// exactly their first block. What is not refused is as it was written.
     async fn refused(&self, version: impl Fn(u64) -> u8) -> BTreeSet<u64> {
         let mut refused = BTreeSet::new();
         for &block in self.written.iter().chain(&[5, 1200, 2030]) {
@@ -130,7 +131,8 @@ fn contents(kind: Kind, block: u64, version: u8) -> Vec<u8> {
         .repeat(usize::try_from(kind.bytes() / 8).unwrap())
 }
 
-/// One kind of damage to the data, and that it is caught where it is, until the block is written again.
+/// One kind of damage to the data, and that it is caught where it is, until the block is written
+/// again.
 async fn hurt(bed: &mut Bed, kind: u64) {
     let (one, other) = (bed.any(), bed.any());
     let mut hurt = bed.raw(one).await;
@@ -279,7 +281,8 @@ async fn hurt_map_often(core: CoreHandle, kind: Kind) {
     );
 }
 
-/// A bit of what stands above pages of sums, anywhere in both its places: a scrub mends what would be missed, and nothing is weaker after it.
+/// A bit of what stands above pages of sums, anywhere in both its places: a scrub mends what would
+/// be missed, and nothing is weaker after it.
 async fn flip_above(bed: &mut Bed, pair_at: u64, tally: &mut Tally) {
     assert_eq!(bed.lane.check_above().await, 0, "nothing was damaged");
     let both = 2 * PAGE;

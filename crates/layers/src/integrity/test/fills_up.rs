@@ -1,4 +1,5 @@
-//! A disk that has room for a part of the map only: whatever page is the first without, nothing is lost, and it ends by itself.
+//! A disk that has room for a part of the map only: whatever page is the first without, nothing is
+//! lost, and it ends by itself.
 
 use super::disk::{
     DATA, Findings, KINDS, Kind, ask, flush, make, on_file, open_raw, open_with, range, raw_write,
@@ -134,7 +135,8 @@ fn whatever_page_of_the_map_is_the_first_without_room_all_is_written_when_there_
     assert!(full > 6 && roomy > 6, "{full} were full, {roomy} not");
 }
 
-/// The same with a crash in that time: what was flushed before is whole, and what was not is doubtful and can be read.
+/// The same with a crash in that time: what was flushed before is whole, and what was not is
+/// doubtful and can be read.
 #[test]
 fn whatever_page_of_the_map_is_the_first_without_room_a_crash_takes_nothing_that_was_stable() {
     for pages in 0..16 {

@@ -50,7 +50,8 @@ fn told(findings: &Findings) -> Vec<&'static str> {
     findings.lock().unwrap().iter().map(name).collect()
 }
 
-/// Blocks of each page are written while there is no room for any of them; what becomes of the writer then is the caller's.
+/// Blocks of each page are written while there is no room for any of them; what becomes of the
+/// writer then is the caller's.
 async fn fill(core: &CoreHandle, node: &Node, kind: Kind) -> (Rc<IntegrityLane>, Arc<Integrity>) {
     let unit = kind.unit();
     let at = |block: u64| range(block * unit, unit);

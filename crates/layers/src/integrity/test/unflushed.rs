@@ -48,7 +48,8 @@ async fn a_flush_fails(core: CoreHandle, kind: Kind) {
     let contents = |version: u8| vec![version; whole];
     let (faults, lane, findings) = opened(&core, kind, Blank::Zeroes).await;
     let at = |block: u64| range(block * unit, unit);
-    // Of 1 and 1500 the device loses what was not flushed, of 2 it does not; 3 was flushed and is damaged.
+    // Of 1 and 1500 the device loses what was not flushed, of 2 it does not; 3 was flushed and is
+    // damaged.
     for block in [1, 2, 3, 1500] {
         write(&lane, at(block), &contents(1)).await.unwrap();
     }
@@ -88,7 +89,8 @@ fn what_a_failed_flush_may_have_lost_is_not_taken_for_damage() {
     }
 }
 
-/// The disk takes back what was not flushed, and a read finds that before anybody was told; `under_way`: while the flush that fails is.
+/// The disk takes back what was not flushed, and a read finds that before anybody was told;
+/// `under_way`: while the flush that fails is.
 async fn is_read_before_it_is_told(core: CoreHandle, kind: Kind, [fails, under_way]: [bool; 2]) {
     let (unit, bytes) = (kind.unit(), kind.bytes());
     let contents = |version: u8| vec![version; usize::try_from(bytes).unwrap()];
@@ -130,7 +132,8 @@ fn what_is_not_flushed_and_differs_is_damage_only_where_it_can_be_flushed() {
     }
 }
 
-/// Nobody knew what a block held, as after a crash; it was read, and then a flush failed and lost what had been read.
+/// Nobody knew what a block held, as after a crash; it was read, and then a flush failed and lost
+/// what had been read.
 async fn what_was_taken_is_lost(core: CoreHandle, kind: Kind, adopted: bool) {
     let (unit, bytes) = (kind.unit(), kind.bytes());
     let contents = |version: u8| vec![version; usize::try_from(bytes).unwrap()];

@@ -1,7 +1,8 @@
 //! Instructions of the hot paths, which do not depend on what else the machine does.
 //!
-//! `paths run NAME COUNT` does one path COUNT times. `paths check BOUNDS OUT` lets valgrind count two runs of each
-//! and compares the difference, a command's share of it, with the bounds; the profiles stay in OUT.
+//! `paths run NAME COUNT` does one path COUNT times. `paths check BOUNDS OUT` lets valgrind count
+//! two runs of each and compares the difference, a command's share of it, with the bounds; the
+//! profiles stay in OUT.
 
 mod dispatch;
 mod hop;

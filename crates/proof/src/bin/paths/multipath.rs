@@ -1,5 +1,6 @@
-//! A READ and a WRITE of 4 KiB through the multipath layer over one session in memory, with others in flight: from the issuer's
-//! submit to its answer. The session numbers them and makes everyone wait once, as one with a target does.
+//! A READ and a WRITE of 4 KiB through the multipath layer over one session in memory, with others
+//! in flight: from the issuer's submit to its answer. The session numbers them and makes everyone
+//! wait once, as one with a target does.
 
 use env::sim::{World, WorldConfig};
 use env::{Answer, CoreHandle, LocalFuture};

@@ -1,5 +1,5 @@
-//! A READ and a WRITE of 4 KiB through the target's protocol machine: header in, event, answer, pieces out. The
-//! payload is not copied; that is the driver's and the kernel's business.
+//! A READ and a WRITE of 4 KiB through the target's protocol machine: header in, event, answer,
+//! pieces out. The payload is not copied; that is the driver's and the kernel's business.
 
 use iscsi::bhs::{Attribute, Bhs, ScsiCommand};
 use iscsi::initiator_side::{self, InitiatorConfig, InitiatorConnection};

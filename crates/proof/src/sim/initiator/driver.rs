@@ -254,7 +254,8 @@ impl Driver {
                 return true;
             }
             Event::LoginFailed { status, reason, .. } => {
-                // 0301h is for a login that a later one of the same port overtook: the host begins again, as all do.
+                // 0301h is for a login that a later one of the same port overtook: the host begins
+                // again, as all do.
                 let overtaken = status == Some(LoginStatus::ServiceUnavailable);
                 if self.config.strict && status.is_some() && !overtaken {
                     self.complain(&format!("login refused: {status:?} {reason}"));
@@ -302,8 +303,8 @@ impl Driver {
         }
     }
 
-    /// A function was answered: the commands that it gives up have ended (SAM-5 7.2 "ABORT TASK", 7.7
-    /// "LOGICAL UNIT RESET").
+    /// A function was answered: the commands that it gives up have ended (SAM-5 7.2 "ABORT TASK",
+    /// 7.7 "LOGICAL UNIT RESET").
     fn function_answered(&self, link: &mut Link, function: Itt, response: u8) {
         // 0 is "function complete", 1 "task does not exist" (RFC 7143 11.6.1 "Response").
         if response > 1 {
@@ -328,8 +329,9 @@ impl Driver {
             (number == function).then_some((since, pending.lun))
         });
         let Some((sent, lun)) = sent else { return };
-        // What the target has answered came before, and what others took away silently counts as aborted: a command that
-        // is not there and was not answered was lost. Another function of ours may have ended it, though.
+        // What the target has answered came before, and what others took away silently counts as
+        // aborted: a command that is not there and was not answered was lost. Another function of
+        // ours may have ended it, though.
         if !reset && response == 1 && self.config.strict && link.functions.is_empty() {
             self.complain("a command ended without an answer");
         }

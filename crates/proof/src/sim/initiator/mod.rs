@@ -1,9 +1,9 @@
 //! An iSCSI host: the project's initiator machine on a simulated network, as a lane.
 //!
-//! It behaves as a careful host does. A command without an answer is given up by ABORT TASK or LOGICAL
-//! UNIT RESET; a connection that is lost or silent is made again with the same ISID, which reinstates the
-//! session. A command whose connection was lost ends only when the new session stands: from then on the
-//! target may not carry it out any more.
+//! It behaves as a careful host does. A command without an answer is given up by ABORT TASK or
+//! LOGICAL UNIT RESET; a connection that is lost or silent is made again with the same ISID, which
+//! reinstates the session. A command whose connection was lost ends only when the new session
+//! stands: from then on the target may not carry it out any more.
 
 mod command;
 mod driver;
@@ -33,8 +33,8 @@ pub struct SessionConfig {
     pub name: String,
     /// Nothing on the network is ever lost for good: a task management function must be answered.
     pub strict: bool,
-    /// A session that is lost is made again; otherwise it is the host's end, and every command of it, sent
-    /// or not, is lost.
+    /// A session that is lost is made again; otherwise it is the host's end, and every command of
+    /// it, sent or not, is lost.
     pub reconnects: bool,
     /// Varies what is offered in the login, and how the session reacts to silence.
     pub salt: u64,
@@ -112,7 +112,8 @@ impl Host {
         Self::new(session, &config, Lun::default(), facts, complaints)
     }
 
-    /// Sends a command as it is, and again after each unit attention. `None` where its session was lost.
+    /// Sends a command as it is, and again after each unit attention. `None` where its session was
+    /// lost.
     pub async fn command(
         &self,
         cdb: [u8; 16],

@@ -1,5 +1,5 @@
-//! A session: commands and task management functions of any kind, several at a time, over connections that
-//! are made again when they are lost.
+//! A session: commands and task management functions of any kind, several at a time, over
+//! connections that are made again when they are lost.
 
 use super::driver::Driver;
 use super::{Complaints, SessionConfig};
@@ -130,7 +130,8 @@ impl Seen {
         }
     }
 
-    /// A command of this unit was done, in this session or one before: it knows what it has to be told of.
+    /// A command of this unit was done, in this session or one before: it knows what it has to be
+    /// told of.
     #[must_use]
     pub fn has_used(&self, lun: Lun) -> bool {
         self.used.borrow().contains(&lun)
@@ -142,8 +143,8 @@ impl Seen {
         self.logins.get()
     }
 
-    /// How often a reset, of whatever kind, was reported; it stands for all unit attentions before it (SAM-5
-    /// "Unit attention conditions").
+    /// How often a reset, of whatever kind, was reported; it stands for all unit attentions before
+    /// it (SAM-5 "Unit attention conditions").
     #[must_use]
     pub fn resets(&self) -> u64 {
         let attentions = self.attentions.borrow();
@@ -185,7 +186,8 @@ impl Session {
         Self { requests, seen }
     }
 
-    /// Sends now, so that what is asked first has the lower CmdSN; waits where the answer is awaited.
+    /// Sends now, so that what is asked first has the lower CmdSN; waits where the answer is
+    /// awaited.
     pub fn send(&self, job: Job) -> impl Future<Output = Outcome> + use<> {
         let (reply, answer) = oneshot::channel();
         drop(self.requests.send(Request { job, reply }));

@@ -1,10 +1,12 @@
 //! What a volume says of its own history while clients work on it, and after every end of theirs.
 //!
-//! **Oracle.** All that was asked of the volume, in the order of the world. Of a cut that was answered, every change that was asked for later
-//! must be told: where it was acknowledged, and where one of its blocks is read. What had ended before the cut was asked for
-//! need not be told; how often it is, is counted, and after work without faults it must not be.
+//! **Oracle.** All that was asked of the volume, in the order of the world. Of a cut that was
+//! answered, every change that was asked for later must be told: where it was acknowledged, and
+//! where one of its blocks is read. What had ended before the cut was asked for need not be told;
+//! how often it is, is counted, and after work without faults it must not be.
 //!
-//! **The exception** is that of the format: what a volume in volatile mode had not flushed when its node died.
+//! **The exception** is that of the format: what a volume in volatile mode had not flushed when its
+//! node died.
 
 use super::{Told, pause};
 use crate::sim::client::within;
@@ -177,7 +179,8 @@ impl Changes {
             .collect()
     }
 
-    /// Judges what is told of a cut by whoever asked at `asked`; `values`: what was read before that. Returns what is told and need not be.
+    /// Judges what is told of a cut by whoever asked at `asked`; `values`: what was read before
+    /// that. Returns what is told and need not be.
     fn judge(
         &self,
         made: Made,
@@ -397,7 +400,8 @@ impl Told {
         Ok(more)
     }
 
-    /// A cut, work without faults, and exactly its parts are told: at once, when all is at home, and after another start.
+    /// A cut, work without faults, and exactly its parts are told: at once, when all is at home,
+    /// and after another start.
     pub(super) fn changes_are_exact(
         &mut self,
         stage: &mut Stage,

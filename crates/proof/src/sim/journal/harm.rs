@@ -1,18 +1,24 @@
-//! What no log can prevent: a disk that says that it has flushed and has not, and bytes that change by themselves.
+//! What no log can prevent: a disk that says that it has flushed and has not, and bytes that change
+//! by themselves.
 //!
-//! **What is promised of a lying disk**, once its power is cut: whatever is read was written to that very block, whole, at some time; or
-//! it is an error, or the pool does not open and says why. That the newest is there cannot be promised, nor always that it is told:
-//! where the end of a log was never written, the log ends earlier.
+//! **What is promised of a lying disk**, once its power is cut: whatever is read was written to
+//! that very block, whole, at some time; or it is an error, or the pool does not open and says why.
+//! That the newest is there cannot be promised, nor always that it is told: where the end of a log
+//! was never written, the log ends earlier.
 //!
-//! **What is promised of one flipped byte**: with the exception below, nothing is lost without a word. In the log exactly the blocks of
-//! the record are errors, or the pool does not open and says why; a superblock or checkpoint costs nothing, as there are two; in
-//! the data or the map of a volume with checksums exactly the blocks concerned are errors, or none. What is named can be written again.
+//! **What is promised of one flipped byte**: with the exception below, nothing is lost without a
+//! word. In the log exactly the blocks of the record are errors, or the pool does not open and says
+//! why; a superblock or checkpoint costs nothing, as there are two; in the data or the map of a
+//! volume with checksums exactly the blocks concerned are errors, or none. What is named can be
+//! written again.
 //!
-//! The same holds of a byte of the log that changes while it serves: whoever reads it from the log, before it is carried home, gets
-//! an error for the blocks of that record, and nobody else does.
+//! The same holds of a byte of the log that changes while it serves: whoever reads it from the log,
+//! before it is carried home, gets an error for the blocks of that record, and nobody else does.
 //!
-//! **The exceptions**: blocks that were on their way home when the power failed, which nobody can tell from what they were; and batches of which nothing in the log says yet that they were stable, when the power failed; there is one at the most
-//! on an idle disk, and a pause of the work seals it. Such a batch that is damaged looks like one that was never finished.
+//! **The exceptions**: blocks that were on their way home when the power failed, which nobody can
+//! tell from what they were; and batches of which nothing in the log says yet that they were
+//! stable, when the power failed; there is one at the most on an idle disk, and a pause of the work
+//! seals it. Such a batch that is damaged looks like one that was never finished.
 
 use super::{Told, has_cause, wait};
 use crate::sim::pool::{JOURNAL, Pool, Running};
@@ -327,7 +333,8 @@ impl Told {
             let possible = self.oracles[volume].possible(Lba(lba));
             match self.look(stage, &lane, lba)? {
                 Read::Value(value) if possible.contains(&value) => {}
-                // What was on its way home from it when the power failed is there in part, and the log no longer says what it was.
+                // What was on its way home from it when the power failed is there in part, and the
+                // log no longer says what it was.
                 Read::Value(_) | Read::Mixed(_) if *place == Place::Batch(false) => {
                     stage.marks.borrow_mut().count("unsealed_batch_gone");
                 }

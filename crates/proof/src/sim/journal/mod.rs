@@ -1,12 +1,13 @@
 //! Volumes behind a journal, with clients, through every harm that a machine does to them.
 //!
-//! A run is a pool with one or two volumes and up to three lives. In each, clients work on every volume among faults of the disk;
-//! then the power is cut or the process killed: right after a stable write or sync that the seed chooses was begun, or at any other
-//! moment, openings included. What a life does besides is its [`Event`].
+//! A run is a pool with one or two volumes and up to three lives. In each, clients work on every
+//! volume among faults of the disk; then the power is cut or the process killed: right after a
+//! stable write or sync that the seed chooses was begun, or at any other moment, openings included.
+//! What a life does besides is its [`Event`].
 //!
-//! **Oracles.** What each volume does is judged as in all scenes: an acknowledged change is there, whole, in the order of the
-//! history, after every cut. An opening without faults serves; one among faults serves or names why not. When work and faults are
-//! over, all comes home.
+//! **Oracles.** What each volume does is judged as in all scenes: an acknowledged change is there,
+//! whole, in the order of the history, after every cut. An opening without faults serves; one among
+//! faults serves or names why not. When work and faults are over, all comes home.
 
 mod changes;
 mod filler;
@@ -81,8 +82,9 @@ struct Told {
     believes: Vec<BTreeMap<u64, Value>>,
     /// What was asked of each volume, where its history is kept.
     changes: Vec<Rc<Changes>>,
-    /// Something may lie in a cache below that no flush has covered, where a sync that fails loses it: in a life in volatile mode, and
-    /// in those of whatever mode that follow a kill, until the power is cut.
+    /// Something may lie in a cache below that no flush has covered, where a sync that fails loses
+    /// it: in a life in volatile mode, and in those of whatever mode that follow a kill, until the
+    /// power is cut.
     unflushed: bool,
     /// In this life, what is under way goes home before it is stable: a kill leaves it in a cache.
     goes_home: bool,
@@ -382,7 +384,8 @@ impl Told {
         }
     }
 
-    /// Faults so far after which a home takes nothing until it is opened again: of its sync, and of a write of its map of checksums.
+    /// Faults so far after which a home takes nothing until it is opened again: of its sync, and of
+    /// a write of its map of checksums.
     fn stops(&self, stage: &Stage) -> u64 {
         let hits = stage.world.hits();
         let of_maps = [Fault::FileWriteError, Fault::FileNoSpace];
@@ -390,7 +393,8 @@ impl Told {
         hits.of(Fault::FileSyncError) + if self.pool.sums { of_maps } else { 0 }
     }
 
-    /// The faults are over, and everybody has ended. All comes home, but where a home or the log takes nothing more.
+    /// The faults are over, and everybody has ended. All comes home, but where a home or the log
+    /// takes nothing more.
     fn all_is_well(
         &mut self,
         stage: &mut Stage,
@@ -399,7 +403,8 @@ impl Told {
     ) -> Result<(), String> {
         stage.world.set_faults(FaultPlan::none());
         self.node.disk().release();
-        // What met a fault and is still under way, such as a seal, ends: a slow write takes two seconds.
+        // What met a fault and is still under way, such as a seal, ends: a slow write takes two
+        // seconds.
         stage.world.run_for(Duration::from_secs(3));
         if self.stops(stage) == before && !self.has_failed(stage, running)? {
             stage.marks.borrow_mut().count("at_home");
@@ -476,7 +481,8 @@ impl Told {
         Ok(())
     }
 
-    /// From now on a sync that fails may lose what no flush has covered, and only whoever asked for it is told.
+    /// From now on a sync that fails may lose what no flush has covered, and only whoever asked for
+    /// it is told.
     fn may_lose_what_is_unflushed(&self, stage: &Stage) {
         let failed = stage.world.hits().of(Fault::FileSyncError);
         if self.unflushed {
@@ -512,7 +518,8 @@ impl Told {
         stage.world.run_for(Duration::from_millis(1));
     }
 
-    /// Openings that are cut, or meet faults: they end with a pool that serves or with a reason, and harm nothing.
+    /// Openings that are cut, or meet faults: they end with a pool that serves or with a reason,
+    /// and harm nothing.
     fn troubled_openings(&mut self, stage: &mut Stage) {
         while stage.rng.below(3) == 0 {
             self.node.restart();

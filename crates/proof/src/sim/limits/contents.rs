@@ -105,8 +105,8 @@ impl Contents {
         self.word(block, self.changes.len()) == 0
     }
 
-    /// Blocks at both sides of each edge that the last so many changes made, and around these distances from their starts, inside a disk
-    /// of so many.
+    /// Blocks at both sides of each edge that the last so many changes made, and around these
+    /// distances from their starts, inside a disk of so many.
     pub(super) fn probes(&self, changes: usize, distances: &[u64], blocks: u64) -> Vec<u64> {
         let mut all: Vec<u64> = Vec::new();
         for (range, _) in self.changes.iter().rev().take(changes) {

@@ -1,11 +1,14 @@
-//! Every command at every limit that a unit tells, and one block past it, over every composition of layers, through a nexus.
+//! Every command at every limit that a unit tells, and one block past it, over every composition of
+//! layers, through a nexus.
 //!
-//! The limits are those that a host reads from the pages. What a command is told at a limit must be GOOD, one past it the sense data
-//! that the standard names, and the blocks must hold what they must, compared with a disk that is a list of changes. Volumes are larger
-//! than the largest limit, and empty for the most part, so that it costs little.
+//! The limits are those that a host reads from the pages. What a command is told at a limit must be
+//! GOOD, one past it the sense data that the standard names, and the blocks must hold what they
+//! must, compared with a disk that is a list of changes. Volumes are larger than the largest limit,
+//! and empty for the most part, so that it costs little.
 //!
-//! Beside that the operations are counted that one command makes of itself, and those that it makes before anybody else on its core
-//! has a turn: no command keeps a unit or a core for longer than such a bound.
+//! Beside that the operations are counted that one command makes of itself, and those that it makes
+//! before anybody else on its core has a turn: no command keeps a unit or a core for longer than
+//! such a bound.
 
 mod contents;
 mod host;
@@ -30,12 +33,12 @@ use std::time::Duration;
 use units::{BlockCount, BlockSize, Buf};
 use volume::{Checked, Fences, Io, IoFuture, Lane, Shape, Volume, Wrap, over};
 
-/// Operations that a command makes of itself at most: an UNMAP with as many descriptors as there may be, cut by the smallest limit
-/// there is.
+/// Operations that a command makes of itself at most: an UNMAP with as many descriptors as there
+/// may be, cut by the smallest limit there is.
 const OPERATIONS_MAX: u64 = 1024;
 
-/// Operations that a command hands down before others of its core have a turn, at most. The order of tasks is drawn, so that it may be
-/// more than one.
+/// Operations that a command hands down before others of its core have a turn, at most. The order
+/// of tasks is drawn, so that it may be more than one.
 const BETWEEN_TURNS_MAX: u64 = 64;
 
 /// Answers of GET LBA STATUS that tell all of the disk, at most.
@@ -717,7 +720,8 @@ impl Trial {
         self.compare(from..from + 2000).await
     }
 
-    /// GET LBA STATUS from the first block to the last, answer by answer, while others of the core count their turns.
+    /// GET LBA STATUS from the first block to the last, answer by answer, while others of the core
+    /// count their turns.
     async fn lba_status(&mut self) -> Result<(), String> {
         self.turns.most.set(0);
         if self.answers_at_once {
@@ -773,7 +777,8 @@ impl Trial {
         Ok(())
     }
 
-    /// Descriptors follow each other from a block on, and nothing that has data is told to have none: the block behind them.
+    /// Descriptors follow each other from a block on, and nothing that has data is told to have
+    /// none: the block behind them.
     fn described(&self, from: u64, data: &[u8]) -> Result<u64, String> {
         let mut at = from;
         for descriptor in data[8..].chunks_exact(16) {
