@@ -255,8 +255,9 @@ pub struct ChecksumFacts {
     pub mismatches: u64,
     /// Blocks with a checksum each that were written anew from another copy.
     pub repaired: u64,
-    /// Checksums that were taken from what was there: after a crash, and after writes that failed.
-    pub taken: u64,
+    /// Checksums that were adopted from what was there: after a crash, and after writes that
+    /// failed.
+    pub adopted: u64,
     /// Pages of the map that were read.
     pub pages_read: u64,
     /// Pages of the map that were written.

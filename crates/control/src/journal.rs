@@ -50,9 +50,9 @@ pub struct LostBlocks {
     pub blocks: u64,
 }
 
-/// A LUN whose writes cannot be carried home now.
+/// A LUN whose writes cannot be destaged now.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
-pub struct StuckLun {
+pub struct DestageError {
     /// The LUN; the journal's number of it, where no LUN has it any more.
     pub lun: String,
     /// Why.
@@ -85,18 +85,18 @@ pub struct JournalFacts {
     /// since then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub oldest_ms: Option<u64>,
-    /// Bytes a second that were carried home, lately.
-    pub carried_bytes_per_second: u64,
+    /// Bytes a second that were destaged, lately.
+    pub destaged_bytes_per_second: u64,
     /// Batches that were written to it.
     pub batches: u64,
     /// Changes in them.
     pub changes: u64,
     /// Bytes that were written to it.
     pub written_bytes: u64,
-    /// Bytes that were carried home.
-    pub carried_bytes: u64,
+    /// Bytes that were destaged.
+    pub destaged_bytes: u64,
     /// Bytes that went home past it.
-    pub direct_bytes: u64,
+    pub write_around_bytes: u64,
     /// Memory of its index, in bytes.
     pub index_bytes: u64,
     /// Memory of the histories of its LUNs, in bytes.
@@ -110,7 +110,7 @@ pub struct JournalFacts {
     pub waiting_bytes: u64,
     /// Changes that were kept back, because as many waited as may.
     #[serde(default)]
-    pub kept_back: u64,
+    pub throttled: u64,
     /// Reads of it that did not give what was written there at first, and were looked at again.
     #[serde(default)]
     pub misreads: u64,
@@ -123,9 +123,9 @@ pub struct JournalFacts {
     /// How many they are, by LUN.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub lost_blocks: BTreeMap<String, u64>,
-    /// LUNs whose writes cannot be carried home now.
+    /// LUNs whose writes cannot be destaged now.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub stuck: Vec<StuckLun>,
+    pub destage_errors: Vec<DestageError>,
 }
 
 impl JournalFacts {
@@ -142,22 +142,22 @@ impl JournalFacts {
             rings: 0,
             pending_bytes: 0,
             oldest_ms: None,
-            carried_bytes_per_second: 0,
+            destaged_bytes_per_second: 0,
             batches: 0,
             changes: 0,
             written_bytes: 0,
-            carried_bytes: 0,
-            direct_bytes: 0,
+            destaged_bytes: 0,
+            write_around_bytes: 0,
             index_bytes: 0,
             history_bytes: 0,
             waiting_changes: 0,
             waiting_bytes: 0,
-            kept_back: 0,
+            throttled: 0,
             misreads: 0,
             replayed_batches: 0,
             lost: Vec::new(),
             lost_blocks: BTreeMap::new(),
-            stuck: Vec::new(),
+            destage_errors: Vec::new(),
         }
     }
 
@@ -192,10 +192,10 @@ impl JournalFacts {
                 }
             });
         }
-        for stuck in &self.stuck {
+        for error in &self.destage_errors {
             all.push(format!(
-                "what the journal {path} holds of LUN {} cannot be carried home: {}",
-                stuck.lun, stuck.reason
+                "what the journal {path} holds of LUN {} cannot be destaged: {}",
+                error.lun, error.reason
             ));
         }
         if let Some(first) = self.lost.first() {
@@ -272,9 +272,9 @@ pub struct LunJournal {
     pub path: String,
     /// How it is.
     pub state: JournalState,
-    /// Why the LUN's writes cannot be carried home, where that is so.
+    /// Why the LUN's writes cannot be destaged, where that is so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stuck: Option<String>,
+    pub destage_error: Option<String>,
     /// Acknowledged blocks of the LUN that are damaged in it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lost_blocks: u64,
@@ -289,11 +289,12 @@ impl LunJournal {
     /// What a journal's facts say of a LUN.
     #[must_use]
     pub fn of(facts: &JournalFacts, lun: &str) -> Self {
-        let stuck = facts.stuck.iter().find(|stuck| stuck.lun == lun);
+        let errors = &facts.destage_errors;
+        let error = errors.iter().find(|error| error.lun == lun);
         Self {
             path: facts.path.clone(),
             state: facts.state,
-            stuck: stuck.map(|stuck| stuck.reason.clone()),
+            destage_error: error.map(|error| error.reason.clone()),
             lost_blocks: facts.lost_blocks.get(lun).copied().unwrap_or(0),
         }
     }

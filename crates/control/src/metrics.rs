@@ -265,10 +265,10 @@ fn checksums(out: &mut Text, luns: &BTreeMap<&str, &LunFacts>) {
             |it| it.repaired,
         ),
         (
-            "causeway_integrity_taken_total",
+            "causeway_integrity_adopted_total",
             "counter",
             "Checksums taken from what was there, after crashes and failed writes",
-            |it| it.taken,
+            |it| it.adopted,
         ),
         (
             "causeway_integrity_map_bytes",

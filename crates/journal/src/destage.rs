@@ -1,4 +1,4 @@
-//! What to carry home from the oldest batches, in the order of addresses.
+//! What to destage from the oldest batches, in the order of addresses.
 //!
 //! ```text
 //!   oldest batches:  A 8-16 at 100 | B 0-8 at 140 | A 16-24 at 160 | A 8-12 at 190
@@ -70,7 +70,7 @@ impl Run {
     }
 }
 
-/// The runs that carry home what is the newest of `oldest`, by volume and address, none longer than
+/// The runs that destage what is the newest of `oldest`, by volume and address, none longer than
 /// `sectors_max`.
 ///
 /// # Panics
@@ -253,7 +253,7 @@ mod test {
     }
 
     #[test]
-    fn what_is_carried_home_is_the_newest_and_nothing_needs_the_log_after_it() {
+    fn what_is_destaged_is_the_newest_and_nothing_needs_the_log_after_it() {
         for seed in 1..=60 {
             let mut world = World {
                 random: seed,

@@ -225,7 +225,7 @@ fn lives(scene: Scene, seed: u64, stored: &Rc<Stored>) {
     let last = async move {
         let open = scene.open(&core, &kept).await;
         check(&core, &open, &model, &kept).await;
-        open.volume.carry_home(&core).await;
+        open.volume.destage(&core).await;
         check(&core, &open, &model, &kept).await;
     };
     world.block_on(&node, DAY, last).unwrap();

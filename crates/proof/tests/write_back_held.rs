@@ -268,7 +268,10 @@ fn a_volume_that_cannot_go_home_keeps_its_data_in_the_log_and_stops_no_other() {
             pool.verify(&here, &[]).await;
             let status = pool.status().await;
             assert!(status.moved_bytes > 1 << 20, "{status:?}");
-            assert!(status.stuck[0].1.contains("no space"), "{status:?}");
+            assert!(
+                status.destage_errors[0].1.contains("no space"),
+                "{status:?}"
+            );
         };
         world.block_on(&node, DAY, run).unwrap();
         node.crash();
@@ -304,7 +307,10 @@ fn a_volume_that_cannot_go_home_keeps_its_data_in_the_log_and_stops_no_other() {
             pool.pause(Duration::from_secs(3)).await;
             pool.journal.drain(&pool.core).await;
             let status = pool.status().await;
-            assert!(status.pages == 0 && status.stuck.is_empty(), "{status:?}");
+            assert!(
+                status.pages == 0 && status.destage_errors.is_empty(),
+                "{status:?}"
+            );
             pool.verify(&here, &[]).await;
         };
         world.block_on(&node, DAY, again).unwrap();
@@ -312,7 +318,7 @@ fn a_volume_that_cannot_go_home_keeps_its_data_in_the_log_and_stops_no_other() {
 }
 
 #[test]
-fn what_is_carried_home_is_in_the_read_cache_and_never_what_it_was_before() {
+fn what_is_destaged_is_in_the_read_cache_and_never_what_it_was_before() {
     let world = world(70);
     let node = made(&world);
     let told = Told::default();
@@ -437,7 +443,7 @@ fn a_place_that_cannot_be_written_holds_only_itself() {
         pool.journal.drain(&pool.core).await;
         let status = pool.status().await;
         assert!(
-            status.stuck.len() == 1 && status.pages <= 256,
+            status.destage_errors.len() == 1 && status.pages <= 256,
             "one run of neighbours: {status:?}"
         );
         pool.verify(&told, &[]).await;
@@ -485,7 +491,10 @@ fn destroyed(seed: u64) {
         pool.verify(&told, &[]).await;
         pool.journal.drain(&core).await;
         let status = pool.status().await;
-        assert!(status.pages == 0 && status.stuck.is_empty(), "{status:?}");
+        assert!(
+            status.pages == 0 && status.destage_errors.is_empty(),
+            "{status:?}"
+        );
     };
     world.block_on(&node, DAY, again).unwrap();
 }
@@ -711,7 +720,7 @@ fn what_waits_for_the_log_is_bounded_in_bytes_and_all_of_it_is_answered() {
                 status.waiting_bytes > 0 && status.waiting_bytes <= most,
                 "{status:?}"
             );
-            let let_in = u64::from(writes) - status.kept_back;
+            let let_in = u64::from(writes) - status.throttled;
             assert_eq!(status.waiting_bytes, let_in * blocks * 4096);
             for answer in join_all(answers).await {
                 answer.unwrap();
@@ -719,7 +728,7 @@ fn what_waits_for_the_log_is_bounded_in_bytes_and_all_of_it_is_answered() {
             let status = pool.status().await;
             assert_eq!((status.waiting_changes, status.waiting_bytes), (0, 0));
             let goes_past = past_bytes < usize::MAX;
-            assert_eq!(status.direct_bytes > 0, goes_past, "{status:?}");
+            assert_eq!(status.write_around_bytes > 0, goes_past, "{status:?}");
             for lba in 0..BLOCKS {
                 let read = pool.read(1, lba).await.unwrap();
                 let mut stamps = (0..writes)
@@ -748,7 +757,7 @@ fn changes_without_data_that_wait_are_bounded_in_number() {
         };
         let answers: Vec<IoFuture> = (0..5000).map(zero).collect();
         let status = pool.status().await;
-        assert_eq!((status.waiting_changes, status.kept_back), (2048, 2952));
+        assert_eq!((status.waiting_changes, status.throttled), (2048, 2952));
         for answer in join_all(answers).await {
             answer.unwrap();
         }
@@ -758,7 +767,7 @@ fn changes_without_data_that_wait_are_bounded_in_number() {
 }
 
 #[test]
-fn those_who_were_kept_back_behind_a_volume_that_cannot_go_home_all_get_an_answer() {
+fn those_who_were_throttled_behind_a_volume_that_cannot_destage_all_get_an_answer() {
     for seed in 0..4 {
         let world = world(seed);
         let node = made(&world);
@@ -777,7 +786,7 @@ fn those_who_were_kept_back_behind_a_volume_that_cannot_go_home_all_get_an_answe
             assert!(refused.iter().all(|it| *it == IoError::SpaceExhausted));
             assert!(other.iter().all(Result::is_ok));
             let status = pool.status().await;
-            assert!(status.kept_back > 0, "{status:?}");
+            assert!(status.throttled > 0, "{status:?}");
             assert_eq!((status.waiting_changes, status.waiting_bytes), (0, 0));
             for lba in 0..BLOCKS {
                 let wanted = block(1, lba, told.borrow()[&(1, lba)]);

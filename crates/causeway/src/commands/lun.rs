@@ -220,8 +220,8 @@ fn journal(lun: &LunView) -> String {
         return "none".to_owned();
     };
     let mut out = format!("{}, {}", journal.path, journal.state);
-    if let Some(why) = &journal.stuck {
-        out.push_str(&format!("\ncannot be carried home: {why}"));
+    if let Some(why) = &journal.destage_error {
+        out.push_str(&format!("\ncannot be destaged: {why}"));
     }
     if journal.lost_blocks > 0 {
         let blocks = journal.lost_blocks;

@@ -180,11 +180,11 @@ fn of_journal(journal: &JournalFacts) -> Vec<(&'static str, String)> {
             ("not at home", rounded(journal.pending_bytes)),
             ("oldest change", oldest),
             (
-                "carried home",
+                "destaged",
                 format!(
                     "{}, lately {}/s",
-                    rounded(journal.carried_bytes),
-                    rounded(journal.carried_bytes_per_second)
+                    rounded(journal.destaged_bytes),
+                    rounded(journal.destaged_bytes_per_second)
                 ),
             ),
             (
@@ -202,22 +202,22 @@ fn of_journal(journal: &JournalFacts) -> Vec<(&'static str, String)> {
                     "{} changes, {}; {} were kept back so far",
                     journal.waiting_changes,
                     rounded(journal.waiting_bytes),
-                    journal.kept_back
+                    journal.throttled
                 ),
             ),
-            ("past the journal", rounded(journal.direct_bytes)),
+            ("written around", rounded(journal.write_around_bytes)),
             ("memory of its index", rounded(journal.index_bytes)),
             ("memory of histories", rounded(journal.history_bytes)),
         ]);
         rows.extend(misreads(journal));
     }
-    let stuck: Vec<String> = journal
-        .stuck
+    let errors: Vec<String> = journal
+        .destage_errors
         .iter()
-        .map(|stuck| format!("LUN {}: {}", stuck.lun, stuck.reason))
+        .map(|error| format!("LUN {}: {}", error.lun, error.reason))
         .collect();
-    if !stuck.is_empty() {
-        rows.push(("cannot be carried", stuck.join("\n")));
+    if !errors.is_empty() {
+        rows.push(("cannot be destaged", errors.join("\n")));
     }
     let lost: Vec<String> = journal
         .lost

@@ -72,7 +72,7 @@ pub(crate) fn until(place: &Place, wanted: &str) -> String {
 }
 
 #[test]
-fn a_journal_that_is_moved_away_under_load_is_carried_home_and_found_again_without_a_restart() {
+fn a_journal_that_is_moved_away_under_load_is_destaged_and_found_again_without_a_restart() {
     let place = with_journal("journal-moved", LUN);
     let daemon = place.start();
     place.run(0, "apply -f objects.toml");
@@ -357,7 +357,7 @@ fn a_full_disk_below_a_journal_is_named_and_what_waits_goes_home_when_there_is_r
     assert_eq!(there.len(), 256);
     let mut told = String::new();
     for _ in 0..5_000 {
-        told = place.json("pool show default")["journal"]["stuck"].to_string();
+        told = place.json("pool show default")["journal"]["destage_errors"].to_string();
         if told.contains("no space is left") {
             break;
         }
@@ -365,18 +365,18 @@ fn a_full_disk_below_a_journal_is_named_and_what_waits_goes_home_when_there_is_r
     assert!(told.contains("no space is left"), "{told}");
     assert!(told.contains("vm01"), "{told}");
     let problems = place.json("status")["problems"].to_string();
-    assert!(problems.contains("cannot be carried home"), "{problems}");
+    assert!(problems.contains("cannot be destaged"), "{problems}");
     must_hold(&portal, there.iter().copied());
     let larger = format!("remount,size={}", 64 << 20);
     must_run("mount", &["-o", &larger, pool.to_str().unwrap()]);
     let mut facts = serde_json::Value::Null;
     for _ in 0..5_000 {
         facts = place.json("pool show default")["journal"].clone();
-        if facts["oldest_ms"].is_null() && facts["stuck"].is_null() {
+        if facts["oldest_ms"].is_null() && facts["destage_errors"].is_null() {
             break;
         }
     }
-    assert!(facts["stuck"].is_null(), "{facts}");
+    assert!(facts["destage_errors"].is_null(), "{facts}");
     assert_eq!(facts["pending_bytes"], 0, "{facts}");
     must_hold(&portal, there.iter().copied());
     daemon.stop();

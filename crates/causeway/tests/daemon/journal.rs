@@ -90,7 +90,7 @@ fn a_lun_in_a_pool_with_a_journal_is_in_write_back_mode_and_changes_it_while_it_
         "causeway_journal_written_bytes_total{pool=\"default\"} ",
         "causeway_journal_oldest_seconds{pool=\"default\"} ",
         &format!("causeway_journal_history_bytes{{pool=\"default\"}} {bytes}\n"),
-        "causeway_journal_kept_back_total{pool=\"default\"} ",
+        "causeway_journal_throttled_total{pool=\"default\"} ",
         "causeway_journal_misreads_total{pool=\"default\"} 0",
     ] {
         assert!(metrics.contains(wanted), "{wanted}\n{metrics}");

@@ -24,8 +24,8 @@ fn bad(lun: &Value) -> u64 {
     lun["checksums"]["bad_blocks"].as_u64().unwrap()
 }
 
-fn stuck(lun: &Value) -> Option<&str> {
-    lun["journal"]["stuck"].as_str()
+fn destage_error(lun: &Value) -> Option<&str> {
+    lun["journal"]["destage_error"].as_str()
 }
 
 /// Does one thing with the LUN, from a byte on; `true` where that went well.
@@ -42,7 +42,7 @@ fn is_told_once(log: &str) {
     assert!(times("CWY4009") > 0, "{log}");
     let mended = "8 blocks from 2104 on, which were not what was written, were written again";
     assert_eq!(times(mended), 1, "{log}");
-    assert_eq!(times("cannot be carried home, and stays there"), 1, "{log}");
+    assert_eq!(times("cannot be destaged, and stays there"), 1, "{log}");
 }
 
 #[test]
@@ -70,8 +70,8 @@ fn a_bad_block_is_good_once_its_4_kib_are_written_whole_and_a_part_of_it_is_held
     // told.
     let part = second + 512;
     assert!(does(&portal, &format!("write -P 9 {part} 512")));
-    let lun = until(&place, "held", |lun| stuck(lun).is_some());
-    let why = stuck(&lun).unwrap();
+    let lun = until(&place, "held", |lun| destage_error(lun).is_some());
+    let why = destage_error(&lun).unwrap();
     assert!(
         why.contains("the 4 KiB around block 2105") && why.contains("write them as a whole"),
         "{why}"
@@ -82,10 +82,10 @@ fn a_bad_block_is_good_once_its_4_kib_are_written_whole_and_a_part_of_it_is_held
             .contains("write them as a whole")
     );
     let told = problems(&place).join("\n");
-    assert!(told.contains("cannot be carried home"), "{told}");
+    assert!(told.contains("cannot be destaged"), "{told}");
     let metrics = place.metrics();
     assert!(
-        metrics.contains("causeway_journal_stuck_luns{pool=\"default\"} 1"),
+        metrics.contains("causeway_journal_destage_error_luns{pool=\"default\"} 1"),
         "{metrics}"
     );
     assert!(
@@ -99,13 +99,13 @@ fn a_bad_block_is_good_once_its_4_kib_are_written_whole_and_a_part_of_it_is_held
     let portal = served(&place);
     assert!(does(&portal, &format!("read -P 9 {part} 512")));
     assert!(!does(&portal, &format!("read {second} 512")));
-    until(&place, "held again", |lun| stuck(lun).is_some());
+    until(&place, "held again", |lun| destage_error(lun).is_some());
     // The rest of it, in another write: together they are whole.
     assert!(does(&portal, &format!("write -P 3 {second} 512")));
     let rest = second + 1024;
     assert!(does(&portal, &format!("write -P 4 {rest} 3072")));
     until(&place, "mended", |lun| {
-        bad(lun) == 0 && stuck(lun).is_none()
+        bad(lun) == 0 && destage_error(lun).is_none()
     });
     assert!(does(&portal, &format!("read -P 3 {second} 512")));
     assert!(does(&portal, &format!("read -P 9 {part} 512")));

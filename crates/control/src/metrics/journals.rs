@@ -51,16 +51,16 @@ const FAMILIES: [Family; 16] = [
         it.written_bytes.to_string()
     }),
     (
-        "carried_bytes_total",
+        "destaged_bytes_total",
         "counter",
-        "Bytes carried home from it",
-        |it| it.carried_bytes.to_string(),
+        "Bytes destaged from it",
+        |it| it.destaged_bytes.to_string(),
     ),
     (
-        "direct_bytes_total",
+        "write_around_bytes_total",
         "counter",
         "Bytes that went home past it",
-        |it| it.direct_bytes.to_string(),
+        |it| it.write_around_bytes.to_string(),
     ),
     (
         "waiting_changes",
@@ -75,10 +75,10 @@ const FAMILIES: [Family; 16] = [
         |it| it.waiting_bytes.to_string(),
     ),
     (
-        "kept_back_total",
+        "throttled_total",
         "counter",
         "Changes that were kept back, because as many waited as may",
-        |it| it.kept_back.to_string(),
+        |it| it.throttled.to_string(),
     ),
     (
         "misreads_total",
@@ -110,14 +110,10 @@ pub(super) fn journals(out: &mut Text, pools: &[PoolFacts]) {
             out.series(name, &labels, u8::from(state == facts.state));
         }
     }
-    let name = "causeway_journal_stuck_luns";
-    out.family(
-        name,
-        "gauge",
-        "LUNs whose writes cannot be carried home now",
-    );
+    let name = "causeway_journal_destage_error_luns";
+    out.family(name, "gauge", "LUNs whose writes cannot be destaged now");
     for (pool, facts) in &known {
-        out.series(name, &[("pool", pool)], facts.stuck.len());
+        out.series(name, &[("pool", pool)], facts.destage_errors.len());
     }
     for (end, kind, help, value) in FAMILIES {
         let name = format!("causeway_journal_{end}");

@@ -272,7 +272,7 @@ impl Checksums {
             places: bad.iter().take(PLACES_MAX).map(place).collect(),
             mismatches: counts.mismatches,
             repaired: counts.repaired,
-            taken: counts.taken,
+            adopted: counts.taken,
             pages_read: counts.page_reads,
             pages_written: counts.page_writes,
             pages_lost: counts.pages_lost,

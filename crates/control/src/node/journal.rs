@@ -254,7 +254,7 @@ pub(super) async fn new_file(core: &CoreHandle, path: &Path) -> Result<PoolFile,
     Ok(file)
 }
 
-/// Carries home what it holds, if that can be done in time, and ends it. What stays in it is found
+/// Destages what it holds, if that can be done in time, and ends it. What stays in it is found
 /// at the next start.
 pub(super) async fn close(node: &Inner, pool: &str, journal: &Journal, until: Now) {
     let core = &node.core;
@@ -263,7 +263,7 @@ pub(super) async fn close(node: &Inner, pool: &str, journal: &Journal, until: No
     if matches!(drained, Either::Right(_)) {
         tracing::warn!(
             pool,
-            "not all of the journal could be carried home in time; it is kept"
+            "not all of the journal could be destaged in time; it is kept"
         );
     }
     node.write_down(pool, journal).await;

@@ -1,4 +1,4 @@
-//! What is new of a journal since it was looked at last: LUNs that it cannot carry home, and blocks
+//! What is new of a journal since it was looked at last: LUNs that it cannot destage, and blocks
 //! that are damaged in it.
 
 use layers::write_back::{ShardStatus, VolumeId};
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// Something new of a volume.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum News {
-    /// What the journal holds of it cannot be carried home.
+    /// What the journal holds of it cannot be destaged.
     Stuck(String),
     /// It can be again.
     GoesHome,
@@ -28,7 +28,9 @@ pub(super) struct Known {
 impl Known {
     /// Looks again.
     pub(super) fn look(&mut self, rings: &[ShardStatus]) -> Vec<(VolumeId, News)> {
-        let stuck = rings.iter().flat_map(|ring| ring.stuck.iter().cloned());
+        let stuck = rings
+            .iter()
+            .flat_map(|ring| ring.destage_errors.iter().cloned());
         let stuck: BTreeMap<VolumeId, String> = stuck.collect();
         let mut lost: BTreeMap<VolumeId, u64> = BTreeMap::new();
         for (volume, sectors) in rings.iter().flat_map(|ring| &ring.lost_sectors) {
@@ -81,14 +83,14 @@ mod test {
             *lossy.lost_sectors.entry(VolumeId(*lun)).or_default() += to - from;
         }
         let stuck = ShardStatus {
-            stuck: stuck.collect(),
+            destage_errors: stuck.collect(),
             ..ShardStatus::default()
         };
         [stuck, lossy]
     }
 
     #[test]
-    fn what_cannot_be_carried_home_is_told_once_and_so_is_its_end() {
+    fn what_cannot_be_destaged_is_told_once_and_so_is_its_end() {
         let mut known = Known::default();
         let stuck = |lun: u64| (VolumeId(lun), News::Stuck(format!("why {lun}")));
         assert_eq!(known.look(&rings(&[1], &[])), [stuck(1)]);

@@ -2,7 +2,7 @@
 //! an older copy of it looks whole.
 //!
 //! A disk that was restored, or half of a mirror that was away, brings back a journal as it once
-//! was. It fits its pool and all its checksums, and what it would carry home is older than what
+//! was. It fits its pool and all its checksums, and what it would destage is older than what
 //! lies there. So it is written down which journal it was, how often it was opened, and what was
 //! stable in it: at each opening, when it ends in order or goes away, and every ten seconds while
 //! it is written. One that has less is not taken.

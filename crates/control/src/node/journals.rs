@@ -6,7 +6,7 @@ use super::journal_news::{Known, News};
 use super::journal_record::Record;
 use super::layers::journal_id;
 use crate::config::Pool;
-use crate::journal::{JournalFacts, JournalState, LostBlocks, StuckLun};
+use crate::journal::{DestageError, JournalFacts, JournalState, LostBlocks};
 use env::CoreHandle;
 use layers::write_back::{Journal, ShardStatus, VolumeId};
 use std::cell::RefCell;
@@ -17,7 +17,7 @@ use std::time::Duration;
 use units::Now;
 use volume::OpenError;
 
-/// How long a rate of carrying home is worth.
+/// How long a rate of destaging is worth.
 const RATE_SPAN: Duration = Duration::from_secs(10);
 
 /// Bytes of a page of the index.
@@ -212,13 +212,13 @@ impl Journals {
         open.collect()
     }
 
-    /// Looks how much was carried home, and answers what is new.
+    /// Looks how much was destaged, and answers what is new.
     pub(super) async fn sample(&self, core: &CoreHandle, pool: &str) -> Vec<(VolumeId, News)> {
         let PoolJournal::Open(journal) = self.of(pool) else {
             return Vec::new();
         };
         let status = journal.status(core).await;
-        let carried = status.iter().map(|ring| ring.carried_bytes).sum();
+        let carried = status.iter().map(|ring| ring.destaged_bytes).sum();
         let news = self.with(pool, |entry| {
             entry.rate.sample(core.now(), carried);
             entry.told.look(&status)
@@ -238,7 +238,7 @@ pub(super) fn all_at_home(status: &[ShardStatus]) -> bool {
         ring.pages == 0
             && ring.waiting_changes == 0
             && ring.failed.is_none()
-            && ring.stuck.is_empty()
+            && ring.destage_errors.is_empty()
             && ring.lost.is_empty()
             && ring.lost_sectors.is_empty()
     };
@@ -278,11 +278,11 @@ fn open(node: &Inner, pool: &Pool, journal: &Journal, status: &[ShardStatus]) ->
     let sum = |of: fn(&ShardStatus) -> u64| status.iter().map(of).sum();
     let failed = status.iter().find_map(|ring| ring.failed.clone());
     let oldest = status.iter().filter_map(|ring| ring.oldest).max();
-    let mut stuck: Vec<StuckLun> = Vec::new();
-    for (volume, reason) in status.iter().flat_map(|ring| &ring.stuck) {
+    let mut destage_errors: Vec<DestageError> = Vec::new();
+    for (volume, reason) in status.iter().flat_map(|ring| &ring.destage_errors) {
         let (lun, reason) = (node.lun_of(*volume), reason.clone());
-        if !stuck.iter().any(|it| it.lun == lun) {
-            stuck.push(StuckLun { lun, reason });
+        if !destage_errors.iter().any(|it| it.lun == lun) {
+            destage_errors.push(DestageError { lun, reason });
         }
     }
     let lost = status.iter().flat_map(|ring| &ring.lost);
@@ -307,22 +307,22 @@ fn open(node: &Inner, pool: &Pool, journal: &Journal, status: &[ShardStatus]) ->
         rings: journal.rings(),
         pending_bytes: sum(|ring| ring.pages * PAGE_BYTES),
         oldest_ms: oldest.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
-        carried_bytes_per_second: node.journals.rate(&pool.name),
+        destaged_bytes_per_second: node.journals.rate(&pool.name),
         batches: sum(|ring| ring.batches),
         changes: sum(|ring| ring.records),
         written_bytes: sum(|ring| ring.written_bytes),
-        carried_bytes: sum(|ring| ring.carried_bytes),
-        direct_bytes: sum(|ring| ring.direct_bytes),
+        destaged_bytes: sum(|ring| ring.destaged_bytes),
+        write_around_bytes: sum(|ring| ring.write_around_bytes),
         index_bytes: sum(|ring| ring.index_bytes),
         history_bytes: sum(|ring| ring.history_bytes),
         waiting_changes: sum(|ring| ring.waiting_changes),
         waiting_bytes: sum(|ring| ring.waiting_bytes),
-        kept_back: sum(|ring| ring.kept_back),
+        throttled: sum(|ring| ring.throttled),
         misreads: sum(|ring| ring.misreads),
         replayed_batches: journal.replayed(),
         lost: lost.collect(),
         lost_blocks,
-        stuck,
+        destage_errors,
     }
 }
 

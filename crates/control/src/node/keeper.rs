@@ -1,7 +1,7 @@
 //! Looks after the pools' journals while the node serves.
 //!
 //! ```text
-//!   open --its file or device is gone--> LUNs offline, all that can be is carried home --> missing
+//!   open --its file or device is gone--> LUNs offline, all that can be is destaged --> missing
 //!   open --a write failed--> failed (reads go on) --gone, or somebody asks--> missing
 //!   open --no space for a write--> failed (reads go on) --gone, there is space, or somebody asks--> missing
 //!   missing --it appears, was never made, or somebody asks--> opened, checked, LUNs online --> open
@@ -32,7 +32,7 @@ use volume::OpenError;
 /// How often it looks.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// How long what a journal holds may be carried home before its LUNs do without.
+/// How long what a journal holds may be destaged before its LUNs do without.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// How long what is under way in a journal is waited for before it is opened anew.
@@ -77,12 +77,12 @@ fn tell(node: &Inner, pool: &str, volume: VolumeId, news: &News) {
         News::Stuck(why) => tracing::error!(
             pool,
             lun,
-            "what the journal holds of it cannot be carried home, and stays there: {why}"
+            "what the journal holds of it cannot be destaged, and stays there: {why}"
         ),
         News::GoesHome => tracing::info!(
             pool,
             lun,
-            "what the journal holds of it can be carried home again"
+            "what the journal holds of it can be destaged again"
         ),
         News::Lost { sectors, first } => {
             let all = node.lost_blocks(volume, &(*first..first + sectors));
@@ -118,7 +118,7 @@ async fn look_at_open(node: &Rc<Inner>, pool: &Pool, journal: &Arc<Journal>) {
     let (name, path) = (pool.name.as_str(), journal.path().display());
     tracing::error!(
         pool = name,
-        "the journal {path} is gone from its place: its LUNs go offline, and what it holds is carried home"
+        "the journal {path} is gone from its place: its LUNs go offline, and what it holds is destaged"
     );
     let why = OpenError {
         cause: format!("the journal {path} is gone from its place"),
@@ -219,10 +219,7 @@ impl Inner {
             let draining = Box::pin(journal.drain(&self.core));
             let timer = self.core.sleep_until(self.core.now().after(time));
             if let Either::Right(_) = select(draining, timer).await {
-                tracing::warn!(
-                    pool = pool.name,
-                    "not all of the journal could be carried home"
-                );
+                tracing::warn!(pool = pool.name, "not all of the journal could be destaged");
             }
         }
         self.write_down(&pool.name, &journal).await;

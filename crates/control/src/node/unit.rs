@@ -322,7 +322,7 @@ impl Unit {
     pub(super) async fn suspend(&self, core: &CoreHandle, lun: &Lun, why: &OpenError) -> Self {
         self.unit.suspend(core, why.clone()).await;
         let mut layers = Layers::new(core, lun).await;
-        // Until what the journal has was carried home as far as it can be.
+        // Until what the journal has was destaged as far as it can be.
         layers.keep_checksums(&self.stack.layers);
         let stack = Stack {
             leaf: self.keep_memory().map(|kept| kept.leaf),
@@ -333,7 +333,7 @@ impl Unit {
         self.over(stack, Some(why))
     }
 
-    /// As [`Unit::suspend`], and the journal does not carry home what it has of it until it is
+    /// As [`Unit::suspend`], and the journal does not destage what it has of it until it is
     /// back: where it lay is gone.
     pub(super) async fn suspend_without_home(
         &self,
@@ -467,7 +467,7 @@ impl Unit {
         adopted.map_err(|error| error.to_string())
     }
 
-    /// Carries home what the journal has of it, as far as that can be done, and has the journal
+    /// Destages what the journal has of it, as far as that can be done, and has the journal
     /// forget where it is.
     pub(super) async fn leave_journal(&self, core: &CoreHandle) {
         if let Some(journaled) = self.stack.layers.journaled() {

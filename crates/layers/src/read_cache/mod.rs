@@ -1,7 +1,7 @@
 //! Memory for blocks that may be read again.
 //!
 //! **Contract.** A read is answered from memory only with what a read of the volume below could
-//! answer. It is filled by reads, and by what a journal carries home ([`Copies`]); a write replaces
+//! answer. It is filled by reads, and by what a journal destages ([`Copies`]); a write replaces
 //! what is there, zeroes and discards take it out, when they go down, not when they are answered.
 //! Large transfers pass it by; a scrub always reads the volume. It takes no more memory than it
 //! may, with its index. What is seldom read again (a scan) leaves first.

@@ -141,7 +141,7 @@ async fn wait(shard: &Rc<Shard>, time: Duration) {
 /// Why the oldest part of the log stays where it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Held {
-    /// Some of it cannot be carried home, and moving it on in the log would win nothing.
+    /// Some of it cannot be destaged, and moving it on in the log would win nothing.
     Home,
     /// There was no room to move it on: less of it will find some.
     Room,

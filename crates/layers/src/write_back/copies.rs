@@ -2,7 +2,7 @@
 
 use units::{Buf, LbaRange};
 
-/// Keeps copies of blocks, and is offered what is carried home.
+/// Keeps copies of blocks, and is offered what is destaged.
 pub trait Copies: Send + Sync {
     /// `data` is what these blocks were at some moment after this was called, if `is_newest` says
     /// so when it is asked; it came in writes of `write_bytes` at most. What is written from now on

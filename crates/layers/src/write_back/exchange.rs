@@ -1,7 +1,7 @@
 //! Another volume in the place of the one below, while hosts work.
 //!
 //! ```text
-//!   flush --> in each ring: requests wait, nothing is carried home --> nothing of it is under way at home
+//!   flush --> in each ring: requests wait, nothing is destaged --> nothing of it is under way at home
 //!     --> flush --> in each ring: the other one --> go on
 //! ```
 //!
@@ -153,7 +153,7 @@ impl Shard {
         };
         let rests = pin!(async {
             // What goes past the log may need room in it, which is there only while something is
-            // carried home.
+            // destaged.
             self.until(|| !self.state.borrow().has_direct_of(slot))
                 .await;
             self.pauses.borrow_mut().insert(slot);

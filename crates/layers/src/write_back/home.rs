@@ -13,7 +13,7 @@ use volume::{
     Durability, Io, IoError, IoFuture, Lane, Op, Origin, Provision, Shape, Support, Zeroing,
 };
 
-/// Why nothing of a volume is carried home that nobody has opened.
+/// Why nothing of a volume is destaged that nobody has opened.
 pub(super) const AWAY: &str = "it is not there";
 
 /// Writes home at once.
@@ -320,7 +320,7 @@ fn write_of(
         bytes.append_owned(data.slice(from..from + len));
     }
     let len = home.shape.bytes_in(range);
-    shard.counts.borrow_mut().carried_bytes += len as u64;
+    shard.counts.borrow_mut().destaged_bytes += len as u64;
     Some(Op::Write {
         range,
         data: if len < bytes.len() {
@@ -353,7 +353,7 @@ fn offer(shard: &Rc<Shard>, home: &OpenHome, run: &Run, range: LbaRange, data: &
 /// The operation in pieces that the volume takes.
 fn within_limits(mut op: Op, shape: &Shape) -> Vec<Op> {
     let most = shape.limits.most_at_once(&op);
-    let most = most.expect("only changes are carried home");
+    let most = most.expect("only changes are destaged");
     let whole = op.range().expect("changes have a range");
     let pieces = chunks(whole, most.0.max(1));
     let bytes = |range| shape.bytes_in(range);

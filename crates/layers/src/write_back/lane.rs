@@ -111,12 +111,12 @@ impl WriteBack {
         self.modes.get()
     }
 
-    /// Waits until all that the journal has was carried home, or cannot be now.
-    pub async fn carry_home(&self, core: &CoreHandle) {
+    /// Waits until all that the journal has was destaged, or cannot be now.
+    pub async fn destage(&self, core: &CoreHandle) {
         self.journal.drain(core).await;
     }
 
-    /// Gives up the volume's lanes in all rings, after what they hold of it was carried home, if it
+    /// Gives up the volume's lanes in all rings, after what they hold of it was destaged, if it
     /// could be.
     pub async fn release(&self, core: &CoreHandle) {
         self.journal.drain(core).await;
@@ -151,7 +151,7 @@ impl WriteBack {
         self.modes.tell_first(true);
     }
 
-    /// What is carried home is offered to whoever stands above and keeps copies.
+    /// What is destaged is offered to whoever stands above and keeps copies.
     pub fn fills(&self, copies: impl Copies + 'static) {
         self.modes.fill(Box::new(copies));
     }
@@ -171,7 +171,7 @@ impl WriteBack {
         }
     }
 
-    /// Has every ring know where the volume is: what the log holds of it can then be carried home.
+    /// Has every ring know where the volume is: what the log holds of it can then be destaged.
     async fn serve(&self, core: &CoreHandle) -> Result<(), OpenError> {
         for ring in 0..self.journal.rings() {
             let (key, id) = ((self.journal.key(), ring), self.id);

@@ -1,4 +1,4 @@
-//! Writes that are acknowledged from a journal, and carried home later.
+//! Writes that are acknowledged from a journal, and destaged later.
 //!
 //! ```text
 //!   write --> shard of its address (one core) --> log: stable --> index --> acknowledged
@@ -19,7 +19,7 @@
 //!
 //! **Failure.** After a write to the journal that failed, changes are refused until it is opened
 //! anew; what was acknowledged can still be read, but for blocks of changes that were under way.
-//! What cannot be carried home moves on in the log, is tried again, and may fill half of it. Damage
+//! What cannot be destaged moves on in the log, is tried again, and may fill half of it. Damage
 //! in the log is told for exactly its blocks, until they are written again.
 
 mod age;

@@ -14,7 +14,7 @@ pub enum Mode {
     /// They are stable at home, and the log was told before. What the log still has of their blocks
     /// has them go there instead.
     WriteThrough,
-    /// They are stable in the log, and carried home later; large ones as in write-through.
+    /// They are stable in the log, and destaged later; large ones as in write-through.
     WriteBack,
     /// They may sit in a volatile cache below until a flush; what asks to be stable is stable in
     /// the log.
@@ -31,7 +31,7 @@ pub(super) struct Modes {
     volatile: AtomicU64,
     /// So much of it was flushed.
     flushed: AtomicU64,
-    /// What is carried home is offered to it.
+    /// What is destaged is offered to it.
     copies: OnceLock<Box<dyn Copies>>,
 }
 

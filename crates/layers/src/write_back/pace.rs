@@ -1,4 +1,4 @@
-//! When to carry home: at rest at once, under load as the log fills.
+//! When to destage: at rest at once, under load as the log fills.
 
 use std::time::Duration;
 

@@ -36,7 +36,7 @@ pub(super) struct Home {
     pub(super) id: VolumeId,
     /// `None` until somebody has opened it.
     pub(super) open: Option<OpenHome>,
-    /// Why something could not be carried home.
+    /// Why something could not be destaged.
     pub(super) stuck: Option<Stuck>,
     /// The log that was found is all that knows which of its blocks may be half-way home, and
     /// nobody has opened it since.
@@ -60,7 +60,7 @@ impl Home {
     }
 }
 
-/// Why something cannot be carried home.
+/// Why something cannot be destaged.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Stuck {
     pub(super) error: IoError,
@@ -149,19 +149,19 @@ pub(super) struct Shard {
     pub(super) permits: Rc<Permits>,
     /// Something is to be written to the log.
     pub(super) pump: Notify,
-    /// Something may be carried home.
+    /// Something may be destaged.
     pub(super) carry: Notify,
     /// A direct write has ended, a round is over, or the log has failed.
     pub(super) moved: Notify,
     pub(super) closing: Cell<bool>,
-    /// Whoever carries home waits for the first thing to carry.
+    /// Whoever destages waits for the first thing to carry.
     pub(super) carrier_rests: Cell<bool>,
     /// Those who wait until all is at home.
     pub(super) hurry: Cell<u32>,
-    /// While there are some, nothing is carried home: other volumes are about to take the place of
+    /// While there are some, nothing is destaged: other volumes are about to take the place of
     /// theirs.
     pub(super) pauses: RefCell<BTreeSet<Slot>>,
-    /// Something is being carried home.
+    /// Something is being destaged.
     pub(super) in_round: Cell<bool>,
     /// Why the last round left the oldest part of the log where it is.
     pub(super) held: Cell<Option<Held>>,
@@ -657,7 +657,7 @@ impl Shard {
             }
             let after = Rc::clone(&shard);
             let core = Rc::clone(&shard.core);
-            // What is carried home waits for both, and whoever asked for the first only.
+            // What is destaged waits for both, and whoever asked for the first only.
             core.spawn(Box::pin(async move {
                 let _ = told.await;
                 after.end_direct(id);
@@ -819,7 +819,7 @@ impl Shard {
         env::detach(&self.core, async move {
             let mut result = told.await;
             if result.is_ok() {
-                shard.counts.borrow_mut().direct_bytes += data.len() as u64;
+                shard.counts.borrow_mut().write_around_bytes += data.len() as u64;
                 let durability = Durability::Stable;
                 let op = Op::Write {
                     range,

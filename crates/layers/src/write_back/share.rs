@@ -10,7 +10,7 @@ use journal::Slot;
 use units::Lba;
 use volume::IoError;
 
-/// Volumes that cannot be carried home may together have the log's room divided by this.
+/// Volumes that cannot be destaged may together have the log's room divided by this.
 const STUCK_PART_MAX: u64 = 2;
 
 /// Blocks of the log that what moves on may take for itself, beside what it moves: batches that are

@@ -12,8 +12,8 @@ pub(super) struct Counts {
     pub(super) batches: u64,
     pub(super) records: u64,
     pub(super) written_bytes: u64,
-    pub(super) carried_bytes: u64,
-    pub(super) direct_bytes: u64,
+    pub(super) destaged_bytes: u64,
+    pub(super) write_around_bytes: u64,
     pub(super) moved_bytes: u64,
     pub(super) rounds: u64,
     pub(super) misreads: u64,
@@ -41,18 +41,18 @@ pub struct ShardStatus {
     pub records: u64,
     /// Bytes in them, with their headers.
     pub written_bytes: u64,
-    /// Bytes that were carried home.
-    pub carried_bytes: u64,
+    /// Bytes that were destaged.
+    pub destaged_bytes: u64,
     /// Bytes that went home past the log.
-    pub direct_bytes: u64,
-    /// Bytes that moved on in the log, because they could not be carried home.
+    pub write_around_bytes: u64,
+    /// Bytes that moved on in the log, because they could not be destaged.
     pub moved_bytes: u64,
     /// Changes that wait for the log now ...
     pub waiting_changes: u64,
     /// ... and the bytes of their data.
     pub waiting_bytes: u64,
     /// Changes that were kept back since it was opened, because as many as may waited already.
-    pub kept_back: u64,
+    pub throttled: u64,
     /// Reads of the log that did not give what was written there at first.
     pub misreads: u64,
     /// How often it was opened.
@@ -66,8 +66,8 @@ pub struct ShardStatus {
     pub failed: Option<String>,
     /// It has failed because its file or device had no space for a write.
     pub full: bool,
-    /// Volumes whose changes cannot be carried home now, and why.
-    pub stuck: Vec<(VolumeId, String)>,
+    /// Volumes whose changes cannot be destaged now, and why.
+    pub destage_errors: Vec<(VolumeId, String)>,
     /// Sectors of 512 bytes whose data was damaged in the log, the first [`LOST_MAX`] ranges: reads
     /// of them fail until they are written again.
     pub lost: Vec<(VolumeId, Range<u64>)>,
@@ -101,19 +101,19 @@ impl Shard {
             batches: counts.batches,
             records: counts.records,
             written_bytes: counts.written_bytes,
-            carried_bytes: counts.carried_bytes,
-            direct_bytes: counts.direct_bytes,
+            destaged_bytes: counts.destaged_bytes,
+            write_around_bytes: counts.write_around_bytes,
             moved_bytes: counts.moved_bytes,
             waiting_changes: held.jobs as u64,
             waiting_bytes: held.bytes as u64,
-            kept_back: self.permits.waited(),
+            throttled: self.permits.waited(),
             misreads: counts.misreads,
             openings: state.log.ring().openings(),
             stable: state.log.ring().stable(),
             oldest,
             failed: failed.then(|| self.why_failed()),
             full: failed && self.is_full(),
-            stuck: stuck.collect(),
+            destage_errors: stuck.collect(),
             lost,
             lost_sectors,
         }

@@ -1,4 +1,4 @@
-//! The course of a load on a journal: it fills, is carried home meanwhile, comes to a steady state,
+//! The course of a load on a journal: it fills, is destaged meanwhile, comes to a steady state,
 //! and empties.
 
 use super::bar::{Bar, Limit};
@@ -43,7 +43,7 @@ fn look(plan: &Plan, daemon: &Daemon, since: Instant) -> Result<Look, String> {
     Ok(Look {
         at: (super::clock() - since).as_secs_f64(),
         changes: fact("changes"),
-        carried: fact("carried_bytes"),
+        carried: fact("destaged_bytes"),
         used: fact("used_bytes") / (SMALL_MIB << 20) as f64,
         pending: fact("pending_bytes"),
     })
@@ -133,7 +133,7 @@ fn chart(looks: &[Look], ended: f64) -> String {
     };
     let all = [
         rate("4K writes of hosts", |it| it.changes, 1000.0),
-        rate("4K carried home", |it| it.carried, CHANGE * 1000.0),
+        rate("4K destaged", |it| it.carried, CHANGE * 1000.0),
         fill,
     ];
     let first = looks.iter().find(|it| it.carried > looks[0].carried);
@@ -142,7 +142,7 @@ fn chart(looks: &[Look], ended: f64) -> String {
         at: ended,
     }];
     moments.extend(first.map(|it| Moment {
-        name: "carrying home".to_owned(),
+        name: "destaging".to_owned(),
         at: it.at,
     }));
     let title = format!("Random 4K writes, depth 32, journal of {SMALL_MIB} MiB");

@@ -1,7 +1,7 @@
 //! Durable writes: acknowledged from a journal, beside the same through the same session to where
 //! they belong, and beside fio.
 //!
-//! All on one disk. Before each turn all that the journal has is carried home, so that nobody works
+//! All on one disk. Before each turn all that the journal has is destaged, so that nobody works
 //! while another one is measured. The steady state begins when the journal has filled so far that
 //! as much goes home as comes.
 
@@ -24,7 +24,7 @@ const BYTES: u64 = 1 << 30;
 const SLOW_BYTES: u64 = 128 << 20;
 
 /// MiB of a journal of which a turn fills less than the part from which on hosts share the disk
-/// with what is carried home.
+/// with what is destaged.
 const LARGE_MIB: u64 = 2048;
 
 /// MiB of a journal that is in its steady state soon.
@@ -33,7 +33,7 @@ pub(super) const SMALL_MIB: u64 = 256;
 /// How long it takes to be there, with a margin.
 const STEADY_AFTER: Duration = Duration::from_secs(6);
 
-/// How much longer a turn is there, so that many rounds of carrying home are in it.
+/// How much longer a turn is there, so that many rounds of destaging are in it.
 const STEADY_TURNS: u32 = 4;
 
 /// How long all that a journal has may take to be at home.

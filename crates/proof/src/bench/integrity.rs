@@ -3,7 +3,7 @@
 //! physical blocks.
 //!
 //! What counts is the server's processor time from the first command until it has come to rest:
-//! what the journal carries home, and the sums that are taken on the way, belong to the writes that
+//! what the journal destages, and the sums that are taken on the way, belong to the writes that
 //! were answered before.
 
 use super::bar::{Bar, Limit};

@@ -4,7 +4,7 @@
 //! A seed modulo the number of compositions says which one it is: journal and mode or none,
 //! checksums, read cache, one member or a span or a stripe of several, blocks of 512 bytes, of 512
 //! in physical blocks of 4096, and of 4096. What happens to it is that of all scenes; besides, what
-//! came to rest is carried home and closed as an administrator would, before its power is cut.
+//! came to rest is destaged and closed as an administrator would, before its power is cut.
 
 use super::disk::{Layout, add_device, volume};
 use super::initiator::Complaints;

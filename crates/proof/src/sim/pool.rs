@@ -420,8 +420,8 @@ impl Running {
     pub(in crate::sim) async fn close(&self, core: &CoreHandle) -> bool {
         self.journal.drain(core).await;
         let status = self.journal.status(core).await;
-        let mut whole =
-            (status.iter()).all(|it| it.pages == 0 && it.stuck.is_empty() && it.failed.is_none());
+        let mut whole = (status.iter())
+            .all(|it| it.pages == 0 && it.destage_errors.is_empty() && it.failed.is_none());
         self.journal.close(core).await;
         for checked in &self.checked {
             whole &= checked.close(core).await.is_ok();

@@ -83,7 +83,7 @@ impl Unit {
         adopted.map_err(|error| error.to_string())?;
         if let Some(journaled) = self.stack.layers.journaled() {
             // What is cut off must not come back from the journal when the LUN grows again.
-            journaled.carry_home(core).await;
+            journaled.destage(core).await;
         }
         let mut followed = Ok(());
         if !grows {

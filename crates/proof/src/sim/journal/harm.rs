@@ -13,7 +13,7 @@
 //! written again.
 //!
 //! The same holds of a byte of the log that changes while it serves: whoever reads it from the log,
-//! before it is carried home, gets an error for the blocks of that record, and nobody else does.
+//! before it is destaged, gets an error for the blocks of that record, and nobody else does.
 //!
 //! **The exceptions**: blocks that were on their way home when the power failed, which nobody can
 //! tell from what they were; and batches of which nothing in the log says yet that they were

@@ -452,15 +452,15 @@ impl Told {
         })
     }
 
-    /// With faults and work over, all that the journal holds is carried home, and still there.
+    /// With faults and work over, all that the journal holds is destaged, and still there.
     fn comes_home(&mut self, stage: &mut Stage, running: &Rc<Running>) -> Result<(), String> {
         let (core, journal) = (self.node.core(0), Rc::clone(running));
-        let status = wait(stage, &self.node, "carry home", async move {
+        let status = wait(stage, &self.node, "destage", async move {
             // What was refused a moment ago is tried again after a while.
             for _ in 0..5 {
                 journal.journal.drain(&core).await;
                 let status = journal.journal.status(&core).await;
-                if status.iter().all(|it| it.stuck.is_empty()) {
+                if status.iter().all(|it| it.destage_errors.is_empty()) {
                     break;
                 }
                 let pause = Duration::from_secs(2);
@@ -470,7 +470,7 @@ impl Told {
         })?;
         if status
             .iter()
-            .any(|it| it.pages > 0 || !it.stuck.is_empty() || it.failed.is_some())
+            .any(|it| it.pages > 0 || !it.destage_errors.is_empty() || it.failed.is_some())
         {
             return Err(format!("not all is at home: {status:?}"));
         }
