@@ -110,11 +110,11 @@ mod test {
     /// One that has succeeded, and whether it has said so.
     fn say(core: &CoreHandle, syncs: &Arc<Syncs>) -> Rc<Cell<bool>> {
         let said = Rc::new(Cell::new(false));
-        let (told, core, syncs) = (Rc::clone(&said), Rc::clone(core), Arc::clone(syncs));
+        let (reported, core, syncs) = (Rc::clone(&said), Rc::clone(core), Arc::clone(syncs));
         let own = Rc::clone(&core);
         core.spawn(Box::pin(async move {
             syncs.begin().succeeded(&own).await;
-            told.set(true);
+            reported.set(true);
         }));
         said
     }

@@ -241,11 +241,11 @@ fn two_flushes(seed: u64) -> (bool, bool) {
     world.set_faults(faults);
     let said: Rc<RefCell<Vec<bool>>> = Rc::default();
     for (core, lane) in lanes.into_iter().enumerate() {
-        let told = Rc::clone(&said);
+        let reported = Rc::clone(&said);
         let core = node.core(u16::try_from(core).unwrap());
         core.spawn(Box::pin(async move {
             let flushed = ask(&lane, Op::Flush).await;
-            told.borrow_mut().push(flushed.is_ok());
+            reported.borrow_mut().push(flushed.is_ok());
         }));
     }
     world
@@ -514,9 +514,9 @@ fn cores_that_write_parts_of_one_page_lose_nothing() {
     })
     .unwrap();
     let volume = MemoryVolume::new(BlockSize::B512, BlockCount(64), 0, Fences::new(1));
-    let (told, hear) = std::sync::mpsc::channel();
+    let (reported, hear) = std::sync::mpsc::channel();
     for number in 0..2_u16 {
-        let (volume, told) = (Arc::clone(&volume), told.clone());
+        let (volume, reported) = (Arc::clone(&volume), reported.clone());
         runtime.spawn_on(CoreId(number), move |core| {
             Box::pin(async move {
                 let lane = volume.open(&core).await.unwrap();
@@ -526,11 +526,11 @@ fn cores_that_write_parts_of_one_page_lose_nothing() {
                     ask(&lane, write_op(at, byte)).await.unwrap();
                     assert_eq!(bytes(&lane, at).await, [byte]);
                 }
-                told.send(()).unwrap();
+                reported.send(()).unwrap();
             })
         });
     }
-    drop(told);
+    drop(reported);
     assert_eq!(hear.iter().count(), 2, "{:?}", runtime.notices());
 }
 
@@ -538,9 +538,9 @@ fn cores_that_write_parts_of_one_page_lose_nothing() {
 fn a_lun_for_which_no_descriptor_is_left_says_which_limit_to_raise() {
     for errno in [23, 24] {
         let error = std::io::Error::from_raw_os_error(errno);
-        let told = crate::disk::open_error(std::path::Path::new("/pool/a"), &error);
-        assert!(told.cause.contains("/pool/a"), "{told:?}");
-        assert!(told.next_step.contains("LimitNOFILE"), "{told:?}");
+        let reported = crate::disk::open_error(std::path::Path::new("/pool/a"), &error);
+        assert!(reported.cause.contains("/pool/a"), "{reported:?}");
+        assert!(reported.next_step.contains("LimitNOFILE"), "{reported:?}");
     }
 }
 
@@ -561,10 +561,10 @@ fn one_operation_on_memory_is_bounded_however_large_the_volume_is() {
                 range: range(0, blocks.0),
                 since: None,
             };
-            let Ok(Done::Extents(told)) = ask(&lane, op).await else {
+            let Ok(Done::Extents(reported)) = ask(&lane, op).await else {
                 panic!("no extents")
             };
-            let end = told.last().expect("some").range.end();
+            let end = reported.last().expect("some").range.end();
             assert!(end.0 * 512 <= 1 << 30, "{end:?}");
         })
     });

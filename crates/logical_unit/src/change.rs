@@ -181,7 +181,7 @@ async fn abort_nexuses(
             let Some(unit) = unit else { return };
             // A command has asked, not a function: the own session does not know which of its
             // commands have ended.
-            let mut gone = Aborting::new(&unit, AbortedBy::Other { told: false });
+            let mut gone = Aborting::new(&unit, AbortedBy::Other { reported: false });
             for nexus in unit
                 .nexuses()
                 .iter()
@@ -200,7 +200,7 @@ async fn abort_nexuses(
 /// Tasks of one core that are aborted together for one nexus.
 struct Aborting {
     unit: Rc<CoreUnit>,
-    told: bool,
+    reported: bool,
     /// Who aborts the tasks of the nexus that asks.
     by: AbortedBy,
     own: Vec<Rc<TaskControl>>,
@@ -212,7 +212,7 @@ impl Aborting {
         Self {
             by,
             unit: Rc::clone(unit),
-            told: unit.with_state(|state| state.modes.current.task_aborted_status),
+            reported: unit.with_state(|state| state.modes.current.task_aborted_status),
             own: Vec::new(),
             others: Vec::new(),
         }
@@ -226,7 +226,7 @@ impl Aborting {
             self.own.extend(tasks);
             return;
         }
-        if attention && !self.told && !tasks.is_empty() {
+        if attention && !self.reported && !tasks.is_empty() {
             nexus.establish(UnitAttention::CommandsCleared);
         }
         self.others.extend(tasks);
@@ -235,7 +235,9 @@ impl Aborting {
     /// Aborts them all at once, and waits until the unit has let go of them.
     async fn wait(self) {
         let own = abort(&self.unit, self.own, self.by);
-        let by = AbortedBy::Other { told: self.told };
+        let by = AbortedBy::Other {
+            reported: self.reported,
+        };
         let others = abort(&self.unit, self.others, by);
         own.await;
         others.await;
@@ -416,7 +418,12 @@ impl LogicalUnit {
 
     /// LOGICAL UNIT RESET (SAM-5 6.3.3 "Logical unit reset"): aborts every task of every nexus,
     /// ends a reservation of SPC-2 and puts the saved mode pages in effect. Answered within 2 s.
-    pub async fn reset(self: &Arc<Self>, core: &CoreHandle, asks: &NexusPort, told: UnitAttention) {
+    pub async fn reset(
+        self: &Arc<Self>,
+        core: &CoreHandle,
+        asks: &NexusPort,
+        reported: UnitAttention,
+    ) {
         let (id, asks) = (self.id(), asks.clone());
         call_all(core, move |core| {
             let (unit, asks) = (find(core, id), asks.clone());
@@ -430,7 +437,7 @@ impl LogicalUnit {
             })
         })
         .await;
-        self.tell_all(core, told).await;
+        self.tell_all(core, reported).await;
         change_soon(core, self, |state| {
             state.reservations.reset();
             state.modes = ModePages::from_saved(state.modes.saved);

@@ -340,7 +340,7 @@ impl Nexus {
         self.raise_fence();
         let by = match how {
             Closing::LoggedOut | Closing::Lost => AbortedBy::Own,
-            Closing::Withdrawn => AbortedBy::Other { told: true },
+            Closing::Withdrawn => AbortedBy::Other { reported: true },
         };
         let aborted = abort(&self.unit, self.all_tasks(), by);
         Box::pin(async move {

@@ -158,18 +158,18 @@ mod test {
         }
     }
 
-    fn told(queue: &AttentionQueue) -> Vec<UnitAttention> {
+    fn reported(queue: &AttentionQueue) -> Vec<UnitAttention> {
         queue.pending().to_vec()
     }
 
     #[test]
     fn a_stranger_is_told_nothing_by_a_new_unit_and_power_on_by_one_that_may_know_it() {
         let new = KnownPorts::new(true);
-        assert_eq!(told(&new.arrives(&port(1))), []);
+        assert_eq!(reported(&new.arrives(&port(1))), []);
         let old = KnownPorts::new(false);
-        assert_eq!(told(&old.arrives(&port(1))), [UnitAttention::PowerOn]);
+        assert_eq!(reported(&old.arrives(&port(1))), [UnitAttention::PowerOn]);
         old.leaves(&port(1), AttentionQueue::new(), false);
-        assert_eq!(told(&old.arrives(&port(1))), []);
+        assert_eq!(reported(&old.arrives(&port(1))), []);
     }
 
     #[test]
@@ -183,15 +183,15 @@ mod test {
         known.establish(UnitAttention::CapacityChanged, |_| true);
         known.establish(UnitAttention::RegistrationsPreempted, |it| *it == port(2));
         let both = [UnitAttention::NexusLoss, UnitAttention::CapacityChanged];
-        assert_eq!(told(&known.arrives(&port(1))), both);
+        assert_eq!(reported(&known.arrives(&port(1))), both);
         let both = [
             UnitAttention::RegistrationsPreempted,
             UnitAttention::CapacityChanged,
         ];
-        assert_eq!(told(&known.arrives(&port(2))), both);
+        assert_eq!(reported(&known.arrives(&port(2))), both);
         // It was here, and was told as everybody who is.
         known.leaves(&port(3), AttentionQueue::new(), false);
-        assert_eq!(told(&known.arrives(&port(3))), []);
+        assert_eq!(reported(&known.arrives(&port(3))), []);
     }
 
     #[test]
@@ -201,7 +201,7 @@ mod test {
         pending.establish(UnitAttention::LogicalUnitReset);
         known.leaves(&port(1), pending, false);
         let reset = [UnitAttention::LogicalUnitReset];
-        assert_eq!(told(&known.arrives(&port(1))), reset);
+        assert_eq!(reported(&known.arrives(&port(1))), reset);
     }
 
     #[test]
@@ -209,10 +209,13 @@ mod test {
         let known = KnownPorts::new(true);
         let _ = (known.arrives(&port(1)), known.arrives(&port(1)));
         known.leaves(&port(1), AttentionQueue::new(), true);
-        assert_eq!(told(&known.arrives(&port(1))), []);
+        assert_eq!(reported(&known.arrives(&port(1))), []);
         known.leaves(&port(1), AttentionQueue::new(), true);
         known.leaves(&port(1), AttentionQueue::new(), true);
-        assert_eq!(told(&known.arrives(&port(1))), [UnitAttention::NexusLoss]);
+        assert_eq!(
+            reported(&known.arrives(&port(1))),
+            [UnitAttention::NexusLoss]
+        );
     }
 
     #[test]
@@ -223,8 +226,11 @@ mod test {
             let _ = known.arrives(&port(one));
             known.leaves(&port(one), AttentionQueue::new(), true);
         }
-        assert_eq!(told(&known.arrives(&port(0))), [UnitAttention::PowerOn]);
-        assert_eq!(told(&known.arrives(&port(1))), [UnitAttention::NexusLoss]);
+        assert_eq!(reported(&known.arrives(&port(0))), [UnitAttention::PowerOn]);
+        assert_eq!(
+            reported(&known.arrives(&port(1))),
+            [UnitAttention::NexusLoss]
+        );
         assert_eq!(known.known().away, AWAY_MAX - 1);
     }
 }

@@ -64,9 +64,9 @@ impl LogicalUnit {
                 state.recover(stored);
             }
             let changed = state.block_count() != before;
-            let told = (None, UnitAttention::CapacityChanged);
+            let reported = (None, UnitAttention::CapacityChanged);
             Ok(Effects {
-                attention_for_others: changed.then_some(told),
+                attention_for_others: changed.then_some(reported),
                 ..Effects::default()
             })
         });

@@ -110,8 +110,8 @@ impl UnitState {
     pub(crate) fn recover(&mut self, stored: Stored) {
         self.reservations = stored.reservations;
         self.modes = ModePages::from_saved(modes_of(stored.modes, self.shape));
-        if let Some(told) = self.task_aborted_status {
-            self.modes.set_task_aborted_status(told);
+        if let Some(reported) = self.task_aborted_status {
+            self.modes.set_task_aborted_status(reported);
         }
     }
 

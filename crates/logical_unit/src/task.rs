@@ -50,7 +50,7 @@ pub(crate) enum AbortedBy {
     /// Another one.
     Other {
         /// TAS was one: TASK ABORTED is answered. Otherwise nothing is.
-        told: bool,
+        reported: bool,
     },
     /// The right to write was taken from its nexus: what the backend has is carried out and
     /// answered as it ends, the rest is refused as write protected.
@@ -265,10 +265,10 @@ impl TaskWatch {
             return None;
         }
         let response = match by {
-            AbortedBy::Own | AbortedBy::Other { told: false } => return Some(Outcome::Silent),
+            AbortedBy::Own | AbortedBy::Other { reported: false } => return Some(Outcome::Silent),
             // Of one that never began nothing was written.
             AbortedBy::ReadOnly if self.control.has_ended() => self.nexus.write_protected(),
-            AbortedBy::Other { told: true } | AbortedBy::ReadOnly => {
+            AbortedBy::Other { reported: true } | AbortedBy::ReadOnly => {
                 self.nexus
                     .unit()
                     .statuses()
@@ -364,11 +364,13 @@ impl Task {
     /// may not write.
     pub(crate) fn outcome_of_abort(&self, by: AbortedBy) -> Outcome {
         match by {
-            AbortedBy::Own | AbortedBy::Other { told: false } => Outcome::Silent,
-            AbortedBy::Other { told: true } | AbortedBy::ReadOnly if self.control.is_answered() => {
+            AbortedBy::Own | AbortedBy::Other { reported: false } => Outcome::Silent,
+            AbortedBy::Other { reported: true } | AbortedBy::ReadOnly
+                if self.control.is_answered() =>
+            {
                 Outcome::Silent
             }
-            AbortedBy::Other { told: true } => {
+            AbortedBy::Other { reported: true } => {
                 self.unit().statuses().count(Status::TaskAborted, None);
                 Outcome::Respond(Response::task_aborted())
             }

@@ -23,13 +23,13 @@ impl LogicalUnit {
         let edited = change(core, self, move |state| {
             let before = state.modes.current;
             state.task_aborted_status = fixed;
-            if let Some(told) = fixed {
-                state.modes.set_task_aborted_status(told);
+            if let Some(reported) = fixed {
+                state.modes.set_task_aborted_status(reported);
             }
             let changed = state.modes.current != before;
-            let told = (None, UnitAttention::ModeParametersChanged);
+            let reported = (None, UnitAttention::ModeParametersChanged);
             Ok(Effects {
-                attention_for_others: changed.then_some(told),
+                attention_for_others: changed.then_some(reported),
                 ..Effects::default()
             })
         });

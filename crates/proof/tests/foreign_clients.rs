@@ -151,7 +151,7 @@ fn qemu_writes_compares_and_reads_with_and_without_digests() {
         }
     }
     let different = image(&daemon, "other.raw", 3);
-    let told = must_fail(
+    let reported = must_fail(
         "qemu-img",
         &[
             "compare",
@@ -163,7 +163,10 @@ fn qemu_writes_compares_and_reads_with_and_without_digests() {
             &daemon.url(0, "open", 0),
         ],
     );
-    assert!(told.contains("mismatch"), "the comparison can fail: {told}");
+    assert!(
+        reported.contains("mismatch"),
+        "the comparison can fail: {reported}"
+    );
     daemon.stop();
 }
 
@@ -210,12 +213,12 @@ fn chap_lets_in_who_knows_both_secrets_and_tells_others_exactly_why_not() {
         format!("iscsi://{portal}/{secret}"),
     ];
     for url in &wrong {
-        let told = refused(url);
-        assert!(told.contains("(513)"), "{url}: {told}");
+        let reported = refused(url);
+        assert!(reported.contains("(513)"), "{url}: {reported}");
     }
     // A target that cannot prove itself: it is the client that goes.
-    let told = refused(&mutual("not-its-password"));
-    assert!(!told.contains("Peripheral"), "{told}");
+    let reported = refused(&mutual("not-its-password"));
+    assert!(!reported.contains("Peripheral"), "{reported}");
     must("iscsi-inq", &["-i", QEMU, &one_way]);
     let log = daemon.log();
     assert!(
@@ -249,8 +252,8 @@ fn who_is_not_granted_is_refused_with_the_exact_status_and_shown_nothing() {
         let got = status(initiator, name);
         assert_eq!(got, Some(expected), "{initiator} {name}");
         let url = daemon.url(0, name, 0);
-        let told = must_fail("iscsi-inq", &["-i", initiator, &url]);
-        assert!(told.contains(printed), "{told}");
+        let reported = must_fail("iscsi-inq", &["-i", initiator, &url]);
+        assert!(reported.contains(printed), "{reported}");
     }
     assert_eq!(
         status(QEMU, "secret"),

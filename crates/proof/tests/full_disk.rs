@@ -178,7 +178,7 @@ async fn check_sense(host: &Host, number: u64) -> Result<(), String> {
     must(right, &format!("{sense:?}"))
 }
 
-async fn check_told(site: &Site) -> Result<(), String> {
+async fn check_reported(site: &Site) -> Result<(), String> {
     let status = site.json("status").await?;
     let problems = status["problems"].to_string();
     must(status["health"] == "degraded", &status.to_string())?;
@@ -214,7 +214,7 @@ async fn full_pool_at(core: &CoreHandle, site: &Site) -> Result<(), String> {
         &format!("{written} chunks fit"),
     )?;
     check_sense(&host, written).await?;
-    check_told(site).await?;
+    check_reported(site).await?;
     check(&host, written, 1).await?;
     // What has its space can be written again.
     let again = write(&host, 0, 1).await;
@@ -301,11 +301,11 @@ async fn check_refused(site: &Site) -> Result<(), String> {
         "lun rename big small",
     ] {
         let said = site.run(change).await;
-        let told = said.code == 1
+        let reported = said.code == 1
             && said.text.contains("No space left on device")
             && said.text.contains("state_dir");
         must(
-            told,
+            reported,
             &format!("{change}: exit code {}\n{}", said.code, said.text),
         )?;
         must(
@@ -390,8 +390,11 @@ async fn one_disk_at(core: &CoreHandle, site: &Site) -> Result<(), String> {
         take_all_again(&junk)?;
     }
     site.must("lun purge junk1 --yes").await?;
-    let told = site.json("lun ls").await?.to_string();
-    must(!told.contains("junk1") && told.contains("junk3"), &told)?;
+    let reported = site.json("lun ls").await?.to_string();
+    must(
+        !reported.contains("junk1") && reported.contains("junk3"),
+        &reported,
+    )?;
     // A purge makes room: the files are made again, and all is well.
     until(core, "there is no room again", async || {
         let status = site.json("status").await?;
@@ -445,15 +448,15 @@ async fn late_records_at(core: &CoreHandle, site: &Site) -> Result<(), String> {
     daemon.strike();
     daemon.ended().await;
     let _daemon = site.start(core).await?;
-    let told = site.json("status").await?.to_string();
-    must(told.contains("journals/default.json"), &told)?;
+    let reported = site.json("status").await?.to_string();
+    must(reported.contains("journals/default.json"), &reported)?;
     drop(junk);
     // Another LUN, of which nothing can be written beside it.
     let junk = take_all(&pool)?;
     site.must("lun create other --size 1MiB").await?;
     must(read()[1] == before[1], "there was room")?;
-    let told = site.json("status").await?.to_string();
-    must(told.contains("LUN other: "), &told)?;
+    let reported = site.json("status").await?.to_string();
+    must(reported.contains("LUN other: "), &reported)?;
     drop(junk);
     until(
         core,
@@ -547,11 +550,11 @@ async fn full_checksums_at(core: &CoreHandle, site: &Site, cache: &str) -> Resul
     let written = fill_up(&host, 0).await?;
     must(written > 64, &format!("{written} chunks fit"))?;
     check(&host, written, 1).await?;
-    let told = site.json("status").await?;
-    must(told["health"] == "degraded", &told.to_string())?;
+    let reported = site.json("status").await?;
+    must(reported["health"] == "degraded", &reported.to_string())?;
     must(
-        !told.to_string().contains("restart the daemon"),
-        &told.to_string(),
+        !reported.to_string().contains("restart the daemon"),
+        &reported.to_string(),
     )?;
     // A kill and a start without room: it serves what it has, and says what is the matter.
     let mut daemon = daemon;
@@ -590,8 +593,8 @@ async fn full_checksums_at(core: &CoreHandle, site: &Site, cache: &str) -> Resul
     let flushed = ask(&host, Op::Flush).await;
     must(flushed.is_ok(), &format!("with room: {flushed:?}"))?;
     until(core, "it never was healthy again", async || {
-        let told = site.json("status").await?;
-        Ok(told["health"] == "ok")
+        let reported = site.json("status").await?;
+        Ok(reported["health"] == "ok")
     })
     .await?;
     let mut daemon = daemon;

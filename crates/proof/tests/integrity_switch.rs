@@ -71,8 +71,8 @@ async fn make_map(core: &CoreHandle, bare: &Arc<dyn Volume>) {
 async fn open_map(core: &CoreHandle, bare: &Arc<dyn Volume>, stored: &Stored) -> Arc<Integrity> {
     let mut options = Options::new(SUMS.into(), NUMBER);
     options.covered = true;
-    let told = Arc::clone(&stored.findings);
-    options.told = Arc::new(move |finding| told.lock().unwrap().push(finding.clone()));
+    let reported = Arc::clone(&stored.findings);
+    options.told = Arc::new(move |finding| reported.lock().unwrap().push(finding.clone()));
     Integrity::open(core, Arc::clone(bare), options)
         .await
         .unwrap()
@@ -254,7 +254,8 @@ fn checksums_come_and_go_while_a_volume_is_written_and_power_cuts_leave_no_wrong
     }
     let (switches, starts) = (stored.switches.get(), stored.starts_checked.get());
     let given_up = stored.given_up.get();
-    let told = format!("{switches} switches, {given_up} given up, {starts} starts with checksums");
-    println!("{told}");
-    assert!(switches > 150 && given_up > 0 && starts > 15, "{told}");
+    let reported =
+        format!("{switches} switches, {given_up} given up, {starts} starts with checksums");
+    println!("{reported}");
+    assert!(switches > 150 && given_up > 0 && starts > 15, "{reported}");
 }

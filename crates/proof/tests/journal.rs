@@ -22,7 +22,7 @@ fn part(seeds: u64, number: u64, of: u64) -> Range<u64> {
 
 /// Tells a story from many seeds; every fault and every class of events that it names must be met.
 /// Standard error itself is told the count: it is seen also where all is well.
-fn told(story: &dyn Story, seeds: Range<u64>, once_failed: &[u64]) {
+fn reported(story: &dyn Story, seeds: Range<u64>, once_failed: &[u64]) {
     let (mut hits, mut counts, mut marks) = (Hits::default(), Counts::default(), Marks::default());
     let schedules = seeds.end - seeds.start + once_failed.len() as u64;
     for seed in seeds.chain(once_failed.iter().copied()) {
@@ -57,7 +57,7 @@ const SCHEDULES: u64 = 36_000;
 
 #[test]
 fn nothing_acknowledged_is_lost_behind_a_journal() {
-    told(
+    reported(
         &Journal,
         part(SCHEDULES, 0, 2),
         &[
@@ -72,15 +72,15 @@ const HURT: u64 = 2_000;
 
 #[test]
 fn what_a_flipped_byte_costs_is_named() {
-    told(&Rot, part(HURT, 0, 1), &[]);
+    reported(&Rot, part(HURT, 0, 1), &[]);
 }
 
 #[test]
 fn a_disk_that_lies_costs_age_and_never_truth() {
-    told(&Lies, part(HURT, 0, 1), &[]);
+    reported(&Lies, part(HURT, 0, 1), &[]);
 }
 
 #[test]
 fn nothing_acknowledged_is_lost_behind_a_journal_on_the_other_half_of_the_seeds() {
-    told(&Journal, part(SCHEDULES, 1, 2), &[]);
+    reported(&Journal, part(SCHEDULES, 1, 2), &[]);
 }

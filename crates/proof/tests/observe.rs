@@ -172,21 +172,21 @@ fn the_mode_of_the_cache_changes_live_and_hosts_see_it() {
         (said.code.unwrap(), said.text)
     };
     assert_eq!(set(&["cache=write-through"]).0, 0);
-    let told = client.command(&[0; 6], &[], 0).sense.to_vec();
+    let reported = client.command(&[0; 6], &[], 0).sense.to_vec();
     // Fixed format behind the two bytes of the data segment: UNIT ATTENTION, MODE PARAMETERS
     // CHANGED.
     assert_eq!(
-        (told[2] & 15, told[12], told[13]),
+        (reported[2] & 15, reported[12], reported[13]),
         (6, 0x2a, 1),
-        "{told:02x?}"
+        "{reported:02x?}"
     );
     assert!(!write_cache(&mut client));
     client.write(0, &[7; 512], 512);
-    let (code, told) = set(&["cache=volatile"]);
-    assert_eq!(code, 5, "{told}");
+    let (code, reported) = set(&["cache=volatile"]);
+    assert_eq!(code, 5, "{reported}");
     assert!(
-        told.contains("has not flushed is lost when power"),
-        "{told}"
+        reported.contains("has not flushed is lost when power"),
+        "{reported}"
     );
     assert!(!write_cache(&mut client), "nothing was changed");
     let metric = "causeway_lun_cache{lun=\"busy\",mode=\"write-through\"}";

@@ -189,8 +189,11 @@ fn a_page_of_a_history_of_a_later_version_is_told_and_the_log_keeps_what_it_woul
         pool.journal.status(&core).await
     };
     let status = world.block_on(&node, DAY, looks).unwrap();
-    let told = format!("{status:?}");
-    assert!(told.contains("page 0 of it: it has version 2"), "{told}");
+    let reported = format!("{status:?}");
+    assert!(
+        reported.contains("page 0 of it: it has version 2"),
+        "{reported}"
+    );
     node.crash();
     let after = image(&node, HISTORY);
     let pages = blocks(&after, b"CWJPARTS");

@@ -50,7 +50,7 @@ fn once_failed(name: &str) -> impl Iterator<Item = u64> {
 }
 
 /// Tells a story from many seeds; every fault and every class of events that it names must be met.
-fn told(story: &dyn Story, seeds: std::ops::Range<u64>) {
+fn reported(story: &dyn Story, seeds: std::ops::Range<u64>) {
     let (mut hits, mut counts, mut marks) = (Hits::default(), Counts::default(), Marks::default());
     let count = seeds.end - seeds.start;
     for seed in seeds.chain(once_failed(story.name())) {
@@ -74,17 +74,17 @@ fn told(story: &dyn Story, seeds: std::ops::Range<u64>) {
 
 #[test]
 fn ordered_tasks_of_many_hosts_keep_their_places() {
-    told(&Order, 0..1000);
+    reported(&Order, 0..1000);
 }
 
 #[test]
 fn no_answer_is_lost_between_a_reset_and_the_end_of_a_command() {
-    told(&Resets, 0..500);
+    reported(&Resets, 0..500);
 }
 
 #[test]
 fn no_write_of_a_lost_path_ever_comes_back_over_a_newer_one() {
-    told(&Paths::default(), 0..500);
+    reported(&Paths::default(), 0..500);
 }
 
 #[test]
@@ -95,17 +95,17 @@ fn a_layer_that_waits_for_no_fence_is_caught() {
 
 #[test]
 fn no_host_that_is_shut_out_by_a_reservation_writes() {
-    told(&Reservations, 0..1000);
+    reported(&Reservations, 0..1000);
 }
 
 #[test]
 fn two_units_copy_to_each_other_and_do_not_wait_for_each_others_disks() {
-    told(&Copy, 0..300);
+    reported(&Copy, 0..300);
 }
 
 #[test]
 fn a_node_comes_back_with_what_was_acknowledged() {
-    told(&WholeNode, 0..500);
+    reported(&WholeNode, 0..500);
 }
 
 #[test]

@@ -159,12 +159,12 @@ fn with_cuts(world: &World, node: &Node, place: &Place, seed: u64) -> u32 {
     let mut cuts = 0;
     for life in 0..3_u64 {
         let ended = Rc::new(RefCell::new(false));
-        let (core, place, told) = (node.core(0), place.clone(), Rc::clone(&ended));
+        let (core, place, reported) = (node.core(0), place.clone(), Rc::clone(&ended));
         let (model_here, plan) = (Rc::clone(&model), Plan::new(seed * 3 + life));
         node.core(0).spawn(Box::pin(async move {
             let volume = place.open(&core).await;
             goes_on(&core, volume, plan, model_here).await;
-            *told.borrow_mut() = true;
+            *reported.borrow_mut() = true;
         }));
         world.run_for(Duration::from_millis(3 + 5 * (seed % 5) + 11 * life));
         cuts += u32::from(!*ended.borrow());

@@ -159,8 +159,8 @@ impl Scene {
             options.resident_bytes = 0;
         }
         options.covered = true;
-        let told = Arc::clone(findings);
-        options.told = Arc::new(move |finding| told.lock().unwrap().push(finding.clone()));
+        let reported = Arc::clone(findings);
+        options.told = Arc::new(move |finding| reported.lock().unwrap().push(finding.clone()));
         Integrity::open(core, home, options).await.unwrap()
     }
 }
@@ -309,7 +309,7 @@ fn with_cuts(scene: Scene, seed: u64) -> Cuts {
     let cuts = Rc::new(Cell::new(Cuts::default()));
     for life in 0..4_u64 {
         let ended = Rc::new(Cell::new(false));
-        let (core, told) = (node.core(0), Rc::clone(&ended));
+        let (core, reported) = (node.core(0), Rc::clone(&ended));
         let (models_here, here) = (models.clone(), Rc::clone(&cuts));
         node.core(0).spawn(Box::pin(async move {
             let open = scene.open(&core).await;
@@ -329,7 +329,7 @@ fn with_cuts(scene: Scene, seed: u64) -> Cuts {
             one.await;
             second.await;
             assert_eq!(*open.findings.lock().unwrap(), []);
-            told.set(true);
+            reported.set(true);
         }));
         world.run_for(Duration::from_millis(5 + 7 * (seed % 5) + 26 * life));
         let mut so_far = cuts.get();

@@ -67,7 +67,7 @@ struct Open {
 }
 
 /// What each block of each volume was given last: 0 where never.
-type Told = Rc<RefCell<BTreeMap<(usize, u64), u32>>>;
+type Reported = Rc<RefCell<BTreeMap<(usize, u64), u32>>>;
 
 async fn open(core: &CoreHandle, faults: &Faults) -> Open {
     let journal = Journal::open(core, Path::new(JOURNAL), NUMBER)
@@ -118,7 +118,13 @@ fn block(volume: usize, lba: u64, stamp: u32) -> Vec<u8> {
 }
 
 impl Open {
-    async fn write(&self, volume: usize, lba: u64, stamp: u32, told: &Told) -> Result<(), IoError> {
+    async fn write(
+        &self,
+        volume: usize,
+        lba: u64,
+        stamp: u32,
+        reported: &Reported,
+    ) -> Result<(), IoError> {
         let op = Op::Write {
             range: range(lba, 1),
             data: Buf::copy_of(&block(volume, lba, stamp)),
@@ -126,11 +132,11 @@ impl Open {
         };
         let written = self.lanes[volume].submit(Io::new(op, Origin::default()));
         written.await?;
-        told.borrow_mut().insert((volume, lba), stamp);
+        reported.borrow_mut().insert((volume, lba), stamp);
         Ok(())
     }
 
-    async fn zero(&self, volume: usize, lba: u64, told: &Told) {
+    async fn zero(&self, volume: usize, lba: u64, reported: &Reported) {
         let op = Op::WriteZeroes {
             range: range(lba, 1),
             zeroing: Zeroing::MayUnmap,
@@ -138,7 +144,7 @@ impl Open {
         };
         let zeroed = self.lanes[volume].submit(Io::new(op, Origin::default()));
         zeroed.await.unwrap();
-        told.borrow_mut().insert((volume, lba), 0);
+        reported.borrow_mut().insert((volume, lba), 0);
     }
 
     async fn read(&self, volume: usize, lba: u64) -> Result<Vec<u8>, IoError> {
@@ -154,10 +160,10 @@ impl Open {
     }
 
     /// Every block reads as it was given last, but those that are `lost`.
-    async fn verify(&self, told: &Told, lost: &[(usize, u64)]) {
+    async fn verify(&self, reported: &Reported, lost: &[(usize, u64)]) {
         for volume in 0..2 {
             for lba in 0..BLOCKS {
-                let stamp = told.borrow().get(&(volume, lba)).copied().unwrap_or(0);
+                let stamp = reported.borrow().get(&(volume, lba)).copied().unwrap_or(0);
                 let read = self.read(volume, lba).await;
                 if lost.contains(&(volume, lba)) {
                     assert_eq!(read, Err(IoError::Integrity { lba: Lba(lba) }));
@@ -200,16 +206,16 @@ fn an_answer_about_allocation_looks_at_few_of_the_ranges_that_hosts_gave_up_one_
     let faults = Faults::new();
     let core = node.core(0);
     let run = async move {
-        let told = Told::default();
+        let reported = Reported::default();
         let pool = open(&core, &faults).await;
         for lba in 0..BLOCKS {
-            pool.write(0, lba, 1, &told).await.unwrap();
+            pool.write(0, lba, 1, &reported).await.unwrap();
         }
         pool.journal.drain(&pool.core).await;
         faults.add(all_fail(IoError::SpaceExhausted));
         // All but the last one, each by a change of its own.
         for lba in 0..BLOCKS - 1 {
-            pool.zero(0, lba, &told).await;
+            pool.zero(0, lba, &reported).await;
         }
         assert_eq!(pool.status().await.pages, 0, "the log has ranges alone");
         let (mut at, mut answers) = (0, 0);
@@ -245,10 +251,10 @@ fn a_volume_that_cannot_go_home_keeps_its_data_in_the_log_and_stops_no_other() {
     for seed in 0..6 {
         let world = world(seed);
         let node = made(&world);
-        let told = Told::default();
+        let reported = Reported::default();
         let faults = Faults::new();
         faults.add(all_fail(IoError::SpaceExhausted));
-        let (core, here, stuck) = (node.core(0), Rc::clone(&told), faults.clone());
+        let (core, here, stuck) = (node.core(0), Rc::clone(&reported), faults.clone());
         let run = async move {
             let pool = open(&core, &stuck).await;
             for lba in 0..100 + seed * 20 {
@@ -276,7 +282,7 @@ fn a_volume_that_cannot_go_home_keeps_its_data_in_the_log_and_stops_no_other() {
         world.block_on(&node, DAY, run).unwrap();
         node.crash();
         node.restart();
-        let (core, here, stuck) = (node.core(0), Rc::clone(&told), faults.clone());
+        let (core, here, stuck) = (node.core(0), Rc::clone(&reported), faults.clone());
         let again = async move {
             let pool = open(&core, &stuck).await;
             assert_eq!(pool.journal.damaged(), []);
@@ -321,8 +327,8 @@ fn a_volume_that_cannot_go_home_keeps_its_data_in_the_log_and_stops_no_other() {
 fn what_is_destaged_is_in_the_read_cache_and_never_what_it_was_before() {
     let world = world(70);
     let node = made(&world);
-    let told = Told::default();
-    let (core, here) = (node.core(0), Rc::clone(&told));
+    let reported = Reported::default();
+    let (core, here) = (node.core(0), Rc::clone(&reported));
     let run = async move {
         let mut pool = open(&core, &Faults::new()).await;
         let cache = ReadCache::new(16 << 20, BlockSize::B4096);
@@ -378,9 +384,9 @@ fn a_home_that_hangs_does_not_hold_up_who_wants_another_one_in_its_place() {
     for (seed, kind) in (0..).zip([OpKind::Flush, OpKind::Write, OpKind::Read]) {
         let world = world(60 + seed);
         let node = made(&world);
-        let told = Told::default();
+        let reported = Reported::default();
         let faults = Faults::new();
-        let (core, here) = (node.core(0), Rc::clone(&told));
+        let (core, here) = (node.core(0), Rc::clone(&reported));
         let run = async move {
             let pool = open(&core, &faults).await;
             pool.write(0, 7, 1, &here).await.unwrap();
@@ -426,7 +432,7 @@ fn a_home_that_hangs_does_not_hold_up_who_wants_another_one_in_its_place() {
 fn a_place_that_cannot_be_written_holds_only_itself() {
     let world = world(40);
     let node = made(&world);
-    let (core, told, faults) = (node.core(0), Told::default(), Faults::new());
+    let (core, reported, faults) = (node.core(0), Reported::default(), Faults::new());
     let lba = Lba(10);
     let mut rule = all_fail(IoError::MediumError { lba });
     rule.range = Some(range(10, 1));
@@ -435,7 +441,7 @@ fn a_place_that_cannot_be_written_holds_only_itself() {
         let pool = open(&core, &faults).await;
         for turn in 1..=6 {
             for lba in 0..BLOCKS {
-                pool.write(0, (lba * 5) % BLOCKS, turn, &told)
+                pool.write(0, (lba * 5) % BLOCKS, turn, &reported)
                     .await
                     .unwrap();
             }
@@ -446,7 +452,7 @@ fn a_place_that_cannot_be_written_holds_only_itself() {
             status.destage_errors.len() == 1 && status.pages <= 256,
             "one run of neighbours: {status:?}"
         );
-        pool.verify(&told, &[]).await;
+        pool.verify(&reported, &[]).await;
     };
     world.block_on(&node, DAY, run).unwrap();
 }
@@ -461,9 +467,9 @@ fn a_volume_that_is_destroyed_needs_no_room_in_the_log_any_more() {
 fn destroyed(seed: u64) {
     let world = world(60 + seed);
     let node = made(&world);
-    let (told, faults) = (Told::default(), Faults::new());
+    let (reported, faults) = (Reported::default(), Faults::new());
     faults.add(all_fail(IoError::Unavailable));
-    let (core, here, stuck) = (node.core(0), Rc::clone(&told), faults.clone());
+    let (core, here, stuck) = (node.core(0), Rc::clone(&reported), faults.clone());
     let run = async move {
         let pool = open(&core, &stuck).await;
         for lba in 0..40 {
@@ -484,11 +490,11 @@ fn destroyed(seed: u64) {
     node.crash();
     node.restart();
     // Nothing of it is found again, and what was its home is as it always was.
-    told.borrow_mut().retain(|(volume, _), _| *volume == 1);
+    reported.borrow_mut().retain(|(volume, _), _| *volume == 1);
     let core = node.core(0);
     let again = async move {
         let pool = open(&core, &faults).await;
-        pool.verify(&told, &[]).await;
+        pool.verify(&reported, &[]).await;
         pool.journal.drain(&core).await;
         let status = pool.status().await;
         assert!(
@@ -538,10 +544,10 @@ fn damage_that_is_met_while_serving_is_told_for_exactly_its_blocks_and_for_as_lo
     for (seed, header) in [(50, false), (51, true)] {
         let world = world(seed);
         let node = made(&world);
-        let told = Told::default();
+        let reported = Reported::default();
         let faults = Faults::new();
         faults.add(all_fail(IoError::Unavailable));
-        let (core, here, stuck) = (node.core(0), Rc::clone(&told), faults.clone());
+        let (core, here, stuck) = (node.core(0), Rc::clone(&reported), faults.clone());
         let run = async move {
             let pool = open(&core, &stuck).await;
             pool.zero(0, 300, &here).await;
@@ -586,7 +592,7 @@ fn damage_that_is_met_while_serving_is_told_for_exactly_its_blocks_and_for_as_lo
         world.block_on(&node, DAY, run).unwrap();
         node.crash();
         node.restart();
-        let (core, here) = (node.core(0), Rc::clone(&told));
+        let (core, here) = (node.core(0), Rc::clone(&reported));
         let again = async move {
             let pool = open(&core, &faults).await;
             let lost: &[(usize, u64)] = if header { &[] } else { &[(0, 7)] };
@@ -613,9 +619,9 @@ fn damage_that_is_met_while_serving_is_told_for_exactly_its_blocks_and_for_as_lo
 fn read_from_a_cache(seed: u64) -> bool {
     let world = world(90 + seed);
     let node = made(&world);
-    let told = Told::default();
+    let reported = Reported::default();
     let images = Rc::new(RefCell::new(Vec::new()));
-    let (core, here, disk, kept) = (node.core(0), told, node.disk(), Rc::clone(&images));
+    let (core, here, disk, kept) = (node.core(0), reported, node.disk(), Rc::clone(&images));
     let first = async move {
         let faults = Faults::new();
         faults.add(all_fail(IoError::Unavailable));
@@ -677,7 +683,7 @@ fn what_an_opening_has_read_from_a_cache_is_on_the_disk_before_anybody_is_told()
 impl Open {
     /// So many writes at once of so many blocks each, over and over the volume, told as if the last
     /// ones came last.
-    fn writes(&self, volume: usize, count: u32, blocks: u64, told: &Told) -> Vec<IoFuture> {
+    fn writes(&self, volume: usize, count: u32, blocks: u64, reported: &Reported) -> Vec<IoFuture> {
         let write = |write: u32| {
             let lba = u64::from(write) * blocks % BLOCKS;
             let all = lba..lba + blocks;
@@ -685,7 +691,8 @@ impl Open {
                 .clone()
                 .flat_map(|lba| block(volume, lba, write + 1))
                 .collect();
-            told.borrow_mut()
+            reported
+                .borrow_mut()
                 .extend(all.map(|lba| ((volume, lba), write + 1)));
             let op = Op::Write {
                 range: range(lba, blocks),
@@ -707,11 +714,11 @@ fn what_waits_for_the_log_is_bounded_in_bytes_and_all_of_it_is_answered() {
     ] {
         let world = world(7);
         let node = made(&world);
-        let (core, told) = (node.core(0), Told::default());
+        let (core, reported) = (node.core(0), Reported::default());
         let run = async move {
             let pool = open(&core, &Faults::new()).await;
             pool.volumes[1].go_past_from(past_bytes);
-            let answers = pool.writes(1, writes, blocks, &told);
+            let answers = pool.writes(1, writes, blocks, &reported);
             // An eighth of the log, which has 1024 blocks of which nearly half are kept for what
             // moves on, and one write more.
             let status = pool.status().await;
@@ -771,15 +778,15 @@ fn those_who_were_throttled_behind_a_volume_that_cannot_destage_all_get_an_answe
     for seed in 0..4 {
         let world = world(seed);
         let node = made(&world);
-        let (core, told) = (node.core(0), Told::default());
+        let (core, reported) = (node.core(0), Reported::default());
         let faults = Faults::new();
         faults.add(all_fail(IoError::SpaceExhausted));
         let run = async move {
             let pool = open(&core, &faults).await;
             // Of a volume that may fill half of the log more than that, and behind them those of
             // another one.
-            let stuck = pool.writes(0, 5000, 1, &told);
-            let other = pool.writes(1, 3000, 1, &told);
+            let stuck = pool.writes(0, 5000, 1, &reported);
+            let other = pool.writes(1, 3000, 1, &reported);
             let (stuck, other) = join(join_all(stuck), join_all(other)).await;
             let refused: Vec<IoError> = stuck.into_iter().filter_map(Result::err).collect();
             assert!(!refused.is_empty(), "it has its share of the log, not more");
@@ -789,7 +796,7 @@ fn those_who_were_throttled_behind_a_volume_that_cannot_destage_all_get_an_answe
             assert!(status.throttled > 0, "{status:?}");
             assert_eq!((status.waiting_changes, status.waiting_bytes), (0, 0));
             for lba in 0..BLOCKS {
-                let wanted = block(1, lba, told.borrow()[&(1, lba)]);
+                let wanted = block(1, lba, reported.borrow()[&(1, lba)]);
                 assert!(pool.read(1, lba).await.unwrap() == wanted, "{lba}");
             }
         };

@@ -193,7 +193,7 @@ async fn work(pool: Rc<Open>, mut rng: Rng, asked: Rc<RefCell<Asked>>) {
 
 #[test]
 fn what_changed_since_a_cut_and_the_numbers_of_changes_survive_every_power_cut() {
-    let (mut exact, mut told) = (0, 0);
+    let (mut exact, mut reported) = (0, 0);
     for seed in 0..24 {
         let world = world(seed);
         let rings = 1 + u32::try_from(seed % 2).unwrap();
@@ -209,8 +209,8 @@ fn what_changed_since_a_cut_and_the_numbers_of_changes_survive_every_power_cut()
                 let pool = Rc::new(open(&core, mode).await);
                 // No number is given twice, and none that was told is gone.
                 let now = pool.numbers().await;
-                let told: Vec<u64> = std::mem::replace(&mut before.borrow_mut(), now.clone());
-                assert!(told.iter().zip(&now).all(|(told, now)| told <= now));
+                let then: Vec<u64> = std::mem::replace(&mut before.borrow_mut(), now.clone());
+                assert!(then.iter().zip(&now).all(|(then, now)| then <= now));
                 started.set(true);
                 work(pool, Rng::new(seed * 9 + life), here).await;
             }));
@@ -259,10 +259,10 @@ fn what_changed_since_a_cut_and_the_numbers_of_changes_survive_every_power_cut()
             (exact, u32::try_from(answers.len()).unwrap())
         };
         let (right, all) = world.block_on(&node, DAY, last).unwrap();
-        (exact, told) = (exact + right, told + all);
+        (exact, reported) = (exact + right, reported + all);
     }
-    println!("{exact} of {told} answers told nothing too much");
-    assert!(exact * 10 > told * 8, "{exact} of {told}");
+    println!("{exact} of {reported} answers told nothing too much");
+    assert!(exact * 10 > reported * 8, "{exact} of {reported}");
 }
 
 #[test]

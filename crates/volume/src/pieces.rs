@@ -36,7 +36,7 @@ pub fn joined(
             Err(error) => errors.push(error),
         }
     }
-    if let Some(error) = told(&errors) {
+    if let Some(error) = reported(&errors) {
         changed |= errors.iter().any(|error| !error.leaves_nothing_done());
         return Err(if changed { error.of_a_part() } else { error });
     }
@@ -68,7 +68,7 @@ pub fn in_order(parts: Vec<Buf>) -> Buf {
 }
 
 /// Which of the errors is told.
-fn told(errors: &[IoError]) -> Option<IoError> {
+fn reported(errors: &[IoError]) -> Option<IoError> {
     if errors.contains(&IoError::Fenced) {
         return Some(IoError::Fenced);
     }

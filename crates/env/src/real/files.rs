@@ -198,17 +198,17 @@ pub(super) fn list(path: &Path) -> io::Result<Vec<DirEntry>> {
 }
 
 fn space(path: &Path) -> io::Result<Space> {
-    let told = rustix::fs::statvfs(path)?;
+    let reported = rustix::fs::statvfs(path)?;
     // statvfs's own number is 0 with some file systems.
     let file_system = rustix::fs::stat(path)?.st_dev;
     Ok(Space {
         file_system,
-        total: told.f_blocks.saturating_mul(told.f_frsize),
-        available: told.f_bavail.saturating_mul(told.f_frsize),
-        used: told
+        total: reported.f_blocks.saturating_mul(reported.f_frsize),
+        available: reported.f_bavail.saturating_mul(reported.f_frsize),
+        used: reported
             .f_blocks
-            .saturating_sub(told.f_bfree)
-            .saturating_mul(told.f_frsize),
+            .saturating_sub(reported.f_bfree)
+            .saturating_mul(reported.f_frsize),
     })
 }
 

@@ -312,8 +312,12 @@ fn regular_facts(fd: &OwnedFd, access: Access, direct: bool) -> io::Result<FileF
 fn direct_alignment(fd: &OwnedFd) -> io::Result<u32> {
     let asked = rustix::fs::statx(fd, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN);
     match asked {
-        Ok(told) if StatxFlags::from_bits_retain(told.stx_mask).contains(StatxFlags::DIOALIGN) => {
-            Ok(told.stx_dio_mem_align.max(told.stx_dio_offset_align))
+        Ok(reported)
+            if StatxFlags::from_bits_retain(reported.stx_mask).contains(StatxFlags::DIOALIGN) =>
+        {
+            Ok(reported
+                .stx_dio_mem_align
+                .max(reported.stx_dio_offset_align))
         }
         Ok(_) | Err(rustix::io::Errno::NOSYS) => Ok(ALIGNMENT_UNTOLD),
         Err(error) => Err(error.into()),

@@ -34,9 +34,9 @@ pub(super) fn of(socket: &impl AsFd) -> Option<StreamMeasures> {
             &raw mut length,
         )
     };
-    let told = info.get(..usize::try_from(length).ok()?)?;
+    let reported = info.get(..usize::try_from(length).ok()?)?;
     let field = |at: usize| {
-        let bytes = told.get(at..)?.first_chunk::<4>()?;
+        let bytes = reported.get(at..)?.first_chunk::<4>()?;
         Some(u32::from_ne_bytes(*bytes))
     };
     (refused == 0).then_some(())?;

@@ -102,9 +102,9 @@ fn disks_go_on_on_threads_where_any_part_of_io_uring_is_refused() {
             assert_eq!(engine, DiskEngine::default(), "threads, nothing registered");
             let notices = runtime.notices();
             assert_eq!(notices.len(), 1, "{notices:?}");
-            let told = &notices[0].0;
-            assert!(told.contains("io_uring is refused"), "{told}");
-            assert!(told.contains("Operation not permitted"), "{told}");
+            let reported = &notices[0].0;
+            assert!(reported.contains("io_uring is refused"), "{reported}");
+            assert!(reported.contains("Operation not permitted"), "{reported}");
             let insisted = Runtime::start(&RuntimeConfig {
                 driver: Driver::Uring,
                 ..RuntimeConfig::default()
@@ -179,8 +179,8 @@ fn disks_go_on_with_memory_that_is_not_registered_where_locked_memory_is_refused
             return;
         }
         assert_eq!(engine.registered_bytes, 0);
-        let told = runtime.notices();
-        assert_eq!(told.len(), 1, "{told:?}");
-        assert!(told[0].0.contains("LimitMEMLOCK"), "{told:?}");
+        let reported = runtime.notices();
+        assert_eq!(reported.len(), 1, "{reported:?}");
+        assert!(reported[0].0.contains("LimitMEMLOCK"), "{reported:?}");
     });
 }

@@ -524,9 +524,12 @@ mod test {
         let notices = Notices::default();
         let engine = engine_with(Driver::Auto, refused(), &notices).unwrap();
         assert!(matches!(engine, Engine::Threads));
-        let told = notices.0.lock().unwrap().clone();
-        assert_eq!(told.len(), 1);
-        assert!(told[0].0.contains("io_uring is refused"), "{told:?}");
+        let reported = notices.0.lock().unwrap().clone();
+        assert_eq!(reported.len(), 1);
+        assert!(
+            reported[0].0.contains("io_uring is refused"),
+            "{reported:?}"
+        );
         let error = engine_with(Driver::Uring, refused(), &notices)
             .err()
             .unwrap();
@@ -539,9 +542,9 @@ mod test {
         let notices = Arc::new(Notices::default());
         let local = LocalSet::new();
         let event_loop = Builder::new_current_thread().build().unwrap();
-        let told = Arc::clone(&notices);
+        let reported = Arc::clone(&notices);
         event_loop.block_on(local.run_until(async move {
-            drive(|_| panic!("as the test wants"), told, 3);
+            drive(|_| panic!("as the test wants"), reported, 3);
             tokio::task::yield_now().await;
         }));
         let why = notices.1.lock().unwrap().clone();

@@ -357,15 +357,15 @@ fn a_lock_keeps_other_runtimes_out_and_other_cores_in() {
     let ours = start(2, Driver::Poll, FilesMode::Ordinary);
     let theirs = start(1, Driver::Poll, FilesMode::Ordinary);
     let (release, held) = mpsc::channel::<()>();
-    let (told, hear) = mpsc::channel();
+    let (reported, hear) = mpsc::channel();
     let held = Arc::new(Mutex::new(held));
     for core in 0..2 {
-        let (path, told, held) = (path.clone(), told.clone(), Arc::clone(&held));
+        let (path, reported, held) = (path.clone(), reported.clone(), Arc::clone(&held));
         ours.spawn_on(CoreId(core), move |core| {
             Box::pin(async move {
                 let files = core.files();
                 let file = files.open(&path, how(Create::IfAbsent, false, true)).await;
-                told.send(file.is_ok()).unwrap();
+                reported.send(file.is_ok()).unwrap();
                 let waited = held.lock().unwrap().recv();
                 assert!(waited.is_err(), "the test drops its end");
             })
@@ -517,15 +517,15 @@ fn jobs_run_in_the_order_in_which_they_were_posted() {
     let runtime = start(2, Driver::Poll, FilesMode::Ordinary);
     let seen = runtime.run(CoreId(0), |core| {
         Box::pin(async move {
-            let (told, mut hear) = tokio::sync::mpsc::unbounded_channel();
+            let (reported, mut hear) = tokio::sync::mpsc::unbounded_channel();
             for n in 0..1000 {
-                let told = told.clone();
+                let reported = reported.clone();
                 core.post(
                     CoreId(1),
-                    Box::new(move |core| told.send((core.id(), n)).unwrap()),
+                    Box::new(move |core| reported.send((core.id(), n)).unwrap()),
                 );
             }
-            drop(told);
+            drop(reported);
             let mut seen = Vec::new();
             while let Some(one) = hear.recv().await {
                 seen.push(one);
@@ -543,14 +543,14 @@ fn a_panic_ends_its_task_and_leaves_a_notice() {
     runtime.spawn_on(CoreId(0), |_| Box::pin(async { panic!("in a task") }));
     runtime.post(CoreId(0), Box::new(|_| panic!("in a job")));
     assert_eq!(runtime.run(CoreId(0), |_| Box::pin(async { 7 })), 7);
-    let mut told: Vec<String> = runtime
+    let mut reported: Vec<String> = runtime
         .notices()
         .into_iter()
         .map(|notice| notice.0)
         .collect();
-    told.sort();
+    reported.sort();
     assert_eq!(
-        told,
+        reported,
         [
             "a job on core 0 panicked: in a job",
             "a task on core 0 panicked, so that what it served has ended; the rest goes on: in a task"
@@ -631,10 +631,10 @@ fn a_task_that_pauses_lets_in_what_the_network_has() {
             let accepted = poll_fn(|cx| listener.poll_accept(cx)).await.unwrap();
             let server = core.net().adopt(accepted).unwrap();
             let came = Rc::new(std::cell::Cell::new(false));
-            let (told, reader) = (Rc::clone(&came), Rc::clone(&server));
+            let (reported, reader) = (Rc::clone(&came), Rc::clone(&server));
             core.spawn(Box::pin(async move {
                 receive_all(&reader, 1).await;
-                told.set(true);
+                reported.set(true);
             }));
             core.sleep_until(core.now().after(Duration::from_millis(1)))
                 .await;

@@ -47,13 +47,13 @@ struct Interfaces {
 impl Watch {
     pub(super) fn start() -> io::Result<Self> {
         // First listen, then ask: no change falls between the two.
-        let told = readable(socket(netlink::GROUPS, SocketFlags::NONBLOCK)?)?;
+        let reported = readable(socket(netlink::GROUPS, SocketFlags::NONBLOCK)?)?;
         let view = Rc::new(View {
             now: RefCell::new(interfaces()?),
             version: Cell::new(0),
             changed: Notify::new(),
         });
-        let follower = tokio::task::spawn_local(follow(told, Rc::clone(&view)));
+        let follower = tokio::task::spawn_local(follow(reported, Rc::clone(&view)));
         Ok(Self {
             view,
             seen: Rc::default(),
@@ -88,17 +88,19 @@ impl InterfaceWatch for Watch {
     }
 }
 
-async fn follow(told: AsyncFd<OwnedFd>, view: Rc<View>) {
+async fn follow(reported: AsyncFd<OwnedFd>, view: Rc<View>) {
     let mut scratch = vec![0; DATAGRAM_BYTES];
     loop {
-        let Ok(mut ready) = told.readable().await else {
+        let Ok(mut ready) = reported.readable().await else {
             return;
         };
         // Whatever was said, and also where something was lost (ENOBUFS), everything is asked
         // again.
-        while let Ok(_) | Err(Errno::INTR | Errno::NOBUFS) =
-            recv(told.get_ref(), scratch.as_mut_slice(), RecvFlags::empty())
-        {}
+        while let Ok(_) | Err(Errno::INTR | Errno::NOBUFS) = recv(
+            reported.get_ref(),
+            scratch.as_mut_slice(),
+            RecvFlags::empty(),
+        ) {}
         ready.clear_ready();
         // A refusal now leaves the old view; the next message asks again.
         let Ok(now) = interfaces() else { continue };

@@ -148,11 +148,11 @@ mod test {
     fn a_hung_piece_of_work_holds_up_nobody_else() {
         let workers = Workers::new("test", 3);
         let (release, hang) = mpsc::channel::<()>();
-        let (told, hear) = mpsc::channel();
+        let (reported, hear) = mpsc::channel();
         drop(workers.call(move || hang.recv()));
         for n in 0..20 {
-            let told = told.clone();
-            drop(workers.call(move || told.send(n)));
+            let reported = reported.clone();
+            drop(workers.call(move || reported.send(n)));
         }
         let mut heard: Vec<i32> = (0..20).map(|_| hear.recv().unwrap()).collect();
         heard.sort_unstable();
@@ -170,8 +170,8 @@ mod test {
     fn a_panic_ends_the_work_and_not_the_pool() {
         let workers = Workers::new("test", 1);
         drop(workers.call(|| panic!("as the test wants")));
-        let (told, hear) = mpsc::channel();
-        drop(workers.call(move || told.send(1)));
+        let (reported, hear) = mpsc::channel();
+        drop(workers.call(move || reported.send(1)));
         assert_eq!(hear.recv(), Ok(1));
     }
 }

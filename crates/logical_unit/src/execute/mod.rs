@@ -85,8 +85,8 @@ impl Nexus {
             }
         };
         let ticket = unit.arrive();
-        let told = transfer(&command);
-        let stopwatch = Stopwatch::new(told, request.first_byte, request.whole);
+        let reported = transfer(&command);
+        let stopwatch = Stopwatch::new(reported, request.first_byte, request.whole);
         let task = Task::new(
             self,
             (command, row.writes_medium),

@@ -59,7 +59,7 @@ impl Task {
     /// The second half: tables and pages.
     fn report_tables(&self, command: &Command) -> Option<(Result<Vec<u8>>, u32)> {
         let state = self.unit().state();
-        let told = |bytes: std::result::Result<Vec<u8>, CdbError>| {
+        let reported = |bytes: std::result::Result<Vec<u8>, CdbError>| {
             bytes.map_err(|error| Refusal::from(error.sense()))
         };
         Some(match command {
@@ -70,7 +70,7 @@ impl Task {
             } => {
                 let supported = |row: &_| state.description.supports(row);
                 let table = report_supported_operation_codes(*which, *timeouts, supported);
-                (told(table), *allocation_length)
+                (reported(table), *allocation_length)
             }
             Command::ReportSupportedTaskManagementFunctions {
                 extended,
@@ -88,7 +88,7 @@ impl Task {
             Command::ModeSense(request) => {
                 let unit = state.mode_unit(self.nexus.is_read_only());
                 (
-                    told(state.modes.sense(request, &unit)),
+                    reported(state.modes.sense(request, &unit)),
                     u32::from(request.allocation_length),
                 )
             }
@@ -102,10 +102,10 @@ impl Task {
                     .copies()
                     .borrow_mut()
                     .receive(*action, *list_identifier);
-                (told(results), *allocation_length)
+                (reported(results), *allocation_length)
             }
             Command::LogSense(request) => (
-                told(log::sense(request, None)),
+                reported(log::sense(request, None)),
                 u32::from(request.allocation_length),
             ),
             Command::PersistentReserveIn {

@@ -50,7 +50,7 @@ fn reset(bench: &Bench, other: &Rc<Nexus>) {
 }
 
 /// How often the unit says that it ended a command with TASK ABORTED.
-fn told(bench: &Bench) -> u64 {
+fn reported(bench: &Bench) -> u64 {
     let (unit, core) = (Arc::clone(&bench.unit), bench.node.core(0));
     let endings = bench.run(async move { unit.endings(&core).await });
     let aborted = |status: &Status| *status == Status::TaskAborted;
@@ -74,7 +74,7 @@ fn one_that_the_backend_ends_before_its_session_looks_answers_for_itself() {
         bench.settle(SOON);
         assert_eq!(slot.response().status, Status::TaskAborted, "{cdb:x?}");
         drop(watch);
-        assert_eq!(told(&bench), 1);
+        assert_eq!(reported(&bench), 1);
     }
 }
 
@@ -99,7 +99,7 @@ fn one_that_its_session_has_answered_says_nothing_more() {
         bench.medium.release();
         bench.settle(SOON);
         assert!(slot.is_silent(), "{cdb:x?}");
-        assert_eq!(told(&bench), 1);
+        assert_eq!(reported(&bench), 1);
     }
 }
 
@@ -115,5 +115,5 @@ fn one_whose_data_comes_after_the_abort_is_answered() {
     bench.settle(SOON);
     assert_eq!(slot.response().status, Status::TaskAborted);
     assert_eq!(bench.medium.first_byte(0), 0, "it wrote nothing");
-    assert_eq!(told(&bench), 1);
+    assert_eq!(reported(&bench), 1);
 }

@@ -272,8 +272,8 @@ impl Bench {
             cause: "its disk is away".to_owned(),
             next_step: "bring it back".to_owned(),
         };
-        let told = self.starts_over(Err(away.clone()), store);
-        assert_eq!(told, Err(away));
+        let reported = self.starts_over(Err(away.clone()), store);
+        assert_eq!(reported, Err(away));
     }
 
     fn starts_over(

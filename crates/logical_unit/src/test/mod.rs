@@ -244,10 +244,10 @@ fn a_resize_is_adopted_by_every_core_and_every_host_is_told() {
     let (unit, core) = (Arc::clone(&bench.unit), bench.node.core(2));
     bench.run(async move { unit.reshape(&core).await }).unwrap();
     for nexus in &nexuses {
-        let told = bench.start(nexus, &[0; 6], Attribute::Simple, 2, &[]);
+        let reported = bench.start(nexus, &[0; 6], Attribute::Simple, 2, &[]);
         let read = bench.start(nexus, &read_10(beyond, 1), Attribute::Simple, 3, &[]);
         bench.settle(SOON);
-        let sense = scsi::Sense::parse(&told.response().sense.unwrap().to_vec()).unwrap();
+        let sense = scsi::Sense::parse(&reported.response().sense.unwrap().to_vec()).unwrap();
         assert_eq!(sense.code, scsi::AdditionalSense::CAPACITY_DATA_HAS_CHANGED);
         assert_eq!(read.response().status, Status::Good);
     }
@@ -269,10 +269,10 @@ fn a_command_that_waits_while_its_blocks_are_cut_is_out_of_range() {
     bench.medium.grow(8);
     let (unit, core) = (Arc::clone(&bench.unit), bench.node.core(2));
     let reshaped = Rc::new(Cell::new(false));
-    let told = Rc::clone(&reshaped);
+    let reported = Rc::clone(&reshaped);
     bench.node.core(2).spawn(Box::pin(async move {
         unit.reshape(&core).await.unwrap();
-        told.set(true);
+        reported.set(true);
     }));
     bench.settle(SOON);
     assert!(!reshaped.get(), "it waits for the first write");
@@ -432,9 +432,9 @@ fn a_change_of_the_cache_is_flushed_adopted_by_every_core_and_told_to_every_host
         );
         let tag = 2 + 4 * u32::try_from(round).unwrap();
         for nexus in &nexuses {
-            let told = bench.start(nexus, &[0; 6], Attribute::Simple, tag, &[]);
+            let reported = bench.start(nexus, &[0; 6], Attribute::Simple, tag, &[]);
             bench.settle(SOON);
-            let sense = Sense::parse(&told.response().sense.unwrap().to_vec()).unwrap();
+            let sense = Sense::parse(&reported.response().sense.unwrap().to_vec()).unwrap();
             assert_eq!(sense.code, scsi::AdditionalSense::MODE_PARAMETERS_CHANGED);
             assert_eq!(write_cache(&bench, nexus, tag + 1), volatile);
         }
@@ -544,9 +544,9 @@ fn a_unit_whose_backing_is_gone_says_not_ready_and_still_tells_who_it_is() {
         assert_eq!(response.status, Status::CheckCondition, "{cdb:?}");
         not_ready(&response.sense.unwrap().to_vec());
     }
-    let told = run(&[0x03, 0, 0, 0, 252, 0], 4);
-    assert_eq!(told.status, Status::Good);
-    not_ready(&told.data_in.to_vec());
+    let reported = run(&[0x03, 0, 0, 0, 252, 0], 4);
+    assert_eq!(reported.status, Status::Good);
+    not_ready(&reported.data_in.to_vec());
     // INQUIRY, page 83h, MODE SENSE.
     let asked = [
         [0x12, 0, 0, 0, 36, 0],
@@ -558,9 +558,9 @@ fn a_unit_whose_backing_is_gone_says_not_ready_and_still_tells_who_it_is() {
     }
     set(None);
     assert_eq!(run(&[0; 6], 9).status, Status::Good);
-    let told = run(&[0x03, 0, 0, 0, 252, 0], 10);
+    let reported = run(&[0x03, 0, 0, 0, 252, 0], 10);
     assert_eq!(
-        Sense::parse(&told.data_in.to_vec()).unwrap().key,
+        Sense::parse(&reported.data_in.to_vec()).unwrap().key,
         SenseKey::NoSense
     );
 }
@@ -591,11 +591,11 @@ fn a_volume_that_goes_and_comes_back_larger_leaves_sessions_and_is_told_to_them(
     let medium = Arc::new(bench.medium.clone());
     let resumed = bench.run(async move { unit.resume(&core, medium).await });
     assert_eq!(resumed, Ok(()));
-    let told = run(&[0; 6], 3, &[]).sense.unwrap().to_vec();
-    let told = Sense::parse(&told).unwrap();
+    let reported = run(&[0; 6], 3, &[]).sense.unwrap().to_vec();
+    let reported = Sense::parse(&reported).unwrap();
     // CAPACITY DATA HAS CHANGED.
-    assert_eq!(told.key, SenseKey::UnitAttention);
-    assert_eq!((told.code.asc, told.code.ascq), (0x2a, 0x09));
+    assert_eq!(reported.key, SenseKey::UnitAttention);
+    assert_eq!((reported.code.asc, reported.code.ascq), (0x2a, 0x09));
     let read = run(&read_10(7, 2), 4, &[]);
     assert_eq!(read.data_in.to_vec(), filled(0x5a, 2));
 }
@@ -651,7 +651,7 @@ fn a_write_that_the_medium_has_when_its_nexus_may_only_read_is_carried_out_befor
     let waits = bench.start(&host, &compare_and_write(0), Attribute::Simple, 2, &both);
     let others = bench.start(&other, &write_10(9, 1), Attribute::Simple, 1, &filled(3, 1));
     bench.settle(SOON);
-    let told = host.set_read_only(true).expect("it was not before");
+    let reported = host.set_read_only(true).expect("it was not before");
     assert!(host.set_read_only(true).is_none(), "nothing changes");
     bench.settle(SOON);
     let refused = |bytes: &[u8]| {
@@ -661,7 +661,7 @@ fn a_write_that_the_medium_has_when_its_nexus_may_only_read_is_carried_out_befor
     refused(&waits.response().sense.unwrap().to_vec());
     assert!(!begun.ended() && !others.ended());
     bench.medium.release();
-    bench.run(told);
+    bench.run(reported);
     assert_eq!(bench.medium.first_byte(0), 1);
     assert_eq!(begun.response().status, Status::Good);
     assert_eq!(others.response().status, Status::Good);
@@ -692,9 +692,9 @@ fn what_an_administrator_has_fixed_of_tas_holds_over_resets_and_hosts_cannot_cha
     };
     let all = |nexus: &Rc<crate::Nexus>| [0, 1, 2, 3].map(|values| tas(nexus, values));
     let take = |nexus: &Rc<crate::Nexus>| {
-        let told = bench.start(nexus, &[0; 6], Attribute::Simple, 1, &[]);
+        let reported = bench.start(nexus, &[0; 6], Attribute::Simple, 1, &[]);
         bench.settle(SOON);
-        let sense = told
+        let sense = reported
             .response()
             .sense
             .map(|it| Sense::parse(&it.to_vec()).unwrap());
@@ -762,10 +762,10 @@ fn no_more_is_told_as_atomic_than_goes_to_the_volume_at_once() {
     };
     let mut shape = volume::Shape::of_memory(identity.block_size, units::BlockCount(1 << 20));
     shape.limits.atomic_blocks_max = units::BlockCount(4096);
-    for (transfer, told) in [(1 << 16, 4096), (64, 64), (1, 0)] {
+    for (transfer, reported) in [(1 << 16, 4096), (64, 64), (1, 0)] {
         shape.limits.transfer_blocks_max = units::BlockCount(transfer);
         let limits = crate::state::describe(&identity, Some(shape)).limits;
-        assert_eq!(limits.atomic_blocks_max, told, "{transfer} at once");
+        assert_eq!(limits.atomic_blocks_max, reported, "{transfer} at once");
     }
     shape.limits.transfer_blocks_max = units::BlockCount(1 << 20);
     shape.limits.atomic_blocks_max = units::BlockCount(1 << 20);

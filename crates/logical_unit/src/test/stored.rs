@@ -170,7 +170,7 @@ fn what_was_stored_and_is_gone_keeps_the_unit_offline_until_its_record_is_gone_t
     ];
     // Also where nobody has looked between.
     let looked = [true, false].into_iter();
-    for ((name, told), looked) in looked.flat_map(|it| places.map(|place| (place, it))) {
+    for ((name, reported), looked) in looked.flat_map(|it| places.map(|place| (place, it))) {
         let store: Arc<dyn UnitStore> = Arc::new(DirectoryStore::new("/state/units".into()));
         let bench = Bench::with_store(24, Arc::clone(&store));
         let nexus = bench.nexus(0, "a");
@@ -189,7 +189,7 @@ fn what_was_stored_and_is_gone_keeps_the_unit_offline_until_its_record_is_gone_t
             env::durable::remove_file(&*files, std::path::Path::new(&gone)).await
         });
         let refused = check(&bench).unwrap_err();
-        assert!(refused.cause.contains(told), "{refused:?}");
+        assert!(refused.cause.contains(reported), "{refused:?}");
         assert!(
             refused
                 .cause

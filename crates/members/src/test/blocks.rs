@@ -61,15 +61,15 @@ fn what_stands_beside_a_lun_is_hidden_from_earlier_programs_also_where_no_record
     assert_eq!(Superblock::decode(&bytes), Ok(block.clone()));
     // One that says it has records, and has none, is none of ours.
     block.release(sums);
-    let mut told = block.encode().unwrap();
-    told[16] = 2;
-    told.extend([0; 8]);
-    let length = u32::try_from(told.len()).unwrap().to_le_bytes();
-    told[12..16].copy_from_slice(&length);
-    let sum = crc32c_of([&length[..], &told[16..]]).to_le_bytes();
-    told[8..12].copy_from_slice(&sum);
+    let mut reported = block.encode().unwrap();
+    reported[16] = 2;
+    reported.extend([0; 8]);
+    let length = u32::try_from(reported.len()).unwrap().to_le_bytes();
+    reported[12..16].copy_from_slice(&length);
+    let sum = crc32c_of([&length[..], &reported[16..]]).to_le_bytes();
+    reported[8..12].copy_from_slice(&sum);
     assert!(matches!(
-        Superblock::decode(&told),
+        Superblock::decode(&reported),
         Err(Damage::Contradiction(_))
     ));
 }

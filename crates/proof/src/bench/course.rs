@@ -52,8 +52,10 @@ fn look(plan: &Plan, daemon: &Daemon, since: Instant) -> Result<Look, String> {
 /// Bytes that a process has given to disks (`/proc/PID/io`).
 fn written_by(process: u32) -> Result<f64, String> {
     let path = format!("/proc/{process}/io");
-    let told = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
-    let line = told.lines().find_map(|it| it.strip_prefix("write_bytes:"));
+    let reported = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
+    let line = reported
+        .lines()
+        .find_map(|it| it.strip_prefix("write_bytes:"));
     let bytes = line.and_then(|rest| rest.trim().parse().ok());
     bytes.ok_or_else(|| format!("{path} has no write_bytes"))
 }

@@ -45,9 +45,9 @@ fn job_of(mut fio: Command) -> Result<Value, String> {
     if !output.status.success() {
         return Err(format!("fio: {}", String::from_utf8_lossy(&output.stderr)));
     }
-    let told: Value =
+    let reported: Value =
         serde_json::from_slice(&output.stdout).map_err(|error| format!("fio: {error}"))?;
-    Ok(told["jobs"][0].clone())
+    Ok(reported["jobs"][0].clone())
 }
 
 /// Seconds that it takes to read a file from end to end.

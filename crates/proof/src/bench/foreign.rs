@@ -39,7 +39,7 @@ impl Tool {
     /// It is there. What has to be is, or its case fails.
     fn is_here(self) -> bool {
         let engines = || Command::new(fio()).arg("--enghelp").output();
-        let lists = |told: &[u8]| String::from_utf8_lossy(told).contains("libiscsi");
+        let lists = |reported: &[u8]| String::from_utf8_lossy(reported).contains("libiscsi");
         !matches!(self, Self::Fio) || engines().is_ok_and(|output| lists(&output.stdout))
     }
 
@@ -101,8 +101,8 @@ fn fio_job(url: &str, case: &Case, time: Duration) -> Command {
 }
 
 /// Commands and seconds, of its report.
-fn fio_figures(told: &str) -> Option<(f64, f64)> {
-    let report: Value = serde_json::from_str(told.get(told.find('{')?..)?).ok()?;
+fn fio_figures(reported: &str) -> Option<(f64, f64)> {
+    let report: Value = serde_json::from_str(reported.get(reported.find('{')?..)?).ok()?;
     let job = report.pointer("/jobs/0")?;
     let of = |way: &str, what: &str| job.pointer(&format!("/{way}/{what}"))?.as_f64();
     let way = if of("read", "total_ios")? > 0.0 {
@@ -121,27 +121,27 @@ fn qemu_img_count(time: Duration) -> u64 {
 }
 
 /// Commands a second, of its last line: `iops average 97047 (379 MB/s)`.
-fn iscsi_perf_rate(told: &str) -> Option<f64> {
-    let (_, after) = told.rsplit_once("iops average")?;
+fn iscsi_perf_rate(reported: &str) -> Option<f64> {
+    let (_, after) = reported.rsplit_once("iops average")?;
     after.split_whitespace().next()?.parse().ok()
 }
 
 /// Seconds, of `Run completed in 1.067 seconds.`
-fn qemu_img_seconds(told: &str) -> Option<f64> {
-    let (_, after) = told.rsplit_once("Run completed in")?;
+fn qemu_img_seconds(reported: &str) -> Option<f64> {
+    let (_, after) = reported.rsplit_once("Run completed in")?;
     after.split_whitespace().next()?.parse().ok()
 }
 
 /// Commands and seconds that it tells of.
 #[expect(clippy::cast_precision_loss, reason = "some thousands")]
-fn made(tool: Tool, told: &str, time: Duration) -> Option<(f64, f64)> {
+fn made(tool: Tool, reported: &str, time: Duration) -> Option<(f64, f64)> {
     match tool {
         Tool::IscsiPerf => {
             let seconds = seconds(time) as f64;
-            Some((iscsi_perf_rate(told)? * seconds, seconds))
+            Some((iscsi_perf_rate(reported)? * seconds, seconds))
         }
-        Tool::QemuImg => Some((qemu_img_count(time) as f64, qemu_img_seconds(told)?)),
-        Tool::Fio => fio_figures(told),
+        Tool::QemuImg => Some((qemu_img_count(time) as f64, qemu_img_seconds(reported)?)),
+        Tool::Fio => fio_figures(reported),
     }
 }
 
@@ -155,11 +155,11 @@ fn run(tool: Tool, unit: &Unit, case: &Case, time: Duration) -> Result<Figures, 
     let mut used = usage::sample(&unit.processes)?.since(&before);
     // The client is not this process, but what it has started.
     used.client = child;
-    let told = String::from_utf8_lossy(&output.stdout);
-    let figures = made(tool, &told, time).filter(|_| output.status.success());
+    let reported = String::from_utf8_lossy(&output.stdout);
+    let figures = made(tool, &reported, time).filter(|_| output.status.success());
     let (commands, seconds) = figures.ok_or_else(|| {
         let complaint = String::from_utf8_lossy(&output.stderr);
-        format!("{name} ended with {}: {complaint}{told}", output.status)
+        format!("{name} ended with {}: {complaint}{reported}", output.status)
     })?;
     Ok(Figures {
         commands,

@@ -296,9 +296,9 @@ impl Plain {
         }
         self.need(4)?;
         let at = self.have.start;
-        let told = self.buffer[at..at + 4].try_into().expect("four bytes");
+        let reported = self.buffer[at..at + 4].try_into().expect("four bytes");
         self.have.start += 4;
-        let is_right = u32::from_le_bytes(told) == crc32c_of([of]);
+        let is_right = u32::from_le_bytes(reported) == crc32c_of([of]);
         is_right
             .then_some(())
             .ok_or_else(|| "a digest is wrong".to_owned())

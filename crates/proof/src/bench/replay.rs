@@ -201,11 +201,11 @@ fn child(plan: &Plan, words: &[&str]) -> Result<Vec<f64>, String> {
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).into_owned());
     }
-    let told = String::from_utf8_lossy(&output.stdout).into_owned();
-    let numbers = told.split_whitespace().map(str::parse);
+    let reported = String::from_utf8_lossy(&output.stdout).into_owned();
+    let numbers = reported.split_whitespace().map(str::parse);
     numbers
         .collect::<Result<_, _>>()
-        .map_err(|_| format!("a number was expected: {told}"))
+        .map_err(|_| format!("a number was expected: {reported}"))
 }
 
 fn opened(plan: &Plan, path: &str) -> Result<Opened, String> {

@@ -83,8 +83,8 @@ impl Row {
 /// The machine's load.
 #[must_use]
 pub fn load() -> f64 {
-    let told = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    let first = told.split_whitespace().next();
+    let reported = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let first = reported.split_whitespace().next();
     first.and_then(|field| field.parse().ok()).unwrap_or(0.0)
 }
 

@@ -34,12 +34,12 @@ fn turn(
 
 /// Bytes that the scrub has read, which must run.
 fn done(daemon: &Daemon, plan: &Plan) -> Result<u64, String> {
-    let told = daemon.control(plan, &["-o", "json", "scrub", "status", "bench"])?;
+    let reported = daemon.control(plan, &["-o", "json", "scrub", "status", "bench"])?;
     let status: serde_json::Value =
-        serde_json::from_str(&told).map_err(|error| format!("{error}: {told}"))?;
+        serde_json::from_str(&reported).map_err(|error| format!("{error}: {reported}"))?;
     let done = status["done_bytes"].as_u64();
     done.filter(|_| status["state"] == "running")
-        .ok_or_else(|| format!("the scrub does not run: {told}"))
+        .ok_or_else(|| format!("the scrub does not run: {reported}"))
 }
 
 fn bars(row: &Row, found: &mut Found) {

@@ -169,8 +169,8 @@ fn must(program: &str, words: &[&str]) -> Result<String, String> {
 fn server_core() -> usize {
     let all = std::thread::available_parallelism().map_or(1, usize::from);
     // `taskset` may have narrowed this process; the machine has what /proc says.
-    let told = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let machine = told
+    let reported = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let machine = reported
         .lines()
         .filter(|line| line.starts_with("processor"))
         .count();
@@ -254,8 +254,9 @@ pub fn list_units(place: &Place, how: &Causeway) -> Result<String, String> {
 /// # Errors
 /// Where it fails.
 pub fn journal_facts(place: &Place, how: &Causeway) -> Result<Value, String> {
-    let told = control(place, how, &["-o", "json", "pool", "show", "default"])?;
-    let pool: Value = serde_json::from_str(&told).map_err(|error| format!("{error}: {told}"))?;
+    let reported = control(place, how, &["-o", "json", "pool", "show", "default"])?;
+    let pool: Value =
+        serde_json::from_str(&reported).map_err(|error| format!("{error}: {reported}"))?;
     Ok(pool["journal"].clone())
 }
 

@@ -48,8 +48,8 @@ pub fn of_process(process: u32) -> Result<u64, String> {
     let mut sum = 0;
     for thread in threads.flatten() {
         // A thread may end while we look.
-        let told = fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default();
-        let first = told.split_whitespace().next();
+        let reported = fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default();
+        let first = reported.split_whitespace().next();
         sum += first
             .and_then(|field| field.parse::<u64>().ok())
             .unwrap_or(0);
@@ -64,9 +64,9 @@ pub fn of_process(process: u32) -> Result<u64, String> {
 /// Where /proc cannot be read.
 pub fn of_children() -> Result<u64, String> {
     let stat = "/proc/self/stat";
-    let told = fs::read_to_string(stat).map_err(|error| format!("{stat}: {error}"))?;
+    let reported = fs::read_to_string(stat).map_err(|error| format!("{stat}: {error}"))?;
     // The second field is a name in parentheses, which may have spaces.
-    let fields = told
+    let fields = reported
         .rsplit_once(')')
         .map(|(_, fields)| fields.split_whitespace());
     let ticks = fields.into_iter().flatten().skip(13).take(2);
@@ -95,8 +95,8 @@ pub fn sample(processes: &[u32]) -> Result<Usage, String> {
 /// Busy and idle ticks of all processors (first line of `/proc/stat`): user, nice, system, idle,
 /// iowait, irq, softirq, steal. What the hypervisor took counts as busy.
 fn machine() -> (u64, u64) {
-    let told = fs::read_to_string("/proc/stat").unwrap_or_default();
-    let line = told.lines().next().unwrap_or_default();
+    let reported = fs::read_to_string("/proc/stat").unwrap_or_default();
+    let line = reported.lines().next().unwrap_or_default();
     let fields = line.split_whitespace().skip(1).take(8);
     let fields: Vec<u64> = fields.filter_map(|field| field.parse().ok()).collect();
     let idle: u64 = fields.iter().skip(3).take(2).sum();

@@ -161,7 +161,7 @@ impl Client {
         let (range, durability) = (self.range(), self.durability());
         let values = self.oracle.fresh(self.number, range);
         let data = Value::payload(&values, self.opened.shape.block_size);
-        let ticket = self.told(range, &values, durability);
+        let ticket = self.reported(range, &values, durability);
         let end = self
             .ask(Op::Write {
                 range,
@@ -178,7 +178,7 @@ impl Client {
         let durability = Durability::Cached;
         let values = self.oracle.fresh(self.number, range);
         let data = Value::payload(&values, self.opened.shape.block_size);
-        let ticket = self.told(range, &values, durability);
+        let ticket = self.reported(range, &values, durability);
         let op = Op::Write {
             range,
             data,
@@ -200,7 +200,7 @@ impl Client {
         let (range, durability) = (self.range(), self.durability_of_zeroes());
         let zeroing = *self.rng.pick(&[Zeroing::MayUnmap, Zeroing::KeepAllocated]);
         let values = vec![Value::Zero; self.opened.shape.bytes_in(range) / self.block_bytes()];
-        let mut ticket = self.told(range, &values, durability);
+        let mut ticket = self.reported(range, &values, durability);
         self.may_sync(durability, &mut ticket);
         let end = self
             .ask(Op::WriteZeroes {
@@ -262,7 +262,7 @@ impl Client {
         }
     }
 
-    fn told(&self, range: LbaRange, values: &[Value], durability: Durability) -> Ticket {
+    fn reported(&self, range: LbaRange, values: &[Value], durability: Durability) -> Ticket {
         let kept = self.kept(durability);
         self.oracle.write(self.number, range, values, kept)
     }

@@ -503,11 +503,11 @@ impl Admin {
     }
 
     async fn change(&self, step: Step) {
-        let told = AdditionalSense::CAPACITY_DATA_HAS_CHANGED;
+        let reported = AdditionalSense::CAPACITY_DATA_HAS_CHANGED;
         let seen = |session: &Session| {
             let seen = session.seen();
-            let told = seen.attentions(lun(0), told) + seen.resets();
-            (seen.logins(), told, seen.has_used(lun(0)))
+            let reported = seen.attentions(lun(0), reported) + seen.resets();
+            (seen.logins(), reported, seen.has_used(lun(0)))
         };
         let before: Vec<(u64, u64, bool)> = self.sessions.iter().map(seen).collect();
         if let Some(truth) = self.truth.borrow_mut().as_mut() {
@@ -572,7 +572,7 @@ impl Admin {
     }
 
     async fn sees_the_new_size(&self, session: &Session, before: (u64, u64, bool), bytes: u64) {
-        let told = AdditionalSense::CAPACITY_DATA_HAS_CHANGED;
+        let reported = AdditionalSense::CAPACITY_DATA_HAS_CHANGED;
         let span = Duration::from_secs(60);
         let Some(Some(blocks)) = within(&self.core, span, capacity(session)).await else {
             return;
@@ -588,7 +588,7 @@ impl Admin {
             return;
         }
         self.marks.borrow_mut().count("told_of_the_size");
-        if seen.attentions(lun(0), told) + seen.resets() <= before.1 {
+        if seen.attentions(lun(0), reported) + seen.resets() <= before.1 {
             let what = "a host was not told that the capacity has changed".to_owned();
             self.complaints.borrow_mut().push(what);
         }

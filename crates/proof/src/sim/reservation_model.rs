@@ -33,7 +33,7 @@ pub(super) enum Change {
 
 /// How it must be answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Told {
+pub(super) enum Reported {
     Good,
     Conflict,
     Check,
@@ -81,16 +81,16 @@ impl Reserved {
     }
 
     /// The state afterwards, and the answer.
-    pub(super) fn after(&self, host: u32, change: Change) -> (Self, Told) {
+    pub(super) fn after(&self, host: u32, change: Change) -> (Self, Reported) {
         let mut next = self.clone();
-        let told = next.apply(host, change);
-        match told {
-            Told::Good => (next, told),
-            Told::Conflict | Told::Check => (self.clone(), told),
+        let reported = next.apply(host, change);
+        match reported {
+            Reported::Good => (next, reported),
+            Reported::Conflict | Reported::Check => (self.clone(), reported),
         }
     }
 
-    fn apply(&mut self, host: u32, change: Change) -> Told {
+    fn apply(&mut self, host: u32, change: Change) -> Reported {
         let own = self.keys.get(&host).copied();
         match change {
             Change::Register {
@@ -100,10 +100,10 @@ impl Reserved {
                 ignore,
             } => {
                 if !ignore && own.unwrap_or(0) != key {
-                    return Told::Conflict;
+                    return Reported::Conflict;
                 }
                 if own.is_none() && new == 0 {
-                    return Told::Good;
+                    return Reported::Good;
                 }
                 if new == 0 {
                     self.leave(host);
@@ -111,7 +111,7 @@ impl Reserved {
                     self.keys.insert(host, new);
                 }
                 self.aptpl = aptpl;
-                Told::Good
+                Reported::Good
             }
             Change::Reserve { key, .. }
             | Change::Release { key, .. }
@@ -119,28 +119,28 @@ impl Reserved {
             | Change::Preempt { key, .. }
                 if own != Some(key) =>
             {
-                Told::Conflict
+                Reported::Conflict
             }
             Change::Reserve { kind, .. } => match self.held {
                 None => {
                     self.held = Some((kind, (kind < 7).then_some(host)));
-                    Told::Good
+                    Reported::Good
                 }
-                Some((held, _)) if held == kind && self.holds(host) => Told::Good,
-                Some(_) => Told::Conflict,
+                Some((held, _)) if held == kind && self.holds(host) => Reported::Good,
+                Some(_) => Reported::Conflict,
             },
             Change::Release { kind, .. } => match self.held {
-                Some((held, _)) if self.holds(host) && held != kind => Told::Check,
+                Some((held, _)) if self.holds(host) && held != kind => Reported::Check,
                 Some(_) if self.holds(host) => {
                     self.held = None;
-                    Told::Good
+                    Reported::Good
                 }
-                Some(_) | None => Told::Good,
+                Some(_) | None => Reported::Good,
             },
             Change::Clear { .. } => {
                 self.keys.clear();
                 self.held = None;
-                Told::Good
+                Reported::Good
             }
             Change::Preempt { victim, kind, .. } => self.preempt(host, victim, kind),
         }
@@ -161,7 +161,7 @@ impl Reserved {
     }
 
     /// SPC-4 table "Preempting actions".
-    fn preempt(&mut self, host: u32, victim: u64, kind: u8) -> Told {
+    fn preempt(&mut self, host: u32, victim: u64, kind: u8) -> Reported {
         let takes_over = match self.held {
             Some((_, None)) => victim == 0,
             Some((_, Some(holder))) => self.keys.get(&holder) == Some(&victim),
@@ -171,20 +171,20 @@ impl Reserved {
             self.keys
                 .retain(|other, key| *other == host || (victim != 0 && *key != victim));
             self.held = Some((kind, (kind < 7).then_some(host)));
-            return Told::Good;
+            return Reported::Good;
         }
         if victim == 0 {
-            return Told::Check;
+            return Reported::Check;
         }
         let before = self.keys.len();
         self.keys.retain(|_, key| *key != victim);
         if self.keys.len() == before {
-            return Told::Conflict;
+            return Reported::Conflict;
         }
         if self.keys.is_empty() {
             self.held = None;
         }
-        Told::Good
+        Reported::Good
     }
 }
 
@@ -194,7 +194,7 @@ pub(super) struct Part {
     pub(super) host: u32,
     pub(super) change: Change,
     /// `None`: nobody knows whether it was done.
-    pub(super) told: Option<Told>,
+    pub(super) reported: Option<Reported>,
 }
 
 /// Every state that changes under way may lead through, in any order, each done or not.
@@ -221,13 +221,13 @@ pub(super) fn after(from: &BTreeSet<Reserved>, parts: &[Part]) -> BTreeSet<Reser
     for (at, part) in parts.iter().enumerate() {
         let mut rest = parts.to_vec();
         rest.remove(at);
-        let fits = |told| part.told.is_none_or(|seen| seen == told);
+        let fits = |reported| part.reported.is_none_or(|seen| seen == reported);
         let mut next: BTreeSet<Reserved> = (from.iter())
             .map(|state| state.after(part.host, part.change))
-            .filter(|(_, told)| fits(*told))
+            .filter(|(_, reported)| fits(*reported))
             .map(|(state, _)| state)
             .collect();
-        if part.told.is_none() {
+        if part.reported.is_none() {
             next.extend(from.iter().cloned());
         }
         all.extend(after(&next, &rest));
@@ -241,7 +241,7 @@ mod test {
 
     #[test]
     fn who_is_preempted_is_shut_out_until_the_reservation_ends() {
-        let (mut state, mut told) = (Reserved::default(), Vec::new());
+        let (mut state, mut reported) = (Reserved::default(), Vec::new());
         let register = |key| Change::Register {
             key: 0,
             new: key,
@@ -262,10 +262,10 @@ mod test {
             (0, Change::Clear { key: 1 }),
         ] {
             let (next, answer) = state.after(host, change);
-            (state, _) = (next, told.push(answer));
+            (state, _) = (next, reported.push(answer));
         }
-        assert_eq!(told[..4], [Told::Good; 4]);
-        assert_eq!(told[4], Told::Conflict);
+        assert_eq!(reported[..4], [Reported::Good; 4]);
+        assert_eq!(reported[4], Reported::Conflict);
         assert!(!state.lets(0, false) && state.lets(1, true));
         assert_eq!(state.restarted(), state);
     }

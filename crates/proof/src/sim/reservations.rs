@@ -12,7 +12,7 @@ use super::client::within;
 use super::initiator::{Job, Outcome, Session, Wire};
 use super::lab::{Lab, lun};
 use super::oracle::{End, Oracle, Ticket};
-use super::reservation_model::{Change, KINDS, Part, Reserved, Told, after, during};
+use super::reservation_model::{Change, KINDS, Part, Reported, Reserved, after, during};
 use super::run::{FILE_FAULTS, NET_FAULTS};
 use super::story::{Marks, Stage, Story};
 use super::worker::{Ledger, Shift, Worker};
@@ -87,7 +87,7 @@ impl Judge {
             ));
             return;
         }
-        if parts.iter().any(|part| part.told.is_none()) {
+        if parts.iter().any(|part| part.reported.is_none()) {
             self.mark("unknown");
             self.lingering.borrow_mut().extend(now.iter().cloned());
         } else if now.is_disjoint(before) {
@@ -102,7 +102,7 @@ impl Judge {
     /// The writes of a host that PREEMPT AND ABORT shut out have ended.
     fn preempted(&self, before: &BTreeSet<Reserved>, now: &BTreeSet<Reserved>, part: &Part) {
         let aborts = matches!(part.change, Change::Preempt { abort: true, .. });
-        if !aborts || part.told != Some(Told::Good) {
+        if !aborts || part.reported != Some(Reported::Good) {
             return;
         }
         for open in self.open.borrow_mut().values_mut() {
@@ -288,16 +288,16 @@ async fn insist(session: &Session, wire: Wire) -> Outcome {
     }
 }
 
-fn told(outcome: &Outcome) -> Option<Told> {
+fn reported(outcome: &Outcome) -> Option<Reported> {
     match outcome.status() {
-        Some(Status::Good) => Some(Told::Good),
-        Some(Status::ReservationConflict) => Some(Told::Conflict),
+        Some(Status::Good) => Some(Reported::Good),
+        Some(Status::ReservationConflict) => Some(Reported::Conflict),
         Some(Status::CheckCondition) => {
             let sense = outcome.sense()?;
             // A store that is full says nothing of the command, as one that fails does not.
             let is_full = sense.code == AdditionalSense::INSUFFICIENT_REGISTRATION_RESOURCES;
             let refused = sense.key == SenseKey::IllegalRequest && !is_full;
-            refused.then_some(Told::Check)
+            refused.then_some(Reported::Check)
         }
         Some(_) | None => None,
     }
@@ -432,14 +432,14 @@ async fn administer(
         let mut ended = Vec::new();
         for ((host, change), answer) in parts.iter().zip(answers) {
             let outcome = answer.await.unwrap_or(Outcome::Lost);
-            let told = told(&outcome);
-            if told == Some(Told::Good) {
+            let reported = reported(&outcome);
+            if reported == Some(Reported::Good) {
                 judge.mark(class(*change));
             }
             ended.push(Part {
                 host: *host,
                 change: *change,
-                told,
+                reported,
             });
         }
         judge.end_batch(&before, &ended);

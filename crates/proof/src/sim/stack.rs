@@ -54,8 +54,8 @@ impl Running {
             let (unit, stranger) = (Arc::clone(&one.unit), stranger.clone());
             let own = Rc::clone(core);
             core.spawn(Box::pin(async move {
-                let told = UnitAttention::LogicalUnitReset;
-                unit.reset(&own, &stranger, told).await;
+                let reported = UnitAttention::LogicalUnitReset;
+                unit.reset(&own, &stranger, reported).await;
             }));
         }
     }
@@ -175,8 +175,8 @@ pub(super) async fn start_over<'a>(
         let started = unit.start(core, Ok(Arc::clone(&volume))).await;
         started.map_err(|error| error.to_string())?;
         // Hosts are told that another one has ended their commands, or not.
-        let told = setup.salt & 256 != 0;
-        unit.fix_task_aborted_status(core, Some(told)).await;
+        let reported = setup.salt & 256 != 0;
+        unit.fix_task_aborted_status(core, Some(reported)).await;
         up.push(UnitRuns {
             unit,
             shape: volume.shape(),

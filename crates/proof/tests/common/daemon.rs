@@ -79,9 +79,9 @@ impl Daemon {
             binary,
             portals: [one, two].map(|port| format!("127.0.0.1:{port}")),
         };
-        let mut told = [0; 64];
-        let length = ready.recv(&mut told).expect("READY=1 within a minute");
-        assert_eq!(&told[..length], b"READY=1\n");
+        let mut reported = [0; 64];
+        let length = ready.recv(&mut reported).expect("READY=1 within a minute");
+        assert_eq!(&reported[..length], b"READY=1\n");
         daemon
     }
 

@@ -77,12 +77,12 @@ fn verdict(code: Option<i32>, text: &str) -> Verdict {
         } else {
             ""
         };
-        let told = text.lines().skip_while(|line| !line.contains("Test:"));
-        let told: Vec<&str> = told
+        let reported = text.lines().skip_while(|line| !line.contains("Test:"));
+        let reported: Vec<&str> = reported
             .filter(|line| !line.trim().is_empty())
             .take(30)
             .collect();
-        return Verdict::Failed(format!("{why}exit code {code:?}\n{}", told.join("\n")));
+        return Verdict::Failed(format!("{why}exit code {code:?}\n{}", reported.join("\n")));
     }
     match text.split_once("[SKIPPED]") {
         Some((_, rest)) => {

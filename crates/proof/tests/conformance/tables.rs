@@ -161,8 +161,8 @@ fn an_excuse_holds_for_a_failure_only() {
     let skipped = |text: &str| Verdict::Skipped(text.into());
     assert_eq!(complaint(Kind::B512, &of(excused, failed())), None);
     for verdict in [Verdict::Passed, skipped("x")] {
-        let told = complaint(Kind::B512, &of(excused, verdict)).unwrap();
-        assert!(told.contains("remove the excuse"), "{told}");
+        let reported = complaint(Kind::B512, &of(excused, verdict)).unwrap();
+        assert!(reported.contains("remove the excuse"), "{reported}");
     }
     let only_512e = "ALL.GetLBAStatus.UnmapSingle";
     assert!(complaint(Kind::B512, &of(only_512e, failed())).is_some());

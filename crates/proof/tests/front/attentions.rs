@@ -29,11 +29,11 @@ fn new() -> Setup {
 async fn finds(host: &Host, number: u8) -> Vec<(u8, u8)> {
     let mut found = Vec::new();
     loop {
-        let told = host.command(number, &TEST_UNIT_READY, &[], 0).await;
-        if told.status == 0 {
+        let reported = host.command(number, &TEST_UNIT_READY, &[], 0).await;
+        if reported.status == 0 {
             return found;
         }
-        let (key, asc, ascq) = sense(&told);
+        let (key, asc, ascq) = sense(&reported);
         assert_eq!(key, SenseKey::UnitAttention);
         found.push((asc, ascq));
     }
@@ -124,7 +124,7 @@ fn resets_are_told_to_every_port_also_to_those_that_are_away() {
         (LOGICAL_UNIT_RESET, UNIT_RESET),
         (TARGET_COLD_RESET, HARD_RESET),
     ];
-    for (function, told) in ways {
+    for (function, reported) in ways {
         run(new(), move |bench| async move {
             let (alice, bob) = (bench.login(ALICE).await, bench.login(BOB).await);
             let mut away = config("iqn.2026-11.example:carol", Some(TARGET));
@@ -140,10 +140,10 @@ fn resets_are_told_to_every_port_also_to_those_that_are_away() {
             // Who has asked for it is told as well (SAM-5 6.3.3 "Logical unit reset": every I_T
             // nexus).
             for host in [&alice, &bob] {
-                assert_eq!(finds(host, 0).await, [told]);
+                assert_eq!(finds(host, 0).await, [reported]);
             }
             let carol = bench.try_login(&away).await.unwrap();
-            assert_eq!(finds(&carol, 0).await, [told]);
+            assert_eq!(finds(&carol, 0).await, [reported]);
             let stranger = config("iqn.2026-11.example:dave", Some(TARGET));
             let stranger = bench.try_login(&stranger).await.unwrap();
             assert_eq!(

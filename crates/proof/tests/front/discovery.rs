@@ -23,8 +23,8 @@ fn send_targets_tells_only_what_is_granted_to_the_asker() {
             ("iqn.2026-11.example:eve", vec![]),
         ] {
             let host = bench.try_login(&config(who, None)).await.unwrap();
-            let told = host.send_targets("All").await;
-            let names: Vec<&str> = told.iter().map(|one| one.name.as_str()).collect();
+            let reported = host.send_targets("All").await;
+            let names: Vec<&str> = reported.iter().map(|one| one.name.as_str()).collect();
             assert_eq!(names, expected, "{who}");
             // Asking by name tells no more.
             let one = host.send_targets(OTHER).await;
@@ -45,11 +45,11 @@ fn a_normal_session_is_told_of_its_own_target_only() {
             .await;
         let host = bench.login(ALICE).await;
         for what in ["", TARGET, &TARGET.to_ascii_uppercase()] {
-            let told = host.send_targets(what).await;
-            assert_eq!(told.len(), 1, "{what:?}");
-            assert_eq!(told[0].name, TARGET);
-            assert_eq!(told[0].addresses[0].address, bench.portal.to_string());
-            assert_eq!(told[0].addresses[0].portal_group_tag, 1);
+            let reported = host.send_targets(what).await;
+            assert_eq!(reported.len(), 1, "{what:?}");
+            assert_eq!(reported[0].name, TARGET);
+            assert_eq!(reported[0].addresses[0].address, bench.portal.to_string());
+            assert_eq!(reported[0].addresses[0].portal_group_tag, 1);
         }
     });
 }
@@ -67,9 +67,9 @@ fn a_thousand_targets_come_in_one_answer() {
         for segment in [512, 8192, 1 << 20] {
             config.offer.max_recv_data_segment_length = segment;
             let host = bench.try_login(&config).await.unwrap();
-            let told = host.send_targets("All").await;
-            assert_eq!(told.len(), 1000, "segments of {segment}");
-            assert!(told.iter().enumerate().all(|(number, target)| {
+            let reported = host.send_targets("All").await;
+            assert_eq!(reported.len(), 1000, "segments of {segment}");
+            assert!(reported.iter().enumerate().all(|(number, target)| {
                 target.name == name(number) && target.addresses.len() == 1
             }));
         }
@@ -104,8 +104,8 @@ fn through_an_ipv6_portal_the_ipv6_addresses_of_its_group_are_told() {
             (elsewhere, vec![]),
         ] {
             let host = Host::login(&bench.host_core, asked, &config(ALICE, None)).await;
-            let told = host.unwrap().send_targets("All").await;
-            let addresses: Vec<String> = told
+            let reported = host.unwrap().send_targets("All").await;
+            let addresses: Vec<String> = reported
                 .into_iter()
                 .flat_map(|one| one.addresses)
                 .map(|portal| portal.address)
@@ -134,8 +134,8 @@ fn a_wildcard_portal_tells_every_address_of_its_family_but_the_loopback() {
             .add_address("eth1", "10.1.0.1".parse().unwrap(), 24);
         bench.sleep(std::time::Duration::from_millis(1500)).await;
         let host = bench.try_login(&config(ALICE, None)).await.unwrap();
-        let told = host.send_targets("All").await;
-        let mut addresses: Vec<&str> = told[0]
+        let reported = host.send_targets("All").await;
+        let mut addresses: Vec<&str> = reported[0]
             .addresses
             .iter()
             .map(|portal| portal.address.as_str())

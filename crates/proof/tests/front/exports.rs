@@ -26,8 +26,8 @@ fn a_lun_that_is_added_is_told_by_reported_luns_data_has_changed_and_works() {
         let host = bench.login(ALICE).await;
         host.settle(0).await;
         bench.publish(vec![open_target(2)]).await;
-        let told = host.command(0, &TEST_UNIT_READY, &[], 0).await;
-        assert_eq!(sense(&told), (SenseKey::UnitAttention, 0x3F, 0x0E));
+        let reported = host.command(0, &TEST_UNIT_READY, &[], 0).await;
+        assert_eq!(sense(&reported), (SenseKey::UnitAttention, 0x3F, 0x0E));
         assert_eq!(report_luns(&host).await, [0, 1]);
         host.settle(1).await;
         assert_eq!(
@@ -46,14 +46,17 @@ fn a_session_that_saw_no_unit_before_is_told_when_it_gets_one() {
         bench.publish(vec![open_target(1)]).await;
         let host = bench.login(ALICE).await;
         bench.publish(vec![open_target(2)]).await;
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for _ in 0..3 {
             let end = host.command(0, &TEST_UNIT_READY, &[], 0).await;
             if end.status == 2 {
-                told.push(sense(&end).1);
+                reported.push(sense(&end).1);
             }
         }
-        assert!(told.contains(&0x29) || told.contains(&0x3F), "{told:?}");
+        assert!(
+            reported.contains(&0x29) || reported.contains(&0x3F),
+            "{reported:?}"
+        );
         assert_eq!(report_luns(&host).await, [0, 1]);
     });
 }
@@ -102,8 +105,11 @@ fn a_session_whose_target_is_removed_goes_on_without_luns_until_another_one_has_
         finds_nothing(&second).await;
         assert!(bench.sessions().await[1].luns.is_empty());
         // Nobody comes in any more, and who is in may leave in order.
-        let told = bench.try_login(&config(BOB, Some(OTHER))).await;
-        assert_eq!(told.err().unwrap().status, Some(LoginStatus::TargetRemoved));
+        let reported = bench.try_login(&config(BOB, Some(OTHER))).await;
+        assert_eq!(
+            reported.err().unwrap().status,
+            Some(LoginStatus::TargetRemoved)
+        );
         first.settle(0).await;
 
         // The same one is back.
@@ -142,8 +148,8 @@ fn a_host_whose_last_grant_is_taken_away_stays_without_luns_and_has_it_back_in_t
             bench.publish(vec![bobs.clone()]).await;
             finds_nothing(&alice).await;
             let again = bench.try_login(&config(ALICE, Some(TARGET))).await;
-            let told = again.err().unwrap().status;
-            assert_eq!(told, Some(LoginStatus::AuthorizationFailure));
+            let reported = again.err().unwrap().status;
+            assert_eq!(reported, Some(LoginStatus::AuthorizationFailure));
             assert_eq!(bob.command(0, &TEST_UNIT_READY, &[], 0).await.status, 0);
             bench.publish(vec![both.clone()]).await;
             alice.settle(0).await;

@@ -256,12 +256,12 @@ fn a_grant_that_becomes_read_only_refuses_writes_and_what_it_had_not_begun_of_th
             (Opcode::ScsiResponse, CHECK_CONDITION)
         );
         // Two bytes of length, then the sense data: DATA PROTECT, WRITE PROTECTED.
-        let told = (
+        let reported = (
             answer.data[2 + 2] & 0x0f,
             answer.data[2 + 12],
             answer.data[2 + 13],
         );
-        assert_eq!(told, (7, 0x27, 0));
+        assert_eq!(reported, (7, 0x27, 0));
         raw.data_out(40, Some(ttt), 0, &[6; 2048]).await;
         let write = host.command(0, &write_10(0, 1), &[8; BLOCK], 0).await;
         assert_eq!(sense(&write), (SenseKey::DataProtect, 0x27, 0));

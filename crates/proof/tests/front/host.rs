@@ -118,12 +118,12 @@ impl Host {
         stream: Rc<dyn Stream>,
         config: &InitiatorConfig,
     ) -> Result<Self, Refused> {
-        let (told, answer) = oneshot::channel();
+        let (reported, answer) = oneshot::channel();
         let state = State {
             machine: InitiatorConnection::new(core.now(), config),
             partial: Vec::new(),
             timer: None,
-            login: Some(told),
+            login: Some(reported),
             commands: BTreeMap::new(),
             functions: BTreeMap::new(),
             texts: BTreeMap::new(),
@@ -184,12 +184,12 @@ impl Host {
             immediate,
         };
         let data_in = (reads > 0).then(|| BufMut::zeroed(reads));
-        let (told, answer) = oneshot::channel();
+        let (reported, answer) = oneshot::channel();
         let mut state = self.inner.state.borrow_mut();
         let itt = state
             .machine
             .submit(command, Buf::copy_of(data_out), data_in);
-        state.commands.insert(itt, told);
+        state.commands.insert(itt, reported);
         drop(state);
         self.wake();
         Sent { itt, answer }
@@ -219,10 +219,10 @@ impl Host {
         lun: Lun,
         referenced: Option<Itt>,
     ) -> oneshot::Receiver<u8> {
-        let (told, answer) = oneshot::channel();
+        let (reported, answer) = oneshot::channel();
         let mut state = self.inner.state.borrow_mut();
         let itt = state.machine.task_management(code, lun, referenced);
-        state.functions.insert(itt, told);
+        state.functions.insert(itt, reported);
         drop(state);
         self.wake();
         answer
@@ -230,9 +230,9 @@ impl Host {
 
     /// Asks SendTargets.
     pub(crate) async fn send_targets(&self, what: &str) -> Vec<TargetRecord> {
-        let (told, answer) = oneshot::channel();
+        let (reported, answer) = oneshot::channel();
         let itt = self.inner.state.borrow_mut().machine.send_targets(what);
-        self.inner.state.borrow_mut().texts.insert(itt, told);
+        self.inner.state.borrow_mut().texts.insert(itt, reported);
         self.wake();
         let text = answer.await.expect("SendTargets is answered");
         iscsi::discovery::decode(&text).expect("a well-formed answer")
@@ -370,19 +370,19 @@ impl State {
                 }
             }
             Event::Response { itt, completion } => {
-                if let Some(told) = self.commands.remove(&itt) {
-                    drop(told.send(completion));
+                if let Some(reported) = self.commands.remove(&itt) {
+                    drop(reported.send(completion));
                 }
             }
             Event::TaskManagement { itt, response } => {
-                if let Some(told) = self.functions.remove(&itt) {
+                if let Some(reported) = self.functions.remove(&itt) {
                     // Nobody may be waiting any more.
-                    let _ = told.send(response);
+                    let _ = reported.send(response);
                 }
             }
             Event::Text { itt, text } => {
-                if let Some(told) = self.texts.remove(&itt) {
-                    drop(told.send(text));
+                if let Some(reported) = self.texts.remove(&itt) {
+                    drop(reported.send(text));
                 }
             }
             Event::Pong { .. } => {}

@@ -75,8 +75,8 @@ fn a_new_login_always_finds_a_place_and_the_oldest_without_progress_goes_for_it(
             left <= 8,
             "{left} are left of one source, which may have four and fresh ones"
         );
-        let told = bench.server.refusals().list();
-        let newest = told.iter().find(|one| one.reason.contains("place"));
+        let reported = bench.server.refusals().list();
+        let newest = reported.iter().find(|one| one.reason.contains("place"));
         let newest = newest.expect("they are told of");
         assert!(newest.times >= 32, "{}", newest.times);
         assert!(newest.status.starts_with("0302"), "{}", newest.status);

@@ -128,8 +128,8 @@ fn two_functions_at_once_from_two_hosts_are_both_answered() {
 fn aborted_data_never_appears_after_a_newer_write_of_another_host_on_another_core() {
     let mut overtook = 0;
     for seed in 0..120 {
-        let told = std::rc::Rc::new(std::cell::Cell::new(0));
-        let count = std::rc::Rc::clone(&told);
+        let reported = std::rc::Rc::new(std::cell::Cell::new(0));
+        let count = std::rc::Rc::clone(&reported);
         run(seeded(seed), move |bench| async move {
             let mut alice = bench.login(ALICE).await;
             let bob = bench.login(BOB).await;
@@ -182,7 +182,7 @@ fn aborted_data_never_appears_after_a_newer_write_of_another_host_on_another_cor
             assert_eq!(read.data_in.to_vec(), [2; 8 * BLOCK], "seed {seed}");
             drop(alice);
         });
-        overtook += told.get();
+        overtook += reported.get();
     }
     assert!(
         overtook > 50,

@@ -109,7 +109,7 @@ fn a_session_s_limit_holds_for_all_its_luns_and_other_sessions_do_not_notice() {
         // Half of it, so that the LUN that hangs leaves room for others.
         assert_eq!(held(&bench, 0).await, 2 * MIB_U64);
         let sessions = bench.sessions().await;
-        let told: Vec<_> = sessions
+        let reported: Vec<_> = sessions
             .iter()
             .map(|it| {
                 (
@@ -120,10 +120,10 @@ fn a_session_s_limit_holds_for_all_its_luns_and_other_sessions_do_not_notice() {
             })
             .collect();
         assert!(
-            told.contains(&(true, Some(4 * MIB_U64), 2 * MIB_U64)),
-            "{told:?}"
+            reported.contains(&(true, Some(4 * MIB_U64), 2 * MIB_U64)),
+            "{reported:?}"
         );
-        assert!(told.contains(&(false, None, 0)), "{told:?}");
+        assert!(reported.contains(&(false, None, 0)), "{reported:?}");
         let data = vec![1; 512 * BLOCK];
         let write = alice.command(1, &write_10(0, 512), &data, 0);
         let write = bench.within(SECOND * 2, "her other LUN", write).await;

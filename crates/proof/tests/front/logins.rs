@@ -41,8 +41,8 @@ fn host_chap(mutual: bool) -> HostChap {
 /// Refused with this status, and the newest refusal says why.
 async fn refused(bench: &Bench, config: &InitiatorConfig, status: LoginStatus, why: &str) {
     let answer = bench.try_login(config).await;
-    let told = answer.err().unwrap_or_else(|| panic!("{why}: was let in"));
-    assert_eq!(told.status, Some(status), "{why}: {told:?}");
+    let reported = answer.err().unwrap_or_else(|| panic!("{why}: was let in"));
+    assert_eq!(reported.status, Some(status), "{why}: {reported:?}");
     let newest = bench.server.refusals().list().into_iter().next();
     let newest = newest.unwrap_or_else(|| panic!("{why}: nothing is recorded"));
     assert_eq!(newest.status, status.to_string(), "{why}");
@@ -192,9 +192,10 @@ fn nobody_gets_in_without_the_proof_that_is_configured_and_discovery_is_no_easie
                         answer.as_ref().err()
                     );
                     assert_eq!(answer.is_ok(), right, "{what}");
-                    let told = answer.err().and_then(|told| told.status);
+                    let reported = answer.err().and_then(|reported| reported.status);
                     assert!(
-                        told.is_none_or(|told| told == LoginStatus::AuthenticationFailure),
+                        reported
+                            .is_none_or(|reported| reported == LoginStatus::AuthenticationFailure),
                         "{what}"
                     );
                 }
@@ -346,9 +347,13 @@ fn a_login_one_byte_at_a_time_does_not_outlast_the_time_for_logins() {
             bench.sleep(Duration::from_millis(100)).await;
         }
         assert!(raw.is_closed().await);
-        let told = bench.server.refusals().list();
-        assert_eq!(told.len(), 1);
-        assert!(told[0].reason.contains("long"), "{}", told[0].reason);
+        let reported = bench.server.refusals().list();
+        assert_eq!(reported.len(), 1);
+        assert!(
+            reported[0].reason.contains("long"),
+            "{}",
+            reported[0].reason
+        );
     });
 }
 
@@ -368,10 +373,14 @@ fn as_many_sessions_as_may_be_turn_a_connection_away_and_that_is_told() {
         let second = Duration::from_secs(1);
         assert!(bench.within(second, "the end", third.is_closed()).await);
         assert_eq!(bench.server.refusals().turned_away(), 1);
-        let told = bench.server.refusals().list();
-        assert_eq!(told.len(), 1);
+        let reported = bench.server.refusals().list();
+        assert_eq!(reported.len(), 1);
         let reason = "as many sessions as may be exist";
-        assert!(told[0].reason.contains(reason), "{}", told[0].reason);
+        assert!(
+            reported[0].reason.contains(reason),
+            "{}",
+            reported[0].reason
+        );
         first.logout();
         first.closed().await;
         let third = bench.try_login(&config("iqn.x:third", Some(TARGET))).await;
@@ -409,8 +418,8 @@ fn after_a_stop_no_login_is_taken() {
             .server
             .stop(&bench.core, Duration::from_millis(500))
             .await;
-        let told: Option<Refused> = bench.try_login(&config(BOB, Some(TARGET))).await.err();
-        assert!(told.is_some());
+        let reported: Option<Refused> = bench.try_login(&config(BOB, Some(TARGET))).await.err();
+        assert!(reported.is_some());
     });
 }
 

@@ -73,8 +73,12 @@ fn a_refusal_of_a_later_part_does_not_promise_that_nothing_was_done() {
                 times: u64::MAX,
                 action: Action::Fail(IoError::WriteProtected),
             });
-            let told = zero(&lane, range(first, BLOCKS - first)).await;
-            assert_eq!(told, Err(expected), "from {first}, refused at {refused_at}");
+            let reported = zero(&lane, range(first, BLOCKS - first)).await;
+            assert_eq!(
+                reported,
+                Err(expected),
+                "from {first}, refused at {refused_at}"
+            );
             // What is told is what is there.
             let byte = if expected == IoError::WriteProtected {
                 7

@@ -68,15 +68,15 @@ fn a_new_connection_goes_to_the_core_that_works_least_not_to_the_one_with_fewest
         let stop = Rc::new(Cell::new(false));
         read_on(&bench, &busy, &stop);
         bench.sleep(Duration::from_secs(3)).await;
-        let told = session_of(&bench, ALICE).await;
-        assert!(told.load > Load(200), "{told:?}");
+        let reported = session_of(&bench, ALICE).await;
+        assert!(reported.load > Load(200), "{reported:?}");
         assert_eq!(session_of(&bench, BOB).await.load, Load(0));
         let cores = bench.server.cores(&bench.core).await;
         let (of_busy, of_idle) = match busy_core.0 {
             0 => (&cores[0], &cores[1]),
             _ => (&cores[1], &cores[0]),
         };
-        assert!(of_busy.load >= told.load && of_busy.busy > of_idle.busy);
+        assert!(of_busy.load >= reported.load && of_busy.busy > of_idle.busy);
         assert!(of_idle.load < Load(50), "{cores:?}");
         assert_eq!(of_busy.connections + of_idle.connections, 5);
         for port in 6..12 {
@@ -184,10 +184,10 @@ fn a_session_that_moves_loses_no_command_and_mixes_no_data() {
             let (moved, _) = bench.server.moves();
             // Between 18 and 31, by the seed.
             assert!(moved >= 12, "{moved} moves");
-            let told = session_of(&bench, ALICE).await;
+            let reported = session_of(&bench, ALICE).await;
             // What the settling took, and eight times 24 of each.
-            assert!((384..390).contains(&told.commands), "{told:?}");
-            assert_eq!((told.in_progress, told.latency.total()), (0, 384));
+            assert!((384..390).contains(&reported.commands), "{reported:?}");
+            assert_eq!((reported.in_progress, reported.latency.total()), (0, 384));
             host.logout();
             host.closed().await;
             bench.sleep(Duration::from_millis(50)).await;
@@ -213,11 +213,11 @@ fn a_session_that_moves_hears_of_each_reset_once_and_keeps_its_reservation() {
                 // A reset aborts what is in progress: nothing is.
                 assert_eq!(bob.function(5, lun(0), None).await, Ok(0));
                 bob.settle(0).await;
-                let mut told = 0;
+                let mut reported = 0;
                 while alice.command(0, &TEST_UNIT_READY, &[], 0).await.status != 0 {
-                    told += 1;
+                    reported += 1;
                 }
-                assert_eq!(told, 1, "round {round}");
+                assert_eq!(reported, 1, "round {round}");
                 let data = [round; 512];
                 let write = write_10(3, 1);
                 assert_eq!(alice.command(0, &write, &data, 0).await.status, 0);

@@ -61,8 +61,8 @@ fn an_address_added_to_an_interface_answers_discovery_and_login_within_a_second(
                 .expect_err("nobody has the address yet");
 
             bench.san.add_address("eth0", address, 64);
-            let told = discover_within_a_second(&bench, portal).await;
-            assert!(told.contains(&portal.to_string()), "{told:?}");
+            let reported = discover_within_a_second(&bench, portal).await;
+            assert!(reported.contains(&portal.to_string()), "{reported:?}");
             let host = Host::login(&bench.host_core, portal, &config(ALICE, Some(TARGET))).await;
             host.expect("a login is taken").settle(0).await;
         });
@@ -112,8 +112,8 @@ fn an_address_that_is_removed_stops_listening_and_sessions_elsewhere_go_on() {
                     .all(|portal| portal.address.ip() != second)
             })
             .await;
-        let told = discover(&bench, bench.portal).await.unwrap();
-        assert!(!told.contains(&portal.to_string()), "{told:?}");
+        let reported = discover(&bench, bench.portal).await.unwrap();
+        assert!(!reported.contains(&portal.to_string()), "{reported:?}");
         assert_eq!(first.command(0, &TEST_UNIT_READY, &[], 0).await.status, 0);
 
         // The session over the address that went is not ended by us: it goes on when the address is
@@ -152,8 +152,8 @@ fn a_port_that_cannot_be_bound_is_shown_and_tried_again_until_it_can() {
         assert_eq!(failed.len(), 1, "{status:?}");
         assert_eq!(failed[0].address, taken);
         // The other portal of the group works, and does not tell of this one.
-        let told = discover(&bench, bench.portal).await.unwrap();
-        assert_eq!(told, [bench.portal.to_string()]);
+        let reported = discover(&bench, bench.portal).await.unwrap();
+        assert_eq!(reported, [bench.portal.to_string()]);
 
         drop(squatter);
         let server = bench.server.clone();
@@ -161,8 +161,8 @@ fn a_port_that_cannot_be_bound_is_shown_and_tried_again_until_it_can() {
         bench
             .until(Duration::from_millis(1100), "the port is bound", all_well)
             .await;
-        let told = discover(&bench, taken).await.unwrap();
-        assert_eq!(told.len(), 2, "{told:?}");
+        let reported = discover(&bench, taken).await.unwrap();
+        assert_eq!(reported.len(), 2, "{reported:?}");
     });
 }
 

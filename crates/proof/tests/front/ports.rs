@@ -105,8 +105,8 @@ fn pages_name_every_port_that_this_initiator_may_use_and_no_other() {
                 at_port(HIDDEN, 9, &[ALICE, BOB]),
             ])
             .await;
-        let told = alice.command(0, &TEST_UNIT_READY, &[], 0).await;
-        assert_eq!(sense(&told), (SenseKey::UnitAttention, 0x3f, 0x03));
+        let reported = alice.command(0, &TEST_UNIT_READY, &[], 0).await;
+        assert_eq!(sense(&reported), (SenseKey::UnitAttention, 0x3f, 0x03));
         assert_eq!(listed(&alice).await.0, [1, 7, 9]);
     });
 }

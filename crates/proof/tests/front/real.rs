@@ -126,7 +126,7 @@ fn a_second_of_it(
 }
 
 /// The session that there is, a tenth of a second later.
-async fn soon_told(core: &CoreHandle, server: &Server) -> Option<SessionInfo> {
+async fn soon_reported(core: &CoreHandle, server: &Server) -> Option<SessionInfo> {
     let soon = core.now().after(Duration::from_millis(100));
     core.sleep_until(soon).await;
     server.sessions(core).await.pop()
@@ -145,14 +145,14 @@ async fn is_seen(core: &CoreHandle, server: &Server, manner: Manner, how: (bool,
     let (digests, moves) = how;
     let portal = listening(core, server).await;
     let client = a_second_of_it(portal, manner, digests);
-    let (mut told, mut seen) = (Vec::new(), false);
+    let (mut reported, mut seen) = (Vec::new(), false);
     while !client.is_finished() {
-        let Some(session) = soon_told(core, server).await else {
+        let Some(session) = soon_reported(core, server).await else {
             continue;
         };
-        let before = told.last().copied();
+        let before = reported.last().copied();
         seen |= before.is_some_and(|before| are_batches(before, session.received));
-        told.push(session.received);
+        reported.push(session.received);
         if moves {
             let to = CoreId(1 - session.core.0);
             server.move_session(core, session.number, to).await;
@@ -290,8 +290,8 @@ fn an_address_added_to_a_real_interface_answers_iscsi_ls_within_a_second() {
     assert!(namespace.ip("addr add 192.0.2.1/24 dev cw0"));
     let tells = |address: &str| {
         let url = format!("iscsi://{address}");
-        let told = namespace.run(&["timeout", "1", "iscsi-ls", &url]);
-        told.is_some_and(|told| told.contains(TARGET) && told.contains(address))
+        let reported = namespace.run(&["timeout", "1", "iscsi-ls", &url]);
+        reported.is_some_and(|reported| reported.contains(TARGET) && reported.contains(address))
     };
     let within = |limit: Duration, what: &str, done: &dyn Fn() -> bool| {
         let began = clock();
@@ -321,8 +321,9 @@ fn an_address_added_to_a_real_interface_answers_iscsi_ls_within_a_second() {
     }
     assert!(namespace.ip("addr del 192.0.2.7/24 dev cw0"));
     within(Duration::from_secs(1), "it is told no more", &|| {
-        let told = namespace.run(&["timeout", "1", "iscsi-ls", "iscsi://192.0.2.1:3260"]);
-        told.is_some_and(|told| told.contains(TARGET) && !told.contains("192.0.2.7"))
+        let reported = namespace.run(&["timeout", "1", "iscsi-ls", "iscsi://192.0.2.1:3260"]);
+        reported
+            .is_some_and(|reported| reported.contains(TARGET) && !reported.contains("192.0.2.7"))
     });
     drop(target.stdin.take());
     target.wait().expect("it ends");

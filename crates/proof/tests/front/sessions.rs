@@ -374,9 +374,9 @@ fn what_does_not_match_its_digest_is_counted_by_what_was_damaged() {
         let mut one = with("DataDigest=CRC32C\0").await;
         one.send(ping(), b"causeway, not its digest").await;
         one.send_bytes(&[0; 4]).await;
-        let told = one.receive().await.expect("an answer");
-        assert_eq!(told.opcode(), iscsi::bhs::Opcode::Reject);
-        assert_eq!(told.header[2], 2, "data digest error");
+        let reported = one.receive().await.expect("an answer");
+        assert_eq!(reported.opcode(), iscsi::bhs::Opcode::Reject);
+        assert_eq!(reported.header[2], 2, "data digest error");
         assert_eq!(bench.server.digest_errors(), (0, 1));
 
         let mut other = with("HeaderDigest=CRC32C\0").await;

@@ -71,8 +71,8 @@ async fn clear_tas(host: &Host, other: &Host) {
     let length = u8::try_from(list.len()).expect("short");
     let selected = host.command(0, &[0x15, 0x10, 0, 0, length, 0], &list, 0);
     assert_eq!(selected.await.status, 0);
-    let told = other.command(0, &TEST_UNIT_READY, &[], 0).await;
-    assert_eq!(sense(&told), (SenseKey::UnitAttention, 0x2a, 0x01));
+    let reported = other.command(0, &TEST_UNIT_READY, &[], 0).await;
+    assert_eq!(sense(&reported), (SenseKey::UnitAttention, 0x2a, 0x01));
 }
 
 async fn reserve_out(host: &Host, action: u8, kind: u8, key: u64, other: u64) {
@@ -113,8 +113,8 @@ const WAYS: [(u8, Attentions, Attentions); 4] = [
 
 async fn finds(host: &Host, attentions: Attentions) {
     for expected in attentions {
-        let told = host.command(0, &TEST_UNIT_READY, &[], 0).await;
-        let (key, asc, ascq) = sense(&told);
+        let reported = host.command(0, &TEST_UNIT_READY, &[], 0).await;
+        let (key, asc, ascq) = sense(&reported);
         assert_eq!(
             (key, asc, ascq),
             (SenseKey::UnitAttention, expected.0, expected.1)
@@ -280,9 +280,9 @@ fn a_write_taken_away_while_its_data_is_awaited_leaves_the_window() {
             raw.receive_for(tag).await;
         }
         take_away(&bench, &bob, CLEAR_TASK_SET).await;
-        let told = raw.receive().await.expect("the window is announced");
-        assert_eq!(told.opcode(), iscsi::bhs::Opcode::NopIn);
-        assert!(told.max_cmd_sn() >= 2 + DEPTH);
+        let reported = raw.receive().await.expect("the window is announced");
+        assert_eq!(reported.opcode(), iscsi::bhs::Opcode::NopIn);
+        assert!(reported.max_cmd_sn() >= 2 + DEPTH);
         let in_progress: u64 = bench.sessions().await.iter().map(|it| it.in_progress).sum();
         assert_eq!(in_progress, 0);
     });

@@ -97,9 +97,9 @@ async fn make_wait(bench: &Bench, session: &Rc<dyn Session>) {
     bob.settle(0).await;
     let complete = bob.function(UNIT_RESET, lun(0), None).await;
     assert_eq!(complete, Ok(0));
-    let told = Rc::clone(session);
+    let reported = Rc::clone(session);
     bench.spawn(async move {
-        let refused = told.submit(Io::new(read(range(0, 1), None), Origin::default()));
+        let refused = reported.submit(Io::new(read(range(0, 1), None), Origin::default()));
         assert!(matches!(refused.await, Ended::Again(..)), "a reset is told");
     });
     for _ in 0..10_000 {

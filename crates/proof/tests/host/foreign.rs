@@ -260,10 +260,10 @@ fn over(kind: Kind, name: &'static str) {
         ..options.clone()
     };
     let runtime = runtime(1);
-    let (again, told) = std::sync::mpsc::channel();
+    let (again, reported) = std::sync::mpsc::channel();
     let killer = std::thread::Builder::new().name("killer".to_owned());
     let killer = killer.spawn(move || {
-        while let Ok(()) = told.recv() {
+        while let Ok(()) = reported.recv() {
             target.kill();
             target.start();
         }

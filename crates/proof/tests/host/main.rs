@@ -12,8 +12,8 @@ mod foreign;
 mod names;
 mod own;
 mod relay;
+mod reported;
 mod reset;
 mod shared;
-mod told;
 #[path = "../common/unit.rs"]
 mod unit;

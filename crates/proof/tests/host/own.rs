@@ -413,7 +413,7 @@ fn a_path_in_quarantine_comes_back_only_when_it_is_released_and_shows_the_unit_a
 
 /// What a volume told.
 #[derive(Default)]
-struct Told(RefCell<Option<VolumeEvent>>);
+struct Reported(RefCell<Option<VolumeEvent>>);
 
 #[test]
 fn a_unit_that_grows_is_told_to_whoever_asks_and_its_new_blocks_can_be_used() {
@@ -431,10 +431,10 @@ fn a_unit_that_grows_is_told_to_whoever_asks_and_its_new_blocks_can_be_used() {
         })
         .await;
         let events = Arc::clone(&volume).events(&core);
-        let told = core.locals().get::<Told>();
+        let reported = core.locals().get::<Reported>();
         core.spawn(Box::pin(async move {
             let event = events.next().await;
-            told.0.replace(Some(event));
+            reported.0.replace(Some(event));
         }));
         volume
     });
@@ -456,8 +456,8 @@ fn a_unit_that_grows_is_told_to_whoever_asks_and_its_new_blocks_can_be_used() {
         assert_eq!(after.block_count, BlockCount(BLOCKS * 2));
         assert!(after.epoch > before.epoch);
         pause(&core, Duration::from_millis(50)).await;
-        let told = core.locals().get::<Told>().0.take();
-        assert_eq!(told, Some(VolumeEvent::Reshaped(after.epoch)));
+        let reported = core.locals().get::<Reported>().0.take();
+        assert_eq!(reported, Some(VolumeEvent::Reshaped(after.epoch)));
         write(&*lane, BLOCKS * 2 - 1, &[3; 512]).await.unwrap();
         assert_eq!(read(&*lane, BLOCKS * 2 - 1, 1).await.unwrap(), [3; 512]);
         let now = status(&core, &volume).await;

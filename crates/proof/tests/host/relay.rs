@@ -53,14 +53,14 @@ impl Relay {
             wire: Arc::clone(&wire),
             forth: Arc::clone(&forth),
         };
-        let (told, portal) = mpsc::channel();
+        let (reported, portal) = mpsc::channel();
         let poster = runtime.poster();
         let at = SocketAddr::from(([127, 0, 0, last], 0));
         poster.post(
             CoreId(0),
             Box::new(move |core| {
                 let listener = core.net().listen(at).expect("a free port");
-                told.send(listener.local()).expect("the test waits");
+                reported.send(listener.local()).expect("the test waits");
                 core.spawn(Box::pin(accept(Rc::clone(core), listener, shared)));
             }),
         );

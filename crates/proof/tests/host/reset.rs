@@ -98,10 +98,10 @@ fn ended_by_another_host(name: &'static str, tas: bool, functions: &'static [u8]
             unit.endings(&core).await
         })
     };
-    let told = endings
+    let reported = endings
         .iter()
         .any(|(ending, _)| ending.status == scsi::Status::TaskAborted);
-    assert_eq!(told, tas, "{endings:?}");
+    assert_eq!(reported, tas, "{endings:?}");
 }
 
 #[test]

@@ -117,9 +117,9 @@ fn two_hundred_and_fifty_six_units_over_four_paths_are_four_sessions_with_one_pi
         // With every path silent all of it is told at once.
         relays.iter().for_each(|relay| relay.set(Wire::Silent));
         let begun = core.now();
-        let told = host::all_status(&core);
+        let reported = host::all_status(&core);
         let took = core.now().since(begun);
-        assert_eq!(told.len(), 256);
+        assert_eq!(reported.len(), 256);
         assert!(took < Duration::from_millis(100), "{took:?}");
         relays.iter().for_each(|relay| relay.set(Wire::Good));
         stop_all(&core, &volumes).await;

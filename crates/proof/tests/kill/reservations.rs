@@ -44,7 +44,7 @@ fn out(action: u8, kind: u8, key: u64, new_key: u64) -> ([u8; 16], Buf) {
     (cdb, Buf::copy_of(&list))
 }
 
-async fn told(host: &Host, action: u8) -> Result<Vec<u8>, String> {
+async fn reported(host: &Host, action: u8) -> Result<Vec<u8>, String> {
     let mut cdb = [0; 16];
     (cdb[0], cdb[1], cdb[8]) = (0x5E, action, 0xFF);
     let answer = host.command(cdb, Buf::empty(), 0xFF).await;
@@ -105,12 +105,12 @@ impl Reservations {
 
     /// Compares with what a daemon has after a kill. `stranger` is not registered.
     pub(crate) async fn check(&mut self, host: &Host, stranger: &Host) -> Result<(), String> {
-        let keys = told(host, 0).await?;
+        let keys = reported(host, 0).await?;
         let key = keys.get(8..16).map_or(0, number);
         if keys.len() > 16 {
             return Err(format!("more than one key is registered: {keys:02x?}"));
         }
-        let reservation = told(host, 1).await?;
+        let reservation = reported(host, 1).await?;
         let kind = reservation
             .get(21)
             .map(|scope_and_type| scope_and_type & 15);

@@ -98,9 +98,9 @@ impl ModePages {
     }
 
     /// TAS as an administrator has fixed it, current and saved.
-    pub const fn set_task_aborted_status(&mut self, told: bool) {
-        self.current.task_aborted_status = told;
-        self.saved.task_aborted_status = told;
+    pub const fn set_task_aborted_status(&mut self, reported: bool) {
+        self.current.task_aborted_status = reported;
+        self.saved.task_aborted_status = reported;
     }
 
     /// WCE as the medium has it now, current and saved.

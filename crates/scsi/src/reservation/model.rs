@@ -59,7 +59,7 @@ pub(super) enum ModelOp {
 }
 
 /// A unit attention by its additional sense code qualifier (29h and 2Ah only).
-pub(super) type Told = BTreeSet<(usize, u8)>;
+pub(super) type Reported = BTreeSet<(usize, u8)>;
 pub(super) const PREEMPTED: u8 = 3;
 pub(super) const RELEASED: u8 = 4;
 pub(super) const REGISTRATION_PREEMPTED: u8 = 5;
@@ -112,7 +112,7 @@ impl Model {
         }
     }
 
-    fn others(&self, who: usize, code: u8) -> Told {
+    fn others(&self, who: usize, code: u8) -> Reported {
         self.keys
             .keys()
             .filter(|n| **n != who)
@@ -120,7 +120,7 @@ impl Model {
             .collect()
     }
 
-    fn drop_registration(&mut self, leaving: usize, caller: usize, told: &mut Told) {
+    fn drop_registration(&mut self, leaving: usize, caller: usize, reported: &mut Reported) {
         let held_it = self.holds(leaving);
         self.keys.remove(&leaving);
         let Some((kind, _)) = self.held else { return };
@@ -131,14 +131,18 @@ impl Model {
         if ends {
             self.held = None;
             if matches!(kind, 5 | 6) {
-                told.extend(self.others(caller, RELEASED));
+                reported.extend(self.others(caller, RELEASED));
             }
         }
     }
 
     /// What the command answers, whom it tells, whose tasks it aborts.
-    pub(super) fn step(&mut self, who: usize, op: &ModelOp) -> (Outcome, Told, BTreeSet<usize>) {
-        let mut told = Told::new();
+    pub(super) fn step(
+        &mut self,
+        who: usize,
+        op: &ModelOp,
+    ) -> (Outcome, Reported, BTreeSet<usize>) {
+        let mut reported = Reported::new();
         let mut aborted = BTreeSet::new();
         let persistent = !matches!(
             op,
@@ -149,15 +153,15 @@ impl Model {
                 | ModelOp::Restart
         );
         if persistent && self.spc2.is_some() {
-            return (Outcome::Conflict, told, aborted);
+            return (Outcome::Conflict, reported, aborted);
         }
         let outcome = match op {
-            ModelOp::Register { .. } => self.register(who, op, &mut told),
+            ModelOp::Register { .. } => self.register(who, op, &mut reported),
             ModelOp::Reserve { key, kind } => self.reserve(who, *key, *kind),
-            ModelOp::Release { key, kind } => self.release(who, *key, *kind, &mut told),
+            ModelOp::Release { key, kind } => self.release(who, *key, *kind, &mut reported),
             ModelOp::Clear { key } => {
                 if self.keys.get(&who) == Some(key) {
-                    told = self.others(who, PREEMPTED);
+                    reported = self.others(who, PREEMPTED);
                     self.keys.clear();
                     self.held = None;
                     self.generation += 1;
@@ -167,7 +171,7 @@ impl Model {
                 }
             }
             ModelOp::Preempt { abort, .. } => {
-                let outcome = self.preempt(who, op, &mut told, &mut aborted);
+                let outcome = self.preempt(who, op, &mut reported, &mut aborted);
                 if !abort {
                     aborted.clear();
                 }
@@ -194,11 +198,11 @@ impl Model {
                 Outcome::Good
             }
         };
-        (outcome, told, aborted)
+        (outcome, reported, aborted)
     }
 
     /// The two tables "Register behaviors".
-    fn register(&mut self, who: usize, op: &ModelOp, told: &mut Told) -> Outcome {
+    fn register(&mut self, who: usize, op: &ModelOp, reported: &mut Reported) -> Outcome {
         let ModelOp::Register {
             ignore,
             key,
@@ -245,7 +249,7 @@ impl Model {
         for nexus in nexuses {
             if *new_key == 0 {
                 if self.keys.contains_key(&nexus) {
-                    self.drop_registration(nexus, who, told);
+                    self.drop_registration(nexus, who, reported);
                 }
             } else {
                 self.keys.insert(nexus, *new_key);
@@ -273,7 +277,7 @@ impl Model {
         }
     }
 
-    fn release(&mut self, who: usize, key: u64, kind: u8, told: &mut Told) -> Outcome {
+    fn release(&mut self, who: usize, key: u64, kind: u8, reported: &mut Reported) -> Outcome {
         if RIGHTS.iter().all(|(code, _)| *code != kind) {
             return Outcome::Check;
         }
@@ -288,7 +292,7 @@ impl Model {
         }
         self.held = None;
         if kind > 4 {
-            *told = self.others(who, RELEASED);
+            *reported = self.others(who, RELEASED);
         }
         Outcome::Good
     }
@@ -298,7 +302,7 @@ impl Model {
         &mut self,
         who: usize,
         op: &ModelOp,
-        told: &mut Told,
+        reported: &mut Reported,
         aborted: &mut BTreeSet<usize>,
     ) -> Outcome {
         let ModelOp::Preempt {
@@ -347,12 +351,12 @@ impl Model {
             self.keys.remove(&nexus);
             aborted.insert(nexus);
             if nexus != who {
-                told.insert((nexus, REGISTRATION_PREEMPTED));
+                reported.insert((nexus, REGISTRATION_PREEMPTED));
             }
         }
         if action == Action::Reservation {
             if self.held.unwrap().0 != *kind {
-                told.extend(self.others(who, RELEASED));
+                reported.extend(self.others(who, RELEASED));
             }
             self.held = Some((*kind, (*kind < 7).then_some(who)));
         } else if self.keys.is_empty() {

@@ -351,7 +351,7 @@ proptest! {
         let mut model = Model::default();
         for (who, plan) in plans {
             let op = plan_to_op(&plan, who, &model);
-            let (expected, told, aborted) = model.step(who, &op);
+            let (expected, reported, aborted) = model.step(who, &op);
             let result = world.step(who, &op);
             prop_assert_eq!(outcome(&result), expected, "{} {:?}", who, op);
             let effects = result.unwrap_or_default();
@@ -360,7 +360,7 @@ proptest! {
                 .iter()
                 .map(|(nexus, attention)| (number(nexus), attention.code().ascq))
                 .collect();
-            prop_assert_eq!(said, told, "{} {:?}", who, op);
+            prop_assert_eq!(said, reported, "{} {:?}", who, op);
             let stopped: BTreeSet<_> = effects.abort.iter().map(number).collect();
             prop_assert_eq!(stopped, aborted);
             compare(&world, &model);

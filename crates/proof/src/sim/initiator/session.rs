@@ -178,8 +178,15 @@ impl Session {
         let (requests, incoming) = mpsc::unbounded_channel();
         let (ready, logged_in) = oneshot::channel();
         let seen = Rc::new(Seen::default());
-        let told = Rc::clone(&seen);
-        let driver = Driver::new(Rc::clone(core), config, incoming, complaints, told, ready);
+        let reported = Rc::clone(&seen);
+        let driver = Driver::new(
+            Rc::clone(core),
+            config,
+            incoming,
+            complaints,
+            reported,
+            ready,
+        );
         core.spawn(Box::pin(driver.run()));
         // The driver ends only after its owner; then nobody waits here.
         drop(logged_in.await);

@@ -8,7 +8,7 @@
 //! **The exception** is that of the format: what a volume in volatile mode had not flushed when its
 //! node died.
 
-use super::{Told, pause};
+use super::{Reported, pause};
 use crate::sim::client::within;
 use crate::sim::lab::wait;
 use crate::sim::pool::{PART_BYTES, Running};
@@ -184,7 +184,7 @@ impl Changes {
     fn judge(
         &self,
         made: Made,
-        (asked, told): (u64, &Parts),
+        (asked, reported): (u64, &Parts),
         values: &BTreeMap<u64, Value>,
     ) -> Result<Parts, String> {
         let state = self.state.borrow();
@@ -192,7 +192,7 @@ impl Changes {
         let acknowledged = later.filter(|it| it.acknowledged.is_some_and(|at| at < asked));
         let missed = acknowledged
             .flat_map(|it| it.parts.clone())
-            .find(|it| !told.contains(it));
+            .find(|it| !reported.contains(it));
         if let Some(part) = missed {
             return Err(format!(
                 "{:?}: a change of part {part} was acknowledged, and is not told",
@@ -212,7 +212,8 @@ impl Changes {
                 .map(|it| &state.changes[*it]);
             let block = LbaRange::between(Lba(*lba), Lba(lba + 1)).expect("in order");
             let part = self.parts_of(block).start;
-            if by.is_some_and(|it| it.begun > made.answered && !it.excused) && !told.contains(&part)
+            if by.is_some_and(|it| it.begun > made.answered && !it.excused)
+                && !reported.contains(&part)
             {
                 return Err(format!(
                     "{:?}: block {lba} was changed to {value:?}, and is not told",
@@ -227,7 +228,7 @@ impl Changes {
             .filter(may)
             .flat_map(|it| it.parts.clone())
             .collect();
-        Ok(told.difference(&may).copied().collect())
+        Ok(reported.difference(&may).copied().collect())
     }
 
     /// Asks for what changed since a cut and judges it. The inner error is that of the volume.
@@ -241,9 +242,9 @@ impl Changes {
         let asked = self.state.borrow_mut().tick();
         match self.changed(lane, blocks, made.cut).await {
             Err(error) => Ok(Err(error)),
-            Ok(told) => {
-                let more = self.judge(made, (asked, &told), values)?;
-                Ok(Ok((told, more)))
+            Ok(reported) => {
+                let more = self.judge(made, (asked, &reported), values)?;
+                Ok(Ok((reported, more)))
             }
         }
     }
@@ -377,7 +378,7 @@ impl Cutter {
     }
 }
 
-impl Told {
+impl Reported {
     /// Asks what changed since a cut, without faults. Returns what is told and need not be.
     pub(super) fn asks(
         &self,

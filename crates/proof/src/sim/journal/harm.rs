@@ -20,7 +20,7 @@
 //! stable, when the power failed; there is one at the most on an idle disk, and a pause of the work
 //! seals it. Such a batch that is damaged looks like one that was never finished.
 
-use super::{Told, has_cause, wait};
+use super::{Reported, has_cause, wait};
 use crate::sim::pool::{JOURNAL, Pool, Running};
 use crate::sim::scene::Opened;
 use crate::sim::story::{Stage, Story};
@@ -136,7 +136,7 @@ fn wrote(header: &Header) -> Vec<(VolumeId, Range<u64>)> {
         .collect()
 }
 
-impl Told {
+impl Reported {
     /// Changes a byte of the log while it serves, and nobody works. `None`: all is at home.
     fn rots_while_serving(&self, stage: &mut Stage) -> Option<Place> {
         let disk = self.node.disk();
@@ -400,21 +400,21 @@ impl Story for Rot {
     }
 
     fn tell(&self, stage: &mut Stage) -> Result<(), String> {
-        let mut told = Told::new(stage, Pool::of(stage.seed).plain())?;
+        let mut reported = Reported::new(stage, Pool::of(stage.seed).plain())?;
         stage.plan = FaultPlan::benign();
-        let running = told.start(stage)?;
+        let running = reported.start(stage)?;
         if stage.rng.below(3) == 0 {
-            told.works(stage, &running)?;
-            let Some(place) = told.rots_while_serving(stage) else {
+            reported.works(stage, &running)?;
+            let Some(place) = reported.rots_while_serving(stage) else {
                 return Ok(());
             };
-            return told.judge_all(stage, &running, &place);
+            return reported.judge_all(stage, &running, &place);
         }
-        told.life(stage, &running)?;
-        told.dies(stage);
+        reported.life(stage, &running)?;
+        reported.dies(stage);
         drop(running);
-        let place = told.rots(stage);
-        let Some(running) = told.opens(stage)? else {
+        let place = reported.rots(stage);
+        let Some(running) = reported.opens(stage)? else {
             let may = match place {
                 // A checkpoint may have been torn by the cut beside the one that is hurt.
                 Place::Batch(_) | Place::Checkpoint | Place::Map => true,
@@ -427,7 +427,7 @@ impl Story for Rot {
                 Err(format!("{place:?} must not keep it from opening"))
             };
         };
-        told.judge_all(stage, &running, &place)
+        reported.judge_all(stage, &running, &place)
     }
 }
 
@@ -450,30 +450,30 @@ impl Story for Lies {
     }
 
     fn tell(&self, stage: &mut Stage) -> Result<(), String> {
-        let mut told = Told::new(stage, Pool::of(stage.seed).plain())?;
+        let mut reported = Reported::new(stage, Pool::of(stage.seed).plain())?;
         stage.plan = FaultPlan::benign();
-        let running = told.start(stage)?;
-        told.node.disk().lie_about_flush(true);
-        told.life(stage, &running)?;
-        told.dies(stage);
-        told.node.disk().lie_about_flush(false);
+        let running = reported.start(stage)?;
+        reported.node.disk().lie_about_flush(true);
+        reported.life(stage, &running)?;
+        reported.dies(stage);
+        reported.node.disk().lie_about_flush(false);
         drop(running);
-        let Some(running) = told.opens(stage)? else {
+        let Some(running) = reported.opens(stage)? else {
             stage.marks.borrow_mut().count("named_stop");
             return Ok(());
         };
-        for volume in 0..told.pool.volumes {
-            let lane = told.lane(stage, &running, volume)?;
-            for lba in 0..told.pool.setup.blocks {
-                let possible = told.oracles[volume].possible(Lba(lba));
-                let class = match told.value(stage, &lane, lba)? {
+        for volume in 0..reported.pool.volumes {
+            let lane = reported.lane(stage, &running, volume)?;
+            for lba in 0..reported.pool.setup.blocks {
+                let possible = reported.oracles[volume].possible(Lba(lba));
+                let class = match reported.value(stage, &lane, lba)? {
                     Ok(value) if possible.contains(&value) => "kept",
                     Ok(_) => "older",
                     Err(_) => "named",
                 };
                 stage.marks.borrow_mut().count(class);
                 if class == "named" {
-                    told.is_mended(stage, &lane, lba)?;
+                    reported.is_mended(stage, &lane, lba)?;
                 }
             }
         }

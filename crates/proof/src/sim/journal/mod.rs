@@ -73,7 +73,7 @@ impl Event {
 }
 
 /// The pool of a run, and what is known of it.
-struct Told {
+struct Reported {
     pool: Pool,
     node: Node,
     oracles: Vec<Rc<Oracle>>,
@@ -126,24 +126,24 @@ impl Story for Journal {
     }
 
     fn tell(&self, stage: &mut Stage) -> Result<(), String> {
-        let mut told = Told::new(stage, Pool::of(stage.seed).with_more(stage.seed))?;
+        let mut reported = Reported::new(stage, Pool::of(stage.seed).with_more(stage.seed))?;
         for _ in 0..stage.rng.between(1, 3) {
-            let running = told.start(stage)?;
-            told.life(stage, &running)?;
-            told.false_alarms(&running)?;
-            told.dies(stage);
-            told.troubled_openings(stage);
+            let running = reported.start(stage)?;
+            reported.life(stage, &running)?;
+            reported.false_alarms(&running)?;
+            reported.dies(stage);
+            reported.troubled_openings(stage);
             if stage.is_lost() {
                 return Ok(());
             }
         }
-        let running = told.start(stage)?;
-        told.comes_home(stage, &running)?;
-        told.changes_are_exact(stage, &running)
+        let running = reported.start(stage)?;
+        reported.comes_home(stage, &running)?;
+        reported.changes_are_exact(stage, &running)
     }
 }
 
-impl Told {
+impl Reported {
     /// Makes it.
     fn new(stage: &mut Stage, pool: Pool) -> Result<Self, String> {
         let node = stage.world.node("san");

@@ -12,7 +12,7 @@ use std::rc::{Rc, Weak};
 use units::Buf;
 
 /// GOOD, or the sense key, additional sense code and qualifier.
-pub(super) type Told = Result<Vec<u8>, (u8, u8, u8)>;
+pub(super) type Reported = Result<Vec<u8>, (u8, u8, u8)>;
 
 /// The units of a session.
 #[derive(Default)]
@@ -72,7 +72,7 @@ impl Host {
     }
 
     /// Sends a command and waits for its end.
-    pub(super) async fn send(&self, cdb: &[u8], data: Buf) -> Told {
+    pub(super) async fn send(&self, cdb: &[u8], data: Buf) -> Reported {
         self.tag.set(self.tag.get() + 1);
         let now = self.core.now();
         let arrival = self.nexus.arrive(Request {

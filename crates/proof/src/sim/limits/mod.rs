@@ -21,7 +21,7 @@ use backends::MemoryVolume;
 use contents::{Contents, Fill};
 use env::CoreHandle;
 use env::sim::{World, WorldConfig};
-use host::{Host, Told};
+use host::{Host, Reported};
 use layers::{Emulate, ReadCache, StableWrite};
 use logical_unit::{LBA_STATUS_STEPS_MAX, LogicalUnit, NoStore, UnitConfig, UnitId};
 use std::cell::Cell;
@@ -313,7 +313,9 @@ impl Trial {
         (setup, naa): (Setup, [u8; 16]),
         counting: Counting,
     ) -> Result<Self, String> {
-        let page = |told: Told| told.map_err(|sense| format!("a page was refused: {sense:x?}"));
+        let page = |reported: Reported| {
+            reported.map_err(|sense| format!("a page was refused: {sense:x?}"))
+        };
         let b0 = page(host.send(&host::page(0xb0), Buf::empty()).await)?;
         let b2 = page(host.send(&host::page(0xb2), Buf::empty()).await)?;
         let be32 =
@@ -365,7 +367,7 @@ impl Trial {
     async fn good(&mut self, what: &str, cdb: &[u8], data: Buf) -> Result<Vec<u8>, String> {
         let before = self.counting.now();
         self.turns.begin();
-        let told = self.host.send(cdb, data).await;
+        let reported = self.host.send(cdb, data).await;
         self.turns.end();
         let operations = self.counting.now() - before;
         self.report.operations_most = self.report.operations_most.max(operations);
@@ -373,7 +375,7 @@ impl Trial {
             return Err(format!("{what}: it made {operations} operations of itself"));
         }
         self.report.good += 1;
-        told.map_err(|(key, asc, ascq)| {
+        reported.map_err(|(key, asc, ascq)| {
             format!("{what}: refused with {key:x}/{asc:02x}/{ascq:02x} ({cdb:02x?})")
         })
     }
@@ -386,9 +388,9 @@ impl Trial {
     ) -> Result<(), String> {
         self.report.refused += 1;
         match self.host.send(cdb, data).await {
-            Err(told) if told == sense => Ok(()),
-            told => Err(format!(
-                "{what}: {told:x?} instead of {sense:x?} ({cdb:02x?})"
+            Err(reported) if reported == sense => Ok(()),
+            reported => Err(format!(
+                "{what}: {reported:x?} instead of {sense:x?} ({cdb:02x?})"
             )),
         }
     }

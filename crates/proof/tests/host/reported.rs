@@ -39,9 +39,9 @@ fn san(portals: u8) -> San {
 
 /// It tells that these ports are behind its portals, in their order.
 fn tells(san: &San, ports: &[PortHardware]) {
-    let told = san.portals.iter().copied().zip(ports.iter().cloned());
-    let told: Vec<(SocketAddr, PortHardware)> = told.collect();
-    san.server.tell_hardware(hardware(&told));
+    let reported = san.portals.iter().copied().zip(ports.iter().cloned());
+    let reported: Vec<(SocketAddr, PortHardware)> = reported.collect();
+    san.server.tell_hardware(hardware(&reported));
 }
 
 /// Two ports on two cards.
@@ -88,15 +88,21 @@ fn active(prepared: &Prepared) -> Vec<SocketAddr> {
 #[test]
 fn the_planner_takes_ports_of_different_cards_because_the_target_tells_them() {
     let san = san(4);
-    let untold = look(&san, discovering("untold"), 1, active);
-    assert_eq!(untold.len(), 2);
+    let unreported = look(&san, discovering("untold"), 1, active);
+    assert_eq!(unreported.len(), 2);
     // Those two are on one card; the planner must give one of them up.
-    let on_card = |at: &SocketAddr| if untold.contains(at) { "left" } else { "right" };
+    let on_card = |at: &SocketAddr| {
+        if unreported.contains(at) {
+            "left"
+        } else {
+            "right"
+        }
+    };
     let all = san.portals.iter().zip(1..);
-    let told: Vec<(SocketAddr, PortHardware)> = all
+    let reported: Vec<(SocketAddr, PortHardware)> = all
         .map(|(at, n)| (*at, port(&format!("eth{n}"), on_card(at))))
         .collect();
-    san.server.tell_hardware(hardware(&told));
+    san.server.tell_hardware(hardware(&reported));
     for (name, options, hosts) in [
         ("discovery", discovering("told"), 1),
         // No discovery is asked for: the facts come by a session of their own.
