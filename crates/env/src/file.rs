@@ -109,6 +109,16 @@ pub async fn is_there(files: &dyn Files, path: &Path) -> bool {
     files.open(path, OpenHow::READ).await.is_ok()
 }
 
+/// A file system has no room for it now. That ends by itself, or when somebody makes room: nothing
+/// is broken.
+#[must_use]
+pub fn is_no_space(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
+    )
+}
+
 /// The length of a file or a device, in bytes.
 ///
 /// # Errors

@@ -16,7 +16,6 @@
 //! whatever the shape below; `volume_test::model::conforms` is the test of that, for layers and
 //! leaves alike. Work of several steps goes on when its answer is dropped.
 
-pub mod beside;
 pub mod emulate;
 pub mod integrity;
 pub mod limit;
@@ -24,13 +23,11 @@ pub mod meter;
 pub mod read_cache;
 pub mod scrub;
 pub mod shares;
-mod space;
 pub mod stable_write;
 pub mod stripe;
 pub mod write_back;
 pub mod write_through;
 
-pub use beside::Beside;
 pub use emulate::Emulate;
 pub use integrity::Integrity;
 pub use limit::Limit;

@@ -90,7 +90,7 @@ impl Scene {
                 .await
                 .unwrap();
             let spec = MapSpec {
-                beside: Self::sums(volume).into(),
+                sidecar: Self::sums(volume).into(),
                 volume: number(volume),
                 block_size: self.block_size,
                 physical_block_bytes: [self.block_size.bytes(), 4096][usize::from(volume > 0)],

@@ -9,7 +9,7 @@ use crate::remembered;
 use ::members::BesideLun;
 use env::file::{OpenHow, is_there};
 use env::{CoreHandle, durable};
-use layers::Beside;
+use sidecar::Sidecar;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -81,17 +81,17 @@ pub(super) async fn stand(
     (lun, what): (&Lun, BesideLun),
     bytes: u64,
     is_new: bool,
-) -> Option<Beside> {
+) -> Option<Sidecar> {
     let path = beside(ground.0, lun, ending(what))?;
     let Some(pool) = pool_of(ground, lun) else {
-        return Some(Beside::File(path));
+        return Some(Sidecar::File(path));
     };
     let has = pool.has_beside(lun_id(lun), what);
     let old = is_there(&*core.files(), &path).await;
     let is_elsewhere = !has && !old && !is_new;
     let stays = !has && old && size_of_file(core, &path).await > MOVED_BYTES_MAX;
     if is_elsewhere || stays || pool.is_in_file(lun_id(lun), what) {
-        return Some(Beside::File(path));
+        return Some(Sidecar::File(path));
     }
     let moves = Some(path.as_path()).filter(|_| old && !has);
     let made = pool.make_room_beside(core, (lun, what), bytes, moves).await;
@@ -110,14 +110,14 @@ pub(super) async fn stand(
         Err(error) if pool.has_beside(lun_id(lun), what) => {
             tracing::error!(lun = lun.naa, "{error}");
             // It cannot be opened there, and says so.
-            Some(Beside::File(path))
+            Some(Sidecar::File(path))
         }
         Err(_) => {
             if what == BesideLun::Changes {
                 // The journal has it open until it is closed.
                 pool.stays_in_file(lun_id(lun), what);
             }
-            Some(Beside::File(path))
+            Some(Sidecar::File(path))
         }
     }
 }

@@ -12,9 +12,9 @@ use crate::problem::Problem;
 use crate::scrub::{BadBlocks, Damage};
 use ::members::BesideLun;
 use env::{Access, CoreHandle, Create, FileOp, OpenHow, durable};
-use layers::Beside;
 use layers::integrity::{self, Blank, Finding, Integrity, IntegrityLane, MapSpec, Options};
 use layers::write_back::Doubts;
+use sidecar::Sidecar;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -84,15 +84,15 @@ async fn map_of(
     is_new: bool,
 ) -> Option<MapSpec> {
     let bytes = map_bytes(lun);
-    let beside = beside::stand(core, ground, (lun, BesideLun::Sums), bytes, is_new).await?;
-    Some(spec(lun, beside, blank))
+    let sidecar = beside::stand(core, ground, (lun, BesideLun::Sums), bytes, is_new).await?;
+    Some(spec(lun, sidecar, blank))
 }
 
-fn spec(lun: &Lun, beside: Beside, blank: Blank) -> MapSpec {
+fn spec(lun: &Lun, sidecar: Sidecar, blank: Blank) -> MapSpec {
     let block_size = BlockSize::from_bytes(u64::from(lun.block_size));
     let block_size = block_size.expect("stored LUNs have 512 or 4096");
     MapSpec {
-        beside,
+        sidecar,
         volume: number(lun),
         block_size,
         physical_block_bytes: lun.physical_block_size,
@@ -103,7 +103,7 @@ fn spec(lun: &Lun, beside: Beside, blank: Blank) -> MapSpec {
 
 /// Bytes that the map of a LUN may come to take.
 fn map_bytes(lun: &Lun) -> u64 {
-    spec(lun, Beside::from(""), Blank::Zeroes).bytes()
+    spec(lun, Sidecar::from(""), Blank::Zeroes).bytes()
 }
 
 /// Has room for a LUN that becomes as large as this one says.
@@ -115,7 +115,7 @@ pub(super) async fn grow(core: &CoreHandle, ground: Ground<'_>, lun: &Lun) -> Re
         return Ok(());
     }
     let place = beside::stand(core, ground, (lun, BesideLun::Sums), bytes, false).await;
-    let Some(Beside::File(path)) = place else {
+    let Some(Sidecar::File(path)) = place else {
         return Ok(());
     };
     let reserved = reserve(core, lun, &path).await;
@@ -152,20 +152,20 @@ async fn make(
 ) -> Result<(), Problem> {
     let spec = map_of(core, ground, lun, blank, true).await;
     let spec = spec.ok_or_else(|| super::backing_failed(&no_pool()))?;
-    let path = match &spec.beside {
-        Beside::File(path) => path.clone(),
-        Beside::Part(_) => PathBuf::from(spec.beside.to_string()),
+    let path = match &spec.sidecar {
+        Sidecar::File(path) => path.clone(),
+        Sidecar::Part(_) => PathBuf::from(spec.sidecar.to_string()),
     };
     let made = async {
-        if let Beside::File(path) = &spec.beside
+        if let Sidecar::File(path) = &spec.sidecar
             && let Some(directory) = path.parent()
         {
             durable::make_dir(&*core.files(), directory).await?;
         }
         integrity::create(core, &spec).await?;
-        match &spec.beside {
-            Beside::File(path) => reserve(core, lun, path).await,
-            Beside::Part(_) => Ok(()),
+        match &spec.sidecar {
+            Sidecar::File(path) => reserve(core, lun, path).await,
+            Sidecar::Part(_) => Ok(()),
         }
     };
     let made = made.await;
@@ -199,7 +199,7 @@ impl Checksums {
         let map = map.ok_or_else(no_pool)?;
         let found = Arc::new(Found::new(name));
         let told = Arc::clone(&found);
-        let mut options = Options::new(map.beside, number(lun));
+        let mut options = Options::new(map.sidecar, number(lun));
         // The journal has the ranges of what goes past it until the next flush.
         options.covered = true;
         options.told = Arc::new(move |finding| told.tell(finding));

@@ -9,7 +9,8 @@ use crate::size::Size;
 use env::CoreHandle;
 use layers::limit::{Deferred, Rates};
 use layers::write_back::{Journal, Mode, VolumeId};
-use layers::{Beside, Limit, ReadCache, Share, Shares, WriteBack, WriteThrough};
+use layers::{Limit, ReadCache, Share, Shares, WriteBack, WriteThrough};
+use sidecar::Sidecar;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -116,7 +117,7 @@ impl Layers {
         &mut self,
         journal: &Arc<Journal>,
         lun: &Lun,
-        (home, history): (&Arc<dyn Volume>, Option<Beside>),
+        (home, history): (&Arc<dyn Volume>, Option<Sidecar>),
         fences: &Fences,
     ) {
         let (journal, home) = (Arc::clone(journal), Arc::clone(home));

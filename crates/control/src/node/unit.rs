@@ -33,9 +33,10 @@ use backends::{DiskVolume, FileSpec, MemoryVolume, Provisioning};
 use env::{CoreHandle, CoreId, durable};
 use layers::integrity::IntegrityLane;
 use layers::write_back::{self, Doubts, Journal};
-use layers::{Beside, Emulate, Meter, StableWrite};
+use layers::{Emulate, Meter, StableWrite};
 use logical_unit::{DirectoryStore, Ending, Identity, LogicalUnit, UnitConfig, UnitId, UnitStore};
 use scsi::unit_attention::UnitAttention;
+use sidecar::Sidecar;
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::io;
@@ -212,7 +213,7 @@ async fn history(
     ground: Ground<'_>,
     lun: &Lun,
     journal: &PoolJournal,
-) -> Option<Beside> {
+) -> Option<Sidecar> {
     let PoolJournal::Open(journal) = journal else {
         return None;
     };

@@ -47,9 +47,9 @@ pub use open::{MapSpec, create};
 pub use sums::{Blank, Places};
 pub use survey::{MapSurvey, survey};
 
-use crate::beside::Beside;
 use env::{CoreHandle, LocalFuture};
 use map::Map;
+use sidecar::Sidecar;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
@@ -114,7 +114,7 @@ pub trait Repair: Send + Sync {
 #[derive(Clone)]
 pub struct Options {
     /// Where the map is.
-    pub beside: Beside,
+    pub sidecar: Sidecar,
     /// The volume's number, which the map must have.
     pub volume: [u8; 16],
     /// Bytes of pages of sums to keep in memory.
@@ -131,9 +131,9 @@ pub struct Options {
 impl Options {
     /// With [`RESIDENT_BYTES`] of memory, nobody to tell, and no other copy.
     #[must_use]
-    pub fn new(beside: Beside, volume: [u8; 16]) -> Self {
+    pub fn new(sidecar: Sidecar, volume: [u8; 16]) -> Self {
         Self {
-            beside,
+            sidecar,
             volume,
             resident_bytes: RESIDENT_BYTES,
             covered: false,
@@ -172,7 +172,7 @@ pub struct Counts {
 pub struct Integrity {
     below: Arc<dyn Volume>,
     map: Arc<Map>,
-    beside: Beside,
+    sidecar: Sidecar,
     /// What the volume was cut to, and the map could not follow: what it has beyond that is of no
     /// use, whatever the size is now.
     unfollowed: Mutex<Option<BlockCount>>,
@@ -226,7 +226,7 @@ impl Integrity {
     pub async fn lane(self: &Arc<Self>, core: &CoreHandle) -> Result<Rc<IntegrityLane>, OpenError> {
         let (below_shape, shape) = (self.below.shape(), self.shape());
         let below = Arc::clone(&self.below).open(core).await?;
-        let file = open::map_file(core, &self.beside).await?;
+        let file = open::map_file(core, &self.sidecar).await?;
         let map = Arc::clone(&self.map);
         Ok(Rc::new(IntegrityLane::new(
             core,

@@ -4,10 +4,10 @@ use super::map::{Map, place, read_at, read_pair};
 use super::page::lock;
 use super::rounds::From;
 use super::{Finding, Integrity, Options};
-use crate::beside::Beside;
-use crate::space::is_no_space;
+use env::file::is_no_space;
 use env::{Access, CoreHandle, Create, File, FileOp, OpenHow};
 use futures_util::stream::{self, StreamExt};
+use sidecar::Sidecar;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
@@ -27,7 +27,7 @@ const PAGES_AT_ONCE: usize = 32;
 #[derive(Clone, Debug)]
 pub struct MapSpec {
     /// Where it is to be.
-    pub beside: Beside,
+    pub sidecar: Sidecar,
     /// The volume's number.
     pub volume: [u8; 16],
     /// The volume's logical blocks: their size ...
@@ -43,9 +43,9 @@ pub struct MapSpec {
 impl MapSpec {
     /// For a volume as it is.
     #[must_use]
-    pub fn of(beside: Beside, volume: [u8; 16], shape: &Shape, blank: Blank) -> Self {
+    pub fn of(sidecar: Sidecar, volume: [u8; 16], shape: &Shape, blank: Blank) -> Self {
         Self {
-            beside,
+            sidecar,
             volume,
             block_size: shape.block_size,
             physical_block_bytes: shape.block_size.bytes() << shape.physical_block_exponent,
@@ -109,7 +109,7 @@ pub async fn create(core: &CoreHandle, spec: &MapSpec) -> io::Result<()> {
         summed: 0,
     };
     end_of_map(&superblock).map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why))?;
-    let file = spec.beside.open(core, how(Create::New, false)).await?;
+    let file = spec.sidecar.open(core, how(Create::New, false)).await?;
     let filled = async {
         let write = FileOp::Write {
             offset: SUPERBLOCKS_AT[0],
@@ -125,16 +125,16 @@ pub async fn create(core: &CoreHandle, spec: &MapSpec) -> io::Result<()> {
         };
         file.submit(other).await?;
         file.submit(FileOp::Sync).await?;
-        match &spec.beside {
-            Beside::File(path) => {
+        match &spec.sidecar {
+            Sidecar::File(path) => {
                 let directory = path.parent().unwrap_or_else(|| Path::new("."));
                 core.files().sync_dir(directory).await
             }
-            Beside::Part(_) => Ok(()),
+            Sidecar::Part(_) => Ok(()),
         }
     };
     let result = filled.await;
-    if let (Err(_), Beside::File(path)) = (&result, &spec.beside) {
+    if let (Err(_), Sidecar::File(path)) = (&result, &spec.sidecar) {
         // The first error is the one to tell; what could not be removed is an unused file.
         drop(core.files().remove(path).await);
     }
@@ -144,10 +144,10 @@ pub async fn create(core: &CoreHandle, spec: &MapSpec) -> io::Result<()> {
 /// The map's file, past the page cache where its alignment allows that.
 pub(super) async fn map_file(
     core: &CoreHandle,
-    beside: &Beside,
+    sidecar: &Sidecar,
 ) -> Result<Rc<dyn File>, OpenError> {
-    let fail = |error: io::Error| cannot(beside, &error);
-    let file = beside
+    let fail = |error: io::Error| cannot(sidecar, &error);
+    let file = sidecar
         .open(core, how(Create::No, true))
         .await
         .map_err(fail)?;
@@ -155,41 +155,41 @@ pub(super) async fn map_file(
         return Ok(file);
     }
     drop(file);
-    beside
+    sidecar
         .open(core, how(Create::No, false))
         .await
         .map_err(fail)
 }
 
-fn cannot(beside: &Beside, error: &io::Error) -> OpenError {
+fn cannot(sidecar: &Sidecar, error: &io::Error) -> OpenError {
     if is_no_space(error) {
         return OpenError {
-            cause: format!("there is no space for the checksums in {beside}: {error}"),
+            cause: format!("there is no space for the checksums in {sidecar}: {error}"),
             next_step:
                 "make room in the file system where they lie, and the LUN is online soon after"
                     .to_owned(),
         };
     }
     OpenError {
-        cause: format!("the checksums in {beside} cannot be used: {error}"),
+        cause: format!("the checksums in {sidecar} cannot be used: {error}"),
         next_step:
             "bring the file back, or give the checksums up: causeway lun set NAME integrity=false"
                 .to_owned(),
     }
 }
 
-fn refused(beside: &Beside, why: &dyn std::fmt::Display) -> OpenError {
+fn refused(sidecar: &Sidecar, why: &dyn std::fmt::Display) -> OpenError {
     OpenError {
-        cause: format!("the checksums in {beside} cannot be used: {why}"),
+        cause: format!("the checksums in {sidecar} cannot be used: {why}"),
         next_step:
             "restore the file, or give the checksums up: causeway lun set NAME integrity=false"
                 .to_owned(),
     }
 }
 
-fn refused_version(beside: &Beside, version: Damage) -> OpenError {
+fn refused_version(sidecar: &Sidecar, version: Damage) -> OpenError {
     OpenError {
-        cause: format!("the checksums in {beside} cannot be used: {version}"),
+        cause: format!("the checksums in {sidecar} cannot be used: {version}"),
         next_step: "run the version of causeway that wrote them".to_owned(),
     }
 }
@@ -205,26 +205,28 @@ impl Integrity {
         below: Arc<dyn Volume>,
         options: Options,
     ) -> Result<Arc<Self>, OpenError> {
-        let beside = options.beside.clone();
-        let fail = |error: io::Error| cannot(&beside, &error);
-        let file = map_file(core, &beside).await?;
+        let sidecar = options.sidecar.clone();
+        let fail = |error: io::Error| cannot(&sidecar, &error);
+        let file = map_file(core, &sidecar).await?;
         // What a killed process left must be stable before it counts.
         file.submit(FileOp::Sync).await.map_err(fail)?;
         let slots = read_at(core, &file, 0, 2 * PAGE).await.map_err(fail)?;
         let superblock = match Superblock::newest([&slots[..PAGE], &slots[PAGE..]]) {
             Ok(superblock) => superblock,
-            Err(version @ Damage::Version { .. }) => return Err(refused_version(&beside, version)),
-            Err(damage) => return Err(refused(&beside, &damage)),
+            Err(version @ Damage::Version { .. }) => {
+                return Err(refused_version(&sidecar, version));
+            }
+            Err(damage) => return Err(refused(&sidecar, &damage)),
         };
         let was_unclean = !superblock.clean;
         let newest = slots[superblock.slot() * PAGE..][..PAGE].to_vec();
         let shape = below.shape();
         if superblock.volume != options.volume {
-            return Err(refused(&beside, &"they are another volume's"));
+            return Err(refused(&sidecar, &"they are another volume's"));
         }
         if superblock.block_size != shape.block_size {
             return Err(refused(
-                &beside,
+                &sidecar,
                 &"they were made for blocks of another size",
             ));
         }
@@ -241,7 +243,7 @@ impl Integrity {
             .iter()
             .find(|unfit| matches!(unfit.why, Damage::Version { .. }))
         {
-            return Err(refused_version(&beside, unfit.why));
+            return Err(refused_version(&sidecar, unfit.why));
         }
         let map = Map::new(superblock, tree, options);
         for unfit in weak {
@@ -252,7 +254,7 @@ impl Integrity {
         let integrity = Arc::new(Self {
             below,
             map,
-            beside: beside.clone(),
+            sidecar: sidecar.clone(),
             unfollowed: Mutex::default(),
         });
         let from = From {
@@ -300,7 +302,7 @@ impl Integrity {
     /// # Errors
     /// What kept the map from following.
     pub async fn reshape(&self, core: &CoreHandle) -> Result<(), OpenError> {
-        let file = map_file(core, &self.beside).await?;
+        let file = map_file(core, &self.sidecar).await?;
         let from = From {
             core: Rc::clone(core),
             file,
@@ -353,7 +355,7 @@ impl Integrity {
                 blocks,
                 ..old.clone()
             };
-            end_of_map(&new).map_err(|why| refused(&self.beside, &why))?;
+            end_of_map(&new).map_err(|why| refused(&self.sidecar, &why))?;
             *superblock = new.clone();
             (old, new)
         };
@@ -367,9 +369,9 @@ impl Integrity {
         }
         followed.map_err(|error| {
             if error == IoError::SpaceExhausted {
-                cannot(&self.beside, &io::ErrorKind::StorageFull.into())
+                cannot(&self.sidecar, &io::ErrorKind::StorageFull.into())
             } else {
-                refused(&self.beside, &format!("{error:?}"))
+                refused(&self.sidecar, &format!("{error:?}"))
             }
         })
     }
@@ -430,7 +432,7 @@ impl Integrity {
         core: &CoreHandle,
         blocks: impl Iterator<Item = Range<u64>>,
     ) -> Result<(), OpenError> {
-        let file = map_file(core, &self.beside).await?;
+        let file = map_file(core, &self.sidecar).await?;
         let from = From {
             core: Rc::clone(core),
             file,
@@ -443,7 +445,7 @@ impl Integrity {
             Err(IoError::SpaceExhausted) => Ok(()),
             opened => opened,
         };
-        opened.map_err(|error| refused(&self.beside, &format!("{error:?}")))
+        opened.map_err(|error| refused(&self.sidecar, &format!("{error:?}")))
     }
 
     /// The map is given up: nothing is written any more, to it or through it.
@@ -467,8 +469,8 @@ impl Integrity {
     }
 
     async fn write_all(&self, core: &CoreHandle) -> Result<(), OpenError> {
-        let fail = |why: &dyn std::fmt::Display| refused(&self.beside, why);
-        let file = map_file(core, &self.beside).await?;
+        let fail = |why: &dyn std::fmt::Display| refused(&self.sidecar, why);
+        let file = map_file(core, &self.sidecar).await?;
         let from = From {
             core: Rc::clone(core),
             file,

@@ -10,7 +10,7 @@ use super::Finding;
 use super::above::Above;
 use super::map::{Map, Tally, payload, place};
 use super::page::{Resident, lock};
-use crate::space::is_no_space;
+use env::file::is_no_space;
 use env::{CoreHandle, Durable, File, FileOp};
 use std::collections::VecDeque;
 use std::io;

@@ -6,8 +6,7 @@
 
 use super::journal_file::Journal;
 use super::shard::Shard;
-use crate::space::is_no_space;
-use env::file::read;
+use env::file::{is_no_space, read};
 use env::{CoreHandle, Durable, FileOp};
 use std::io;
 use units::{Buf, Lba};

@@ -6,10 +6,10 @@
 
 use super::parts::blocks;
 use super::shard::Shard;
-use crate::beside::Beside;
 use env::file::{length, read};
 use env::{Access, Answer, CoreHandle, Create, Durable, File, FileOp, OpenHow, durable};
 use journal::{Change, History, HistoryId, HistoryWrite, Kind, SECTOR, Sequence, Slot};
+use sidecar::Sidecar;
 use std::cell::RefCell;
 use std::io;
 use std::ops::Range;
@@ -60,12 +60,12 @@ impl Kept {
     /// Opens it for a volume whose history is kept in a file, unless it is open already.
     pub(super) async fn of(
         shard: &Shard,
-        beside: Option<Beside>,
+        sidecar: Option<Sidecar>,
         id: HistoryId,
         turns: Turns,
     ) -> Result<Option<Self>, OpenError> {
-        match beside.filter(|_| !shard.keeps_history(id.volume)) {
-            Some(beside) => Self::open(&shard.core, &beside, id, turns).await.map(Some),
+        match sidecar.filter(|_| !shard.keeps_history(id.volume)) {
+            Some(sidecar) => Self::open(&shard.core, &sidecar, id, turns).await.map(Some),
             None => Ok(None),
         }
     }
@@ -73,12 +73,12 @@ impl Kept {
     /// Opens it, and makes it where there is none.
     async fn open(
         core: &CoreHandle,
-        beside: &Beside,
+        sidecar: &Sidecar,
         id: HistoryId,
         turns: Turns,
     ) -> Result<Self, OpenError> {
         let failed = |error: &io::Error| OpenError {
-            cause: format!("the history {beside} cannot be opened: {error}"),
+            cause: format!("the history {sidecar} cannot be opened: {error}"),
             next_step: "check the disk, its free space and its permissions".to_owned(),
         };
         let how = OpenHow {
@@ -87,14 +87,14 @@ impl Kept {
             direct: true,
             lock: false,
         };
-        let file = opened(core, beside, how).await;
+        let file = opened(core, sidecar, how).await;
         let file = file.map_err(|error| failed(&error))?;
         let (at, len) = History::header_at(id.ring);
         let header = read(&file, at, len).await;
         let header = header.map_err(|error| failed(&error))?;
         let first = (core.wall_clock().0 / 1_000_000_000) << CUTS_A_SECOND_BITS;
         let history = History::open(id, &header, first.max(1)).map_err(|version| OpenError {
-            cause: format!("the history {beside} cannot be used: {version}"),
+            cause: format!("the history {sidecar} cannot be used: {version}"),
             next_step: "run the version of causeway that wrote it".to_owned(),
         })?;
         if let Some(again) = history.again(&header) {
@@ -232,13 +232,13 @@ impl Kept {
 }
 
 /// The file; a new one is there after a crash, too, so that no number is given twice.
-async fn opened(core: &CoreHandle, beside: &Beside, how: OpenHow) -> io::Result<Rc<dyn File>> {
+async fn opened(core: &CoreHandle, sidecar: &Sidecar, how: OpenHow) -> io::Result<Rc<dyn File>> {
     let files = core.files();
-    let directory = beside.directory();
-    let file = match (beside.open(core, how).await, directory) {
+    let directory = sidecar.directory();
+    let file = match (sidecar.open(core, how).await, directory) {
         (Err(error), Some(directory)) if error.kind() == io::ErrorKind::NotFound => {
             durable::make_dir(&*files, directory).await?;
-            beside.open(core, how).await?
+            sidecar.open(core, how).await?
         }
         (opened, _) => opened?,
     };

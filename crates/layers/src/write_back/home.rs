@@ -3,6 +3,7 @@
 use super::contents::{BareChange, Contents};
 use super::parts::{blocks, chunks, next_piece};
 use super::shard::{OpenHome, Shard, Stuck};
+use env::file::is_no_space;
 use journal::{Kind, Lying, Run, Sequence, Slot, Stretch, newest};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
@@ -123,7 +124,7 @@ impl Going {
                 let why = format!("its history cannot be written: {error}");
                 let again = shard.core.now().after(AGAIN);
                 // A full disk is told as one: it ends by itself.
-                let is_full = crate::space::is_no_space(&error);
+                let is_full = is_no_space(&error);
                 let told = if is_full {
                     IoError::SpaceExhausted
                 } else {

@@ -7,9 +7,9 @@ use super::journal_file::{Journal, shard_of, stopping};
 use super::mode::{Mode, Modes};
 use super::parts::{Part, next_piece, parts};
 use super::shard::{OpenHome, Shard};
-use crate::beside::Beside;
 use env::{Answer, CoreHandle, LocalFuture, call};
 use journal::{HistoryId, Slot, VolumeId};
+use sidecar::Sidecar;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use units::BlockCount;
@@ -27,7 +27,7 @@ pub struct WriteBack {
     fences: Fences,
     modes: Arc<Modes>,
     /// Where its history is kept.
-    history: Option<Beside>,
+    history: Option<Sidecar>,
 }
 
 impl WriteBack {
@@ -53,7 +53,7 @@ impl WriteBack {
         id: VolumeId,
         home: Arc<dyn Volume>,
         (fences, mode): (Fences, Mode),
-        history: Beside,
+        history: Sidecar,
     ) -> Arc<Self> {
         Self::made(journal, id, home, (fences, mode), Some(history))
     }
@@ -63,7 +63,7 @@ impl WriteBack {
         id: VolumeId,
         home: Arc<dyn Volume>,
         (fences, mode): (Fences, Mode),
-        history: Option<Beside>,
+        history: Option<Sidecar>,
     ) -> Arc<Self> {
         Arc::new(Self {
             journal,

@@ -10,8 +10,7 @@ use super::permits::Permits;
 use super::pump::pump;
 use super::shard::{OnCore, Shard, State};
 use super::status::Counts;
-use crate::space::is_no_space;
-use env::file::read;
+use env::file::{is_no_space, read};
 use env::{CoreHandle, Durable, File, FileOp};
 use journal::{
     BLOCK, Change, Checkpoint, Damage, Index, Kind, Layout, Log, Record, Replay, Ring, Sequence,

@@ -231,7 +231,7 @@ impl Pool {
         for volume in self.all() {
             let setup = self.setup_of(volume);
             let spec = MapSpec {
-                beside: Self::map(volume).into(),
+                sidecar: Self::map(volume).into(),
                 volume: [u8::try_from(volume).expect("few"); 16],
                 block_size: setup.block_size,
                 physical_block_bytes: self.physical_block_bytes,

@@ -13,9 +13,8 @@ use crate::objects::Lun;
 use backends::Provisioning;
 use env::file::length;
 use env::{CoreHandle, OpenHow};
-use layers::Beside;
-use layers::beside::Part;
 use members::{BesideLun, LunId};
+use sidecar::{Part, Sidecar};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
@@ -89,18 +88,18 @@ impl MemberPool {
         core: &CoreHandle,
         lun: &Lun,
         what: BesideLun,
-    ) -> Result<Beside, OpenError> {
+    ) -> Result<Sidecar, OpenError> {
         let id = self.id_of(lun, what)?;
         let leaf = self.leaf(core, id).await?;
         let known = self.parts.borrow().get(&id).cloned();
         if let Some(part) = known {
             part.replace(leaf.volume());
-            return Ok(Beside::Part(part));
+            return Ok(Sidecar::Part(part));
         }
         let name = format!("{} of LUN {} on the members", words(what), lun.naa);
         let part = Part::new(name, leaf.volume());
         self.parts.borrow_mut().insert(id, Arc::clone(&part));
-        Ok(Beside::Part(part))
+        Ok(Sidecar::Part(part))
     }
 
     fn id_of(&self, lun: &Lun, what: BesideLun) -> Result<LunId, OpenError> {

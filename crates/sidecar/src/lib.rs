@@ -26,26 +26,26 @@ const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(2);
 
 /// Where it stands.
 #[derive(Clone, Debug)]
-pub enum Beside {
+pub enum Sidecar {
     /// In a file of its own.
     File(PathBuf),
     /// In a part of a pool.
     Part(Arc<Part>),
 }
 
-impl From<PathBuf> for Beside {
+impl From<PathBuf> for Sidecar {
     fn from(path: PathBuf) -> Self {
         Self::File(path)
     }
 }
 
-impl From<&str> for Beside {
+impl From<&str> for Sidecar {
     fn from(path: &str) -> Self {
         Self::File(path.into())
     }
 }
 
-impl fmt::Display for Beside {
+impl fmt::Display for Sidecar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(path) => path.display().fmt(f),
@@ -54,7 +54,7 @@ impl fmt::Display for Beside {
     }
 }
 
-impl Beside {
+impl Sidecar {
     /// Opens it on this core. A part of a pool is there: `how` only says what is done with a file.
     ///
     /// # Errors
@@ -75,7 +75,8 @@ impl Beside {
     }
 
     /// The directory whose names are to be stable for it to be found.
-    pub(crate) fn directory(&self) -> Option<&Path> {
+    #[must_use]
+    pub fn directory(&self) -> Option<&Path> {
         match self {
             Self::File(path) => path.parent().filter(|it| *it != Path::new("")),
             Self::Part(_) => None,
