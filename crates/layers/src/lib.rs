@@ -7,8 +7,7 @@
 //!           |
 //!         leaf (memory, file, block device)
 //!
-//!        [WriteBack]            over a volume and a journal: the journal crate decides, it acts
-//!        [Integrity]            below it, over the volume and a map of checksums: the sums crate decides, it acts
+//!        [Integrity]            over a volume and a map of checksums: the sums crate decides, it acts
 //!        [Stripe]               over parts of several volumes, in turns or one after the other
 //! ```
 //!
@@ -25,7 +24,6 @@ pub mod scrub;
 pub mod shares;
 pub mod stable_write;
 pub mod stripe;
-pub mod write_back;
 pub mod write_through;
 
 pub use emulate::Emulate;
@@ -36,7 +34,6 @@ pub use read_cache::ReadCache;
 pub use shares::{Share, Shares};
 pub use stable_write::StableWrite;
 pub use stripe::Stripe;
-pub use write_back::WriteBack;
 pub use write_through::WriteThrough;
 
 #[cfg(test)]

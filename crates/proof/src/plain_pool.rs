@@ -1,8 +1,8 @@
 //! A pool as tests want it: a directory with a journal, and nothing else.
 
 use env::CoreHandle;
-use layers::write_back::{Journal, JournalSpec, bytes_min};
 use std::path::Path;
+use write_back::{Journal, JournalSpec, bytes_min};
 
 /// Its directory.
 pub const DIR: &str = "/pool";

@@ -10,9 +10,7 @@
 use backends::{FileSpec, Provisioning, create_file, open_file};
 use env::CoreHandle;
 use env::sim::{FaultPlan, World, WorldConfig};
-use layers::WriteBack;
 use layers::integrity::{self, Blank, Finding, Integrity, IntegrityLane, MapSpec, Options};
-use layers::write_back::{Journal, Mode, VolumeId};
 use proof::plain_pool::{self, JOURNAL};
 use std::cell::{Cell, RefCell};
 use std::path::Path;
@@ -22,6 +20,7 @@ use std::time::Duration;
 use units::{BlockCount, BlockSize, ByteCount};
 use volume::{Checked, Fences, Volume, over};
 use volume_test::model::{Model, Plan, goes_on, verify};
+use write_back::{Journal, Mode, VolumeId, WriteBack};
 
 const DAY: Duration = Duration::from_secs(86_400);
 const DATA: &str = "/pool/volume";

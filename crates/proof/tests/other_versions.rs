@@ -9,8 +9,6 @@
 use backends::{FileSpec, Provisioning, create_file, open_file};
 use env::sim::{FaultPlan, Node, World, WorldConfig};
 use env::{CoreHandle, Durable};
-use layers::WriteBack;
-use layers::write_back::{Journal, Mode, VolumeId};
 use proof::forge::put;
 use proof::plain_pool::{self, JOURNAL, NUMBER};
 use std::path::Path;
@@ -19,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use units::{BlockCount, BlockSize, Buf, ByteCount, Lba, LbaRange};
 use volume::{Done, Durability, Fences, Io, Lane, Op, OpenError, Origin, Volume};
+use write_back::{Journal, Mode, VolumeId, WriteBack};
 
 const DAY: Duration = Duration::from_secs(86_400);
 const HOME: &str = "/pool/volume";

@@ -10,9 +10,7 @@
 use backends::{FileSpec, Provisioning, create_file, open_file};
 use env::CoreHandle;
 use env::sim::{Fault, FaultPlan, Node, World, WorldConfig};
-use layers::WriteBack;
 use layers::integrity::{self, Blank, Finding, Integrity, MapSpec, Options};
-use layers::write_back::{Journal, Mode, VolumeId};
 use proof::plain_pool::{self, JOURNAL, NUMBER};
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
@@ -24,6 +22,7 @@ use volume::{
     Checked, Done, Durability, Fences, Io, IoError, IoResult, Lane, Op, Origin, Volume, over,
 };
 use volume_test::model::{Model, Plan, conforms, goes_on, verify};
+use write_back::{Journal, Mode, VolumeId, WriteBack};
 
 const DAY: Duration = Duration::from_secs(86_400);
 const SIZES: [BlockSize; 2] = [BlockSize::B512, BlockSize::B4096];

@@ -10,8 +10,7 @@ use backends::{FileSpec, Provisioning, create_file, open_file};
 use env::sim::{FaultPlan, Node, World, WorldConfig};
 use env::{Access, CoreHandle, Create, Durable, FileDone, FileOp, OpenHow};
 use futures_util::future::{join, join_all};
-use layers::write_back::{Journal, Mode, ShardStatus, VolumeId};
-use layers::{ReadCache, WriteBack};
+use layers::ReadCache;
 use proof::forge::put;
 use proof::plain_pool::{self, JOURNAL, NUMBER};
 use std::cell::RefCell;
@@ -26,6 +25,7 @@ use volume::{
     Zeroing,
 };
 use volume_test::fault::{Action, FaultRule, Faults};
+use write_back::{Journal, Mode, ShardStatus, VolumeId, WriteBack};
 
 const DAY: Duration = Duration::from_secs(86_400);
 const BLOCKS: u64 = 1024;

@@ -10,8 +10,6 @@
 use backends::{FileSpec, Provisioning, create_file, open_file};
 use env::sim::{Fault, FaultPlan, Node, Rng, World, WorldConfig};
 use env::{CoreHandle, Durable};
-use layers::WriteBack;
-use layers::write_back::{Journal, Mode, VolumeId};
 use proof::forge::{put, sync_fails};
 use proof::plain_pool::{self, JOURNAL, NUMBER};
 use std::cell::{Cell, RefCell};
@@ -24,6 +22,7 @@ use units::{BlockCount, BlockSize, Buf, ByteCount, Lba, LbaRange};
 use volume::{
     Cut, Done, Durability, ExtentKind, Fences, Io, Lane, Op, Origin, Provision, Volume, Zeroing,
 };
+use write_back::{Journal, Mode, VolumeId, WriteBack};
 
 const DAY: Duration = Duration::from_secs(86_400);
 const HOME: &str = "/pool/volume";

@@ -15,15 +15,18 @@
 //! C6. [`IoError`] holds operating errors only; a caller's mistake is an assertion in [`Checked`].
 
 mod checked;
+mod copies;
 mod fence;
 mod io;
 mod kind;
 mod lane;
 pub mod pieces;
 mod shape;
+mod unverified;
 mod wrap;
 
 pub use checked::{Checked, assert_shape};
+pub use copies::Copies;
 pub use fence::{Fence, FenceSlot, Fences};
 pub use io::{
     Class, Cut, Deadline, Done, Durability, Extent, ExtentKind, ExtentList, Io, IoError, Op,
@@ -32,4 +35,5 @@ pub use io::{
 pub use kind::OpKind;
 pub use lane::{IoFuture, IoResult, Lane, OpenError, Volume, VolumeEvent, VolumeEvents};
 pub use shape::{Caps, Epoch, Limits, Shape, Support};
+pub use unverified::UnverifiedBlocks;
 pub use wrap::{Wrap, over};

@@ -5,15 +5,15 @@ use super::path::on_a_core;
 use crate::output::{rounded, table};
 use control::code::Code;
 use control::problem::Problem;
-use layers::write_back::{
-    Damaged, Held, Kept, Places, RingSurvey, Superblock, Survey, VolumeId, kept, survey,
-};
 use serde::Serialize;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use units::hex;
 use volume::OpenError;
+use write_back::{
+    Damaged, Held, Kept, Places, RingSurvey, Superblock, Survey, VolumeId, kept, survey,
+};
 
 /// Bytes of a block of a journal.
 const BLOCK_BYTES: u64 = 4096;

@@ -13,14 +13,13 @@ use crate::scrub::{BadBlocks, Damage};
 use ::members::BesideLun;
 use env::{Access, CoreHandle, Create, FileOp, OpenHow, durable};
 use layers::integrity::{self, Blank, Finding, Integrity, IntegrityLane, MapSpec, Options};
-use layers::write_back::Doubts;
 use sidecar::Sidecar;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use units::{BlockCount, BlockSize, Lba, LbaRange};
-use volume::{OpenError, Volume};
+use volume::{OpenError, UnverifiedBlocks, Volume};
 
 /// Places of damage that are told in the log one by one; after that, each time there are twice as
 /// many.
@@ -193,7 +192,7 @@ impl Checksums {
         ground: Ground<'_>,
         (name, lun): (&str, &Lun),
         home: Arc<dyn Volume>,
-        doubts: impl FnOnce() -> Doubts,
+        doubts: impl FnOnce() -> UnverifiedBlocks,
     ) -> Result<Self, OpenError> {
         let map = map_of(core, ground, lun, Blank::Anything, false).await;
         let map = map.ok_or_else(no_pool)?;

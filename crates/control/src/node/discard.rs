@@ -8,10 +8,10 @@ use crate::code::Code;
 use crate::config::Pool;
 use crate::journal::{JournalLoss, JournalOutcome, JournalRequest, JournalState, JournalWish};
 use crate::problem::Problem;
-use layers::write_back::survey;
 use std::rc::Rc;
 use units::text::counted;
 use volume::OpenError;
+use write_back::survey;
 
 fn unusable(error: &OpenError) -> Problem {
     Problem::new(Code::JournalUnusable, error.cause.clone()).hint(error.next_step.clone())

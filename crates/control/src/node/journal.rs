@@ -8,7 +8,6 @@ use super::Inner;
 use super::members::{MemberPool, unknown};
 use crate::config::{Place, Pool};
 use crate::pool_file::{FILE, PoolFile};
-use ::layers::write_back::{CreateError, Journal, JournalSpec, SHARD_BYTES, is_journal_of};
 use env::{CoreHandle, durable};
 use futures_util::future::{Either, select};
 use std::io;
@@ -17,6 +16,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use units::Now;
 use volume::OpenError;
+use write_back::{CreateError, Journal, JournalSpec, SHARD_BYTES, is_journal_of};
 
 /// Bytes of a ring below which another ring helps nobody.
 const RING_BYTES_MIN: u64 = 64 << 20;

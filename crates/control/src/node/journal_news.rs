@@ -1,8 +1,8 @@
 //! What is new of a journal since it was looked at last: LUNs that it cannot destage, and blocks
 //! that are damaged in it.
 
-use layers::write_back::{ShardStatus, VolumeId};
 use std::collections::BTreeMap;
+use write_back::{ShardStatus, VolumeId};
 
 /// Something new of a volume.
 #[derive(Clone, PartialEq, Eq, Debug)]

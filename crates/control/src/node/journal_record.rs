@@ -14,7 +14,6 @@
 use super::{Inner, unkept};
 use crate::state::document;
 use env::durable::{make_dir, read_file, remove_file, replace_file};
-use layers::write_back::{Accept, Journal, RingFound, ShardStatus};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,6 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use units::hex;
 use volume::OpenError;
+use write_back::{Accept, Journal, RingFound, ShardStatus};
 
 /// The longest record that is read back.
 const RECORD_BYTES_MAX: u64 = 1 << 20;

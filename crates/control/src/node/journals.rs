@@ -8,7 +8,6 @@ use super::layers::journal_id;
 use crate::config::Pool;
 use crate::journal::{DestageError, JournalFacts, JournalState, LostBlocks};
 use env::CoreHandle;
-use layers::write_back::{Journal, ShardStatus, VolumeId};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -16,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use units::Now;
 use volume::OpenError;
+use write_back::{Journal, ShardStatus, VolumeId};
 
 /// How long a rate of destaging is worth.
 const RATE_SPAN: Duration = Duration::from_secs(10);

@@ -22,12 +22,12 @@ use crate::objects::{Backing, Lun};
 use env::CoreHandle;
 use env::file::is_there;
 use futures_util::future::{Either, select};
-use layers::write_back::{Journal, VolumeId};
 use std::path::Path;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::time::Duration;
 use volume::OpenError;
+use write_back::{Journal, VolumeId};
 
 /// How often it looks.
 const LOOK: Duration = Duration::from_secs(1);

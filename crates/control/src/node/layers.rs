@@ -8,8 +8,7 @@ use crate::objects::{self, Backing, CacheMode, Lun, Storage};
 use crate::size::Size;
 use env::CoreHandle;
 use layers::limit::{Deferred, Rates};
-use layers::write_back::{Journal, Mode, VolumeId};
-use layers::{Limit, ReadCache, Share, Shares, WriteBack, WriteThrough};
+use layers::{Limit, ReadCache, Share, Shares, WriteThrough};
 use sidecar::Sidecar;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -17,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use units::BlockSize;
 use volume::{Fences, OpenError, Volume, over};
+use write_back::{Journal, Mode, VolumeId, WriteBack};
 
 /// Handles on the layers.
 pub(super) struct Layers {

@@ -7,9 +7,9 @@ use super::layers::journal_id;
 use crate::objects::{Backing, Lun};
 use crate::scrub::JournalScrub;
 use crate::state;
-use layers::write_back::Journal;
 use std::time::Duration;
 use tokio::sync::MutexGuard;
+use write_back::Journal;
 
 /// Between two looks whether a change of LUNs is still under way.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(20);

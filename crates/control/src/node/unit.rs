@@ -32,7 +32,6 @@ use ::members::BesideLun;
 use backends::{DiskVolume, FileSpec, MemoryVolume, Provisioning};
 use env::{CoreHandle, CoreId, durable};
 use layers::integrity::IntegrityLane;
-use layers::write_back::{self, Doubts, Journal};
 use layers::{Emulate, Meter, StableWrite};
 use logical_unit::{DirectoryStore, Ending, Identity, LogicalUnit, UnitConfig, UnitId, UnitStore};
 use scsi::unit_attention::UnitAttention;
@@ -47,7 +46,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 use units::{BlockCount, BlockSize, ByteCount, Now};
-use volume::{Checked, Fences, Io, Lane, Op, OpenError, Origin, Shape, Volume, Wrap, over};
+use volume::{
+    Checked, Fences, Io, Lane, Op, OpenError, Origin, Shape, UnverifiedBlocks, Volume, Wrap, over,
+};
+use write_back::Journal;
 
 /// How long what is under way at home may take to end, for checksums to come between or to go.
 const EXCHANGE_TIME_MAX: Duration = Duration::from_secs(5);
@@ -506,7 +508,13 @@ impl Unit {
         let name = self.name();
         let named = (&*name, lun);
         // It is new: nothing of it is in doubt.
-        let opened = Checksums::open(core, ground, named, Arc::clone(bare), Doubts::default);
+        let opened = Checksums::open(
+            core,
+            ground,
+            named,
+            Arc::clone(bare),
+            UnverifiedBlocks::default,
+        );
         let checksums = opened.await?;
         let until = core.now().after(EXCHANGE_TIME_MAX);
         let exchanged = journaled.exchange(core, checksums.volume(), true, until);

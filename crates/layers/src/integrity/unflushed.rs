@@ -5,17 +5,16 @@ use super::lane::Inside;
 use super::map::Map;
 use super::open::open_up;
 use super::page::lock;
-use crate::write_back::Doubts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use tokio::sync::oneshot;
-use volume::{Done, Durability, Io, IoResult, Op, Origin};
+use volume::{Done, Durability, Io, IoResult, Op, Origin, UnverifiedBlocks};
 
 /// Blocks that were written and perhaps not flushed.
 #[derive(Default)]
 pub(super) struct Unflushed {
     /// By the number of the flush that will cover them.
-    written: BTreeMap<u64, Doubts>,
+    written: BTreeMap<u64, UnverifiedBlocks>,
     /// The flush that comes next.
     next: u64,
     /// Flushes that failed.
@@ -65,7 +64,10 @@ impl Map {
     /// Some of these blocks were written, and no flush has covered them yet.
     fn are_unflushed(&self, blocks: &Range<u64>) -> bool {
         let unflushed = lock(&self.unflushed);
-        let mut written = unflushed.written.values().flat_map(Doubts::ranges);
+        let mut written = unflushed
+            .written
+            .values()
+            .flat_map(UnverifiedBlocks::ranges);
         written.any(|it| it.start < blocks.end && blocks.start < it.end)
     }
 
@@ -128,7 +130,7 @@ impl Inside {
             unflushed.failed += 1;
             std::mem::take(&mut unflushed.written)
         };
-        let blocks = written.values().flat_map(Doubts::ranges);
+        let blocks = written.values().flat_map(UnverifiedBlocks::ranges);
         // Where the map cannot be read or written, that is told, and every later mutation is
         // refused.
         let _ = open_up(&self.map, &self.from, blocks).await;

@@ -17,7 +17,6 @@ mod test;
 
 pub use pages::{PAGE, Tally};
 
-use crate::write_back::Copies;
 use env::{Answer, CoreHandle};
 use pages::{Change, Fill, Pages};
 use std::future::Future;
@@ -27,7 +26,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use units::{BlockCount, BlockSize, Buf, Lba, LbaRange};
-use volume::{Class, Done, Io, IoError, IoFuture, IoResult, Lane, Op, Shape, Wrap};
+use volume::{Class, Copies, Done, Io, IoError, IoFuture, IoResult, Lane, Op, Shape, Wrap};
 
 /// Larger transfers are not kept, and not looked for.
 const TRANSFER_BYTES_MAX: usize = 128 << 10;

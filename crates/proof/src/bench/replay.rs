@@ -13,7 +13,6 @@ use crate::random::Random;
 use backends::MemoryVolume;
 use env::real::{Cores, Runtime, RuntimeConfig};
 use env::{CoreHandle, CoreId};
-use layers::write_back::{Journal, JournalSpec, Mode, SHARD_BYTES, VolumeId, WriteBack};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -23,6 +22,7 @@ use std::time::Duration;
 use units::{BlockCount, BlockSize, Buf, Lba, LbaRange};
 use volume::{Durability, Fences, Io, Lane, Op, OpKind, Origin, Volume, over};
 use volume_test::fault::{Action, FaultRule, Faults};
+use write_back::{Journal, JournalSpec, Mode, SHARD_BYTES, VolumeId, WriteBack};
 
 /// MiB of the journal.
 const MIB: u64 = 1024;
@@ -165,7 +165,7 @@ async fn open_it(core: CoreHandle, path: &Path) -> Result<Opened, String> {
     let seconds = core.now().since(begin).as_secs_f64();
     let after = resident()?;
     let status = journal.status(&core).await;
-    let sum = |of: fn(&layers::write_back::ShardStatus) -> u64| status.iter().map(of).sum::<u64>();
+    let sum = |of: fn(&write_back::ShardStatus) -> u64| status.iter().map(of).sum::<u64>();
     Ok(Opened {
         seconds,
         pages: sum(|it| it.pages) as f64,

@@ -13,7 +13,6 @@ use super::scene::{Opened, Scene, Setup};
 use super::stack::{self, Made, PORT};
 use env::sim::{Node, Rng, World};
 use env::{CoreHandle, LocalFuture};
-use layers::write_back::Mode;
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::net::SocketAddr;
@@ -21,6 +20,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use units::BlockSize;
 use volume::{Fences, Volume};
+use write_back::Mode;
 
 /// The name of the volume.
 pub(super) const UNIT: &str = "sim";

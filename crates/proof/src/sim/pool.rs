@@ -5,14 +5,14 @@ use super::scene::{Opened, Setup};
 use env::CoreHandle;
 use env::sim::{Node, Rng};
 use layers::integrity::{self, Blank, Finding, MapSpec, Options};
-use layers::write_back::{Journal, JournalSpec, Mode, SHARD_BYTES, VolumeId, bytes_min};
-use layers::{Emulate, Integrity, ReadCache, StableWrite, WriteBack};
+use layers::{Emulate, Integrity, ReadCache, StableWrite};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use units::{BlockCount, BlockSize};
 use volume::{Checked, Cut, Fences, IoError, Volume, over};
+use write_back::{Journal, JournalSpec, Mode, SHARD_BYTES, VolumeId, WriteBack, bytes_min};
 
 /// Where the journal is.
 pub(in crate::sim) const JOURNAL: &str = "/journals/pool";

@@ -3,7 +3,7 @@
 
 use super::view::LunView;
 use env::{CoreHandle, File, OpenHow};
-use layers::{integrity, write_back};
+use layers::integrity;
 use std::io;
 use std::path::Path;
 use std::rc::Rc;

@@ -16,7 +16,6 @@ use crate::sim::story::Stage;
 use crate::stamp::{Stamp, Value};
 use env::sim::Rng;
 use env::{Answer, CoreHandle};
-use layers::write_back::Mode;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -24,6 +23,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use units::{BlockSize, Lba, LbaRange};
 use volume::{Cut, Done, Durability, ExtentKind, Io, IoFuture, IoResult, Lane, Op, Origin};
+use write_back::Mode;
 
 /// Cuts of a life at the most.
 const CUTS: u32 = 6;

@@ -206,7 +206,7 @@ impl Reported {
         self.node.restart();
         let open = self
             .pool
-            .open(self.node.core(0), layers::write_back::Mode::WriteBack);
+            .open(self.node.core(0), write_back::Mode::WriteBack);
         let opened = wait(stage, &self.node, "open", async move { Ok(open.await) })?;
         match opened {
             Ok(running) => Ok(Some(Rc::new(running))),

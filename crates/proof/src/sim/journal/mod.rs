@@ -27,13 +27,13 @@ pub use harm::{Lies, Rot};
 use super::pool::{JOURNAL, Pool, Running};
 use changes::{Changes, Noted};
 use filler::Filler;
-use layers::write_back::{Mode, ShardStatus};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 use units::WallClock;
+use write_back::{Mode, ShardStatus};
 
 /// The story.
 #[derive(Default)]

@@ -1,11 +1,11 @@
 //! How much of a log a volume may have, so that others always find room.
 //!
 //! One volume alone may have three quarters of it, and half of a very small one, and so may those
-//! together that are known not to go home: with the eighth that may [wait](super::permits) an
+//! together that are known not to go home: with the eighth that may [wait](crate::permits) an
 //! eighth is always left. Where those that do not go home have half of it and nothing but them
 //! moves on any more, their writes get the error that home gives.
 
-use super::shard::{Shard, State};
+use crate::shard::{Shard, State};
 use journal::Slot;
 use units::Lba;
 use volume::IoError;
@@ -29,7 +29,7 @@ impl State {
 
     /// Volumes that do not go home have all that they may have: half of the log, so that others
     /// have the rest.
-    pub(super) fn refuses_some(&self) -> bool {
+    pub(crate) fn refuses_some(&self) -> bool {
         let most = self.log.ring().room_blocks() / STUCK_PART_MAX;
         // What only waits for its turn does not count: it moves on when that comes, if it must.
         self.stuck_pages() >= most && self.moved_blocks() >= most / 2
@@ -55,24 +55,24 @@ impl State {
 impl Shard {
     /// What a write of the volume is answered, while it is refused: what it would be at home. What
     /// gives room back, or needs none, is taken.
-    pub(super) fn refuses(&self, slot: Slot, at: Lba) -> Option<IoError> {
+    pub(crate) fn refuses(&self, slot: Slot, at: Lba) -> Option<IoError> {
         let state = self.state.borrow();
         let stuck = state.home(slot).stuck.as_ref()?;
         state.refuses_some().then(|| stuck.error.map_lba(|_| at))
     }
 
     /// Writes of the volume are refused.
-    pub(super) fn is_refused(&self, slot: Slot) -> bool {
+    pub(crate) fn is_refused(&self, slot: Slot) -> bool {
         self.refuses(slot, Lba(0)).is_some()
     }
 
     /// One more change of the volume leaves room in the log for others.
-    pub(super) fn has_share(&self, slot: Slot) -> bool {
+    pub(crate) fn has_share(&self, slot: Slot) -> bool {
         self.state.borrow().has_share(slot)
     }
 
     /// Waits until the volume has its share again, or can be told why it has not.
-    pub(super) async fn share_comes(&self, slot: Slot) {
+    pub(crate) async fn share_comes(&self, slot: Slot) {
         self.until(|| self.has_share(slot) || self.is_refused(slot))
             .await;
     }

@@ -1,7 +1,7 @@
 //! Writes batches and checkpoints as the log hands them out.
 
-use super::failure::Extent;
-use super::shard::Shard;
+use crate::failure::Extent;
+use crate::shard::Shard;
 use env::{Durable, FileOp};
 use journal::{CheckpointWrite, Kind, Next, Write};
 use std::io;
@@ -9,7 +9,7 @@ use std::rc::Rc;
 use units::Buf;
 
 /// Runs as long as the shard is open.
-pub(super) async fn pump(shard: Rc<Shard>) {
+pub(crate) async fn pump(shard: Rc<Shard>) {
     while !shard.closing.get() {
         let step = {
             let mut state = shard.state.borrow_mut();
@@ -33,7 +33,7 @@ pub(super) async fn pump(shard: Rc<Shard>) {
 }
 
 /// Hands a batch to the device.
-pub(super) fn start(shard: &Rc<Shard>, write: Write) {
+pub(crate) fn start(shard: &Rc<Shard>, write: Write) {
     {
         let mut counts = shard.counts.borrow_mut();
         counts.batches += 1;

@@ -16,20 +16,20 @@ struct State {
 
 /// Counts readers by the time of their beginning.
 #[derive(Default)]
-pub(super) struct Grace {
+pub(crate) struct Grace {
     state: RefCell<State>,
     ended: Notify,
 }
 
 /// A reader, until it is dropped.
-pub(super) struct Reader {
+pub(crate) struct Reader {
     grace: Rc<Grace>,
     generation: u64,
 }
 
 impl Grace {
     /// Somebody begins to read what the index told just now.
-    pub(super) fn enter(self: &Rc<Self>) -> Reader {
+    pub(crate) fn enter(self: &Rc<Self>) -> Reader {
         let mut state = self.state.borrow_mut();
         let generation = state.generation;
         *state.readers.entry(generation).or_default() += 1;
@@ -40,7 +40,7 @@ impl Grace {
     }
 
     /// Waits until all who have begun before have ended.
-    pub(super) async fn wait(&self) {
+    pub(crate) async fn wait(&self) {
         let before = {
             let mut state = self.state.borrow_mut();
             state.generation += 1;

@@ -1,11 +1,10 @@
 //! The journal of a pool: a file or device that is made once, and opened on all cores.
 
-use super::doubts::Doubts;
-use super::drain::drained;
-use super::history::{Turns, WeakTurns};
-use super::replay::{Accept, Replayed, open_ring};
-use super::shard::{OnCore, Shard};
-use super::status::ShardStatus;
+use crate::drain::drained;
+use crate::history::{Turns, WeakTurns};
+use crate::replay::{Accept, Replayed, open_ring};
+use crate::shard::{OnCore, Shard};
+use crate::status::ShardStatus;
 use env::file::{is_there, length, read};
 use env::{
     Access, CoreHandle, CoreId, Create, Durable, File, FileKind, FileOp, LocalFuture, OpenHow, call,
@@ -20,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use units::{Buf, Now};
-use volume::{IoError, OpenError};
+use volume::{IoError, OpenError, UnverifiedBlocks};
 
 /// Bytes that are written at once when a journal is made.
 const FILL_BYTES: u64 = 1 << 20;
@@ -37,7 +36,7 @@ const ENDED_LOOK: Duration = Duration::from_millis(2);
 
 /// Names an open journal among all of this process.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct JournalKey(u64);
+pub(crate) struct JournalKey(u64);
 
 /// A journal to make.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -156,7 +155,7 @@ pub struct Journal {
     /// Changes that were acknowledged, and whose data is damaged.
     damaged: Vec<journal::Change>,
     /// What may have been half-way home, by volume.
-    doubts: BTreeMap<VolumeId, Doubts>,
+    doubts: BTreeMap<VolumeId, UnverifiedBlocks>,
     /// Whose turn it is to write a volume's history, for those that are open.
     turns: Mutex<BTreeMap<VolumeId, WeakTurns>>,
 }
@@ -343,7 +342,7 @@ impl Journal {
     }
 
     /// How addresses belong to rings: bytes of a shard, and rings.
-    pub(super) fn sharding(&self) -> (u64, u32) {
+    pub(crate) fn sharding(&self) -> (u64, u32) {
         (self.superblock.shard_bytes, self.rings())
     }
 
@@ -361,7 +360,7 @@ impl Journal {
     }
 
     /// Whose turn it is to write this volume's history, for all rings the same.
-    pub(super) fn turns_of(&self, volume: VolumeId) -> Turns {
+    pub(crate) fn turns_of(&self, volume: VolumeId) -> Turns {
         let mut all = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(turns) = all.get(&volume).and_then(WeakTurns::upgrade) {
             return turns;
@@ -374,21 +373,21 @@ impl Journal {
 
     /// Blocks of a volume that may have been half-way home when the power failed.
     #[must_use]
-    pub fn doubts(&self, volume: VolumeId) -> Doubts {
+    pub fn doubts(&self, volume: VolumeId) -> UnverifiedBlocks {
         self.doubts.get(&volume).cloned().unwrap_or_default()
     }
 
-    pub(super) fn key(&self) -> JournalKey {
+    pub(crate) fn key(&self) -> JournalKey {
         self.key
     }
 
     /// The core that a ring lives on.
-    pub(super) fn owner(&self, ring: u32) -> CoreId {
+    pub(crate) fn owner(&self, ring: u32) -> CoreId {
         owner(ring, self.cores)
     }
 
     /// Does something with each ring on its core.
-    pub(super) async fn on_rings<T: Send + 'static>(
+    pub(crate) async fn on_rings<T: Send + 'static>(
         &self,
         core: &CoreHandle,
         work: impl Fn(u32, Rc<Shard>) -> LocalFuture<T> + Copy + Send + 'static,
@@ -467,7 +466,7 @@ impl Journal {
     }
 
     /// What is where it was opened, and its length.
-    pub(super) async fn looked(&self, core: &CoreHandle) -> io::Result<(Rc<dyn File>, u64)> {
+    pub(crate) async fn looked(&self, core: &CoreHandle) -> io::Result<(Rc<dyn File>, u64)> {
         let file = core
             .files()
             .open(&self.path, how(Create::No, false))
@@ -524,7 +523,7 @@ async fn ring_ends(core: CoreHandle, key: (JournalKey, u32), until: Now) -> bool
 }
 
 /// A ring of this core.
-pub(super) fn shard_of(core: &CoreHandle, key: (JournalKey, u32)) -> Option<Rc<Shard>> {
+pub(crate) fn shard_of(core: &CoreHandle, key: (JournalKey, u32)) -> Option<Rc<Shard>> {
     core.locals().get::<OnCore>().0.borrow().get(&key).cloned()
 }
 
@@ -533,7 +532,7 @@ fn owner(ring: u32, cores: u16) -> CoreId {
     CoreId(u16::try_from(core).expect("less than the cores"))
 }
 
-pub(super) fn stopping() -> OpenError {
+pub(crate) fn stopping() -> OpenError {
     OpenError {
         cause: "the program is stopping".to_owned(),
         next_step: "start it again".to_owned(),
@@ -578,7 +577,7 @@ async fn fill(file: &Rc<dyn File>, bytes: u64) -> io::Result<()> {
     Ok(())
 }
 
-pub(super) fn cannot_open(path: &Path, error: &io::Error) -> OpenError {
+pub(crate) fn cannot_open(path: &Path, error: &io::Error) -> OpenError {
     let missing = error.kind() == io::ErrorKind::NotFound;
     let held = error.kind() == io::ErrorKind::WouldBlock;
     let next_step = if missing {
@@ -616,7 +615,7 @@ async fn superblock_of(
 
 /// What both copies of the superblock say. Where the first one is good, a second one that the
 /// device cannot read is like a damaged one.
-pub(super) async fn superblock_in(
+pub(crate) async fn superblock_in(
     file: &Rc<dyn File>,
     bytes: u64,
 ) -> io::Result<Result<Superblock, Damage>> {
@@ -629,7 +628,7 @@ pub(super) async fn superblock_in(
 }
 
 /// What to do about what another version has written.
-pub(super) const OTHER_VERSION: &str =
+pub(crate) const OTHER_VERSION: &str =
     "run the version of causeway that wrote it: it may hold writes that are nowhere else";
 
 /// It is no journal that can be used.

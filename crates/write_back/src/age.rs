@@ -12,11 +12,11 @@ const MARKS_MAX: usize = 1024;
 
 /// When batches were written, from the oldest that is still in the log on.
 #[derive(Default)]
-pub(super) struct Ages(VecDeque<(u64, Now)>);
+pub(crate) struct Ages(VecDeque<(u64, Now)>);
 
 impl Ages {
     /// Batches from this number on are written now, or were before the log was opened.
-    pub(super) fn written(&mut self, number: u64, now: Now) {
+    pub(crate) fn written(&mut self, number: u64, now: Now) {
         if self.0.back().is_some_and(|(_, at)| now.since(*at) < GRAIN) {
             return;
         }
@@ -31,7 +31,7 @@ impl Ages {
     }
 
     /// The age of this batch, a little more at the most.
-    pub(super) fn of(&mut self, number: u64, now: Now) -> Option<Duration> {
+    pub(crate) fn of(&mut self, number: u64, now: Now) -> Option<Duration> {
         while self.0.get(1).is_some_and(|(next, _)| *next <= number) {
             self.0.pop_front();
         }

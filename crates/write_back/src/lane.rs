@@ -1,12 +1,10 @@
 //! A volume behind a journal, and one core's handle on it.
 
-use super::copies::Copies;
-use super::doubts::Doubts;
-use super::history::Kept;
-use super::journal_file::{Journal, shard_of, stopping};
-use super::mode::{Mode, Modes};
-use super::parts::{Part, next_piece, parts};
-use super::shard::{OpenHome, Shard};
+use crate::history::Kept;
+use crate::journal_file::{Journal, shard_of, stopping};
+use crate::mode::{Mode, Modes};
+use crate::parts::{Part, next_piece, parts};
+use crate::shard::{OpenHome, Shard};
 use env::{Answer, CoreHandle, LocalFuture, call};
 use journal::{HistoryId, Slot, VolumeId};
 use sidecar::Sidecar;
@@ -14,8 +12,8 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use units::BlockCount;
 use volume::{
-    Fences, Io, IoError, IoFuture, Lane, Op, OpenError, Origin, Shape, Support, Volume,
-    VolumeEvents,
+    Copies, Fences, Io, IoError, IoFuture, Lane, Op, OpenError, Origin, Shape, Support,
+    UnverifiedBlocks, Volume, VolumeEvents,
     pieces::{in_order, join},
 };
 
@@ -75,27 +73,27 @@ impl WriteBack {
         })
     }
 
-    pub(super) fn journal(&self) -> &Journal {
+    pub(crate) fn journal(&self) -> &Journal {
         &self.journal
     }
 
-    pub(super) const fn id(&self) -> VolumeId {
+    pub(crate) const fn id(&self) -> VolumeId {
         self.id
     }
 
-    pub(super) fn modes(&self) -> &Arc<Modes> {
+    pub(crate) fn modes(&self) -> &Arc<Modes> {
         &self.modes
     }
 
-    pub(super) fn fences(&self) -> &Fences {
+    pub(crate) fn fences(&self) -> &Fences {
         &self.fences
     }
 
-    pub(super) fn home(&self) -> Arc<dyn Volume> {
+    pub(crate) fn home(&self) -> Arc<dyn Volume> {
         Arc::clone(&self.home.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(super) fn set_home(&self, home: Arc<dyn Volume>) {
+    pub(crate) fn set_home(&self, home: Arc<dyn Volume>) {
         *self.home.lock().unwrap_or_else(PoisonError::into_inner) = home;
     }
 
@@ -141,7 +139,7 @@ impl WriteBack {
     /// What the log cannot say of blocks of this volume: for the layer below, before it is opened
     /// here for the first time.
     #[must_use]
-    pub fn doubts(&self) -> Doubts {
+    pub fn doubts(&self) -> UnverifiedBlocks {
         self.journal.doubts(self.id)
     }
 

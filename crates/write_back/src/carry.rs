@@ -5,11 +5,11 @@
 //! written twice between two flushes, and at any moment what is not stable at home is stable in the
 //! log.
 
-use super::contents::{contents, live_bare};
-use super::home::Going;
-use super::move_on::move_on;
-use super::pace::{Pace, Pressure, REST, pace};
-use super::shard::Shard;
+use crate::contents::{contents, live_bare};
+use crate::home::Going;
+use crate::move_on::move_on;
+use crate::pace::{Pace, Pressure, REST, pace};
+use crate::shard::Shard;
 use env::{FileDone, FileOp};
 use futures_util::future::select;
 use journal::{Stretch, runs};
@@ -36,7 +36,7 @@ const SHORTLY: Duration = Duration::from_millis(10);
 const ENODATA: i32 = 61;
 
 /// Runs as long as the shard is open.
-pub(super) async fn carry(shard: Rc<Shard>) {
+pub(crate) async fn carry(shard: Rc<Shard>) {
     let mut took = Duration::ZERO;
     while !shard.closing.get() {
         if !shard.pauses.borrow().is_empty() {
@@ -140,7 +140,7 @@ async fn wait(shard: &Rc<Shard>, time: Duration) {
 
 /// Why the oldest part of the log stays where it is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Held {
+pub(crate) enum Held {
     /// Some of it cannot be destaged, and moving it on in the log would win nothing.
     Home,
     /// There was no room to move it on: less of it will find some.

@@ -9,25 +9,25 @@ const LOW: f64 = 0.25;
 const HIGH: f64 = 0.75;
 
 /// How long nobody must have changed anything for the log to be at rest.
-pub(super) const REST: Duration = Duration::from_millis(50);
+pub(crate) const REST: Duration = Duration::from_millis(50);
 
 /// The longest pause between two rounds.
 const PAUSE_MAX: Duration = Duration::from_millis(100);
 
 /// What is known when the next round may begin.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pressure {
+pub(crate) struct Pressure {
     /// The part of the log that is in use, 0 to 1.
-    pub(super) fill: f64,
+    pub(crate) fill: f64,
     /// Since the last change came.
-    pub(super) quiet: Duration,
+    pub(crate) quiet: Duration,
     /// How long the last round took.
-    pub(super) round: Duration,
+    pub(crate) round: Duration,
 }
 
 /// What to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Pace {
+pub(crate) enum Pace {
     /// Carry now.
     Go,
     /// Look again, at the latest after this time, and do not carry before.
@@ -39,7 +39,7 @@ pub(super) enum Pace {
 /// The log of a busy journal is between both marks: there the pause between two rounds shrinks from
 /// three times as long as a round to none, so that as much goes home as comes, at whatever fill
 /// that takes.
-pub(super) fn pace(pressure: Pressure) -> Pace {
+pub(crate) fn pace(pressure: Pressure) -> Pace {
     let Pressure { fill, quiet, round } = pressure;
     if fill >= HIGH {
         return Pace::Go;

@@ -1,8 +1,8 @@
 //! Writes changes at their volumes.
 
-use super::contents::{BareChange, Contents};
-use super::parts::{blocks, chunks, next_piece};
-use super::shard::{OpenHome, Shard, Stuck};
+use crate::contents::{BareChange, Contents};
+use crate::parts::{blocks, chunks, next_piece};
+use crate::shard::{OpenHome, Shard, Stuck};
 use env::file::is_no_space;
 use journal::{Kind, Lying, Run, Sequence, Slot, Stretch, newest};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -15,7 +15,7 @@ use volume::{
 };
 
 /// Why nothing of a volume is destaged that nobody has opened.
-pub(super) const AWAY: &str = "it is not there";
+pub(crate) const AWAY: &str = "it is not there";
 
 /// Writes home at once.
 const WRITES_MAX: usize = 32;
@@ -51,7 +51,7 @@ impl Job {
 
 /// What is written in a round, and how that ended.
 #[derive(Default)]
-pub(super) struct Going {
+pub(crate) struct Going {
     jobs: Vec<Job>,
     /// Which of them.
     failed: BTreeSet<usize>,
@@ -65,7 +65,7 @@ pub(super) struct Going {
 }
 
 impl Going {
-    pub(super) fn new(runs: Vec<Run>, bare: Vec<BareChange>) -> Self {
+    pub(crate) fn new(runs: Vec<Run>, bare: Vec<BareChange>) -> Self {
         let runs = runs.into_iter().map(Job::Run);
         Self {
             jobs: runs.chain(bare.into_iter().map(Job::Bare)).collect(),
@@ -75,7 +75,7 @@ impl Going {
 
     /// Writes it all, flushes, saves the histories of the volumes, and lets the index forget what
     /// is at home then. Answers whose history could not be saved.
-    pub(super) async fn go(
+    pub(crate) async fn go(
         mut self,
         shard: &Rc<Shard>,
         stretch: &Stretch,

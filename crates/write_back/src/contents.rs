@@ -1,7 +1,7 @@
 //! What a stretch of the log says, and what of it is still needed.
 
-use super::parts::sectors;
-use super::shard::{Shard, State};
+use crate::parts::sectors;
+use crate::shard::{Shard, State};
 use journal::{Again, Kind, Lying, Place, Record, Sequence, Slot, Source, Stretch, newest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -10,37 +10,37 @@ use units::Buf;
 
 /// A change without data.
 #[derive(Clone)]
-pub(super) struct BareChange {
-    pub(super) slot: Slot,
-    pub(super) sectors: Range<u64>,
-    pub(super) by: Sequence,
-    pub(super) kind: Kind,
+pub(crate) struct BareChange {
+    pub(crate) slot: Slot,
+    pub(crate) sectors: Range<u64>,
+    pub(crate) by: Sequence,
+    pub(crate) kind: Kind,
 }
 
 /// What a stretch holds.
 #[derive(Default)]
-pub(super) struct Contents {
-    pub(super) lying: Vec<Lying>,
+pub(crate) struct Contents {
+    pub(crate) lying: Vec<Lying>,
     /// Which changes they are.
-    pub(super) by: Vec<Sequence>,
-    pub(super) bare: Vec<BareChange>,
+    pub(crate) by: Vec<Sequence>,
+    pub(crate) bare: Vec<BareChange>,
     /// What is lost cannot be carried anywhere, and must not be forgotten.
-    pub(super) lost: Vec<BareChange>,
+    pub(crate) lost: Vec<BareChange>,
     /// Cuts, and what went home past the log: of some volumes the log must go on to say it.
-    pub(super) told: Vec<BareChange>,
+    pub(crate) told: Vec<BareChange>,
     /// The number after the newest change of each volume.
-    pub(super) next: BTreeMap<Slot, Sequence>,
+    pub(crate) next: BTreeMap<Slot, Sequence>,
 }
 
 /// What of a stretch cannot be given up.
 #[derive(Default)]
-pub(super) struct HeldParts {
-    pub(super) data: Vec<(Lying, Sequence)>,
-    pub(super) bare: Vec<BareChange>,
+pub(crate) struct HeldParts {
+    pub(crate) data: Vec<(Lying, Sequence)>,
+    pub(crate) bare: Vec<BareChange>,
 }
 
 /// What the stretch says. What is damaged in it is lost from now on, if nothing newer is known.
-pub(super) fn contents(shard: &Rc<Shard>, stretch: &Stretch, data: &Buf) -> Contents {
+pub(crate) fn contents(shard: &Rc<Shard>, stretch: &Stretch, data: &Buf) -> Contents {
     let mut state = shard.state.borrow_mut();
     let mut contents = Contents::default();
     for batch in stretch.batches(data) {
@@ -108,7 +108,7 @@ impl Contents {
     /// Of volumes whose history could not be saved, and of those that nobody has opened since the
     /// log was found, cuts and what went past the log as well: a layer below has to know what was
     /// on its way home when the power failed.
-    pub(super) fn held(&self, state: &State, unsaved: &BTreeSet<Slot>) -> HeldParts {
+    pub(crate) fn held(&self, state: &State, unsaved: &BTreeSet<Slot>) -> HeldParts {
         let with_by = self.lying.iter().zip(&self.by);
         let data = with_by.flat_map(|(lying, by)| {
             let parts = newest(&state.index, lying).into_iter();
@@ -129,7 +129,7 @@ impl Contents {
 }
 
 /// What still holds of changes without data.
-pub(super) fn live_bare(state: &State, all: &[BareChange]) -> Vec<BareChange> {
+pub(crate) fn live_bare(state: &State, all: &[BareChange]) -> Vec<BareChange> {
     let live = all.iter().flat_map(|it| {
         let ranges = state.index.bare(it.slot, it.sectors.clone(), it.by);
         ranges.into_iter().map(|sectors| BareChange {
@@ -143,7 +143,7 @@ pub(super) fn live_bare(state: &State, all: &[BareChange]) -> Vec<BareChange> {
 impl State {
     /// The data of a write is damaged: what of it is the newest is lost. What was lost before is
     /// told again.
-    pub(super) fn lose(&mut self, stretch: &Stretch, place: Place, record: &Record) -> BareChange {
+    pub(crate) fn lose(&mut self, stretch: &Stretch, place: Place, record: &Record) -> BareChange {
         let change = record.change;
         let lying = Lying {
             slot: self.slots[&change.volume],
@@ -171,7 +171,7 @@ impl State {
         });
     }
 
-    pub(super) fn all_bare(&self) -> Vec<BareChange> {
+    pub(crate) fn all_bare(&self) -> Vec<BareChange> {
         let all = self
             .index
             .all_bare()

@@ -8,9 +8,9 @@ use volume::Op;
 
 /// A part of a range that lies in one ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Part {
-    pub(super) ring: u32,
-    pub(super) range: LbaRange,
+pub(crate) struct Part {
+    pub(crate) ring: u32,
+    pub(crate) range: LbaRange,
 }
 
 /// Neighbours go to rings by turns, and volumes do not all begin with the same one.
@@ -20,7 +20,7 @@ fn ring_of(volume: VolumeId, byte: u64, (shard_bytes, rings): (u64, u32)) -> u32
 }
 
 /// Cuts a range where it goes on in another ring.
-pub(super) fn parts(
+pub(crate) fn parts(
     volume: VolumeId,
     range: LbaRange,
     block_size: BlockSize,
@@ -43,7 +43,7 @@ pub(super) fn parts(
 }
 
 /// Cuts a range into pieces of at most so many blocks.
-pub(super) fn chunks(range: LbaRange, blocks_max: u64) -> impl Iterator<Item = LbaRange> {
+pub(crate) fn chunks(range: LbaRange, blocks_max: u64) -> impl Iterator<Item = LbaRange> {
     let mut at = range.start().0;
     std::iter::from_fn(move || {
         let left = range.end().0 - at;
@@ -55,7 +55,7 @@ pub(super) fn chunks(range: LbaRange, blocks_max: u64) -> impl Iterator<Item = L
 }
 
 /// The next part of an operation: what it carries goes with it.
-pub(super) fn next_piece(op: &mut Op, part: LbaRange, bytes: usize) -> Op {
+pub(crate) fn next_piece(op: &mut Op, part: LbaRange, bytes: usize) -> Op {
     let mut piece = match op {
         Op::Write {
             range,
@@ -80,13 +80,13 @@ pub(super) fn next_piece(op: &mut Op, part: LbaRange, bytes: usize) -> Op {
 }
 
 /// The sectors of a range.
-pub(super) fn sectors(range: LbaRange, block_size: BlockSize) -> Range<u64> {
+pub(crate) fn sectors(range: LbaRange, block_size: BlockSize) -> Range<u64> {
     let by = u64::from(block_size.bytes()) / SECTOR;
     range.start().0 * by..range.end().0 * by
 }
 
 /// The blocks of sectors, which are whole blocks.
-pub(super) fn blocks(sectors: &Range<u64>, block_size: BlockSize) -> LbaRange {
+pub(crate) fn blocks(sectors: &Range<u64>, block_size: BlockSize) -> LbaRange {
     let by = u64::from(block_size.bytes()) / SECTOR;
     assert!(
         sectors.start.is_multiple_of(by) && sectors.end.is_multiple_of(by),

@@ -1,15 +1,15 @@
 //! What one core does for one ring: its log, its index, the volumes whose addresses belong to it.
 
-use super::age::Ages;
-use super::carry::Held;
-use super::failure::Failure;
-use super::grace::Grace;
-use super::history::{Early, Kept};
-use super::journal_file::JournalKey;
-use super::mode::Modes;
-use super::parts::{chunks, sectors};
-use super::permits::{Permit, Permits};
-use super::status::Counts;
+use crate::age::Ages;
+use crate::carry::Held;
+use crate::failure::Failure;
+use crate::grace::Grace;
+use crate::history::{Early, Kept};
+use crate::journal_file::JournalKey;
+use crate::mode::Modes;
+use crate::parts::{chunks, sectors};
+use crate::permits::{Permit, Permits};
+use crate::status::Counts;
 use env::{Answer, CoreHandle, File};
 use journal::{Change, DATA_BYTES_MAX, Index, Kind, Log, Sequence, Slot, Token, VolumeId, Wanted};
 use std::cell::{Cell, RefCell};
@@ -29,50 +29,50 @@ const ZEROES_BYTES_MAX: u64 = 64 << 20;
 
 /// The volumes that a core has shards of, by journal and ring.
 #[derive(Default)]
-pub(super) struct OnCore(pub(super) RefCell<BTreeMap<(JournalKey, u32), Rc<Shard>>>);
+pub(crate) struct OnCore(pub(crate) RefCell<BTreeMap<(JournalKey, u32), Rc<Shard>>>);
 
 /// A volume that a ring has changes of.
-pub(super) struct Home {
-    pub(super) id: VolumeId,
+pub(crate) struct Home {
+    pub(crate) id: VolumeId,
     /// `None` until somebody has opened it.
-    pub(super) open: Option<OpenHome>,
+    pub(crate) open: Option<OpenHome>,
     /// Why something could not be destaged.
-    pub(super) stuck: Option<Stuck>,
+    pub(crate) stuck: Option<Stuck>,
     /// The log that was found is all that knows which of its blocks may be half-way home, and
     /// nobody has opened it since.
-    pub(super) in_doubt: bool,
+    pub(crate) in_doubt: bool,
     /// What is known of its changes for good, where that is kept.
-    pub(super) kept: Option<Rc<Kept>>,
+    pub(crate) kept: Option<Rc<Kept>>,
     /// Who reads from home now.
-    pub(super) reads: Rc<Grace>,
+    pub(crate) reads: Rc<Grace>,
     /// What the log that was found says of them, until then.
     early: Vec<Early>,
     /// Somebody makes a cut: changes wait.
-    pub(super) held: bool,
+    pub(crate) held: bool,
     /// What it is to be instead, while another volume takes its place and everything waits.
-    pub(super) next: Option<OpenHome>,
+    pub(crate) next: Option<OpenHome>,
 }
 
 impl Home {
     /// A request waits; `changes`: one that changes blocks.
-    pub(super) const fn makes_wait(&self, changes: bool) -> bool {
+    pub(crate) const fn makes_wait(&self, changes: bool) -> bool {
         self.next.is_some() || (changes && self.held)
     }
 }
 
 /// Why something cannot be destaged.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Stuck {
-    pub(super) error: IoError,
-    pub(super) why: String,
+pub(crate) struct Stuck {
+    pub(crate) error: IoError,
+    pub(crate) why: String,
     /// When to try again.
-    pub(super) again: Now,
+    pub(crate) again: Now,
     /// It is at home, and only its history cannot be saved.
-    pub(super) of_history: bool,
+    pub(crate) of_history: bool,
 }
 
 impl Stuck {
-    pub(super) fn new(error: IoError, why: &str, again: Now) -> Self {
+    pub(crate) fn new(error: IoError, why: &str, again: Now) -> Self {
         let why = why.to_owned();
         Self {
             error,
@@ -85,12 +85,12 @@ impl Stuck {
 
 /// A volume that is open.
 #[derive(Clone)]
-pub(super) struct OpenHome {
-    pub(super) lane: Rc<dyn Lane>,
-    pub(super) volume: Arc<dyn Volume>,
-    pub(super) shape: Shape,
-    pub(super) fences: Fences,
-    pub(super) modes: Arc<Modes>,
+pub(crate) struct OpenHome {
+    pub(crate) lane: Rc<dyn Lane>,
+    pub(crate) volume: Arc<dyn Volume>,
+    pub(crate) shape: Shape,
+    pub(crate) fences: Fences,
+    pub(crate) modes: Arc<Modes>,
 }
 
 /// Who waits for a change to be stable.
@@ -112,11 +112,11 @@ struct Direct {
     pass: bool,
 }
 
-pub(super) struct State {
-    pub(super) log: Log,
-    pub(super) index: Index,
-    pub(super) slots: BTreeMap<VolumeId, Slot>,
-    pub(super) homes: Vec<Home>,
+pub(crate) struct State {
+    pub(crate) log: Log,
+    pub(crate) index: Index,
+    pub(crate) slots: BTreeMap<VolumeId, Slot>,
+    pub(crate) homes: Vec<Home>,
     /// By token, from `first_token` on; `None` once told.
     waiters: VecDeque<Option<Waiter>>,
     first_token: u64,
@@ -125,58 +125,58 @@ pub(super) struct State {
     /// Those who wait until all changes before this token are told.
     fences: VecDeque<(u64, oneshot::Sender<()>)>,
     /// When the last change came.
-    pub(super) changed_at: Now,
+    pub(crate) changed_at: Now,
     /// Changes wait for room.
-    pub(super) full: bool,
+    pub(crate) full: bool,
     /// The newest batch that has more than what went past the log: until the log has given it up, a
     /// replay may bring back what it holds.
-    pub(super) newest_data: u64,
+    pub(crate) newest_data: u64,
     /// Batches of what moved on, and their blocks.
-    pub(super) moved: VecDeque<(u64, u64)>,
+    pub(crate) moved: VecDeque<(u64, u64)>,
 }
 
 /// One ring on its core.
-pub(super) struct Shard {
-    pub(super) core: CoreHandle,
-    pub(super) file: Rc<dyn File>,
+pub(crate) struct Shard {
+    pub(crate) core: CoreHandle,
+    pub(crate) file: Rc<dyn File>,
     /// The first byte of the ring's log on the device.
-    pub(super) log_at: u64,
+    pub(crate) log_at: u64,
     /// The first bytes of both checkpoints.
-    pub(super) checkpoints_at: [u64; 2],
-    pub(super) state: RefCell<State>,
-    pub(super) grace: Rc<Grace>,
+    pub(crate) checkpoints_at: [u64; 2],
+    pub(crate) state: RefCell<State>,
+    pub(crate) grace: Rc<Grace>,
     /// What changes take that wait for the log.
-    pub(super) permits: Rc<Permits>,
+    pub(crate) permits: Rc<Permits>,
     /// Something is to be written to the log.
-    pub(super) pump: Notify,
+    pub(crate) pump: Notify,
     /// Something may be destaged.
-    pub(super) carry: Notify,
+    pub(crate) carry: Notify,
     /// A direct write has ended, a round is over, or the log has failed.
-    pub(super) moved: Notify,
-    pub(super) closing: Cell<bool>,
+    pub(crate) moved: Notify,
+    pub(crate) closing: Cell<bool>,
     /// Whoever destages waits for the first thing to carry.
-    pub(super) carrier_rests: Cell<bool>,
+    pub(crate) carrier_rests: Cell<bool>,
     /// Those who wait until all is at home.
-    pub(super) hurry: Cell<u32>,
+    pub(crate) hurry: Cell<u32>,
     /// While there are some, nothing is destaged: other volumes are about to take the place of
     /// theirs.
-    pub(super) pauses: RefCell<BTreeSet<Slot>>,
+    pub(crate) pauses: RefCell<BTreeSet<Slot>>,
     /// Something is being destaged.
-    pub(super) in_round: Cell<bool>,
+    pub(crate) in_round: Cell<bool>,
     /// Why the last round left the oldest part of the log where it is.
-    pub(super) held: Cell<Option<Held>>,
+    pub(crate) held: Cell<Option<Held>>,
     /// Somebody waits for a batch of what moves on.
-    pub(super) moving: Cell<bool>,
+    pub(crate) moving: Cell<bool>,
     /// Rounds that have ended, well or not.
-    pub(super) rounds: Cell<u64>,
-    pub(super) counts: RefCell<Counts>,
-    pub(super) ages: RefCell<Ages>,
+    pub(crate) rounds: Cell<u64>,
+    pub(crate) counts: RefCell<Counts>,
+    pub(crate) ages: RefCell<Ages>,
     /// Why the log has failed, where it has.
-    pub(super) failure: RefCell<Option<Failure>>,
+    pub(crate) failure: RefCell<Option<Failure>>,
 }
 
 impl State {
-    pub(super) fn new(log: Log, index: Index, slots: BTreeMap<VolumeId, Slot>, now: Now) -> Self {
+    pub(crate) fn new(log: Log, index: Index, slots: BTreeMap<VolumeId, Slot>, now: Now) -> Self {
         let mut homes: Vec<(Slot, VolumeId)> =
             slots.iter().map(|(id, slot)| (*slot, *id)).collect();
         homes.sort_unstable();
@@ -210,7 +210,7 @@ impl State {
     }
 
     /// What the log that was found says of the history of volumes.
-    pub(super) fn remember(&mut self, early: BTreeMap<VolumeId, Vec<Early>>) {
+    pub(crate) fn remember(&mut self, early: BTreeMap<VolumeId, Vec<Early>>) {
         for (volume, early) in early {
             if let Some(slot) = self.slots.get(&volume).copied() {
                 self.home_mut(slot).early = early;
@@ -219,7 +219,7 @@ impl State {
     }
 
     /// Volumes of which the log has told that blocks may be half-way home.
-    pub(super) fn are_in_doubt<'a>(&mut self, volumes: impl Iterator<Item = &'a VolumeId>) {
+    pub(crate) fn are_in_doubt<'a>(&mut self, volumes: impl Iterator<Item = &'a VolumeId>) {
         for volume in volumes {
             if let Some(slot) = self.slots.get(volume).copied() {
                 self.home_mut(slot).in_doubt = true;
@@ -227,11 +227,11 @@ impl State {
         }
     }
 
-    pub(super) fn home(&self, slot: Slot) -> &Home {
+    pub(crate) fn home(&self, slot: Slot) -> &Home {
         &self.homes[usize::from(slot.0)]
     }
 
-    pub(super) fn home_mut(&mut self, slot: Slot) -> &mut Home {
+    pub(crate) fn home_mut(&mut self, slot: Slot) -> &mut Home {
         &mut self.homes[usize::from(slot.0)]
     }
 
@@ -315,7 +315,7 @@ impl State {
     }
 
     /// Changes that wait for a batch whose writer has lost its right: they get into none.
-    pub(super) fn withdraw_fenced(&mut self) {
+    pub(crate) fn withdraw_fenced(&mut self) {
         let fenced = |it: &Waiter, home: &Home| {
             let open = home.open.as_ref();
             // What has no blocks is asked for by no host.
@@ -329,7 +329,7 @@ impl State {
 
     /// Writes that wait for a batch, and are refused by now, are answered so: they keep nobody
     /// behind them waiting. `true`: there were some.
-    pub(super) fn withdraw_refused(&mut self) -> bool {
+    pub(crate) fn withdraw_refused(&mut self) -> bool {
         if !self.refuses_some() {
             return false;
         }
@@ -359,7 +359,7 @@ impl State {
     }
 
     /// A change is stable: from now on it is what is read.
-    pub(super) fn adopt(&mut self, token: Token, change: &Change, data_at: u64) {
+    pub(crate) fn adopt(&mut self, token: Token, change: &Change, data_at: u64) {
         let Some(waiter) = self.take_waiter(token) else {
             return;
         };
@@ -395,7 +395,7 @@ impl State {
     /// The log has failed: whoever waits is told that nobody knows. Of what was on its way the next
     /// replay may find the new or the old data: until then it cannot be read, so that nobody sees
     /// the old and then the new.
-    pub(super) fn give_up(&mut self, why: impl Fn(Lba) -> IoError) {
+    pub(crate) fn give_up(&mut self, why: impl Fn(Lba) -> IoError) {
         for (token, change) in self.log.given_up() {
             if let Some(waiter) = self.take_waiter(token) {
                 if let Some(change) = change.filter(|it| it.kind != Kind::Direct) {
@@ -416,24 +416,24 @@ impl State {
     }
 
     /// Something of the volume is on its way home past the log.
-    pub(super) fn has_direct_of(&self, slot: Slot) -> bool {
+    pub(crate) fn has_direct_of(&self, slot: Slot) -> bool {
         self.directs.iter().any(|it| it.slot == slot)
     }
 
     /// The newest direct write that has begun.
-    pub(super) fn newest_direct(&self) -> Option<u64> {
+    pub(crate) fn newest_direct(&self) -> Option<u64> {
         self.directs.iter().map(|it| it.id).max()
     }
 
     /// A direct write up to this one has not ended.
-    pub(super) fn has_direct_until(&self, newest: u64) -> bool {
+    pub(crate) fn has_direct_until(&self, newest: u64) -> bool {
         self.directs.iter().any(|it| it.id <= newest)
     }
 }
 
 /// A ring serves no more than 65,535 volumes.
 #[derive(Debug)]
-pub(super) struct TooManyVolumes;
+pub(crate) struct TooManyVolumes;
 
 fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
     one.start < other.end && other.start < one.end
@@ -441,7 +441,7 @@ fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
 
 impl Shard {
     /// Takes a volume in, or in again with another lane.
-    pub(super) fn serve(
+    pub(crate) fn serve(
         &self,
         id: VolumeId,
         open: OpenHome,
@@ -459,14 +459,14 @@ impl Shard {
     }
 
     /// The volume's history is kept here already.
-    pub(super) fn keeps_history(&self, id: VolumeId) -> bool {
+    pub(crate) fn keeps_history(&self, id: VolumeId) -> bool {
         let state = self.state.borrow();
         let slot = state.slots.get(&id);
         slot.is_some_and(|slot| state.home(*slot).kept.is_some())
     }
 
     /// Nobody uses the volume any more.
-    pub(super) fn leave(&self, id: VolumeId) {
+    pub(crate) fn leave(&self, id: VolumeId) {
         let mut state = self.state.borrow_mut();
         if let Some(slot) = state.slots.get(&id).copied() {
             let home = state.home_mut(slot);
@@ -475,7 +475,7 @@ impl Shard {
     }
 
     /// Says in the log that the volume is no more.
-    pub(super) fn forget(&self, id: VolumeId) -> IoFuture {
+    pub(crate) fn forget(&self, id: VolumeId) -> IoFuture {
         let Some(slot) = self.slot(id) else {
             return Answer::ready(Ok(Done::Nothing));
         };
@@ -484,12 +484,12 @@ impl Shard {
     }
 
     /// The volume's place here, once it was taken in.
-    pub(super) fn slot(&self, id: VolumeId) -> Option<Slot> {
+    pub(crate) fn slot(&self, id: VolumeId) -> Option<Slot> {
         self.state.borrow().slots.get(&id).copied()
     }
 
     /// What a request for blocks of this ring does, once there is room for what it changes.
-    pub(super) fn submit(self: &Rc<Self>, slot: Slot, op: Op, origin: Origin) -> IoFuture {
+    pub(crate) fn submit(self: &Rc<Self>, slot: Slot, op: Op, origin: Origin) -> IoFuture {
         if !op.mutates() || self.is_refused(slot) {
             return self.begin(slot, op, origin);
         }
@@ -689,7 +689,7 @@ impl Shard {
     }
 
     /// The volume of a slot that requests come for.
-    pub(super) fn home_of(&self, slot: Slot) -> OpenHome {
+    pub(crate) fn home_of(&self, slot: Slot) -> OpenHome {
         let state = self.state.borrow();
         let open = state.home(slot).open.clone();
         open.expect("requests come through a lane, which was opened with its volume")
@@ -745,7 +745,7 @@ impl Shard {
     }
 
     /// Puts a change into the log; answers when it is stable.
-    pub(super) fn change(
+    pub(crate) fn change(
         &self,
         slot: Slot,
         range: LbaRange,
@@ -840,11 +840,11 @@ impl Shard {
     }
 
     /// The part of the log that is in use.
-    pub(super) fn fill(&self) -> f64 {
+    pub(crate) fn fill(&self) -> f64 {
         self.fill_of(&self.state.borrow())
     }
 
-    pub(super) fn fill_of(&self, state: &State) -> f64 {
+    pub(crate) fn fill_of(&self, state: &State) -> f64 {
         let ring = state.log.ring();
         #[expect(clippy::cast_precision_loss, reason = "a share, not a count")]
         let fill = ring.used_blocks() as f64 / ring.room_blocks() as f64;
@@ -852,23 +852,23 @@ impl Shard {
     }
 
     /// Ends what works for it, as soon as it has nothing in hand.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.closing.set(true);
         self.pump.notify_one();
         self.carry.notify_one();
     }
 
     /// Bytes of the device where a sector of the log lies.
-    pub(super) fn device_byte(&self, sector: u32) -> u64 {
+    pub(crate) fn device_byte(&self, sector: u32) -> u64 {
         self.log_at + u64::from(sector) * journal::SECTOR
     }
 
     /// Says in the log that its last batch was stable, where nothing does and nothing else is on
     /// its way.
-    pub(super) fn seal(self: &Rc<Self>) {
+    pub(crate) fn seal(self: &Rc<Self>) {
         let sealed = self.state.borrow_mut().seal();
         if let Some(write) = sealed {
-            super::pump::start(self, write);
+            crate::pump::start(self, write);
         }
     }
 }

@@ -4,8 +4,8 @@
 //! synced yet, and tells only the one who asked for it: so one ring writes and syncs at a time
 //! ([`Turns`]).
 
-use super::parts::blocks;
-use super::shard::Shard;
+use crate::parts::blocks;
+use crate::shard::Shard;
 use env::file::{length, read};
 use env::{Access, Answer, CoreHandle, Create, Durable, File, FileOp, OpenHow, durable};
 use journal::{Change, History, HistoryId, HistoryWrite, Kind, SECTOR, Sequence, Slot};
@@ -25,21 +25,21 @@ const COVERED_BYTES: u64 = 1 << 30;
 const CUTS_A_SECOND_BITS: u32 = 10;
 
 /// Whose turn it is to write a volume's history.
-pub(super) type Turns = Arc<tokio::sync::Mutex<()>>;
+pub(crate) type Turns = Arc<tokio::sync::Mutex<()>>;
 
 /// The same, for as long as anybody has it.
-pub(super) type WeakTurns = Weak<tokio::sync::Mutex<()>>;
+pub(crate) type WeakTurns = Weak<tokio::sync::Mutex<()>>;
 
 /// A history and its file.
-pub(super) struct Kept {
+pub(crate) struct Kept {
     file: Rc<dyn File>,
     turns: Turns,
-    pub(super) history: RefCell<History>,
+    pub(crate) history: RefCell<History>,
 }
 
 /// A change that was found in the log before its volume was opened.
 #[derive(Clone)]
-pub(super) struct Early {
+pub(crate) struct Early {
     sequence: Sequence,
     kind: Kind,
     sectors: Range<u64>,
@@ -47,7 +47,7 @@ pub(super) struct Early {
 
 impl Early {
     /// Of what says something of the history.
-    pub(super) fn of(change: &Change) -> Self {
+    pub(crate) fn of(change: &Change) -> Self {
         Self {
             sequence: change.sequence,
             kind: change.kind,
@@ -58,7 +58,7 @@ impl Early {
 
 impl Kept {
     /// Opens it for a volume whose history is kept in a file, unless it is open already.
-    pub(super) async fn of(
+    pub(crate) async fn of(
         shard: &Shard,
         sidecar: Option<Sidecar>,
         id: HistoryId,
@@ -115,7 +115,7 @@ impl Kept {
     }
 
     /// What was found in the log when it was opened.
-    pub(super) fn absorb(&self, mut early: Vec<Early>) {
+    pub(crate) fn absorb(&self, mut early: Vec<Early>) {
         let mut history = self.history.borrow_mut();
         early.sort_by_key(|it| it.sequence);
         for it in early.iter().filter(|it| it.kind == Kind::Cut) {
@@ -128,7 +128,7 @@ impl Kept {
     }
 
     /// A change is stable.
-    pub(super) fn take(&self, change: &Change) {
+    pub(crate) fn take(&self, change: &Change) {
         let mut history = self.history.borrow_mut();
         match change.kind {
             Kind::Cut => history.begin_cut(change.range.start().0, change.sequence),
@@ -146,7 +146,7 @@ impl Kept {
     }
 
     /// These sectors are about to change in a way that may be known before the log is told.
-    pub(super) fn touch(&self, sectors: &Range<u64>) {
+    pub(crate) fn touch(&self, sectors: &Range<u64>) {
         let mut history = self.history.borrow_mut();
         let cut = history.cut();
         history.mark(&bytes_of(sectors), cut);
@@ -163,7 +163,7 @@ impl Kept {
     }
 
     /// Reads all of it again: how many of its header and pages are lost.
-    pub(super) async fn verify(&self, core: &CoreHandle) -> io::Result<u64> {
+    pub(crate) async fn verify(&self, core: &CoreHandle) -> io::Result<u64> {
         let len = length(&self.file).await?;
         let (at, bytes) = History::header_at(self.history.borrow().id().ring);
         let mut lost = {
@@ -183,13 +183,13 @@ impl Kept {
                 let both = read(&self.file, at, bytes).await?;
                 lost += u64::from(self.history.borrow().has_lost_page(page, &both));
             }
-            super::verify::rest(core, begun).await;
+            crate::verify::rest(core, begun).await;
         }
         Ok(lost)
     }
 
     /// Makes stable what records with numbers below `next` say of it.
-    pub(super) async fn save(&self, next: Sequence) -> io::Result<()> {
+    pub(crate) async fn save(&self, next: Sequence) -> io::Result<()> {
         let unknown = self.history.borrow().unknown(None);
         self.learn(unknown).await?;
         let _turn = self.turns.lock().await;
@@ -261,7 +261,7 @@ fn bytes_of(sectors: &Range<u64>) -> Range<u64> {
 
 impl Shard {
     /// What of these blocks changed after a cut: [`ExtentKind::Mapped`], whatever is there now.
-    pub(super) fn changed(&self, slot: Slot, range: LbaRange, since: Cut) -> IoFuture {
+    pub(crate) fn changed(&self, slot: Slot, range: LbaRange, since: Cut) -> IoFuture {
         let (kept, block_size) = {
             let state = self.state.borrow();
             let home = state.home(slot);
@@ -269,9 +269,9 @@ impl Shard {
             (home.kept.clone(), open.shape.block_size)
         };
         let most = COVERED_BYTES / u64::from(block_size.bytes());
-        let range = super::parts::chunks(range, most).next();
+        let range = crate::parts::chunks(range, most).next();
         let range = range.expect("a request has blocks");
-        let bytes = super::parts::sectors(range, block_size);
+        let bytes = crate::parts::sectors(range, block_size);
         let bytes = bytes_of(&bytes);
         let Some(kept) = kept else {
             let kind = ExtentKind::Mapped;

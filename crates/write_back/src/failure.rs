@@ -4,8 +4,8 @@
 //! was made whole can find no space for a write. Then nothing is broken: hosts are told that there
 //! is no space, and once there is, opening the journal anew makes it serve again.
 
-use super::journal_file::Journal;
-use super::shard::Shard;
+use crate::journal_file::Journal;
+use crate::shard::Shard;
 use env::file::{is_no_space, read};
 use env::{CoreHandle, Durable, FileOp};
 use std::io;
@@ -14,7 +14,7 @@ use volume::IoError;
 
 /// Why a log has failed.
 #[derive(Debug)]
-pub(super) struct Failure {
+pub(crate) struct Failure {
     why: String,
     /// The write that found no space.
     refused: Option<Extent>,
@@ -22,14 +22,14 @@ pub(super) struct Failure {
 
 /// Bytes of the journal's file or device.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Extent {
-    pub(super) offset: u64,
-    pub(super) len: usize,
+pub(crate) struct Extent {
+    pub(crate) offset: u64,
+    pub(crate) len: usize,
 }
 
 impl Shard {
     /// Keeps why the log has failed: the first reason is the one to tell.
-    pub(super) fn has_failed(&self, write: Extent, error: &io::Error) {
+    pub(crate) fn has_failed(&self, write: Extent, error: &io::Error) {
         let mut failure = self.failure.borrow_mut();
         if failure.is_none() {
             *failure = Some(Failure {
@@ -40,7 +40,7 @@ impl Shard {
     }
 
     /// Why it has failed, in words.
-    pub(super) fn why_failed(&self) -> String {
+    pub(crate) fn why_failed(&self) -> String {
         let failure = self.failure.borrow();
         failure
             .as_ref()
@@ -48,13 +48,13 @@ impl Shard {
     }
 
     /// It has failed because its file or device had no space.
-    pub(super) fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         let failure = self.failure.borrow();
         failure.as_ref().is_some_and(|it| it.refused.is_some())
     }
 
     /// What a write is told whose log has failed while it waited.
-    pub(super) fn lost_write(&self, lba: Lba) -> IoError {
+    pub(crate) fn lost_write(&self, lba: Lba) -> IoError {
         if self.is_full() {
             IoError::SpaceExhausted
         } else {
@@ -63,7 +63,7 @@ impl Shard {
     }
 
     /// What a write is told that comes after the log has failed: nothing of it was tried.
-    pub(super) fn refused_write(&self) -> IoError {
+    pub(crate) fn refused_write(&self) -> IoError {
         if self.is_full() {
             IoError::SpaceExhausted
         } else {

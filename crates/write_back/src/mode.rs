@@ -1,8 +1,8 @@
 //! What an acknowledged write has behind it.
 
-use super::copies::Copies;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use volume::Copies;
 
 /// From so many bytes on a write may go home past the log: its transfer takes longer than a second
 /// flush.
@@ -22,7 +22,7 @@ pub enum Mode {
 }
 
 /// The mode of a volume, shared by its lanes and rings.
-pub(super) struct Modes {
+pub(crate) struct Modes {
     mode: AtomicU8,
     /// What goes home is told to the log before, whatever the mode.
     told_first: AtomicBool,
@@ -36,7 +36,7 @@ pub(super) struct Modes {
 }
 
 impl Modes {
-    pub(super) fn new(mode: Mode) -> Self {
+    pub(crate) fn new(mode: Mode) -> Self {
         Self {
             mode: AtomicU8::new(mode as u8),
             told_first: AtomicBool::new(false),
@@ -49,66 +49,66 @@ impl Modes {
         }
     }
 
-    pub(super) fn get(&self) -> Mode {
+    pub(crate) fn get(&self) -> Mode {
         let mode = self.mode.load(Ordering::Acquire);
         let all = [Mode::WriteThrough, Mode::WriteBack, Mode::Volatile];
         all[usize::from(mode)]
     }
 
-    pub(super) fn set(&self, mode: Mode) {
+    pub(crate) fn set(&self, mode: Mode) {
         self.mode.store(mode as u8, Ordering::Release);
     }
 
     /// Whether the volume below must be able to learn from the log, after a crash, what was on its
     /// way home.
-    pub(super) fn tell_first(&self, first: bool) {
+    pub(crate) fn tell_first(&self, first: bool) {
         self.told_first.store(first, Ordering::Release);
     }
 
     /// What need not be stable goes home at once, while the log is told.
-    pub(super) fn passes(&self) -> bool {
+    pub(crate) fn passes(&self) -> bool {
         self.get() == Mode::Volatile && !self.tells_first()
     }
 
     /// See [`Modes::tell_first`].
-    pub(super) fn tells_first(&self) -> bool {
+    pub(crate) fn tells_first(&self) -> bool {
         self.told_first.load(Ordering::Acquire)
     }
 
     /// From so many bytes on writes go past the log where they may.
-    pub(super) fn past_bytes(&self) -> usize {
+    pub(crate) fn past_bytes(&self) -> usize {
         match self.get() {
             Mode::WriteThrough => 0,
             Mode::WriteBack | Mode::Volatile => self.past_bytes.load(Ordering::Relaxed),
         }
     }
 
-    pub(super) fn set_past_bytes(&self, bytes: usize) {
+    pub(crate) fn set_past_bytes(&self, bytes: usize) {
         self.past_bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// See [`super::WriteBack::fills`]; the first one stays.
-    pub(super) fn fill(&self, copies: Box<dyn Copies>) {
+    /// See [`crate::WriteBack::fills`]; the first one stays.
+    pub(crate) fn fill(&self, copies: Box<dyn Copies>) {
         let _first = self.copies.set(copies);
     }
 
-    pub(super) fn copies(&self) -> Option<&dyn Copies> {
+    pub(crate) fn copies(&self) -> Option<&dyn Copies> {
         self.copies.get().map(|it| &**it)
     }
 
     /// Something goes home that is not stable there.
-    pub(super) fn leave_volatile(&self) {
+    pub(crate) fn leave_volatile(&self) {
         self.volatile.fetch_add(1, Ordering::AcqRel);
     }
 
     /// What a flush below has to cover; `None`: nothing that is not covered.
-    pub(super) fn to_flush(&self) -> Option<u64> {
+    pub(crate) fn to_flush(&self) -> Option<u64> {
         let volatile = self.volatile.load(Ordering::Acquire);
         (self.flushed.load(Ordering::Acquire) < volatile).then_some(volatile)
     }
 
     /// A flush that was begun after so much has succeeded.
-    pub(super) fn flushed(&self, volatile: u64) {
+    pub(crate) fn flushed(&self, volatile: u64) {
         self.flushed.fetch_max(volatile, Ordering::AcqRel);
     }
 }

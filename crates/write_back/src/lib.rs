@@ -25,9 +25,7 @@
 mod age;
 mod carry;
 mod contents;
-mod copies;
 mod cut;
-mod doubts;
 mod drain;
 mod exchange;
 mod extents;
@@ -51,11 +49,10 @@ mod shard;
 mod share;
 mod status;
 mod survey;
+mod unverified;
 mod verify;
 
-pub use copies::Copies;
 pub use cut::RingHistory;
-pub use doubts::Doubts;
 pub use history::bytes_for as history_bytes;
 pub use history_survey::{HistorySurvey, survey_history};
 pub use journal::{Damaged, Held, Places, RingSurvey, Superblock, Survey, VolumeId};

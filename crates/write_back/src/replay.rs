@@ -1,15 +1,15 @@
 //! Opens a ring on its core: what the log holds goes into the index.
 
-use super::age::Ages;
-use super::carry::carry;
-use super::doubts::Doubts;
-use super::grace::Grace;
-use super::history::Early;
-use super::journal_file::{JournalKey, OTHER_VERSION};
-use super::permits::Permits;
-use super::pump::pump;
-use super::shard::{OnCore, Shard, State};
-use super::status::Counts;
+use crate::age::Ages;
+use crate::carry::carry;
+use crate::grace::Grace;
+use crate::history::Early;
+use crate::journal_file::{JournalKey, OTHER_VERSION};
+use crate::permits::Permits;
+use crate::pump::pump;
+use crate::shard::{OnCore, Shard, State};
+use crate::status::Counts;
+use crate::unverified;
 use env::file::{is_no_space, read};
 use env::{CoreHandle, Durable, File, FileOp};
 use journal::{
@@ -23,7 +23,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use tokio::sync::Notify;
 use units::Buf;
-use volume::OpenError;
+use volume::{OpenError, UnverifiedBlocks};
 
 /// What a ring says of itself when it is opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,15 +43,15 @@ pub type Accept = Arc<dyn Fn(&RingFound) -> Result<(), OpenError> + Send + Sync>
 
 /// What was found in a ring.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub(super) struct Replayed {
-    pub(super) batches: u64,
-    pub(super) damaged: Vec<Change>,
+pub(crate) struct Replayed {
+    pub(crate) batches: u64,
+    pub(crate) damaged: Vec<Change>,
     /// What may have been half-way home.
-    pub(super) doubts: BTreeMap<VolumeId, Doubts>,
+    pub(crate) doubts: BTreeMap<VolumeId, UnverifiedBlocks>,
 }
 
 /// Reads the ring and starts what serves it.
-pub(super) async fn open_ring(
+pub(crate) async fn open_ring(
     core: &CoreHandle,
     file: Rc<dyn File>,
     (key, superblock): (JournalKey, Superblock),
@@ -264,7 +264,7 @@ impl Found {
 
     fn doubt(&mut self, change: &Change) {
         let doubts = self.replayed.doubts.entry(change.volume);
-        doubts.or_default().add(change);
+        unverified::add(doubts.or_default(), change);
     }
 
     fn slot(&mut self, volume: VolumeId) -> Result<Slot, OpenError> {

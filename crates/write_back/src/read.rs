@@ -1,8 +1,8 @@
 //! Reads, from wherever the newest data is.
 
-use super::log_read::LogRead;
-use super::parts::{blocks, sectors};
-use super::shard::Shard;
+use crate::log_read::LogRead;
+use crate::parts::{blocks, sectors};
+use crate::shard::Shard;
 use env::Answer;
 use journal::{Piece, Slot, Source};
 use std::rc::Rc;
@@ -17,7 +17,7 @@ enum Coming {
 }
 
 impl Shard {
-    pub(super) fn read(
+    pub(crate) fn read(
         self: &Rc<Self>,
         slot: Slot,
         range: LbaRange,
@@ -104,7 +104,7 @@ impl Coming {
 }
 
 /// The data of a read that has ended.
-pub(super) fn data_of(result: IoResult) -> Result<Buf, IoError> {
+pub(crate) fn data_of(result: IoResult) -> Result<Buf, IoError> {
     let Done::Data(data) = result? else {
         unreachable!("a read answers data")
     };

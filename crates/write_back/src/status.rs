@@ -1,6 +1,6 @@
 //! How a shard is, and what it has done.
 
-use super::shard::{Shard, State};
+use crate::shard::{Shard, State};
 use journal::{Source, VolumeId};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,15 +8,15 @@ use std::time::Duration;
 
 /// What a shard has done.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(super) struct Counts {
-    pub(super) batches: u64,
-    pub(super) records: u64,
-    pub(super) written_bytes: u64,
-    pub(super) destaged_bytes: u64,
-    pub(super) write_around_bytes: u64,
-    pub(super) moved_bytes: u64,
-    pub(super) rounds: u64,
-    pub(super) misreads: u64,
+pub(crate) struct Counts {
+    pub(crate) batches: u64,
+    pub(crate) records: u64,
+    pub(crate) written_bytes: u64,
+    pub(crate) destaged_bytes: u64,
+    pub(crate) write_around_bytes: u64,
+    pub(crate) moved_bytes: u64,
+    pub(crate) rounds: u64,
+    pub(crate) misreads: u64,
 }
 
 /// How a shard is.
@@ -80,7 +80,7 @@ pub const LOST_MAX: usize = 100;
 
 impl Shard {
     /// How it is.
-    pub(super) fn status(&self, ring: u32) -> ShardStatus {
+    pub(crate) fn status(&self, ring: u32) -> ShardStatus {
         let (state, counts) = (self.state.borrow(), *self.counts.borrow());
         let (now, held) = (self.core.now(), self.permits.held());
         let oldest = state.log.ring().oldest(1);

@@ -1,7 +1,7 @@
 //! Waiting until all is at home.
 
-use super::carry::Held;
-use super::shard::Shard;
+use crate::carry::Held;
+use crate::shard::Shard;
 use std::rc::Rc;
 
 /// Somebody waits until all is at home.
@@ -21,7 +21,7 @@ impl Drop for Hurry {
 }
 
 /// Waits until everything that was there is at home, or cannot get there.
-pub(super) async fn drained(shard: Rc<Shard>) {
+pub(crate) async fn drained(shard: Rc<Shard>) {
     let _hurry = Hurry::new(&shard);
     // One round may be under way, and know less than was there when this was asked for.
     let enough = shard.rounds.get() + 2;

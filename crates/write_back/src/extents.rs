@@ -1,7 +1,7 @@
 //! Allocation, where a part of the volume is still in the log.
 
-use super::parts::{blocks, chunks, sectors};
-use super::shard::Shard;
+use crate::parts::{blocks, chunks, sectors};
+use crate::shard::Shard;
 use env::Answer;
 use journal::{Kind, Slot, Source};
 use std::rc::Rc;
@@ -16,7 +16,7 @@ const COVERED_BYTES: u64 = 64 << 20;
 const EXTENTS_MAX: usize = 256;
 
 impl Shard {
-    pub(super) fn extents(
+    pub(crate) fn extents(
         self: &Rc<Self>,
         slot: Slot,
         range: LbaRange,

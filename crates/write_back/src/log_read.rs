@@ -1,7 +1,7 @@
 //! A read of what lies in the log, and whether it is what was written there.
 
-use super::shard::Shard;
-use super::verify::part_read;
+use crate::shard::Shard;
+use crate::verify::part_read;
 use env::{FileDone, FileFuture, FileOp};
 use journal::{Again, BLOCK, SECTOR};
 use smallvec::SmallVec;
@@ -11,7 +11,7 @@ use units::{BlockSize, Buf, Lba};
 use volume::IoError;
 
 /// A part of the log that is read.
-pub(super) struct LogRead {
+pub(crate) struct LogRead {
     /// The first byte on the device, and how many: whole blocks of the device and of the log.
     offset: u64,
     bytes: usize,
@@ -30,7 +30,7 @@ pub(super) struct LogRead {
 
 impl LogRead {
     /// Of so many bytes from this sector of the log on.
-    pub(super) fn new(
+    pub(crate) fn new(
         shard: &Shard,
         sector: u32,
         bytes: usize,
@@ -60,7 +60,7 @@ impl LogRead {
     }
 
     /// Asks for it.
-    pub(super) fn begin(&self, shard: &Shard) -> Result<FileFuture, IoError> {
+    pub(crate) fn begin(&self, shard: &Shard) -> Result<FileFuture, IoError> {
         let into = shard.core.pool().alloc(self.bytes);
         let into = into.map_err(|units::Exhausted| IoError::Busy)?;
         let offset = self.offset;
@@ -69,7 +69,7 @@ impl LogRead {
 
     /// What was asked for, if it is what was written. What is not is read once more: a disk may
     /// read right what it read wrong.
-    pub(super) async fn end(&self, shard: &Shard, answer: FileFuture) -> Result<Buf, IoError> {
+    pub(crate) async fn end(&self, shard: &Shard, answer: FileFuture) -> Result<Buf, IoError> {
         let data = self.data_of(answer.await)?;
         if self.fits(&data) {
             return Ok(data.slice(self.part.clone()));

@@ -22,7 +22,7 @@ const LOG_PART: u64 = 8;
 const JOBS_MAX: usize = 16 * journal::RECORDS_MAX;
 
 /// What a ring's changes may take while they wait.
-pub(super) struct Permits {
+pub(crate) struct Permits {
     bytes_max: usize,
     inner: RefCell<Inner>,
 }
@@ -36,9 +36,9 @@ struct Inner {
 
 /// What is held of permits.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(super) struct Held {
-    pub(super) bytes: usize,
-    pub(super) jobs: usize,
+pub(crate) struct Held {
+    pub(crate) bytes: usize,
+    pub(crate) jobs: usize,
 }
 
 /// Somebody waits.
@@ -48,14 +48,14 @@ struct Turn {
 }
 
 /// The right of one change to wait for the log.
-pub(super) struct Permit {
+pub(crate) struct Permit {
     of: Rc<Permits>,
     bytes: usize,
 }
 
 impl Permits {
     /// For a log that has room for so many bytes.
-    pub(super) fn of_log(room: u64) -> Rc<Self> {
+    pub(crate) fn of_log(room: u64) -> Rc<Self> {
         let bytes_max = BYTES_MAX.min(room / LOG_PART);
         Rc::new(Self {
             bytes_max: usize::try_from(bytes_max).expect("a few megabytes"),
@@ -69,13 +69,13 @@ impl Permits {
     }
 
     /// There is room, and nobody waits for it.
-    pub(super) fn are_free(&self) -> bool {
+    pub(crate) fn are_free(&self) -> bool {
         self.has_room() && self.inner.borrow().waiting.is_empty()
     }
 
     /// Takes one for a change with so many bytes of data, whether there is room or not: its turn
     /// has come, or it must not wait.
-    pub(super) fn take(self: &Rc<Self>, bytes: usize) -> Permit {
+    pub(crate) fn take(self: &Rc<Self>, bytes: usize) -> Permit {
         let mut inner = self.inner.borrow_mut();
         inner.held.bytes += bytes;
         inner.held.jobs += 1;
@@ -84,7 +84,7 @@ impl Permits {
     }
 
     /// Answers, when its turn has come, with room for so many bytes.
-    pub(super) fn wait(&self, bytes: usize) -> oneshot::Receiver<Permit> {
+    pub(crate) fn wait(&self, bytes: usize) -> oneshot::Receiver<Permit> {
         let (wake, woken) = oneshot::channel();
         let mut inner = self.inner.borrow_mut();
         inner.waited += 1;
@@ -93,12 +93,12 @@ impl Permits {
     }
 
     /// What is held now.
-    pub(super) fn held(&self) -> Held {
+    pub(crate) fn held(&self) -> Held {
         self.inner.borrow().held
     }
 
     /// Changes that had to wait so far.
-    pub(super) fn waited(&self) -> u64 {
+    pub(crate) fn waited(&self) -> u64 {
         self.inner.borrow().waited
     }
 
@@ -117,7 +117,7 @@ impl Permits {
 
 impl Permit {
     /// Bytes of data that it is for.
-    pub(super) const fn bytes(&self) -> usize {
+    pub(crate) const fn bytes(&self) -> usize {
         self.bytes
     }
 }

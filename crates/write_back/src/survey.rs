@@ -1,6 +1,6 @@
 //! Looks at a journal without opening it: nothing is written, and nobody is kept from it.
 
-use super::journal_file::{cannot_open, superblock_in};
+use crate::journal_file::{cannot_open, superblock_in};
 use env::file::{length, read};
 use env::{CoreHandle, File, OpenHow};
 use journal::{BLOCK, Checkpoint, Places, Replay, RingSurvey, Step, Superblock, Survey};

@@ -1,8 +1,8 @@
 //! Reads again what a journal holds, while it is in use: damage that nobody reads is found before
 //! it is needed.
 
-use super::journal_file::Journal;
-use super::shard::Shard;
+use crate::journal_file::Journal;
+use crate::shard::Shard;
 use env::file::read;
 use env::{CoreHandle, LocalFuture};
 use journal::{Again, BLOCK, Checkpoint, JournalId, Stretch, Superblock, VolumeId};
@@ -127,7 +127,7 @@ fn ring_verified(_ring: u32, shard: Rc<Shard>) -> LocalFuture<io::Result<Verifie
 }
 
 /// Leaves the disk to others after a read that began then.
-pub(super) async fn rest(core: &CoreHandle, begun: Now) {
+pub(crate) async fn rest(core: &CoreHandle, begun: Now) {
     let now = core.now();
     let rest = (now.since(begun) * REST).min(REST_MAX);
     core.sleep_until(now.after(rest)).await;
@@ -163,7 +163,7 @@ fn is_given_up(shard: &Shard, part: &Stretch) -> bool {
     shard.state.borrow().log.ring().released().number > part.first()
 }
 
-pub(super) async fn part_read(shard: &Shard, part: &Stretch) -> io::Result<Buf> {
+pub(crate) async fn part_read(shard: &Shard, part: &Stretch) -> io::Result<Buf> {
     let mut data = Buf::empty();
     for (at, bytes) in part.reads() {
         let offset = shard.log_at + at;

@@ -9,8 +9,8 @@
 //! all that it did is stable. Requests wait meanwhile, for as long as one at home and a flush take.
 //! Where it does not come to rest in time, nothing has changed.
 
-use super::lane::WriteBack;
-use super::shard::{OpenHome, Shard};
+use crate::lane::WriteBack;
+use crate::shard::{OpenHome, Shard};
 use env::CoreHandle;
 use futures_util::future::{Either, select};
 use journal::Slot;
@@ -184,12 +184,12 @@ impl Shard {
     }
 
     /// Waits until requests of the volume need not wait any more.
-    pub(super) async fn let_in(&self, slot: Slot, changes: bool) {
+    pub(crate) async fn let_in(&self, slot: Slot, changes: bool) {
         self.until(|| !self.state.borrow().home(slot).makes_wait(changes))
             .await;
     }
 
-    pub(super) async fn until(&self, is_so: impl Fn() -> bool) {
+    pub(crate) async fn until(&self, is_so: impl Fn() -> bool) {
         loop {
             let moved = self.moved.notified();
             if is_so() {

@@ -9,9 +9,9 @@
 //! other one is before: while one ring is held and another is not yet, nothing that waits in the
 //! held one is acknowledged, so that nothing can follow from it.
 
-use super::journal_file::shard_of;
-use super::lane::WriteBack;
-use super::shard::Shard;
+use crate::journal_file::shard_of;
+use crate::lane::WriteBack;
+use crate::shard::Shard;
 use env::{CoreHandle, LocalFuture, call};
 use journal::{Kind, Sequence, Slot};
 use std::rc::Rc;
@@ -35,7 +35,7 @@ pub struct RingHistory {
 }
 
 /// What a ring answers about a volume.
-pub(super) type OnRing<T> = LocalFuture<Result<T, IoError>>;
+pub(crate) type OnRing<T> = LocalFuture<Result<T, IoError>>;
 
 impl WriteBack {
     /// What each ring knows of the volume's history.
@@ -97,7 +97,7 @@ impl WriteBack {
     }
 
     /// Asks a ring on its core.
-    pub(super) async fn on_ring<T: Send + 'static>(
+    pub(crate) async fn on_ring<T: Send + 'static>(
         &self,
         core: &CoreHandle,
         ring: u32,
@@ -148,7 +148,7 @@ impl Shard {
     }
 
     /// Waits until changes of the volume need not wait any more.
-    pub(super) async fn let_go(&self, slot: Slot) {
+    pub(crate) async fn let_go(&self, slot: Slot) {
         loop {
             let moved = self.moved.notified();
             if !self.state.borrow().home(slot).held {

@@ -4,9 +4,9 @@
 //! The record keeps its number: it is the same change at another place. Nothing newer of its blocks
 //! is on its way when it moves, and whatever comes later comes behind it in the log.
 
-use super::carry::Held;
-use super::contents::{BareChange, HeldParts, live_bare};
-use super::shard::{Shard, State};
+use crate::carry::Held;
+use crate::contents::{BareChange, HeldParts, live_bare};
+use crate::shard::{Shard, State};
 use journal::{
     Change, DATA_BYTES_MAX, Kind, Lying, RECORDS_MAX, Refused, SECTOR, Sequence, Stretch, Write,
     newest,
@@ -33,14 +33,14 @@ enum Moving {
 }
 
 impl HeldParts {
-    pub(super) fn is_any(&self) -> bool {
+    pub(crate) fn is_any(&self) -> bool {
         !self.data.is_empty() || !self.bare.is_empty()
     }
 }
 
 /// Moves on what the stretch still has, if that is worth it; then nothing needs the stretch any
 /// more.
-pub(super) async fn move_on(
+pub(crate) async fn move_on(
     shard: &Rc<Shard>,
     stretch: &Stretch,
     data: &Buf,
@@ -63,7 +63,7 @@ pub(super) async fn move_on(
         };
         let (number, at, data_at) = (write.number, write.at, write.data_at.clone());
         shard.counts.borrow_mut().moved_bytes += write.bytes.len() as u64;
-        super::pump::start(shard, write);
+        crate::pump::start(shard, write);
         until_stable(shard, number).await?;
         let mut state = shard.state.borrow_mut();
         // What has no data is known by its number, wherever it lies.
@@ -116,18 +116,18 @@ async fn until_stable(shard: &Shard, number: u64) -> Result<(), Held> {
 
 impl State {
     /// Blocks of the log that came from hosts.
-    pub(super) fn fresh_blocks(&self) -> u64 {
+    pub(crate) fn fresh_blocks(&self) -> u64 {
         let ring = self.log.ring();
         ring.unreleased_blocks().saturating_sub(self.moved_blocks())
     }
 
     /// Blocks of the log that have moved on.
-    pub(super) fn moved_blocks(&self) -> u64 {
+    pub(crate) fn moved_blocks(&self) -> u64 {
         self.moved.iter().map(|(_, blocks)| blocks).sum()
     }
 
     /// As [`journal::Log::seal`]; such a batch is not fresh.
-    pub(super) fn seal(&mut self) -> Option<Write> {
+    pub(crate) fn seal(&mut self) -> Option<Write> {
         let before = self.log.ring().unreleased_blocks();
         let write = self.log.seal()?;
         let blocks = self.log.ring().unreleased_blocks() - before;
@@ -136,7 +136,7 @@ impl State {
     }
 
     /// Nothing below this batch is needed any more.
-    pub(super) fn release(&mut self, number: u64) {
+    pub(crate) fn release(&mut self, number: u64) {
         self.log.release(number);
         while self.moved.front().is_some_and(|it| it.0 < number) {
             self.moved.pop_front();

@@ -1,0 +1,78 @@
+//! Blocks of a volume of which a journal cannot say, after a crash, whether they are old, new or
+//! between: those that were written past the log, and those of which the log has a part. All others
+//! are in the log as a whole, or at home and stable there.
+
+use journal::{Change, Kind, SECTOR};
+use volume::UnverifiedBlocks;
+
+const BLOCK: u64 = UnverifiedBlocks::BLOCK;
+
+/// A change that was found in the log.
+pub(crate) fn add(to: &mut UnverifiedBlocks, change: &Change) {
+    let bytes = u64::from(change.block_size.bytes());
+    assert!(bytes.is_multiple_of(SECTOR), "blocks are of whole sectors");
+    let start = change.range.start().0 * bytes;
+    let end = change.range.end().0 * bytes;
+    match change.kind {
+        Kind::Cut => {}
+        Kind::Direct | Kind::Touched => to.insert(start / BLOCK..end.div_ceil(BLOCK)),
+        Kind::Gone => to.clear(),
+        Kind::Write | Kind::Zeroes | Kind::Deallocate | Kind::Anchor | Kind::Lost => {
+            for edge in [start, end] {
+                if !edge.is_multiple_of(BLOCK) {
+                    to.insert(edge / BLOCK..edge / BLOCK + 1);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use journal::{Sequence, VolumeId};
+    use std::collections::BTreeSet;
+    use units::{BlockCount, BlockSize, Lba, LbaRange};
+
+    #[test]
+    fn parts_of_blocks_and_what_went_past_the_log_are_unverified_and_whole_blocks_are_not() {
+        let kinds = [
+            Kind::Write,
+            Kind::Zeroes,
+            Kind::Deallocate,
+            Kind::Anchor,
+            Kind::Direct,
+        ];
+        let mut draw = volume_test::draw::Draw::new(5);
+        for block_size in [BlockSize::B512, BlockSize::B4096] {
+            let unit = 4096 / u64::from(block_size.bytes());
+            let (mut one, mut other) = (UnverifiedBlocks::default(), UnverifiedBlocks::default());
+            let mut wanted = BTreeSet::new();
+            for _ in 0..200 {
+                let (start, len) = (draw.below(40_000), 1 + draw.below(40));
+                let kind = kinds[usize::try_from(draw.below(5)).unwrap()];
+                let change = Change {
+                    volume: VolumeId(1),
+                    sequence: Sequence(0),
+                    range: LbaRange::new(Lba(start), BlockCount(len)).unwrap(),
+                    block_size,
+                    kind,
+                };
+                let of = if draw.below(2) == 0 {
+                    &mut one
+                } else {
+                    &mut other
+                };
+                add(of, &change);
+                let is_unverified = |block: &u64| {
+                    let whole = start <= block * unit && (block + 1) * unit <= start + len;
+                    kind == Kind::Direct || !whole
+                };
+                wanted.extend((start / unit..(start + len).div_ceil(unit)).filter(is_unverified));
+            }
+            one.merge(other);
+            let found: Vec<u64> = one.ranges().flatten().collect();
+            assert_eq!(found, wanted.into_iter().collect::<Vec<u64>>());
+        }
+    }
+}
