@@ -78,7 +78,7 @@ async fn open_map(core: &CoreHandle, bare: &Arc<dyn Volume>, stored: &Stored) ->
 }
 
 impl Scene {
-    /// What is kept whole: a block in the log, and a sector at home.
+    /// What is kept whole: a block in the log, and a sector of the backing volume.
     fn whole_bytes(self) -> u32 {
         let past = self.past_bytes < 1 << 20 || self.mode == Mode::WriteThrough;
         if past { 512 } else { self.block_size.bytes() }
@@ -106,7 +106,7 @@ impl Scene {
         let fences = Fences::new(1);
         let file = open_file(core, spec, fences.clone()).await.unwrap();
         let bare: Arc<dyn Volume> = file;
-        let home = if stored.checked.get() {
+        let backing = if stored.checked.get() {
             let checked = open_map(core, &bare, stored).await;
             if checked.is_replaying() {
                 let doubts = journal.doubts(ID);
@@ -118,7 +118,7 @@ impl Scene {
         } else {
             Arc::clone(&bare)
         };
-        let volume = WriteBack::new(journal, ID, home, fences, self.mode);
+        let volume = WriteBack::new(journal, ID, backing, fences, self.mode);
         volume.go_past_from(self.past_bytes);
         if stored.checked.get() {
             volume.tell_first();

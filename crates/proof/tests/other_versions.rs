@@ -20,7 +20,7 @@ use volume::{Done, Durability, Fences, Io, Lane, Op, OpenError, Origin, Volume};
 use write_back::{Journal, Mode, VolumeId, WriteBack};
 
 const DAY: Duration = Duration::from_secs(86_400);
-const HOME: &str = "/pool/volume";
+const BACKING: &str = "/pool/volume";
 const HISTORY: &str = "/pool/volume.changes";
 const BLOCK: usize = 4096;
 
@@ -32,15 +32,15 @@ struct Open {
 async fn open(core: &CoreHandle) -> Result<Open, OpenError> {
     let journal = Journal::open(core, Path::new(JOURNAL), NUMBER).await?;
     let spec = FileSpec {
-        path: HOME.into(),
+        path: BACKING.into(),
         block_size: BlockSize::B4096,
         physical_block_exponent: 0,
         provisioning: Provisioning::Thin,
     };
     let fences = Fences::new(1);
-    let home = open_file(core, spec, fences.clone()).await.unwrap();
+    let backing = open_file(core, spec, fences.clone()).await.unwrap();
     let (id, with) = (VolumeId(100), (fences, Mode::WriteBack));
-    let volume = WriteBack::with_history(Arc::clone(&journal), id, home, with, HISTORY.into());
+    let volume = WriteBack::with_history(Arc::clone(&journal), id, backing, with, HISTORY.into());
     match volume.open(core).await {
         Ok(lane) => Ok(Open { journal, lane }),
         Err(error) => {
@@ -62,7 +62,7 @@ impl Open {
     }
 }
 
-/// A pool whose journal holds writes that were acknowledged and are not at home, and whose history
+/// A pool whose journal holds writes that were acknowledged and are not destaged, and whose history
 /// has been written.
 fn made(world: &World) -> Node {
     let node = world.node("node");
@@ -71,7 +71,7 @@ fn made(world: &World) -> Node {
         plain_pool::make(&core, 1, 1 << 30).await;
         let made = create_file(
             &core,
-            Path::new(HOME),
+            Path::new(BACKING),
             ByteCount(8 << 20),
             Provisioning::Thin,
         );

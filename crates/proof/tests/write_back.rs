@@ -74,7 +74,7 @@ impl Scene {
         format!("/pool/volume-{volume}.sums").into()
     }
 
-    /// What is kept whole: a block in the log, and a sector at home.
+    /// What is kept whole: a block in the log, and a sector of the backing volume.
     fn whole_bytes(self) -> u32 {
         let past = self.past_bytes < 1 << 20 || self.mode != Mode::WriteBack;
         if past { 512 } else { self.block_size.bytes() }
@@ -118,19 +118,19 @@ impl Scene {
             };
             let fences = Fences::new(1);
             let opened = open_file(core, spec, fences.clone()).await.unwrap();
-            let mut home: Arc<dyn Volume> = opened;
+            let mut backing: Arc<dyn Volume> = opened;
             let id = VolumeId(100 + volume);
             if self.sums != Sums::None {
-                let checked = self.checked(core, volume, home, &findings).await;
+                let checked = self.checked(core, volume, backing, &findings).await;
                 if checked.is_replaying() {
                     let doubts = journal.doubts(id);
                     checked.doubt(core, doubts.ranges()).await.unwrap();
                     checked.replayed();
                 }
-                home = over(Checked, Arc::<Integrity>::clone(&checked));
+                backing = over(Checked, Arc::<Integrity>::clone(&checked));
                 all_checked.push(checked);
             }
-            let volume = WriteBack::new(Arc::clone(&journal), id, home, fences, self.mode);
+            let volume = WriteBack::new(Arc::clone(&journal), id, backing, fences, self.mode);
             volume.go_past_from(self.past_bytes);
             if self.sums != Sums::None {
                 volume.tell_first();
@@ -150,7 +150,7 @@ impl Scene {
         self,
         core: &CoreHandle,
         volume: u64,
-        home: Arc<dyn Volume>,
+        backing: Arc<dyn Volume>,
         findings: &Arc<Mutex<Vec<Finding>>>,
     ) -> Arc<Integrity> {
         let mut options = Options::new(Self::sums(volume).into(), number(volume));
@@ -160,7 +160,7 @@ impl Scene {
         options.covered = true;
         let reported = Arc::clone(findings);
         options.told = Arc::new(move |finding| reported.lock().unwrap().push(finding.clone()));
-        Integrity::open(core, home, options).await.unwrap()
+        Integrity::open(core, backing, options).await.unwrap()
     }
 }
 
@@ -370,8 +370,8 @@ fn a_lane_of_a_volume_that_has_left_is_told_so_and_a_new_one_finds_the_data() {
             provisioning: scene.provisioning,
         };
         let fences = Fences::new(1);
-        let home = open_file(&core, spec, fences.clone()).await.unwrap();
-        let volume = WriteBack::new(journal, VolumeId(100), home, fences, scene.mode);
+        let backing = open_file(&core, spec, fences.clone()).await.unwrap();
+        let volume = WriteBack::new(journal, VolumeId(100), backing, fences, scene.mode);
         let range = LbaRange::new(Lba(3), BlockCount(1)).unwrap();
         let write = |byte| Op::Write {
             range,

@@ -1,5 +1,5 @@
-//! A journal that holds what cannot go home, or what is damaged in it: nothing is lost, others go
-//! on, and what is lost is told by name. The oracle is a list of what each block was given last.
+//! A journal that holds what cannot be destaged, or what is damaged in it: nothing is lost, others
+//! go on, and what is lost is told by name. The oracle is a list of what each block was given last.
 
 #![expect(
     clippy::unwrap_used,
@@ -58,7 +58,7 @@ fn made(world: &World) -> Node {
     node
 }
 
-/// A pool that is open: two volumes, the first one's home behind faults.
+/// A pool that is open: two volumes, the first one's backing volume behind faults.
 struct Open {
     core: CoreHandle,
     journal: Arc<Journal>,
@@ -83,12 +83,12 @@ async fn open(core: &CoreHandle, faults: &Faults) -> Open {
         };
         let fences = Fences::new(1);
         let file = open_file(core, spec, fences.clone()).await.unwrap();
-        let mut home: Arc<dyn Volume> = file;
+        let mut backing: Arc<dyn Volume> = file;
         if volume == 0 {
-            home = volume::over(faults.clone(), home);
+            backing = volume::over(faults.clone(), backing);
         }
         let id = VolumeId(100 + volume);
-        let volume = WriteBack::new(Arc::clone(&journal), id, home, fences, Mode::WriteBack);
+        let volume = WriteBack::new(Arc::clone(&journal), id, backing, fences, Mode::WriteBack);
         volumes.push(Arc::clone(&volume));
         lanes.push(volume.open(core).await.unwrap());
     }
@@ -247,7 +247,7 @@ fn an_answer_about_allocation_looks_at_few_of_the_ranges_that_hosts_gave_up_one_
 }
 
 #[test]
-fn a_volume_that_cannot_go_home_keeps_its_data_in_the_log_and_stops_no_other() {
+fn a_volume_that_cannot_be_destaged_keeps_its_data_in_the_log_and_stops_no_other() {
     for seed in 0..6 {
         let world = world(seed);
         let node = made(&world);
@@ -306,7 +306,7 @@ fn a_volume_that_cannot_go_home_keeps_its_data_in_the_log_and_stops_no_other() {
             }
             pool.zero(0, 5, &here).await;
             pool.verify(&here, &[]).await;
-            // Waiting for all to be home ends, though not all can be.
+            // Waiting for all to be destaged ends, though not all can be.
             pool.journal.drain(&pool.core).await;
             assert!(pool.status().await.pages > 0);
             stuck.clear();
@@ -361,7 +361,7 @@ fn what_is_destaged_is_in_the_read_cache_and_never_what_it_was_before() {
     world.block_on(&node, DAY, run).unwrap();
 }
 
-/// Puts another volume on the same file in the place of the first one's home.
+/// Puts another volume on the same file in the place of the first one's backing volume.
 async fn exchanged(pool: &Open) -> Result<(), volume::OpenError> {
     let spec = FileSpec {
         path: path(0),
@@ -380,7 +380,7 @@ async fn exchanged(pool: &Open) -> Result<(), volume::OpenError> {
 }
 
 #[test]
-fn a_home_that_hangs_does_not_hold_up_who_wants_another_one_in_its_place() {
+fn a_backing_volume_that_hangs_does_not_hold_up_who_wants_another_one_in_its_place() {
     for (seed, kind) in (0..).zip([OpKind::Flush, OpKind::Write, OpKind::Read]) {
         let world = world(60 + seed);
         let node = made(&world);
@@ -406,7 +406,7 @@ fn a_home_that_hangs_does_not_hold_up_who_wants_another_one_in_its_place() {
                 pool.pause(Duration::from_millis(1)).await;
             } else {
                 pool.write(0, 9, 2, &here).await.unwrap();
-                // It is on its way home.
+                // It is on its way to the backing volume.
                 pool.pause(Duration::from_secs(10)).await;
             }
             let refused = exchanged(&pool).await.unwrap_err();
@@ -489,7 +489,7 @@ fn destroyed(seed: u64) {
     world.block_on(&node, DAY, run).unwrap();
     node.crash();
     node.restart();
-    // Nothing of it is found again, and what was its home is as it always was.
+    // Nothing of it is found again, and what was its backing volume is as it always was.
     reported.borrow_mut().retain(|(volume, _), _| *volume == 1);
     let core = node.core(0);
     let again = async move {
@@ -600,7 +600,8 @@ fn damage_that_is_met_while_serving_is_told_for_exactly_its_blocks_and_for_as_lo
             faults.clear();
             pool.pause(Duration::from_secs(3)).await;
             pool.journal.drain(&pool.core).await;
-            // At home lies what was there before: it is not told as if it were the data.
+            // In the backing volume lies what was there before: it is not told as if it were the
+            // data.
             pool.verify(&here, lost).await;
             pool.write(0, 7, 9, &here).await.unwrap();
             pool.verify(&here, &[]).await;
@@ -734,8 +735,8 @@ fn what_waits_for_the_log_is_bounded_in_bytes_and_all_of_it_is_answered() {
             }
             let status = pool.status().await;
             assert_eq!((status.waiting_changes, status.waiting_bytes), (0, 0));
-            let goes_past = past_bytes < usize::MAX;
-            assert_eq!(status.write_around_bytes > 0, goes_past, "{status:?}");
+            let writes_around = past_bytes < usize::MAX;
+            assert_eq!(status.write_around_bytes > 0, writes_around, "{status:?}");
             for lba in 0..BLOCKS {
                 let read = pool.read(1, lba).await.unwrap();
                 let mut stamps = (0..writes)

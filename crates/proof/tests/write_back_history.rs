@@ -25,7 +25,7 @@ use volume::{
 use write_back::{Journal, Mode, VolumeId, WriteBack};
 
 const DAY: Duration = Duration::from_secs(86_400);
-const HOME: &str = "/pool/volume";
+const BACKING: &str = "/pool/volume";
 const HISTORY: &str = "/pool/volume.changes";
 /// Blocks of 4096 bytes in one part.
 const PART: u64 = 16;
@@ -37,7 +37,7 @@ fn made(world: &World, rings: u32) -> Node {
     let make = async move {
         plain_pool::make(&core, rings, PART * 4096).await;
         let size = ByteCount(PARTS * PART * 4096);
-        let made = create_file(&core, Path::new(HOME), size, Provisioning::Thin);
+        let made = create_file(&core, Path::new(BACKING), size, Provisioning::Thin);
         made.await.unwrap();
     };
     world.block_on(&node, DAY, make).unwrap();
@@ -64,15 +64,15 @@ async fn open(core: &CoreHandle, mode: Mode) -> Open {
         .await
         .unwrap();
     let spec = FileSpec {
-        path: HOME.into(),
+        path: BACKING.into(),
         block_size: BlockSize::B4096,
         physical_block_exponent: 0,
         provisioning: Provisioning::Thin,
     };
     let fences = Fences::new(1);
-    let home = open_file(core, spec, fences.clone()).await.unwrap();
+    let backing = open_file(core, spec, fences.clone()).await.unwrap();
     let (id, with) = (VolumeId(100), (fences, mode));
-    let volume = WriteBack::with_history(Arc::clone(&journal), id, home, with, HISTORY.into());
+    let volume = WriteBack::with_history(Arc::clone(&journal), id, backing, with, HISTORY.into());
     volume.go_past_from(12 << 10);
     let lane = Arc::clone(&volume).open(core).await.unwrap();
     Open {
@@ -238,7 +238,7 @@ fn what_changed_since_a_cut_and_the_numbers_of_changes_survive_every_power_cut()
                 let exact = u32::from(changed.is_subset(&may));
                 answers.push((changed, exact));
             }
-            // The same when all is at home, and after another start.
+            // The same when all is destaged, and after another start.
             let numbers = pool.numbers().await;
             pool.journal.drain(&core).await;
             let until = core.now().after(Duration::from_millis(300));
@@ -397,7 +397,7 @@ fn saved_in_a_cache(seed: u64) {
             let pool = open(&core, Mode::WriteBack).await;
             if drains {
                 pool.journal.drain(&core).await;
-                // Until the log has given up what is at home.
+                // Until the log has given up what is destaged.
                 let later = core.now().after(Duration::from_secs(60));
                 core.sleep_until(later).await;
             }

@@ -66,7 +66,7 @@ pub fn read_cache(plan: &Plan, client: &Client) -> Result<Found, String> {
         let names = servers.iter().map(|server| server.name.clone());
         let mut run = |at: usize, warm_up| {
             let done = client.run(&servers[at].unit, &case, warm_up, plan.effort.time);
-            journaled.comes_home(plan)?;
+            journaled.is_destaged(plan)?;
             done
         };
         let row = take_turns(case, names.collect(), plan.effort, &mut run)?;

@@ -60,7 +60,7 @@ fn written_by(process: u32) -> Result<f64, String> {
     bytes.ok_or_else(|| format!("{path} has no write_bytes"))
 }
 
-/// Looks until the load is over and all is at home.
+/// Looks until the load is over and all is destaged.
 fn watch(
     plan: &Plan,
     daemon: &Daemon,
@@ -100,13 +100,13 @@ pub fn course(plan: &Plan, client: &Client) -> Result<Found, String> {
     let written = written_by(process)? - before;
     let (first, last) = looks.first().zip(looks.last()).ok_or("nothing was seen")?;
     let hosts = (last.changes - first.changes) * CHANGE;
-    let home = (last.carried - first.carried) / hosts;
+    let backing = (last.carried - first.carried) / hosts;
     let bar = Bar {
         what: "bytes that go to the disk for each byte that hosts write, 4K random".to_owned(),
         value: written / hosts,
         limit: Limit::Stated,
         detail: format!(
-            "of which {home:.2} go home, and the rest to the journal; {:.0} MiB of hosts",
+            "of which {backing:.2} are destaged, and the rest to the journal; {:.0} MiB of hosts",
             hosts / f64::from(1 << 20)
         ),
     };

@@ -3,7 +3,7 @@
 //!
 //! All on one disk. Before each turn all that the journal has is destaged, so that nobody works
 //! while another one is measured. The steady state begins when the journal has filled so far that
-//! as much goes home as comes.
+//! as much is destaged as comes.
 
 use super::bar::{Bar, Limit};
 use super::case::{Case, WRITE_4K};
@@ -36,8 +36,8 @@ const STEADY_AFTER: Duration = Duration::from_secs(6);
 /// How much longer a turn is there, so that many rounds of destaging are in it.
 const STEADY_TURNS: u32 = 4;
 
-/// How long all that a journal has may take to be at home.
-const HOME_MAX: Duration = Duration::from_secs(60);
+/// How long all that a journal has may take to be destaged.
+const DESTAGE_TIME_MAX: Duration = Duration::from_secs(60);
 
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -116,7 +116,7 @@ impl Daemon {
             ..how.clone()
         };
         let daemon = Self::start(plan, client, &how, "pool-journaled")?;
-        daemon.comes_home(plan)?;
+        daemon.is_destaged(plan)?;
         Ok(daemon)
     }
 
@@ -144,12 +144,15 @@ impl Daemon {
             .ok_or_else(|| format!("the journal tells no {name}: {facts}"))
     }
 
-    /// Waits until its journal has nothing that is not at home.
-    pub(super) fn comes_home(&self, plan: &Plan) -> Result<(), String> {
-        let until = super::clock() + HOME_MAX;
+    /// Waits until its journal has nothing that is not destaged.
+    pub(super) fn is_destaged(&self, plan: &Plan) -> Result<(), String> {
+        let until = super::clock() + DESTAGE_TIME_MAX;
         while self.fact(plan, "pending_bytes")? > 0 {
             if super::clock() > until {
-                return Err(format!("after {} s not all is at home", HOME_MAX.as_secs()));
+                return Err(format!(
+                    "after {} s not all is destaged",
+                    DESTAGE_TIME_MAX.as_secs()
+                ));
             }
             pause(LOOK);
         }
@@ -183,7 +186,7 @@ struct Three<'a> {
 impl Three<'_> {
     /// One of them has its turn.
     fn turn(&self, at: usize, case: &Case, times: (Duration, Duration)) -> Result<Figures, String> {
-        self.journaled.comes_home(self.plan)?;
+        self.journaled.is_destaged(self.plan)?;
         let (warm_up, time) = times;
         let done = match at {
             0 => self
@@ -194,7 +197,7 @@ impl Three<'_> {
                 .run(&self.through.server.unit, case, warm_up, time),
             _ => fio(&self.through.file()?, case, warm_up, time),
         };
-        self.journaled.comes_home(self.plan)?;
+        self.journaled.is_destaged(self.plan)?;
         done
     }
 
@@ -291,7 +294,7 @@ pub fn slow_flush(plan: &Plan, client: &Client) -> Result<Found, String> {
     let mut run = |at: usize, warm_up| {
         let unit = &[&journaled, &through][at].server.unit;
         let done = client.run(unit, &SLOW, warm_up, plan.effort.time);
-        journaled.comes_home(plan)?;
+        journaled.is_destaged(plan)?;
         done
     };
     let row = take_turns(SLOW, names.into(), plan.effort, &mut run)?;

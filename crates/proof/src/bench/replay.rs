@@ -1,7 +1,7 @@
 //! A full journal: how long it takes to open, beside reading its file from end to end, and the
 //! memory of its index.
 //!
-//! A process of its own fills it with random 4 KiB writes of two volumes that take nothing home,
+//! A process of its own fills it with random 4 KiB writes of two volumes that destage nothing,
 //! each of which may have three quarters of it, and ends there; others open it.
 
 use super::bar::{Bar, Limit};
@@ -49,9 +49,15 @@ fn runtime() -> Result<Runtime, String> {
     Runtime::start(&config).map_err(|error| error.to_string())
 }
 
-fn volume(journal: &Arc<Journal>, id: u64, home: Arc<dyn Volume>) -> Arc<WriteBack> {
+fn volume(journal: &Arc<Journal>, id: u64, backing: Arc<dyn Volume>) -> Arc<WriteBack> {
     let journal = Arc::clone(journal);
-    WriteBack::new(journal, VolumeId(id), home, Fences::new(1), Mode::WriteBack)
+    WriteBack::new(
+        journal,
+        VolumeId(id),
+        backing,
+        Fences::new(1),
+        Mode::WriteBack,
+    )
 }
 
 fn memory(blocks: u64) -> Arc<dyn Volume> {
@@ -77,11 +83,11 @@ async fn write_on(lane: Rc<dyn Lane>, seed: u64) {
 /// Bytes of resident memory that each of some more volumes takes; they stay in the journal.
 #[expect(clippy::cast_precision_loss, reason = "a few MiB")]
 async fn each_volume(core: &CoreHandle, journal: &Arc<Journal>) -> Result<f64, String> {
-    let home = memory(8);
+    let backing = memory(8);
     let mut lanes = Vec::new();
     let without = resident()?;
     for id in 2..2 + VOLUMES {
-        let opened = volume(journal, id, Arc::clone(&home)).open(core).await;
+        let opened = volume(journal, id, Arc::clone(&backing)).open(core).await;
         lanes.push(opened.map_err(|error| error.to_string())?);
     }
     let with = resident()?;
@@ -110,8 +116,8 @@ async fn fill_it(core: CoreHandle, path: &Path, mib: u64) -> Result<f64, String>
             times: u64::MAX,
             action: Action::Hang,
         });
-        let home = over(faults, memory(BLOCKS));
-        let lane = volume(&journal, id, home).open(&core).await;
+        let backing = over(faults, memory(BLOCKS));
+        let lane = volume(&journal, id, backing).open(&core).await;
         let lane = lane.map_err(|error| error.to_string())?;
         for seed in 0..DEPTH / 2 {
             core.spawn(Box::pin(write_on(Rc::clone(&lane), id * DEPTH + seed)));

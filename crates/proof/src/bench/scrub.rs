@@ -20,7 +20,7 @@ fn turn(
     scrubbed: bool,
     work: impl FnOnce() -> Result<Figures, String>,
 ) -> Result<(Figures, u64), String> {
-    daemon.comes_home(plan)?;
+    daemon.is_destaged(plan)?;
     if !scrubbed {
         return Ok((work()?, 0));
     }

@@ -84,7 +84,7 @@ fn parts(name: &str, setup: Setup) -> Vec<(String, Setup)> {
 }
 
 /// The files or devices of a disk.
-pub(super) fn homes(name: &str, setup: Setup) -> Vec<PathBuf> {
+pub(super) fn backings(name: &str, setup: Setup) -> Vec<PathBuf> {
     let parts = parts(name, setup).into_iter();
     let at = if uses_device(setup) { device } else { file };
     parts.map(|(name, _)| at(&name)).collect()

@@ -1,6 +1,6 @@
 //! A pool with a journal on a simulated machine, as one seed draws it.
 
-use super::disk::{Layout, add_device, homes, leaf};
+use super::disk::{Layout, add_device, backings, leaf};
 use super::scene::{Opened, Setup};
 use env::CoreHandle;
 use env::sim::{Node, Rng};
@@ -158,8 +158,8 @@ impl Pool {
         }
     }
 
-    /// Long writes go home past the log, whatever the mode.
-    pub(in crate::sim) fn goes_past(&self) -> bool {
+    /// Long writes are written around the log, whatever the mode.
+    pub(in crate::sim) fn writes_around(&self) -> bool {
         self.past_bytes != NEVER
     }
 
@@ -196,8 +196,8 @@ impl Pool {
     }
 
     /// The files or devices of a volume.
-    pub(in crate::sim) fn homes(&self, volume: usize) -> Vec<PathBuf> {
-        homes(Self::name(volume), self.setup_of(volume))
+    pub(in crate::sim) fn backings(&self, volume: usize) -> Vec<PathBuf> {
+        backings(Self::name(volume), self.setup_of(volume))
     }
 
     /// Makes it on a new node.
@@ -259,13 +259,13 @@ impl Pool {
         PathBuf::from(format!("/journals/{}.changes", Self::name(volume)))
     }
 
-    /// The volume with its checksums: what the journal may have left half-way home is taken as it
-    /// is.
+    /// The volume with its checksums: what the journal may have left half-way to the backing volume
+    /// is taken as it is.
     async fn checked(
         self,
         core: &CoreHandle,
         (number, id): (usize, VolumeId),
-        home: Arc<dyn Volume>,
+        backing: Arc<dyn Volume>,
         (journal, found): (&Journal, &Found),
     ) -> Result<Arc<Integrity>, String> {
         let volume = [u8::try_from(number).expect("few"); 16];
@@ -273,7 +273,7 @@ impl Pool {
         let found = found.clone();
         options.told = Arc::new(move |finding| found.tell(number, finding));
         options.covered = self.covered;
-        let checked = Integrity::open(core, home, options).await;
+        let checked = Integrity::open(core, backing, options).await;
         let checked = checked.map_err(|error| error.to_string())?;
         if checked.is_replaying() {
             let doubts = journal.doubts(id);
@@ -307,20 +307,26 @@ impl Pool {
         for number in self.all() {
             let (fences, setup) = (fences_of(number), self.setup_of(number));
             let leaf = leaf(&core, Self::name(number), setup, fences.clone()).await?;
-            let mut home = over(StableWrite, over(Emulate, leaf));
+            let mut backing = over(StableWrite, over(Emulate, leaf));
             let id = Self::id(number);
             if self.sums {
                 let checked = self
-                    .checked(&core, (number, id), home, (&journal, &found))
+                    .checked(&core, (number, id), backing, (&journal, &found))
                     .await?;
                 all_checked.push(Arc::clone(&checked));
-                home = over(Checked, checked);
+                backing = over(Checked, checked);
             }
             let on = Arc::clone(&journal);
             let behind = if self.history {
-                WriteBack::with_history(on, id, home, (fences, mode), Self::changes(number).into())
+                WriteBack::with_history(
+                    on,
+                    id,
+                    backing,
+                    (fences, mode),
+                    Self::changes(number).into(),
+                )
             } else {
-                WriteBack::new(on, id, home, fences, mode)
+                WriteBack::new(on, id, backing, fences, mode)
             };
             behind.go_past_from(self.past_bytes);
             journaled.insert(number, Arc::clone(&behind));
@@ -415,7 +421,7 @@ impl Running {
         Arc::clone(&self.volumes[&volume])
     }
 
-    /// Carries everything home and closes it; `true`: nothing is left to do when it is opened
+    /// Destages everything and closes it; `true`: nothing is left to do when it is opened
     /// again.
     pub(in crate::sim) async fn close(&self, core: &CoreHandle) -> bool {
         self.journal.drain(core).await;

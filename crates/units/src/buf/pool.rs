@@ -24,7 +24,7 @@ pub enum Reserve {
     /// Commands of hosts. They have no reserve: one that finds nothing waits, or is told to come
     /// again.
     Front,
-    /// What carries cached writes home, and thereby frees their memory.
+    /// What destages cached writes, and thereby frees their memory.
     WriteBack,
     /// What brings a volume back after a failure, which write-back may have to wait for.
     Recovery,

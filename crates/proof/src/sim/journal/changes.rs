@@ -401,7 +401,7 @@ impl Reported {
         Ok(more)
     }
 
-    /// A cut, work without faults, and exactly its parts are told: at once, when all is at home,
+    /// A cut, work without faults, and exactly its parts are told: at once, when all is destaged,
     /// and after another start.
     pub(super) fn changes_are_exact(
         &mut self,
@@ -440,15 +440,15 @@ impl Reported {
         };
         self.audit(stage, running)?;
         exact(self, stage, running, "at once")?;
-        self.comes_home(stage, running)?;
-        exact(self, stage, running, "at home")?;
+        self.is_destaged(stage, running)?;
+        exact(self, stage, running, "after destage")?;
         if running.mode == Mode::Volatile {
             return Ok(());
         }
         self.dies(stage);
         let running = self.start(stage)?;
         exact(self, stage, &running, "after a start")?;
-        self.comes_home(stage, &running)
+        self.is_destaged(stage, &running)
     }
 
     /// Starts who makes cuts of a volume.

@@ -1,4 +1,4 @@
-//! A volume that fills the log: its home hangs while it writes as much as it can.
+//! A volume that fills the log: its backing volume hangs while it writes as much as it can.
 
 use crate::sim::client::within;
 use crate::sim::lab::wait;
@@ -38,8 +38,8 @@ impl Filler {
     }
 
     /// Its files or devices.
-    pub(super) fn homes(&self) -> Vec<PathBuf> {
-        self.pool.homes(FILLER)
+    pub(super) fn backings(&self) -> Vec<PathBuf> {
+        self.pool.backings(FILLER)
     }
 
     fn range(&self, number: u64) -> LbaRange {

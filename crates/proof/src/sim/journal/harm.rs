@@ -15,10 +15,10 @@
 //! The same holds of a byte of the log that changes while it serves: whoever reads it from the log,
 //! before it is destaged, gets an error for the blocks of that record, and nobody else does.
 //!
-//! **The exceptions**: blocks that were on their way home when the power failed, which nobody can
-//! tell from what they were; and batches of which nothing in the log says yet that they were
-//! stable, when the power failed; there is one at the most on an idle disk, and a pause of the work
-//! seals it. Such a batch that is damaged looks like one that was never finished.
+//! **The exceptions**: blocks that were on their way to the backing volume when the power failed,
+//! which nobody can tell from what they were; and batches of which nothing in the log says yet that
+//! they were stable, when the power failed; there is one at the most on an idle disk, and a pause
+//! of the work seals it. Such a batch that is damaged looks like one that was never finished.
 
 use super::{Reported, has_cause, wait};
 use crate::sim::pool::{JOURNAL, Pool, Running};
@@ -137,7 +137,7 @@ fn wrote(header: &Header) -> Vec<(VolumeId, Range<u64>)> {
 }
 
 impl Reported {
-    /// Changes a byte of the log while it serves, and nobody works. `None`: all is at home.
+    /// Changes a byte of the log while it serves, and nobody works. `None`: all is destaged.
     fn rots_while_serving(&self, stage: &mut Stage) -> Option<Place> {
         let disk = self.node.disk();
         let image = disk.durable(Path::new(JOURNAL));
@@ -184,7 +184,7 @@ impl Reported {
             4 => (Place::Checkpoint, 2 * block + stage.rng.below(2 * block)),
             5 => (Place::Superblock, stage.rng.below(2 * block)),
             6 => {
-                path = self.pool.homes(0).remove(0);
+                path = self.pool.backings(0).remove(0);
                 let bytes = self.pool.setup.blocks * u64::from(self.pool.setup.block_size.bytes());
                 let at = stage.rng.below(bytes);
                 (Place::Data(at / block), at)
@@ -333,8 +333,8 @@ impl Reported {
             let possible = self.oracles[volume].possible(Lba(lba));
             match self.look(stage, &lane, lba)? {
                 Read::Value(value) if possible.contains(&value) => {}
-                // What was on its way home from it when the power failed is there in part, and the
-                // log no longer says what it was.
+                // What was on its way to the backing volume from it when the power failed is there
+                // in part, and the log no longer says what it was.
                 Read::Value(_) | Read::Mixed(_) if *place == Place::Batch(false) => {
                     stage.marks.borrow_mut().count("unsealed_batch_gone");
                 }
@@ -346,7 +346,7 @@ impl Reported {
                 }
                 Read::Failed(error) => {
                     let may = match place {
-                        // Its checksum may have come home before it.
+                        // Its checksum may have been destaged before it.
                         Place::Batch(false) => true,
                         Place::Batch(true) => damaged.iter().any(|it| it.contains(&lba)),
                         Place::Serving(wrote) => {
@@ -444,7 +444,8 @@ impl Story for Lies {
         vec![Fault::FileLyingFlush, Fault::NodePowerCut]
     }
 
-    /// What a disk that lies has at home may be mixed where its sectors are smaller than blocks.
+    /// What a disk that lies has in the backing volume may be mixed where its sectors are smaller
+    /// than blocks.
     fn sector_bytes(&self, seed: u64) -> u64 {
         Pool::of(seed).setup.block_size.bytes().into()
     }

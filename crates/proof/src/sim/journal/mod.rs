@@ -7,7 +7,7 @@
 //!
 //! **Oracles.** What each volume does is judged as in all scenes: an acknowledged change is there,
 //! whole, in the order of the history, after every cut. An opening without faults serves; one among
-//! faults serves or names why not. When work and faults are over, all comes home.
+//! faults serves or names why not. When work and faults are over, all is destaged.
 
 mod changes;
 mod filler;
@@ -46,15 +46,15 @@ enum Event {
     CutAtDurable,
     /// The end comes at any moment.
     CutAnywhere,
-    /// Everybody ends; then all comes home.
-    Home,
-    /// A home hangs until the end, so that the log keeps all.
-    HomeHangs,
+    /// Everybody ends; then all is destaged.
+    Destaged,
+    /// A backing volume hangs until the end, so that the log keeps all.
+    BackingHangs,
     /// The journal hangs for a while.
     JournalHangs,
     /// Hours pass at once, and the wall clock says something else.
     ClockJumps,
-    /// Another volume, whose home hangs, fills the log.
+    /// Another volume, whose backing volume hangs, fills the log.
     Full,
 }
 
@@ -63,8 +63,8 @@ impl Event {
         match self {
             Self::CutAtDurable => "cut_at_durable",
             Self::CutAnywhere => "cut_anywhere",
-            Self::Home => "everybody_ends",
-            Self::HomeHangs => "home_hangs",
+            Self::Destaged => "everybody_ends",
+            Self::BackingHangs => "backing_hangs",
             Self::JournalHangs => "journal_hangs",
             Self::ClockJumps => "clock_jumps",
             Self::Full => "filled",
@@ -86,8 +86,9 @@ struct Reported {
     /// it: in a life in volatile mode, and in those of whatever mode that follow a kill, until the
     /// power is cut.
     unflushed: bool,
-    /// In this life, what is under way goes home before it is stable: a kill leaves it in a cache.
-    goes_home: bool,
+    /// In this life, what is under way reaches the backing volume before it is stable: a kill
+    /// leaves it in a cache.
+    reaches_backing: bool,
 }
 
 impl Story for Journal {
@@ -99,8 +100,8 @@ impl Story for Journal {
         &[
             "cut_at_durable",
             "cut_anywhere",
-            "at_home",
-            "home_hangs",
+            "destaged",
+            "backing_hangs",
             "journal_hangs",
             "clock_jumps",
             "full",
@@ -138,7 +139,7 @@ impl Story for Journal {
             }
         }
         let running = reported.start(stage)?;
-        reported.comes_home(stage, &running)?;
+        reported.is_destaged(stage, &running)?;
         reported.changes_are_exact(stage, &running)
     }
 }
@@ -164,7 +165,7 @@ impl Reported {
             believes: Vec::new(),
             changes: changes.collect(),
             unflushed: false,
-            goes_home: false,
+            reaches_backing: false,
         })
     }
 
@@ -231,7 +232,7 @@ impl Reported {
     fn life(&mut self, stage: &mut Stage, running: &Rc<Running>) -> Result<(), String> {
         let (stop, working) = (Rc::new(Cell::new(false)), Rc::new(Cell::new(0)));
         self.unflushed |= running.mode == Mode::Volatile;
-        self.goes_home = running.mode != Mode::WriteBack || self.pool.goes_past();
+        self.reaches_backing = running.mode != Mode::WriteBack || self.pool.writes_around();
         self.may_lose_what_is_unflushed(stage);
         for volume in 0..self.pool.volumes {
             for number in 0..u32::try_from(stage.rng.between(1, 3)).expect("few") {
@@ -249,8 +250,8 @@ impl Reported {
             Event::CutAtDurable,
             Event::CutAtDurable,
             Event::CutAnywhere,
-            Event::Home,
-            Event::HomeHangs,
+            Event::Destaged,
+            Event::BackingHangs,
             Event::JournalHangs,
             Event::ClockJumps,
         ]);
@@ -321,7 +322,7 @@ impl Reported {
         match event {
             Event::CutAtDurable => self.runs_to_a_durable(stage, 60),
             Event::CutAnywhere => pause(stage, 100_000),
-            Event::Home => {
+            Event::Destaged => {
                 pause(stage, 60_000);
                 stop.set(true);
                 stage.quiet(working)?;
@@ -339,10 +340,10 @@ impl Reported {
                 stage.quiet(working)?;
                 self.all_is_well(stage, running, before)?;
             }
-            Event::HomeHangs => {
+            Event::BackingHangs => {
                 for volume in 0..self.pool.volumes {
-                    for home in self.pool.homes(volume) {
-                        let hangs = self.node.disk().hang_file(&home);
+                    for backing in self.pool.backings(volume) {
+                        let hangs = self.node.disk().hang_file(&backing);
                         assert!(hangs, "it was opened");
                     }
                 }
@@ -384,8 +385,8 @@ impl Reported {
         }
     }
 
-    /// Faults so far after which a home takes nothing until it is opened again: of its sync, and of
-    /// a write of its map of checksums.
+    /// Faults so far after which a backing volume takes nothing until it is opened again: of its
+    /// sync, and of a write of its map of checksums.
     fn stops(&self, stage: &Stage) -> u64 {
         let hits = stage.world.hits();
         let of_maps = [Fault::FileWriteError, Fault::FileNoSpace];
@@ -393,8 +394,8 @@ impl Reported {
         hits.of(Fault::FileSyncError) + if self.pool.sums { of_maps } else { 0 }
     }
 
-    /// The faults are over, and everybody has ended. All comes home, but where a home or the log
-    /// takes nothing more.
+    /// The faults are over, and everybody has ended. All is destaged, but where a backing volume or
+    /// the log takes nothing more.
     fn all_is_well(
         &mut self,
         stage: &mut Stage,
@@ -407,13 +408,13 @@ impl Reported {
         // seconds.
         stage.world.run_for(Duration::from_secs(3));
         if self.stops(stage) == before && !self.has_failed(stage, running)? {
-            stage.marks.borrow_mut().count("at_home");
-            self.comes_home(stage, running)?;
+            stage.marks.borrow_mut().count("destaged");
+            self.is_destaged(stage, running)?;
         }
         Ok(())
     }
 
-    /// Has the filler fill the log while nothing of it can go home.
+    /// Has the filler fill the log while nothing of it can be destaged.
     fn fills(
         &self,
         stage: &mut Stage,
@@ -424,8 +425,8 @@ impl Reported {
         stage.world.set_faults(FaultPlan::none());
         filler.start(stage, &self.node, running, work)?;
         stage.world.set_faults(stage.plan.clone());
-        for home in filler.homes() {
-            let hangs = self.node.disk().hang_file(&home);
+        for backing in filler.backings() {
+            let hangs = self.node.disk().hang_file(&backing);
             assert!(hangs, "it was opened");
         }
         for _ in 0..40 {
@@ -453,7 +454,7 @@ impl Reported {
     }
 
     /// With faults and work over, all that the journal holds is destaged, and still there.
-    fn comes_home(&mut self, stage: &mut Stage, running: &Rc<Running>) -> Result<(), String> {
+    fn is_destaged(&mut self, stage: &mut Stage, running: &Rc<Running>) -> Result<(), String> {
         let (core, journal) = (self.node.core(0), Rc::clone(running));
         let status = wait(stage, &self.node, "destage", async move {
             // What was refused a moment ago is tried again after a while.
@@ -472,7 +473,7 @@ impl Reported {
             .iter()
             .any(|it| it.pages > 0 || !it.destage_errors.is_empty() || it.failed.is_some())
         {
-            return Err(format!("not all is at home: {status:?}"));
+            return Err(format!("not all is destaged: {status:?}"));
         }
         self.audit(stage, running)?;
         for oracle in &self.oracles {
@@ -499,7 +500,7 @@ impl Reported {
             oracles.for_each(|oracle| oracle.own_syncs_failed(failed));
         }
         let power_cut = stage.rng.below(4) != 0;
-        self.unflushed |= std::mem::take(&mut self.goes_home);
+        self.unflushed |= std::mem::take(&mut self.reaches_backing);
         self.unflushed &= !power_cut;
         if power_cut {
             self.node.crash();
