@@ -1,2 +1,2 @@
 #![no_main]
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| control::fuzz::state_file(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| manifest::fuzz::state_file(bytes));

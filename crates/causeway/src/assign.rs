@@ -1,9 +1,9 @@
 //! `KEY=VALUE` arguments.
 
-use control::code::Code;
-use control::name::did_you_mean;
-use control::problem::Problem;
-use control::size::Size;
+use manifest::code::Code;
+use manifest::name::did_you_mean;
+use manifest::problem::Problem;
+use manifest::size::Size;
 
 /// The keys of one kind of object.
 pub(crate) struct Keys {

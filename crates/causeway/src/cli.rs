@@ -3,11 +3,11 @@
 use crate::commands::path::PathVerb;
 use crate::commands::{DoctorFlags, LabVerb, SortKey};
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
-use control::code::Code;
-use control::name::did_you_mean;
-use control::objects::{CacheMode, TaskAbortedStatus};
-use control::problem::Problem;
-use control::size::Size;
+use manifest::code::Code;
+use manifest::name::did_you_mean;
+use manifest::objects::{CacheMode, TaskAbortedStatus};
+use manifest::problem::Problem;
+use manifest::size::Size;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;

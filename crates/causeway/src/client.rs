@@ -1,11 +1,11 @@
 //! The daemon's API from outside: one request at a time over a unix socket or TCP.
 
-use control::code::Code;
-use control::problem::Problem;
-use control::secret::Secret;
 use http_body_util::BodyExt;
 use hyper::{Method, Request, Response, body::Incoming, header};
 use hyper_util::rt::TokioIo;
+use manifest::code::Code;
+use manifest::problem::Problem;
+use manifest::secret::Secret;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io;

@@ -11,8 +11,8 @@ use crate::parse;
 use clap::Command;
 use clap_complete::env::{CompleteEnv, Shells};
 use clap_complete::{ArgValueCompleter, CompletionCandidate};
-use control::code::{CATALOGUE, Code};
-use control::problem::Problem;
+use manifest::code::{CATALOGUE, Code};
+use manifest::problem::Problem;
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::time::Duration;
@@ -481,15 +481,16 @@ mod test {
     #[test]
     fn what_is_offered_for_an_option_is_what_it_takes() {
         for word in CACHES {
-            word.parse::<control::objects::CacheMode>().unwrap();
+            word.parse::<manifest::objects::CacheMode>().unwrap();
         }
         for word in TASK_ABORTED {
-            word.parse::<control::objects::TaskAbortedStatus>().unwrap();
+            word.parse::<manifest::objects::TaskAbortedStatus>()
+                .unwrap();
         }
         for word in POLICIES {
             assert!(word.parse::<paths::Policy>().is_ok(), "{word}");
         }
-        let sizes = control::objects::BLOCK_SIZES.map(|it| it.to_string());
+        let sizes = manifest::objects::BLOCK_SIZES.map(|it| it.to_string());
         assert_eq!(BLOCK_SIZES, sizes);
     }
 

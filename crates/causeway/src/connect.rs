@@ -4,7 +4,7 @@ mod chap;
 mod dead_path;
 
 use chap::Chap;
-use control::view::{GrantView, HostView, LunView, TargetView};
+use manifest::view::{GrantView, HostView, LunView, TargetView};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::net::SocketAddr;

@@ -4,7 +4,7 @@
 //! thread that writes them; where nobody takes them (a pipe that is not read, a terminal that is
 //! stopped), those that the queue has no room for are lost, and counted.
 
-use control::config::LogFormat;
+use manifest::config::LogFormat;
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,7 +1,7 @@
 //! The one binary: the daemon and its command line.
 //!
 //! The command line is a client of the daemon's API and shares nothing with it but the documents of
-//! [`control::view`] and the wanted objects of [`control::objects`].
+//! [`manifest::view`] and the wanted objects of [`manifest::objects`].
 
 mod assign;
 mod attach;
@@ -20,8 +20,8 @@ mod secret_file;
 mod serve;
 
 use cli::{Command, PoolVerb};
-use control::code::{CATALOGUE, Code, Exit};
-use control::problem::Problem;
+use manifest::code::{CATALOGUE, Code, Exit};
+use manifest::problem::Problem;
 use output::Output;
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -111,7 +111,7 @@ fn codes(output: &Output) {
         .map(|entry| serde_json::json!({ "code": entry.code, "title": entry.title, "exit": entry.exit as u8 }))
         .collect();
     output.show(&all, |_| {
-        let row = |entry: &control::code::Entry| {
+        let row = |entry: &manifest::code::Entry| {
             let exit = (entry.exit as u8).to_string();
             vec![entry.code.to_string(), exit, entry.title.to_owned()]
         };

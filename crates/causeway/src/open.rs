@@ -2,11 +2,11 @@
 
 use backends::{FileSpec, MemoryVolume, Provisioning, open_block, open_file};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser};
-use control::code::Code;
-use control::problem::Problem;
-use control::size::Size;
 use env::CoreHandle;
 use layers::Emulate;
+use manifest::code::Code;
+use manifest::problem::Problem;
+use manifest::size::Size;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Printing: tables for people, documents for programs.
 
 use crate::cli::Format;
-use control::problem::Problem;
-use control::size::Size;
+use manifest::problem::Problem;
+use manifest::size::Size;
 use serde::Serialize;
 use std::io::Write as _;
 
@@ -92,7 +92,7 @@ pub(crate) fn properties(pairs: &[(&str, String)]) -> String {
 
 /// Bytes as people read them.
 pub(crate) fn rounded(bytes: u64) -> String {
-    control::size::rounded(bytes)
+    manifest::size::rounded(bytes)
 }
 
 /// Commands in flight, with their bytes.

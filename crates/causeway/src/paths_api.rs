@@ -7,12 +7,12 @@
 //!
 //! The server has a thread of its own, and a home core answers at once whatever its paths do.
 
-use control::api::{Asked, Documents, Server, bind};
-use control::code::Code;
-use control::config::ApiAddress;
-use control::problem::Problem;
+use api::{Asked, Documents, Server, bind};
 use env::CoreHandle;
 use host::{Attached, Located};
+use manifest::code::Code;
+use manifest::config::ApiAddress;
+use manifest::problem::Problem;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::rc::Rc;

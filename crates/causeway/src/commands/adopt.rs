@@ -3,9 +3,9 @@
 use super::{Context, Step, Tolerate};
 use crate::cli::Adopted;
 use crate::output::{rounded, table};
-use control::orphan::{AdoptRequest, Orphan};
-use control::problem::Problem;
 use hyper::Method;
+use manifest::orphan::{AdoptRequest, Orphan};
+use manifest::problem::Problem;
 
 pub(super) fn ls(context: &Context<'_>) -> Result<(), Problem> {
     let orphans: Vec<Orphan> = context.client.get("/api/v1/orphans")?;

@@ -1,6 +1,6 @@
 //! Asking in a terminal before data is lost.
 
-use control::problem::Problem;
+use manifest::problem::Problem;
 use std::io::{IsTerminal as _, Write as _, stderr, stdin};
 
 /// Whether what was refused for the data that it loses is to be done all the same: in a terminal

@@ -4,13 +4,13 @@ use crate::cli::Cli;
 use crate::client::Client;
 use crate::output::Output;
 use clap::Args;
-use control::code::Code;
-use control::problem::Problem;
-use control::view::StatusView;
 use doctor::{Pools, Scene, Space};
 use env::real::{Cores, Driver, Runtime, RuntimeConfig};
 use env::{CoreHandle, CoreId};
 use machine::Roots;
+use manifest::code::Code;
+use manifest::problem::Problem;
+use manifest::view::StatusView;
 use std::net::IpAddr;
 use units::text::counted;
 

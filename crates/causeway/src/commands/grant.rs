@@ -5,11 +5,11 @@ use super::{Context, Patch, Step, Tolerate, object_path};
 use crate::assign::{Keys, assignments, boolean, number, usage};
 use crate::cli::{Assigned, GrantVerb, Named};
 use crate::output::{properties, table};
-use control::code::Code;
-use control::objects::{GrantKey, GrantSpec, LUN_ID_MAX, ObjectSet};
-use control::problem::Problem;
-use control::view::{GrantView, HostView};
 use hyper::Method;
+use manifest::code::Code;
+use manifest::objects::{GrantKey, GrantSpec, LUN_ID_MAX, ObjectSet};
+use manifest::problem::Problem;
+use manifest::view::{GrantView, HostView};
 use serde_json::json;
 
 const NOUN: &str = "grant";

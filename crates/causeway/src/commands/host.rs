@@ -4,12 +4,12 @@ use super::{Context, Patch, Step, Tolerate, object_path};
 use crate::assign::{Keys, assignments, limit, usage};
 use crate::cli::{Assigned, ChapFields, HostVerb, Named};
 use crate::output::{most, properties, table};
-use control::code::Code;
-use control::objects::{ChapSpec, HostSpec, SecretSpec};
-use control::problem::Problem;
-use control::secret::Secret;
-use control::view::HostView;
 use hyper::Method;
+use manifest::code::Code;
+use manifest::objects::{ChapSpec, HostSpec, SecretSpec};
+use manifest::problem::Problem;
+use manifest::secret::Secret;
+use manifest::view::HostView;
 use serde_json::{Value, json};
 use std::path::Path;
 

@@ -3,10 +3,10 @@
 use super::{Context, object_path};
 use crate::cli::JournalVerb;
 use crate::output::{print, rounded, table};
-use control::code::Code;
-use control::journal::{JournalLoss, JournalOutcome, JournalRequest, JournalWish};
-use control::problem::Problem;
 use hyper::Method;
+use manifest::code::Code;
+use manifest::journal::{JournalLoss, JournalOutcome, JournalRequest, JournalWish};
+use manifest::problem::Problem;
 use std::io::{IsTerminal as _, stdin};
 
 pub(super) fn run(context: &Context<'_>, verb: &JournalVerb) -> Result<(), Problem> {

@@ -3,8 +3,8 @@
 
 use super::path::on_a_core;
 use crate::output::{rounded, table};
-use control::code::Code;
-use control::problem::Problem;
+use manifest::code::Code;
+use manifest::problem::Problem;
 use serde::Serialize;
 use std::fs::File;
 use std::os::unix::fs::FileExt;

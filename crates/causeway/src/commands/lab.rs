@@ -2,9 +2,9 @@
 
 use crate::output::{Output, print};
 use clap::{Args, Subcommand};
-use control::code::Code;
-use control::problem::Problem;
 use lab::{Kind, LabError, Rate};
+use manifest::code::Code;
+use manifest::problem::Problem;
 use serde::Serialize;
 use std::future::Future;
 use std::path::{Path, PathBuf};

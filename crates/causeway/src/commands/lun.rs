@@ -5,12 +5,12 @@ use crate::assign::{Keys, assignments, boolean, limit as bytes_or_none, number, 
 use crate::cli::{Assigned, LunFields, LunVerb, Named};
 use crate::output::{in_flight, most, rounded};
 use crate::output::{properties, table};
-use control::code::Code;
-use control::objects::{BackendSpec, CacheMode, Limit, LunSpec, TaskAbortedStatus, VOLATILE_RISK};
-use control::problem::Problem;
-use control::size::Size;
-use control::view::LunView;
 use hyper::Method;
+use manifest::code::Code;
+use manifest::objects::{BackendSpec, CacheMode, Limit, LunSpec, TaskAbortedStatus, VOLATILE_RISK};
+use manifest::problem::Problem;
+use manifest::size::Size;
+use manifest::view::LunView;
 use serde_json::{Value, json};
 
 const NOUN: &str = "lun";

@@ -30,10 +30,10 @@ pub(crate) use top::SortKey;
 use crate::cli::{Cli, Command, Deleted, Renamed};
 use crate::client::{Client, segment};
 use crate::output::Output;
-use control::code::Code;
-use control::problem::Problem;
-use control::view::{Outcome, StatusView};
 use hyper::Method;
+use manifest::code::Code;
+use manifest::problem::Problem;
+use manifest::view::{Outcome, StatusView};
 use serde::Serialize;
 use serde_json::{Value, json};
 

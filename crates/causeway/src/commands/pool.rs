@@ -3,10 +3,10 @@
 use super::{Context, object_path};
 use crate::cli::PoolVerb;
 use crate::output::{properties, rounded, table};
-use control::engine::{MemberFacts, PoolFacts, PoolState};
-use control::journal::{JournalFacts, JournalState};
-use control::problem::Problem;
-use control::time::about;
+use manifest::facts::{MemberFacts, PoolFacts, PoolState};
+use manifest::journal::{JournalFacts, JournalState};
+use manifest::problem::Problem;
+use manifest::time::about;
 
 const NOUN: &str = "pool";
 

@@ -3,11 +3,11 @@
 use super::{Context, object_path};
 use crate::cli::ScrubVerb;
 use crate::output::{properties, rounded, table};
-use control::code::Code;
-use control::problem::Problem;
-use control::scrub::{BadBlocks, Damage, JournalScrub, ScrubFacts, ScrubState, ScrubWish};
-use control::view::LunView;
 use hyper::Method;
+use manifest::code::Code;
+use manifest::problem::Problem;
+use manifest::scrub::{BadBlocks, Damage, JournalScrub, ScrubFacts, ScrubState, ScrubWish};
+use manifest::view::LunView;
 use serde_json::{Value, json};
 
 pub(super) fn run(context: &Context<'_>, verb: &ScrubVerb) -> Result<(), Problem> {

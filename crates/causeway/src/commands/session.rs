@@ -3,11 +3,11 @@
 use super::{Context, object_path};
 use crate::cli::SessionVerb;
 use crate::output::{in_flight, most, properties, rounded, table};
-use control::engine::{RefusalFacts, SessionFacts};
-use control::problem::Problem;
-use control::size::Size;
-use control::view::HostView;
 use hyper::Method;
+use manifest::facts::{RefusalFacts, SessionFacts};
+use manifest::problem::Problem;
+use manifest::size::Size;
+use manifest::view::HostView;
 
 /// How many refusals stand below the sessions.
 const REFUSALS_SHOWN: usize = 5;

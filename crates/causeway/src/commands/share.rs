@@ -6,11 +6,11 @@ use crate::cli::{Deleted, LunFields, Named, ShareVerb};
 use crate::client::segment;
 use crate::connect::{Export, blocks};
 use crate::output::{print, table};
-use control::name::normal_iscsi_name;
-use control::objects::{GrantSpec, HostSpec, ONE_HOST_ANY, ObjectSet, TargetSpec};
-use control::problem::Problem;
-use control::view::{GrantView, HostView, LunView, Outcome, TargetView};
 use hyper::Method;
+use manifest::name::normal_iscsi_name;
+use manifest::objects::{GrantSpec, HostSpec, ONE_HOST_ANY, ObjectSet, TargetSpec};
+use manifest::problem::Problem;
+use manifest::view::{GrantView, HostView, LunView, Outcome, TargetView};
 use serde_json::{Value, json};
 
 pub(super) fn run(context: &Context<'_>, verb: &ShareVerb) -> Result<(), Problem> {

@@ -3,9 +3,9 @@
 use super::{Context, Step, Tolerate};
 use crate::cli::StateVerb;
 use crate::output::{print, table};
-use control::problem::Problem;
-use control::state::Kept;
 use hyper::Method;
+use manifest::problem::Problem;
+use manifest::view::Kept;
 
 pub(super) fn run(context: &Context<'_>, verb: &StateVerb) -> Result<(), Problem> {
     let post = |path: String| {

@@ -4,11 +4,11 @@ use super::{Context, Patch, Step, Tolerate, object_path};
 use crate::assign::{Keys, assignments, boolean, number, usage};
 use crate::cli::{Assigned, Named, TargetVerb};
 use crate::output::{properties, table};
-use control::code::Code;
-use control::objects::{MAINTENANCE_GRACE_SECONDS_MAX, Redirect, TargetSpec};
-use control::problem::Problem;
-use control::view::TargetView;
 use hyper::Method;
+use manifest::code::Code;
+use manifest::objects::{MAINTENANCE_GRACE_SECONDS_MAX, Redirect, TargetSpec};
+use manifest::problem::Problem;
+use manifest::view::TargetView;
 use serde_json::json;
 
 const NOUN: &str = "target";

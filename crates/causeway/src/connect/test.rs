@@ -1,7 +1,7 @@
 use super::*;
-use control::objects::{CacheMode, Limit};
-use control::size::Size;
-use control::view::ChapView;
+use manifest::objects::{CacheMode, Limit};
+use manifest::size::Size;
+use manifest::view::ChapView;
 use std::collections::BTreeMap;
 
 fn page(portals: &[&str], chap: bool) -> String {
@@ -46,7 +46,7 @@ fn page_with(
         limit: Limit::default(),
         limited: None,
         shares: None,
-        task_aborted_status: control::objects::TaskAbortedStatus::Host,
+        task_aborted_status: manifest::objects::TaskAbortedStatus::Host,
         shared: None,
         cached: None,
         checksums: None,

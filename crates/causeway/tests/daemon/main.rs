@@ -404,7 +404,7 @@ fn metrics_are_served_within_their_budget_of_series() {
 fn the_examples_that_are_shipped_can_be_used() {
     let dist = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dist");
     let node = std::fs::read_to_string(dist.join("node.toml")).unwrap();
-    control::config::parse(&dist.join("node.toml"), &node).unwrap();
+    manifest::config::parse(&dist.join("node.toml"), &node).unwrap();
     let place = Place::new("dist");
     place.write(
         "objects.toml",

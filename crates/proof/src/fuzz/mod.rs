@@ -73,10 +73,10 @@ pub const TARGETS: &[Target] = &[
         "objects_file",
         Form::Text,
         50_000,
-        control::fuzz::objects_file,
+        manifest::fuzz::objects_file,
     ),
-    target("node_file", Form::Text, 50_000, control::fuzz::node_file),
-    target("state_file", Form::Text, 80_000, control::fuzz::state_file),
+    target("node_file", Form::Text, 50_000, manifest::fuzz::node_file),
+    target("state_file", Form::Text, 80_000, manifest::fuzz::state_file),
     target("map_page", Form::Bytes, 30_000, sums::fuzz::map_page),
     target(
         "map_superblock",

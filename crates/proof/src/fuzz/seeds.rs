@@ -21,7 +21,7 @@ pub fn seeds_of(target: &Target) -> Vec<Vec<u8>> {
     };
     let named = iscsi::fuzz::seeds()
         .into_iter()
-        .chain(control::fuzz::seeds())
+        .chain(manifest::fuzz::seeds())
         .chain(sums::fuzz::seeds())
         .chain(members::fuzz::seeds())
         .chain(journal::fuzz::seeds());

@@ -14,16 +14,16 @@ use super::order::{Plain, disturb};
 use super::run::{FILE_FAULTS, NET_FAULTS};
 use super::story::{Marks, Stage, Story};
 use super::worker::{Shift, Worker};
-use control::code::Code;
-use control::config::Config;
-use control::controller::{Controller, How};
-use control::node::Node as Engine;
-use control::objects::{GrantSpec, HostSpec, Lun, LunSpec, ObjectSet, Objects, TargetSpec};
-use control::plan::{Edit, Section, Subject};
-use control::size::Size;
 use env::CoreHandle;
 use env::sim::{Fault, FaultPlan, Node, Rng};
 use iscsi::bhs::Attribute;
+use manifest::code::Code;
+use manifest::config::Config;
+use manifest::objects::{GrantSpec, HostSpec, Lun, LunSpec, ObjectSet, Objects, TargetSpec};
+use manifest::plan::{Edit, Section, Subject};
+use manifest::size::Size;
+use node::Node as Engine;
+use node::controller::{Controller, How};
 use scsi::{AdditionalSense, Command};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -219,7 +219,7 @@ fn config(san: &Node) -> Config {
          [api]\nlisten = [\"unix:api.sock\"]\n",
         san.ip()
     );
-    control::config::parse(Path::new("/c/node.toml"), &text).expect("a right node.toml")
+    manifest::config::parse(Path::new("/c/node.toml"), &text).expect("a right node.toml")
 }
 
 /// One LUN that every host works on.

@@ -10,8 +10,8 @@ mod targets;
 use crate::cli::Format;
 use crate::output::Output;
 use bench::{Mistake, Options};
-use control::code::Code;
-use control::problem::Problem;
+use manifest::code::Code;
+use manifest::problem::Problem;
 use std::process::ExitCode;
 use units::text::counted;
 

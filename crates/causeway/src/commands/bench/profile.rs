@@ -7,8 +7,8 @@ use bench::options::Form;
 use bench::profile::{self, DATABASE_READ_MS, LOG_WRITE_MS};
 use bench::report::{self, page};
 use bench::{Options, RunResult, Side};
-use control::code::Code;
-use control::problem::Problem;
+use manifest::code::Code;
+use manifest::problem::Problem;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 

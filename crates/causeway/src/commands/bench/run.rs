@@ -6,11 +6,11 @@ use bench::options::Source;
 use bench::{
     Job, Options, PathFigures, Phase, Progress, RunResult, Shared, Target, TcpSample, Watcher,
 };
-use control::code::Code;
-use control::problem::Problem;
 use env::real::{Cores, Runtime, RuntimeConfig};
 use env::{CoreHandle, CoreId, LocalFuture};
 use host::{Located, Status};
+use manifest::code::Code;
+use manifest::problem::Problem;
 use rustix::thread::{CpuSet, sched_getaffinity};
 use std::cell::RefCell;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};

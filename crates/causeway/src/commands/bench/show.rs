@@ -4,8 +4,8 @@ use bench::compare::{compare, table};
 use bench::options::Form;
 use bench::report::{self, Machine};
 use bench::{Options, RunResult};
-use control::code::Code;
-use control::problem::Problem;
+use manifest::code::Code;
+use manifest::problem::Problem;
 use serde_json::{Value, json};
 use std::path::Path;
 

@@ -7,8 +7,8 @@
 
 use super::{show, usage};
 use bench::Mistake;
-use control::code::Code;
-use control::problem::Problem;
+use manifest::code::Code;
+use manifest::problem::Problem;
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};

@@ -2,10 +2,10 @@
 
 use crate::client::Client;
 use crate::paths_api::directory;
-use control::code::Code;
-use control::problem::Problem;
 use host::Url;
 use hyper::Method;
+use manifest::code::Code;
+use manifest::problem::Problem;
 use paths::{PathName, Policy};
 use serde_json::{Value, json};
 use std::path::PathBuf;

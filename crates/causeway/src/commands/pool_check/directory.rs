@@ -2,10 +2,10 @@
 
 use super::beside;
 use super::view::{LunView, MemberView, PoolView};
-use control::code::Code;
-use control::pool_file::{FILE, PoolFile};
-use control::problem::Problem;
 use env::CoreHandle;
+use manifest::code::Code;
+use manifest::problem::Problem;
+use node::pool::pool_file::{FILE, PoolFile};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;

@@ -3,15 +3,15 @@
 use super::beside;
 use super::on_members::OnMembers;
 use super::view::{LunView, MemberView, PoolView};
-use control::code::Code;
-use control::disk;
-use control::problem::Problem;
-use control::remembered::{self, Remembered};
 use env::file::length;
 use env::{CoreHandle, File, OpenHow};
+use manifest::code::Code;
+use manifest::problem::Problem;
 use members::{
     AREA_BYTES, Assembly, BesideLun, Layout, LunId, MemberId, Refused, Seen, State, assemble,
 };
+use node::pool::disk;
+use node::pool::remembered::{self, Remembered};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;

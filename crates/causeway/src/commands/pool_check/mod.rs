@@ -10,7 +10,7 @@ mod view;
 use super::journal_check;
 use super::path::on_a_core;
 use crate::output::Output;
-use control::problem::Problem;
+use manifest::problem::Problem;
 use std::path::{Path, PathBuf};
 
 pub(crate) fn run(paths: &[PathBuf], state_dir: &Path, output: &Output) -> Result<(), Problem> {

@@ -1,8 +1,8 @@
 //! A pool as `pool check` tells it.
 
 use crate::output::{rounded, table};
-use control::code::Code;
-use control::problem::Problem;
+use manifest::code::Code;
+use manifest::problem::Problem;
 use serde::Serialize;
 
 /// A member as it is told.

@@ -1,9 +1,9 @@
 //! What happened between two looks at the daemon: rates, percentiles of latency, and their order.
 
 use clap::ValueEnum;
-use control::activity::{ActivityView, LunActivity, OpActivity, SessionActivity};
-use control::engine::CoreFacts;
-use control::latency::Latency;
+use manifest::activity::{ActivityView, LunActivity, OpActivity, SessionActivity};
+use manifest::facts::CoreFacts;
+use manifest::latency::Latency;
 use serde::Serialize;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;

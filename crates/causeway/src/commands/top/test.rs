@@ -2,7 +2,7 @@
 
 use super::frame::{Frame, Order, SortKey};
 use super::screen::{Next, Screen};
-use control::activity::ActivityView;
+use manifest::activity::ActivityView;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};

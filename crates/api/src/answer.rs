@@ -1,0 +1,88 @@
+//! Answers, bodies and parameters.
+
+use axum::body::{Body, to_bytes};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use manifest::code::Code;
+use manifest::problem::Problem;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// The largest request body, in bytes: several times a set of 10,000 LUNs with grants.
+const BODY_BYTES_MAX: usize = 16 << 20;
+
+/// An answer that is a document or a problem.
+pub(super) struct Answer<T>(pub(super) Result<T, Problem>);
+
+impl<T: Serialize> IntoResponse for Answer<T> {
+    fn into_response(self) -> Response {
+        match self.0 {
+            Ok(value) => document(StatusCode::OK, "application/json", &value),
+            Err(problem) => problem_response(&problem),
+        }
+    }
+}
+
+/// A problem as its HTTP answer.
+pub(super) fn problem_response(problem: &Problem) -> Response {
+    let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = document(status, "application/problem+json", problem);
+    if status == StatusCode::UNAUTHORIZED {
+        let bearer = header::HeaderValue::from_static("Bearer");
+        response
+            .headers_mut()
+            .insert(header::WWW_AUTHENTICATE, bearer);
+    }
+    response
+}
+
+fn document(status: StatusCode, kind: &'static str, value: &impl Serialize) -> Response {
+    let mut text = serde_json::to_vec_pretty(value).expect("documents are made of plain data");
+    text.push(b'\n');
+    (status, [(header::CONTENT_TYPE, kind)], text).into_response()
+}
+
+/// The body as a `T`.
+pub(super) async fn read<T: DeserializeOwned>(body: Body) -> Result<T, Problem> {
+    let wrong = |why: String| Problem::new(Code::BadRequest, format!("the body: {why}"));
+    let bytes = to_bytes(body, BODY_BYTES_MAX).await;
+    let bytes = bytes.map_err(|error| wrong(error.to_string()))?;
+    serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))
+}
+
+/// The switches in a query such as `dry_run=true&force=true`.
+pub(super) struct Switches(Vec<(String, bool)>);
+
+impl Switches {
+    /// Only `known` ones are allowed.
+    pub(super) fn read(query: Option<&str>, known: &[&str]) -> Result<Self, Problem> {
+        let mut out = Vec::new();
+        for pair in query
+            .unwrap_or_default()
+            .split('&')
+            .filter(|pair| !pair.is_empty())
+        {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, "true"));
+            let value = match value {
+                "true" | "1" => true,
+                "false" | "0" => false,
+                other => {
+                    let detail = format!("{name}={other}: write true or false");
+                    return Err(Problem::new(Code::BadRequest, detail));
+                }
+            };
+            if !known.contains(&name) {
+                let guess = manifest::name::did_you_mean(name, known.iter().copied());
+                let detail = format!("unknown parameter \"{name}\"{guess}");
+                return Err(Problem::new(Code::BadRequest, detail));
+            }
+            out.push((name.to_owned(), value));
+        }
+        Ok(Self(out))
+    }
+
+    /// Whether the switch is on.
+    pub(super) fn on(&self, name: &str) -> bool {
+        self.0.iter().any(|(known, value)| known == name && *value)
+    }
+}

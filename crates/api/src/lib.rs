@@ -1,0 +1,25 @@
+//! The API: HTTP and JSON, version 1, over unix sockets and TCP.
+//!
+//! **Contract.** The unix socket has mode 0600, so whoever may open it may do everything. Over TCP
+//! everyone who reaches the address may read (no secret is ever in an answer); to change anything
+//! takes the token of the file `api.token` in the state directory. Errors are RFC 9457 problem
+//! documents with code, cause and hint.
+//!
+//! The server has a thread and a tokio runtime of its own: a slow client holds up no disk. It
+//! reaches the node through a [`Handle`](node::controller::Handle) only.
+
+mod answer;
+mod auth;
+mod documents;
+mod generations;
+pub mod metrics;
+mod routes;
+mod server;
+
+pub use auth::{TOKEN_FILE, Transport, load_token};
+pub use documents::{Asked, Documents};
+pub use routes::router;
+pub use server::{Bound, Server, bind, bind_what_can_be};
+
+#[cfg(test)]
+mod test;

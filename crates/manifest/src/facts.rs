@@ -1,0 +1,439 @@
+//! How a node is, as its data plane tells it: the figures behind the API's answers, `status` and the
+//! metrics.
+
+use crate::code::Code;
+use crate::journal::JournalFacts;
+use crate::latency::{Latency, Stages};
+use crate::plan::SessionBrief;
+use crate::scrub::{BadBlocks, ScrubFacts};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Whether a LUN serves.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[serde(rename_all = "snake_case")]
+pub enum LunState {
+    /// It serves.
+    Online,
+    /// It does not, and why.
+    Offline(String),
+}
+
+/// One kind of operation of a LUN since the daemon started.
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+pub struct OpFacts {
+    /// How many.
+    pub ops: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// How long they took, by stage.
+    pub latency: Stages,
+}
+
+/// What is known of a LUN in service.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct LunFacts {
+    /// Whether it serves.
+    pub state: LunState,
+    /// By operation: `read`, `write`, `unmap`, `flush`, `caw`, `other`.
+    pub ops: BTreeMap<String, OpFacts>,
+    /// Commands in flight.
+    pub in_flight: u64,
+    /// Bytes that commands hold now.
+    #[serde(default)]
+    pub bytes_in_flight: u64,
+    /// Commands that ended with another status than GOOD, by status and sense (`check 3/11/00`).
+    pub statuses: BTreeMap<String, u64>,
+    /// Bytes that its storage takes, where that is known.
+    pub allocated: Option<u64>,
+    /// What its limit did, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limited: Option<LimitFacts>,
+    /// What others of its pool did to it by their shares, where there are any.
+    pub shared: Option<LimitFacts>,
+    /// What its read cache did, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached: Option<ReadCacheFacts>,
+    /// How its checksums are, where it has some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checksums: Option<ChecksumFacts>,
+    /// The scrub that runs, or the last one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scrub: Option<ScrubFacts>,
+}
+
+/// What a limit, or the shares of others, did since the LUN came into service.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+pub struct LimitFacts {
+    /// Operations that had to wait.
+    pub deferred: u64,
+    /// How long those of them that went on had waited, together, in microseconds.
+    pub waited_us: u64,
+    /// Operations that wait now.
+    pub waiting: u64,
+}
+
+/// What a read cache did since it got its size.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+pub struct ReadCacheFacts {
+    /// Reads that it answered.
+    pub hits: u64,
+    /// Reads that it did not.
+    pub misses: u64,
+    /// Bytes that it holds.
+    pub bytes: u64,
+}
+
+/// What the checksums of a LUN found since it came into service.
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+pub struct ChecksumFacts {
+    /// Bytes that each of them covers: 4096, or 512 where those are the LUN's physical blocks.
+    pub block_bytes: u32,
+    /// Blocks that are known not to be what was written; after very many, no more are counted.
+    pub bad_blocks: u64,
+    /// Where they are: the first 16 places.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub places: Vec<BadBlocks>,
+    /// Blocks that have no checksum yet: they are given as they are, and checked from the first
+    /// time on that they are written, read or scrubbed. After a crash about so many, until the next
+    /// scrub has ended.
+    #[serde(default)]
+    pub unchecked_blocks: u64,
+    /// Reads that met such a block.
+    pub mismatches: u64,
+    /// Blocks with a checksum each that were written anew from another copy.
+    pub repaired: u64,
+    /// Checksums that were adopted from what was there: after a crash, and after writes that
+    /// failed.
+    pub adopted: u64,
+    /// Pages of the map that were read.
+    pub pages_read: u64,
+    /// Pages of the map that were written.
+    pub pages_written: u64,
+    /// Pages of the map that could not be used.
+    pub pages_lost: u64,
+    /// Memory that the map takes now, in bytes.
+    pub map_bytes: u64,
+    /// Why the map cannot be written, where it cannot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broken: Option<String>,
+    /// Why there is no space for the map now, where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub full: Option<String>,
+}
+
+impl ChecksumFacts {
+    /// What an administrator must know of them.
+    #[must_use]
+    pub fn problem(&self) -> Option<String> {
+        if let Some(why) = &self.broken {
+            return Some(format!(
+                "its checksums cannot be written, and so nothing of it home: {why}; look at the disk, then restart the daemon ({})",
+                Code::ChecksumsUnwritable
+            ));
+        }
+        if let Some(why) = &self.full {
+            return Some(format!(
+                "there is no space for its checksums, and so nothing of it goes home: {why}; make room in the file system where they lie, \
+                 and it goes on by itself ({})",
+                Code::PoolFull
+            ));
+        }
+        let first = self.places.first()?.lba;
+        let bad = self.bad_blocks;
+        Some(format!(
+            "{bad} of its blocks are not what was written, the first at {first}, and cannot be read: restore what lies there \
+             from a backup, by writing whole physical blocks of it, and look at the disk ({})",
+            Code::BlocksDamaged
+        ))
+    }
+}
+
+/// A core of the runtime.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct CoreFacts {
+    /// Its number.
+    pub core: u16,
+    /// Processor time that it has worked since the daemon started, in microseconds.
+    pub busy_us: u64,
+    /// How busy it is now, in thousandths.
+    pub load_permille: u16,
+    /// Connections that it serves, logged in or not.
+    pub connections: usize,
+    /// What carries its disks: `io_uring`, or `threads` where that is refused or not wanted.
+    pub disk_engine: String,
+    /// Files that are registered with the kernel.
+    pub registered_files: u32,
+    /// Bytes of payload memory that are.
+    pub registered_bytes: u64,
+}
+
+/// Sessions that were to go to another core.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct MoveFacts {
+    /// Those that went.
+    pub moved: u64,
+    /// Those that did not come to rest, and stayed.
+    pub given_up: u64,
+}
+
+/// What did not match its digest, of what hosts sent.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct DigestFacts {
+    /// Headers; the connection is closed.
+    pub headers: u64,
+    /// Data segments; the command fails, and the host sends it again.
+    pub data: u64,
+}
+
+/// A session.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct SessionFacts {
+    /// Its number.
+    pub id: u64,
+    /// The host that it belongs to.
+    pub host: String,
+    /// The initiator's iSCSI name.
+    pub initiator: String,
+    /// The target; absent in a discovery session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// The initiator's address.
+    pub from: String,
+    /// The portal's address.
+    pub portal: String,
+    /// The core that serves it.
+    pub core: u16,
+    /// How much of its core's time goes to it now, in thousandths.
+    #[serde(default)]
+    pub load_permille: u16,
+    /// It stays on its core: node.toml pins its portal group.
+    #[serde(default)]
+    pub pinned: bool,
+    /// When it logged in (RFC 3339).
+    pub since: String,
+    /// Bytes from the initiator.
+    pub bytes_in: u64,
+    /// Bytes to the initiator.
+    pub bytes_out: u64,
+    /// PDUs from the initiator.
+    #[serde(default)]
+    pub pdus_received: u64,
+    /// Times that the connection received something: several PDUs at once where it waited for them.
+    #[serde(default)]
+    pub receives: u64,
+    /// Times that it waited for several.
+    #[serde(default)]
+    pub receives_waited: u64,
+    /// Commands in flight.
+    pub in_flight: u64,
+    /// Bytes that they hold now.
+    #[serde(default)]
+    pub bytes_in_flight: u64,
+    /// The most that they may hold, where there is a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_in_flight_max: Option<u64>,
+    /// Commands that have ended.
+    #[serde(default)]
+    pub commands: u64,
+    /// How long its reads and writes took, from the first byte until the socket had the answer.
+    #[serde(default, skip_serializing_if = "Latency::is_empty")]
+    pub latency: Latency,
+    /// The user that the initiator proved to be by CHAP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chap_user: Option<String>,
+    /// The target proved itself, too.
+    #[serde(default)]
+    pub mutual_chap: bool,
+    /// What the initiator sees, by number.
+    #[serde(default)]
+    pub luns: Vec<SessionLun>,
+    /// What was negotiated, by the standard's names.
+    pub keys: BTreeMap<String, String>,
+}
+
+/// A LUN as a session sees it.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct SessionLun {
+    /// The number by which the host knows it.
+    pub lun_id: u16,
+    /// Its name.
+    pub lun: String,
+    /// The host may not write.
+    pub read_only: bool,
+}
+
+impl SessionFacts {
+    /// As a plan needs it.
+    #[must_use]
+    pub fn brief(&self) -> SessionBrief {
+        SessionBrief {
+            id: self.id,
+            host: self.host.clone(),
+            initiator: self.initiator.clone(),
+            target: self.target.clone(),
+        }
+    }
+}
+
+/// How many logins ended in a way.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LoginFacts {
+    /// `accepted`, `redirected` or `refused`.
+    pub result: &'static str,
+    /// The catalogue's code where it was not accepted.
+    pub code: Option<Code>,
+    /// How many.
+    pub count: u64,
+}
+
+/// A login that was refused.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct RefusalFacts {
+    /// When (RFC 3339); the last time.
+    pub at: String,
+    /// How often, from the same address and for the same reason.
+    #[serde(default = "once")]
+    pub times: u64,
+    /// The initiator's name, where it said one.
+    pub initiator: String,
+    /// Its address.
+    pub from: String,
+    /// The target that it asked for; empty for discovery.
+    pub target: String,
+    /// The portal's address.
+    pub portal: String,
+    /// The catalogue's code.
+    pub code: Code,
+    /// Status class and detail on the wire, such as `0202`.
+    pub status: String,
+    /// The reason in words.
+    pub reason: String,
+}
+
+const fn once() -> u64 {
+    1
+}
+
+/// A place where the node listens.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Debug)]
+pub struct PortalFacts {
+    /// The portal group.
+    pub group: String,
+    /// Its tag.
+    pub tag: u16,
+    /// The address with the real port.
+    pub address: String,
+    /// The interface that has the address, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interface: Option<String>,
+    /// Why it does not listen, where it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// A member of a pool.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct MemberFacts {
+    /// Which; absent: what stands there is no member.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub member: Option<u16>,
+    /// Where it is, or was last.
+    pub path: String,
+    /// The device's serial number, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub serial: Option<String>,
+    /// Its event, where it can be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event: Option<u64>,
+    /// The last event that was to be written to it.
+    pub last_event: u64,
+    /// Its size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size_bytes: Option<u64>,
+    /// `present`, or what is wrong with it.
+    pub state: String,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_zero(bytes: &u64) -> bool {
+    *bytes == 0
+}
+
+/// How a pool is.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+#[serde(rename_all = "snake_case")]
+pub enum PoolState {
+    /// It can be used, and has room.
+    #[default]
+    Ok,
+    /// Less than a tenth of it is free.
+    Low,
+    /// Less than a hundredth of it is free.
+    Full,
+    /// Nothing of it lies at its path: its file system is not mounted.
+    Missing,
+    /// It does not answer.
+    Silent,
+    /// It cannot be used, or not all of it.
+    Unusable,
+}
+
+/// The space of a pool, in bytes.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct PoolFacts {
+    /// Its name.
+    pub name: String,
+    /// Its path.
+    pub path: String,
+    /// All of it.
+    pub total: u64,
+    /// What may still be used; less than what is not used where the file system keeps some for
+    /// root.
+    pub available: u64,
+    /// What is used.
+    #[serde(default)]
+    pub used: u64,
+    /// How it is, in a word.
+    #[serde(default)]
+    pub state: PoolState,
+    /// Bytes that its LUNs were given, those that were removed included.
+    #[serde(default)]
+    pub provisioned_bytes: u64,
+    /// Bytes of these that they have not taken yet; 0 in a pool of members, where they have them
+    /// from the beginning.
+    #[serde(default)]
+    pub outstanding_bytes: u64,
+    /// Other pools on the same file system: what is free there is free for all of them together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shares_with: Vec<String>,
+    /// Bytes that its LUNs may still take and that it does not have, or that it has together with
+    /// the pools that it shares with.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub overcommitted_bytes: u64,
+    /// When it is full at the rate of the last hour, in seconds from now, where that is known and
+    /// within a year.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub full_in_seconds: Option<u64>,
+    /// How old these figures are, where the pool does not answer now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub age_seconds: Option<u64>,
+    /// Why it cannot be used, where it cannot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+    /// `directory`, `span` or `stripe`.
+    #[serde(default)]
+    pub layout: String,
+    /// Counts the changes of a pool of members.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event: Option<u64>,
+    /// Its members; those that are missing are there with what is known of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<MemberFacts>,
+    /// What is no problem and still worth knowing, one sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// Its journal, where it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub journal: Option<JournalFacts>,
+}

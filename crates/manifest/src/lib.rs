@@ -1,0 +1,28 @@
+//! What a node is meant to be, and how it is, as data alone: no file, clock, socket or task.
+//!
+//! ```text
+//!   node.toml --config     objects.toml --objects --plan--> what changes
+//!   stored state --document, orphan     the API's answers --view, facts, activity, journal, scrub
+//!   what all of them say when something is wrong --code, problem
+//! ```
+
+pub mod activity;
+pub mod code;
+pub mod config;
+pub mod document;
+pub mod facts;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
+pub mod journal;
+pub mod latency;
+pub mod name;
+pub mod objects;
+pub mod orphan;
+pub mod plan;
+pub mod problem;
+pub mod scrub;
+pub mod secret;
+pub mod size;
+pub mod time;
+pub mod toml_table;
+pub mod view;

@@ -1,0 +1,394 @@
+//! The documents of the API, as daemon and command line share them. Sizes are bytes, times RFC
+//! 3339.
+
+use crate::document::Document;
+use crate::facts::{
+    ChecksumFacts, LimitFacts, LunState, OpFacts, PoolFacts, PortalFacts, ReadCacheFacts,
+};
+use crate::journal::LunJournal;
+use crate::objects::{
+    BackendSpec, Backing, CacheMode, ChapSpec, Limit, Lun, Objects, Redirect, SecretSpec,
+    TargetSpec, TaskAbortedStatus,
+};
+use crate::plan::Action;
+use crate::size::{Size, rounded};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// More than this share of the memory is more than there is: the rest of the program and the
+/// machine need some, too.
+const MEMORY_PERCENT: u64 = 80;
+
+/// How the node is.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Debug)]
+#[serde(rename_all = "snake_case")]
+pub enum Health {
+    /// Everything serves.
+    Ok,
+    /// Something needs a look; the rest serves.
+    Degraded,
+    /// Nothing is exported.
+    Damaged,
+}
+
+/// `status`.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct StatusView {
+    /// How the node is.
+    pub health: Health,
+    /// What needs a look, one sentence each.
+    pub problems: Vec<String>,
+    /// The node's name.
+    pub node: String,
+    /// The node's identity.
+    pub node_id: String,
+    /// The daemon's version.
+    pub version: String,
+    /// When it started.
+    pub started: String,
+    /// The generation of the stored objects.
+    pub generation: u64,
+    /// Where targets can be reached.
+    pub portals: Vec<PortalFacts>,
+    /// Where the API can be reached.
+    pub api: Vec<String>,
+    /// What memory LUNs and read caches may take of the node's memory.
+    #[serde(default)]
+    pub memory: MemoryView,
+    /// The pools.
+    pub pools: Vec<PoolFacts>,
+    /// What is no problem and still worth knowing, one sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// How many objects there are.
+    pub counts: Counts,
+}
+
+/// What memory LUNs and read caches may take of the node's memory, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+pub struct MemoryView {
+    /// What the node may use, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_bytes: Option<u64>,
+    /// The sizes of memory LUNs, those that were removed included.
+    pub lun_bytes: u64,
+    /// The most that read caches hold.
+    pub read_cache_bytes: u64,
+}
+
+impl MemoryView {
+    /// What the objects may take.
+    #[must_use]
+    pub fn of(objects: &Objects, total_bytes: Option<u64>) -> Self {
+        let sum = |each: &dyn Fn(&Lun) -> Option<u64>, all: Vec<&Lun>| {
+            let all = all.into_iter().filter_map(each);
+            all.fold(0_u64, u64::saturating_add)
+        };
+        let in_memory = |lun: &Lun| (lun.backing == Backing::Memory).then(|| lun.size.bytes());
+        let cache = |lun: &Lun| lun.storage.read_cache.map(|bytes| bytes.bytes());
+        let served: Vec<&Lun> = objects.luns.values().collect();
+        let all = objects.luns.values().chain(objects.removed.values());
+        Self {
+            total_bytes,
+            lun_bytes: sum(&in_memory, all.collect()),
+            read_cache_bytes: sum(&cache, served),
+        }
+    }
+
+    /// Bytes that they may take together.
+    #[must_use]
+    pub fn promised(&self) -> u64 {
+        self.lun_bytes.saturating_add(self.read_cache_bytes)
+    }
+
+    /// That they may take more than there is, where they may.
+    #[must_use]
+    pub fn note(&self) -> Option<String> {
+        let total = self.total_bytes?;
+        let most = total / 100 * MEMORY_PERCENT;
+        (self.promised() > most).then(|| {
+            format!(
+                "memory: memory LUNs may take {} and read caches {}, and the node has {}: when they do, the system ends the daemon \
+                 for want of memory",
+                rounded(self.lun_bytes),
+                rounded(self.read_cache_bytes),
+                rounded(total)
+            )
+        })
+    }
+}
+
+/// How many there are.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+pub struct Counts {
+    /// LUNs in service, offline ones included.
+    pub luns: usize,
+    /// Of these, offline.
+    pub luns_offline: usize,
+    /// Removed LUNs that keep their data.
+    pub luns_removed: usize,
+    /// Targets.
+    pub targets: usize,
+    /// Of these, in maintenance.
+    #[serde(default)]
+    pub targets_in_maintenance: usize,
+    /// Of these, whose logins are sent elsewhere.
+    #[serde(default)]
+    pub targets_redirected: usize,
+    /// Hosts.
+    pub hosts: usize,
+    /// Grants.
+    pub grants: usize,
+    /// Sessions.
+    pub sessions: usize,
+}
+
+/// A LUN.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct LunView {
+    /// Its name.
+    pub name: String,
+    /// `online`, `offline` or `removed`.
+    pub state: String,
+    /// Why it is offline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Its size.
+    pub size: Size,
+    /// Bytes in a logical block.
+    pub block_size: u32,
+    /// Bytes in a physical block.
+    pub physical_block_size: u32,
+    /// Space is taken when blocks are first written.
+    pub thin: bool,
+    /// `memory`, `pool NAME` or `block PATH`.
+    pub backing: String,
+    /// The pool that holds it, where one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool: Option<String>,
+    /// What holds it instead of a pool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backend: Option<BackendSpec>,
+    /// The NAA identifier.
+    pub naa: String,
+    /// The unit serial number.
+    pub serial: String,
+    /// Bytes that its storage takes, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allocated: Option<u64>,
+    /// What its administrator should know, one sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
+    /// Who may use it.
+    pub grants: Vec<String>,
+    /// The most bytes that its commands may hold at a time, where there is a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_in_flight_max: Option<Size>,
+    /// What acknowledged writes have behind them.
+    pub cache: CacheMode,
+    /// Blocks are checked when they are read.
+    #[serde(default)]
+    pub integrity: bool,
+    /// Memory for blocks that may be read again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_cache: Option<Size>,
+    /// What it may use of a second.
+    #[serde(default, skip_serializing_if = "Limit::is_none")]
+    pub limit: Limit,
+    /// What the limit did, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limited: Option<LimitFacts>,
+    /// Its part of the pool where its LUNs compete; 100 where another one has some and this one has
+    /// none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shares: Option<u32>,
+    /// Whether a host is told that another one has aborted its commands.
+    #[serde(default)]
+    pub task_aborted_status: TaskAbortedStatus,
+    /// What competing did to it, where it did anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared: Option<LimitFacts>,
+    /// What the read cache did, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached: Option<ReadCacheFacts>,
+    /// How its checksums are, where it has some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checksums: Option<ChecksumFacts>,
+    /// Its pool's journal, where that has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub journal: Option<LunJournal>,
+    /// Commands in flight.
+    pub in_flight: u64,
+    /// Bytes that commands hold now.
+    #[serde(default)]
+    pub bytes_in_flight: u64,
+    /// Operations since the daemon started.
+    pub ops: BTreeMap<String, OpFacts>,
+}
+
+impl LunView {
+    /// State and reason of an online or offline LUN.
+    #[must_use]
+    pub fn state_of(state: &LunState) -> (String, Option<String>) {
+        match state {
+            LunState::Online => ("online".to_owned(), None),
+            LunState::Offline(reason) => ("offline".to_owned(), Some(reason.clone())),
+        }
+    }
+}
+
+/// A target.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct TargetView {
+    /// Its name.
+    pub name: String,
+    /// Its iSCSI name.
+    pub iqn: String,
+    /// Its portal group.
+    pub portal_group: String,
+    /// Where it can be reached now.
+    pub portals: Vec<String>,
+    /// Where logins are sent instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redirect: Option<Redirect>,
+    /// Logins are refused for now, and sessions are asked to log out.
+    #[serde(default)]
+    pub maintenance: bool,
+    /// How long sessions have to log out when it goes into maintenance, in seconds.
+    pub maintenance_grace_seconds: u16,
+    /// How many sessions it has.
+    pub sessions: usize,
+}
+
+impl TargetView {
+    /// As a wish that changes nothing.
+    #[must_use]
+    pub fn to_spec(&self) -> TargetSpec {
+        TargetSpec {
+            name: self.name.clone(),
+            iqn: Some(self.iqn.clone()),
+            portal_group: Some(self.portal_group.clone()),
+            redirect: self.redirect.clone(),
+            maintenance: self.maintenance,
+            maintenance_grace_seconds: Some(self.maintenance_grace_seconds),
+        }
+    }
+}
+
+/// A host.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct HostView {
+    /// Its name.
+    pub name: String,
+    /// Its initiators' names.
+    pub iqn: Vec<String>,
+    /// Its CHAP, without secrets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chap: Option<ChapView>,
+    /// The most bytes that the commands of each of its sessions may hold at a time, where there is
+    /// a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_in_flight_max: Option<Size>,
+    /// How many sessions it has.
+    pub sessions: usize,
+}
+
+/// CHAP without secrets.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct ChapView {
+    /// The user that the initiator names.
+    pub user: String,
+    /// The user that the target names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mutual_user: Option<String>,
+}
+
+impl ChapView {
+    /// As a wish that keeps the stored secrets.
+    #[must_use]
+    pub fn to_spec(&self) -> ChapSpec {
+        ChapSpec {
+            user: self.user.clone(),
+            secret: SecretSpec::Stored,
+            mutual_user: self.mutual_user.clone(),
+            mutual_secret: self.mutual_user.as_ref().map(|_| SecretSpec::Stored),
+        }
+    }
+}
+
+/// A grant.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct GrantView {
+    /// Its name: `host:target:lun`.
+    pub name: String,
+    /// Who may.
+    pub host: String,
+    /// Through which target.
+    pub target: String,
+    /// What.
+    pub lun: String,
+    /// The number by which the host knows the LUN.
+    pub lun_id: u16,
+    /// The host may not write.
+    pub read_only: bool,
+}
+
+/// What a change did, or would do.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Debug)]
+pub struct Outcome {
+    /// It was done; `false` for a dry run, and where nothing had to change.
+    pub changed: bool,
+    /// The generation that is in force.
+    pub generation: u64,
+    /// The steps.
+    pub actions: Vec<Action>,
+    /// What the administrator should know of what was made, one sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
+    /// A dry run: why it would be refused unless forced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<String>,
+}
+
+/// A generation of the objects that is kept.
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+pub struct Kept {
+    /// Its number.
+    pub generation: u64,
+    /// When it was stored.
+    pub written: String,
+    /// It is in force.
+    pub in_force: bool,
+    /// LUNs in service.
+    pub luns: usize,
+    /// Removed LUNs that keep their data.
+    pub removed: usize,
+    /// Targets.
+    pub targets: usize,
+    /// Hosts.
+    pub hosts: usize,
+    /// Grants.
+    pub grants: usize,
+    /// Why it cannot be used, where it cannot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+impl Kept {
+    /// What a stored generation holds.
+    #[must_use]
+    pub fn of(document: &Document, in_force: bool) -> Self {
+        let objects = &document.objects;
+        Self {
+            generation: document.generation,
+            written: document.written.clone(),
+            in_force,
+            luns: objects.luns.len(),
+            removed: objects.removed.len(),
+            targets: objects.targets.len(),
+            hosts: objects.hosts.len(),
+            grants: objects.grants.len(),
+            problem: None,
+        }
+    }
+}

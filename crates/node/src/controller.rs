@@ -1,0 +1,425 @@
+//! The one place that changes objects: plan, prepare, store, adopt.
+//!
+//! It lives on core 0. The API's thread reaches it through a [`Handle`], which posts jobs; a job
+//! whose client has gone away still runs to its end.
+//!
+//! **Invariants.** I1: changes run one after the other. I2: what is published is what is stored,
+//! except between the store's answer and `adopt`'s. I3: with damaged state nothing is exported or
+//! changed.
+//!
+//! **Failure model.** Where a change is cut off by a fault of ours (a panic in its task), no
+//! further change is taken until a restart, which reads the stored objects; what is exported goes
+//! on.
+
+use crate::engine::Engine;
+use crate::in_time::in_time;
+use crate::reached::Reached;
+use crate::state::Store;
+use env::{CoreHandle, LocalFuture, call_all};
+use manifest::code::Code;
+use manifest::config::{Config, Listen};
+use manifest::facts::PortalFacts;
+use manifest::objects::{Lun, ObjectSet, Objects, export};
+use manifest::plan::{Edit, LunChanges, SessionBrief, Surroundings, lun_changes, plan};
+use manifest::problem::Problem;
+use manifest::view::Outcome;
+use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::sync::{Mutex, mpsc, oneshot};
+use units::WallClock;
+
+/// How long a change that is under way may take when the daemon stops.
+const CHANGE_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// How a change is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct How {
+    /// Do it although sessions are disturbed or data is lost.
+    pub force: bool,
+    /// Only tell what would be done.
+    pub dry_run: bool,
+}
+
+/// The controller of a node.
+pub struct Controller {
+    pub(crate) core: CoreHandle,
+    pub(crate) engine: Rc<dyn Engine>,
+    pub(crate) config: Config,
+    pub(crate) started: WallClock,
+    pub(crate) node_id: String,
+    pub(crate) api: RefCell<Reached>,
+    store: Mutex<Store>,
+    objects: RefCell<Rc<Objects>>,
+    generation: Cell<u64>,
+    damage: Option<Problem>,
+    stopping: Cell<bool>,
+    /// A change was begun and is not at its end. While `store` is free this means that it never
+    /// will be: it was cut off by a fault of ours, and nobody knows how far it came.
+    half_done: Cell<bool>,
+    /// The pools have seen newer objects than these, and nobody has said that these are meant.
+    older: RefCell<Option<generations::Older>>,
+    /// Why the state directory lacks the room that it keeps for changes that make room.
+    no_spares: RefCell<Option<String>>,
+}
+
+impl Controller {
+    /// Opens the state and starts the engine with it. Damaged state is no error: see
+    /// [`Controller::damage`].
+    ///
+    /// # Errors
+    /// The state directory, a pool or a portal cannot be had.
+    pub async fn start(
+        core: CoreHandle,
+        config: Config,
+        engine: Rc<dyn Engine>,
+    ) -> Result<Rc<Self>, Problem> {
+        let opened = Store::open(&core, &config.state_dir).await;
+        let opened = opened.map_err(|problem| {
+            if problem.code != Code::ConfigEnvironment {
+                return problem;
+            }
+            let detail = format!("{}: {}", config.place("node.state_dir"), problem.detail);
+            Problem::new(problem.code, detail).hint(
+                "the state directory is made where it is missing; its parent must be a directory that this \
+                 user may write",
+            )
+        })?;
+        let objects = Rc::new(opened.objects);
+        let damage = opened.store.damage().cloned();
+        match &damage {
+            None => engine.start(Rc::clone(&objects)).await?,
+            Some(problem) => tracing::error!(code = %problem.code, "{problem}"),
+        }
+        let this = Rc::new(Self {
+            started: core.wall_clock(),
+            node_id: opened.store.node_id().to_owned(),
+            generation: Cell::new(opened.store.generation()),
+            store: Mutex::new(opened.store),
+            objects: RefCell::new(objects),
+            api: RefCell::default(),
+            damage,
+            stopping: Cell::new(false),
+            half_done: Cell::new(false),
+            older: RefCell::default(),
+            no_spares: RefCell::default(),
+            core,
+            engine,
+            config,
+        });
+        if this.damage.is_none() {
+            this.compare_with_pools().await;
+            let follow = Self::follow_pools(Rc::downgrade(&this));
+            this.core.spawn(Box::pin(follow));
+            this.keep_spares(&*this.store.lock().await).await;
+            let keep = Self::follow_spares(Rc::downgrade(&this));
+            this.core.spawn(Box::pin(keep));
+        }
+        Ok(this)
+    }
+
+    /// The objects that are in force.
+    #[must_use]
+    pub fn objects(&self) -> Rc<Objects> {
+        Rc::clone(&self.objects.borrow())
+    }
+
+    /// The generation that is in force.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.generation.get()
+    }
+
+    /// Why nothing is exported, where that is so.
+    #[must_use]
+    pub fn damage(&self) -> Option<&Problem> {
+        self.damage.as_ref()
+    }
+
+    /// It takes no more changes.
+    #[must_use]
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.get()
+    }
+
+    /// Every core answers.
+    pub async fn is_alive(&self) -> bool {
+        let answers = call_all(&self.core, |_| Box::pin(std::future::ready(()))).await;
+        answers.len() == usize::from(self.core.core_count())
+    }
+
+    /// Where the API listens, for `status`.
+    pub fn set_api(&self, reached: Reached) {
+        *self.api.borrow_mut() = reached;
+    }
+
+    /// The wanted set that leads to the objects that are in force.
+    ///
+    /// # Errors
+    /// The state is damaged, so there is no truth to export.
+    pub fn export(&self) -> Result<ObjectSet, Problem> {
+        match &self.damage {
+            Some(problem) => Err(problem.clone()),
+            None => Ok(export(&self.objects())),
+        }
+    }
+
+    /// Makes a change, or tells what it would do.
+    ///
+    /// # Errors
+    /// Nothing was changed, except with [`Code::PartlyDone`].
+    pub async fn edit(&self, edit: &Edit, how: How) -> Result<Outcome, Problem> {
+        let mut store = self.store.lock().await;
+        if self.stopping.get() {
+            return Err(Problem::new(Code::Stopping, "the daemon is stopping"));
+        }
+        if let Some(problem) = &self.damage {
+            return Err(problem.clone());
+        }
+        if let Some(problem) = self.cut_off() {
+            return Err(problem);
+        }
+        if let Some(problem) = self.older()
+            && !how.dry_run
+        {
+            return Err(problem);
+        }
+        let current = self.objects();
+        let around = self.surroundings().await;
+        let random = &mut |bytes: &mut [u8]| self.core.fill_random(bytes);
+        let plan = plan(&current, edit, &around, random)?;
+        let refusal = plan.refusal();
+        let mut changes = lun_changes(&current, &plan.after);
+        if let Edit::Adopt { .. } = edit {
+            // Their storage is there.
+            changes.restored.append(&mut changes.created);
+        }
+        let changes = Rc::new(changes);
+        // Before anybody is asked whether it is meant.
+        let allowed = self.engine.allows(Rc::clone(&changes)).await;
+        allowed.map_err(|problem| by_name(problem, &plan.after))?;
+        let mut notices = plan.notices;
+        notices.extend(self.room_notices(&current, &plan.after).await);
+        let mut outcome = Outcome {
+            changed: false,
+            generation: self.generation.get(),
+            actions: plan.actions,
+            notices,
+            refusal: None,
+        };
+        if how.dry_run {
+            outcome.refusal = refusal.map(|problem| problem.to_string());
+            return Ok(outcome);
+        }
+        if let Some(refusal) = refusal
+            && !how.force
+        {
+            return Err(refusal);
+        }
+        if plan.after == *current {
+            return Ok(outcome);
+        }
+        self.half_done.set(true);
+        let changed = (plan.after, changes);
+        let done = self.carry_out(&mut store, changed, &mut outcome).await;
+        self.half_done.set(false);
+        self.keep_spares(&store).await;
+        done.map(|()| outcome)
+    }
+
+    /// Prepares, stores and adopts.
+    async fn carry_out(
+        &self,
+        store: &mut Store,
+        (after, changes): (Objects, Rc<LunChanges>),
+        outcome: &mut Outcome,
+    ) -> Result<(), Problem> {
+        let after = Rc::new(after);
+        let prepared = self.engine.prepare(Rc::clone(&changes)).await;
+        prepared.map_err(|problem| by_name(problem, &after))?;
+        let make_room = spares::makes_room(&self.objects(), &changes);
+        match store.save(&after, self.core.wall_clock(), make_room).await {
+            Ok(generation) => self.generation.set(generation),
+            Err(problem) => {
+                self.engine.abandon(changes).await;
+                return Err(problem);
+            }
+        }
+        *self.objects.borrow_mut() = Rc::clone(&after);
+        outcome.changed = true;
+        outcome.generation = self.generation.get();
+        for action in &outcome.actions {
+            tracing::info!(generation = outcome.generation, "{action}");
+        }
+        let adopted = self.engine.adopt(after, Rc::clone(&changes)).await;
+        self.engine.saved(&self.node_id, outcome.generation).await;
+        outcome.notices.extend(self.notices_of(&changes.created));
+        adopted
+    }
+
+    /// Why no change is taken, where an earlier one was cut off. Asked while none is under way.
+    fn cut_off(&self) -> Option<Problem> {
+        self.half_done.get().then(|| {
+            let detail = "an earlier change was cut off by a fault inside the daemon, so that no other is taken";
+            Problem::new(Code::Internal, detail).hint(
+                "restart the daemon: it comes back with the stored objects; and please report what its log says",
+            )
+        })
+    }
+
+    /// As [`Controller::cut_off`]; a change that is under way is none that was cut off.
+    pub(crate) fn has_been_cut_off(&self) -> Option<Problem> {
+        let _idle = self.store.try_lock().ok()?;
+        self.cut_off()
+    }
+
+    /// Ends all work: no more changes, then the engine stops.
+    pub async fn stop(&self) {
+        self.stopping.set(true);
+        // A change that has begun is finished first, but for one that hangs: that ends with the
+        // process, as in a crash.
+        let store = in_time(&self.core, CHANGE_TIME_MAX, self.store.lock()).await;
+        if store.is_none() {
+            tracing::error!("a change hangs, and ends with the daemon");
+        }
+        self.engine.stop().await;
+    }
+
+    /// What is to be known of these LUNs, told and logged.
+    fn notices_of(&self, luns: &[Lun]) -> Vec<String> {
+        let objects = self.objects();
+        let mut told = Vec::new();
+        for (name, lun) in &objects.luns {
+            if luns.iter().any(|made| made.naa == lun.naa) {
+                let notices = self.engine.lun_notices(&lun.naa);
+                told.extend(notices.iter().map(|notice| format!("LUN {name}: {notice}")));
+            }
+        }
+        for notice in &told {
+            tracing::warn!("{notice}");
+        }
+        told
+    }
+
+    async fn surroundings(&self) -> Surroundings {
+        let sessions = self.engine.sessions().await;
+        let mut briefs: Vec<SessionBrief> = sessions.iter().map(|facts| facts.brief()).collect();
+        briefs.sort();
+        Surroundings {
+            pools: self
+                .config
+                .pools
+                .iter()
+                .map(|pool| pool.name.clone())
+                .collect(),
+            journals: self
+                .config
+                .pools
+                .iter()
+                .filter(|pool| pool.journal.is_some())
+                .map(|pool| pool.name.clone())
+                .collect(),
+            portal_groups: self
+                .config
+                .portal_groups
+                .iter()
+                .map(|group| group.name.clone())
+                .collect(),
+            portals: self.own_portals(&self.engine.portals().await),
+            seen_larger: self.engine.seen_larger(),
+            sessions: briefs,
+        }
+    }
+
+    /// Where the node listens now, and where it is told to listen always.
+    pub(crate) fn own_portals(&self, listening: &[PortalFacts]) -> Vec<(String, SocketAddr)> {
+        let now = listening.iter().filter_map(|portal| {
+            let address = portal.address.parse().ok()?;
+            Some((portal.group.clone(), address))
+        });
+        let groups = &self.config.portal_groups;
+        let always = groups.iter().flat_map(|group| {
+            group.listen.iter().filter_map(|listen| match listen {
+                Listen::Address(address) => Some((group.name.clone(), *address)),
+                Listen::Interface { .. } => None,
+            })
+        });
+        now.chain(always).collect()
+    }
+}
+
+/// The engine knows LUNs by their NAA identifiers, people by their names.
+fn by_name(problem: Problem, objects: &Objects) -> Problem {
+    let mut faults = problem.faults.clone();
+    for fault in &mut faults {
+        let found = objects.luns.iter().find(|(_, lun)| lun.naa == fault.object);
+        if let Some((name, _)) = found {
+            fault.object.clone_from(name);
+        }
+    }
+    problem.faults(faults)
+}
+
+type Job = Box<dyn FnOnce(&Rc<Controller>) + Send>;
+
+/// The way to a controller from other threads.
+#[derive(Clone)]
+pub struct Handle(mpsc::UnboundedSender<Job>);
+
+impl Handle {
+    /// A handle, and the task that serves it; it runs on the controller's core until the last
+    /// handle is gone.
+    #[must_use]
+    pub fn new(controller: Rc<Controller>) -> (Self, LocalFuture<()>) {
+        let (sender, mut jobs) = mpsc::unbounded_channel::<Job>();
+        let serve = async move {
+            while let Some(job) = jobs.recv().await {
+                job(&controller);
+            }
+        };
+        (Self(sender), Box::pin(serve))
+    }
+
+    /// Runs `work` on the controller's core and waits for its answer.
+    ///
+    /// # Errors
+    /// The core is gone.
+    pub async fn call<T, W>(&self, work: W) -> Result<T, Problem>
+    where
+        T: Send + 'static,
+        W: FnOnce(Rc<Controller>) -> LocalFuture<T> + Send + 'static,
+    {
+        let (answer, answered) = oneshot::channel();
+        let job: Job = Box::new(move |controller| {
+            let running = work(Rc::clone(controller));
+            controller.core.spawn(Box::pin(async move {
+                // The client may have gone; the work is done all the same.
+                drop(answer.send(running.await));
+            }));
+        });
+        let stopped = || Problem::new(Code::Stopping, "the daemon has stopped");
+        self.0.send(job).map_err(|_| stopped())?;
+        answered.await.map_err(|_| {
+            if self.0.is_closed() {
+                return stopped();
+            }
+            let detail =
+                "the request was cut off by a fault inside the daemon, which its log tells";
+            Problem::new(Code::Internal, detail)
+        })
+    }
+}
+
+mod activity;
+mod generations;
+mod orphans;
+mod read;
+mod room;
+mod sample;
+mod spares;
+
+pub use sample::Sample;
+
+#[cfg(test)]
+mod test;

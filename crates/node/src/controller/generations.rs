@@ -1,0 +1,230 @@
+//! The generations of the objects that are kept: told, gone back to, and held against what the
+//! pools have seen.
+
+use super::{Controller, How};
+use manifest::code::Code;
+use manifest::objects::{Lun, Objects};
+use manifest::orphan::LunRecord;
+use manifest::plan::{Action, CONFIRM_MANY, Class, Edit, Section, Verb};
+use manifest::problem::Problem;
+use manifest::size::rounded;
+use manifest::view::{Kept, Outcome};
+use std::rc::Weak;
+
+/// The state directory is older than what a pool has seen of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Older {
+    /// The newest generation that a pool has seen.
+    pub(super) newest: u64,
+    /// The pool.
+    pub(super) pool: String,
+}
+
+impl Older {
+    pub(super) fn problem(&self, generation: u64) -> Problem {
+        let (newest, pool) = (self.newest, &self.pool);
+        Problem::new(
+            Code::StateOlder,
+            format!(
+                "state_dir has generation {generation} of the objects, and pool {pool} has seen generation {newest}: it was restored from an older \
+                 copy, and what was changed since is not known here"
+            ),
+        )
+    }
+}
+
+impl Controller {
+    /// The generations that are kept, newest first.
+    ///
+    /// # Errors
+    /// The state directory cannot be read.
+    pub async fn generations(&self) -> Result<Vec<Kept>, Problem> {
+        self.store.lock().await.kept().await
+    }
+
+    /// Goes back to the objects of a kept generation, without losing data.
+    ///
+    /// # Errors
+    /// It is not kept, cannot be read, or what the change says.
+    pub async fn roll_back(&self, generation: u64, how: How) -> Result<Outcome, Problem> {
+        let then = self.store.lock().await.objects_of(generation).await?;
+        self.edit(&Edit::RollBack(Box::new(then)), how).await
+    }
+
+    /// Whether the pools have seen newer objects than these; if not, they are told of these.
+    pub(super) async fn compare_with_pools(&self) {
+        let newest = self.engine.newest_saved(&self.node_id).await;
+        let generation = self.generation.get();
+        match newest {
+            Some((newest, pool)) if newest > generation => {
+                let older = Older { newest, pool };
+                let problem = older.problem(generation);
+                tracing::error!(code = %problem.code, "{}", problem.detail);
+                *self.older.borrow_mut() = Some(older);
+                self.engine.is_older().await;
+            }
+            Some(_) | None => self.engine.saved(&self.node_id, generation).await,
+        }
+    }
+
+    /// Compares again whenever a pool comes back that was away.
+    pub(super) async fn follow_pools(this: Weak<Self>) {
+        loop {
+            let Some(returned) = this.upgrade().map(|it| it.engine.pool_returned()) else {
+                return;
+            };
+            returned.await;
+            let Some(this) = this.upgrade() else { return };
+            // No change is under way meanwhile.
+            let _store = this.store.lock().await;
+            if !this.stopping.get() {
+                this.compare_with_pools().await;
+            }
+        }
+    }
+
+    /// Why changes wait for somebody to say that older objects are meant.
+    pub(super) fn older(&self) -> Option<Problem> {
+        let older = self.older.borrow();
+        let older = older.as_ref();
+        older.map(|older| older.problem(self.generation.get()))
+    }
+
+    /// LUNs that are served smaller than their pools have seen them, for `status`.
+    pub(super) fn seen_larger(&self, objects: &Objects) -> Vec<String> {
+        let seen = self.engine.seen_larger();
+        let told = |(name, lun): (&String, &Lun)| {
+            let seen = seen.get(&lun.naa)?;
+            Some(format!(
+                "LUN {name} has {}, and {} has seen it with {}: what is beyond is not served and stays; causeway lun resize {name} --size {seen} gives it back",
+                lun.size.told(),
+                lun.backing,
+                seen.told()
+            ))
+        };
+        objects.luns.iter().filter_map(told).collect()
+    }
+
+    /// The objects that are in force are meant, although the pools have seen newer ones: they
+    /// become the newest.
+    ///
+    /// # Errors
+    /// It is refused unless it is forced, because what is newer is given up; or they cannot be
+    /// stored.
+    pub async fn accept(&self, how: How) -> Result<Outcome, Problem> {
+        let mut store = self.store.lock().await;
+        let older = self.older.borrow().clone();
+        let mut outcome = Outcome {
+            changed: false,
+            generation: self.generation.get(),
+            actions: Vec::new(),
+            notices: Vec::new(),
+            refusal: None,
+        };
+        let Some(older) = older else {
+            return Ok(outcome);
+        };
+        self.tell_given_up(&older, &mut outcome).await;
+        let refusal = refusal(&older, &outcome);
+        if how.dry_run {
+            outcome.refusal = Some(refusal.to_string());
+            return Ok(outcome);
+        }
+        if !how.force {
+            return Err(refusal);
+        }
+        store.skip_to(older.newest);
+        let saved = store
+            .save(&self.objects(), self.core.wall_clock(), false)
+            .await?;
+        self.generation.set(saved);
+        *self.older.borrow_mut() = None;
+        self.engine.saved(&self.node_id, saved).await;
+        tracing::warn!(
+            generation = saved,
+            "the older objects of state_dir are the newest from now on, as asked for"
+        );
+        for action in &outcome.actions {
+            tracing::warn!(generation = saved, "{action}");
+        }
+        (outcome.changed, outcome.generation) = (true, saved);
+        Ok(outcome)
+    }
+
+    /// What is known of the newer objects: what the pools say of each LUN, and LUNs that only they
+    /// know.
+    async fn tell_given_up(&self, older: &Older, outcome: &mut Outcome) {
+        let objects = self.objects();
+        let records = self.engine.records().await;
+        let served = objects.luns.iter().map(|it| (it, false));
+        let removed = objects.removed.iter().map(|it| (it, true));
+        for ((name, lun), is_removed) in served.chain(removed) {
+            let record = records.get(&lun.naa);
+            let detail = record.and_then(|record| since(name, lun, is_removed, record));
+            outcome.actions.extend(detail.map(|detail| Action {
+                verb: Verb::Change,
+                section: Section::Lun,
+                name: name.clone(),
+                detail,
+                class: Class::Live,
+                hits: Vec::new(),
+                loses_data: record.is_some_and(|record| record.lun.size > lun.size),
+                risks_data: false,
+            }));
+        }
+        for orphan in self.engine.orphans(true).await {
+            let (name, size) = (orphan.shown(), rounded(orphan.size_bytes));
+            outcome.notices.push(format!(
+                "LUN {name} of {size} in pool {} is not among these objects: it stays there, and `causeway lun adopt {name}` takes it into service",
+                orphan.pool
+            ));
+        }
+        let (first, newest) = (self.generation.get() + 1, older.newest);
+        outcome.notices.push(format!(
+            "what generations {first} to {newest} said of targets, hosts, grants and secrets is not known here and is given up: hosts may \
+             see again what was taken from them"
+        ));
+    }
+}
+
+/// What became of a LUN since, as its pool knows it.
+fn since(name: &str, lun: &Lun, is_removed: bool, record: &LunRecord) -> Option<String> {
+    let is_larger = record.lun.size > lun.size;
+    let is_smaller = record.lun.size < lun.size;
+    let (here, there) = (lun.size.told(), record.lun.size.told());
+    let mut told = Vec::new();
+    if is_larger {
+        told.push(format!(
+            "it has grown from {here} to {there} since: it has {here}, what is beyond stays in its pool and is not served"
+        ));
+    } else if is_smaller {
+        told.push(format!(
+            "it was cut from {here} to {there} since: it has {here} again, and nobody knows what the end holds"
+        ));
+    }
+    if record.name != *name {
+        told.push(format!("it was called {} since: it is {name}", record.name));
+    }
+    match (is_removed, record.removed) {
+        (false, true) => told.push("it was deleted since: it is in service".to_owned()),
+        (true, false) => told.push("it was restored since: it is deleted".to_owned()),
+        (true, true) | (false, false) => {}
+    }
+    let same = Lun {
+        size: lun.size,
+        ..record.lun.clone()
+    };
+    if same != *lun {
+        told.push("its fields were changed since: they are as they were".to_owned());
+    }
+    (!told.is_empty()).then(|| told.join("; "))
+}
+
+/// Nothing newer is given up without a question.
+fn refusal(older: &Older, outcome: &Outcome) -> Problem {
+    let newest = older.newest;
+    let detail = format!("not done: generation {newest} of the objects would be given up");
+    let actions = outcome.actions.iter().map(ToString::to_string);
+    let losses = actions.chain(outcome.notices.iter().cloned()).collect();
+    Problem::new(Code::WouldLoseData, detail).confirm(CONFIRM_MANY, losses)
+}

@@ -1,0 +1,485 @@
+//! What the controller tells: status, objects with their running state, metrics.
+
+use super::Controller;
+use manifest::code::Code;
+use manifest::facts::{LunFacts, LunState, OpFacts, PoolFacts, PortalFacts, SessionFacts};
+use manifest::journal::{JournalOutcome, JournalRequest, LunJournal};
+use manifest::objects::{
+    GrantKey, Lun, Objects, SECTION_GRANT, SECTION_HOST, SECTION_LUN, SECTION_TARGET, Target,
+    VOLATILE_RISK,
+};
+use manifest::plan::leads_back;
+use manifest::problem::Problem;
+use manifest::scrub::{ScrubFacts, ScrubWish};
+use manifest::time::rfc3339;
+use manifest::view::{
+    ChapView, Counts, GrantView, Health, HostView, LunView, MemoryView, StatusView, TargetView,
+};
+use std::collections::BTreeMap;
+
+impl Controller {
+    /// What is wrong with the state directory, or with changes.
+    fn own_problems(&self) -> Vec<String> {
+        let mut problems = Vec::from_iter(self.no_spares());
+        let others = [self.older(), self.has_been_cut_off()];
+        problems.extend(others.into_iter().flatten().map(|it| it.to_string()));
+        problems
+    }
+
+    /// How the node is.
+    pub async fn status(&self) -> StatusView {
+        let objects = self.objects();
+        let facts = self.engine.luns().await;
+        let portals = self.engine.portals().await;
+        let pools = self.pools().await;
+        let memory = self.memory(&objects).await;
+        let sessions = self.engine.sessions().await.len();
+        let mut problems: Vec<String> =
+            self.damage().map(ToString::to_string).into_iter().collect();
+        let mut offline = 0;
+        for (name, lun) in &objects.luns {
+            if let Some(LunState::Offline(reason)) = facts.get(&lun.naa).map(|facts| &facts.state) {
+                offline += 1;
+                problems.push(format!("LUN {name} is offline: {reason}"));
+            }
+        }
+        problems.extend(damaged(&objects, &facts));
+        for portal in &portals {
+            if let Some(problem) = &portal.problem {
+                problems.push(format!(
+                    "portal {} does not listen: {problem}",
+                    portal.address
+                ));
+            }
+        }
+        let away = self.api.borrow().away();
+        problems.extend(away.iter().map(|(address, why)| {
+            format!("the API does not listen at {address}: {why}; it is tried again every second")
+        }));
+        problems.extend(self.circles(&objects, &portals));
+        problems.extend(self.seen_larger(&objects));
+        problems.extend(super::orphans::problem(&self.engine.orphans(false).await));
+        problems.extend(self.own_problems());
+        problems.extend(of_pools(&pools));
+        problems.extend(self.engine.notices());
+        let health = match (&self.damage(), problems.is_empty()) {
+            (Some(_), _) => Health::Damaged,
+            (None, false) => Health::Degraded,
+            (None, true) => Health::Ok,
+        };
+        let targets = |is: &dyn Fn(&Target) -> bool| {
+            objects.targets.values().filter(|target| is(target)).count()
+        };
+        StatusView {
+            health,
+            problems,
+            node: self.config.node_name.clone(),
+            node_id: self.node_id.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            started: rfc3339(self.started),
+            generation: self.generation(),
+            portals,
+            api: self.api.borrow().addresses(),
+            notes: [self.config.open_api(), notes(&objects, &pools, &memory)].concat(),
+            memory,
+            pools,
+            counts: Counts {
+                luns: objects.luns.len(),
+                luns_offline: offline,
+                luns_removed: objects.removed.len(),
+                targets: objects.targets.len(),
+                targets_in_maintenance: targets(&|target| target.maintenance),
+                targets_redirected: targets(&|target| target.redirect.is_some()),
+                hosts: objects.hosts.len(),
+                grants: objects.grants.len(),
+                sessions,
+            },
+        }
+    }
+
+    /// Targets whose logins are sent back here.
+    fn circles(&self, objects: &Objects, portals: &[PortalFacts]) -> Vec<String> {
+        let own = self.own_portals(portals);
+        let targets = objects.targets.iter();
+        let circle = |(name, target): (&String, &Target)| {
+            let (group, _) = leads_back(target.redirect.as_ref()?, &own)?;
+            Some(format!(
+                "target {name} redirects to portal group {group} of this node, so that nobody can log in: \
+                 causeway target set {name} redirect=none"
+            ))
+        };
+        targets.filter_map(circle).collect()
+    }
+
+    /// The LUNs; with `removed`, those that were removed and keep their data instead.
+    pub async fn luns(&self, removed: bool) -> Vec<LunView> {
+        let objects = self.objects();
+        if removed {
+            let luns = objects.removed.iter();
+            return luns
+                .map(|(name, lun)| lun_view(&objects, name, lun, None))
+                .collect();
+        }
+        let facts = self.engine.luns().await;
+        let journals = self.engine.journals().await;
+        let luns = objects.luns.iter();
+        let view = |(name, lun): (&String, &Lun)| {
+            let mut view = lun_view(&objects, name, lun, facts.get(&lun.naa));
+            view.notices = self.engine.lun_notices(&lun.naa);
+            let journal = view.pool.as_ref().and_then(|pool| journals.get(pool));
+            view.journal = journal.map(|journal| LunJournal::of(journal, name));
+            view
+        };
+        luns.map(view).collect()
+    }
+
+    /// One LUN, in service or removed.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub async fn lun(&self, name: &str) -> Result<LunView, Problem> {
+        let mut all = self.luns(false).await;
+        all.extend(self.luns(true).await);
+        let found = all.into_iter().find(|lun| lun.name == name);
+        found.ok_or_else(|| Problem::not_found(SECTION_LUN, name))
+    }
+
+    /// The scrub of a LUN: the one that runs, or the last one; what is wished, first.
+    ///
+    /// # Errors
+    /// There is no such LUN, it is offline, or it was never scrubbed.
+    pub async fn scrub(&self, name: &str, wish: Option<ScrubWish>) -> Result<ScrubFacts, Problem> {
+        let naa = self.objects().luns.get(name).map(|lun| lun.naa.clone());
+        let naa = naa.ok_or_else(|| Problem::not_found(SECTION_LUN, name))?;
+        if let Some(wish) = wish {
+            return self.engine.scrub(&naa, wish).await;
+        }
+        let facts = self
+            .engine
+            .luns()
+            .await
+            .remove(&naa)
+            .and_then(|facts| facts.scrub);
+        facts.ok_or_else(|| {
+            Problem::new(
+                Code::NotFound,
+                format!("LUN {name} has never been scrubbed"),
+            )
+            .hint(format!("causeway scrub start {name}"))
+        })
+    }
+
+    /// The pools, with their journals.
+    pub async fn pools(&self) -> Vec<PoolFacts> {
+        let mut journals = self.engine.journals().await;
+        let mut pools = self.engine.pools().await;
+        for pool in &mut pools {
+            pool.journal = journals.remove(&pool.name);
+        }
+        pools
+    }
+
+    /// One pool.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub async fn pool(&self, name: &str) -> Result<PoolFacts, Problem> {
+        let found = self
+            .pools()
+            .await
+            .into_iter()
+            .find(|pool| pool.name == name);
+        found.ok_or_else(|| Problem::not_found("pool", name))
+    }
+
+    /// Opens a pool's journal anew, or gives it up.
+    ///
+    /// # Errors
+    /// There is no such pool, or what the engine says.
+    pub async fn journal(
+        &self,
+        pool: &str,
+        request: JournalRequest,
+    ) -> Result<JournalOutcome, Problem> {
+        if !self.config.pools.iter().any(|known| known.name == pool) {
+            return Err(Problem::not_found("pool", pool));
+        }
+        self.engine.journal(pool, request).await
+    }
+
+    /// Logins that were refused lately.
+    pub async fn refusals(&self) -> Vec<manifest::facts::RefusalFacts> {
+        self.engine.refusals().await
+    }
+
+    /// The targets.
+    pub async fn targets(&self) -> Vec<TargetView> {
+        let portals = self.engine.portals().await;
+        let sessions = self.engine.sessions().await;
+        let objects = self.objects();
+        let view = |(name, target): (&String, &Target)| {
+            let of_group = |portal: &&PortalFacts| {
+                portal.group == target.portal_group && portal.problem.is_none()
+            };
+            let of_target = |session: &&SessionFacts| session.target.as_ref() == Some(name);
+            TargetView {
+                name: name.clone(),
+                iqn: target.iqn.clone(),
+                portal_group: target.portal_group.clone(),
+                portals: portals
+                    .iter()
+                    .filter(of_group)
+                    .map(|portal| portal.address.clone())
+                    .collect(),
+                redirect: target.redirect.clone(),
+                maintenance: target.maintenance,
+                maintenance_grace_seconds: target.maintenance_grace_seconds,
+                sessions: sessions.iter().filter(of_target).count(),
+            }
+        };
+        objects.targets.iter().map(view).collect()
+    }
+
+    /// One target.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub async fn target(&self, name: &str) -> Result<TargetView, Problem> {
+        let found = self
+            .targets()
+            .await
+            .into_iter()
+            .find(|target| target.name == name);
+        found.ok_or_else(|| Problem::not_found(SECTION_TARGET, name))
+    }
+
+    /// The hosts.
+    pub async fn hosts(&self) -> Vec<HostView> {
+        let sessions = self.engine.sessions().await;
+        let objects = self.objects();
+        let view = |(name, host): (&String, &manifest::objects::Host)| HostView {
+            name: name.clone(),
+            iqn: host.iqn.clone(),
+            chap: host.chap.as_ref().map(|chap| ChapView {
+                user: chap.user.clone(),
+                mutual_user: chap.mutual.as_ref().map(|mutual| mutual.user.clone()),
+            }),
+            bytes_in_flight_max: host.bytes_in_flight_max,
+            sessions: sessions
+                .iter()
+                .filter(|session| session.host == *name)
+                .count(),
+        };
+        objects.hosts.iter().map(view).collect()
+    }
+
+    /// One host.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub async fn host(&self, name: &str) -> Result<HostView, Problem> {
+        let found = self
+            .hosts()
+            .await
+            .into_iter()
+            .find(|host| host.name == name);
+        found.ok_or_else(|| Problem::not_found(SECTION_HOST, name))
+    }
+
+    /// The grants.
+    #[must_use]
+    pub fn grants(&self) -> Vec<GrantView> {
+        let objects = self.objects();
+        let view = |(key, grant): (&GrantKey, &manifest::objects::Grant)| GrantView {
+            name: key.to_string(),
+            host: key.host.clone(),
+            target: key.target.clone(),
+            lun: key.lun.clone(),
+            lun_id: grant.lun_id,
+            read_only: grant.read_only,
+        };
+        objects.grants.iter().map(view).collect()
+    }
+
+    /// One grant.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub fn grant(&self, name: &str) -> Result<GrantView, Problem> {
+        let found = self.grants().into_iter().find(|grant| grant.name == name);
+        found.ok_or_else(|| Problem::not_found(SECTION_GRANT, name))
+    }
+
+    /// The sessions, by number.
+    pub async fn sessions(&self) -> Vec<SessionFacts> {
+        let mut sessions = self.engine.sessions().await;
+        sessions.sort_by_key(|session| session.id);
+        for session in &mut sessions {
+            session.latency = session.latency.summary();
+        }
+        sessions
+    }
+
+    /// One session.
+    ///
+    /// # Errors
+    /// There is none of this number.
+    pub async fn session(&self, id: u64) -> Result<SessionFacts, Problem> {
+        let found = self
+            .sessions()
+            .await
+            .into_iter()
+            .find(|session| session.id == id);
+        found.ok_or_else(|| Problem::not_found("session", &id.to_string()))
+    }
+
+    /// Ends a session.
+    ///
+    /// # Errors
+    /// There is none of this number.
+    pub async fn drop_session(&self, id: u64) -> Result<(), Problem> {
+        if self.engine.drop_session(id).await {
+            tracing::info!(session = id, "session dropped by request");
+            return Ok(());
+        }
+        Err(Problem::not_found("session", &id.to_string()))
+    }
+}
+
+/// What of the pools needs a look.
+fn of_pools(pools: &[PoolFacts]) -> Vec<String> {
+    let mut problems = Vec::new();
+    for pool in pools {
+        if let Some(problem) = &pool.problem {
+            problems.push(format!("pool {}: {problem}", pool.name));
+        }
+        problems.extend(super::room::filling(pool));
+        let journal = pool.journal.iter();
+        problems.extend(journal.flat_map(|journal| journal.problems(&pool.name)));
+    }
+    problems
+}
+
+/// What is no problem, and worth knowing.
+fn notes(objects: &Objects, pools: &[PoolFacts], memory: &MemoryView) -> Vec<String> {
+    let of_pool = |pool: &PoolFacts| {
+        let notes = pool.notes.iter();
+        let notes = notes.map(|note| format!("pool {}: {note}", pool.name));
+        notes
+            .chain(super::room::overcommitted(pool))
+            .chain(super::room::given_away(pool))
+            .collect::<Vec<String>>()
+    };
+    let all = volatile(objects).into_iter().chain(memory.note());
+    all.chain(pools.iter().flat_map(of_pool)).collect()
+}
+
+/// What the last scrubs have found.
+fn damaged(objects: &Objects, facts: &BTreeMap<String, LunFacts>) -> Vec<String> {
+    let luns = objects.luns.iter();
+    let problems = |(name, lun): (&String, &Lun)| {
+        let facts = facts.get(&lun.naa);
+        let checked = facts.and_then(|it| it.checksums.as_ref()?.problem());
+        let all = match facts.and_then(|it| it.scrub.as_ref()) {
+            Some(scrub) => scrub.problems(checked),
+            None => checked.into_iter().collect(),
+        };
+        let named = all.into_iter().map(|it| format!("LUN {name}: {it}"));
+        named.collect::<Vec<String>>()
+    };
+    luns.flat_map(problems).collect()
+}
+
+/// The LUNs that are volatile, by default or as somebody wished, with what they risk. Memory is
+/// lost in any mode.
+fn volatile(objects: &Objects) -> Vec<String> {
+    let told = |wished: bool, how: &str| {
+        let luns = objects.luns.iter();
+        let these =
+            luns.filter(|(_, lun)| lun.is_volatile() && lun.storage.cache.is_some() == wished);
+        named(these.map(|(name, _)| name.as_str()), how)
+    };
+    let by_default = told(false, "by default (there was no journal)");
+    by_default
+        .into_iter()
+        .chain(told(true, "as asked for"))
+        .collect()
+}
+
+fn named<'a>(mut names: impl Iterator<Item = &'a str>, how: &str) -> Option<String> {
+    const NAMED_MAX: usize = 5;
+    let first: Vec<&str> = names.by_ref().take(NAMED_MAX).collect();
+    if first.is_empty() {
+        return None;
+    }
+    let more = match names.count() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let names = first.join(", ");
+    Some(format!(
+        "cache = \"volatile\" {how} in LUN {names}{more}: {VOLATILE_RISK}"
+    ))
+}
+
+/// Operations as a list of LUNs shows them: the buckets are many, and `top` has them.
+fn summaries(ops: &BTreeMap<String, OpFacts>) -> BTreeMap<String, OpFacts> {
+    let summary = |(op, facts): (&String, &OpFacts)| {
+        let facts = OpFacts {
+            latency: facts.latency.summary(),
+            ..*facts
+        };
+        (op.clone(), facts)
+    };
+    ops.iter().map(summary).collect()
+}
+
+fn lun_view(objects: &Objects, name: &str, lun: &Lun, facts: Option<&LunFacts>) -> LunView {
+    let removed = objects.removed.contains_key(name);
+    let (state, reason) = match facts {
+        Some(facts) => LunView::state_of(&facts.state),
+        None if removed => ("removed".to_owned(), None),
+        None => (
+            "offline".to_owned(),
+            Some("the node does not serve it".to_owned()),
+        ),
+    };
+    let (pool, backend) = lun.backing.to_spec();
+    LunView {
+        name: name.to_owned(),
+        state,
+        reason,
+        size: lun.size,
+        block_size: lun.block_size,
+        physical_block_size: lun.physical_block_size,
+        thin: lun.thin,
+        backing: lun.backing.to_string(),
+        pool,
+        backend,
+        naa: lun.naa.clone(),
+        serial: lun.serial.clone(),
+        allocated: facts.and_then(|facts| facts.allocated),
+        notices: Vec::new(),
+        grants: objects
+            .grants_of_lun(name)
+            // They come back with it.
+            .chain(objects.removed_grants.keys().filter(|key| key.lun == name))
+            .map(ToString::to_string)
+            .collect(),
+        bytes_in_flight_max: lun.bytes_in_flight_max,
+        cache: lun.storage.cache_mode(),
+        integrity: lun.storage.integrity,
+        read_cache: lun.storage.read_cache,
+        limit: lun.storage.limit,
+        limited: facts.and_then(|facts| facts.limited),
+        shares: lun.storage.shares,
+        task_aborted_status: lun.storage.task_aborted_status,
+        shared: facts.and_then(|facts| facts.shared),
+        cached: facts.and_then(|facts| facts.cached),
+        checksums: facts.and_then(|facts| facts.checksums.clone()),
+        journal: None,
+        in_flight: facts.map_or(0, |facts| facts.in_flight),
+        bytes_in_flight: facts.map_or(0, |facts| facts.bytes_in_flight),
+        ops: facts.map(|facts| summaries(&facts.ops)).unwrap_or_default(),
+    }
+}

@@ -1,0 +1,61 @@
+//! What the metrics tell of, gathered at one moment.
+
+use super::Controller;
+use manifest::facts::{
+    CoreFacts, DigestFacts, LoginFacts, LunFacts, MoveFacts, PoolFacts, SessionFacts,
+};
+use manifest::objects::Objects;
+use manifest::view::MemoryView;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// What there is to tell.
+pub struct Sample {
+    /// The generation of the objects.
+    pub generation: u64,
+    /// The LUNs in service, by name.
+    pub luns: BTreeMap<String, LunFacts>,
+    /// Sessions.
+    pub sessions: Vec<SessionFacts>,
+    /// What memory may be taken.
+    pub memory: MemoryView,
+    /// The pools, with their journals.
+    pub pools: Vec<PoolFacts>,
+    /// The cores.
+    pub cores: Vec<CoreFacts>,
+    /// Sessions that went to other cores.
+    pub moves: MoveFacts,
+    /// Digests that did not match.
+    pub digests: DigestFacts,
+    /// Logins by result.
+    pub logins: Vec<LoginFacts>,
+    /// The objects.
+    pub objects: Rc<Objects>,
+}
+
+impl Controller {
+    /// What the metrics tell of.
+    pub async fn sample(&self) -> Sample {
+        let mut facts = self.engine.luns().await;
+        let sessions = self.engine.sessions().await;
+        let pools = self.pools().await;
+        let cores = self.engine.cores().await;
+        let logins = self.engine.logins();
+        let objects = self.objects();
+        let luns = objects.luns.iter();
+        Sample {
+            generation: self.generation(),
+            luns: luns
+                .filter_map(|(name, lun)| Some((name.clone(), facts.remove(&lun.naa)?)))
+                .collect(),
+            sessions,
+            memory: self.memory(&objects).await,
+            pools,
+            cores,
+            moves: self.engine.moves(),
+            digests: self.engine.digest_errors(),
+            logins,
+            objects,
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! The controller over a simulated disk and an engine that only remembers.
+
+use super::*;
+use crate::test_support::{FakeEngine, config, lab, session};
+use env::sim::{Node, World, WorldConfig};
+use manifest::objects::{CacheMode, LunSpec};
+use manifest::size::Size;
+use manifest::view::Health;
+use std::path::Path;
+use std::time::Duration;
+
+struct Bench {
+    world: World,
+    node: Node,
+    engine: Rc<FakeEngine>,
+    controller: Rc<Controller>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let world = World::new(1, WorldConfig::default());
+        let node = world.node("a");
+        Self::on(world, node)
+    }
+
+    fn on(world: World, node: Node) -> Self {
+        let engine = Rc::new(FakeEngine::default());
+        let start = Controller::start(node.core(0), config(), Rc::<FakeEngine>::clone(&engine));
+        let controller = world
+            .block_on(&node, Duration::from_secs(60), start)
+            .unwrap()
+            .unwrap();
+        Self {
+            world,
+            node,
+            engine,
+            controller,
+        }
+    }
+
+    fn edit(&self, edit: Edit, how: How) -> Result<Outcome, Problem> {
+        let controller = Rc::clone(&self.controller);
+        let run = async move { controller.edit(&edit, how).await };
+        self.world
+            .block_on(&self.node, Duration::from_secs(60), run)
+            .unwrap()
+    }
+
+    fn apply(&self, set: ObjectSet) -> Result<Outcome, Problem> {
+        self.edit(Edit::Apply { set, prune: false }, How::default())
+    }
+
+    fn ask<T: 'static>(&self, what: impl Future<Output = T> + 'static) -> T {
+        self.world
+            .block_on(&self.node, Duration::from_secs(60), what)
+            .unwrap()
+    }
+
+    fn reboot(self) -> Self {
+        let Self {
+            world,
+            node,
+            engine,
+            controller,
+        } = self;
+        drop((engine, controller));
+        node.crash();
+        node.restart();
+        Self::on(world, node)
+    }
+}
+
+#[test]
+fn a_change_is_prepared_stored_and_adopted_and_survives_a_power_cut() {
+    let bench = Bench::new();
+    let outcome = bench.apply(lab()).unwrap();
+    assert!(outcome.changed);
+    assert_eq!((outcome.generation, outcome.actions.len()), (2, 4));
+    assert_eq!(*bench.engine.log.borrow(), ["start", "prepare 1", "adopt"]);
+    assert_eq!(*bench.engine.published.borrow(), bench.controller.objects());
+    let again = bench.apply(lab()).unwrap();
+    assert_eq!(
+        (again.changed, again.generation, again.actions.len()),
+        (false, 2, 0)
+    );
+    let objects = bench.controller.objects();
+    let bench = bench.reboot();
+    assert_eq!(bench.controller.objects(), objects);
+    assert_eq!(*bench.engine.published.borrow(), objects);
+}
+
+#[test]
+fn a_dry_run_tells_and_does_nothing() {
+    let bench = Bench::new();
+    let how = How {
+        dry_run: true,
+        force: false,
+    };
+    let edit = Edit::Apply {
+        set: lab(),
+        prune: false,
+    };
+    let outcome = bench.edit(edit, how).unwrap();
+    assert_eq!((outcome.changed, outcome.actions.len()), (false, 4));
+    assert_eq!(*bench.engine.log.borrow(), ["start"]);
+    assert!(bench.controller.objects().luns.is_empty());
+}
+
+#[test]
+fn a_failed_preparation_or_save_changes_nothing_at_all() {
+    let bench = Bench::new();
+    bench.engine.refuse_prepare.set(true);
+    assert_eq!(bench.apply(lab()).unwrap_err().code, Code::BackingFailed);
+    bench.engine.refuse_prepare.set(false);
+    bench.node.disk().set_capacity(1);
+    assert_eq!(bench.apply(lab()).unwrap_err().code, Code::StateNotSaved);
+    assert_eq!(
+        *bench.engine.log.borrow(),
+        ["start", "prepare 1", "abandon"]
+    );
+    assert!(bench.engine.open.borrow().is_empty());
+    assert!(bench.controller.objects().luns.is_empty());
+    bench.node.disk().set_capacity(1 << 30);
+    bench.apply(lab()).unwrap();
+}
+
+#[test]
+fn what_disturbs_a_session_needs_force() {
+    let bench = Bench::new();
+    bench.apply(lab()).unwrap();
+    bench.engine.sessions.borrow_mut().push(session(4));
+    let prune = || Edit::Apply {
+        set: ObjectSet::default(),
+        prune: true,
+    };
+    let refused = bench.edit(prune(), How::default()).unwrap_err();
+    assert_eq!((refused.code, refused.hits.len()), (Code::InUse, 1));
+    let told = bench
+        .edit(
+            prune(),
+            How {
+                dry_run: true,
+                force: false,
+            },
+        )
+        .unwrap();
+    assert!(told.refusal.unwrap().contains("session 4"));
+    let forced = bench
+        .edit(
+            prune(),
+            How {
+                force: true,
+                dry_run: false,
+            },
+        )
+        .unwrap();
+    assert!(forced.changed);
+    assert_eq!(bench.controller.objects().removed.len(), 1);
+}
+
+#[test]
+fn a_missing_backing_shows_as_offline_and_keeps_its_place() {
+    let bench = Bench::new();
+    bench.apply(lab()).unwrap();
+    let naa = bench.controller.objects().luns["l"].naa.clone();
+    bench.engine.offline.borrow_mut().insert(naa);
+    let controller = Rc::clone(&bench.controller);
+    let (status, luns) =
+        bench.ask(async move { (controller.status().await, controller.luns(false).await) });
+    assert_eq!(status.health, Health::Degraded);
+    assert_eq!(status.problems, ["LUN l is offline: device missing"]);
+    assert_eq!(status.counts.luns_offline, 1);
+    assert_eq!(luns[0].state, "offline");
+    assert_eq!(luns[0].grants, ["h:t:l"]);
+}
+
+#[test]
+fn a_volatile_lun_is_told_by_default_or_as_asked_for_and_the_two_are_not_mixed_up() {
+    let bench = Bench::new();
+    let mut set = lab();
+    let mut asked = LunSpec::new("asked", Size::from_bytes(1 << 30).unwrap());
+    asked.cache = Some(CacheMode::Volatile);
+    let mut through = LunSpec::new("through", Size::from_bytes(1 << 30).unwrap());
+    through.cache = Some(CacheMode::WriteThrough);
+    set.lun.extend([asked, through]);
+    let confirmed = How {
+        dry_run: false,
+        force: true,
+    };
+    bench
+        .edit(Edit::Apply { set, prune: false }, confirmed)
+        .unwrap();
+    let controller = Rc::clone(&bench.controller);
+    let notes = bench.ask(async move { controller.status().await.notes });
+    let begin = |note: &String| note.split(':').next().unwrap_or_default().to_owned();
+    let told: Vec<String> = notes.iter().map(begin).collect();
+    assert_eq!(
+        told,
+        [
+            "cache = \"volatile\" by default (there was no journal) in LUN l",
+            "cache = \"volatile\" as asked for in LUN asked",
+        ]
+    );
+}
+
+#[test]
+fn damaged_state_exports_nothing_and_takes_no_change() {
+    let bench = Bench::new();
+    bench.apply(lab()).unwrap();
+    let path = Path::new("/c/state/objects-0000000002.json");
+    assert!(bench.node.disk().rot(path, 200));
+    let bench = bench.reboot();
+    assert!(
+        bench.engine.log.borrow().is_empty(),
+        "the engine does not start"
+    );
+    assert_eq!(bench.apply(lab()).unwrap_err().code, Code::StateDamaged);
+    assert_eq!(
+        bench.controller.export().unwrap_err().code,
+        Code::StateDamaged
+    );
+    let controller = Rc::clone(&bench.controller);
+    let status = bench.ask(async move { controller.status().await });
+    assert_eq!(status.health, Health::Damaged);
+    assert!(status.problems[0].contains("objects-0000000002.json"));
+}
+
+#[test]
+fn a_journal_that_is_missing_is_named_in_status() {
+    let bench = Bench::new();
+    bench.apply(lab()).unwrap();
+    bench.engine.loses_journal.set(true);
+    let controller = Rc::clone(&bench.controller);
+    let status = bench.ask(async move { controller.status().await });
+    assert_eq!(status.health, Health::Degraded);
+    let told = "the journal of pool default cannot be used: it is away";
+    assert!(
+        status.problems.iter().any(|it| it.starts_with(told)),
+        "{status:?}"
+    );
+}
+
+/// A task that panics is dropped where it stands, as here.
+#[test]
+fn after_a_change_that_was_cut_off_no_other_is_taken_until_a_restart() {
+    let bench = Bench::new();
+    bench.apply(lab()).unwrap();
+    bench.engine.hang_adopt.set(true);
+    let controller = Rc::clone(&bench.controller);
+    let resize = |gib: u64| {
+        let mut set = lab();
+        set.lun[0].size = Size::from_bytes(gib << 30).unwrap();
+        Edit::Apply { set, prune: false }
+    };
+    let wanted = resize(2);
+    let core = bench.node.core(0);
+    let cut = async move {
+        let mut edit = Box::pin(controller.edit(&wanted, How::default()));
+        let mut end = core.sleep_until(core.now().after(Duration::from_secs(1)));
+        let ended = std::future::poll_fn(|cx| {
+            assert!(edit.as_mut().poll(cx).is_pending(), "it hangs");
+            end.as_mut().poll(cx)
+        });
+        ended.await;
+    };
+    bench.ask(cut);
+    bench.engine.hang_adopt.set(false);
+    let refused = bench.edit(resize(3), How::default()).unwrap_err();
+    assert_eq!(refused.code, Code::Internal);
+    assert!(refused.hint.starts_with("restart the daemon"), "{refused}");
+    let controller = Rc::clone(&bench.controller);
+    let status = bench.ask(async move { controller.status().await });
+    assert_eq!(status.health, Health::Degraded);
+    assert!(
+        status.problems[0].contains("cut off"),
+        "{:?}",
+        status.problems
+    );
+    let bench = bench.reboot();
+    assert_eq!(
+        bench.controller.objects().luns["l"].size.bytes(),
+        2 << 30,
+        "what was stored"
+    );
+    bench.edit(resize(3), How::default()).unwrap();
+}

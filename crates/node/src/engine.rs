@@ -1,0 +1,163 @@
+//! What the control side asks of the data plane, and what it is told.
+//!
+//! **Contract.** One change at a time: `prepare`, then either `abandon` or, once the change is
+//! stored, `adopt`. What `prepare` did is invisible to hosts; `adopt` answers when every core has
+//! the change. A LUN whose backing is missing is no error anywhere: it is there, offline, with the
+//! reason.
+
+use env::LocalFuture;
+use manifest::facts::{
+    CoreFacts, DigestFacts, LoginFacts, LunFacts, MoveFacts, PoolFacts, PortalFacts, RefusalFacts,
+    SessionFacts,
+};
+use manifest::journal::{JournalFacts, JournalOutcome, JournalRequest};
+use manifest::objects::Objects;
+use manifest::orphan::{LunRecord, Orphan};
+use manifest::plan::LunChanges;
+use manifest::problem::Problem;
+use manifest::scrub::{ScrubFacts, ScrubWish};
+use manifest::size::Size;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// The data plane of a node, driven from core 0.
+pub trait Engine {
+    /// Opens the LUNs, publishes targets, hosts and grants on every core, and listens.
+    ///
+    /// # Errors
+    /// A portal or a pool cannot be had: the daemon does not start.
+    fn start(&self, objects: Rc<Objects>) -> LocalFuture<Result<(), Problem>>;
+
+    /// Whether a change would be taken as things are now; nothing is made.
+    ///
+    /// # Errors
+    /// What stands against it; `prepare` says the same.
+    fn allows(&self, changes: Rc<LunChanges>) -> LocalFuture<Result<(), Problem>>;
+
+    /// Does what a change needs and may fail at: makes storage, opens LUNs, grows. Undoes it where
+    /// it fails.
+    ///
+    /// # Errors
+    /// The backing cannot be made, opened or grown; nothing is changed then.
+    fn prepare(&self, changes: Rc<LunChanges>) -> LocalFuture<Result<(), Problem>>;
+
+    /// Undoes what `prepare` did.
+    fn abandon(&self, changes: Rc<LunChanges>) -> LocalFuture<()>;
+
+    /// Brings a stored change into force on every core, takes retired LUNs out of service, shrinks,
+    /// and destroys what is purged.
+    ///
+    /// # Errors
+    /// Part of it could not be done; the rest is.
+    fn adopt(
+        &self,
+        objects: Rc<Objects>,
+        changes: Rc<LunChanges>,
+    ) -> LocalFuture<Result<(), Problem>>;
+
+    /// Takes no more work, answers what is in flight, flushes, and ends the sessions.
+    fn stop(&self) -> LocalFuture<()>;
+
+    /// The LUNs in service, by NAA identifier.
+    fn luns(&self) -> LocalFuture<BTreeMap<String, LunFacts>>;
+
+    /// Starts or stops the scrub of a LUN in service, by its NAA identifier, and tells how it is
+    /// then.
+    ///
+    /// # Errors
+    /// The LUN is offline, or was never scrubbed.
+    fn scrub(&self, naa: &str, wish: ScrubWish) -> LocalFuture<Result<ScrubFacts, Problem>>;
+
+    /// The sessions that are logged in.
+    fn sessions(&self) -> LocalFuture<Vec<SessionFacts>>;
+
+    /// Ends a session; `false` where there is none of this number.
+    fn drop_session(&self, id: u64) -> LocalFuture<bool>;
+
+    /// The last logins that were refused, newest first.
+    fn refusals(&self) -> LocalFuture<Vec<RefusalFacts>>;
+
+    /// Where it listens.
+    fn portals(&self) -> LocalFuture<Vec<PortalFacts>>;
+
+    /// What the cores do, by number.
+    fn cores(&self) -> LocalFuture<Vec<CoreFacts>>;
+
+    /// Sessions that went from core to core since the start.
+    fn moves(&self) -> MoveFacts;
+
+    /// What did not match its digest since the daemon started.
+    fn digest_errors(&self) -> DigestFacts;
+
+    /// How the pools' journals are, by pool; of those that have one.
+    fn journals(&self) -> LocalFuture<BTreeMap<String, JournalFacts>>;
+
+    /// Opens a pool's journal anew, or gives it up.
+    ///
+    /// # Errors
+    /// It is in use, what was confirmed is not the pool's name, or it cannot be opened or made.
+    fn journal(
+        &self,
+        pool: &str,
+        request: JournalRequest,
+    ) -> LocalFuture<Result<JournalOutcome, Problem>>;
+
+    /// LUNs in the pools that no object names; `fresh`: looked for now, else as they were seen
+    /// last.
+    fn orphans(&self, fresh: bool) -> LocalFuture<Vec<Orphan>> {
+        let _ = fresh;
+        Box::pin(std::future::ready(Vec::new()))
+    }
+
+    /// A pool that was away is there again, at the start or since this was asked last.
+    fn pool_returned(&self) -> LocalFuture<()> {
+        Box::pin(std::future::pending())
+    }
+
+    /// The newest generation of this node's objects that a pool has seen, and the pool.
+    fn newest_saved(&self, node_id: &str) -> LocalFuture<Option<(u64, String)>> {
+        let _ = node_id;
+        Box::pin(std::future::ready(None))
+    }
+
+    /// Objects of this generation are stored: the pools are told.
+    fn saved(&self, node_id: &str, generation: u64) -> LocalFuture<()> {
+        let _ = (node_id, generation);
+        Box::pin(std::future::ready(()))
+    }
+
+    /// Bytes of memory that the node may use, where that is known.
+    fn memory(&self) -> LocalFuture<Option<u64>> {
+        Box::pin(std::future::ready(None))
+    }
+
+    /// The space of the pools.
+    fn pools(&self) -> LocalFuture<Vec<PoolFacts>>;
+
+    /// A pool has seen newer objects than those that are in force: nothing is given back because
+    /// these do not name it.
+    fn is_older(&self) -> LocalFuture<()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    /// What stands in the pools of LUNs that the objects name, by NAA identifier: what each was
+    /// when it was last changed.
+    fn records(&self) -> LocalFuture<BTreeMap<String, LunRecord>> {
+        Box::pin(std::future::ready(BTreeMap::new()))
+    }
+
+    /// LUNs that their pools have seen larger than they are, by NAA identifier, and how large. What
+    /// is beyond is not served and stays.
+    fn seen_larger(&self) -> BTreeMap<String, Size> {
+        BTreeMap::new()
+    }
+
+    /// What the administrator should know, such as a driver that is not available.
+    fn notices(&self) -> Vec<String>;
+
+    /// What the administrator should know of a LUN in service, by its NAA identifier.
+    fn lun_notices(&self, naa: &str) -> Vec<String>;
+
+    /// Logins since the start; a result and code stand once.
+    fn logins(&self) -> Vec<LoginFacts>;
+}

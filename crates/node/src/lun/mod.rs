@@ -1,0 +1,19 @@
+//! One LUN: what stands under it, what stands beside it, and what becomes of it while it serves.
+
+pub(crate) mod changing;
+pub(crate) mod checking;
+pub(crate) mod checksums;
+pub(crate) mod export;
+pub(crate) mod facts;
+pub(crate) mod failed;
+pub(crate) mod layers;
+pub(crate) mod reopening;
+pub(crate) mod resizing;
+pub(crate) mod sidecar;
+pub(crate) mod stalls;
+pub(crate) mod unit;
+
+#[cfg(test)]
+mod reopening_test;
+#[cfg(test)]
+mod resizing_test;

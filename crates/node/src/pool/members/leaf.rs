@@ -1,0 +1,214 @@
+//! A LUN's part of a pool of members, as one volume.
+
+use super::{MemberPool, Placed};
+use backends::{DiskVolume, FileSpec, Provisioning};
+use env::{CoreHandle, FileKind};
+use layers::Stripe;
+use layers::stripe::{Column, Map, Row};
+use members::LunId;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
+use units::{BlockCount, BlockSize, Lba, LbaRange};
+use volume::{
+    Durability, Fences, Io, IoError, Lane, Op, OpenError, Origin, Shape, Volume, Zeroing,
+};
+
+/// A LUN over members.
+pub(crate) struct MemberLeaf {
+    pool: Rc<MemberPool>,
+    lun: LunId,
+    stripe: Arc<Stripe>,
+    /// The parts' places by member, and the parts.
+    numbers: BTreeMap<u16, usize>,
+    parts: Vec<Arc<DiskVolume>>,
+    block_size: BlockSize,
+}
+
+/// The rows of a LUN, in blocks of its own.
+fn map_of(
+    placed: &Placed,
+    numbers: &BTreeMap<u16, usize>,
+    block_size: BlockSize,
+) -> Result<Map, OpenError> {
+    let block = u64::from(block_size.bytes());
+    let broken = |rule: &str| OpenError {
+        cause: format!("the pool's table cannot be used: {rule}"),
+        next_step: "causeway pool check tells what stands on the members".to_owned(),
+    };
+    let mut rows = Vec::new();
+    for extent in &placed.extents {
+        let columns = extent.members.iter().map(|member| {
+            let part = *numbers.get(member)?;
+            let start = Lba(extent.offset / block);
+            Some(Column { part, start })
+        });
+        let columns: Option<Vec<Column>> = columns.collect();
+        rows.push(Row {
+            columns: columns.ok_or_else(|| broken("a member is missing"))?,
+            blocks: extent.bytes / block,
+        });
+    }
+    Map::new(rows, placed.unit_bytes / block).map_err(broken)
+}
+
+async fn part(
+    core: &CoreHandle,
+    (path, kind): &(std::path::PathBuf, FileKind),
+    (block_size, physical, provisioning): (BlockSize, u32, Provisioning),
+    fences: Fences,
+) -> Result<Arc<DiskVolume>, OpenError> {
+    match kind {
+        FileKind::Block => backends::open_block(core, path, block_size, fences).await,
+        FileKind::Regular => {
+            let ratio = physical.max(block_size.bytes()) / block_size.bytes();
+            let spec = FileSpec {
+                path: path.clone(),
+                block_size,
+                physical_block_exponent: u8::try_from(ratio.ilog2()).expect("at most 7"),
+                provisioning,
+            };
+            backends::open_file(core, spec, fences).await
+        }
+    }
+}
+
+impl MemberLeaf {
+    /// Opens a LUN.
+    ///
+    /// # Errors
+    /// A member that holds a part of it is missing, or cannot be opened.
+    pub(crate) async fn open(
+        core: &CoreHandle,
+        pool: &Rc<MemberPool>,
+        id: LunId,
+        (block_size, provisioning): (BlockSize, Provisioning),
+        fences: Fences,
+    ) -> Result<Rc<Self>, OpenError> {
+        let placed = pool.place(id)?;
+        let (mut numbers, mut parts) = (BTreeMap::new(), Vec::new());
+        let spec = (block_size, placed.physical_block_bytes, provisioning);
+        for (number, place) in &placed.parts {
+            numbers.insert(*number, parts.len());
+            parts.push(part(core, place, spec, fences.clone()).await?);
+        }
+        let map = map_of(&placed, &numbers, block_size)?;
+        let volumes = parts.iter().map(|part| Arc::clone(part) as Arc<dyn Volume>);
+        let stripe = Stripe::new(volumes.collect(), map)?;
+        Ok(Rc::new(Self {
+            pool: Rc::clone(pool),
+            lun: id,
+            stripe,
+            numbers,
+            parts,
+            block_size,
+        }))
+    }
+
+    /// It as a volume.
+    pub(crate) fn volume(&self) -> Arc<dyn Volume> {
+        Arc::<Stripe>::clone(&self.stripe)
+    }
+
+    /// A sync failed once on one of its members.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.parts.iter().any(|part| part.is_broken())
+    }
+
+    /// What it has of each member.
+    pub(crate) fn parts(&self) -> &[Arc<DiskVolume>] {
+        &self.parts
+    }
+
+    /// What the storage below writes as a whole.
+    pub(crate) fn sector_bytes(&self) -> u32 {
+        let sectors = self.parts.iter().map(|part| part.sector_bytes());
+        sectors.max().unwrap_or(512)
+    }
+
+    /// Bytes that its chunks take.
+    pub(crate) fn allocated(&self) -> Option<u64> {
+        self.pool.bytes_of(self.lun)
+    }
+
+    /// Gives it so many bytes, which read as zeroes from the first of `from` on.
+    ///
+    /// # Errors
+    /// There is no room, a member is missing, or they could not be written.
+    pub(crate) async fn grow(
+        &self,
+        core: &CoreHandle,
+        from: u64,
+        bytes: u64,
+    ) -> Result<(), OpenError> {
+        self.pool.resize(core, self.lun, bytes).await?;
+        self.adopt_map()?;
+        let block = u64::from(self.block_size.bytes());
+        let range = from / block..bytes / block;
+        self.make_zeroes(core, range, Zeroing::MayUnmap).await
+    }
+
+    /// Makes all of it zeroes, with space of its own.
+    ///
+    /// # Errors
+    /// They could not be written.
+    pub(crate) async fn zero(&self, core: &CoreHandle) -> Result<(), OpenError> {
+        let range = 0..self.volume().shape().block_count.0;
+        self.make_zeroes(core, range, Zeroing::KeepAllocated).await
+    }
+
+    /// Takes back what is beyond so many bytes, which nobody uses any more.
+    ///
+    /// # Errors
+    /// A member is missing, or the table could not be written.
+    pub(crate) async fn shrink(&self, core: &CoreHandle, bytes: u64) -> Result<(), OpenError> {
+        self.pool.resize(core, self.lun, bytes).await?;
+        self.adopt_map()
+    }
+
+    fn adopt_map(&self) -> Result<(), OpenError> {
+        let placed = self.pool.place(self.lun)?;
+        let map = map_of(&placed, &self.numbers, self.block_size)?;
+        self.stripe.set_map(map).map_err(|rule| OpenError {
+            cause: format!("the pool's table cannot be used: {rule}"),
+            next_step: "restart the daemon".to_owned(),
+        })
+    }
+
+    /// Makes blocks zeroes, stable: somebody else's data may stand in them.
+    async fn make_zeroes(
+        &self,
+        core: &CoreHandle,
+        range: Range<u64>,
+        zeroing: Zeroing,
+    ) -> Result<(), OpenError> {
+        let Range {
+            start: from,
+            end: to,
+        } = range;
+        let failed = |error: IoError| OpenError {
+            cause: format!("what the LUN gets could not be made zeroes: {error:?}"),
+            next_step: "look at the pool's devices and the kernel's log".to_owned(),
+        };
+        let volume = self.volume();
+        let shape: Shape = volume.shape();
+        let lane: Rc<dyn Lane> = volume.open(core).await?;
+        let most = shape.limits.write_zeroes_blocks_max.0.max(1);
+        let mut at = from;
+        while at < to {
+            let blocks = most.min(to - at);
+            let range = LbaRange::new(Lba(at), BlockCount(blocks)).expect("inside the volume");
+            let op = Op::WriteZeroes {
+                range,
+                zeroing,
+                durability: Durability::Cached,
+            };
+            let done = lane.submit(Io::new(op, Origin::default())).await;
+            done.map_err(failed)?;
+            at += blocks;
+        }
+        let flushed = lane.submit(Io::new(Op::Flush, Origin::default())).await;
+        flushed.map(|_| ()).map_err(failed)
+    }
+}

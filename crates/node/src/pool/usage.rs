@@ -1,0 +1,86 @@
+//! The space that LUNs take in their pools: one listing per pool tells it for all of them.
+//!
+//! Whoever asks gets what is known, waits a moment where a look may end soon, and never waits for a
+//! pool that hangs.
+
+use crate::data_plane::Inner;
+use manifest::config::Place;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+use units::Now;
+
+/// How long a figure is good enough.
+const FRESH: Duration = Duration::from_secs(5);
+
+/// How long an answer waits for fresh figures.
+const WAIT_MAX: Duration = Duration::from_millis(50);
+
+/// What is known.
+#[derive(Default)]
+pub(crate) struct Usage {
+    /// Bytes by NAA identifier.
+    bytes: RefCell<BTreeMap<String, u64>>,
+    fresh_until: Cell<Option<Now>>,
+    looking: Cell<bool>,
+}
+
+impl Usage {
+    /// Bytes that the LUN's file takes.
+    pub(crate) fn of(&self, naa: &str) -> Option<u64> {
+        self.bytes.borrow().get(naa).copied()
+    }
+}
+
+/// Looks anew where the figures are old, or one of a new LUN is missing.
+pub(crate) async fn refresh(node: &Rc<Inner>) {
+    let usage = &node.usage;
+    let missing = || {
+        let units = node.units.borrow();
+        let mut in_pool = units.iter().filter(|(_, unit)| unit.is_in_pool());
+        in_pool.any(|(naa, _)| usage.of(naa).is_none())
+    };
+    let fresh = usage.fresh_until.get();
+    let fresh = fresh.is_some_and(|until| node.core.now() < until) && !missing();
+    if fresh || usage.looking.replace(true) {
+        return;
+    }
+    let mut looking = Box::pin(look(Rc::clone(node)));
+    let mut timeout = node.core.sleep_until(node.core.now().after(WAIT_MAX));
+    let done = poll_fn(|cx| {
+        if looking.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(true);
+        }
+        timeout.as_mut().poll(cx).map(|()| false)
+    });
+    if !done.await {
+        node.core.spawn(looking);
+    }
+}
+
+async fn look(node: Rc<Inner>) {
+    let mut found = BTreeMap::new();
+    for pool in &node.config.pools {
+        let Place::Path(path) = &pool.place else {
+            continue;
+        };
+        // A pool that cannot be listed is told of by the status.
+        let entries = node.core.files().list(path).await.unwrap_or_default();
+        for entry in entries {
+            let naa = entry
+                .name
+                .to_str()
+                .and_then(|name| name.strip_suffix(".lun"));
+            if let Some(naa) = naa {
+                found.insert(naa.to_owned(), entry.allocated);
+            }
+        }
+    }
+    *node.usage.bytes.borrow_mut() = found;
+    let now = node.core.now();
+    node.usage.fresh_until.set(Some(now.after(FRESH)));
+    node.usage.looking.set(false);
+}

@@ -1,0 +1,5 @@
+//! Scrubs of LUNs: one that runs, when the next is due, and the metadata that each reads.
+
+pub(crate) mod metadata;
+pub(crate) mod running;
+pub(crate) mod schedule;

@@ -1,0 +1,338 @@
+//! An engine that only remembers, for tests of the controller and of those above it.
+
+use crate::engine::Engine;
+use env::LocalFuture;
+use manifest::code::Code;
+use manifest::config::{self, Config};
+use manifest::facts::{
+    CoreFacts, DigestFacts, LoginFacts, LunFacts, LunState, MoveFacts, PoolFacts, PortalFacts,
+    RefusalFacts, SessionFacts,
+};
+use manifest::journal::{JournalFacts, JournalOutcome, JournalRequest};
+use manifest::latency::Latency;
+use manifest::objects::{GrantSpec, HostSpec, LunSpec, ObjectSet, Objects, TargetSpec};
+use manifest::plan::LunChanges;
+use manifest::problem::Problem;
+use manifest::scrub::{ScrubFacts, ScrubWish};
+use manifest::size::Size;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::task::Poll;
+
+/// Keeps a change in its `prepare`, from another thread.
+#[derive(Default)]
+pub struct Hold {
+    /// It is to stay there.
+    pub on: AtomicBool,
+    /// It is there.
+    pub holds: AtomicBool,
+}
+
+/// An engine that keeps no blocks: it remembers what it was asked for.
+#[derive(Default)]
+pub struct FakeEngine {
+    /// NAA identifiers of the LUNs that are open.
+    pub open: RefCell<BTreeSet<String>>,
+    /// NAA identifiers of those that are to be offline.
+    pub offline: RefCell<BTreeSet<String>>,
+    /// The objects that it was given last.
+    pub published: RefCell<Rc<Objects>>,
+    /// The sessions that there are to be.
+    pub sessions: RefCell<Vec<SessionFacts>>,
+    /// Changes cannot be prepared.
+    pub refuse_prepare: Cell<bool>,
+    /// Adopting hangs.
+    pub hang_adopt: Cell<bool>,
+    /// Keeps changes in their `prepare`.
+    pub hold: Arc<Hold>,
+    /// The journal of its pool is missing.
+    pub loses_journal: Cell<bool>,
+    /// What it was asked for.
+    pub log: RefCell<Vec<String>>,
+}
+
+impl FakeEngine {
+    fn note(&self, text: String) {
+        self.log.borrow_mut().push(text);
+    }
+}
+
+fn done<T: 'static>(value: T) -> LocalFuture<T> {
+    Box::pin(std::future::ready(value))
+}
+
+impl Engine for FakeEngine {
+    fn start(&self, objects: Rc<Objects>) -> LocalFuture<Result<(), Problem>> {
+        self.note("start".to_owned());
+        self.open
+            .borrow_mut()
+            .extend(objects.luns.values().map(|lun| lun.naa.clone()));
+        *self.published.borrow_mut() = objects;
+        done(Ok(()))
+    }
+
+    fn allows(&self, _: Rc<LunChanges>) -> LocalFuture<Result<(), Problem>> {
+        done(Ok(()))
+    }
+
+    fn prepare(&self, changes: Rc<LunChanges>) -> LocalFuture<Result<(), Problem>> {
+        if self.refuse_prepare.get() {
+            return done(Err(Problem::new(Code::BackingFailed, "no")));
+        }
+        self.note(format!("prepare {}", changes.created.len()));
+        let opened = changes.created.iter().chain(&changes.restored);
+        self.open
+            .borrow_mut()
+            .extend(opened.map(|lun| lun.naa.clone()));
+        let hold = Arc::clone(&self.hold);
+        Box::pin(std::future::poll_fn(move |context| {
+            let on = hold.on.load(SeqCst);
+            hold.holds.store(on, SeqCst);
+            if on {
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            Poll::Ready(Ok(()))
+        }))
+    }
+
+    fn abandon(&self, changes: Rc<LunChanges>) -> LocalFuture<()> {
+        self.note("abandon".to_owned());
+        for lun in changes.created.iter().chain(&changes.restored) {
+            self.open.borrow_mut().remove(&lun.naa);
+        }
+        done(())
+    }
+
+    fn adopt(
+        &self,
+        objects: Rc<Objects>,
+        changes: Rc<LunChanges>,
+    ) -> LocalFuture<Result<(), Problem>> {
+        self.note("adopt".to_owned());
+        if self.hang_adopt.get() {
+            return Box::pin(std::future::pending());
+        }
+        for lun in &changes.retired {
+            self.open.borrow_mut().remove(&lun.naa);
+        }
+        *self.published.borrow_mut() = objects;
+        done(Ok(()))
+    }
+
+    fn stop(&self) -> LocalFuture<()> {
+        self.note("stop".to_owned());
+        done(())
+    }
+
+    fn luns(&self) -> LocalFuture<BTreeMap<String, LunFacts>> {
+        let facts = |naa: &String| {
+            let gone = self.offline.borrow().contains(naa);
+            let reason = LunState::Offline("device missing".to_owned());
+            let facts = LunFacts {
+                state: if gone { reason } else { LunState::Online },
+                ops: BTreeMap::new(),
+                in_flight: 0,
+                bytes_in_flight: 0,
+                statuses: BTreeMap::new(),
+                allocated: Some(4096),
+                limited: None,
+                shared: None,
+                cached: None,
+                checksums: None,
+                scrub: None,
+            };
+            (naa.clone(), facts)
+        };
+        done(self.open.borrow().iter().map(facts).collect())
+    }
+
+    fn scrub(&self, naa: &str, wish: ScrubWish) -> LocalFuture<Result<ScrubFacts, Problem>> {
+        self.note(format!("scrub {naa} {wish:?}"));
+        done(Err(Problem::new(Code::LunOffline, "no")))
+    }
+
+    fn sessions(&self) -> LocalFuture<Vec<SessionFacts>> {
+        done(self.sessions.borrow().clone())
+    }
+
+    fn drop_session(&self, id: u64) -> LocalFuture<bool> {
+        let mut sessions = self.sessions.borrow_mut();
+        let before = sessions.len();
+        sessions.retain(|session| session.id != id);
+        done(sessions.len() < before)
+    }
+
+    fn refusals(&self) -> LocalFuture<Vec<RefusalFacts>> {
+        done(Vec::new())
+    }
+
+    fn portals(&self) -> LocalFuture<Vec<PortalFacts>> {
+        done(vec![PortalFacts {
+            group: "default".to_owned(),
+            tag: 1,
+            address: "127.0.0.1:3260".to_owned(),
+            interface: None,
+            problem: None,
+        }])
+    }
+
+    fn cores(&self) -> LocalFuture<Vec<CoreFacts>> {
+        done(vec![CoreFacts {
+            core: 1,
+            busy_us: 1_250_000,
+            load_permille: 375,
+            connections: 2,
+            disk_engine: "threads".to_owned(),
+            registered_files: 7,
+            registered_bytes: 2 << 20,
+        }])
+    }
+
+    fn digest_errors(&self) -> DigestFacts {
+        DigestFacts {
+            headers: 1,
+            data: 2,
+        }
+    }
+
+    fn moves(&self) -> MoveFacts {
+        MoveFacts {
+            moved: 4,
+            given_up: 1,
+        }
+    }
+
+    fn journals(&self) -> LocalFuture<BTreeMap<String, JournalFacts>> {
+        let (path, problem) = ("/journal".to_owned(), "it is away".to_owned());
+        let facts = JournalFacts::missing(path, problem);
+        let pools = [("default".to_owned(), facts)];
+        done(
+            pools
+                .into_iter()
+                .filter(|_| self.loses_journal.get())
+                .collect(),
+        )
+    }
+
+    fn journal(
+        &self,
+        pool: &str,
+        request: JournalRequest,
+    ) -> LocalFuture<Result<JournalOutcome, Problem>> {
+        self.note(format!("journal {pool} {request:?}"));
+        done(Err(Problem::new(Code::JournalServes, "no")))
+    }
+
+    fn pools(&self) -> LocalFuture<Vec<PoolFacts>> {
+        done(vec![PoolFacts {
+            name: "default".to_owned(),
+            path: "/pool".to_owned(),
+            total: 100 << 30,
+            available: 50 << 30,
+            used: 50 << 30,
+            state: manifest::facts::PoolState::Ok,
+            provisioned_bytes: 0,
+            outstanding_bytes: 0,
+            shares_with: Vec::new(),
+            overcommitted_bytes: 0,
+            full_in_seconds: None,
+            age_seconds: None,
+            problem: None,
+            layout: "directory".to_owned(),
+            event: None,
+            members: Vec::new(),
+            notes: Vec::new(),
+            journal: None,
+        }])
+    }
+
+    fn notices(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn lun_notices(&self, _: &str) -> Vec<String> {
+        vec!["a notice".to_owned()]
+    }
+
+    fn logins(&self) -> Vec<LoginFacts> {
+        let told = |result, code, count| LoginFacts {
+            result,
+            code,
+            count,
+        };
+        vec![
+            told("accepted", None, 3),
+            told("refused", Some(Code::LoginNotGranted), 1),
+        ]
+    }
+}
+
+/// A session of this number.
+#[must_use]
+pub fn session(id: u64) -> SessionFacts {
+    SessionFacts {
+        id,
+        host: "h".to_owned(),
+        initiator: "iqn.1998-01.com.example:h".to_owned(),
+        target: Some("t".to_owned()),
+        from: "10.0.0.9:1234".to_owned(),
+        portal: "127.0.0.1:3260".to_owned(),
+        core: 0,
+        load_permille: 125,
+        pinned: false,
+        since: "2026-01-01T00:00:00.000Z".to_owned(),
+        bytes_in: 10,
+        bytes_out: 20,
+        pdus_received: 12,
+        receives: 4,
+        receives_waited: 3,
+        in_flight: 0,
+        bytes_in_flight: 0,
+        bytes_in_flight_max: None,
+        commands: 0,
+        latency: Latency::default(),
+        chap_user: None,
+        mutual_chap: false,
+        luns: Vec::new(),
+        keys: BTreeMap::new(),
+    }
+}
+
+/// A node with a portal group and a pool.
+#[must_use]
+pub fn config() -> Config {
+    let text = "[node]\nname = \"n\"\nstate_dir = \"state\"\n[[portal_group]]\nname = \"default\"\ntag = 1\n\
+                listen = [ { ip = \"127.0.0.1\" } ]\n[[pool]]\nname = \"default\"\npath = \"pool\"\n\
+                [api]\nlisten = [\"unix:api.sock\"]\n";
+    config::parse(Path::new("/c/node.toml"), text).expect("a right node.toml")
+}
+
+/// One LUN, granted to one host.
+#[must_use]
+pub fn lab() -> ObjectSet {
+    ObjectSet {
+        lun: vec![LunSpec::new(
+            "l",
+            Size::from_bytes(1 << 30).expect("a size"),
+        )],
+        target: vec![TargetSpec::new("t")],
+        host: vec![HostSpec {
+            name: "h".to_owned(),
+            iqn: vec!["iqn.1998-01.com.example:h".to_owned()],
+            chap: None,
+            bytes_in_flight_max: None,
+        }],
+        grant: vec![GrantSpec {
+            host: "h".to_owned(),
+            lun: "l".to_owned(),
+            target: None,
+            lun_id: None,
+            read_only: false,
+        }],
+    }
+}
