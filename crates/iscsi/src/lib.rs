@@ -35,6 +35,7 @@ pub mod negotiation;
 pub mod target_side;
 pub mod text;
 
+mod connection;
 mod ids;
 mod keepalive;
 mod login_status;
@@ -47,6 +48,7 @@ mod task_table;
 mod transmit;
 mod violation;
 
+pub use connection::{CloseReason, Connection};
 pub use data_sequence::Residual;
 pub use ids::{Cid, Isid, Itt, Lun, Tsih, Ttt};
 pub use login_status::LoginStatus;

@@ -161,7 +161,9 @@ impl Pair {
                     let records = records();
                     self.target.send_targets_response(itt, &records);
                 }
-                target_side::Event::Fence { itt, .. } => self.target.fence_response(itt, true),
+                target_side::Event::Fence { itt, .. } => {
+                    self.target.fence_response(itt, true);
+                }
                 target_side::Event::Ports { itt } => self.target.ports_response(itt, &[]),
                 target_side::Event::TaskManagement(request) => {
                     let answer = target_side::TaskManagementAnswer::Complete;
@@ -174,7 +176,9 @@ impl Pair {
                 target_side::Event::Closed(_) => self.target_closed = true,
                 other @ (target_side::Event::LoginRefused { .. }
                 | target_side::Event::Rejected { .. }
-                | target_side::Event::ParametersChanged) => self.notes.push(format!("{other:?}")),
+                | target_side::Event::ParametersChanged) => {
+                    self.notes.push(format!("{other:?}"));
+                }
             }
         }
     }
@@ -231,7 +235,9 @@ impl Pair {
                 | initiator_side::Event::Rejected { .. }
                 | initiator_side::Event::Async { .. }
                 | initiator_side::Event::Pong { .. }
-                | initiator_side::Event::Closed(_)) => self.notes.push(format!("{other:?}")),
+                | initiator_side::Event::Closed(_)) => {
+                    self.notes.push(format!("{other:?}"));
+                }
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Why a command has no answer.
 
-use iscsi::initiator_side::CloseReason;
+use iscsi::CloseReason;
 use std::fmt;
 use std::io;
 use std::sync::Arc;

@@ -2,11 +2,11 @@
 
 use crate::bhs::{Attribute, Bhs};
 use crate::chap::{CHALLENGE_BYTES, ChapAlgorithm, Secret};
+use crate::connection::CloseReason;
 use crate::data_sequence::Residual;
 use crate::ids::{Cid, Isid, Itt, Lun, Tsih};
 use crate::login_status::LoginStatus;
 use crate::parameters::{Offer, Parameters};
-use crate::violation::Violation;
 use core::time::Duration;
 use units::Buf;
 
@@ -176,17 +176,4 @@ pub enum Event {
     },
     /// The connection is over; tasks that have not ended are lost. No event follows.
     Closed(CloseReason),
-}
-
-/// Why a connection is over.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum CloseReason {
-    /// The target broke the protocol, or data was damaged on the way.
-    Violation(Violation),
-    /// The login failed.
-    LoginFailed,
-    /// The target is silent.
-    KeepaliveTimedOut,
-    /// Logout was answered.
-    LoggedOut,
 }

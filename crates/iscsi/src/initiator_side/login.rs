@@ -64,7 +64,7 @@ enum Proof {
     Done,
 }
 
-pub(super) struct LoginInitiator {
+pub struct LoginInitiator {
     config: InitiatorConfig,
     stage: u8,
     proof: Proof,

@@ -6,6 +6,4 @@ mod login;
 mod session;
 
 pub use connection::InitiatorConnection;
-pub use event::{
-    CloseReason, Command, Completion, Event, InitiatorChap, InitiatorConfig, TargetProof,
-};
+pub use event::{Command, Completion, Event, InitiatorChap, InitiatorConfig, TargetProof};

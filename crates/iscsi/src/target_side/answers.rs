@@ -7,8 +7,8 @@ use super::event::{
     AsyncEvent, Event, LogoutAnswer, LogoutReason, ReferencedTask, Response, TaskFunction,
     TaskManagement, TaskManagementAnswer,
 };
-use super::full_feature::{Exchange, ExchangeKind, FullFeature};
-use super::link::Link;
+use super::output::Output;
+use super::state::{Exchange, ExchangeKind, FullFeature};
 use super::task::Task;
 use crate::bhs::{
     AsyncMessage, DataIn, LogoutRequest, LogoutResponse, NopIn, ScsiResponse,
@@ -26,11 +26,11 @@ const GOOD: u8 = 0;
 const SENSE_BYTES_MAX: usize = 252;
 
 impl FullFeature {
-    pub(super) fn respond(&mut self, itt: Itt, response: Response, link: &mut Link) {
+    pub(super) fn respond(&mut self, itt: Itt, response: Response, output: &mut Output) {
         let Some(task) = self.tasks.remove_if(itt, |task| task.announced) else {
             return;
         };
-        task.parked.leave(&mut self.parked);
+        task.parked.leave(&mut self.parking.bytes);
         self.release(task.command.immediate, task.command.window_bytes());
         let residuals = Residuals::of(&task, &response);
         let collapsed = response.status == GOOD
@@ -40,7 +40,7 @@ impl FullFeature {
             && !task.command.writes;
         let data_in = fit(response.data_in, task.command.expected_in());
         let with_status = collapsed.then_some(residuals.whole);
-        let sent = self.send_data_in(itt, task.command.lun, data_in, with_status, link);
+        let sent = self.send_data_in(itt, task.command.lun, data_in, with_status, output);
         if collapsed && sent > 0 {
             return;
         }
@@ -57,13 +57,13 @@ impl FullFeature {
             status: response.status,
             data_segment_length: 0,
             itt,
-            numbers: link.numbers(window),
+            numbers: output.numbers(window),
             exp_data_sn: task.r2t_count.saturating_add(sent),
             bidirectional_read_residual,
             residual_count,
         };
-        link.owed.answered();
-        link.send(pdu.write(), sense_segment(response.sense));
+        output.ledger.owed.answered();
+        output.send(pdu.write(), sense_segment(response.sense));
     }
 
     /// Sends data-in; its last PDU carries GOOD status where `with_status` is there. Answers the
@@ -74,7 +74,7 @@ impl FullFeature {
         lun: Lun,
         mut data: Buf,
         with_status: Option<Residual>,
-        link: &mut Link,
+        output: &mut Output,
     ) -> u32 {
         let bytes = u32::try_from(data.len()).unwrap_or(u32::MAX);
         let segment_max = self.parameters.peer_max_recv_data_segment_length;
@@ -86,10 +86,10 @@ impl FullFeature {
             let (overflow, underflow, residual_count) = status.unwrap_or_default().fields();
             let numbers = match status {
                 Some(_) => {
-                    link.owed.answered();
-                    link.numbers(window)
+                    output.ledger.owed.answered();
+                    output.numbers(window)
                 }
-                None => link.numbers_without_status(window),
+                None => output.numbers_without_status(window),
             };
             let pdu = DataIn {
                 last: segment.last,
@@ -112,7 +112,7 @@ impl FullFeature {
                 (0, true) => core::mem::take(&mut data),
                 _ => data.slice(segment.offset as usize..end as usize),
             };
-            link.send(pdu.write(), part);
+            output.send(pdu.write(), part);
             data_sn = data_sn.next();
         }
         data_sn.0
@@ -121,7 +121,7 @@ impl FullFeature {
     fn remove(&mut self, itt: Itt) -> Option<Task> {
         let task = self.tasks.remove(itt);
         if let Some(task) = &task {
-            task.parked.leave(&mut self.parked);
+            task.parked.leave(&mut self.parking.bytes);
         }
         task
     }
@@ -139,7 +139,7 @@ impl FullFeature {
 
     /// Says that the window is open again, where it was closed and no answer will say so: a command
     /// was ended without one (RFC 7143 11.19 "NOP-In").
-    pub(super) fn tell_of_window(&mut self, link: &mut Link) {
+    pub(super) fn tell_of_window(&mut self, output: &mut Output) {
         if !self.session.window.is_closed() {
             return;
         }
@@ -152,9 +152,9 @@ impl FullFeature {
             lun: Lun::default(),
             itt: None,
             ttt: None,
-            numbers: link.numbers_without_status(window),
+            numbers: output.numbers_without_status(window),
         };
-        link.send(nop.write(), Buf::empty());
+        output.send(nop.write(), Buf::empty());
     }
 
     pub(super) fn open_exchange(&mut self, itt: Itt, kind: ExchangeKind, immediate: bool) {
@@ -177,7 +177,7 @@ impl FullFeature {
         true
     }
 
-    pub(super) fn task_management(&mut self, request: &TaskManagementRequest, link: &mut Link) {
+    pub(super) fn task_management(&mut self, request: &TaskManagementRequest, output: &mut Output) {
         let function = TaskFunction::from_code(request.function);
         let here = request
             .referenced_itt
@@ -185,10 +185,10 @@ impl FullFeature {
         let referenced = match here {
             _ if function != TaskFunction::AbortTask => ReferencedTask::None,
             Some(itt) => ReferencedTask::Here(itt),
-            None => self.never_arrived(request, link),
+            None => self.never_arrived(request, output),
         };
         self.open_exchange(request.itt, ExchangeKind::TaskManagement, request.immediate);
-        link.event(Event::TaskManagement(TaskManagement {
+        output.event(Event::TaskManagement(TaskManagement {
             itt: request.itt,
             function,
             lun: request.lun,
@@ -202,11 +202,11 @@ impl FullFeature {
     fn never_arrived(
         &mut self,
         request: &TaskManagementRequest,
-        link: &mut Link,
+        output: &mut Output,
     ) -> ReferencedTask {
         let before: CmdSn = request.cmd_sn;
         if request.ref_cmd_sn.precedes(before) && self.session.window.plug(request.ref_cmd_sn) {
-            self.deliver_ready(link);
+            self.deliver_ready(output);
             return ReferencedTask::NeverArrived;
         }
         ReferencedTask::Unknown(request.referenced_itt)
@@ -216,37 +216,37 @@ impl FullFeature {
         &mut self,
         itt: Itt,
         answer: TaskManagementAnswer,
-        link: &mut Link,
+        output: &mut Output,
     ) {
         if !self.close_exchange(itt, ExchangeKind::TaskManagement) {
             return;
         }
         let window = self.window();
-        let numbers = link.numbers(window);
+        let numbers = output.numbers(window);
         let pdu = TaskManagementResponse {
             response: answer as u8,
             itt,
             numbers,
         };
-        link.send(pdu.write(), Buf::empty());
+        output.send(pdu.write(), Buf::empty());
     }
 
-    pub(super) fn logout_request(&mut self, request: &LogoutRequest, link: &mut Link) {
+    pub(super) fn logout_request(&mut self, request: &LogoutRequest, output: &mut Output) {
         self.open_exchange(request.itt, ExchangeKind::Logout, request.immediate);
         let reason = match request.reason {
             0 => LogoutReason::Session,
             1 if request.cid == self.cid => LogoutReason::Connection,
             1 => {
-                self.logout_response(request.itt, LogoutAnswer::CidNotFound, link);
+                self.logout_response(request.itt, LogoutAnswer::CidNotFound, output);
                 return;
             }
             _ => {
-                self.logout_response(request.itt, LogoutAnswer::RecoveryNotSupported, link);
+                self.logout_response(request.itt, LogoutAnswer::RecoveryNotSupported, output);
                 return;
             }
         };
         self.logging_out = true;
-        link.event(Event::Logout {
+        output.event(Event::Logout {
             itt: request.itt,
             reason,
         });
@@ -257,7 +257,7 @@ impl FullFeature {
         &mut self,
         itt: Itt,
         answer: LogoutAnswer,
-        link: &mut Link,
+        output: &mut Output,
     ) -> bool {
         if !self.close_exchange(itt, ExchangeKind::Logout) {
             return false;
@@ -267,15 +267,15 @@ impl FullFeature {
         let pdu = LogoutResponse {
             response: answer as u8,
             itt,
-            numbers: link.numbers(window),
+            numbers: output.numbers(window),
             time2wait: self.parameters.default_time2wait,
             time2retain: self.parameters.default_time2retain,
         };
-        link.send(pdu.write(), Buf::empty());
+        output.send(pdu.write(), Buf::empty());
         true
     }
 
-    pub(super) fn async_message(&mut self, event: AsyncEvent, link: &mut Link) {
+    pub(super) fn async_message(&mut self, event: AsyncEvent, output: &mut Output) {
         let (code, parameters) = match event {
             AsyncEvent::LogoutRequested { seconds } => (1, [0, 0, seconds]),
             AsyncEvent::ConnectionDropped {
@@ -294,14 +294,14 @@ impl FullFeature {
         let pdu = AsyncMessage {
             data_segment_length: 0,
             lun: Lun::default(),
-            numbers: link.numbers(window),
+            numbers: output.numbers(window),
             event: code,
             vendor_code: 0,
             parameter_1,
             parameter_2,
             parameter_3,
         };
-        link.send(pdu.write(), Buf::empty());
+        output.send(pdu.write(), Buf::empty());
     }
 }
 

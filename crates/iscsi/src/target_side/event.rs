@@ -1,6 +1,7 @@
 //! What a target connection tells its owner, and what the owner answers.
 
 use crate::bhs::Attribute;
+use crate::connection::CloseReason;
 use crate::ids::{Cid, Isid, Itt, Lun, Tsih};
 use crate::login_status::LoginStatus;
 use crate::parameters::Parameters;
@@ -103,19 +104,6 @@ pub enum Event {
     /// The connection is over; send what [`transmit`](super::TargetConnection::transmit) still has,
     /// then close the socket. No event follows. Every task of it is gone.
     Closed(CloseReason),
-}
-
-/// Why a connection is over.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum CloseReason {
-    /// The peer broke the protocol in a way that ErrorRecoveryLevel 0 cannot mend.
-    Violation(Violation),
-    /// The login was refused or took too long.
-    LoginFailed,
-    /// A NOP-In stayed without answer.
-    KeepaliveTimedOut,
-    /// Logout was answered.
-    LoggedOut,
 }
 
 /// A SCSI command.

@@ -13,173 +13,38 @@
 //!
 //! Spec: RFC 7143 4.2 "Operation Overview", 11.3 to 11.19.
 
-use super::connection::TargetConfig;
-use super::event::{Command, Event, LoginOutcome, SessionType};
-use super::link::{Link, Window};
-use super::parking::Parked;
+use super::event::{Command, Event, SessionType};
+use super::output::Output;
+use super::parked::Parked;
+use super::state::{Current, FullFeature, Queued, SINK_BYTES};
 use super::task::{Gathering, Task, TaskFacts, Unsolicited};
-use super::text::TextExchange;
 use crate::bhs::{
     self, Bhs, DataOut, LogoutRequest, NopIn, NopOut, Opcode, ReadyToTransfer, ScsiCommand,
     TaskManagementRequest, TextRequest,
 };
-use crate::command_window::{CommandWindow, Offered};
-use crate::ids::{Cid, Itt, Lun, Ttt};
-use crate::keepalive::Keepalive;
-use crate::parameters::Parameters;
+use crate::command_window::Offered;
+use crate::connection::{check_length, damaged_data, wrong_phase};
+use crate::ids::{Itt, Lun, Ttt};
 use crate::r2t::{Sequence, Solicited};
+use crate::receive::Receiver;
 use crate::serial::CmdSn;
-use crate::task_table::TaskTable;
 use crate::violation::{DataFault, Reaction, Violation, ViolationKind};
 use core::ops::Range;
 use units::Buf;
 
-/// Bytes of the place where unwanted data goes.
-pub(super) const SINK_BYTES: usize = 16 << 10;
-
-/// The session's part: what several connections would share.
-pub(super) struct Session {
-    pub(super) window: CommandWindow<Queued>,
-    pub(super) session_type: SessionType,
-    pub(super) target_name: Option<String>,
-}
-
-/// The full feature phase of one connection.
-pub(super) struct FullFeature {
-    pub(super) parameters: Parameters,
-    pub(super) keepalive: Keepalive,
-    pub(super) session: Session,
-    pub(super) cid: Cid,
-    pub(super) tasks: TaskTable<Task>,
-    pub(super) exchanges: Vec<Exchange>,
-    pub(super) text: Option<TextExchange>,
-    pub(super) logging_out: bool,
-    immediate: u32,
-    immediate_max: u32,
-    next_ttt: u32,
-    pub(super) current: Current,
-    pub(super) scratch: Vec<u8>,
-    pub(super) sink: Box<[u8]>,
-    /// Memory that is taken for parked data, of all tasks together, in bytes.
-    pub(super) parked: usize,
-    /// The most that may be.
-    pub(super) parked_max: usize,
-    /// A task whose data could not be parked, until its PDU is over.
-    pub(super) crowded: Option<Itt>,
-}
-
-/// A request that is not a command and waits for an answer.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Exchange {
-    pub(super) itt: Itt,
-    pub(super) kind: ExchangeKind,
-    pub(super) immediate: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum ExchangeKind {
-    TaskManagement,
-    Text,
-    Logout,
-}
-
-/// What waits for its turn in CmdSN order.
-pub(super) enum Queued {
-    Command(Command),
-    Nop(NopOut, Buf),
-    TaskManagement(TaskManagementRequest),
-    Text(TextRequest, Vec<u8>),
-    Logout(LogoutRequest),
-}
-
-/// The PDU that is coming in.
-pub(super) enum Current {
-    /// Its payload is of no use.
-    Discard,
-    /// Immediate data of this task; `follows`: unsolicited Data-Out comes after it.
-    Immediate {
-        itt: Itt,
-        length: u32,
-        follows: bool,
-    },
-    Data {
-        itt: Itt,
-        header: DataOut,
-        range: Range<u32>,
-    },
-    Nop(NopOut),
-    TaskManagement(TaskManagementRequest),
-    Text(TextRequest),
-    Logout(LogoutRequest),
-}
-
 impl FullFeature {
-    pub(super) fn new(
-        config: &TargetConfig,
-        outcome: LoginOutcome,
-        first: CmdSn,
-        keepalive: Keepalive,
-    ) -> Self {
-        let window = CommandWindow::new(first, config.command_depth, config.write_bytes_max);
-        let session = Session {
-            window,
-            session_type: outcome.session_type,
-            target_name: outcome.target_name,
-        };
-        Self {
-            parameters: outcome.parameters,
-            keepalive,
-            session,
-            cid: outcome.cid,
-            tasks: TaskTable::new(),
-            exchanges: Vec::new(),
-            text: None,
-            logging_out: false,
-            immediate: 0,
-            immediate_max: config.immediate_max,
-            next_ttt: 0,
-            current: Current::Discard,
-            scratch: Vec::new(),
-            sink: vec![0; SINK_BYTES].into(),
-            parked: 0,
-            parked_max: config.parked_bytes_max,
-            crowded: None,
-        }
-    }
-
-    pub(super) fn window(&mut self) -> Window {
-        Window {
-            exp: self.session.window.exp_cmd_sn(),
-            max: self.session.window.max_cmd_sn(),
-        }
-    }
-
-    pub(super) fn in_progress(&self) -> usize {
-        self.tasks.len().saturating_add(self.exchanges.len())
-    }
-
-    /// Memory for payload that no owner has given a place for.
-    pub(super) fn held_bytes(&self) -> usize {
-        self.scratch.capacity().saturating_add(self.sink.len())
-    }
-
-    /// A header is whole; `length` bytes of data segment follow.
+    /// A header is whole; its data segment follows.
     pub(super) fn begin(
         &mut self,
-        header: &Bhs,
-        additional: &[u8],
-        length: usize,
-        link: &mut Link,
+        receiver: &Receiver,
+        output: &mut Output,
     ) -> Result<(), Violation> {
+        let (header, additional) = (receiver.bhs(), receiver.additional());
+        let length = receiver.data_length();
         self.current = Current::Discard;
-        if length > self.parameters.own_max_recv_data_segment_length as usize {
-            return Err(Violation::new(
-                ViolationKind::DataSegmentTooLong,
-                "13.12 \"MaxRecvDataSegmentLength\"",
-                "a data segment longer than we declared to receive",
-            ));
-        }
-        match self.classify(header, additional, length, link) {
+        let limit = self.parameters.own_max_recv_data_segment_length as usize;
+        check_length(length, limit)?;
+        match self.classify(header, additional, length, output) {
             Ok(()) => {
                 self.scratch.clear();
                 let keeps = matches!(self.current, Current::Nop(_) | Current::Text(_));
@@ -188,7 +53,7 @@ impl FullFeature {
                 }
                 Ok(())
             }
-            Err(violation) => self.react(violation, header, link),
+            Err(violation) => self.react(violation, header, output),
         }
     }
 
@@ -197,7 +62,7 @@ impl FullFeature {
         header: &Bhs,
         additional: &[u8],
         length: usize,
-        link: &mut Link,
+        output: &mut Output,
     ) -> Result<(), Violation> {
         let unknown =
             |what| Violation::new(ViolationKind::UnknownOpcode, "11.2.1.2 \"Opcode\"", what);
@@ -224,12 +89,12 @@ impl FullFeature {
         }
         match opcode {
             Opcode::ScsiCommand => {
-                link.owed.command_came(length);
-                self.begin_command(header, additional, length, link)?;
+                output.ledger.owed.command_came(length);
+                self.begin_command(header, additional, length, output)?;
             }
             Opcode::DataOut => {
-                link.owed.data_came(length);
-                self.begin_data(header, link)?;
+                output.ledger.owed.data_came(length);
+                self.begin_data(header, output)?;
             }
             Opcode::NopOut => self.current = Current::Nop(NopOut::parse(header)),
             Opcode::TextRequest => self.current = Current::Text(TextRequest::parse(header)?),
@@ -238,11 +103,7 @@ impl FullFeature {
             }
             Opcode::LogoutRequest => self.current = Current::Logout(LogoutRequest::parse(header)?),
             Opcode::LoginRequest => {
-                return Err(Violation::new(
-                    ViolationKind::WrongPhase,
-                    "6.3 \"Login Phase\"",
-                    "a Login Request in full feature phase",
-                ));
+                return Err(wrong_phase("a Login Request in full feature phase"));
             }
             Opcode::SnackRequest => {
                 return Err(Violation::new(
@@ -270,10 +131,14 @@ impl FullFeature {
         header: &Bhs,
         additional: &[u8],
         length: usize,
-        link: &mut Link,
+        output: &mut Output,
     ) -> Result<(), Violation> {
         let pdu = ScsiCommand::parse(header)?;
-        let (cdb_extension, bidirectional_read_length) = additional_segments(additional)?;
+        let (cdb_extension, bidirectional_read_length) = if additional.is_empty() {
+            (None, None)
+        } else {
+            additional_segments(additional)?
+        };
         let immediate_length = u32::try_from(length).unwrap_or(u32::MAX);
         let command = Command {
             itt: pdu.itt,
@@ -300,7 +165,7 @@ impl FullFeature {
             }
             self.admit_immediate()?;
             self.add_task(&command, &pdu, immediate_length);
-            self.announce(command, link);
+            self.announce(command, output);
             return Ok(());
         }
         let task = TaskFacts::of(&command);
@@ -316,13 +181,13 @@ impl FullFeature {
             }
             Offered::Held => self.add_facts(task, &pdu, immediate_length),
             Offered::Deliver(_) if in_use => {
-                self.deliver_ready(link);
+                self.deliver_ready(output);
                 return Err(in_use_violation);
             }
             Offered::Deliver(queued) => {
                 self.add_facts(task, &pdu, immediate_length);
-                self.deliver(queued, link);
-                self.deliver_ready(link);
+                self.deliver(queued, output);
+                self.deliver_ready(output);
             }
         }
         Ok(())
@@ -390,7 +255,7 @@ impl FullFeature {
     }
 
     /// The turn of a command has come.
-    fn announce(&mut self, command: Command, link: &mut Link) {
+    fn announce(&mut self, command: Command, output: &mut Output) {
         let itt = command.itt;
         let Some(task) = self.tasks.get_mut(itt) else {
             return;
@@ -400,38 +265,38 @@ impl FullFeature {
         if !command.immediate {
             self.session.window.begin(bytes);
         }
-        link.event(Event::Command(command));
+        output.event(Event::Command(command));
         if let Some(fault) = fault {
-            link.event(Event::DataFault { itt, fault });
+            output.event(Event::DataFault { itt, fault });
         }
     }
 
-    fn deliver(&mut self, queued: Queued, link: &mut Link) {
+    fn deliver(&mut self, queued: Queued, output: &mut Output) {
         match queued {
-            Queued::Command(command) => self.announce(command, link),
-            Queued::Nop(nop, data) => self.echo(&nop, data, link),
+            Queued::Command(command) => self.announce(command, output),
+            Queued::Nop(nop, data) => self.echo(&nop, data, output),
             Queued::TaskManagement(request) => {
                 self.session.window.begin(0);
-                self.task_management(&request, link);
+                self.task_management(&request, output);
             }
             Queued::Text(request, text) => {
                 self.session.window.begin(0);
-                self.text_request(&request, &text, link);
+                self.text_request(&request, &text, output);
             }
             Queued::Logout(request) => {
                 self.session.window.begin(0);
-                self.logout_request(&request, link);
+                self.logout_request(&request, output);
             }
         }
     }
 
-    pub(super) fn deliver_ready(&mut self, link: &mut Link) {
+    pub(super) fn deliver_ready(&mut self, output: &mut Output) {
         while let Some(queued) = self.session.window.pop_ready() {
-            self.deliver(queued, link);
+            self.deliver(queued, output);
         }
     }
 
-    fn begin_data(&mut self, header: &Bhs, link: &mut Link) -> Result<(), Violation> {
+    fn begin_data(&mut self, header: &Bhs, output: &mut Output) -> Result<(), Violation> {
         let pdu = DataOut::parse(header)?;
         let end = pdu.buffer_offset.saturating_add(pdu.data_segment_length);
         let range = pdu.buffer_offset..end;
@@ -481,7 +346,7 @@ impl FullFeature {
                 }
             }
             Err(violation) => match violation.kind.reaction() {
-                Reaction::EndTask(fault) => self.fail(pdu.itt, fault, link),
+                Reaction::EndTask(fault) => self.fail(pdu.itt, fault, output),
                 Reaction::Reject(_) | Reaction::Drop => return Err(violation),
             },
         }
@@ -489,7 +354,7 @@ impl FullFeature {
     }
 
     /// The data of a task cannot be had.
-    pub(super) fn fail(&mut self, itt: Itt, fault: DataFault, link: &mut Link) {
+    pub(super) fn fail(&mut self, itt: Itt, fault: DataFault, output: &mut Output) {
         let Some(task) = self.tasks.get_mut(itt) else {
             return;
         };
@@ -498,9 +363,9 @@ impl FullFeature {
         }
         task.fault = Some(fault);
         task.gathering = Gathering::Over;
-        task.parked.take(&mut self.parked);
+        task.parked.take(&mut self.parking.bytes);
         if task.announced {
-            link.event(Event::DataFault { itt, fault });
+            output.event(Event::DataFault { itt, fault });
         }
     }
 
@@ -509,12 +374,12 @@ impl FullFeature {
         &mut self,
         header: &Bhs,
         intact: bool,
-        link: &mut Link,
+        output: &mut Output,
     ) -> Result<(), Violation> {
         let current = core::mem::replace(&mut self.current, Current::Discard);
-        self.tell_crowded(link);
+        self.tell_crowded(output);
         if !intact {
-            return self.damaged(&current, header, link);
+            return self.damaged(&current, header, output);
         }
         let scratch = core::mem::take(&mut self.scratch);
         let finished = match current {
@@ -523,20 +388,20 @@ impl FullFeature {
                 itt,
                 length,
                 follows,
-            } => self.finish_immediate(itt, length, follows, link),
-            Current::Data { itt, header, range } => self.finish_data(itt, &header, &range, link),
-            Current::Nop(nop) => self.finish_nop(nop, &scratch, link),
+            } => self.finish_immediate(itt, length, follows, output),
+            Current::Data { itt, header, range } => self.finish_data(itt, &header, &range, output),
+            Current::Nop(nop) => self.finish_nop(nop, &scratch, output),
             Current::TaskManagement(request) => {
                 let queued = Queued::TaskManagement(request);
-                self.finish_request(request.immediate, request.cmd_sn, queued, link)
+                self.finish_request(request.immediate, request.cmd_sn, queued, output)
             }
             Current::Text(request) => {
                 let queued = Queued::Text(request, scratch.clone());
-                self.finish_request(request.immediate, request.cmd_sn, queued, link)
+                self.finish_request(request.immediate, request.cmd_sn, queued, output)
             }
             Current::Logout(request) => {
                 let queued = Queued::Logout(request);
-                self.finish_request(request.immediate, request.cmd_sn, queued, link)
+                self.finish_request(request.immediate, request.cmd_sn, queued, output)
             }
         };
         // Keep the memory for the next PDU, unless it was an unusual one.
@@ -545,7 +410,7 @@ impl FullFeature {
         }
         match finished {
             Ok(()) => Ok(()),
-            Err(violation) => self.react(violation, header, link),
+            Err(violation) => self.react(violation, header, output),
         }
     }
 
@@ -555,52 +420,57 @@ impl FullFeature {
         immediate: bool,
         cmd_sn: CmdSn,
         queued: Queued,
-        link: &mut Link,
+        output: &mut Output,
     ) -> Result<(), Violation> {
         if immediate {
             self.admit_immediate()?;
             match queued {
-                Queued::TaskManagement(request) => self.task_management(&request, link),
-                Queued::Text(request, text) => self.text_request(&request, &text, link),
-                Queued::Logout(request) => self.logout_request(&request, link),
+                Queued::TaskManagement(request) => self.task_management(&request, output),
+                Queued::Text(request, text) => self.text_request(&request, &text, output),
+                Queued::Logout(request) => self.logout_request(&request, output),
                 Queued::Command(_) | Queued::Nop(..) => {}
             }
             return Ok(());
         }
         if let Offered::Deliver(queued) = self.session.window.offer(cmd_sn, queued) {
-            self.deliver(queued, link);
-            self.deliver_ready(link);
+            self.deliver(queued, output);
+            self.deliver_ready(output);
         }
         Ok(())
     }
 
-    fn finish_nop(&mut self, nop: NopOut, data: &[u8], link: &mut Link) -> Result<(), Violation> {
+    fn finish_nop(
+        &mut self,
+        nop: NopOut,
+        data: &[u8],
+        output: &mut Output,
+    ) -> Result<(), Violation> {
         if nop.itt.is_none() {
             // The answer to a ping of ours, which the keepalive has heard already. It carries a
             // CmdSN that counts only if it is not immediate, which it should be.
             if !nop.immediate && self.session.window.plug(nop.cmd_sn) {
-                self.deliver_ready(link);
+                self.deliver_ready(output);
             }
             return Ok(());
         }
         let limit = self.parameters.peer_max_recv_data_segment_length as usize;
         let data = Buf::copy_of(data.get(..data.len().min(limit)).unwrap_or_default());
         if nop.immediate {
-            self.echo(&nop, data, link);
+            self.echo(&nop, data, output);
         } else if let Offered::Deliver(queued) = self
             .session
             .window
             .offer(nop.cmd_sn, Queued::Nop(nop, data))
         {
-            self.deliver(queued, link);
-            self.deliver_ready(link);
+            self.deliver(queued, output);
+            self.deliver_ready(output);
         }
         Ok(())
     }
 
-    fn echo(&mut self, nop: &NopOut, data: Buf, link: &mut Link) {
+    fn echo(&mut self, nop: &NopOut, data: Buf, output: &mut Output) {
         let window = self.window();
-        let numbers = link.numbers(window);
+        let numbers = output.numbers(window);
         let pong = NopIn {
             data_segment_length: 0,
             lun: nop.lun,
@@ -608,13 +478,13 @@ impl FullFeature {
             ttt: None,
             numbers,
         };
-        link.send(pong.write(), data);
+        output.send(pong.write(), data);
     }
 
     /// Pings the initiator.
-    pub(super) fn ping(&mut self, link: &mut Link) {
+    pub(super) fn ping(&mut self, output: &mut Output) {
         let window = self.window();
-        let numbers = link.numbers_without_status(window);
+        let numbers = output.numbers_without_status(window);
         let ttt = Some(self.new_ttt());
         let ping = NopIn {
             data_segment_length: 0,
@@ -623,7 +493,7 @@ impl FullFeature {
             ttt,
             numbers,
         };
-        link.send(ping.write(), Buf::empty());
+        output.send(ping.write(), Buf::empty());
     }
 
     pub(super) fn new_ttt(&mut self) -> Ttt {
@@ -640,14 +510,14 @@ impl FullFeature {
         itt: Itt,
         length: u32,
         follows: bool,
-        link: &mut Link,
+        output: &mut Output,
     ) -> Result<(), Violation> {
         let Some(task) = self.tasks.get_mut(itt) else {
             return Ok(());
         };
         let whole = task.unsolicited.sequence.add_immediate(length);
         task.unsolicited.open = follows && !task.unsolicited.sequence.is_complete();
-        self.after_data(itt, whole, link)
+        self.after_data(itt, whole, output)
     }
 
     fn finish_data(
@@ -655,7 +525,7 @@ impl FullFeature {
         itt: Itt,
         header: &DataOut,
         range: &Range<u32>,
-        link: &mut Link,
+        output: &mut Output,
     ) -> Result<(), Violation> {
         let Some(task) = self.tasks.get_mut(itt) else {
             return Ok(());
@@ -676,19 +546,19 @@ impl FullFeature {
                 Gathering::Into { .. } | Gathering::Undecided | Gathering::Over => Ok(()),
             },
         };
-        self.after_data(itt, added, link)
+        self.after_data(itt, added, output)
     }
 
     fn after_data(
         &mut self,
         itt: Itt,
         added: Result<(), Violation>,
-        link: &mut Link,
+        output: &mut Output,
     ) -> Result<(), Violation> {
         match added {
-            Ok(()) => self.progress(itt, link),
+            Ok(()) => self.progress(itt, output),
             Err(violation) => match violation.kind.reaction() {
-                Reaction::EndTask(fault) => self.fail(itt, fault, link),
+                Reaction::EndTask(fault) => self.fail(itt, fault, output),
                 Reaction::Reject(_) | Reaction::Drop => return Err(violation),
             },
         }
@@ -696,7 +566,7 @@ impl FullFeature {
     }
 
     /// Asks for what may be asked for, and delivers what is whole.
-    pub(super) fn progress(&mut self, itt: Itt, link: &mut Link) {
+    pub(super) fn progress(&mut self, itt: Itt, output: &mut Output) {
         let window = self.window();
         // The command's own data segment is still coming in: whether more is needed is not known
         // yet.
@@ -715,7 +585,7 @@ impl FullFeature {
         let mut whole = unsolicited.sequence.covers(bytes);
         if !whole && !unsolicited.open && !arriving {
             if unsolicited.sequence.has_hole() {
-                self.fail(itt, DataFault::IncorrectAmountOfData, link);
+                self.fail(itt, DataFault::IncorrectAmountOfData, output);
                 return;
             }
             let from = unsolicited.sequence.contiguous().min(bytes);
@@ -738,13 +608,13 @@ impl FullFeature {
                     lun: task.command.lun,
                     itt,
                     ttt: Some(ask.ttt),
-                    numbers: link.numbers_without_status(window),
+                    numbers: output.numbers_without_status(window),
                     r2t_sn: ask.r2t_sn,
                     buffer_offset: ask.offset,
                     desired_data_transfer_length: ask.length,
                 };
-                link.owed.asked(ask.length as usize);
-                link.send(r2t.write(), Buf::empty());
+                output.ledger.owed.asked(ask.length as usize);
+                output.send(r2t.write(), Buf::empty());
             }
             task.r2t_count = solicited.r2t_count();
             whole = solicited.is_complete();
@@ -760,7 +630,7 @@ impl FullFeature {
             } else {
                 data
             };
-            link.event(Event::DataOut { itt, data });
+            output.event(Event::DataOut { itt, data });
         }
     }
 
@@ -769,27 +639,27 @@ impl FullFeature {
         &mut self,
         current: &Current,
         header: &Bhs,
-        link: &mut Link,
+        output: &mut Output,
     ) -> Result<(), Violation> {
         if let Current::Immediate { itt, .. } | Current::Data { itt, .. } = current {
-            self.fail(*itt, DataFault::ProtocolServiceCrcError, link);
+            self.fail(*itt, DataFault::ProtocolServiceCrcError, output);
         }
-        let violation = Violation::new(
-            ViolationKind::DataDigest,
-            "7.7 \"Digest Errors\"",
-            "data does not match its digest",
-        );
-        self.react(violation, header, link)
+        self.react(damaged_data(), header, output)
     }
 
     /// The one place where breaches are answered.
-    fn react(&mut self, violation: Violation, bad: &Bhs, link: &mut Link) -> Result<(), Violation> {
+    fn react(
+        &mut self,
+        violation: Violation,
+        bad: &Bhs,
+        output: &mut Output,
+    ) -> Result<(), Violation> {
         match violation.kind.reaction() {
             Reaction::Drop | Reaction::EndTask(_) => Err(violation),
             Reaction::Reject(reason) => {
-                self.count_rejected(bad, violation.kind, link);
+                self.count_rejected(bad, violation.kind, output);
                 let window = self.window();
-                link.reject(reason, violation, bad, window);
+                output.reject(reason, violation, bad, window);
                 Ok(())
             }
         }
@@ -797,7 +667,7 @@ impl FullFeature {
 
     /// A rejected request still uses up its CmdSN, or the window would wait for it for ever. One
     /// with a wrong digest does not: the initiator sends it again.
-    fn count_rejected(&mut self, bad: &Bhs, kind: ViolationKind, link: &mut Link) {
+    fn count_rejected(&mut self, bad: &Bhs, kind: ViolationKind, output: &mut Output) {
         let numbered = matches!(
             Opcode::of(bad[0]),
             Some(
@@ -810,7 +680,7 @@ impl FullFeature {
         if numbered && bad[0] & bhs::IMMEDIATE == 0 && kind != ViolationKind::DataDigest {
             let cmd_sn = CmdSn(u32::from_be_bytes([bad[24], bad[25], bad[26], bad[27]]));
             if self.session.window.plug(cmd_sn) {
-                self.deliver_ready(link);
+                self.deliver_ready(output);
             }
         }
     }

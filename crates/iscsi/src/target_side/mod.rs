@@ -1,14 +1,17 @@
 //! The target role.
 
 mod answers;
+mod config;
 mod connection;
 mod event;
 mod full_feature;
-mod link;
 mod login;
+mod output;
 mod owed;
+mod parked;
 mod parking;
 mod policy;
+mod state;
 mod task;
 mod text;
 
@@ -17,11 +20,11 @@ pub(crate) mod test;
 #[cfg(test)]
 mod test_breaches;
 
-pub use connection::{TargetConfig, TargetConnection};
+pub use config::TargetConfig;
+pub use connection::TargetConnection;
 pub use event::{
-    AsyncEvent, CloseReason, Command, Event, LoginOutcome, LogoutAnswer, LogoutReason,
-    ReferencedTask, Response, SendTargets, SessionType, TaskFunction, TaskManagement,
-    TaskManagementAnswer,
+    AsyncEvent, Command, Event, LoginOutcome, LogoutAnswer, LogoutReason, ReferencedTask, Response,
+    SendTargets, SessionType, TaskFunction, TaskManagement, TaskManagementAnswer,
 };
 pub use owed::Owed;
 pub use policy::{

@@ -8,15 +8,21 @@
 //! comes in PDUs of its own, for all of that at once.
 
 use super::event::Event;
-use super::full_feature::{Current, FullFeature, SINK_BYTES};
-use super::link::Link;
+use super::output::Output;
+use super::state::{Current, FullFeature, SINK_BYTES};
 use super::task::{Gathering, Task};
 use crate::ids::Itt;
 use crate::violation::DataFault;
 use units::BufMut;
 
 impl FullFeature {
-    pub(super) fn accept_data(&mut self, itt: Itt, bytes: u32, buffer: BufMut, link: &mut Link) {
+    pub(super) fn accept_data(
+        &mut self,
+        itt: Itt,
+        bytes: u32,
+        buffer: BufMut,
+        output: &mut Output,
+    ) {
         let wants =
             |task: &&mut Task| task.announced && matches!(task.gathering, Gathering::Undecided);
         let Some(task) = self.tasks.get_mut(itt).filter(wants) else {
@@ -24,7 +30,7 @@ impl FullFeature {
         };
         let bytes = bytes.min(task.command.expected_out());
         let mut buffer = buffer;
-        let parked = task.parked.take(&mut self.parked);
+        let parked = task.parked.take(&mut self.parking.bytes);
         let had = parked.len().min(bytes as usize);
         buffer.copy_at(0, parked.get(..had).unwrap_or_default());
         task.gathering = Gathering::Into {
@@ -32,7 +38,7 @@ impl FullFeature {
             bytes,
             solicited: None,
         };
-        self.progress(itt, link);
+        self.progress(itt, output);
     }
 
     /// As accept_data, with all bytes coming at once as the command's immediate data; `false`: it
@@ -64,8 +70,8 @@ impl FullFeature {
 
     /// Where payload byte `done` of the current PDU goes, with up to `left` bytes after it.
     pub(super) fn chunk(&mut self, done: usize, left: usize) -> &mut [u8] {
-        let parked = || self.tasks.iter().map(|task| task.parked.0.capacity()).sum();
-        debug_assert_eq!(self.parked, parked(), "all parked data is counted");
+        let parked = || self.tasks.iter().map(|task| task.parked.capacity()).sum();
+        debug_assert_eq!(self.parking.bytes, parked(), "all parked data is counted");
         let place = match &self.current {
             Current::Discard | Current::TaskManagement(_) | Current::Logout(_) => None,
             Current::Nop(_) | Current::Text(_) => {
@@ -88,12 +94,12 @@ impl FullFeature {
         if grows {
             let alone = matches!(self.current, Current::Immediate { follows: false, .. });
             let whole = if alone { 0 } else { task.unsolicited.most() };
-            let room = (whole.max(end), self.parked_max);
-            if !task.parked.grow(end, room, &mut self.parked) {
+            let room = (whole.max(end), self.parking.bytes_max);
+            if !task.parked.grow(end, room, &mut self.parking.bytes) {
                 task.fault = Some(DataFault::NoRoom);
                 task.gathering = Gathering::Over;
-                task.parked.take(&mut self.parked);
-                self.crowded = Some(itt);
+                task.parked.take(&mut self.parking.bytes);
+                self.parking.crowded = Some(itt);
             }
         }
         match &mut task.gathering {
@@ -110,58 +116,13 @@ impl FullFeature {
 
     /// The owner learns that a task's data was thrown away; one that is still to be announced will
     /// say so then.
-    pub(super) fn tell_crowded(&mut self, link: &mut Link) {
-        let Some(itt) = self.crowded.take() else {
+    pub(super) fn tell_crowded(&mut self, output: &mut Output) {
+        let Some(itt) = self.parking.crowded.take() else {
             return;
         };
         if self.tasks.get(itt).is_some_and(|task| task.announced) {
             let fault = DataFault::NoRoom;
-            link.event(Event::DataFault { itt, fault });
+            output.event(Event::DataFault { itt, fault });
         }
-    }
-}
-
-/// Unsolicited data that came before the owner gave a buffer, from byte 0 on.
-#[derive(Default)]
-pub(super) struct Parked(Vec<u8>);
-
-impl Parked {
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    fn part_mut(&mut self, range: core::ops::Range<usize>) -> &mut [u8] {
-        self.0.get_mut(range).unwrap_or_default()
-    }
-
-    /// Makes it `end` bytes long, in memory for `whole`. `all` is what all tasks have taken, at
-    /// most `most` after it; `false`: that would be too much, and nothing has changed.
-    fn grow(&mut self, end: usize, (whole, most): (usize, usize), all: &mut usize) -> bool {
-        let (had, needs) = (self.0.capacity(), whole.max(end));
-        if needs > had {
-            if all.saturating_sub(had).saturating_add(needs) > most {
-                return false;
-            }
-            self.0.reserve_exact(needs.saturating_sub(self.0.len()));
-            *all = all.saturating_sub(had).saturating_add(self.0.capacity());
-        }
-        self.0.resize(end, 0);
-        true
-    }
-
-    /// Takes what is parked out of it, and its memory off `all`.
-    pub(super) fn take(&mut self, all: &mut usize) -> Vec<u8> {
-        self.leave(all);
-        core::mem::take(&mut self.0)
-    }
-
-    /// Takes its memory off `all`: its task is about to go, and it with it.
-    #[inline]
-    pub(super) fn leave(&self, all: &mut usize) {
-        *all = all.saturating_sub(self.0.capacity());
     }
 }

@@ -1,7 +1,7 @@
 //! One task of the target: its command, and the data that comes for it.
 
 use super::event::Command;
-use super::parking::Parked;
+use super::parked::Parked;
 use crate::r2t::{Sequence, Solicited};
 use crate::violation::DataFault;
 use units::BufMut;

@@ -5,12 +5,12 @@
 //! Spec: RFC 7143 11.10 "Text Request", 11.11 "Text Response", appendix C "SendTargets Operation".
 
 use super::event::{Event, SendTargets, SessionType};
-use super::full_feature::{ExchangeKind, FullFeature};
-use super::link::Link;
+use super::output::Output;
+use super::state::{ExchangeKind, FullFeature, TextExchange};
 use crate::bhs::{TextRequest, TextResponse};
 use crate::discovery::{self, TargetRecord};
 use crate::extension_keys::{self, port};
-use crate::ids::{Isid, Itt, Lun, Tsih, Ttt};
+use crate::ids::{Isid, Itt, Tsih};
 use crate::negotiation::{Negotiation, Phase, Reply, find};
 use crate::parameters::Offer;
 use crate::text::{self, TextBuffer};
@@ -19,17 +19,6 @@ use units::Buf;
 
 /// Most text of one chain of requests in full feature phase, in bytes.
 const TEXT_BYTES_MAX: usize = 64 << 10;
-
-/// A text exchange that is under way.
-pub(super) struct TextExchange {
-    ttt: Ttt,
-    lun: Lun,
-    incoming: TextBuffer,
-    /// What is still to be said.
-    outgoing: Vec<u8>,
-    /// The initiator has nothing more to say (F).
-    last: bool,
-}
 
 /// What only the owner can answer.
 enum Asked {
@@ -50,7 +39,12 @@ impl Asked {
 
 impl FullFeature {
     /// One Text Request, in its turn.
-    pub(super) fn text_request(&mut self, request: &TextRequest, segment: &[u8], link: &mut Link) {
+    pub(super) fn text_request(
+        &mut self,
+        request: &TextRequest,
+        segment: &[u8],
+        output: &mut Output,
+    ) {
         self.open_exchange(request.itt, ExchangeKind::Text, request.immediate);
         let fresh = match (&self.text, request.ttt) {
             (Some(exchange), Some(ttt)) => exchange.ttt != ttt,
@@ -68,36 +62,36 @@ impl FullFeature {
         };
         exchange.last = request.last;
         if !exchange.outgoing.is_empty() && segment.is_empty() {
-            self.say(request.itt, exchange, link);
+            self.say(request.itt, exchange, output);
             return;
         }
         exchange.outgoing.clear();
         if let Err(violation) = exchange.incoming.append(segment) {
-            self.reject_text(request, violation, link);
+            self.reject_text(request, violation, output);
             return;
         }
         if request.continues {
-            self.send_text(request.itt, &exchange, Vec::new(), false, false, link);
+            self.send_text(request.itt, &exchange, Vec::new(), false, false, output);
             self.text = Some(exchange);
             return;
         }
         let text = exchange.incoming.take();
-        match self.answer_text(&text, &mut exchange.outgoing, link) {
+        match self.answer_text(&text, &mut exchange.outgoing, output) {
             Ok(Some(asked)) => {
                 self.text = Some(exchange);
-                link.event(asked.event(request.itt));
+                output.event(asked.event(request.itt));
             }
-            Ok(None) => self.say(request.itt, exchange, link),
-            Err(violation) => self.reject_text(request, violation, link),
+            Ok(None) => self.say(request.itt, exchange, output),
+            Err(violation) => self.reject_text(request, violation, output),
         }
     }
 
     /// Ends the exchange with a Reject PDU: clients that do not know a text answer drop the
     /// connection over it, while a Reject fails the one request.
-    fn reject_text(&mut self, request: &TextRequest, violation: Violation, link: &mut Link) {
+    fn reject_text(&mut self, request: &TextRequest, violation: Violation, output: &mut Output) {
         self.close_exchange(request.itt, ExchangeKind::Text);
         let window = self.window();
-        link.reject(
+        output.reject(
             RejectReason::ProtocolError,
             violation,
             &request.write(),
@@ -110,7 +104,7 @@ impl FullFeature {
         &mut self,
         text: &[u8],
         out: &mut Vec<u8>,
-        link: &mut Link,
+        output: &mut Output,
     ) -> Result<Option<Asked>, Violation> {
         let bad = |what| Violation::new(ViolationKind::BadText, "6.1 \"Text Format\"", what);
         let pairs = text::pairs(text)?;
@@ -153,7 +147,7 @@ impl FullFeature {
                 Ok(Reply::Silent) if name == "MaxRecvDataSegmentLength" => {
                     self.parameters.peer_max_recv_data_segment_length =
                         negotiation.parameters().peer_max_recv_data_segment_length;
-                    link.event(Event::ParametersChanged);
+                    output.event(Event::ParametersChanged);
                 }
                 Ok(Reply::Silent) => {}
                 Ok(Reply::Value(reply)) => text::push(out, name, &reply),
@@ -183,12 +177,12 @@ impl FullFeature {
         &mut self,
         itt: Itt,
         targets: &[TargetRecord],
-        link: &mut Link,
+        output: &mut Output,
     ) {
-        self.answer_asked(itt, &discovery::encode(targets), link);
+        self.answer_asked(itt, &discovery::encode(targets), output);
     }
 
-    pub(super) fn fence_response(&mut self, itt: Itt, fenced: bool, link: &mut Link) {
+    pub(super) fn fence_response(&mut self, itt: Itt, fenced: bool, output: &mut Output) {
         let mut answer = Vec::new();
         let value = if fenced {
             extension_keys::FENCED
@@ -196,15 +190,20 @@ impl FullFeature {
             extension_keys::NOT_FENCED
         };
         text::push(&mut answer, extension_keys::FENCE, value);
-        self.answer_asked(itt, &answer, link);
+        self.answer_asked(itt, &answer, output);
     }
 
-    pub(super) fn ports_response(&mut self, itt: Itt, ports: &[port::PortRecord], link: &mut Link) {
-        self.answer_asked(itt, &port::encode(ports), link);
+    pub(super) fn ports_response(
+        &mut self,
+        itt: Itt,
+        ports: &[port::PortRecord],
+        output: &mut Output,
+    ) {
+        self.answer_asked(itt, &port::encode(ports), output);
     }
 
     /// The owner's part of an answer.
-    fn answer_asked(&mut self, itt: Itt, answer: &[u8], link: &mut Link) {
+    fn answer_asked(&mut self, itt: Itt, answer: &[u8], output: &mut Output) {
         let waits = self
             .exchanges
             .iter()
@@ -214,23 +213,23 @@ impl FullFeature {
         }
         if let Some(mut exchange) = self.text.take() {
             exchange.outgoing.extend_from_slice(answer);
-            self.say(itt, exchange, link);
+            self.say(itt, exchange, output);
         }
     }
 
     /// Sends as much as one PDU holds; the initiator asks for the rest.
-    fn say(&mut self, itt: Itt, mut exchange: TextExchange, link: &mut Link) {
+    fn say(&mut self, itt: Itt, mut exchange: TextExchange, output: &mut Output) {
         let limit = self.parameters.peer_max_recv_data_segment_length as usize;
         if exchange.outgoing.len() > limit {
             let rest = exchange.outgoing.split_off(limit);
             let part = core::mem::replace(&mut exchange.outgoing, rest);
-            self.send_text(itt, &exchange, part, false, true, link);
+            self.send_text(itt, &exchange, part, false, true, output);
             self.text = Some(exchange);
             return;
         }
         let part = core::mem::take(&mut exchange.outgoing);
         let last = exchange.last;
-        self.send_text(itt, &exchange, part, last, false, link);
+        self.send_text(itt, &exchange, part, last, false, output);
         if !last {
             self.text = Some(exchange);
         }
@@ -243,7 +242,7 @@ impl FullFeature {
         part: Vec<u8>,
         last: bool,
         continues: bool,
-        link: &mut Link,
+        output: &mut Output,
     ) {
         self.close_exchange(itt, ExchangeKind::Text);
         let window = self.window();
@@ -254,8 +253,8 @@ impl FullFeature {
             lun: exchange.lun,
             itt,
             ttt: (!last).then_some(exchange.ttt),
-            numbers: link.numbers(window),
+            numbers: output.numbers(window),
         };
-        link.send(pdu.write(), Buf::from(part));
+        output.send(pdu.write(), Buf::from(part));
     }
 }

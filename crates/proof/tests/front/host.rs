@@ -4,10 +4,8 @@
 use env::{CoreHandle, LocalFuture, Stream};
 use iscsi::bhs::Attribute;
 use iscsi::discovery::TargetRecord;
-use iscsi::initiator_side::{
-    CloseReason, Command, Completion, Event, InitiatorConfig, InitiatorConnection,
-};
-use iscsi::{Isid, Itt, LoginStatus, Lun, Want};
+use iscsi::initiator_side::{Command, Completion, Event, InitiatorConfig, InitiatorConnection};
+use iscsi::{CloseReason, Isid, Itt, LoginStatus, Lun, Want};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::future::poll_fn;

@@ -4,10 +4,11 @@ use crate::bench::{
     ALICE, BLOCK, BOB, Bench, OTHER, Setup, TARGET, exported, grant, host_object, read_10, run,
     write_10,
 };
+use iscsi::CloseReason;
 use iscsi::bhs::Attribute;
 use iscsi::chap::{ChapAlgorithm, Secret};
 use iscsi::extension_keys::{FENCE, fence_value};
-use iscsi::initiator_side::{CloseReason, Command, InitiatorChap, InitiatorConfig, TargetProof};
+use iscsi::initiator_side::{Command, InitiatorChap, InitiatorConfig, TargetProof};
 use iscsi::{DigestChoice, Isid, LoginStatus, Lun, Offer, Tsih};
 use iscsi_initiator::{Answer, LoginError, Lost, Session, connect, discover};
 use iscsi_target::HostChap;

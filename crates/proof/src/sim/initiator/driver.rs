@@ -243,12 +243,14 @@ impl Driver {
                     drop(pending.reply.send(Outcome::Ended(completion)));
                 }
             }
-            Event::TaskManagement { itt, response } => self.function_answered(link, itt, response),
+            Event::TaskManagement { itt, response } => {
+                self.function_answered(link, itt, response);
+            }
             Event::Rejected { reason, .. } => {
                 self.complain(&format!("a PDU was rejected: {reason}"));
             }
             Event::Closed(reason) => {
-                if let iscsi::initiator_side::CloseReason::Violation(violation) = reason {
+                if let iscsi::CloseReason::Violation(violation) = reason {
                     self.complain(&format!("the target broke the protocol: {violation:?}"));
                 }
                 return true;

@@ -1,20 +1,20 @@
 //! The sending side of a target connection: events for the owner, PDUs for the initiator.
 
-use super::event::{CloseReason, Event};
+use super::event::Event;
 use super::owed::Owed;
 use crate::bhs::{Bhs, Numbers, Reject};
+use crate::connection;
 use crate::serial::CmdSn;
 use crate::status_numbering::StatusNumbering;
-use crate::transmit::Transmit;
 use crate::violation::{RejectReason, Violation};
-use std::collections::VecDeque;
 use units::Buf;
 
 /// Where both outputs of the machine go.
+pub(super) type Output = connection::Output<Event, Ledger>;
+
+/// What a target remembers of what it has sent.
 #[derive(Default)]
-pub(super) struct Link {
-    pub(super) transmit: Transmit,
-    pub(super) events: VecDeque<Event>,
+pub struct Ledger {
     pub(super) status: StatusNumbering,
     pub(super) owed: Owed,
 }
@@ -26,29 +26,33 @@ pub(super) struct Window {
     pub(super) max: CmdSn,
 }
 
-impl Link {
+impl connection::Output<Event, Ledger> {
     /// Numbers of a PDU that carries status.
+    #[inline]
     pub(super) fn numbers(&mut self, window: Window) -> Numbers {
         Numbers {
-            stat_sn: self.status.take(),
+            stat_sn: self.ledger.status.take(),
             exp_cmd_sn: window.exp,
             max_cmd_sn: window.max,
         }
     }
 
     /// Numbers of a PDU that carries none.
+    #[inline]
     pub(super) fn numbers_without_status(&self, window: Window) -> Numbers {
         Numbers {
-            stat_sn: self.status.peek(),
+            stat_sn: self.ledger.status.peek(),
             exp_cmd_sn: window.exp,
             max_cmd_sn: window.max,
         }
     }
 
+    #[inline]
     pub(super) fn send(&mut self, bhs: Bhs, data: Buf) {
         self.transmit.push(bhs, data);
     }
 
+    #[inline]
     pub(super) fn event(&mut self, event: Event) {
         self.events.push_back(event);
     }
@@ -70,9 +74,5 @@ impl Link {
         };
         self.send(header.write(), Buf::copy_of(bad));
         self.event(Event::Rejected { reason, violation });
-    }
-
-    pub(super) fn closed(&mut self, reason: CloseReason) {
-        self.event(Event::Closed(reason));
     }
 }
