@@ -10,8 +10,8 @@ use crate::parameters::{LENGTH_MAX, Offer};
 use crate::receive::Want;
 use crate::serial::{CmdSn, StatSn};
 use crate::target_side::{
-    Authentication, ChapTerms, Event, LoginAsk, LoginPolicy, LoginRefusal, LoginTerms,
-    LogoutAnswer, ReferencedTask, Response, TargetConfig, TargetConnection, TaskManagementAnswer,
+    Authentication, ChapTerms, LoginAsk, LoginPolicy, LoginRefusal, LoginTerms, LogoutAnswer,
+    ReferencedTask, Response, TargetConfig, TargetConnection, TargetEvent, TaskManagementAnswer,
     UNAUTHENTICATED_BYTES_MAX,
 };
 use crate::text;
@@ -45,7 +45,7 @@ fn drive(
     target: &mut TargetConnection,
     mut bytes: &[u8],
     piece: &mut dyn FnMut() -> usize,
-    owner: &mut dyn FnMut(&mut TargetConnection, Event),
+    owner: &mut dyn FnMut(&mut TargetConnection, TargetEvent),
     sent: &mut dyn FnMut(&[u8]),
 ) {
     let mut admitted = false;
@@ -78,7 +78,7 @@ fn drive(
             Want::Nothing => {}
         }
         while let Some(event) = target.poll_event() {
-            admitted |= matches!(event, Event::LoginReady(_));
+            admitted |= matches!(event, TargetEvent::LoginReady(_));
             owner(target, event);
         }
         while !target.transmit().is_empty() {
@@ -114,7 +114,7 @@ pub fn login_stream(bytes: &[u8]) {
     let mut target = TargetConnection::new(Now::ZERO, &TargetConfig::default(), Box::new(policy));
     let owner = &mut |_: &mut TargetConnection, event| {
         assert!(
-            !matches!(event, Event::LoginReady(_)),
+            !matches!(event, TargetEvent::LoginReady(_)),
             "nobody gets in unproved"
         );
     };
@@ -194,7 +194,7 @@ fn seen_by(stream: &[u8], piece: &mut dyn FnMut() -> usize) -> Seen {
     let mut accepted: Vec<(Itt, usize)> = Vec::new();
     let owner = &mut |target: &mut TargetConnection, event| {
         events = events.saturating_add(1);
-        if let Event::DataOut { data, .. } = &event {
+        if let TargetEvent::DataOut { data, .. } = &event {
             written.extend_from_slice(&data.to_vec());
         }
         owner(target, event, &mut accepted);
@@ -226,10 +226,10 @@ fn check_status(header: &Bhs, expected: &mut StatSn) {
 }
 
 /// An owner that answers everything, in a way that the CDB chooses.
-fn owner(target: &mut TargetConnection, event: Event, accepted: &mut Vec<(Itt, usize)>) {
+fn owner(target: &mut TargetConnection, event: TargetEvent, accepted: &mut Vec<(Itt, usize)>) {
     match event {
-        Event::LoginReady(_) => target.complete_login(Tsih(1)),
-        Event::Command(command) => {
+        TargetEvent::LoginReady(_) => target.complete_login(Tsih(1)),
+        TargetEvent::Command(command) => {
             let bytes = command.expected_data_transfer_length.min(1 << 16);
             match command.cdb[0] & 3 {
                 0 => {}
@@ -250,13 +250,13 @@ fn owner(target: &mut TargetConnection, event: Event, accepted: &mut Vec<(Itt, u
                 }
             }
         }
-        Event::DataOut { itt, data } => {
+        TargetEvent::DataOut { itt, data } => {
             let place = accepted.iter().position(|(open, _)| *open == itt);
             let (_, bytes) = accepted.swap_remove(place.expect("only accepted data comes"));
             assert_eq!(data.len(), bytes, "exactly what was accepted");
             target.respond(itt, Response::default());
         }
-        Event::DataFault { itt, .. } => {
+        TargetEvent::DataFault { itt, .. } => {
             accepted.retain(|(open, _)| *open != itt);
             target.respond(
                 itt,
@@ -266,21 +266,21 @@ fn owner(target: &mut TargetConnection, event: Event, accepted: &mut Vec<(Itt, u
                 },
             );
         }
-        Event::TaskManagement(request) => {
+        TargetEvent::TaskManagement(request) => {
             if let ReferencedTask::Here(itt) = request.referenced {
                 accepted.retain(|(open, _)| *open != itt);
                 target.forget(itt);
             }
             target.task_management_response(request.itt, TaskManagementAnswer::Complete);
         }
-        Event::SendTargets { itt, .. } => target.send_targets_response(itt, &[]),
-        Event::Fence { itt, tsih, .. } => target.fence_response(itt, tsih.0 % 2 == 0),
-        Event::Ports { itt } => target.ports_response(itt, &[]),
-        Event::Logout { itt, .. } => target.logout_response(itt, LogoutAnswer::CleanupFailed),
-        Event::LoginRefused { .. }
-        | Event::Rejected { .. }
-        | Event::ParametersChanged
-        | Event::Closed(_) => {}
+        TargetEvent::SendTargets { itt, .. } => target.send_targets_response(itt, &[]),
+        TargetEvent::Fence { itt, tsih, .. } => target.fence_response(itt, tsih.0 % 2 == 0),
+        TargetEvent::Ports { itt } => target.ports_response(itt, &[]),
+        TargetEvent::Logout { itt, .. } => target.logout_response(itt, LogoutAnswer::CleanupFailed),
+        TargetEvent::LoginRefused { .. }
+        | TargetEvent::Rejected { .. }
+        | TargetEvent::ParametersChanged
+        | TargetEvent::Closed(_) => {}
     }
 }
 

@@ -129,9 +129,9 @@ impl Pair {
     fn serve(&mut self) {
         while let Some(event) = self.target.poll_event() {
             match event {
-                target_side::Event::LoginReady(_) => self.target.complete_login(Tsih(9)),
-                target_side::Event::Command(command) => self.command(&command),
-                target_side::Event::DataOut { itt, data } => {
+                target_side::TargetEvent::LoginReady(_) => self.target.complete_login(Tsih(9)),
+                target_side::TargetEvent::Command(command) => self.command(&command),
+                target_side::TargetEvent::DataOut { itt, data } => {
                     let (offset, length) = self.writes.remove(&itt.get()).unwrap();
                     assert_eq!(data.len(), length as usize);
                     data.copy_to(0, &mut self.disk[offset..offset + data.len()]);
@@ -144,7 +144,7 @@ impl Pair {
                         },
                     );
                 }
-                target_side::Event::DataFault { itt, fault } => {
+                target_side::TargetEvent::DataFault { itt, fault } => {
                     let (asc, ascq) = fault.additional_sense().unwrap_or_default();
                     let sense = Some(Buf::copy_of(&[0x70, 0, 0x0B, asc, ascq]));
                     self.target.respond(
@@ -157,33 +157,33 @@ impl Pair {
                     );
                     self.notes.push(format!("{fault:?}"));
                 }
-                target_side::Event::SendTargets { itt, .. } => {
+                target_side::TargetEvent::SendTargets { itt, .. } => {
                     let records = records();
                     self.target.send_targets_response(itt, &records);
                 }
-                target_side::Event::Fence { itt, .. } => {
+                target_side::TargetEvent::Fence { itt, .. } => {
                     self.target.fence_response(itt, true);
                 }
-                target_side::Event::Ports { itt } => self.target.ports_response(itt, &[]),
-                target_side::Event::TaskManagement(request) => {
+                target_side::TargetEvent::Ports { itt } => self.target.ports_response(itt, &[]),
+                target_side::TargetEvent::TaskManagement(request) => {
                     let answer = target_side::TaskManagementAnswer::Complete;
                     self.target.task_management_response(request.itt, answer);
                 }
-                target_side::Event::Logout { itt, .. } => {
+                target_side::TargetEvent::Logout { itt, .. } => {
                     self.target
                         .logout_response(itt, target_side::LogoutAnswer::Closed);
                 }
-                target_side::Event::Closed(_) => self.target_closed = true,
-                other @ (target_side::Event::LoginRefused { .. }
-                | target_side::Event::Rejected { .. }
-                | target_side::Event::ParametersChanged) => {
+                target_side::TargetEvent::Closed(_) => self.target_closed = true,
+                other @ (target_side::TargetEvent::LoginRefused { .. }
+                | target_side::TargetEvent::Rejected { .. }
+                | target_side::TargetEvent::ParametersChanged) => {
                     self.notes.push(format!("{other:?}"));
                 }
             }
         }
     }
 
-    fn command(&mut self, command: &target_side::Command) {
+    fn command(&mut self, command: &target_side::TargetCommand) {
         let offset = u32::from_be_bytes(command.cdb[4..8].try_into().unwrap()) as usize;
         let length = command.expected_data_transfer_length;
         match command.cdb[0] {
@@ -221,21 +221,21 @@ impl Pair {
     fn listen(&mut self) {
         while let Some(event) = self.initiator.poll_event() {
             match event {
-                initiator_side::Event::Response { itt, completion } => {
+                initiator_side::InitiatorEvent::Response { itt, completion } => {
                     self.completions.insert(itt.get(), completion);
                 }
-                initiator_side::Event::LoggedIn { tsih, .. } => assert_eq!(tsih, Tsih(9)),
-                initiator_side::Event::Text { text, .. } => {
+                initiator_side::InitiatorEvent::LoggedIn { tsih, .. } => assert_eq!(tsih, Tsih(9)),
+                initiator_side::InitiatorEvent::Text { text, .. } => {
                     assert_eq!(discovery::decode(&text).unwrap(), records());
                     self.notes.push("targets".into());
                 }
-                other @ (initiator_side::Event::LoginFailed { .. }
-                | initiator_side::Event::TaskManagement { .. }
-                | initiator_side::Event::LoggedOut { .. }
-                | initiator_side::Event::Rejected { .. }
-                | initiator_side::Event::Async { .. }
-                | initiator_side::Event::Pong { .. }
-                | initiator_side::Event::Closed(_)) => {
+                other @ (initiator_side::InitiatorEvent::LoginFailed { .. }
+                | initiator_side::InitiatorEvent::TaskManagement { .. }
+                | initiator_side::InitiatorEvent::LoggedOut { .. }
+                | initiator_side::InitiatorEvent::Rejected { .. }
+                | initiator_side::InitiatorEvent::Async { .. }
+                | initiator_side::InitiatorEvent::Pong { .. }
+                | initiator_side::InitiatorEvent::Closed(_)) => {
                     self.notes.push(format!("{other:?}"));
                 }
             }
@@ -247,7 +247,7 @@ impl Pair {
         cdb[0] = code;
         cdb[4..8].copy_from_slice(&u32::try_from(offset).unwrap().to_be_bytes());
         let (lun, attribute) = (Lun([0; 8]), Attribute::Simple);
-        let command = initiator_side::Command {
+        let command = initiator_side::InitiatorCommand {
             lun,
             cdb,
             attribute,

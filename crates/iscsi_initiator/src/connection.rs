@@ -10,7 +10,9 @@
 use crate::lost::Lost;
 use crate::receive::Receive;
 use env::{CoreHandle, DetachedStream, LocalFuture, Stream, StreamMeasures};
-use iscsi::initiator_side::{Command, Event, InitiatorConfig, InitiatorConnection};
+use iscsi::initiator_side::{
+    InitiatorCommand, InitiatorConfig, InitiatorConnection, InitiatorEvent,
+};
 use iscsi::{Itt, Lun, Parameters, Tsih, Want};
 use smallvec::SmallVec;
 use std::io::{self, IoSlice};
@@ -43,8 +45,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Begins a login on a connected socket: the first event is [`Event::LoggedIn`] or
-    /// [`Event::LoginFailed`]. [`crate::connect`] does all of it.
+    /// Begins a login on a connected socket: the first event is [`InitiatorEvent::LoggedIn`] or
+    /// [`InitiatorEvent::LoginFailed`]. [`crate::connect`] does all of it.
     #[must_use]
     pub fn begin(core: &CoreHandle, stream: Rc<dyn Stream>, config: &InitiatorConfig) -> Self {
         Self {
@@ -67,7 +69,7 @@ impl Connection {
         self.machine.parameters()
     }
 
-    /// What the target calls the session; 0 before [`Event::LoggedIn`].
+    /// What the target calls the session; 0 before [`InitiatorEvent::LoggedIn`].
     #[must_use]
     pub fn tsih(&self) -> Tsih {
         self.tsih
@@ -126,7 +128,7 @@ impl Connection {
         self.machine.is_unsent(itt)
     }
 
-    /// Queues a ping; [`Event::Pong`] is the answer to the last one.
+    /// Queues a ping; [`InitiatorEvent::Pong`] is the answer to the last one.
     pub fn ping(&mut self) -> Itt {
         self.pinged_at = self.core.now();
         self.machine.ping()
@@ -148,8 +150,13 @@ impl Connection {
     /// command window opens.
     ///
     /// # Panics
-    /// Before [`Event::LoggedIn`].
-    pub fn submit(&mut self, command: Command, data_out: Buf, into: Option<BufMut>) -> Itt {
+    /// Before [`InitiatorEvent::LoggedIn`].
+    pub fn submit(
+        &mut self,
+        command: InitiatorCommand,
+        data_out: Buf,
+        into: Option<BufMut>,
+    ) -> Itt {
         self.machine.submit(command, data_out, into)
     }
 
@@ -183,15 +190,15 @@ impl Connection {
     ///
     /// # Errors
     /// Why the connection is over; from then on always.
-    pub fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Result<Event, Lost>> {
+    pub fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Result<InitiatorEvent, Lost>> {
         let mut receives = 0;
         loop {
             match self.machine.poll_event() {
-                Some(Event::Closed(reason)) => {
+                Some(InitiatorEvent::Closed(reason)) => {
                     self.lost.get_or_insert(Lost::Protocol(reason));
                 }
                 Some(event) => {
-                    if let Event::LoggedIn {
+                    if let InitiatorEvent::LoggedIn {
                         tsih,
                         portal_group_tag,
                         ..

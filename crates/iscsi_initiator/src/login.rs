@@ -7,7 +7,7 @@ use iscsi::LoginStatus;
 use iscsi::chap::ChapAlgorithm;
 use iscsi::discovery::{self, TargetRecord};
 use iscsi::extension_keys::port::{ASK, PORTS, PortsTold, told};
-use iscsi::initiator_side::{Event, InitiatorChap, InitiatorConfig};
+use iscsi::initiator_side::{InitiatorChap, InitiatorConfig, InitiatorEvent};
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
@@ -121,8 +121,8 @@ async fn attempt(
     loop {
         let event = poll_fn(|cx| connection.poll_event(cx)).await;
         match event.map_err(LoginError::Lost)? {
-            Event::LoggedIn { .. } => return Ok(connection),
-            Event::LoginFailed {
+            InitiatorEvent::LoggedIn { .. } => return Ok(connection),
+            InitiatorEvent::LoginFailed {
                 status,
                 reason,
                 redirect,
@@ -133,14 +133,14 @@ async fn attempt(
                     redirect,
                 });
             }
-            Event::Response { .. }
-            | Event::TaskManagement { .. }
-            | Event::Text { .. }
-            | Event::LoggedOut { .. }
-            | Event::Rejected { .. }
-            | Event::Async { .. }
-            | Event::Pong { .. }
-            | Event::Closed(_) => {}
+            InitiatorEvent::Response { .. }
+            | InitiatorEvent::TaskManagement { .. }
+            | InitiatorEvent::Text { .. }
+            | InitiatorEvent::LoggedOut { .. }
+            | InitiatorEvent::Rejected { .. }
+            | InitiatorEvent::Async { .. }
+            | InitiatorEvent::Pong { .. }
+            | InitiatorEvent::Closed(_) => {}
         }
     }
 }
@@ -218,7 +218,7 @@ async fn send_targets(connection: &mut Connection) -> Result<Vec<TargetRecord>, 
     let asked = connection.send_targets("All");
     let text = loop {
         let event = poll_fn(|cx| connection.poll_event(cx)).await;
-        if let Event::Text { itt, text } = event.map_err(LoginError::Lost)?
+        if let InitiatorEvent::Text { itt, text } = event.map_err(LoginError::Lost)?
             && itt == asked
         {
             break text;
@@ -240,16 +240,16 @@ async fn ports(core: &CoreHandle, connection: &mut Connection) -> Option<PortsTo
             Poll::Pending => late.as_mut().poll(cx).map(|()| None),
         });
         match event.await? {
-            Event::Text { itt, text } if itt == asked => break text,
-            Event::Rejected { .. } | Event::Closed(_) => return None,
-            Event::LoggedIn { .. }
-            | Event::LoginFailed { .. }
-            | Event::Response { .. }
-            | Event::TaskManagement { .. }
-            | Event::Text { .. }
-            | Event::LoggedOut { .. }
-            | Event::Async { .. }
-            | Event::Pong { .. } => {}
+            InitiatorEvent::Text { itt, text } if itt == asked => break text,
+            InitiatorEvent::Rejected { .. } | InitiatorEvent::Closed(_) => return None,
+            InitiatorEvent::LoggedIn { .. }
+            | InitiatorEvent::LoginFailed { .. }
+            | InitiatorEvent::Response { .. }
+            | InitiatorEvent::TaskManagement { .. }
+            | InitiatorEvent::Text { .. }
+            | InitiatorEvent::LoggedOut { .. }
+            | InitiatorEvent::Async { .. }
+            | InitiatorEvent::Pong { .. } => {}
         }
     };
     told(&text)

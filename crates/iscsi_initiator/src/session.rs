@@ -8,7 +8,7 @@ use crate::connection::Connection;
 use crate::lost::Lost;
 use crate::pending::Pending;
 use env::{CoreHandle, StreamMeasures};
-use iscsi::initiator_side::{Command, Completion, Event};
+use iscsi::initiator_side::{Completion, InitiatorCommand, InitiatorEvent};
 use iscsi::{Itt, Lun};
 use scsi::{Sense, SenseKey, Status};
 use std::cell::RefCell;
@@ -137,7 +137,12 @@ impl Session {
 
     /// Sends a command: `data_out` is what it writes, `into` where it reads to; one of them is
     /// empty.
-    pub fn command(&self, command: Command, data_out: Buf, into: Option<BufMut>) -> Answer {
+    pub fn command(
+        &self,
+        command: InitiatorCommand,
+        data_out: Buf,
+        into: Option<BufMut>,
+    ) -> Answer {
         let lun = command.lun;
         let (slot, itt) = self.state(|state| {
             state.start(lun, None, |connection| {
@@ -579,15 +584,15 @@ impl State {
         }
     }
 
-    fn event(&mut self, event: Event) {
+    fn event(&mut self, event: InitiatorEvent) {
         match event {
-            Event::Response { itt, completion } => {
+            InitiatorEvent::Response { itt, completion } => {
                 if tells_of_ended_commands(&completion) {
                     self.doubt(itt);
                 }
                 self.end(itt, Ok(Ended::Command(completion)));
             }
-            Event::TaskManagement { itt, response } => {
+            InitiatorEvent::TaskManagement { itt, response } => {
                 let function = self.pending.get_mut(itt).copied();
                 let over = |function: &Waiting| match function.ends {
                     // A task that is not there does nothing any more either.
@@ -599,7 +604,7 @@ impl State {
                 }
                 self.end(itt, Ok(Ended::Function(response)));
             }
-            Event::Rejected { reason, header } => {
+            InitiatorEvent::Rejected { reason, header } => {
                 // The tag is at the same place in every PDU (RFC 7143 11.2.1.6 "Initiator Task
                 // Tag").
                 let tag = header.and_then(|header| header[16..20].try_into().ok());
@@ -611,22 +616,22 @@ impl State {
                     }
                 }
             }
-            Event::Pong { itt } => {
+            InitiatorEvent::Pong { itt } => {
                 let asked = self.ping.take_if(|(of, _)| *of == itt);
                 for slot in asked.into_iter().flat_map(|(_, all)| all) {
                     self.fill(slot, Ok(Ended::Pong));
                 }
             }
-            Event::Text { itt, text } => {
+            InitiatorEvent::Text { itt, text } => {
                 if self.text.is_some_and(|(of, _)| of == itt) {
                     self.text_is_over(Ok(Ended::Text(text)));
                 }
             }
-            Event::Async { event, .. } => self.logout_asked |= event == ASYNC_LOGOUT,
-            Event::LoggedIn { .. }
-            | Event::LoginFailed { .. }
-            | Event::LoggedOut { .. }
-            | Event::Closed(_) => {}
+            InitiatorEvent::Async { event, .. } => self.logout_asked |= event == ASYNC_LOGOUT,
+            InitiatorEvent::LoggedIn { .. }
+            | InitiatorEvent::LoginFailed { .. }
+            | InitiatorEvent::LoggedOut { .. }
+            | InitiatorEvent::Closed(_) => {}
         }
     }
 

@@ -3,7 +3,7 @@
 //! **Failure model.** ErrorRecoveryLevel 0: whatever is wrong ends the connection, and its tasks
 //! are lost.
 
-use super::event::{Command, Event, InitiatorConfig};
+use super::event::{InitiatorCommand, InitiatorConfig, InitiatorEvent};
 use super::login::{Failure, LoginInitiator, Say, Step};
 use super::session::Session;
 use crate::bhs::{
@@ -55,13 +55,13 @@ enum Current {
 const FIRST_CMD_SN: CmdSn = CmdSn(1);
 
 impl Protocol for Initiator {
-    type Event = Event;
+    type Event = InitiatorEvent;
     type Login = LoginInitiator;
     type FullFeature = ();
     type Ledger = ();
 
-    fn closed(reason: CloseReason) -> Event {
-        Event::Closed(reason)
+    fn closed(reason: CloseReason) -> InitiatorEvent {
+        InitiatorEvent::Closed(reason)
     }
 
     fn begin(connection: &mut InitiatorConnection) -> Result<(), Violation> {
@@ -201,8 +201,13 @@ impl Connection<Initiator> {
     /// supported here).
     ///
     /// # Panics
-    /// If the session is not there yet: wait for `Event::LoggedIn`.
-    pub fn submit(&mut self, command: Command, data_out: Buf, data_in: Option<BufMut>) -> Itt {
+    /// If the session is not there yet: wait for `InitiatorEvent::LoggedIn`.
+    pub fn submit(
+        &mut self,
+        command: InitiatorCommand,
+        data_out: Buf,
+        data_in: Option<BufMut>,
+    ) -> Itt {
         assert!(
             !matches!(self.phase, Phase::Login { .. }),
             "commands need a session"
@@ -231,7 +236,7 @@ impl Connection<Initiator> {
         itt
     }
 
-    /// Sends a NOP-Out that asks for an answer (RFC 7143 11.18 "NOP-Out"), at once; [`Event::Pong`]
+    /// Sends a NOP-Out that asks for an answer (RFC 7143 11.18 "NOP-Out"), at once; [`InitiatorEvent::Pong`]
     /// is the answer. Only the last of several is told.
     pub fn ping(&mut self) -> Itt {
         let (itt, pdu) = self.role.session.ping();
@@ -252,7 +257,7 @@ impl Connection<Initiator> {
         self.text(&[("SendTargets", value)])
     }
 
-    /// Sends a Text Request with these pairs (RFC 7143 11.10 "Text Request"); [`Event::Text`] is
+    /// Sends a Text Request with these pairs (RFC 7143 11.10 "Text Request"); [`InitiatorEvent::Text`] is
     /// the answer. One exchange at a time: a new one takes the place of one that is not answered.
     pub fn text(&mut self, pairs: &[(&str, &str)]) -> Itt {
         let itt = self.role.session.new_itt();
@@ -319,7 +324,7 @@ impl Connection<Initiator> {
                 };
                 let digests = (parameters.header_digest, parameters.data_digest);
                 self.enter_full_feature((), silence, digests);
-                self.output.events.push_back(Event::LoggedIn {
+                self.output.events.push_back(InitiatorEvent::LoggedIn {
                     tsih,
                     parameters,
                     portal_group_tag,
@@ -359,12 +364,12 @@ impl Connection<Initiator> {
                 let (itt, response) = (pdu.itt, pdu.response);
                 self.output
                     .events
-                    .push_back(Event::TaskManagement { itt, response });
+                    .push_back(InitiatorEvent::TaskManagement { itt, response });
             }
             Opcode::TextResponse => self.text_response(&TextResponse::parse(header)?)?,
             Opcode::LogoutResponse => {
                 let pdu = LogoutResponse::parse(header)?;
-                self.output.events.push_back(Event::LoggedOut {
+                self.output.events.push_back(InitiatorEvent::LoggedOut {
                     response: pdu.response,
                 });
                 self.close(CloseReason::LoggedOut);
@@ -373,7 +378,7 @@ impl Connection<Initiator> {
                 let pdu = AsyncMessage::parse(header);
                 self.role.session.hear(pdu.numbers, true, transmit);
                 let parameters = [pdu.parameter_1, pdu.parameter_2, pdu.parameter_3];
-                self.output.events.push_back(Event::Async {
+                self.output.events.push_back(InitiatorEvent::Async {
                     event: pdu.event,
                     parameters,
                 });
@@ -382,7 +387,7 @@ impl Connection<Initiator> {
                 let pdu = Reject::parse(header);
                 self.role.session.hear(pdu.numbers, true, transmit);
                 let header = self.role.scratch.first_chunk().copied();
-                self.output.events.push_back(Event::Rejected {
+                self.output.events.push_back(InitiatorEvent::Rejected {
                     reason: pdu.reason,
                     header,
                 });
@@ -406,7 +411,7 @@ impl Connection<Initiator> {
             .session
             .hear(pdu.numbers, pdu.itt.is_some(), &mut self.output.transmit);
         if let Some(itt) = self.role.ping.take_if(|ping| pdu.itt == Some(*ping)) {
-            self.output.events.push_back(Event::Pong { itt });
+            self.output.events.push_back(InitiatorEvent::Pong { itt });
         }
         if pdu.ttt.is_some() {
             let pong = self.role.session.nop_out(pdu.lun, pdu.ttt);
@@ -428,7 +433,7 @@ impl Connection<Initiator> {
             self.role.text = Some((itt, text));
             return Ok(());
         }
-        self.output.events.push_back(Event::Text {
+        self.output.events.push_back(InitiatorEvent::Text {
             itt,
             text: text.take(),
         });
@@ -441,7 +446,7 @@ impl Connection<Initiator> {
             reason,
             redirect,
         } = failure;
-        self.output.events.push_back(Event::LoginFailed {
+        self.output.events.push_back(InitiatorEvent::LoginFailed {
             status,
             reason,
             redirect,

@@ -82,7 +82,7 @@ pub struct TargetProof {
 
 /// A SCSI command. What it writes and where it reads to go along with it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Command {
+pub struct InitiatorCommand {
     /// Logical unit.
     pub lun: Lun,
     /// CDB, up to 16 bytes.
@@ -110,7 +110,7 @@ pub struct Completion {
 
 /// Something that the owner of an initiator connection must know.
 #[derive(Debug)]
-pub enum Event {
+pub enum InitiatorEvent {
     /// The session is there.
     LoggedIn {
         /// Its handle.
@@ -169,7 +169,7 @@ pub enum Event {
     },
     /// Asynchronous message (RFC 7143 11.9.1).
     Async {
-        /// Event code.
+        /// InitiatorEvent code.
         event: u8,
         /// First, second, third parameter.
         parameters: [u16; 3],

@@ -6,4 +6,6 @@ mod login;
 mod session;
 
 pub use connection::InitiatorConnection;
-pub use event::{Command, Completion, Event, InitiatorChap, InitiatorConfig, TargetProof};
+pub use event::{
+    Completion, InitiatorChap, InitiatorCommand, InitiatorConfig, InitiatorEvent, TargetProof,
+};

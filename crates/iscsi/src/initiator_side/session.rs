@@ -4,7 +4,7 @@
 //! Spec: RFC 7143 4.2 "Operation Overview", 11.7 "SCSI Data-Out and SCSI Data-In", 11.8 "Ready To
 //! Transfer".
 
-use super::event::{Command, Completion, Event};
+use super::event::{Completion, InitiatorCommand, InitiatorEvent};
 use crate::bhs::{
     Bhs, DataIn, DataOut, LogoutRequest, NopOut, Numbers, ReadyToTransfer, ScsiCommand,
     ScsiResponse, TaskManagementRequest, TextRequest,
@@ -22,7 +22,7 @@ use units::{Buf, BufMut};
 
 /// One command between `submit` and its response.
 pub(super) struct Task {
-    pub(super) command: Command,
+    pub(super) command: InitiatorCommand,
     pub(super) data_out: Buf,
     pub(super) data_in: Option<BufMut>,
     pub(super) coverage: Coverage,
@@ -85,7 +85,7 @@ impl Session {
 
     pub(super) fn submit(
         &mut self,
-        command: Command,
+        command: InitiatorCommand,
         data_out: Buf,
         data_in: Option<BufMut>,
         transmit: &mut Transmit,
@@ -259,7 +259,7 @@ impl Session {
         &mut self,
         pdu: &DataIn,
         transmit: &mut Transmit,
-    ) -> Result<Option<Event>, Violation> {
+    ) -> Result<Option<InitiatorEvent>, Violation> {
         self.hear(pdu.numbers, pdu.has_status, transmit);
         let Some(task) = self.tasks.get_mut(pdu.itt) else {
             return Ok(None);
@@ -278,7 +278,7 @@ impl Session {
         pdu: &ScsiResponse,
         segment: &[u8],
         transmit: &mut Transmit,
-    ) -> Option<Event> {
+    ) -> Option<InitiatorEvent> {
         self.hear(pdu.numbers, true, transmit);
         let sense = segment.split_first_chunk::<2>().and_then(|(length, rest)| {
             let length = usize::from(u16::from_be_bytes(*length)).min(rest.len());
@@ -296,7 +296,7 @@ impl Session {
         target_failure: bool,
         sense: Buf,
         residual: Residual,
-    ) -> Option<Event> {
+    ) -> Option<InitiatorEvent> {
         let task = self.tasks.remove(itt)?;
         let come = task.coverage.contiguous() as usize;
         let data_in = task
@@ -309,7 +309,7 @@ impl Session {
             data_in,
             residual,
         };
-        Some(Event::Response { itt, completion })
+        Some(InitiatorEvent::Response { itt, completion })
     }
 
     pub(super) fn task_management(

@@ -4,7 +4,7 @@
 //! Data-Out and SCSI Data-In", 11.9 "Asynchronous Message", 11.14 "Logout Request".
 
 use super::event::{
-    AsyncEvent, Event, LogoutAnswer, LogoutReason, ReferencedTask, Response, TaskFunction,
+    AsyncEvent, LogoutAnswer, LogoutReason, ReferencedTask, Response, TargetEvent, TaskFunction,
     TaskManagement, TaskManagementAnswer,
 };
 use super::output::Output;
@@ -188,7 +188,7 @@ impl FullFeature {
             None => self.never_arrived(request, output),
         };
         self.open_exchange(request.itt, ExchangeKind::TaskManagement, request.immediate);
-        output.event(Event::TaskManagement(TaskManagement {
+        output.event(TargetEvent::TaskManagement(TaskManagement {
             itt: request.itt,
             function,
             lun: request.lun,
@@ -246,7 +246,7 @@ impl FullFeature {
             }
         };
         self.logging_out = true;
-        output.event(Event::Logout {
+        output.event(TargetEvent::Logout {
             itt: request.itt,
             reason,
         });

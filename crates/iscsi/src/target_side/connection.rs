@@ -4,7 +4,9 @@
 //! drops the connection itself when the socket fails) and ends what it began for them.
 
 use super::config::TargetConfig;
-use super::event::{AsyncEvent, Event, LoginOutcome, LogoutAnswer, Response, TaskManagementAnswer};
+use super::event::{
+    AsyncEvent, LoginOutcome, LogoutAnswer, Response, TargetEvent, TaskManagementAnswer,
+};
 use super::login::{Answer, LOGIN_SEGMENT_BYTES_MAX, LoginStep, LoginTarget};
 use super::output::{Ledger, Output, Window};
 use super::owed::Owed;
@@ -52,13 +54,13 @@ impl Target {
 }
 
 impl Protocol for Target {
-    type Event = Event;
+    type Event = TargetEvent;
     type Login = Login;
     type FullFeature = FullFeature;
     type Ledger = Ledger;
 
-    fn closed(reason: CloseReason) -> Event {
-        Event::Closed(reason)
+    fn closed(reason: CloseReason) -> TargetEvent {
+        TargetEvent::Closed(reason)
     }
 
     #[inline]
@@ -179,7 +181,7 @@ impl Connection<Target> {
             .saturating_add(size_of::<Self>())
     }
 
-    /// Answers `Event::LoginReady`: the session exists, under this handle (not 0). Ignored at any
+    /// Answers `TargetEvent::LoginReady`: the session exists, under this handle (not 0). Ignored at any
     /// other time.
     pub fn complete_login(&mut self, tsih: Tsih) {
         let Phase::Login { login, .. } = &mut self.phase else {
@@ -206,7 +208,7 @@ impl Connection<Target> {
         self.enter_full_feature(full, silence, digests);
     }
 
-    /// Answers `Event::LoginReady`: no. Ignored once the login is over.
+    /// Answers `TargetEvent::LoginReady`: no. Ignored once the login is over.
     pub fn refuse_login(&mut self, refusal: LoginRefusal) {
         let Phase::Login { login, .. } = &mut self.phase else {
             return;
@@ -240,7 +242,7 @@ impl Connection<Target> {
         }
         let (initiator_name, target_name) =
             names.map_or((None, None), |names| (Some(names.initiator), names.target));
-        self.output.event(Event::LoginRefused {
+        self.output.event(TargetEvent::LoginRefused {
             status,
             reason,
             initiator_name,
@@ -257,7 +259,7 @@ impl Connection<Target> {
     }
 
     /// Asks for the first `bytes` bytes of a task's data-out, into `buffer` (as long):
-    /// `Event::DataOut` follows, or `Event::DataFault`. May be called as late as the owner likes
+    /// `TargetEvent::DataOut` follows, or `TargetEvent::DataFault`. May be called as late as the owner likes
     /// (memory budget); what the initiator sends unasked waits meanwhile, at most FirstBurstLength
     /// bytes. More than the initiator has is cut to what it has. Ignored for a task that is
     /// unknown, does not write, or has failed.
@@ -276,7 +278,7 @@ impl Connection<Target> {
 
     /// The immediate data of a command that was announced just now is at hand, and its `bytes`
     /// bytes are all that the owner wants of its data: takes them as received, without
-    /// [`accept_data`](Self::accept_data) and without `Event::DataOut`. `received` is what has come
+    /// [`accept_data`](Self::accept_data) and without `TargetEvent::DataOut`. `received` is what has come
     /// behind the header. Answers how many bytes of it were the PDU's and need not be handed in any
     /// more, `bytes` at least; `None` where more data is to come, or where its digest has not come
     /// or does not match: then all goes the usual way.
@@ -353,35 +355,35 @@ impl Connection<Target> {
         full.in_progress() == 0 && self.output.events.is_empty() && self.output.transmit.is_empty()
     }
 
-    /// Answers `Event::TaskManagement`.
+    /// Answers `TargetEvent::TaskManagement`.
     pub fn task_management_response(&mut self, itt: Itt, answer: TaskManagementAnswer) {
         if let Some((full, output)) = self.full_feature() {
             full.task_management_response(itt, answer, output);
         }
     }
 
-    /// Answers `Event::SendTargets`, in as many PDUs as it takes.
+    /// Answers `TargetEvent::SendTargets`, in as many PDUs as it takes.
     pub fn send_targets_response(&mut self, itt: Itt, targets: &[TargetRecord]) {
         if let Some((full, output)) = self.full_feature() {
             full.send_targets_response(itt, targets, output);
         }
     }
 
-    /// Answers `Event::Fence`. True: nothing of that session is carried out any more.
+    /// Answers `TargetEvent::Fence`. True: nothing of that session is carried out any more.
     pub fn fence_response(&mut self, itt: Itt, fenced: bool) {
         if let Some((full, output)) = self.full_feature() {
             full.fence_response(itt, fenced, output);
         }
     }
 
-    /// Answers `Event::Ports`.
+    /// Answers `TargetEvent::Ports`.
     pub fn ports_response(&mut self, itt: Itt, ports: &[PortRecord]) {
         if let Some((full, output)) = self.full_feature() {
             full.ports_response(itt, ports, output);
         }
     }
 
-    /// Answers `Event::Logout`; after `Closed` the connection ends (`Event::Closed`).
+    /// Answers `TargetEvent::Logout`; after `Closed` the connection ends (`TargetEvent::Closed`).
     pub fn logout_response(&mut self, itt: Itt, answer: LogoutAnswer) {
         if let Phase::FullFeature { full, .. } = &mut self.phase
             && full.logout_response(itt, answer, &mut self.output)
@@ -466,7 +468,7 @@ impl Connection<Target> {
                     ));
                     return;
                 }
-                self.output.event(Event::LoginReady(outcome.clone()));
+                self.output.event(TargetEvent::LoginReady(outcome.clone()));
                 login.ready = Some((answer, outcome));
             }
             Err(refusal) => self.refuse_login(refusal),

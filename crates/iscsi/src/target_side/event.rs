@@ -20,7 +20,7 @@ pub enum SessionType {
 
 /// Something that the owner of a target connection must know or answer.
 #[derive(Debug)]
-pub enum Event {
+pub enum TargetEvent {
     /// Authentication and negotiation are done; the last Login Response waits for
     /// [`complete_login`](super::TargetConnection::complete_login) or
     /// [`refuse_login`](super::TargetConnection::refuse_login), so that session limits and
@@ -40,7 +40,7 @@ pub enum Event {
     /// A SCSI command, in CmdSN order, before its data. Answer with
     /// [`respond`](super::TargetConnection::respond) or first
     /// [`accept_data`](super::TargetConnection::accept_data).
-    Command(Command),
+    Command(TargetCommand),
     /// All data that was asked for by `accept_data` is here.
     DataOut {
         /// Task.
@@ -108,7 +108,7 @@ pub enum Event {
 
 /// A SCSI command.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Command {
+pub struct TargetCommand {
     /// Names the task until its response.
     pub itt: Itt,
     /// Logical unit.

@@ -13,7 +13,7 @@
 //!
 //! Spec: RFC 7143 4.2 "Operation Overview", 11.3 to 11.19.
 
-use super::event::{Command, Event, SessionType};
+use super::event::{SessionType, TargetCommand, TargetEvent};
 use super::output::Output;
 use super::parked::Parked;
 use super::state::{Current, FullFeature, Queued, SINK_BYTES};
@@ -140,7 +140,7 @@ impl FullFeature {
             additional_segments(additional)?
         };
         let immediate_length = u32::try_from(length).unwrap_or(u32::MAX);
-        let command = Command {
+        let command = TargetCommand {
             itt: pdu.itt,
             lun: pdu.lun,
             cdb: pdu.cdb,
@@ -214,7 +214,7 @@ impl FullFeature {
         }
     }
 
-    fn add_task(&mut self, command: &Command, pdu: &ScsiCommand, immediate_length: u32) {
+    fn add_task(&mut self, command: &TargetCommand, pdu: &ScsiCommand, immediate_length: u32) {
         self.add_facts(TaskFacts::of(command), pdu, immediate_length);
     }
 
@@ -255,7 +255,7 @@ impl FullFeature {
     }
 
     /// The turn of a command has come.
-    fn announce(&mut self, command: Command, output: &mut Output) {
+    fn announce(&mut self, command: TargetCommand, output: &mut Output) {
         let itt = command.itt;
         let Some(task) = self.tasks.get_mut(itt) else {
             return;
@@ -265,9 +265,9 @@ impl FullFeature {
         if !command.immediate {
             self.session.window.begin(bytes);
         }
-        output.event(Event::Command(command));
+        output.event(TargetEvent::Command(command));
         if let Some(fault) = fault {
-            output.event(Event::DataFault { itt, fault });
+            output.event(TargetEvent::DataFault { itt, fault });
         }
     }
 
@@ -365,7 +365,7 @@ impl FullFeature {
         task.gathering = Gathering::Over;
         task.parked.take(&mut self.parking.bytes);
         if task.announced {
-            output.event(Event::DataFault { itt, fault });
+            output.event(TargetEvent::DataFault { itt, fault });
         }
     }
 
@@ -630,7 +630,7 @@ impl FullFeature {
             } else {
                 data
             };
-            output.event(Event::DataOut { itt, data });
+            output.event(TargetEvent::DataOut { itt, data });
         }
     }
 

@@ -23,8 +23,8 @@ mod test_breaches;
 pub use config::TargetConfig;
 pub use connection::TargetConnection;
 pub use event::{
-    AsyncEvent, Command, Event, LoginOutcome, LogoutAnswer, LogoutReason, ReferencedTask, Response,
-    SendTargets, SessionType, TaskFunction, TaskManagement, TaskManagementAnswer,
+    AsyncEvent, LoginOutcome, LogoutAnswer, LogoutReason, ReferencedTask, Response, SendTargets,
+    SessionType, TargetCommand, TargetEvent, TaskFunction, TaskManagement, TaskManagementAnswer,
 };
 pub use owed::Owed;
 pub use policy::{

@@ -1,6 +1,6 @@
 //! The sending side of a target connection: events for the owner, PDUs for the initiator.
 
-use super::event::Event;
+use super::event::TargetEvent;
 use super::owed::Owed;
 use crate::bhs::{Bhs, Numbers, Reject};
 use crate::connection;
@@ -10,7 +10,7 @@ use crate::violation::{RejectReason, Violation};
 use units::Buf;
 
 /// Where both outputs of the machine go.
-pub(super) type Output = connection::Output<Event, Ledger>;
+pub(super) type Output = connection::Output<TargetEvent, Ledger>;
 
 /// What a target remembers of what it has sent.
 #[derive(Default)]
@@ -26,7 +26,7 @@ pub(super) struct Window {
     pub(super) max: CmdSn,
 }
 
-impl connection::Output<Event, Ledger> {
+impl connection::Output<TargetEvent, Ledger> {
     /// Numbers of a PDU that carries status.
     #[inline]
     pub(super) fn numbers(&mut self, window: Window) -> Numbers {
@@ -53,7 +53,7 @@ impl connection::Output<Event, Ledger> {
     }
 
     #[inline]
-    pub(super) fn event(&mut self, event: Event) {
+    pub(super) fn event(&mut self, event: TargetEvent) {
         self.events.push_back(event);
     }
 
@@ -73,6 +73,6 @@ impl connection::Output<Event, Ledger> {
             data_sn: 0,
         };
         self.send(header.write(), Buf::copy_of(bad));
-        self.event(Event::Rejected { reason, violation });
+        self.event(TargetEvent::Rejected { reason, violation });
     }
 }

@@ -7,7 +7,7 @@
 //! having touched anything. Memory is counted as it is taken: for a command whose unsolicited data
 //! comes in PDUs of its own, for all of that at once.
 
-use super::event::Event;
+use super::event::TargetEvent;
 use super::output::Output;
 use super::state::{Current, FullFeature, SINK_BYTES};
 use super::task::{Gathering, Task};
@@ -122,7 +122,7 @@ impl FullFeature {
         };
         if self.tasks.get(itt).is_some_and(|task| task.announced) {
             let fault = DataFault::NoRoom;
-            output.event(Event::DataFault { itt, fault });
+            output.event(TargetEvent::DataFault { itt, fault });
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What the full feature phase of a target keeps; what it does with it is in the files beside.
 
 use super::config::TargetConfig;
-use super::event::{Command, LoginOutcome, SessionType};
+use super::event::{LoginOutcome, SessionType, TargetCommand};
 use super::output::Window;
 use super::parked::Parking;
 use super::task::Task;
@@ -60,7 +60,7 @@ pub(super) enum ExchangeKind {
 
 /// What waits for its turn in CmdSN order.
 pub(super) enum Queued {
-    Command(Command),
+    Command(TargetCommand),
     Nop(NopOut, Buf),
     TaskManagement(TaskManagementRequest),
     Text(TextRequest, Vec<u8>),

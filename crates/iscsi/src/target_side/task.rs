@@ -1,6 +1,6 @@
 //! One task of the target: its command, and the data that comes for it.
 
-use super::event::Command;
+use super::event::TargetCommand;
 use super::parked::Parked;
 use crate::r2t::{Sequence, Solicited};
 use crate::violation::DataFault;
@@ -9,7 +9,7 @@ use units::BufMut;
 /// A task between its command and its response.
 pub(super) struct Task {
     pub(super) command: TaskFacts,
-    /// `Event::Command` was raised: its turn in CmdSN order has come.
+    /// `TargetEvent::Command` was raised: its turn in CmdSN order has come.
     pub(super) announced: bool,
     pub(super) fault: Option<DataFault>,
     pub(super) unsolicited: Unsolicited,
@@ -30,7 +30,7 @@ pub(super) struct TaskFacts {
 }
 
 impl TaskFacts {
-    pub(super) fn of(command: &Command) -> Self {
+    pub(super) fn of(command: &TargetCommand) -> Self {
         Self {
             lun: command.lun,
             cmd_sn: command.cmd_sn,

@@ -154,7 +154,10 @@ pub(crate) fn logged_in(config: &TargetConfig, offer: Offer, keys: &str) -> Targ
         &login(1, Some(3), &format!("{NAMES}{keys}")),
         9999,
     );
-    assert!(matches!(target.poll_event(), Some(Event::LoginReady(_))));
+    assert!(matches!(
+        target.poll_event(),
+        Some(TargetEvent::LoginReady(_))
+    ));
     target.complete_login(Tsih(3));
     let answer = drain(&mut target);
     assert_eq!(answer.len(), 1);
@@ -184,9 +187,9 @@ pub(crate) fn command(tag: u32, cmd_sn: u32) -> ScsiCommand {
     }
 }
 
-fn expect_command(target: &mut TargetConnection) -> Command {
+fn expect_command(target: &mut TargetConnection) -> TargetCommand {
     match target.poll_event() {
-        Some(Event::Command(command)) => command,
+        Some(TargetEvent::Command(command)) => command,
         other => panic!("a command was expected, not {other:?}"),
     }
 }
@@ -311,7 +314,7 @@ fn one_write(accept_at: u32) {
             9999,
         );
     }
-    let Some(Event::DataOut { data: got, .. }) = target.poll_event() else {
+    let Some(TargetEvent::DataOut { data: got, .. }) = target.poll_event() else {
         panic!()
     };
     assert_eq!(got.to_vec(), data);
@@ -350,7 +353,7 @@ fn data_that_comes_with_its_command_is_not_asked_for_again() {
     // The owner gives the buffer as soon as it has seen the header.
     target.accept_data(itt(9), 1024, BufMut::zeroed(1024));
     feed(&mut target, NOW, &whole[48..], 100);
-    let Some(Event::DataOut { data: got, .. }) = target.poll_event() else {
+    let Some(TargetEvent::DataOut { data: got, .. }) = target.poll_event() else {
         panic!("the data is whole")
     };
     assert_eq!(got.to_vec(), data);
@@ -373,7 +376,7 @@ fn an_initiator_that_never_advances_exp_stat_sn_works_at_depth_512() {
         }
         feed(&mut target, NOW, &batch, 9999);
         while let Some(event) = target.poll_event() {
-            let Event::Command(command) = event else {
+            let TargetEvent::Command(command) = event else {
                 panic!("{event:?}")
             };
             target.respond(
@@ -395,7 +398,7 @@ fn try_login(
     method: Option<&str>,
     secret: &[u8],
     mutual: bool,
-) -> Option<Event> {
+) -> Option<TargetEvent> {
     let policy = Policy {
         authentication,
         ..Policy::default()
@@ -478,12 +481,12 @@ fn nobody_reaches_full_feature_phase_without_the_proof_that_is_configured() {
                 let event = try_login(authentication.clone(), method, secret, mutual);
                 let what = format!("{authentication:?} {method:?} {mutual} {event:?}");
                 match event {
-                    Some(Event::LoginReady(outcome)) => {
+                    Some(TargetEvent::LoginReady(outcome)) => {
                         assert!(expected, "{what}");
                         assert_eq!(outcome.chap_user.is_some(), required);
                         assert_eq!(outcome.mutual, required && mutual);
                     }
-                    Some(Event::LoginRefused { status, .. }) => {
+                    Some(TargetEvent::LoginRefused { status, .. }) => {
                         assert!(!expected, "{what}");
                         assert_eq!(status, LoginStatus::AuthenticationFailure, "{what}");
                     }
@@ -552,7 +555,7 @@ fn immediate_data_that_is_at_hand_is_taken_whole_or_not_at_all() {
         match target.poll_event() {
             None if taken => {}
             None => assert!(sent < 512, "{keys}: the data"),
-            Some(Event::DataOut { data, .. }) => {
+            Some(TargetEvent::DataOut { data, .. }) => {
                 assert!(!taken && data.to_vec() == [7; 512], "{keys}");
             }
             Some(other) => panic!("{other:?}"),
@@ -588,7 +591,7 @@ fn a_command_accepted_before_its_immediate_data_is_here_is_not_asked_for_that_da
         if sent == 512 {
             assert!(asked.is_empty());
             assert!(
-                matches!(target.poll_event(), Some(Event::DataOut { data, .. }) if data.to_vec() == [7; 512])
+                matches!(target.poll_event(), Some(TargetEvent::DataOut { data, .. }) if data.to_vec() == [7; 512])
             );
         } else {
             let r2t = ReadyToTransfer::parse(&asked[0].0).unwrap();

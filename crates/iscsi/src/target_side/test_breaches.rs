@@ -21,7 +21,7 @@ fn login_fate(bytes: &[u8]) -> (Option<LoginStatus>, bool) {
     feed(&mut target, NOW, bytes, 99);
     let mut status = None;
     while let Some(event) = target.poll_event() {
-        if let Event::LoginRefused {
+        if let TargetEvent::LoginRefused {
             status: refused,
             reason,
             ..
@@ -160,7 +160,7 @@ fn a_login_that_dawdles_and_a_silent_initiator_are_closed() {
     target.tick(ping.after(config.ping_timeout));
     assert!(matches!(
         target.poll_event(),
-        Some(Event::Closed(CloseReason::KeepaliveTimedOut))
+        Some(TargetEvent::Closed(CloseReason::KeepaliveTimedOut))
     ));
 }
 
@@ -192,8 +192,8 @@ const UNSOLICITED: &str = "InitialR2T=No\0FirstBurstLength=1024\0MaxBurstLength=
 fn faults(target: &mut TargetConnection) -> Vec<DataFault> {
     std::iter::from_fn(|| target.poll_event())
         .filter_map(|event| match event {
-            Event::DataFault { fault, .. } => Some(fault),
-            Event::Command(_) => None,
+            TargetEvent::DataFault { fault, .. } => Some(fault),
+            TargetEvent::Command(_) => None,
             other => panic!("{other:?}"),
         })
         .collect()
@@ -264,7 +264,7 @@ fn wrong_data_ends_its_task_and_nothing_else() {
         );
         feed(&mut target, NOW, &data(1, None, 0, 0, 64, true), 99);
         feed(&mut target, NOW, &write(2, 101, 0, true).write(), 99);
-        assert!(matches!(target.poll_event(), Some(Event::Command(_))));
+        assert!(matches!(target.poll_event(), Some(TargetEvent::Command(_))));
         assert!(target.poll_event().is_none());
     }
 }
@@ -284,11 +284,10 @@ fn a_burst_that_ends_early_is_a_fault_and_one_in_any_order_is_not() {
         let r2t = ReadyToTransfer::parse(&sent[0].0).unwrap();
         feed(&mut target, NOW, &data(1, r2t.ttt, 0, 512, 512, false), 99);
         feed(&mut target, NOW, &data(1, r2t.ttt, 1, 0, 512, true), 99);
-        let events: Vec<Event> = std::iter::from_fn(|| target.poll_event()).collect();
-        let whole = matches!(events.last(), Some(Event::DataOut { .. }));
+        let events: Vec<TargetEvent> = std::iter::from_fn(|| target.poll_event()).collect();
+        let whole = matches!(events.last(), Some(TargetEvent::DataOut { .. }));
         let fault = DataFault::IncorrectAmountOfData;
-        let failed =
-            matches!(events.last(), Some(Event::DataFault { fault: seen, .. }) if *seen == fault);
+        let failed = matches!(events.last(), Some(TargetEvent::DataFault { fault: seen, .. }) if *seen == fault);
         assert_eq!(
             (whole, failed),
             (in_order == "No", in_order == "Yes"),
@@ -320,7 +319,7 @@ fn commands_run_in_order_once_and_inside_the_window() {
     }
     let seen: Vec<u32> = std::iter::from_fn(|| target.poll_event())
         .map(|event| match event {
-            Event::Command(command) => command.itt.get(),
+            TargetEvent::Command(command) => command.itt.get(),
             other => panic!("{other:?}"),
         })
         .collect();
@@ -355,7 +354,7 @@ fn abort_task_finds_what_is_here_what_never_came_and_what_never_was() {
         feed(target, NOW, bytes, 99);
         std::iter::from_fn(|| target.poll_event())
             .filter_map(|event| match event {
-                Event::TaskManagement(request) => Some(request.referenced),
+                TargetEvent::TaskManagement(request) => Some(request.referenced),
                 _ => None,
             })
             .last()
@@ -375,9 +374,9 @@ fn abort_task_finds_what_is_here_what_never_came_and_what_never_was() {
     );
     // 101 has not come: it counts as received now, which frees 102.
     feed(&mut target, NOW, &abort(53, 103, 2, 101), 99);
-    let events: Vec<Event> = std::iter::from_fn(|| target.poll_event()).collect();
-    assert!(matches!(&events[0], Event::Command(command) if command.itt == itt(3)));
-    assert!(matches!(&events[1], Event::TaskManagement(request)
+    let events: Vec<TargetEvent> = std::iter::from_fn(|| target.poll_event()).collect();
+    assert!(matches!(&events[0], TargetEvent::Command(command) if command.itt == itt(3)));
+    assert!(matches!(&events[1], TargetEvent::TaskManagement(request)
         if request.referenced == ReferencedTask::NeverArrived));
     feed(&mut target, NOW, &command(2, 101).write(), 99);
     assert!(target.poll_event().is_none(), "it never runs");
@@ -460,12 +459,15 @@ fn a_ping_is_echoed_and_a_logout_ends_the_connection() {
             .map(|(header, _)| LogoutResponse::parse(header).unwrap().response);
         assert_eq!(response, answer);
     }
-    assert!(matches!(target.poll_event(), Some(Event::Logout { .. })));
+    assert!(matches!(
+        target.poll_event(),
+        Some(TargetEvent::Logout { .. })
+    ));
     target.logout_response(itt(6), LogoutAnswer::Closed);
     assert_eq!(drain(&mut target).len(), 1);
     assert!(matches!(
         target.poll_event(),
-        Some(Event::Closed(CloseReason::LoggedOut))
+        Some(TargetEvent::Closed(CloseReason::LoggedOut))
     ));
     assert_eq!(target.want(), Want::Nothing);
 }
@@ -510,7 +512,7 @@ fn additional_header_segments_are_read_in_two_parts() {
             }
             feed(&mut target, NOW, &bytes, 99);
             match target.poll_event() {
-                Some(Event::Command(command)) => {
+                Some(TargetEvent::Command(command)) => {
                     assert!(!(digest && damaged));
                     let extension = command.cdb_extension.unwrap();
                     assert_eq!(extension.len(), 16);
@@ -575,7 +577,7 @@ fn a_fence_is_told_and_answered_and_one_that_makes_no_sense_is_rejected() {
         bytes[20..24].fill(0xFF);
         feed(&mut target, NOW, &bytes, 99);
         match target.poll_event() {
-            Some(Event::Fence { isid, tsih, .. }) => {
+            Some(TargetEvent::Fence { isid, tsih, .. }) => {
                 assert!(good, "{text}");
                 assert_eq!((isid.0[5], tsih), (1, Tsih(7)));
                 target.fence_response(itt(4), true);
@@ -617,7 +619,7 @@ fn text_in_a_normal_session_tells_of_its_own_target_only() {
         };
         feed(&mut target, NOW, &pdu(request.write(), text.as_bytes()), 99);
         match target.poll_event() {
-            Some(Event::SendTargets { scope, .. }) => {
+            Some(TargetEvent::SendTargets { scope, .. }) => {
                 assert!(good, "{text}");
                 assert_eq!(scope, SendTargets::One("iqn.2026-11.test:t".into()));
                 target.send_targets_response(itt(4), &[]);
@@ -626,7 +628,7 @@ fn text_in_a_normal_session_tells_of_its_own_target_only() {
             }
             other => {
                 assert!(
-                    !good && matches!(other, Some(Event::Rejected { .. })),
+                    !good && matches!(other, Some(TargetEvent::Rejected { .. })),
                     "{text} {other:?}"
                 );
                 let sent = drain(&mut target);

@@ -4,7 +4,7 @@
 //!
 //! Spec: RFC 7143 11.10 "Text Request", 11.11 "Text Response", appendix C "SendTargets Operation".
 
-use super::event::{Event, SendTargets, SessionType};
+use super::event::{SendTargets, SessionType, TargetEvent};
 use super::output::Output;
 use super::state::{ExchangeKind, FullFeature, TextExchange};
 use crate::bhs::{TextRequest, TextResponse};
@@ -28,11 +28,11 @@ enum Asked {
 }
 
 impl Asked {
-    fn event(self, itt: Itt) -> Event {
+    fn event(self, itt: Itt) -> TargetEvent {
         match self {
-            Self::SendTargets(scope) => Event::SendTargets { itt, scope },
-            Self::Fence(isid, tsih) => Event::Fence { itt, isid, tsih },
-            Self::Ports => Event::Ports { itt },
+            Self::SendTargets(scope) => TargetEvent::SendTargets { itt, scope },
+            Self::Fence(isid, tsih) => TargetEvent::Fence { itt, isid, tsih },
+            Self::Ports => TargetEvent::Ports { itt },
         }
     }
 }
@@ -147,7 +147,7 @@ impl FullFeature {
                 Ok(Reply::Silent) if name == "MaxRecvDataSegmentLength" => {
                     self.parameters.peer_max_recv_data_segment_length =
                         negotiation.parameters().peer_max_recv_data_segment_length;
-                    output.event(Event::ParametersChanged);
+                    output.event(TargetEvent::ParametersChanged);
                 }
                 Ok(Reply::Silent) => {}
                 Ok(Reply::Value(reply)) => text::push(out, name, &reply),

@@ -7,7 +7,7 @@ use crate::lost::Lost;
 use crate::session::Session;
 use iscsi::Lun;
 use iscsi::bhs::Attribute;
-use iscsi::initiator_side::{Command, Completion};
+use iscsi::initiator_side::{Completion, InitiatorCommand};
 use paths::verdict::{self, Learn, Repeat, Verdict};
 use scsi::{Sense, SenseKey, Status};
 use std::fmt;
@@ -73,8 +73,8 @@ impl Refusal {
 }
 
 /// A command of this unit, in any order with others.
-pub(super) fn command(lun: Lun, cdb: cdb::Cdb) -> Command {
-    Command {
+pub(super) fn command(lun: Lun, cdb: cdb::Cdb) -> InitiatorCommand {
+    InitiatorCommand {
         lun,
         cdb,
         attribute: Attribute::Simple,

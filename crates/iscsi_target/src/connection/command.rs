@@ -7,7 +7,7 @@ use super::unmapped;
 use env::Answer;
 use iscsi::DataFault;
 use iscsi::bhs::Attribute as WireAttribute;
-use iscsi::target_side::{Command, Response as WireResponse};
+use iscsi::target_side::{Response as WireResponse, TargetCommand};
 use iscsi::{Itt, Lun};
 use logical_unit::{Arrival, Attribute, NexusError, Outcome, Request, Response, Room, Task};
 use scsi::lun::LunAddress;
@@ -32,7 +32,7 @@ const TAKEN_AWAY_MAX: usize = 1024;
 const REPORT_LUNS: u8 = 0xa0;
 
 impl Driver {
-    pub(super) fn command(&mut self, command: &Command) {
+    pub(super) fn command(&mut self, command: &TargetCommand) {
         self.count(|counters| {
             counters.commands.set(counters.commands.get() + 1);
             counters.in_progress.set(counters.in_progress.get() + 1);
@@ -79,7 +79,7 @@ impl Driver {
         }
     }
 
-    fn without_unit(&mut self, command: &Command) {
+    fn without_unit(&mut self, command: &TargetCommand) {
         let luns = self
             .units
             .as_ref()
@@ -96,7 +96,7 @@ impl Driver {
         self.respond(command.itt, 0, response);
     }
 
-    fn begin(&mut self, command: &Command, announced: u32, task: Task, data_out: u64) {
+    fn begin(&mut self, command: &TargetCommand, announced: u32, task: Task, data_out: u64) {
         let (itt, lun) = (command.itt, command.lun);
         let bytes = u32::try_from(data_out.min(u64::from(announced))).unwrap_or(announced);
         let need = match (bytes, task.medium_data_in()) {

@@ -22,7 +22,7 @@ use futures_util::Stream as _;
 use futures_util::stream::FuturesUnordered;
 use iscsi::CloseReason;
 use iscsi::Tsih;
-use iscsi::target_side::{Event, LoginRefusal, TaskManagementAnswer};
+use iscsi::target_side::{LoginRefusal, TargetEvent, TaskManagementAnswer};
 use iscsi::target_side::{LogoutAnswer, TargetConfig, TargetConnection};
 use iscsi::{Itt, LoginStatus, Want};
 use logical_unit::{Closing, Outcome, Task, TaskWatch};
@@ -620,8 +620,8 @@ impl Driver {
     fn take_events(&mut self) {
         while let Some(event) = self.machine.poll_event() {
             match event {
-                Event::LoginReady(outcome) => self.login_ready(outcome),
-                Event::LoginRefused {
+                TargetEvent::LoginReady(outcome) => self.login_ready(outcome),
+                TargetEvent::LoginRefused {
                     status,
                     reason,
                     initiator_name,
@@ -629,27 +629,27 @@ impl Driver {
                 } => {
                     self.login_refused(&status.to_string(), reason, initiator_name, target_name);
                 }
-                Event::Command(command) => {
+                TargetEvent::Command(command) => {
                     let bytes = command.expected_data_transfer_length as usize;
                     let reads = if command.reads { bytes } else { 0 };
                     self.spent += 1 + reads / BYTES_PER_COMMAND;
                     self.command(&command);
                 }
-                Event::DataOut { itt, data } => self.data_out(itt, data),
-                Event::DataFault { itt, fault } => self.data_fault(itt, fault),
-                Event::TaskManagement(request) => self.task_management(&request),
-                Event::SendTargets { itt, scope } => self.send_targets(itt, &scope),
-                Event::Fence { itt, isid, tsih } => self.fence(itt, isid, tsih),
-                Event::Ports { itt } => self.ports(itt),
-                Event::Logout { itt, reason: _ } => self.logout(itt),
-                Event::Rejected { reason, violation } => {
+                TargetEvent::DataOut { itt, data } => self.data_out(itt, data),
+                TargetEvent::DataFault { itt, fault } => self.data_fault(itt, fault),
+                TargetEvent::TaskManagement(request) => self.task_management(&request),
+                TargetEvent::SendTargets { itt, scope } => self.send_targets(itt, &scope),
+                TargetEvent::Fence { itt, isid, tsih } => self.fence(itt, isid, tsih),
+                TargetEvent::Ports { itt } => self.ports(itt),
+                TargetEvent::Logout { itt, reason: _ } => self.logout(itt),
+                TargetEvent::Rejected { reason, violation } => {
                     self.shared.digest_errors().count(violation.kind);
                     if let Some(before) = self.rejects.now(self.core.recent()) {
                         tracing::warn!(peer = %self.stream.peer(), ?reason, ?violation, before, "a PDU was rejected");
                     }
                 }
-                Event::ParametersChanged => self.parameters_changed(),
-                Event::Closed(reason) => {
+                TargetEvent::ParametersChanged => self.parameters_changed(),
+                TargetEvent::Closed(reason) => {
                     // What is queued (a login refusal, a reject, a logout response) still goes out,
                     // but a peer that does not read it is not waited for.
                     let latest = self.core.now().after(CLOSING_TIME_MAX);

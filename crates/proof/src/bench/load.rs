@@ -12,7 +12,7 @@ use crate::random::Random;
 use env::real::{Cores, Driver, Runtime, RuntimeConfig};
 use env::{CoreHandle, CoreId};
 use iscsi::bhs::Attribute;
-use iscsi::initiator_side::{Command, Event, InitiatorConfig};
+use iscsi::initiator_side::{InitiatorCommand, InitiatorConfig, InitiatorEvent};
 use iscsi::{DigestChoice, Isid, Lun, Offer};
 use iscsi_initiator::{Connection, Pending, connect};
 use std::cell::{Cell, RefCell};
@@ -263,7 +263,7 @@ async fn one(
     cdb: [u8; 16],
     data: Buf,
 ) -> Result<u8, String> {
-    let command = Command {
+    let command = InitiatorCommand {
         lun: lun(unit),
         cdb,
         attribute: Attribute::Simple,
@@ -272,7 +272,8 @@ async fn one(
     let sent = connection.submit(command, data, None);
     loop {
         let event = poll_fn(|cx| connection.poll_event(cx)).await;
-        if let Event::Response { itt, completion } = event.map_err(|lost| lost.to_string())?
+        if let InitiatorEvent::Response { itt, completion } =
+            event.map_err(|lost| lost.to_string())?
             && itt == sent
         {
             return Ok(completion.status);
@@ -330,7 +331,7 @@ impl Session {
             let memory = self.core.pool().alloc(case.bytes);
             (Buf::empty(), Some(memory.expect("enough for every depth")))
         };
-        let command = Command {
+        let command = InitiatorCommand {
             lun: lun(&self.unit),
             cdb: cdb(write, case.fua, place * bytes, case.bytes, self.unit.block),
             attribute: Attribute::Simple,
@@ -345,7 +346,7 @@ impl Session {
         loop {
             match self.connection.poll_event(cx) {
                 Poll::Pending => return Poll::Pending,
-                Poll::Ready(Ok(Event::Response { itt, completion })) => {
+                Poll::Ready(Ok(InitiatorEvent::Response { itt, completion })) => {
                     if completion.status != 0 {
                         let status = completion.status;
                         return Poll::Ready(Err(format!("a command ended with status {status}")));
@@ -363,7 +364,7 @@ impl Session {
                         return Poll::Ready(Ok(()));
                     }
                 }
-                Poll::Ready(Ok(Event::Rejected { reason, .. })) => {
+                Poll::Ready(Ok(InitiatorEvent::Rejected { reason, .. })) => {
                     return Poll::Ready(Err(format!("a PDU was rejected, reason {reason}")));
                 }
                 Poll::Ready(Ok(_)) => {}

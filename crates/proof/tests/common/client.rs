@@ -7,7 +7,9 @@
 )]
 
 use iscsi::bhs::Attribute;
-use iscsi::initiator_side::{Command, Completion, Event, InitiatorConfig, InitiatorConnection};
+use iscsi::initiator_side::{
+    Completion, InitiatorCommand, InitiatorConfig, InitiatorConnection, InitiatorEvent,
+};
 use iscsi::{Isid, Itt, LoginStatus, Lun, Want};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -54,8 +56,8 @@ impl Client {
         let machine = InitiatorConnection::new(Now::ZERO, config);
         let mut client = Self { stream, machine };
         match client.event() {
-            Event::LoggedIn { .. } => Ok(client),
-            Event::LoginFailed { status, reason, .. } => Err(Refused { status, reason }),
+            InitiatorEvent::LoggedIn { .. } => Ok(client),
+            InitiatorEvent::LoginFailed { status, reason, .. } => Err(Refused { status, reason }),
             other => panic!("a login cannot end so: {other:?}"),
         }
     }
@@ -74,7 +76,7 @@ impl Client {
     }
 
     /// Sends what waits, then waits for the next event.
-    pub(crate) fn event(&mut self) -> Event {
+    pub(crate) fn event(&mut self) -> InitiatorEvent {
         loop {
             self.send();
             if let Some(event) = self.machine.poll_event() {
@@ -125,7 +127,7 @@ impl Client {
     pub(crate) fn queue(&mut self, cdb: &[u8], out: &[u8], in_bytes: usize) -> Itt {
         let mut padded = [0; 16];
         padded[..cdb.len()].copy_from_slice(cdb);
-        let command = Command {
+        let command = InitiatorCommand {
             lun: Lun::default(),
             cdb: padded,
             attribute: Attribute::Simple,
@@ -144,7 +146,7 @@ impl Client {
     pub(crate) fn command(&mut self, cdb: &[u8], out: &[u8], in_bytes: usize) -> Completion {
         let itt = self.queue(cdb, out, in_bytes);
         match self.event() {
-            Event::Response {
+            InitiatorEvent::Response {
                 itt: of,
                 completion,
             } if of == itt => completion,

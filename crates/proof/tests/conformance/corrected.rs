@@ -7,7 +7,7 @@
 )]
 
 use crate::common::client::{CHECK_CONDITION, Client, GOOD, ten};
-use iscsi::initiator_side::Event;
+use iscsi::initiator_side::InitiatorEvent;
 
 /// Suite whose LUNs these tests use.
 pub(crate) const SUITE: &str = "corrected";
@@ -35,12 +35,12 @@ pub(crate) fn a_reset_behind_a_write_is_answered_and_the_session_goes_on(portal:
     let mut written = false;
     loop {
         match client.event() {
-            Event::Response { itt, completion } => {
+            InitiatorEvent::Response { itt, completion } => {
                 assert_eq!((itt, completion.status), (write, GOOD));
                 assert!(!written, "one answer for one write");
                 written = true;
             }
-            Event::TaskManagement { itt, response } => {
+            InitiatorEvent::TaskManagement { itt, response } => {
                 assert_eq!((itt, response), (reset, 0), "function complete");
                 break;
             }

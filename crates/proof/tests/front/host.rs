@@ -4,7 +4,9 @@
 use env::{CoreHandle, LocalFuture, Stream};
 use iscsi::bhs::Attribute;
 use iscsi::discovery::TargetRecord;
-use iscsi::initiator_side::{Command, Completion, Event, InitiatorConfig, InitiatorConnection};
+use iscsi::initiator_side::{
+    Completion, InitiatorCommand, InitiatorConfig, InitiatorConnection, InitiatorEvent,
+};
 use iscsi::{CloseReason, Isid, Itt, LoginStatus, Lun, Want};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -175,7 +177,7 @@ impl Host {
     ) -> Sent {
         let mut whole = [0; 16];
         whole[..cdb.len()].copy_from_slice(cdb);
-        let command = Command {
+        let command = InitiatorCommand {
             lun,
             cdb: whole,
             attribute,
@@ -346,14 +348,14 @@ impl Inner {
 }
 
 impl State {
-    fn event(&mut self, event: Event) {
+    fn event(&mut self, event: InitiatorEvent) {
         match event {
-            Event::LoggedIn { tsih, .. } => {
+            InitiatorEvent::LoggedIn { tsih, .. } => {
                 if let Some(login) = self.login.take() {
                     drop(login.send(Ok(tsih.0)));
                 }
             }
-            Event::LoginFailed {
+            InitiatorEvent::LoginFailed {
                 status,
                 reason,
                 redirect,
@@ -367,30 +369,30 @@ impl State {
                     drop(login.send(Err(refused)));
                 }
             }
-            Event::Response { itt, completion } => {
+            InitiatorEvent::Response { itt, completion } => {
                 if let Some(reported) = self.commands.remove(&itt) {
                     drop(reported.send(completion));
                 }
             }
-            Event::TaskManagement { itt, response } => {
+            InitiatorEvent::TaskManagement { itt, response } => {
                 if let Some(reported) = self.functions.remove(&itt) {
                     // Nobody may be waiting any more.
                     let _ = reported.send(response);
                 }
             }
-            Event::Text { itt, text } => {
+            InitiatorEvent::Text { itt, text } => {
                 if let Some(reported) = self.texts.remove(&itt) {
                     drop(reported.send(text));
                 }
             }
-            Event::Pong { .. } => {}
-            Event::LoggedOut { response } => self.logged_out = Some(response),
-            Event::Rejected { reason, .. } => panic!("a PDU was rejected: {reason:#x}"),
-            Event::Async { event, parameters } => self.asyncs.push((event, parameters)),
-            Event::Closed(CloseReason::Violation(violation)) => {
+            InitiatorEvent::Pong { .. } => {}
+            InitiatorEvent::LoggedOut { response } => self.logged_out = Some(response),
+            InitiatorEvent::Rejected { reason, .. } => panic!("a PDU was rejected: {reason:#x}"),
+            InitiatorEvent::Async { event, parameters } => self.asyncs.push((event, parameters)),
+            InitiatorEvent::Closed(CloseReason::Violation(violation)) => {
                 panic!("the target broke the protocol: {violation:?}")
             }
-            Event::Closed(reason) => self.closed = Some(Some(reason)),
+            InitiatorEvent::Closed(reason) => self.closed = Some(Some(reason)),
         }
     }
 

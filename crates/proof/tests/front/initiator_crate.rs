@@ -8,7 +8,7 @@ use iscsi::CloseReason;
 use iscsi::bhs::Attribute;
 use iscsi::chap::{ChapAlgorithm, Secret};
 use iscsi::extension_keys::{FENCE, fence_value};
-use iscsi::initiator_side::{Command, InitiatorChap, InitiatorConfig, TargetProof};
+use iscsi::initiator_side::{InitiatorChap, InitiatorCommand, InitiatorConfig, TargetProof};
 use iscsi::{DigestChoice, Isid, LoginStatus, Lun, Offer, Tsih};
 use iscsi_initiator::{Answer, LoginError, Lost, Session, connect, discover};
 use iscsi_target::HostChap;
@@ -23,10 +23,10 @@ fn config(target: Option<&str>) -> InitiatorConfig {
     InitiatorConfig::new(ALICE, target, Isid([0x80, 1, 2, 3, 4, 5]))
 }
 
-fn command(cdb: &[u8]) -> Command {
+fn command(cdb: &[u8]) -> InitiatorCommand {
     let mut whole = [0; 16];
     whole[..cdb.len()].copy_from_slice(cdb);
-    Command {
+    InitiatorCommand {
         lun: Lun::default(),
         cdb: whole,
         attribute: Attribute::Simple,

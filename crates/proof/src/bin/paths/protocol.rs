@@ -4,8 +4,8 @@
 use iscsi::bhs::{Attribute, Bhs, ScsiCommand};
 use iscsi::initiator_side::{self, InitiatorConfig, InitiatorConnection};
 use iscsi::target_side::{
-    Authentication, Event, LoginAsk, LoginPolicy, LoginRefusal, LoginTerms, Response, TargetConfig,
-    TargetConnection,
+    Authentication, LoginAsk, LoginPolicy, LoginRefusal, LoginTerms, Response, TargetConfig,
+    TargetConnection, TargetEvent,
 };
 use iscsi::{CmdSn, DigestChoice, Isid, Itt, Lun, Offer, StatSn, Tsih, Want};
 use std::hint::black_box;
@@ -77,12 +77,12 @@ fn logged_in() -> (TargetConnection, CmdSn, StatSn) {
     for _ in 0..10 {
         pass!(initiator, target);
         while let Some(event) = target.poll_event() {
-            if let Event::LoginReady(_) = event {
+            if let TargetEvent::LoginReady(_) = event {
                 target.complete_login(Tsih(1));
             }
         }
         pass!(target, initiator);
-        if let Some(initiator_side::Event::LoggedIn { .. }) = initiator.poll_event() {
+        if let Some(initiator_side::InitiatorEvent::LoggedIn { .. }) = initiator.poll_event() {
             return (target, CmdSn(1), StatSn(0));
         }
     }
@@ -136,7 +136,7 @@ fn batches(count: u64, mut one: impl FnMut(&mut TargetConnection, u64, CmdSn)) {
 
 fn only_command(target: &mut TargetConnection) -> Itt {
     match target.poll_event() {
-        Some(Event::Command(command)) => black_box(command).itt,
+        Some(TargetEvent::Command(command)) => black_box(command).itt,
         other => panic!("{other:?} where a command was sent"),
     }
 }
@@ -170,7 +170,7 @@ pub(super) fn write(count: u64) {
         let chunk = target.data_chunk().len();
         target.data_filled(chunk);
         match target.poll_event() {
-            Some(Event::DataOut { data, .. }) => drop(black_box(data)),
+            Some(TargetEvent::DataOut { data, .. }) => drop(black_box(data)),
             other => panic!("{other:?} where data was sent"),
         }
         let response = Response {

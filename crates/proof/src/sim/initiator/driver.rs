@@ -3,7 +3,9 @@
 use super::session::{Job, Outcome, Request, Seen, Wire};
 use super::{Complaints, SessionConfig, offer};
 use env::{CoreHandle, LocalFuture, Stream};
-use iscsi::initiator_side::{Command, Event, InitiatorConfig, InitiatorConnection};
+use iscsi::initiator_side::{
+    InitiatorCommand, InitiatorConfig, InitiatorConnection, InitiatorEvent,
+};
 use iscsi::{Isid, Itt, LoginStatus, Lun, Want};
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -195,7 +197,7 @@ impl Driver {
                     data_out,
                     data_in,
                 } = wire;
-                let command = Command {
+                let command = InitiatorCommand {
                     lun,
                     cdb,
                     attribute,
@@ -225,9 +227,9 @@ impl Driver {
     }
 
     /// Something happened; `true` where the connection is over.
-    fn event(&mut self, link: &mut Link, event: Event) -> bool {
+    fn event(&mut self, link: &mut Link, event: InitiatorEvent) -> bool {
         match event {
-            Event::LoggedIn { .. } => {
+            InitiatorEvent::LoggedIn { .. } => {
                 link.logged_in = true;
                 self.seen.logged_in();
                 for reply in self.lost.drain(..) {
@@ -237,25 +239,25 @@ impl Driver {
                     let _ = ready.send(());
                 }
             }
-            Event::Response { itt, completion } => {
+            InitiatorEvent::Response { itt, completion } => {
                 if let Some(pending) = link.pending.remove(&itt) {
                     self.seen.completed(pending.lun, &completion);
                     drop(pending.reply.send(Outcome::Ended(completion)));
                 }
             }
-            Event::TaskManagement { itt, response } => {
+            InitiatorEvent::TaskManagement { itt, response } => {
                 self.function_answered(link, itt, response);
             }
-            Event::Rejected { reason, .. } => {
+            InitiatorEvent::Rejected { reason, .. } => {
                 self.complain(&format!("a PDU was rejected: {reason}"));
             }
-            Event::Closed(reason) => {
+            InitiatorEvent::Closed(reason) => {
                 if let iscsi::CloseReason::Violation(violation) = reason {
                     self.complain(&format!("the target broke the protocol: {violation:?}"));
                 }
                 return true;
             }
-            Event::LoginFailed { status, reason, .. } => {
+            InitiatorEvent::LoginFailed { status, reason, .. } => {
                 // 0301h is for a login that a later one of the same port overtook: the host begins
                 // again, as all do.
                 let overtaken = status == Some(LoginStatus::ServiceUnavailable);
@@ -263,10 +265,10 @@ impl Driver {
                     self.complain(&format!("login refused: {status:?} {reason}"));
                 }
             }
-            Event::Text { .. }
-            | Event::LoggedOut { .. }
-            | Event::Async { .. }
-            | Event::Pong { .. } => {}
+            InitiatorEvent::Text { .. }
+            | InitiatorEvent::LoggedOut { .. }
+            | InitiatorEvent::Async { .. }
+            | InitiatorEvent::Pong { .. } => {}
         }
         false
     }
