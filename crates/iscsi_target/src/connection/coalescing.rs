@@ -57,7 +57,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(2);
 
 /// What the socket is to do until something is received.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Look {
+pub(super) enum Wakeup {
     /// Take what comes as it comes.
     AtEach,
     /// Take it when so many bytes are there, or so much time has passed.
@@ -215,12 +215,12 @@ impl Coalescing {
         now: Now,
         owed: impl Fn(u64) -> u64,
         round_trip: impl FnOnce() -> Option<u32>,
-    ) -> Look {
+    ) -> Wakeup {
         if self.wait_max == 0 {
-            return Look::AtEach;
+            return Wakeup::AtEach;
         }
         match self.wait {
-            Some(wait) if now < wait.until => return Look::AsSaid,
+            Some(wait) if now < wait.until => return Wakeup::AsSaid,
             Some(_) => return self.nothing_came(now),
             None => {}
         }
@@ -234,7 +234,7 @@ impl Coalescing {
             self.begin(now, depth, round_trip());
         }
         match self.phase {
-            Phase::Free | Phase::Proven { .. } => Look::AtEach,
+            Phase::Free | Phase::Proven { .. } => Wakeup::AtEach,
             // All that was wanted, else nothing is proven.
             Phase::Probing { pdus } => {
                 let usual = self.free.gap() * pdus;
@@ -248,7 +248,7 @@ impl Coalescing {
     }
 
     /// All of a wait has passed for nothing; what comes next is taken as it comes.
-    fn nothing_came(&mut self, now: Now) -> Look {
+    fn nothing_came(&mut self, now: Now) -> Wakeup {
         self.wait = None;
         match self.phase {
             Phase::Coalescing { pdus, until } => self.coalesced(now, pdus, until, true),
@@ -257,17 +257,17 @@ impl Coalescing {
                 self.free_after_a_failure(now);
             }
         }
-        Look::AtEach
+        Wakeup::AtEach
     }
 
-    fn late(&mut self, now: Now, bytes: u64, within: u64, enough: u64) -> Look {
+    fn late(&mut self, now: Now, bytes: u64, within: u64, enough: u64) -> Wakeup {
         let within = Duration::from_nanos(within);
         self.wait = Some(Wait {
             bytes,
             until: now.after(within),
             pdus: enough,
         });
-        Look::Late { bytes, within }
+        Wakeup::Late { bytes, within }
     }
 
     /// PDUs that are waited for where the host keeps enough of them going.
@@ -432,19 +432,19 @@ mod test {
                 coming.push_back((host_free + way, host_free));
             }
             let mut now = 0;
-            let mut look = Look::AtEach;
+            let mut look = Wakeup::AtEach;
             let mut last_call = 0;
             while now < time {
                 let wanted = match look {
-                    Look::AtEach | Look::AsSaid => 1,
-                    Look::Late { bytes, .. } => bytes.div_ceil(PDU),
+                    Wakeup::AtEach | Wakeup::AsSaid => 1,
+                    Wakeup::Late { bytes, .. } => bytes.div_ceil(PDU),
                 };
                 let there = coming
                     .get(usize::try_from(wanted).unwrap() - 1)
                     .map(|c| c.0);
                 let latest = match look {
-                    Look::Late { within, .. } => now + nanoseconds(within),
-                    Look::AtEach | Look::AsSaid => u64::MAX,
+                    Wakeup::Late { within, .. } => now + nanoseconds(within),
+                    Wakeup::AtEach | Wakeup::AsSaid => u64::MAX,
                 };
                 now = now.max(there.unwrap_or(u64::MAX).min(latest));
                 let mut sent = Vec::new();
@@ -465,7 +465,7 @@ mod test {
                     seen.commands += 1;
                     coming.push_back((host_free + way, host_free));
                 }
-                assert!(now > last_call || look == Look::AtEach, "time goes on");
+                assert!(now > last_call || look == Wakeup::AtEach, "time goes on");
                 last_call = now;
                 look = coalescing.rest(Now(now), commands, || {
                     Some(u32::try_from(self.round_trip / MICROSECOND).unwrap())
@@ -584,18 +584,18 @@ mod test {
     fn a_host_that_stops_sending_is_answered_after_the_time_and_then_at_each() {
         let mut coalescing = Coalescing::new(Now(0), Duration::from_micros(60));
         let mut now = 0;
-        let mut look = Look::AtEach;
+        let mut look = Wakeup::AtEach;
         let gap = 8 * MICROSECOND;
         for _ in 0..1000 {
             let pdus = match look {
-                Look::Late { bytes, .. } => bytes.div_ceil(PDU),
-                Look::AtEach | Look::AsSaid => 1,
+                Wakeup::Late { bytes, .. } => bytes.div_ceil(PDU),
+                Wakeup::AtEach | Wakeup::AsSaid => 1,
             };
             now += gap * pdus;
             coalescing.came(Now(now), pdus, pdus * PDU);
             look = coalescing.rest(Now(now), commands, || Some(10));
         }
-        let Look::Late { within, bytes } = look else {
+        let Wakeup::Late { within, bytes } = look else {
             panic!("it waits for several: {look:?}");
         };
         assert!(
@@ -604,22 +604,22 @@ mod test {
         );
         assert_eq!(
             coalescing.rest(Now(now + 1), commands, || None),
-            Look::AsSaid
+            Wakeup::AsSaid
         );
         now += nanoseconds(within);
-        assert_eq!(coalescing.rest(Now(now), commands, || None), Look::AtEach);
+        assert_eq!(coalescing.rest(Now(now), commands, || None), Wakeup::AtEach);
         now += gap;
         coalescing.came(Now(now), 1, PDU);
-        let Look::Late { within, .. } = coalescing.rest(Now(now), commands, || None) else {
+        let Wakeup::Late { within, .. } = coalescing.rest(Now(now), commands, || None) else {
             panic!("once is no proof that it has stopped");
         };
         now += nanoseconds(within);
         coalescing.came(Now(now), 1, PDU);
-        assert_eq!(coalescing.rest(Now(now), commands, || None), Look::AtEach);
+        assert_eq!(coalescing.rest(Now(now), commands, || None), Wakeup::AtEach);
         coalescing.came(Now(now + gap), 1, PDU);
         assert_eq!(
             coalescing.rest(Now(now + gap), commands, || None),
-            Look::AtEach
+            Wakeup::AtEach
         );
     }
 
@@ -628,9 +628,9 @@ mod test {
         for _ in 0..100_000 {
             let look = coalescing.rest(Now(*now), commands, || Some(10));
             let pdus = match look {
-                Look::Late { bytes, .. } if bytes == 2 * PDU => return,
-                Look::Late { bytes, .. } => bytes.div_ceil(PDU),
-                Look::AtEach | Look::AsSaid => 1,
+                Wakeup::Late { bytes, .. } if bytes == 2 * PDU => return,
+                Wakeup::Late { bytes, .. } => bytes.div_ceil(PDU),
+                Wakeup::AtEach | Wakeup::AsSaid => 1,
             };
             *now += 8 * MICROSECOND * pdus;
             coalescing.came(Now(*now), pdus, pdus * PDU);
@@ -646,12 +646,12 @@ mod test {
         } else {
             assert_eq!(
                 coalescing.rest(Now(*now), commands, || Some(10)),
-                Look::AtEach
+                Wakeup::AtEach
             );
             *now += 8 * MICROSECOND;
             coalescing.came(Now(*now), 1, PDU);
         }
-        coalescing.rest(Now(*now), commands, || Some(10)) != Look::AtEach
+        coalescing.rest(Now(*now), commands, || Some(10)) != Wakeup::AtEach
     }
 
     #[test]
@@ -676,17 +676,17 @@ mod test {
     #[test]
     fn commands_and_data_that_come_in_turns_end_a_wait_by_their_number_or_their_bytes() {
         let mut coalescing = Coalescing::new(Now(0), Duration::from_micros(60));
-        let (mut now, mut look, mut late) = (0, Look::AtEach, 0);
+        let (mut now, mut look, mut late) = (0, Wakeup::AtEach, 0);
         for turn in 0..4000_u64 {
             // A bunch of commands, then a bunch of what they write.
             let size = if turn % 2 == 0 { PDU } else { PDU + 4096 };
             let pdus = match look {
-                Look::Late { bytes, within } => {
+                Wakeup::Late { bytes, within } => {
                     late += 1;
                     let in_time = nanoseconds(within) / (8 * MICROSECOND);
                     bytes.div_ceil(size).min(in_time)
                 }
-                Look::AtEach | Look::AsSaid => 1,
+                Wakeup::AtEach | Wakeup::AsSaid => 1,
             };
             now += 8 * MICROSECOND * pdus;
             coalescing.came(Now(now), pdus, pdus * size);
@@ -699,13 +699,13 @@ mod test {
     #[test]
     fn a_pace_that_wavers_by_itself_is_no_reason_to_stop() {
         let mut coalescing = Coalescing::new(Now(0), Duration::from_micros(150));
-        let (mut now, mut look, mut came, mut late) = (0, Look::AtEach, 0_u64, 0_u64);
+        let (mut now, mut look, mut came, mut late) = (0, Wakeup::AtEach, 0_u64, 0_u64);
         let mut random = 1_u64;
         let mut gap = 0;
         while came < 1_000_000 {
             let pdus = match look {
-                Look::Late { bytes, .. } => bytes.div_ceil(PDU),
-                Look::AtEach | Look::AsSaid => 1,
+                Wakeup::Late { bytes, .. } => bytes.div_ceil(PDU),
+                Wakeup::AtEach | Wakeup::AsSaid => 1,
             };
             if came / 200 != (came + pdus) / 200 || came == 0 {
                 // As fast as half again, for a millisecond or two, whether it is waited or not.
@@ -713,8 +713,8 @@ mod test {
                 gap = 6 * MICROSECOND + (random >> 33) % (3 * MICROSECOND);
             }
             let within = match look {
-                Look::Late { within, .. } => nanoseconds(within),
-                Look::AtEach | Look::AsSaid => u64::MAX,
+                Wakeup::Late { within, .. } => nanoseconds(within),
+                Wakeup::AtEach | Wakeup::AsSaid => u64::MAX,
             };
             let time = (gap * pdus).min(within);
             let pdus = (time / gap).max(1);
@@ -732,17 +732,17 @@ mod test {
         let unknown = |wait| {
             let mut coalescing = Coalescing::new(Now(0), wait);
             let mut late = 0;
-            let mut look = Look::AtEach;
+            let mut look = Wakeup::AtEach;
             let mut now = 0;
             for _ in 0..10_000 {
                 let pdus = match look {
-                    Look::Late { bytes, .. } => bytes.div_ceil(PDU),
-                    Look::AtEach | Look::AsSaid => 1,
+                    Wakeup::Late { bytes, .. } => bytes.div_ceil(PDU),
+                    Wakeup::AtEach | Wakeup::AsSaid => 1,
                 };
                 now += 8 * MICROSECOND * pdus;
                 coalescing.came(Now(now), pdus, pdus * PDU);
                 look = coalescing.rest(Now(now), commands, || None);
-                late += u32::from(look != Look::AtEach);
+                late += u32::from(look != Wakeup::AtEach);
             }
             late
         };

@@ -1,7 +1,9 @@
 //! SCSI commands between the machine and the logical units.
 
 use super::awaited::Granted;
-use super::driver::{Driver, End, Running, Waiting};
+use super::commands::{Running, Waiting};
+use super::driver::Driver;
+use super::ending::End;
 use super::memory::{Begun, Need, Others};
 use super::unmapped;
 use env::Answer;
@@ -37,10 +39,10 @@ impl Driver {
             counters.commands.set(counters.commands.get() + 1);
             counters.in_progress.set(counters.in_progress.get() + 1);
         });
-        self.taken_away.remove(&command.itt);
+        self.commands.taken_away.remove(&command.itt);
         let address = unmapped::address(command.lun);
         let reports_luns = command.cdb.first() == Some(&REPORT_LUNS);
-        let Some(units) = self.units.clone().filter(|_| !reports_luns) else {
+        let Some(units) = self.phase.units().cloned().filter(|_| !reports_luns) else {
             return self.without_unit(command);
         };
         let nexus = match address {
@@ -70,8 +72,8 @@ impl Driver {
             attribute: attribute(command.attribute),
             tag: command.itt.get(),
             data_out: u64::from(announced),
-            first_byte: self.received.0,
-            whole: self.received.1,
+            first_byte: self.incoming.at.0,
+            whole: self.incoming.at.1,
         };
         match nexus.arrive(request) {
             Arrival::Ended { response, data_out } => self.respond(command.itt, data_out, response),
@@ -81,14 +83,14 @@ impl Driver {
 
     fn without_unit(&mut self, command: &TargetCommand) {
         let luns = self
-            .units
-            .as_ref()
+            .phase
+            .units()
             .map(|units| units.luns())
             .unwrap_or_default();
         let response = unmapped::respond(unmapped::address(command.lun), &command.cdb, &luns);
         if let Some(units) = self
-            .units
-            .as_ref()
+            .phase
+            .units()
             .filter(|_| command.cdb.first() == Some(&REPORT_LUNS))
         {
             units.luns_reported();
@@ -105,7 +107,7 @@ impl Driver {
             (bytes, _) => Need::DataOut(bytes),
         };
         let held = need.bytes();
-        let begins = self.share.is_idle(lun)
+        let begins = self.memory.share.is_idle(lun)
             && self.has_room(lun, held, &task)
             && self.takes_room(lun, held, &task) == Room::Taken;
         if begins {
@@ -123,9 +125,9 @@ impl Driver {
             wanted: data_out,
             granted: None,
         };
-        self.waiting_for_data.insert(itt, waiting);
-        let is_first = self.share.is_idle(lun);
-        self.share.wait(lun, itt, need);
+        self.commands.waiting.insert(itt, waiting);
+        let is_first = self.memory.share.is_idle(lun);
+        self.memory.share.wait(lun, itt, need);
         if is_first {
             self.begin_those_of(lun);
         }
@@ -134,7 +136,11 @@ impl Driver {
     /// The data of a write where it was received, if all of it was, and its volume takes it at any
     /// address.
     fn at_hand(&mut self, itt: Itt, bytes: u32, task: &Task) -> Option<Buf> {
-        let lent = || self.receive.lend_immediate(&mut self.machine, itt, bytes);
+        let lent = || {
+            self.incoming
+                .receive
+                .lend_immediate(&mut self.machine, itt, bytes)
+        };
         let data = task.takes_any_memory().then(lent).flatten()?;
         self.count_written(data.len());
         Some(data)
@@ -142,41 +148,43 @@ impl Driver {
 
     fn has_room(&self, lun: Lun, bytes: usize, task: &Task) -> bool {
         let unsent = self.machine.transmit().bytes();
-        let awaited = self.awaited.as_ref();
+        let awaited = self.phase.awaited();
         let others = Others {
             of_host: awaited.map_or(0, |awaited| awaited.others_hold()),
             of_unit: usize::try_from(task.unit_holds()).unwrap_or(usize::MAX),
         };
-        self.share
+        self.memory
+            .share
             .has_room(lun, bytes, unsent, others, self.core.pool())
     }
 
     /// Takes room under the limit of the command's unit.
     fn takes_room(&self, lun: Lun, bytes: usize, task: &Task) -> Room {
-        let holds = self.share.holds(lun) as u64;
-        task.take_room(bytes as u64, holds, self.share.for_room(lun))
+        let holds = self.memory.share.holds(lun) as u64;
+        task.take_room(bytes as u64, holds, self.memory.share.for_room(lun))
     }
 
     /// The same for a command that may have to wait: whoever waits has a place in the unit's queue.
     fn finds_room(&mut self, lun: Lun, itt: Itt, bytes: usize) -> Room {
-        let Some(Waiting { task, .. }) = self.waiting_for_data.get(&itt) else {
+        let Some(Waiting { task, .. }) = self.commands.waiting.get(&itt) else {
             return Room::Taken;
         };
         let found = self.takes_room(lun, bytes, task);
-        if found == Room::Taken || self.share.for_room(lun).is_some() {
+        if found == Room::Taken || self.memory.share.for_room(lun).is_some() {
             return found;
         }
         let place = task.waits_for_room(bytes as u64);
-        self.share.enters(lun, place);
+        self.memory.share.enters(lun, place);
         // What was given back meanwhile woke nobody.
-        self.waiting_for_data
+        self.commands
+            .waiting
             .get(&itt)
             .map_or(found, |waiting| self.takes_room(lun, bytes, &waiting.task))
     }
 
     /// Begins a command if there is memory for it: asks the host for its data, or runs it.
     fn begin_with_memory(&mut self, lun: Lun, itt: Itt, need: Need) -> Begun {
-        let Some(Waiting { task, .. }) = self.waiting_for_data.get(&itt) else {
+        let Some(Waiting { task, .. }) = self.commands.waiting.get(&itt) else {
             return Begun::Yes;
         };
         let piece = task.payload_piece_bytes();
@@ -199,11 +207,11 @@ impl Driver {
                 let Ok(buffer) = self.core.pool().alloc_pieces(length, piece) else {
                     return Begun::WaitsForMemory;
                 };
-                if let Some(waiting) = self.waiting_for_data.get_mut(&itt) {
+                if let Some(waiting) = self.commands.waiting.get_mut(&itt) {
                     waiting.task.asks_for_data();
                     waiting.granted = Some(granted);
                 }
-                self.share.take(lun, itt, length);
+                self.memory.share.take(lun, itt, length);
                 self.machine.accept_data(itt, bytes, buffer);
             }
             Need::DataIn(bytes) => {
@@ -212,7 +220,7 @@ impl Driver {
                     Room::TooLittle => return Begun::WaitsForRoom,
                     Room::HasItsPart => return Begun::WaitsForItsOwn,
                 }
-                if let Some(Waiting { task, wanted, .. }) = self.waiting_for_data.remove(&itt) {
+                if let Some(Waiting { task, wanted, .. }) = self.commands.waiting.remove(&itt) {
                     let held = Some((lun, bytes));
                     self.run_task(itt, task, wanted, Buf::empty(), held);
                 }
@@ -226,34 +234,34 @@ impl Driver {
     fn grant(&mut self, bytes: usize) -> Option<Granted> {
         let memory = self.core.pool().limit_bytes();
         let now = self.core.recent();
-        let granted = self.awaited.as_ref()?.grant(bytes, memory, now)?;
-        if self.data_due.is_none() {
+        let granted = self.phase.awaited()?.grant(bytes, memory, now)?;
+        if self.memory.data_due.is_none() {
             let time = self.export.settings.data_timeout;
-            self.data_due = Some(granted.due(time, self.on_time_since));
+            self.memory.data_due = Some(granted.due(time, self.memory.on_time_since));
         }
         Some(granted)
     }
 
     /// Ends the writes whose data is not there in its time.
     pub(super) fn end_late_writes(&mut self, now: Now) {
-        let Some(due) = self.data_due.filter(|due| *due <= now) else {
+        let Some(due) = self.memory.data_due.filter(|due| *due <= now) else {
             return;
         };
         if now.since(due) > STOPPED {
             // We were stopped, not the host: what it sent has not been looked at.
-            self.on_time_since = now;
+            self.memory.on_time_since = now;
         }
-        let (time, since) = (self.export.settings.data_timeout, self.on_time_since);
+        let (time, since) = (self.export.settings.data_timeout, self.memory.on_time_since);
         let mut next: Option<Now> = None;
         let mut late = Vec::new();
-        for (itt, waiting) in &self.waiting_for_data {
+        for (itt, waiting) in &self.commands.waiting {
             match waiting.granted.as_ref().map(|it| it.due(time, since)) {
                 Some(due) if due <= now => late.push(*itt),
                 Some(due) => next = Some(next.map_or(due, |next| next.min(due))),
                 None => {}
             }
         }
-        self.data_due = next;
+        self.memory.data_due = next;
         if !late.is_empty() {
             let (writes, seconds) = (late.len(), time.as_secs());
             tracing::warn!(peer = %self.stream.peer(), writes, "the data of writes did not come within {seconds} s: they are ended");
@@ -266,17 +274,17 @@ impl Driver {
     /// Memory comes back on other sessions, too: who waits for it looks when that is told, and not
     /// more often than at intervals.
     fn look_later(&mut self) {
-        if self.look.is_some() {
+        if self.memory.retry.is_some() {
             return;
         }
         let core = Rc::clone(&self.core);
-        let awaited = self.awaited.clone();
+        let awaited = self.phase.awaited().cloned();
         let soon = core.now().after(MEMORY_RETRY);
         let seen = (
             core.pool().freed(),
             awaited.as_ref().map_or(0, |it| it.freed()),
         );
-        self.look = Some(Box::pin(async move {
+        self.memory.retry = Some(Box::pin(async move {
             // Not at each slab: who waits would do nothing else.
             core.sleep_until(soon).await;
             let Some(awaited) = awaited else { return };
@@ -291,14 +299,14 @@ impl Driver {
 
     /// Looks for memory, and for room under the limits of units, when there may be some.
     pub(super) fn poll_look(&mut self, cx: &mut Context<'_>) -> bool {
-        if !self.share.has_waiting() {
-            self.look = None;
+        if !self.memory.share.has_waiting() {
+            self.memory.retry = None;
             return false;
         }
-        let mut looks = self.share.poll(cx);
-        let look = self.look.as_mut();
+        let mut looks = self.memory.share.poll(cx);
+        let look = self.memory.retry.as_mut();
         if look.is_some_and(|look| look.as_mut().poll(cx).is_ready()) {
-            self.look = None;
+            self.memory.retry = None;
             looks = true;
         }
         if looks {
@@ -308,7 +316,7 @@ impl Driver {
     }
 
     pub(super) fn look_for_memory(&mut self) {
-        for lun in self.share.luns_that_wait() {
+        for lun in self.memory.share.luns_that_wait() {
             self.begin_those_of(lun);
         }
     }
@@ -316,23 +324,23 @@ impl Driver {
     /// Begins what waits of a LUN, the oldest first, as far as there is memory and room for it.
     fn begin_those_of(&mut self, lun: Lun) {
         let mut begun = false;
-        while let Some((itt, need)) = self.share.first(lun) {
+        while let Some((itt, need)) = self.memory.share.first(lun) {
             let now = self.begin_with_memory(lun, itt, need);
             if now != Begun::Yes {
-                self.share.has_looked(lun, need.bytes(), begun, now);
+                self.memory.share.has_looked(lun, need.bytes(), begun, now);
                 if now == Begun::WaitsForMemory {
                     self.look_later();
                 }
                 return;
             }
             begun = true;
-            self.share.first_has_begun(lun);
+            self.memory.share.first_has_begun(lun);
         }
     }
 
     pub(super) fn data_out(&mut self, itt: Itt, data: Buf) {
         self.count_written(data.len());
-        let waiting = self.waiting_for_data.remove(&itt);
+        let waiting = self.commands.waiting.remove(&itt);
         if let Some(Waiting {
             task,
             wanted,
@@ -344,7 +352,7 @@ impl Driver {
             }
             self.run_task(itt, task, wanted, data, None);
         }
-        if self.share.has_waiting() {
+        if self.memory.share.has_waiting() {
             // The next may send while this one is written.
             self.look_for_memory();
         }
@@ -360,10 +368,10 @@ impl Driver {
 
     /// The data of a write cannot be had: the task ends without having touched anything.
     pub(super) fn data_fault(&mut self, itt: Itt, fault: DataFault) {
-        let Some(Waiting { task, wanted, .. }) = self.waiting_for_data.remove(&itt) else {
+        let Some(Waiting { task, wanted, .. }) = self.commands.waiting.remove(&itt) else {
             return;
         };
-        self.share.forget(itt);
+        self.memory.share.forget(itt);
         let response = match fault.additional_sense() {
             Some((asc, ascq)) => {
                 let code = AdditionalSense { asc, ascq };
@@ -391,13 +399,14 @@ impl Driver {
             Answer::Ready(None) => {}
             Answer::Waiting(rest) => {
                 if let Some((lun, bytes)) = held {
-                    self.share.take(lun, itt, bytes);
+                    self.memory.share.take(lun, itt, bytes);
                 }
-                self.runs += 1;
-                let run = self.runs;
+                self.commands.runs += 1;
+                let run = self.commands.runs;
                 let running = Running { run, watch, wanted };
-                self.watched.insert(itt, running);
-                self.running
+                self.commands.watched.insert(itt, running);
+                self.commands
+                    .running
                     .push(Box::pin(async move { (itt, run, rest.await) }));
             }
         }
@@ -405,13 +414,13 @@ impl Driver {
 
     /// A task that had to be waited for has ended. Its ITT may stand for another one by now.
     pub(super) fn run_ended(&mut self, itt: Itt, run: u64, outcome: Outcome) {
-        if let Entry::Occupied(now) = self.watched.entry(itt)
+        if let Entry::Occupied(now) = self.commands.watched.entry(itt)
             && now.get().run == run
         {
             let wanted = now.remove().wanted;
             self.task_ended(itt, wanted, outcome);
         } else {
-            self.share.aborted_has_ended(run);
+            self.memory.share.aborted_has_ended(run);
             self.look_for_memory();
         }
     }
@@ -430,12 +439,14 @@ impl Driver {
     /// have aborted is theirs to tell.
     pub(super) fn forget_aborted(&mut self) {
         let running = self
+            .commands
             .watched
             .iter()
             .filter(|(_, running)| running.watch.is_aborted_by_its_own())
             .map(|(itt, _)| *itt);
         let waiting = self
-            .waiting_for_data
+            .commands
+            .waiting
             .iter()
             .filter(|(_, waiting)| waiting.task.watch().is_aborted_by_its_own())
             .map(|(itt, _)| *itt);
@@ -449,11 +460,13 @@ impl Driver {
     /// backend still has of them takes no place in the window.
     pub(super) fn forget_released(&mut self) {
         let running = self
+            .commands
             .watched
             .iter()
             .map(|(itt, running)| (*itt, running.watch.take_released()));
         let waiting = self
-            .waiting_for_data
+            .commands
+            .waiting
             .iter()
             .map(|(itt, waiting)| (*itt, waiting.task.watch().take_released()));
         let released: Vec<(Itt, Outcome)> = running
@@ -469,22 +482,22 @@ impl Driver {
     }
 
     fn remember_taken_away(&mut self, itt: Itt) {
-        if self.taken_away.len() >= TAKEN_AWAY_MAX {
-            self.taken_away.pop_first();
+        if self.commands.taken_away.len() >= TAKEN_AWAY_MAX {
+            self.commands.taken_away.pop_first();
         }
-        self.taken_away.insert(itt);
+        self.commands.taken_away.insert(itt);
     }
 
     /// Ends a command whose task is left to itself.
     fn end_early(&mut self, itt: Itt, outcome: Outcome) {
-        let running = self.watched.remove(&itt).map(|running| {
-            self.share.abort(itt, running.run);
+        let running = self.commands.watched.remove(&itt).map(|running| {
+            self.memory.share.abort(itt, running.run);
             running.wanted
         });
-        let waiting = self.waiting_for_data.remove(&itt);
+        let waiting = self.commands.waiting.remove(&itt);
         let waiting = waiting.map(|waiting| waiting.wanted);
         let wanted = running.or(waiting).unwrap_or_default();
-        self.share.forget(itt);
+        self.memory.share.forget(itt);
         self.outcome(itt, wanted, outcome);
     }
 
@@ -492,7 +505,7 @@ impl Driver {
         match outcome {
             Outcome::Respond(response) => self.respond(itt, wanted, response),
             Outcome::Silent => {
-                self.share.give_back(itt);
+                self.memory.share.give_back(itt);
                 self.machine.forget(itt);
                 self.ended();
             }
@@ -504,7 +517,7 @@ impl Driver {
         let bytes = response.data_in.len() as u64;
         self.count(|counters| counters.bytes_read.set(counters.bytes_read.get() + bytes));
         self.ended();
-        self.share.give_back(itt);
+        self.memory.share.give_back(itt);
         self.machine.respond(
             itt,
             WireResponse {
@@ -516,7 +529,9 @@ impl Driver {
             },
         );
         if let Some(course) = response.course {
-            self.answered.push(course, self.machine.transmit().bytes());
+            self.outgoing
+                .answered
+                .push(course, self.machine.transmit().bytes());
         }
     }
 
@@ -529,7 +544,7 @@ impl Driver {
     }
 
     fn count(&self, count: impl FnOnce(&crate::session::Counters)) {
-        if let Some(session) = &self.session {
+        if let Some(session) = self.phase.session() {
             count(&session.counters);
         }
     }

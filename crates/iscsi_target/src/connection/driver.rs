@@ -1,45 +1,33 @@
 //! The loop of a connection.
 
 use super::alarm::Alarm;
-use super::alone::{self, Alone};
-use super::answered::Answered;
-use super::awaited::{Awaited, Granted};
-use super::coalescing::{Coalescing, Look as NextLook};
-use super::memory::Share;
-use super::reading::Reading;
-use super::receive::Receive;
+use super::commands::Commands;
+use super::departure::Departure;
+use super::ending::{End, Ending};
+use super::incoming::Incoming;
+use super::memory::Memory;
+use super::outgoing::Outgoing;
+use super::phase::{FullFeature, Kind, Login, Normal, Phase};
 use super::said::Said;
-use super::travel::{Departure, Going};
-use super::units::SessionUnits;
-use crate::directory::Claim;
-use crate::export::{Export, View};
+use crate::export::Export;
 use crate::login::ExportPolicy;
 use crate::login_places::LoginPermit;
 use crate::server::Shared;
-use crate::session::{EndReason, EnteringGuard, Order, Received, Session};
-use env::{CoreHandle, LocalFuture, Stream, Woken};
+use crate::session::{EndReason, Order};
+use env::{CoreHandle, LocalFuture, Stream};
 use futures_util::Stream as _;
 use futures_util::stream::FuturesUnordered;
-use iscsi::CloseReason;
-use iscsi::Tsih;
-use iscsi::target_side::{LoginRefusal, TargetEvent, TaskManagementAnswer};
-use iscsi::target_side::{LogoutAnswer, TargetConfig, TargetConnection};
-use iscsi::{Itt, LoginStatus, Want};
-use logical_unit::{Closing, Outcome, Task, TaskWatch};
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+use iscsi::target_side::{
+    LoginRefusal, LogoutAnswer, TargetConfig, TargetConnection, TargetEvent, TaskManagementAnswer,
+};
+use iscsi::{CloseReason, Itt, LoginStatus, Tsih};
+use logical_unit::Closing;
 use std::future::poll_fn;
-use std::io::IoSlice;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use units::Now;
-
-/// Replies that wait to be sent beyond which nothing more is received: a host that does not read
-/// cannot fill our memory.
-const WAITING_BYTES_MAX: usize = 8 << 20;
 
 /// Turns of the loop before others on this core get theirs.
 const TURNS_MAX: usize = 64;
@@ -50,7 +38,7 @@ const TURNS_MAX: usize = 64;
 const BUDGET: usize = 64;
 
 /// Bytes that count as much as a command.
-const BYTES_PER_COMMAND: usize = 32 << 10;
+pub(super) const BYTES_PER_COMMAND: usize = 32 << 10;
 
 /// PDUs that a connection hands in before others on this core get their turn, whatever they are: a
 /// receive may bring thousands of pings. More than any budget of data comes in, where a segment has
@@ -63,9 +51,6 @@ const SEND_EARLY_BYTES: usize = 32 << 10;
 
 /// How long a peer may take to read the last PDU.
 const CLOSING_TIME_MAX: Duration = Duration::from_secs(1);
-
-/// Pieces of one vectored send (IOV_MAX).
-const PIECES_MAX: usize = 1024;
 
 /// Something that the connection waits for beside its commands.
 pub(super) enum Finished {
@@ -84,153 +69,34 @@ pub(super) enum Finished {
     LoggedOut { itt: Itt },
 }
 
-/// Why a connection ends.
-#[derive(Debug)]
-pub(super) enum End {
-    PeerClosed,
-    Socket(std::io::Error),
-    Machine(CloseReason),
-    Ordered(EndReason),
-    RightLost,
-    /// Its place was needed for a login.
-    PlaceNeeded,
-    /// It takes nothing of what is sent to it.
-    NotReading,
-}
-
-impl fmt::Display for End {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::PeerClosed => write!(f, "the initiator closed the connection"),
-            Self::Socket(error) => write!(f, "the connection failed: {error}"),
-            Self::Machine(CloseReason::LoggedOut) => write!(f, "logout"),
-            Self::Machine(CloseReason::LoginFailed) => write!(f, "the login failed"),
-            Self::Machine(CloseReason::KeepaliveTimedOut) => {
-                write!(f, "the initiator did not answer a ping")
-            }
-            Self::Machine(CloseReason::Violation(violation)) => {
-                write!(f, "the initiator broke the protocol: {violation:?}")
-            }
-            Self::Ordered(EndReason::Dropped) => write!(f, "dropped by an administrator"),
-            Self::Ordered(EndReason::Reinstated) => {
-                write!(f, "the same initiator port logged in again")
-            }
-            Self::Ordered(EndReason::Fenced) => {
-                write!(f, "the initiator asked for its end in another session")
-            }
-            Self::Ordered(EndReason::OtherTarget) => {
-                write!(f, "its target was deleted, and another one has its name")
-            }
-            Self::Ordered(EndReason::OtherProof) => {
-                write!(
-                    f,
-                    "it was shut out, and its host has another CHAP user or secret now"
-                )
-            }
-            Self::Ordered(EndReason::Maintenance) => {
-                write!(f, "its target is in maintenance and it did not log out")
-            }
-            Self::Ordered(EndReason::Stopping) => write!(f, "the daemon stops"),
-            Self::RightLost => write!(f, "the right to serve was lost"),
-            Self::PlaceNeeded => write!(f, "a new login needed its place"),
-            Self::NotReading => write!(f, "the initiator did not read what was sent to it"),
-        }
-    }
-}
-
-/// A command that has not begun.
-pub(super) struct Waiting {
-    pub(super) task: Task,
-    /// The bytes that it would have of the host's data, for the residual.
-    pub(super) wanted: u64,
-    /// Its memory, which the host is to fill.
-    pub(super) granted: Option<Granted>,
-}
-
-/// A command that runs.
-pub(super) struct Running {
-    pub(super) run: u64,
-    /// Tells whether it was aborted.
-    pub(super) watch: TaskWatch,
-    pub(super) wanted: u64,
+/// What it has done in this turn.
+#[derive(Default)]
+pub(super) struct Turn {
+    /// In units of a command.
+    pub(super) spent: usize,
+    /// PDUs that it has handed in.
+    pub(super) handed_in: u64,
 }
 
 /// A connection.
 pub(super) struct Driver {
     pub(super) core: CoreHandle,
     pub(super) shared: Arc<Shared>,
+    pub(super) export: Arc<Export>,
     pub(super) stream: Rc<dyn Stream>,
     pub(super) portal_group_tag: u16,
     pub(super) machine: TargetConnection,
-    pub(super) export: Arc<Export>,
-    pub(super) permit: Option<LoginPermit>,
-    /// Set when the login is complete.
-    pub(super) session: Option<Rc<Session>>,
-    /// The number of the session, from the end of the negotiation on.
-    pub(super) number: Option<crate::session::SessionNumber>,
-    /// The session's place in the directory.
-    pub(super) claim: Option<Claim>,
-    /// The login that waits to be entered.
-    pub(super) pending_login: Option<Box<iscsi::target_side::LoginOutcome>>,
-    /// What another login of the same port would find of it.
-    pub(super) entering: Option<EnteringGuard>,
-    /// When a session whose target is in maintenance is ended.
-    pub(super) leave: Option<LocalFuture<()>>,
-    /// The host that the initiator is, and what it sees, until the session begins.
-    pub(super) view: Option<View>,
-    /// What a normal session sees.
-    pub(super) units: Option<Rc<SessionUnits>>,
-    /// Commands that have not begun: their data is still to come, or memory for it.
-    pub(super) waiting_for_data: BTreeMap<Itt, Waiting>,
-    /// Its part of what hosts may announce; from the login on.
-    pub(super) awaited: Option<Rc<Awaited>>,
-    /// No data of a write is late before.
-    pub(super) data_due: Option<Now>,
-    /// Time before it does not count: the process was stopped.
-    pub(super) on_time_since: Now,
-    /// Waits until there may be memory again.
-    pub(super) look: Option<LocalFuture<()>>,
-    /// The session's share of memory; of the commands above, and of reads, some wait for room in
-    /// it.
-    pub(super) share: Share,
-    pub(super) running: FuturesUnordered<LocalFuture<(Itt, u64, Outcome)>>,
-    /// Of those: the run that an ITT stands for now. An initiator may use the ITT of an aborted
-    /// task again.
-    pub(super) watched: BTreeMap<Itt, Running>,
-    pub(super) runs: u64,
-    /// Commands that other hosts' functions ended without an answer: an ABORT TASK of one finds its
-    /// wish done.
-    pub(super) taken_away: BTreeSet<Itt>,
+    pub(super) phase: Phase,
+    pub(super) ending: Ending,
+    pub(super) commands: Commands,
+    pub(super) memory: Memory,
     pub(super) beside: FuturesUnordered<LocalFuture<Finished>>,
-    /// When the first byte was there of what is handed to the machine, and when all of it.
-    pub(super) received: (Now, Now),
-    /// Commands whose answers are on their way to the socket.
-    pub(super) answered: Answered,
-    pub(super) receive: Receive,
-    /// When it looks at what has come.
-    coalescing: Coalescing,
-    /// What the session was not told of yet.
-    pub(super) received_since: Received,
-    /// PDUs that began in what was received last.
-    begun: u64,
-    alone: Alone,
-    /// It was asked to go to another core.
-    pub(super) going: Option<Going>,
-    /// It leaves when the loop has ended.
-    pub(super) departure: Option<Departure>,
-    /// What it has done in this turn.
-    spent: usize,
-    /// PDUs that it has handed in in this turn.
-    handed_in: u64,
+    pub(super) incoming: Incoming,
+    pub(super) outgoing: Outgoing,
+    pub(super) turn: Turn,
     alarm: Alarm,
-    /// Whether the peer takes what waits to be sent.
-    reading: Reading,
     /// The log's line on rejected PDUs.
     rejects: Said,
-    end: Option<End>,
-    /// The machine is done; what it has queued is still to be sent, until the deadline.
-    closing: Option<CloseReason>,
-    deadline: Option<LocalFuture<()>>,
 }
 
 impl Driver {
@@ -259,7 +125,10 @@ impl Driver {
         );
         let machine = TargetConnection::new(core.now(), &config, Box::new(policy));
         let mut driver = Self::with(core, shared, stream, portal_group_tag, machine, export);
-        driver.permit = Some(permit);
+        driver.phase = Phase::Login(Login {
+            permit: Some(permit),
+            entering: None,
+        });
         driver
     }
 
@@ -272,76 +141,40 @@ impl Driver {
         machine: TargetConnection,
         export: Arc<Export>,
     ) -> Self {
-        let receive = Receive::new(&core);
-        let alone = Alone::new(&core);
-        let coalescing = Coalescing::new(core.recent(), export.settings.coalesce);
+        let incoming = Incoming::new(&core, export.settings.coalesce);
         Self {
             core,
             shared,
+            export,
             stream,
             portal_group_tag,
             machine,
-            export,
-            permit: None,
-            session: None,
-            number: None,
-            claim: None,
-            pending_login: None,
-            entering: None,
-            leave: None,
-            view: None,
-            units: None,
-            waiting_for_data: BTreeMap::new(),
-            awaited: None,
-            data_due: None,
-            on_time_since: Now::ZERO,
-            look: None,
-            share: Share::default(),
-            running: FuturesUnordered::new(),
-            watched: BTreeMap::new(),
-            runs: 0,
-            taken_away: BTreeSet::new(),
+            phase: Phase::default(),
+            ending: Ending::default(),
+            commands: Commands::default(),
+            memory: Memory::default(),
             beside: FuturesUnordered::new(),
-            received: (Now::ZERO, Now::ZERO),
-            answered: Answered::default(),
-            receive,
-            coalescing,
-            received_since: Received::default(),
-            begun: 0,
-            alone,
-            going: None,
-            departure: None,
-            spent: 0,
-            handed_in: 0,
+            incoming,
+            outgoing: Outgoing::default(),
+            turn: Turn::default(),
             alarm: Alarm::default(),
-            reading: Reading::default(),
             rejects: Said::default(),
-            end: None,
-            closing: None,
-            deadline: None,
         }
     }
 
-    /// Runs until the connection is over.
-    pub(super) async fn run(&mut self) {
-        poll_fn(|cx| self.turn(cx)).await;
+    /// Runs until the connection is over, or leaves for another core.
+    pub(super) async fn run(&mut self) -> Option<Departure> {
+        poll_fn(|cx| self.turn(cx)).await
     }
 
     pub(super) fn end_with(&mut self, end: End) {
-        if self.end.is_none() {
-            self.end = Some(end);
-        }
+        self.ending.end_with(end);
     }
 
-    /// Nothing begins any more.
-    pub(super) fn is_ending(&self) -> bool {
-        self.end.is_some() || self.closing.is_some()
-    }
-
-    fn turn(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    fn turn(&mut self, cx: &mut Context<'_>) -> Poll<Option<Departure>> {
         // What begins or ends in this turn is timed by `recent`.
         self.core.now();
-        (self.spent, self.handed_in) = (0, 0);
+        self.turn = Turn::default();
         for _ in 0..TURNS_MAX {
             let mut progress = self.take_orders(cx);
             progress |= self.poll_place(cx);
@@ -354,11 +187,14 @@ impl Driver {
             progress |= self.poll_send(cx);
             self.poll_deadline(cx);
             self.tell_counts();
-            if self.end.is_some() || self.poll_departure(cx).is_ready() {
-                return Poll::Ready(());
+            if self.ending.is_over() {
+                return Poll::Ready(None);
+            }
+            if let Poll::Ready(departure) = self.poll_departure(cx) {
+                return Poll::Ready(Some(departure));
             }
             if !progress {
-                self.say_when_to_look(cx);
+                self.say_when_to_wake(cx);
                 return Poll::Pending;
             }
             if self.has_had_its_turn() {
@@ -370,25 +206,24 @@ impl Driver {
     }
 
     fn tell_counts(&mut self) {
-        if let Some(session) = &self.session {
-            let since = std::mem::take(&mut self.received_since);
+        if let Phase::FullFeature(full) = &self.phase {
+            let (session, awaited) = (&full.session, &full.awaited);
+            let since = std::mem::take(&mut self.incoming.since);
             let all = session.counters.received.get();
             session.counters.received.set(all.and(since));
-            let bytes = self.share.bytes();
+            let bytes = self.memory.share.bytes();
             session.counters.bytes_in_flight.set(bytes as u64);
-            if let Some(awaited) = &self.awaited {
-                awaited.holds(bytes.saturating_add(self.machine.transmit().bytes()));
-                awaited.parks(self.machine.parked_bytes());
-            }
+            awaited.holds(bytes.saturating_add(self.machine.transmit().bytes()));
+            awaited.parks(self.machine.parked_bytes());
         }
     }
 
-    fn has_had_its_turn(&self) -> bool {
-        self.spent >= BUDGET || self.handed_in >= PDUS_MAX
+    pub(super) fn has_had_its_turn(&self) -> bool {
+        self.turn.spent >= BUDGET || self.turn.handed_in >= PDUS_MAX
     }
 
     fn take_orders(&mut self, cx: &mut Context<'_>) -> bool {
-        let Some(session) = self.session.clone() else {
+        let Some(session) = self.phase.session().cloned() else {
             return false;
         };
         let mut progress = false;
@@ -408,10 +243,10 @@ impl Driver {
         let mut progress = false;
         while !self.has_had_its_turn()
             && let Poll::Ready(Some((itt, run, outcome))) =
-                Pin::new(&mut self.running).poll_next(cx)
+                Pin::new(&mut self.commands.running).poll_next(cx)
         {
             progress = true;
-            self.spent += 1;
+            self.turn.spent += 1;
             self.run_ended(itt, run, outcome);
             if self.machine.transmit().bytes() >= SEND_EARLY_BYTES {
                 self.poll_send(cx);
@@ -421,10 +256,8 @@ impl Driver {
     }
 
     fn poll_released(&mut self, cx: &mut Context<'_>) -> bool {
-        let released = self
-            .units
-            .as_ref()
-            .is_some_and(|units| units.poll_released(cx));
+        let units = self.phase.units();
+        let released = units.is_some_and(|units| units.poll_released(cx));
         if released {
             self.forget_released();
         }
@@ -456,12 +289,12 @@ impl Driver {
 
     /// A new login may need the place of one that is not done, or of a discovery session.
     fn poll_place(&mut self, cx: &Context<'_>) -> bool {
-        let permit = self.permit.as_ref();
+        let permit = self.phase.permit();
         if permit.is_none_or(|permit| permit.poll_given_away(cx).is_pending()) {
             return false;
         }
-        self.permit = None;
-        if self.session.is_some() {
+        drop(self.phase.take_permit());
+        if self.phase.session().is_some() {
             self.end_with(End::PlaceNeeded);
         } else {
             let reason = "its place was needed for a newer connection: it was the one that had waited longest without progress";
@@ -471,131 +304,12 @@ impl Driver {
         true
     }
 
-    /// So many replies wait to be sent that nothing more is worked on.
-    fn is_full(&self) -> bool {
-        self.machine.transmit().bytes() >= WAITING_BYTES_MAX
-    }
-
-    fn poll_receive(&mut self, cx: &mut Context<'_>) -> bool {
-        let want = self.machine.want();
-        if self.is_full() || want == Want::Nothing || self.is_deaf() {
-            return false;
-        }
-        if let Some(awaited) = &self.awaited {
-            let memory = self.core.pool().limit_bytes();
-            self.machine.allow_parked(awaited.may_park(memory));
-        }
-        if self.receive.unpack() {
-            self.hand_in(cx);
-            return true;
-        }
-        if Receive::is_direct(want) {
-            let received = self.stream.poll_recv(cx, self.machine.data_chunk());
-            return self.received(received, |driver, n| {
-                driver.core.now();
-                driver.machine.data_filled(n);
-            });
-        }
-        let stream = &self.stream;
-        let received = self
-            .receive
-            .fill(want, |scratch| stream.poll_recv(cx, scratch));
-        self.received(received, |driver, n| {
-            driver.receive.filled(n);
-            driver.begun = 0;
-            driver.hand_in(cx);
-            let (now, begun) = (driver.core.recent(), driver.begun);
-            let waited = driver.coalescing.came(now, begun, n as u64);
-            driver.received_since.receives += 1;
-            driver.received_since.waited += u64::from(waited);
-        })
-    }
-
-    /// The connection has nothing to do: it is woken by each PDU that comes, or once for several.
-    fn say_when_to_look(&mut self, cx: &mut Context<'_>) {
-        let at_once = !self.running.is_empty() || !self.beside.is_empty() || self.is_deaf();
-        if at_once || Receive::is_direct(self.machine.want()) {
-            // What runs ends when it ends, and its answer is worth more than a turn that is saved.
-            self.coalescing.at_each();
-            self.is_woken(cx, None);
-            return;
-        }
-        let stream = &self.stream;
-        let way = || stream.measured().map(|measured| measured.round_trip_min_us);
-        let owed = |pdus| self.machine.owed().bytes(pdus);
-        match self.coalescing.rest(self.core.recent(), owed, way) {
-            NextLook::AsSaid => {}
-            NextLook::AtEach => self.is_woken(cx, None),
-            NextLook::Late { bytes, within } => {
-                let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-                self.is_woken(cx, Some((bytes, within)));
-            }
-        }
-    }
-
-    fn is_woken(&mut self, cx: &mut Context<'_>, wait: Option<(u32, Duration)>) {
-        match self.stream.coalesce(cx, wait) {
-            Ok(Woken::AtEach) if wait.is_some() => self.coalescing.stop(),
-            Ok(_) => {}
-            Err(error) => {
-                self.end_with(End::Socket(error));
-                // The loop was about to rest: it ends instead.
-                cx.waker().wake_by_ref();
-            }
-        }
-    }
-
-    fn received(
-        &mut self,
-        received: Poll<std::io::Result<usize>>,
-        hand_in: impl FnOnce(&mut Self, usize),
-    ) -> bool {
-        match received {
-            Poll::Pending => return false,
-            Poll::Ready(Ok(0)) => self.end_with(End::PeerClosed),
-            Poll::Ready(Ok(n)) => {
-                hand_in(self, n);
-                // What is here was worked on: to put it aside for the next turn would cost more.
-                self.spent += n / BYTES_PER_COMMAND;
-            }
-            Poll::Ready(Err(error)) => self.end_with(End::Socket(error)),
-        }
-        true
-    }
-
-    fn hand_in(&mut self, cx: &mut Context<'_>) {
-        let now = self.core.now();
-        // A host that was seen to have other work needs no early replies.
-        let early = self.alone.batch() && !self.coalescing.is_at_work();
-        while !self.receive.is_empty() {
-            if self.has_had_its_turn() || self.is_full() {
-                self.receive.pack();
-                return;
-            }
-            self.received = (self.receive.first_byte(now), now);
-            let begins = u64::from(matches!(self.machine.want(), Want::Header { .. }));
-            self.begun += begins;
-            self.handed_in += begins;
-            self.received_since.pdus += begins;
-            let handed = self.receive.step(&mut self.machine, now);
-            self.take_events();
-            if early && self.machine.transmit().pdu_count() >= alone::REPLIES {
-                self.poll_send(cx);
-            }
-            if let Err(violation) = handed {
-                let damaged = self.shared.digest_errors().count(violation.kind);
-                if damaged {
-                    tracing::warn!(peer = %self.stream.peer(), %violation, "a header was damaged on its way: the connection is closed");
-                } else {
-                    tracing::debug!(peer = %self.stream.peer(), ?violation, "the initiator broke the protocol");
-                }
-                self.receive.forget();
-            }
-        }
-    }
-
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> bool {
-        let dues = [self.machine.next_tick(), self.data_due, self.reading.due()];
+        let dues = [
+            self.machine.next_tick(),
+            self.memory.data_due,
+            self.outgoing.reading.due(),
+        ];
         let next = dues.into_iter().flatten().min();
         if !self.alarm.rings(&self.core, cx, next) {
             return false;
@@ -604,20 +318,14 @@ impl Driver {
         if self.machine.next_tick().is_some_and(|at| at <= now) {
             self.machine.tick(now);
         }
-        if self.reading.is_over(now, self.silence_max()) {
+        if self.outgoing.reading.is_over(now, self.silence_max()) {
             self.end_with(End::NotReading);
         }
         self.end_late_writes(now);
         true
     }
 
-    /// How long a peer may read nothing: it is as dead then as one that sends nothing.
-    fn silence_max(&self) -> Duration {
-        let settings = &self.export.settings;
-        settings.ping_after.saturating_add(settings.ping_timeout)
-    }
-
-    fn take_events(&mut self) {
+    pub(super) fn take_events(&mut self) {
         while let Some(event) = self.machine.poll_event() {
             match event {
                 TargetEvent::LoginReady(outcome) => self.login_ready(outcome),
@@ -632,7 +340,7 @@ impl Driver {
                 TargetEvent::Command(command) => {
                     let bytes = command.expected_data_transfer_length as usize;
                     let reads = if command.reads { bytes } else { 0 };
-                    self.spent += 1 + reads / BYTES_PER_COMMAND;
+                    self.turn.spent += 1 + reads / BYTES_PER_COMMAND;
                     self.command(&command);
                 }
                 TargetEvent::DataOut { itt, data } => self.data_out(itt, data),
@@ -649,110 +357,60 @@ impl Driver {
                     }
                 }
                 TargetEvent::ParametersChanged => self.parameters_changed(),
-                TargetEvent::Closed(reason) => {
-                    // What is queued (a login refusal, a reject, a logout response) still goes out,
-                    // but a peer that does not read it is not waited for.
-                    let latest = self.core.now().after(CLOSING_TIME_MAX);
-                    self.deadline = Some(self.core.sleep_until(latest));
-                    self.close_reason(reason);
-                }
+                TargetEvent::Closed(reason) => self.machine_has_closed(reason),
             }
+        }
+    }
+
+    /// What is queued (a login refusal, a reject, a logout response) still goes out, but a peer that
+    /// does not read it is not waited for.
+    fn machine_has_closed(&mut self, reason: CloseReason) {
+        let latest = self.core.now().after(CLOSING_TIME_MAX);
+        let deadline = self.core.sleep_until(latest);
+        if self.machine.transmit().is_empty() {
+            self.end_with(End::Machine(reason));
+        } else {
+            self.ending.close(reason, deadline);
         }
     }
 
     fn poll_deadline(&mut self, cx: &mut Context<'_>) {
-        let leave = self.leave.as_mut();
-        if leave.is_some_and(|leave| leave.as_mut().poll(cx).is_ready()) {
-            self.leave = None;
+        let normal = self.phase.normal_mut();
+        if let Some(normal) = normal
+            && let Some(leave) = &mut normal.leave
+            && leave.as_mut().poll(cx).is_ready()
+        {
+            normal.leave = None;
             self.end_with(End::Ordered(EndReason::Maintenance));
         }
-        let late = self
-            .deadline
-            .as_mut()
-            .is_some_and(|deadline| deadline.as_mut().poll(cx).is_ready());
-        if late && let Some(reason) = self.closing.take() {
-            self.end_with(End::Machine(reason));
-        }
-    }
-
-    fn close_reason(&mut self, reason: CloseReason) {
-        if self.machine.transmit().is_empty() {
-            self.end_with(End::Machine(reason));
-        } else {
-            self.closing = Some(reason);
-        }
-    }
-
-    fn poll_send(&mut self, cx: &mut Context<'_>) -> bool {
-        let mut progress = false;
-        while !self.machine.transmit().is_empty() {
-            let mut pieces: Vec<IoSlice<'_>> = Vec::with_capacity(64);
-            pieces.extend(
-                self.machine
-                    .transmit()
-                    .pieces()
-                    .take(PIECES_MAX)
-                    .map(IoSlice::new),
-            );
-            match self.stream.poll_send(cx, &pieces) {
-                Poll::Pending => {
-                    self.reading.waits(self.core.recent(), self.silence_max());
-                    break;
-                }
-                Poll::Ready(Ok(n)) => {
-                    drop(pieces);
-                    self.machine.sent(n);
-                    let (now, time) = (self.core.recent(), self.silence_max());
-                    self.reading.took(n, now, time);
-                    self.answered.sent(n, &self.core, self.session.as_deref());
-                    self.look_for_memory();
-                    progress = true;
-                }
-                Poll::Ready(Err(error)) => {
-                    self.end_with(End::Socket(error));
-                    return true;
-                }
-            }
-        }
-        if self.machine.transmit().is_empty() {
-            self.reading.took_all();
-            if progress {
-                self.has_come_on();
-            }
-            if let Some(reason) = self.closing.take() {
-                self.end_with(End::Machine(reason));
-                return true;
-            }
-        }
-        progress
+        self.ending.poll_deadline(cx);
     }
 
     /// Ends everything that the connection has begun. Runs after the loop.
     pub(super) async fn finish(mut self) {
         self.stream.shutdown();
-        drop(self.entering.take());
-        drop(std::mem::take(&mut self.waiting_for_data));
+        drop(self.phase.take_entering());
+        drop(std::mem::take(&mut self.commands.waiting));
         // The futures of running tasks know when the backend has let go: they are driven to their
         // end beside the nexuses' closing, which waits for them, or quarantines what they hold.
-        let running = std::mem::take(&mut self.running);
+        let running = std::mem::take(&mut self.commands.running);
         self.core.spawn(Box::pin(drain(running)));
-        if let Some(units) = self.units.take() {
+        if let Some(units) = self.phase.units().cloned() {
             units.close_all(Closing::Lost).await;
         }
     }
 
     fn say_goodbye(&mut self) {
-        let Some(session) = self.session.take() else {
+        let Phase::FullFeature(FullFeature { session, kind, .. }) = std::mem::take(&mut self.phase)
+        else {
             return;
         };
-        self.claim = None;
+        if let Kind::Normal(Normal { units, claim, .. }) = kind {
+            drop((units, claim));
+        }
         session.has_ended(&self.core);
         let info = session.info.borrow();
-        let reason = self
-            .end
-            .as_ref()
-            .map(ToString::to_string)
-            .unwrap_or_default();
+        let reason = self.ending.reason();
         tracing::info!(
             session = session.number.0,
             initiator = info.initiator,

@@ -24,7 +24,7 @@ impl Driver {
     fn function(&mut self, request: &TaskManagement) -> LocalFuture<TaskManagementAnswer> {
         let now = |answer| -> LocalFuture<TaskManagementAnswer> { Box::pin(async move { answer }) };
         let nexus = match unmapped::address(request.lun) {
-            LunAddress::Unit(lun) => self.units.as_ref().and_then(|units| units.nexus(lun).ok()),
+            LunAddress::Unit(lun) => self.phase.units().and_then(|units| units.nexus(lun).ok()),
             LunAddress::ReportLuns | LunAddress::Incorrect => None,
         };
         match request.function {
@@ -52,15 +52,15 @@ impl Driver {
         let answer = match request.referenced {
             // It may have ended since the request was read: then its response went before.
             ReferencedTask::Here(itt)
-                if !self.watched.contains_key(&itt)
-                    && !self.waiting_for_data.contains_key(&itt) =>
+                if !self.commands.watched.contains_key(&itt)
+                    && !self.commands.waiting.contains_key(&itt) =>
             {
                 TaskManagementAnswer::NoTask
             }
             ReferencedTask::Here(itt) => {
                 let nexus = match unmapped::address(request.lun) {
                     LunAddress::Unit(lun) => {
-                        (self.units.as_ref()).and_then(|units| units.nexus_of_task(lun, itt.get()))
+                        (self.phase.units()).and_then(|units| units.nexus_of_task(lun, itt.get()))
                     }
                     LunAddress::ReportLuns | LunAddress::Incorrect => None,
                 };
@@ -76,7 +76,7 @@ impl Driver {
             ReferencedTask::NeverArrived => TaskManagementAnswer::Complete,
             // Another host's function, or a PREEMPT AND ABORT, ended it, and its own host was not
             // told: what it wants is done.
-            ReferencedTask::Unknown(Some(itt)) if self.taken_away.remove(&itt) => {
+            ReferencedTask::Unknown(Some(itt)) if self.commands.taken_away.remove(&itt) => {
                 TaskManagementAnswer::Complete
             }
             ReferencedTask::None | ReferencedTask::Unknown(_) => TaskManagementAnswer::NoTask,
@@ -103,8 +103,8 @@ impl Driver {
     /// right to disturb units that are not granted to it.
     fn target_reset(&mut self) -> LocalFuture<TaskManagementAnswer> {
         let nexuses = self
-            .units
-            .as_ref()
+            .phase
+            .units()
             .map(|units| units.all())
             .unwrap_or_default();
         Box::pin(async move {

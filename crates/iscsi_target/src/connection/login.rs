@@ -1,14 +1,18 @@
 //! Login, discovery and logout: what the machine asks and its owner answers.
 
 use super::awaited::Awaited;
-use super::driver::{Driver, End, Finished};
+use super::driver::{Driver, Finished};
+use super::ending::End;
+use super::phase::{Entering, FullFeature, Kind, Login, Normal, Phase};
 use super::units::SessionUnits;
 use crate::directory::{self, Claim, InitiatorName, SessionKey};
-use crate::export::{Export, Luns, UnitPortMap};
+use crate::export::{Export, Luns, UnitPortMap, View};
 use crate::hardware;
 use crate::load::Load;
 use crate::refusals::RefusedLogin;
-use crate::session::{EndReason, EnteringGuard, Received, Session, SessionInfo, Sessions};
+use crate::session::{
+    EndReason, EnteringGuard, Received, Session, SessionInfo, SessionNumber, Sessions,
+};
 use env::LocalFuture;
 use iscsi::target_side::{AsyncEvent, LoginOutcome, LoginRefusal, SendTargets, SessionType};
 use iscsi::{Isid, Itt, LoginStatus, Tsih};
@@ -25,28 +29,33 @@ impl Driver {
         // The export may have changed while the initiator negotiated.
         self.export = self.shared.export();
         let number = self.core.locals().get::<Sessions>().new_number(&self.core);
-        self.number = Some(number);
         let key = self.session_key(&outcome);
-        self.entering = Some(EnteringGuard::new(&self.core, number));
-        self.claim = key.map(|key| Claim::new(&self.core, key, number));
+        let guard = EnteringGuard::new(&self.core, number);
+        let claim = key.map(|key| Claim::new(&self.core, key, number));
         let sessions_max = self.export.settings.sessions_max;
-        let entering = self
-            .claim
+        let entered = claim
             .as_ref()
             .map(|claim| claim.enter(&self.shared, sessions_max));
-        if let Some(permit) = &self.permit {
+        if let Some(permit) = self.phase.permit() {
             // It is somebody whom we know, and what it waits for now is ours to do.
             let time = self.export.settings.login_timeout;
             permit.came_on(self.core.now().after(time));
         }
         let (core, tsih) = (Rc::clone(&self.core), outcome.tsih);
-        self.pending_login = Some(outcome);
+        if let Phase::Login(login) = &mut self.phase {
+            login.entering = Some(Entering {
+                guard,
+                number,
+                claim,
+                outcome,
+            });
+        }
         self.beside.push(Box::pin(async move {
             if tsih != Tsih(0) {
                 return Finished::Claimed(Err(continued(&core, tsih).await));
             }
-            Finished::Claimed(match entering {
-                Some(entering) => entering.await,
+            Finished::Claimed(match entered {
+                Some(entered) => entered.await,
                 None => Ok(Tsih(1)),
             })
         }));
@@ -54,11 +63,13 @@ impl Driver {
 
     /// The peer was answered: a login, or a discovery session, has come on.
     pub(super) fn has_come_on(&self) {
-        if let Some(permit) = self
-            .permit
-            .as_ref()
-            .filter(|_| self.pending_login.is_none())
+        if let Phase::Login(Login {
+            entering: Some(_), ..
+        }) = &self.phase
         {
+            return;
+        }
+        if let Some(permit) = self.phase.permit() {
             permit.came_on(self.core.recent());
         }
     }
@@ -74,53 +85,67 @@ impl Driver {
     }
 
     pub(super) fn claimed(&mut self, claimed: Result<Tsih, LoginRefusal>) {
-        let (Some(outcome), Some(number)) = (self.pending_login.take(), self.number) else {
+        let Some(entering) = self.phase.take_entering() else {
             return;
         };
-        let entering = self.entering.take();
-        if self.is_ending() {
+        let Entering {
+            guard,
+            number,
+            claim,
+            outcome,
+        } = entering;
+        if self.ending.has_begun() {
             // It took too long, or its place was needed: that was answered.
-            self.claim = None;
+            drop(claim);
             return;
         }
-        let overtaken = entering.as_ref().is_some_and(EnteringGuard::overtaken);
+        let overtaken = guard.overtaken();
         let granted = claimed.and_then(|tsih| {
             if overtaken {
                 let reason = "the same initiator port has begun another login";
                 return Err(LoginRefusal::new(LoginStatus::ServiceUnavailable, reason));
             }
-            self.still_granted(&outcome).map(|()| tsih)
+            self.still_granted(&outcome).map(|view| (tsih, view))
         });
-        let tsih = match granted {
-            Ok(tsih) => tsih,
+        let (tsih, view) = match granted {
+            Ok(granted) => granted,
             Err(refusal) => {
-                self.claim = None;
+                drop(claim);
                 self.machine.refuse_login(refusal);
                 return;
             }
         };
-        if outcome.session_type == SessionType::Normal {
-            self.permit = None;
-        }
+        let permit = self.phase.take_permit();
+        let permit = permit.filter(|_| outcome.session_type != SessionType::Normal);
         self.machine.complete_login(tsih);
-        self.has_come_on();
+        if let Some(permit) = &permit {
+            permit.came_on(self.core.recent());
+        }
         self.shared.refusals().accepted();
-        let info = self.session_info(&outcome, tsih);
+        let info = self.session_info(&outcome, number, tsih, view.as_ref());
         tracing::info!(
             session = number.0, initiator = info.initiator,
             target_name = info.target.as_deref().unwrap_or("-"),
             host = info.host.as_deref().unwrap_or("-"), peer = %info.peer, portal = %info.portal,
             "session begins"
         );
-        let proven = self.view.as_ref().map(|view| Arc::clone(&view.host));
-        self.units = self.session_units(&outcome);
-        self.share.limit(info.bytes_in_flight_max);
-        self.awaited = Some(Awaited::new(&self.core, &info.initiator));
+        let proven = view.as_ref().map(|view| Arc::clone(&view.host));
+        let units = view.and_then(|view| self.session_units(&outcome, view));
+        self.memory.share.limit(info.bytes_in_flight_max);
+        let awaited = Awaited::new(&self.core, &info.initiator);
         let session = Session::new(info, self.export.generation);
         session.has_proven(proven);
         session.enter(&self.core);
-        self.session = Some(session);
-        drop(entering);
+        let kind = match (units, claim) {
+            (Some(units), Some(claim)) => Kind::Normal(Normal::new(units, claim)),
+            (Some(_) | None, _) => Kind::Discovery(permit),
+        };
+        self.phase = Phase::FullFeature(FullFeature {
+            session,
+            awaited,
+            kind,
+        });
+        drop(guard);
         // An export that was published after `still_granted` looked is adopted like any later one.
         if self.shared.export().generation != self.export.generation {
             let export = self.shared.export();
@@ -128,10 +153,11 @@ impl Driver {
         }
     }
 
-    fn still_granted(&mut self, outcome: &LoginOutcome) -> Result<(), LoginRefusal> {
+    /// What the initiator may see now; `None` in a discovery session.
+    fn still_granted(&mut self, outcome: &LoginOutcome) -> Result<Option<View>, LoginRefusal> {
         self.export = self.shared.export();
         let Some(name) = &outcome.target_name else {
-            return Ok(());
+            return Ok(None);
         };
         let target = self.export.target(name);
         let view = target.and_then(|target| target.view(&outcome.initiator_name));
@@ -141,10 +167,7 @@ impl Driver {
                 LoginStatus::ServiceUnavailable,
                 "the target went into maintenance during the login",
             )),
-            Some(view) => {
-                self.view = Some(view);
-                Ok(())
-            }
+            Some(view) => Ok(Some(view)),
             None => Err(LoginRefusal::new(
                 LoginStatus::AuthorizationFailure,
                 "the grant was taken away during the login",
@@ -152,24 +175,29 @@ impl Driver {
         }
     }
 
-    fn session_units(&mut self, outcome: &LoginOutcome) -> Option<Rc<SessionUnits>> {
+    fn session_units(&self, outcome: &LoginOutcome, view: View) -> Option<Rc<SessionUnits>> {
         let target = self.export.target(outcome.target_name.as_ref()?)?;
         let initiator = InitiatorPort {
             name: outcome.initiator_name.to_ascii_lowercase(),
             isid: outcome.isid.0,
         };
         let (own, ports) = (target.port(), self.export.ports(&outcome.initiator_name));
-        let view = self.view.take()?;
         let luns = view.luns;
         Some(SessionUnits::new(&self.core, initiator, own, ports, luns))
     }
 
-    fn session_info(&self, outcome: &LoginOutcome, tsih: Tsih) -> SessionInfo {
+    fn session_info(
+        &self,
+        outcome: &LoginOutcome,
+        number: SessionNumber,
+        tsih: Tsih,
+        view: Option<&View>,
+    ) -> SessionInfo {
         SessionInfo {
-            number: self.number.expect("given when the negotiation was done"),
+            number,
             core: self.core.id(),
             target: outcome.target_name.clone(),
-            host: self.view.as_ref().map(|view| view.host.name.clone()),
+            host: view.map(|view| view.host.name.clone()),
             initiator: outcome.initiator_name.clone(),
             initiator_alias: outcome.initiator_alias.clone(),
             isid: units::hex(&outcome.isid.0),
@@ -187,15 +215,11 @@ impl Driver {
             received: Received::default(),
             in_progress: 0,
             bytes_in_flight: 0,
-            bytes_in_flight_max: self
-                .view
-                .as_ref()
-                .and_then(|view| view.host.bytes_in_flight_max),
+            bytes_in_flight_max: view.and_then(|view| view.host.bytes_in_flight_max),
             load: Load::default(),
             latency: Histogram::default(),
             pinned: !self.export.pinned(self.portal_group_tag).is_empty(),
-            luns: self
-                .view
+            luns: view
                 .iter()
                 .flat_map(|view| view.luns.keys().copied())
                 .collect(),
@@ -222,13 +246,15 @@ impl Driver {
     }
 
     pub(super) fn parameters_changed(&mut self) {
-        if let Some(session) = &self.session {
+        if let Some(session) = self.phase.session() {
             session.info.borrow_mut().parameters = self.machine.parameters().clone();
         }
     }
 
     pub(super) fn send_targets(&mut self, itt: Itt, scope: &SendTargets) {
-        let Some(session) = &self.session else { return };
+        let Some(session) = self.phase.session() else {
+            return;
+        };
         let info = session.info.borrow();
         let own = info.target.clone();
         let mut records = crate::discovery::records(
@@ -270,7 +296,9 @@ impl Driver {
 
     /// Ends another session of this initiator with this target.
     pub(super) fn fence(&mut self, itt: Itt, isid: Isid, tsih: Tsih) {
-        let Some(session) = &self.session else { return };
+        let Some(session) = self.phase.session() else {
+            return;
+        };
         let info = session.info.borrow();
         let own = info.tsih == tsih.0;
         let Some(target) = info.target.as_ref().filter(|_| !own) else {
@@ -289,7 +317,9 @@ impl Driver {
 
     /// Asks what is needed to tell of the ports behind the portals.
     pub(super) fn ports(&mut self, itt: Itt) {
-        let Some(session) = &self.session else { return };
+        let Some(session) = self.phase.session() else {
+            return;
+        };
         let initiator = session.info.borrow().initiator.to_ascii_lowercase();
         let most = self.shared.export().settings.sessions_max;
         let room = directory::room(&self.core, initiator, most);
@@ -312,9 +342,9 @@ impl Driver {
 
     /// Every task ends before the logout is answered.
     pub(super) fn logout(&mut self, itt: Itt) {
-        self.waiting_for_data.clear();
-        self.share.forget_waiting();
-        let units = self.units.as_ref();
+        self.commands.waiting.clear();
+        self.memory.share.forget_waiting();
+        let units = self.phase.units();
         let closed = units.map(|units| units.close_all(Closing::LoggedOut));
         self.beside.push(Box::pin(async move {
             if let Some(closed) = closed {
@@ -326,7 +356,7 @@ impl Driver {
 
     /// Works with a new export from here on.
     pub(super) fn adopt(&mut self, export: Arc<Export>) {
-        let Some(session) = self.session.clone() else {
+        let Some(session) = self.phase.session().cloned() else {
             return;
         };
         let generation = export.generation;
@@ -338,7 +368,7 @@ impl Driver {
         };
         if let Some(name) = target {
             let target = self.export.target(&name).cloned();
-            let own = self.units.as_ref().map(|units| units.relative_port());
+            let own = self.phase.units().map(|units| units.relative_port());
             if target
                 .as_ref()
                 .is_some_and(|target| own != Some(target.relative_port))
@@ -357,7 +387,7 @@ impl Driver {
                     info.bytes_in_flight_max = most;
                     info.host = Some(view.host.name.clone());
                     drop(info);
-                    self.share.limit(most);
+                    self.memory.share.limit(most);
                     let ports = self.export.ports(&initiator);
                     taken = self.change_view(view.luns, ports);
                     self.look_for_memory();
@@ -386,12 +416,15 @@ impl Driver {
     /// The target is in maintenance, or no more: the initiator is asked once to log out, and has
     /// its time.
     fn rest(&mut self, maintenance: Option<Duration>) {
-        match (maintenance, &self.leave) {
+        let Some(normal) = self.phase.normal_mut() else {
+            return;
+        };
+        match (maintenance, &normal.leave) {
             (Some(grace), None) => {
+                normal.leave = Some(self.core.sleep_until(self.core.now().after(grace)));
                 self.request_logout(grace);
-                self.leave = Some(self.core.sleep_until(self.core.now().after(grace)));
             }
-            (None, Some(_)) => self.leave = None,
+            (None, Some(_)) => normal.leave = None,
             (Some(_), Some(_)) | (None, None) => {}
         }
     }
@@ -403,9 +436,9 @@ impl Driver {
     }
 
     fn change_view(&mut self, luns: Luns, ports: UnitPortMap) -> Option<LocalFuture<()>> {
-        let units = self.units.as_ref()?;
+        let units = self.phase.units()?;
         let taken = units.change_view(luns, ports);
-        if let Some(session) = &self.session {
+        if let Some(session) = self.phase.session() {
             session.info.borrow_mut().luns = units.luns();
         }
         taken

@@ -20,11 +20,12 @@
 //! aborted counts until the backend has let go of it, so that a host which aborts and sends again
 //! gains nothing.
 
+use env::LocalFuture;
 use iscsi::{Itt, Lun};
 use logical_unit::WaitsForRoom;
 use std::collections::{BTreeMap, VecDeque};
 use std::task::Context;
-use units::Pool;
+use units::{Now, Pool};
 
 /// What a session may hold without being asked, in bytes.
 const ALWAYS: usize = 256 << 10;
@@ -64,6 +65,30 @@ impl Need {
         match self {
             Self::DataOut(bytes) => bytes as usize,
             Self::DataIn(bytes) => bytes,
+        }
+    }
+}
+
+/// A connection's part of its core's memory, and what it waits for there.
+pub(super) struct Memory {
+    /// The session's share; of its commands that have not begun, and of reads, some wait for room
+    /// in it.
+    pub(super) share: Share,
+    /// No data of a write is late before.
+    pub(super) data_due: Option<Now>,
+    /// Time before it does not count: the process was stopped.
+    pub(super) on_time_since: Now,
+    /// Waits until there may be memory again.
+    pub(super) retry: Option<LocalFuture<()>>,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self {
+            share: Share::default(),
+            data_due: None,
+            on_time_since: Now::ZERO,
+            retry: None,
         }
     }
 }

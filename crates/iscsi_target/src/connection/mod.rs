@@ -23,13 +23,21 @@ mod answered;
 mod awaited;
 mod coalescing;
 mod command;
+mod commands;
+mod departure;
 mod driver;
+mod ending;
 mod function;
+mod incoming;
 mod login;
 mod memory;
+mod outgoing;
+mod phase;
 mod reading;
 mod receive;
+mod receiving;
 mod said;
+mod sending;
 mod travel;
 mod units;
 mod unmapped;
@@ -54,21 +62,9 @@ pub(crate) async fn serve(
     match core.net().adopt(stream) {
         Ok(stream) => {
             let driver = Driver::new(core, shared, stream, portal_group_tag, permit);
-            drive(driver, place).await;
+            travel::drive(driver, place).await;
         }
         Err(error) => tracing::warn!(%peer, %error, "a connection could not be taken over"),
-    }
-}
-
-/// Serves a connection until it ends, or goes to another core.
-async fn drive(mut driver: Driver, place: Place) {
-    driver.run().await;
-    match driver.departure.take() {
-        Some(departure) => driver.depart(departure, place),
-        None => {
-            driver.finish().await;
-            drop(place);
-        }
     }
 }
 

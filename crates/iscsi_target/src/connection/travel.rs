@@ -18,7 +18,9 @@
 //! that does not read) stays where it is and goes on. A session that ends meanwhile just ends.
 
 use super::awaited::Awaited;
+use super::departure::{Departure, Going, Still};
 use super::driver::Driver;
+use super::phase::{FullFeature, Kind, Normal, Phase};
 use super::receive::Rest;
 use super::units::{SessionUnits, UnitsState};
 use crate::directory::{Claim, SessionKey};
@@ -26,42 +28,21 @@ use crate::export::Export;
 use crate::placement::Place;
 use crate::server::Shared;
 use crate::session::{Moved, Session, SessionNumber};
-use env::{CoreHandle, CoreId, DetachedStream, LocalFuture};
+use env::{CoreHandle, CoreId, DetachedStream};
 use iscsi::Itt;
 use iscsi::target_side::TargetConnection;
-use logical_unit::{Closing, StandStill};
+use logical_unit::Closing;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::sync::OwnedRwLockWriteGuard;
 
 /// How long a session tries to come to rest. Its host waits so long where one of its units hangs.
 const PAUSE_MAX: Duration = Duration::from_millis(50);
 
 /// How long until it is tried again where somebody asks all cores just then.
 const AGAIN: Duration = Duration::from_millis(1);
-
-/// A session that was asked to go.
-pub(super) struct Going {
-    to: CoreId,
-    limit: LocalFuture<()>,
-    again: Option<LocalFuture<()>>,
-}
-
-/// Keeps everybody from asking all cores while a session is on none of them.
-struct Still {
-    _front: OwnedRwLockWriteGuard<()>,
-    _units: Vec<StandStill>,
-}
-
-/// A session that is ready to go.
-pub(super) struct Departure {
-    to: CoreId,
-    stream: DetachedStream,
-    still: Still,
-}
 
 /// A session on its way.
 struct Travelling {
@@ -82,40 +63,51 @@ impl Driver {
     /// Goes to another core as soon as that is possible.
     pub(super) fn go_to(&mut self, to: CoreId) {
         let pinned = !self.export.pinned(self.portal_group_tag).is_empty();
-        if pinned || to == self.core.id() || self.going.is_some() || self.units.is_none() {
+        let Some(normal) = self.phase.normal_mut() else {
+            return;
+        };
+        if pinned || to == self.core.id() || normal.going.is_some() {
             return;
         }
-        self.machine.hold_commands(true);
-        self.going = Some(Going {
+        normal.going = Some(Going {
             to,
             limit: self.core.sleep_until(self.core.now().after(PAUSE_MAX)),
             again: None,
         });
+        self.machine.hold_commands(true);
+    }
+
+    fn is_going(&self) -> bool {
+        self.phase
+            .normal()
+            .is_some_and(|normal| normal.going.is_some())
     }
 
     /// Receives no more for now: nothing that is in progress waits for it.
     pub(super) fn is_deaf(&self) -> bool {
-        self.going.is_some() && self.waiting_for_data.is_empty()
+        self.commands.waiting.is_empty() && self.is_going()
     }
 
     /// Nothing of it would be left behind.
     fn is_at_rest(&self) -> bool {
+        let commands = &self.commands;
         let nothing_runs =
-            self.running.is_empty() && self.waiting_for_data.is_empty() && self.beside.is_empty();
-        let units = self.units.as_ref();
-        let session = self.session.as_ref();
+            commands.running.is_empty() && commands.waiting.is_empty() && self.beside.is_empty();
+        let stays = |normal: &Normal| normal.leave.is_some() || !normal.units.is_quiet();
         nothing_runs
             && self.machine.is_quiet()
-            && self.leave.is_none()
-            && self.claim.is_some()
-            && units.is_some_and(|units| units.is_quiet())
-            && session.is_some_and(|session| session.has_no_orders())
+            && self.phase.normal().is_some_and(|normal| !stays(normal))
+            && self
+                .phase
+                .session()
+                .is_some_and(|session| session.has_no_orders())
     }
 
     /// Ready once the session is to leave this core.
-    pub(super) fn poll_departure(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let at_rest = self.going.is_some() && self.is_at_rest();
-        let Some(going) = &mut self.going else {
+    pub(super) fn poll_departure(&mut self, cx: &mut Context<'_>) -> Poll<Departure> {
+        let at_rest = self.is_going() && self.is_at_rest();
+        let normal = self.phase.normal_mut();
+        let Some(going) = normal.and_then(|normal| normal.going.as_mut()) else {
             return Poll::Pending;
         };
         let late = going.limit.as_mut().poll(cx).is_ready();
@@ -124,13 +116,14 @@ impl Driver {
             return Poll::Pending;
         }
         if at_rest && let Some(departure) = self.departure_now() {
-            self.departure = Some(departure);
-            return Poll::Ready(());
+            return Poll::Ready(departure);
         }
         if late {
             tracing::debug!(peer = %self.stream.peer(), "a session did not come to rest, and stays");
             self.shared.moves().given_up();
-            self.going = None;
+            if let Some(normal) = self.phase.normal_mut() {
+                normal.going = None;
+            }
             self.machine.hold_commands(false);
             cx.waker().wake_by_ref();
             return Poll::Pending;
@@ -139,27 +132,34 @@ impl Driver {
         if again.as_mut().poll(cx).is_ready() {
             cx.waker().wake_by_ref();
         }
-        if let Some(going) = &mut self.going {
+        let normal = self.phase.normal_mut();
+        if let Some(going) = normal.and_then(|normal| normal.going.as_mut()) {
             going.again = Some(again);
         }
         Poll::Pending
     }
 
     fn departure_now(&self) -> Option<Departure> {
-        let to = self.going.as_ref()?.to;
+        let normal = self.phase.normal()?;
+        let to = normal.going.as_ref()?.to;
         let still = Still {
             _front: self.shared.stand_still()?,
-            _units: self.units.as_ref()?.stand_still()?,
+            _units: normal.units.stand_still()?,
         };
         let stream = self.stream.detach().ok()?;
         Some(Departure { to, stream, still })
     }
 
     /// Leaves for another core.
-    pub(super) fn depart(mut self, departure: Departure, mut place: Place) {
+    fn depart(mut self, departure: Departure, mut place: Place) {
         let Departure { to, stream, still } = departure;
-        let left = (self.session.take(), self.claim.take(), self.units.take());
-        let (Some(session), Some(claim), Some(units)) = left else {
+        let phase = std::mem::take(&mut self.phase);
+        let Phase::FullFeature(FullFeature {
+            session,
+            kind: Kind::Normal(Normal { units, claim, .. }),
+            ..
+        }) = phase
+        else {
             // It was at rest, which means that they are there.
             return;
         };
@@ -169,17 +169,28 @@ impl Driver {
             from: self.core.id(),
             portal_group_tag: self.portal_group_tag,
             machine: std::mem::replace(&mut self.machine, TargetConnection::over(self.core.now())),
-            rest: self.receive.take_rest(),
+            rest: self.incoming.receive.take_rest(),
             export: Arc::clone(&self.export),
             session: session.depart(&self.core),
             place_in_directory: claim.go_on_elsewhere(),
             units: units.depart(),
-            taken_away: std::mem::take(&mut self.taken_away),
+            taken_away: std::mem::take(&mut self.commands.taken_away),
         };
         place.go_to(to);
         let shared = Arc::clone(&self.shared);
         let arrive = move |core: &CoreHandle| arrive(core, shared, travelling, place);
         self.core.post(to, Box::new(arrive));
+    }
+}
+
+/// Serves a connection until it ends, or goes to another core.
+pub(super) async fn drive(mut driver: Driver, place: Place) {
+    match driver.run().await {
+        Some(departure) => driver.depart(departure, place),
+        None => {
+            driver.finish().await;
+            drop(place);
+        }
     }
 }
 
@@ -222,20 +233,21 @@ fn arrive(core: &CoreHandle, shared: Arc<Shared>, travelling: Travelling, place:
         travelling.machine,
         travelling.export,
     );
-    driver.number = Some(number);
-    driver.claim = Some(claim);
     driver
+        .memory
         .share
         .limit(session.info.borrow().bytes_in_flight_max);
     let initiator = session.info.borrow().initiator.clone();
-    driver.awaited = Some(Awaited::new(core, &initiator));
-    driver.session = Some(session);
-    driver.units = Some(units);
-    driver.taken_away = travelling.taken_away;
-    driver.receive.put_rest(travelling.rest);
+    driver.phase = Phase::FullFeature(FullFeature {
+        session,
+        awaited: Awaited::new(core, &initiator),
+        kind: Kind::Normal(Normal::new(units, claim)),
+    });
+    driver.commands.taken_away = travelling.taken_away;
+    driver.incoming.receive.put_rest(travelling.rest);
     driver.machine.hold_commands(false);
     if newest.generation != driver.export.generation {
         driver.adopt(newest);
     }
-    core.spawn(Box::pin(super::drive(driver, place)));
+    core.spawn(Box::pin(drive(driver, place)));
 }
