@@ -5,9 +5,13 @@
 //! nearer to each other by at least [`GAIN`]; and [`REST`] lies between two moves. So a load that
 //! changes often moves nothing, and nothing goes there and back.
 
-use crate::load::{Load, Told, Working};
-use crate::session::SessionNumber;
-use env::CoreId;
+use crate::load::{self, Load};
+use crate::measure::{CoreMeasure, measure};
+use crate::session::{self, SessionNumber, Working};
+use crate::shared::Shared;
+use env::{CoreHandle, CoreId, call_all};
+use std::future::poll_fn;
+use std::sync::Arc;
 use std::time::Duration;
 use units::Now;
 
@@ -35,10 +39,10 @@ pub(crate) struct Balancer {
 }
 
 impl Balancer {
-    /// What should move now, if anything, by what all cores tell.
-    pub(crate) fn look(&mut self, now: Now, told: &[Told]) -> Option<Step> {
-        let most = told.iter().max_by_key(|core| core.load)?;
-        let least = told.iter().min_by_key(|core| core.load)?;
+    /// What should move now, if anything, by what was measured on all cores.
+    pub(crate) fn step(&mut self, now: Now, all: &[CoreMeasure]) -> Option<Step> {
+        let most = all.iter().max_by_key(|core| core.load)?;
+        let least = all.iter().min_by_key(|core| core.load)?;
         let apart = most.load.0 - least.load.0;
         if apart <= UNEVEN.0 {
             self.uneven_since = None;
@@ -60,7 +64,7 @@ impl Balancer {
     }
 
     /// The one that leaves the two cores nearest to each other.
-    fn choose(&self, most: &Told, apart: u16) -> Option<SessionNumber> {
+    fn choose(&self, most: &CoreMeasure, apart: u16) -> Option<SessionNumber> {
         let working = || most.sessions.iter().filter(|one| one.load >= WORKS);
         if working().count() < 2 {
             return None;
@@ -74,13 +78,46 @@ impl Balancer {
     }
 }
 
+/// Measures all cores for as long as there are connections, for ever, and has sessions moved where
+/// the load stays uneven. Runs on core 0.
+pub(crate) async fn run(core: CoreHandle, shared: Arc<Shared>) {
+    let mut balancer = Balancer::default();
+    loop {
+        poll_fn(|cx| shared.loads().poll_any(cx)).await;
+        core.sleep_until(core.now().after(load::TICK)).await;
+        let measured = call_all(&core, |core| {
+            let measured = measure(core);
+            Box::pin(async move { measured })
+        })
+        .await;
+        let loads: Vec<_> = measured.iter().map(|one| (one.core, one.load)).collect();
+        shared.loads().measured(&loads);
+        if let Some(step) = balancer.step(core.now(), &measured) {
+            let Step { session, from, to } = step;
+            tracing::debug!(
+                session = session.0,
+                from = from.0,
+                to = to.0,
+                "a session should move"
+            );
+            core.post(
+                from,
+                Box::new(move |core| {
+                    // It may have ended.
+                    let _asked = session::ask_to_move(core, session, to);
+                }),
+            );
+        }
+    }
+}
+
 #[cfg(test)]
 mod test {
     use super::*;
 
-    fn told(core: u16, load: u16, sessions: &[(u64, u16)]) -> Told {
+    fn measured(core: u16, load: u16, sessions: &[(u64, u16)]) -> CoreMeasure {
         let sessions = sessions.iter();
-        Told {
+        CoreMeasure {
             core: CoreId(core),
             load: Load(load),
             sessions: sessions
@@ -94,10 +131,15 @@ mod test {
     }
 
     /// What a balancer does within so many seconds of the same load, looking four times a second.
-    fn within(balancer: &mut Balancer, from: u64, seconds: u64, all: &[Told]) -> Vec<(u64, Step)> {
+    fn within(
+        balancer: &mut Balancer,
+        from: u64,
+        seconds: u64,
+        all: &[CoreMeasure],
+    ) -> Vec<(u64, Step)> {
         let ticks = from * 4..(from + seconds) * 4;
         let looks = ticks.filter_map(|tick| {
-            let step = balancer.look(Now(tick * 250_000_000), all);
+            let step = balancer.step(Now(tick * 250_000_000), all);
             step.map(|step| (tick / 4, step))
         });
         looks.collect()
@@ -114,14 +156,17 @@ mod test {
     #[test]
     fn what_stays_uneven_for_three_seconds_moves_once_in_five() {
         let all = [
-            told(0, 100, &[(1, 90)]),
-            told(1, 900, &[(2, 500), (3, 390)]),
-            told(2, 300, &[(4, 300)]),
+            measured(0, 100, &[(1, 90)]),
+            measured(1, 900, &[(2, 500), (3, 390)]),
+            measured(2, 300, &[(4, 300)]),
         ];
         let mut balancer = Balancer::default();
         assert_eq!(within(&mut balancer, 0, 3, &all), []);
         // A moment of rest begins it anew.
-        let even = [told(0, 400, &[]), told(1, 600, &[(2, 300), (3, 300)])];
+        let even = [
+            measured(0, 400, &[]),
+            measured(1, 600, &[(2, 300), (3, 300)]),
+        ];
         assert_eq!(within(&mut balancer, 3, 1, &even), []);
         let steps = within(&mut balancer, 4, 9, &all);
         // 390 leaves them 20 apart, 500 200; the second time 3 has shown that it does not go.
@@ -132,9 +177,12 @@ mod test {
     fn a_session_alone_and_one_that_would_only_turn_things_round_stay() {
         let mut balancer = Balancer::default();
         for stays in [
-            [told(0, 0, &[]), told(1, 900, &[(2, 880), (3, 20)])],
-            [told(0, 500, &[]), told(1, 900, &[(2, 450), (3, 450)])],
-            [told(0, 0, &[]), told(1, 250, &[(2, 125), (3, 125)])],
+            [measured(0, 0, &[]), measured(1, 900, &[(2, 880), (3, 20)])],
+            [
+                measured(0, 500, &[]),
+                measured(1, 900, &[(2, 450), (3, 450)]),
+            ],
+            [measured(0, 0, &[]), measured(1, 250, &[(2, 125), (3, 125)])],
         ] {
             assert_eq!(within(&mut balancer, 0, 60, &stays), []);
         }
@@ -143,10 +191,16 @@ mod test {
     #[test]
     fn a_pinned_session_stays_and_the_others_make_room_for_it() {
         let mut balancer = Balancer::default();
-        let all = [told(0, 0, &[]), told(1, 800, &[(100, 400), (101, 300)])];
+        let all = [
+            measured(0, 0, &[]),
+            measured(1, 800, &[(100, 400), (101, 300)]),
+        ];
         assert_eq!(within(&mut balancer, 0, 60, &all), []);
         let mut balancer = Balancer::default();
-        let all = [told(0, 0, &[]), told(1, 800, &[(100, 400), (2, 300)])];
+        let all = [
+            measured(0, 0, &[]),
+            measured(1, 800, &[(100, 400), (2, 300)]),
+        ];
         assert_eq!(within(&mut balancer, 60, 4, &all), [(63, step(2, 1, 0))]);
     }
 
@@ -162,12 +216,12 @@ mod test {
             let mut balancer = Balancer::default();
             let mut moves = 0;
             for second in 0..120 {
-                let all: Vec<Told> = (0..2)
+                let all: Vec<CoreMeasure> = (0..2)
                     .map(|core| {
                         let here = loads.iter().filter(|one| one.2 == usize::from(core));
                         let here: Vec<(u64, u16)> = here.map(|one| (one.0, one.1)).collect();
                         let load = here.iter().map(|one| one.1).sum::<u16>().min(1000);
-                        told(core, load, &here)
+                        measured(core, load, &here)
                     })
                     .collect();
                 for (_, step) in within(&mut balancer, second, 1, &all) {

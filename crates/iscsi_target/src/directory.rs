@@ -4,8 +4,8 @@
 //! ISID and portal group of a session that exists ends that session first. The new one is answered
 //! only when every task of the old one is over, or quarantined, on whatever core it lived.
 
-use crate::server::Shared;
 use crate::session::{self, EndReason, SessionNumber};
+use crate::shared::Shared;
 use env::{CoreHandle, CoreId, LocalFuture, call};
 use iscsi::target_side::LoginRefusal;
 use iscsi::{Isid, LoginStatus, Tsih};

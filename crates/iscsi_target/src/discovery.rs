@@ -6,7 +6,7 @@
 //! (complaint: portals that hosts cannot reach cost them minutes of time-outs).
 
 use crate::export::{Export, ExportedTarget};
-use crate::portal::ListeningAt;
+use crate::listening::ListeningAt;
 use iscsi::discovery::{PortalAddress, TargetRecord};
 use iscsi::target_side::SendTargets;
 use std::net::{IpAddr, SocketAddr};

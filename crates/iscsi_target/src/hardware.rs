@@ -6,7 +6,7 @@
 //! that SendTargets would tell it, and of no other.
 
 use crate::discovery::offered;
-use crate::portal::ListeningAt;
+use crate::listening::ListeningAt;
 use iscsi::extension_keys::port::PortRecord;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};

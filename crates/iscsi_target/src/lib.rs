@@ -13,6 +13,7 @@
 //! protocol machine and nothing else, there are at most [`Settings::logins_in_progress_max`] of
 //! them, and none keeps others from logging in.
 
+mod accept;
 mod balance;
 mod connection;
 mod digest_errors;
@@ -20,22 +21,26 @@ mod directory;
 mod discovery;
 mod export;
 mod hardware;
+mod listening;
 mod load;
 mod login;
 mod login_places;
+mod measure;
+mod moves;
 mod placement;
 mod portal;
 mod refusals;
 mod server;
 mod session;
+mod shared;
 
 pub use export::{
     Export, ExportedTarget, Grant, Host, HostChap, Listen, MappedUnit, PortalGroup, Redirect,
     Settings, View,
 };
 pub use hardware::{Hardware, PortHardware};
+pub use listening::{ListeningAt, PortalStatus};
 pub use load::{CoreLoad, Load};
-pub use portal::{ListeningAt, PortalStatus};
 pub use refusals::{LoginCounts, Refusals, RefusedLogin};
 pub use server::Server;
 pub use session::{EndReason, Received, SessionInfo, SessionNumber};

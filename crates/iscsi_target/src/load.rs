@@ -6,13 +6,11 @@
 //! connection, and never otherwise. A session's load is its part of its core's, by the commands
 //! that it sent and the bytes that it moved.
 
-use crate::session::{SessionNumber, Sessions};
-use env::{CoreHandle, CoreId};
+use env::CoreId;
 use std::cell::Cell;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use units::Now;
 
 /// How often is measured.
 pub(crate) const TICK: Duration = Duration::from_millis(250);
@@ -36,13 +34,13 @@ impl Load {
     pub const FULL: Self = Self(1000);
 
     /// `part` of `whole`; nothing of nothing.
-    fn of(part: u128, whole: u128) -> Self {
+    pub(crate) fn of(part: u128, whole: u128) -> Self {
         let thousandths = (part * 1000).checked_div(whole).unwrap_or(0);
         Self(u16::try_from(thousandths).map_or(Self::FULL.0, |part| part.min(Self::FULL.0)))
     }
 
     /// The average after another [`TICK`] of which `now` was busy.
-    fn next(self, now: Self) -> Self {
+    pub(crate) fn next(self, now: Self) -> Self {
         let (old, new) = (u32::from(self.0), u32::from(now.0));
         // Rounded up where it rises: a load that is over comes down to nothing, and a full one is
         // reached.
@@ -62,49 +60,6 @@ pub(crate) fn work_of(commands: u64, bytes: u64) -> u64 {
     commands
         .saturating_mul(NANOS_PER_COMMAND)
         .saturating_add(bytes / BYTES_PER_NANO)
-}
-
-/// A core's own measure of itself.
-#[derive(Default)]
-struct Meter {
-    last: Cell<Option<(Now, Duration)>>,
-    load: Cell<Load>,
-}
-
-/// What a core tells of itself.
-#[derive(Clone, Debug)]
-pub(crate) struct Told {
-    pub(crate) core: CoreId,
-    pub(crate) load: Load,
-    /// Sessions that work, with their loads.
-    pub(crate) sessions: Vec<Working>,
-}
-
-/// A session that works.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Working {
-    pub(crate) session: SessionNumber,
-    pub(crate) load: Load,
-    /// It stays where it is.
-    pub(crate) pinned: bool,
-}
-
-/// Measures this core and its sessions since this was last asked.
-pub(crate) fn look(core: &CoreHandle) -> Told {
-    let meter = core.locals().get::<Meter>();
-    let (now, busy) = (core.now(), core.busy());
-    let (then, before) = meter.last.replace(Some((now, busy))).unwrap_or((now, busy));
-    let share = Load::of(
-        busy.saturating_sub(before).as_nanos(),
-        now.since(then).as_nanos(),
-    );
-    meter.load.set(meter.load.get().next(share));
-    let sessions = core.locals().get::<Sessions>().measured(share);
-    Told {
-        core: core.id(),
-        load: meter.load.get(),
-        sessions,
-    }
 }
 
 /// A session's own part of what its core does.
@@ -231,14 +186,14 @@ impl Loads {
     }
 
     /// A tick is over.
-    pub(crate) fn measured(&self, told: &[Told]) {
+    pub(crate) fn measured(&self, all: &[(CoreId, Load)]) {
         let mut inner = self.locked();
         for core in &mut inner.cores {
             core.expected = core.expected * 70 / 100;
         }
-        for one in told {
-            if let Some(of) = inner.cores.get_mut(usize::from(one.core.0)) {
-                of.measured = one.load;
+        for (core, load) in all {
+            if let Some(of) = inner.cores.get_mut(usize::from(core.0)) {
+                of.measured = *load;
             }
         }
     }
@@ -269,12 +224,8 @@ impl Inner {
 mod test {
     use super::*;
 
-    fn told(core: u16, load: u16) -> Told {
-        Told {
-            core: CoreId(core),
-            load: Load(load),
-            sessions: Vec::new(),
-        }
+    fn core(core: u16, load: u16) -> (CoreId, Load) {
+        (CoreId(core), Load(load))
     }
 
     #[test]
@@ -284,7 +235,7 @@ mod test {
         loads.place(&[CoreId(0)]);
         loads.place(&[CoreId(1)]);
         (0..40).for_each(|_| loads.measured(&[]));
-        loads.measured(&[told(0, 800), told(1, 400), told(2, 10)]);
+        loads.measured(&[core(0, 800), core(1, 400), core(2, 10)]);
         assert_eq!(loads.place(&[]), CoreId(2));
         assert_eq!(loads.place(&[CoreId(0), CoreId(1)]), CoreId(1));
     }
@@ -292,7 +243,7 @@ mod test {
     #[test]
     fn a_burst_of_connections_does_not_land_on_one_core() {
         let loads = Loads::new(2);
-        loads.measured(&[told(0, 300), told(1, 0)]);
+        loads.measured(&[core(0, 300), core(1, 0)]);
         let mut on = [0; 2];
         (0..23).for_each(|_| on[usize::from(loads.place(&[]).0)] += 1);
         // What is measured makes up for three of them.
@@ -303,7 +254,7 @@ mod test {
     fn cores_that_hardly_work_get_connections_in_turn() {
         let loads = Loads::new(2);
         for tick in 0..40 {
-            loads.measured(&[told(0, tick % 7), told(1, 10)]);
+            loads.measured(&[core(0, tick % 7), core(1, 10)]);
             (0..20).for_each(|_| loads.measured(&[]));
             loads.place(&[]);
         }

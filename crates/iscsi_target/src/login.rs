@@ -11,7 +11,7 @@
 //! | too many sessions | 0302h out of resources |
 
 use crate::export::{Export, ExportedTarget, Host};
-use crate::server::Shared;
+use crate::shared::Shared;
 use env::CoreHandle;
 use iscsi::chap::ChapAlgorithm;
 use iscsi::target_side::{

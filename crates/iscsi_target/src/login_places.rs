@@ -15,7 +15,7 @@
 //! Discovery sessions keep the place that they logged in with, because no directory limits them.
 //! What is done here is done when a connection comes, goes or logs in, and never by commands.
 
-use crate::server::Shared;
+use crate::export::Settings;
 use futures_util::task::AtomicWaker;
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -178,23 +178,28 @@ impl LoginPlaces {
 
 /// One place. Dropping it gives it back.
 pub(crate) struct LoginPermit {
-    shared: Arc<Shared>,
+    places: Arc<LoginPlaces>,
     key: Cell<Key>,
     notice: Arc<Notice>,
 }
 
 impl LoginPermit {
-    /// A place for a connection from `address`; `None` where nobody could go for it.
-    pub(crate) fn take(shared: &Arc<Shared>, now: Now, address: IpAddr) -> Option<Self> {
-        let export = shared.export();
-        let most = export.settings.logins_in_progress_max;
+    /// A place for a connection from `address`, where there are so many connections; `None` where
+    /// nobody could go for it.
+    pub(crate) fn take(
+        places: &Arc<LoginPlaces>,
+        settings: &Settings,
+        connections: usize,
+        now: Now,
+        address: IpAddr,
+    ) -> Option<Self> {
+        let most = settings.logins_in_progress_max;
         let burst = most.saturating_mul(BURST);
-        let all = export.settings.sessions_max.saturating_add(burst);
-        let room = shared.loads().connections() < all;
+        let all = settings.sessions_max.saturating_add(burst);
         let source = Source::of(address);
-        let (key, notice) = shared.login_places().enter(now, source, most, room)?;
+        let (key, notice) = places.enter(now, source, most, connections < all)?;
         Some(Self {
-            shared: Arc::clone(shared),
+            places: Arc::clone(places),
             key: Cell::new(key),
             notice,
         })
@@ -202,7 +207,7 @@ impl LoginPermit {
 
     /// The peer was answered at `now`. At a time that is still to come: it goes last until then.
     pub(crate) fn came_on(&self, now: Now) {
-        let next = self.shared.login_places().moved(self.key.get(), now);
+        let next = self.places.moved(self.key.get(), now);
         self.key.set(next);
     }
 
@@ -219,7 +224,7 @@ impl LoginPermit {
 
 impl Drop for LoginPermit {
     fn drop(&mut self) {
-        self.shared.login_places().leave(self.key.get());
+        self.places.leave(self.key.get());
     }
 }
 

@@ -6,7 +6,8 @@
 //! connection does.
 
 use crate::export::{Export, Listen};
-use crate::server::Shared;
+use crate::listening::{ListeningAt, PortalStatus};
+use crate::shared::Shared;
 use env::{CoreHandle, InterfaceAddress, InterfaceWatch, Listener};
 use futures_util::future::{AbortHandle, Aborted, abortable};
 use std::collections::BTreeMap;
@@ -19,32 +20,6 @@ use std::time::Duration;
 
 /// How long until something that could not listen is tried again.
 const RETRY: Duration = Duration::from_secs(1);
-
-/// An address that a portal can be reached at.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct ListeningAt {
-    /// The address, never a wildcard.
-    pub address: SocketAddr,
-    /// The portal group's tag.
-    pub portal_group_tag: u16,
-    /// The interface that has the address, where known.
-    pub interface: Option<String>,
-}
-
-/// A listening socket, or why there is none.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct PortalStatus {
-    /// The portal group's name.
-    pub portal_group: String,
-    /// Its tag.
-    pub portal_group_tag: u16,
-    /// The address, with the port that the system chose where 0 was asked for; a wildcard as it is.
-    pub address: SocketAddr,
-    /// The interface that has the address, where known.
-    pub interface: Option<String>,
-    /// Why it does not listen; `None` where it does.
-    pub error: Option<String>,
-}
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Wanted {
@@ -311,7 +286,7 @@ async fn accept(
         .await;
         match accepted {
             None => return,
-            Some(Ok(stream)) => crate::placement::place(&core, &shared, stream, portal_group_tag),
+            Some(Ok(stream)) => crate::accept::place(&core, &shared, stream, portal_group_tag),
             Some(Err(error)) => {
                 tracing::warn!(portal_group_tag, %error, "a connection could not be accepted");
                 // Out of file descriptors or memory: trying at once would only spin.

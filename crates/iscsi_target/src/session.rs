@@ -1,7 +1,7 @@
 //! The sessions of one core, as other cores and people see them.
 
 use crate::export::{Export, Host};
-use crate::load::{Load, Part, Working, work_of};
+use crate::load::{Load, Part, work_of};
 use env::{CoreHandle, CoreId, LocalFuture};
 use iscsi::Parameters;
 use std::cell::{Cell, RefCell};
@@ -115,6 +115,15 @@ pub enum EndReason {
     Maintenance,
     /// The daemon stops.
     Stopping,
+}
+
+/// A session that works.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Working {
+    pub(crate) session: SessionNumber,
+    pub(crate) load: Load,
+    /// It stays where it is.
+    pub(crate) pinned: bool,
 }
 
 /// What a session's driver is told.

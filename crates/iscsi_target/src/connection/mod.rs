@@ -44,7 +44,7 @@ mod unmapped;
 
 use crate::login_places::LoginPermit;
 use crate::placement::Place;
-use crate::server::Shared;
+use crate::shared::Shared;
 use driver::Driver;
 use env::{CoreHandle, DetachedStream};
 use std::sync::Arc;
@@ -136,7 +136,9 @@ mod test {
             };
             let server = Server::start(&core, export);
             let shared = Arc::clone(server.shared());
-            let permit = LoginPermit::take(&shared, core.now(), somewhere().ip());
+            let settings = &shared.export().settings;
+            let places = shared.login_places();
+            let permit = LoginPermit::take(places, settings, 0, core.now(), somewhere().ip());
             let permit = permit.expect("there is room");
             let mut driver = Driver::new(core, shared, stream, 1, permit);
             driver.run().await;
