@@ -1,7 +1,7 @@
 //! What is told of a volume and its paths.
 
 use env::CoreId;
-use iscsi_initiator::unit::LinkStatus;
+use iscsi_initiator::unit::PortStatus;
 
 use paths::health::{Cause, State, Wanted};
 use paths::policy::Use;
@@ -98,7 +98,7 @@ fn word(path: &multipath::PathStatus) -> &'static str {
     }
 }
 
-fn why(path: &multipath::PathStatus, link: &LinkStatus, planned: Option<&str>) -> String {
+fn why(path: &multipath::PathStatus, port: &PortStatus, planned: Option<&str>) -> String {
     let state = match path.state {
         State::Down(cause) => Some(cause.to_string()),
         State::Quarantined => Some("it showed another unit".to_owned()),
@@ -110,7 +110,7 @@ fn why(path: &multipath::PathStatus, link: &LinkStatus, planned: Option<&str>) -
     };
     let mut parts: Vec<String> = Vec::new();
     parts.extend(state);
-    parts.extend(link.error.clone());
+    parts.extend(port.error.clone());
     if parts.is_empty() {
         parts.extend(planned.map(str::to_owned));
     }
@@ -128,7 +128,7 @@ pub(crate) fn path_status(
     core: CoreId,
     ends: &Ends,
     path: &multipath::PathStatus,
-    link: &LinkStatus,
+    port: &PortStatus,
     planned: Option<&str>,
 ) -> PathStatus {
     PathStatus {
@@ -138,18 +138,18 @@ pub(crate) fn path_status(
         state: word(path),
         wanted: path.wanted,
         why: why(path, link, planned),
-        ios: link.reads + link.writes,
-        bytes: link.read_bytes + link.written_bytes,
-        reads: link.reads,
-        writes: link.writes,
-        read_bytes: link.read_bytes,
-        written_bytes: link.written_bytes,
+        ios: port.reads + port.writes,
+        bytes: port.read_bytes + port.written_bytes,
+        reads: port.reads,
+        writes: port.writes,
+        read_bytes: port.read_bytes,
+        written_bytes: port.written_bytes,
         in_flight: path.in_flight,
         bytes_in_flight: path.bytes_in_flight,
         timed: path.ended.0,
         timed_us: u64::try_from(path.ended.1.as_micros()).unwrap_or(u64::MAX),
-        session: format!("{}-{}", core.0, link.link),
-        retransmits: link.retransmitted,
-        round_trip_us: link.measured.map(|it| it.round_trip_us),
+        session: format!("{}-{}", core.0, port.session),
+        retransmits: port.retransmitted,
+        round_trip_us: port.measured.map(|it| it.round_trip_us),
     }
 }

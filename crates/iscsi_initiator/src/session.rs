@@ -57,13 +57,13 @@ struct State {
     /// The text exchange that is under way, and who waits for its end to begin another.
     text: Option<(Itt, usize)>,
     waiting_for_text: Vec<Waker>,
-    doubts: Doubts,
+    uncertain: Uncertain,
 }
 
 /// Commands that another initiator may have ended: a unit attention has told so, to one that was
 /// sent after them.
 #[derive(Default)]
-struct Doubts {
+struct Uncertain {
     commands: Vec<(Itt, Lun)>,
     /// Who looks after them, if anybody does.
     watch: Option<Waker>,
@@ -124,7 +124,7 @@ impl Session {
             ping: None,
             text: None,
             waiting_for_text: Vec::new(),
-            doubts: Doubts::default(),
+            uncertain: Uncertain::default(),
         })));
         let driven = Rc::clone(&shared);
         core.spawn(Box::pin(poll_fn(move |cx| driven.0.borrow_mut().drive(cx))));
@@ -242,8 +242,8 @@ impl Session {
             if state.lost.is_some() || !state.pending.is_empty() {
                 return Poll::Ready(());
             }
-            state.doubts.watch = Some(cx.waker().clone());
-            state.doubts.idle = true;
+            state.uncertain.watch = Some(cx.waker().clone());
+            state.uncertain.idle = true;
             Poll::Pending
         })
     }
@@ -252,14 +252,14 @@ impl Session {
     /// was a unit attention that tells of a reset, or of cleared commands, and they were sent
     /// before what it answered. Nothing is known of them yet: ABORT TASK tells. None where the
     /// session is over.
-    pub(crate) fn poll_doubtful(&self, cx: &Context<'_>) -> Poll<Vec<(Itt, Lun)>> {
+    pub(crate) fn poll_uncertain(&self, cx: &Context<'_>) -> Poll<Vec<(Itt, Lun)>> {
         self.state(|state| {
-            state.doubts.watched = true;
-            let found = std::mem::take(&mut state.doubts.commands);
+            state.uncertain.watched = true;
+            let found = std::mem::take(&mut state.uncertain.commands);
             if state.lost.is_some() || !found.is_empty() {
                 return Poll::Ready(found);
             }
-            state.doubts.watch = Some(cx.waker().clone());
+            state.uncertain.watch = Some(cx.waker().clone());
             Poll::Pending
         })
     }
@@ -453,25 +453,25 @@ impl State {
         };
         self.pending.insert(itt, waiting);
         self.wake_driver();
-        if std::mem::take(&mut self.doubts.idle) {
+        if std::mem::take(&mut self.uncertain.idle) {
             self.wake_watch();
         }
         (slot, Some(itt))
     }
 
     fn wake_watch(&mut self) {
-        if let Some(watch) = self.doubts.watch.take() {
+        if let Some(watch) = self.uncertain.watch.take() {
             watch.wake();
         }
     }
 
     /// The answer to `itt` tells that commands of its unit were ended: those that left before it
-    /// are in doubt. Later ones came to the target after the unit attention, which `itt` has taken.
+    /// are uncertain. Later ones came to the target after the unit attention, which `itt` has taken.
     fn doubt(&mut self, itt: Itt) {
         let Some(lun) = self.pending.get_mut(itt).map(|task| task.lun) else {
             return;
         };
-        if !self.doubts.watched {
+        if !self.uncertain.watched {
             return;
         }
         for other in self.pending.tags() {
@@ -481,10 +481,10 @@ impl State {
             // Tags count upwards.
             let before = other != itt && itt.get().wrapping_sub(other.get()) < 1 << 31;
             if concerned.is_some() && before && !self.connection.is_unsent(other) {
-                self.doubts.commands.push((other, lun));
+                self.uncertain.commands.push((other, lun));
             }
         }
-        if !self.doubts.commands.is_empty() {
+        if !self.uncertain.commands.is_empty() {
             self.wake_watch();
         }
     }

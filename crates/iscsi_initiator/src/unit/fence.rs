@@ -1,6 +1,6 @@
 //! Seeing to it that nothing of a lost session is carried out any more, through another path.
 //!
-//! Two ways, the first one that works:
+//! Two means, the first one that works:
 //!
 //! 1. A target of ours is asked by a Text Request with the key [`FENCE`]; other targets do not know
 //!    it.
@@ -11,16 +11,16 @@
 //! The path that was heard last tries first, the others a little later each; the first success ends
 //! the other attempts.
 
-use super::link::Login;
+use super::login::Login;
+use super::open::{LOGIN_MAX, open};
 use super::outcome::Outcome;
-use super::port::{LOGIN_MAX, PathConfig, open, within};
+use super::path::PathConfig;
 use super::session::Inner;
+use super::within::within;
 use crate::session::Session;
 use env::CoreHandle;
 use iscsi::extension_keys::{FENCE, FENCED, fence_value};
 use paths::stale::Nexus;
-use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::rc::Rc;
@@ -31,26 +31,6 @@ use std::time::Duration;
 const ATTEMPT_MAX: Duration = Duration::from_secs(5);
 /// So much later the next path tries too: the one before may hang as the lost one did.
 const STAGGER: Duration = Duration::from_millis(250);
-
-/// Who tries to fence a session, and what came of it. All units that had it wait for the same
-/// attempts.
-#[derive(Debug, Default)]
-pub(super) struct Fencing {
-    done: Outcome<()>,
-    /// Attempts that are under way, by the link that they go through.
-    through: RefCell<BTreeMap<u64, Rc<Outcome<bool>>>>,
-}
-
-impl Fencing {
-    /// Nothing of the session is carried out any more.
-    pub(super) fn succeeded(&self) {
-        self.done.set(());
-    }
-
-    fn is_done(&self) -> bool {
-        self.done.get().is_some()
-    }
-}
 
 /// One attempt: to fence `lost` through another session.
 struct Attempt {
@@ -86,15 +66,15 @@ impl Inner {
         .await
     }
 
-    /// The attempt through this link: there is one at a time, whoever asks.
+    /// The attempt through this session: there is one at a time, whoever asks.
     fn begin(&self, lost: &Rc<Login>) -> Rc<Outcome<bool>> {
         let mut through = lost.fencing.through.borrow_mut();
-        if let Some(running) = through.get(&self.through) {
+        if let Some(running) = through.get(&self.membership.through) {
             return Rc::clone(running);
         }
         let before = u32::try_from(through.len()).unwrap_or(u32::MAX);
         let outcome = Rc::new(Outcome::default());
-        through.insert(self.through, Rc::clone(&outcome));
+        through.insert(self.membership.through, Rc::clone(&outcome));
         let attempt = Attempt {
             core: Rc::clone(&self.core),
             lost: Rc::clone(lost),
@@ -103,15 +83,15 @@ impl Inner {
             ours: self.unit.facts.borrow().ours,
             path: self.path.clone(),
         };
-        let (told, link) = (Rc::clone(&outcome), self.through);
+        let (answer, through) = (Rc::clone(&outcome), self.membership.through);
         self.core.spawn(Box::pin(async move {
             let done = attempt.run(STAGGER.saturating_mul(before)).await;
             let fencing = &attempt.lost.fencing;
-            fencing.through.borrow_mut().remove(&link);
+            fencing.through.borrow_mut().remove(&through);
             if done {
                 fencing.succeeded();
             }
-            told.set(done);
+            answer.set(done);
         }));
         outcome
     }

@@ -10,7 +10,7 @@
 //! size, that is the size.
 
 use super::Unit;
-use super::port::within;
+use super::within::within;
 use env::CoreHandle;
 use std::collections::BTreeMap;
 use std::time::Duration;

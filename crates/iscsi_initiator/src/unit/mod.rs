@@ -7,7 +7,7 @@
 //!        |            |
 //!      UnitSession  UnitSession      an operation of the waist in, SCSI commands out, and back
 //!        |            |
-//!      Link         Link             one for each path, shared by all units of the target: a session
+//!      SharedSession                 one for each path, for all units of the target
 //!            \       /
 //!             Unit                   who the unit is, for all of its paths
 //! ```
@@ -29,25 +29,31 @@ mod facts;
 mod fence;
 mod growth;
 mod identity;
-mod link;
+mod login;
+mod open;
 mod operation;
 mod outcome;
+mod path;
 mod port;
 mod probe;
 mod quick;
+mod quicks;
 mod reservation;
 mod session;
+mod shared_session;
+mod within;
 
 pub use facts::{Capacity, UnitFacts};
 pub use identity::{Designator, Difference, Identity};
-pub use port::{COMMAND_TIMEOUT, Counters, LinkStatus, PathConfig, UnitPort, ask_living, probe};
+pub use path::{COMMAND_TIMEOUT, Counters, PathConfig};
+pub use port::{PortStatus, UnitPort, ask_living, probe};
 pub use session::UnitSession;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 
-use link::Login;
+use login::Login;
 use outcome::Outcome;
 use paths::stale::Nexus;
 use session::Inner;

@@ -1,86 +1,31 @@
-//! Logging in by one path, and looking who answers there.
+//! Logging in by one path, and finding out who answers there.
 
 use super::Unit;
 use super::facts::{UnitFacts, has_port_groups};
-use super::fence::Fencing;
 use super::growth::{self, Growth};
 use super::identity::{Difference, Identity};
-use super::link::{Link, Living, Login, Seat, port_number};
-use super::outcome::Outcome;
+use super::login::Living;
+use super::open::{LOGIN_MAX, TOO_LONG, open};
+use super::path::{Counters, PathConfig};
 use super::probe::{Asker, NoAnswer, Why};
-use super::session::{Gate, Inner, UnitSession};
-use crate::login::{LoginError, connect_by};
-use crate::session::Session;
+use super::session::{Abilities, Gate, Inner, Membership, UnitSession};
+use super::shared_session::{Seat, SharedSession, User, port_number};
+use super::within::within;
 use env::{CoreHandle, LocalFuture, StreamMeasures};
-use iscsi::Lun;
-use iscsi::initiator_side::InitiatorConfig;
 use multipath::ConnectError;
 use paths::stale::Nexus;
 use paths::verdict::PathSays;
 use std::cell::{Cell, RefCell};
-use std::future::{Future, poll_fn};
-use std::net::{IpAddr, SocketAddr};
-use std::pin::pin;
+use std::net::IpAddr;
 use std::rc::{Rc, Weak};
-use std::task::Poll;
 use std::time::Duration;
 
-/// A login with all its questions takes no longer.
-pub(super) const LOGIN_MAX: Duration = Duration::from_secs(20);
 /// A unit behind a session that lives already answers within this time, or is asked by a session of
 /// its own.
 const ASK_MAX: Duration = Duration::from_secs(2);
-pub(super) const TOO_LONG: &str = "the login took too long";
-/// Redirections that are followed.
-const REDIRECTS_MAX: u32 = 4;
-/// The port where none is named (RFC 7143 15 "IANA Considerations").
-const ISCSI_PORT: u16 = 3260;
-
-/// One path.
-#[derive(Clone, Debug)]
-pub struct PathConfig {
-    /// Where the target listens.
-    pub portal: SocketAddr,
-    /// The host's address.
-    pub from: Option<IpAddr>,
-    /// The host's interface, where the routes alone would not choose it.
-    pub interface: Option<String>,
-    /// Names, ISID, credentials and offers. The ISID is this path's own, and no other session's of
-    /// this host with the target.
-    pub login: InitiatorConfig,
-    /// The unit.
-    pub lun: Lun,
-    /// A command that is not answered in this time is aborted ([`COMMAND_TIMEOUT`]).
-    pub command_timeout: Duration,
-}
-
-/// What is usual for [`PathConfig::command_timeout`].
-pub const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// What a path has carried since it was made.
-#[derive(Debug, Default)]
-pub struct Counters {
-    reads: Cell<u64>,
-    writes: Cell<u64>,
-    read_bytes: Cell<u64>,
-    written_bytes: Cell<u64>,
-}
-
-impl Counters {
-    pub(super) fn carried(&self, bytes: usize, writes: bool) {
-        let (ios, sum) = if writes {
-            (&self.writes, &self.written_bytes)
-        } else {
-            (&self.reads, &self.read_bytes)
-        };
-        ios.set(ios.get() + 1);
-        sum.set(sum.get().saturating_add(bytes as u64));
-    }
-}
-
 /// A path as it is now.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct LinkStatus {
+pub struct PortStatus {
     /// Operations that read or asked.
     pub reads: u64,
     /// Operations that changed something.
@@ -90,7 +35,7 @@ pub struct LinkStatus {
     /// Bytes written.
     pub written_bytes: u64,
     /// Which session it uses: units of this core that show the same number share one.
-    pub link: u64,
+    pub session: u64,
     /// TCP segments that its sessions have sent again, for all units that share them.
     pub retransmitted: u64,
     /// What the system measures of the connection, if there is one.
@@ -101,13 +46,13 @@ pub struct LinkStatus {
 
 /// A path to a unit, for the multipath layer. Handles are cheap to clone.
 #[derive(Clone)]
-pub struct UnitPort(Rc<Way>);
+pub struct UnitPort(Rc<Path>);
 
-struct Way {
+struct Path {
     core: CoreHandle,
     config: RefCell<PathConfig>,
     unit: Rc<Unit>,
-    link: RefCell<Rc<Link>>,
+    shared: RefCell<Rc<SharedSession>>,
     number: u64,
     counters: Rc<Counters>,
     current: RefCell<Weak<Inner>>,
@@ -118,9 +63,9 @@ impl UnitPort {
     /// A path that has not been tried.
     #[must_use]
     pub fn new(core: &CoreHandle, config: PathConfig, unit: &Rc<Unit>) -> Self {
-        Self(Rc::new(Way {
+        Self(Rc::new(Path {
             core: Rc::clone(core),
-            link: RefCell::new(Link::of(core, &config)),
+            shared: RefCell::new(SharedSession::of(core, &config)),
             number: port_number(core),
             config: RefCell::new(config),
             unit: Rc::clone(unit),
@@ -135,42 +80,44 @@ impl UnitPort {
     pub fn move_to(&self, from: IpAddr, interface: Option<String>) {
         let mut config = self.0.config.borrow_mut();
         (config.from, config.interface) = (Some(from), interface);
-        self.0.link.replace(Link::of(&self.0.core, &config));
+        self.0
+            .shared
+            .replace(SharedSession::of(&self.0.core, &config));
     }
 
     /// It has a session.
     #[must_use]
     pub fn is_connected(&self) -> bool {
         let session = self.0.current.borrow().upgrade();
-        session.is_some_and(|it| !it.session.is_over() && !it.left.get())
+        session.is_some_and(|it| !it.session.is_over() && !it.membership.left.get())
     }
 
     /// As it is now.
     #[must_use]
-    pub fn status(&self) -> LinkStatus {
+    pub fn status(&self) -> PortStatus {
         let counters = &self.0.counters;
         let connected = self.is_connected();
-        LinkStatus {
+        PortStatus {
             reads: counters.reads.get(),
             writes: counters.writes.get(),
             read_bytes: counters.read_bytes.get(),
             written_bytes: counters.written_bytes.get(),
-            link: self.0.link.borrow().number(),
-            retransmitted: self.0.link.borrow().retransmitted(),
-            measured: self.0.link.borrow().measured().filter(|_| connected),
+            session: self.0.shared.borrow().number(),
+            retransmitted: self.0.shared.borrow().retransmitted(),
+            measured: self.0.shared.borrow().measured().filter(|_| connected),
             error: self
                 .0
                 .error
                 .borrow()
                 .clone()
-                .or(self.0.link.borrow().trouble()),
+                .or(self.0.shared.borrow().trouble()),
         }
     }
 }
 
-impl Way {
+impl Path {
     async fn log_in(&self, nexus: Nexus) -> Result<Rc<Inner>, ConnectError> {
-        let asked = within(&self.core, LOGIN_MAX, self.look(nexus)).await;
+        let asked = within(&self.core, LOGIN_MAX, self.join(nexus)).await;
         let result = asked.unwrap_or_else(|| Err(ConnectError::Failed(TOO_LONG.to_owned())));
         match &result {
             Ok(inner) => {
@@ -184,10 +131,10 @@ impl Way {
         result
     }
 
-    async fn look(&self, nexus: Nexus) -> Result<Rc<Inner>, ConnectError> {
+    async fn join(&self, nexus: Nexus) -> Result<Rc<Inner>, ConnectError> {
         let path = self.config.borrow().clone();
-        let (lun, link) = (path.lun, Rc::clone(&self.link.borrow()));
-        let seat = link.seat(self.number, lun).await;
+        let (lun, shared) = (path.lun, Rc::clone(&self.shared.borrow()));
+        let seat = shared.seat(self.number, lun).await;
         let seat = seat.map_err(ConnectError::Failed)?;
         let living = seat.join().await.map_err(ConnectError::Failed)?;
         let asker = Asker {
@@ -201,7 +148,8 @@ impl Way {
         }
         self.unit.joined(nexus, &living.login);
         let inner = self.inner(nexus, seat, living, (group, port_groups), path);
-        link.serves(lun, &inner);
+        let user: Rc<dyn User> = inner.clone();
+        shared.serves(lun, Rc::downgrade(&user));
         self.unit.lives(&inner);
         Ok(inner)
     }
@@ -221,17 +169,16 @@ impl Way {
             session: living.session,
             login: living.login,
             nexus,
-            left: Cell::new(false),
-            over: Outcome::default(),
-            through: seat.number(),
-            seat: RefCell::new(Some(seat)),
+            membership: Membership::new(seat),
             lun: path.lun,
             unit: Rc::clone(&self.unit),
-            group,
-            port_groups,
-            features: facts.features,
-            limits: facts.limits,
-            block: usize::try_from(block).expect("512 or 4096"),
+            abilities: Abilities {
+                group,
+                port_groups,
+                features: facts.features,
+                limits: facts.limits,
+                block: usize::try_from(block).expect("512 or 4096"),
+            },
             counters: Rc::clone(&self.counters),
             gate: Gate::default(),
             questioned: Cell::new(false),
@@ -276,7 +223,7 @@ impl Way {
             Difference::Size { .. } | Difference::Unit(_) => Growth::Denied,
         };
         match grown {
-            // Another path may have told of it meanwhile, or of more.
+            // Another path may have announced it meanwhile, or of more.
             Growth::Agreed => self
                 .unit
                 .check(here, true)
@@ -301,52 +248,13 @@ impl multipath::Port for UnitPort {
         &self,
         nexus: Nexus,
     ) -> LocalFuture<Result<Rc<dyn multipath::Session>, ConnectError>> {
-        let way = Rc::clone(&self.0);
+        let path = Rc::clone(&self.0);
         Box::pin(async move {
-            let inner = way.log_in(nexus).await?;
+            let inner = path.log_in(nexus).await?;
             let session: Rc<dyn multipath::Session> = Rc::new(UnitSession(inner));
             Ok(session)
         })
     }
-}
-
-/// Logs in, and follows the target to another portal where it asks for that.
-pub(super) async fn open(
-    core: &CoreHandle,
-    config: &PathConfig,
-) -> Result<(Session, Login), LoginError> {
-    let interface = config.interface.as_deref();
-    let mut portal = config.portal;
-    let mut hops = 0;
-    let connection = loop {
-        match connect_by(core, portal, config.from, interface, &config.login).await {
-            Err(LoginError::Refused {
-                redirect: Some(to), ..
-            }) if hops < REDIRECTS_MAX && address(&to).is_some() => {
-                portal = address(&to).unwrap_or(portal);
-                hops += 1;
-            }
-            other => break other?,
-        }
-    };
-    let login = Login {
-        isid: config.login.isid,
-        tsih: connection.tsih(),
-        group_tag: connection.portal_group_tag(),
-        fencing: Fencing::default(),
-    };
-    Ok((Session::new(core, connection), login))
-}
-
-/// TargetAddress of a redirection: address and port, and perhaps a portal group tag (RFC 7143 13.8
-/// "TargetAddress").
-fn address(text: &str) -> Option<SocketAddr> {
-    let text = text.split_once(',').map_or(text, |(address, _)| address);
-    let with_port = text.parse().ok();
-    with_port.or_else(|| {
-        let bare = text.trim_start_matches('[').trim_end_matches(']');
-        Some(SocketAddr::new(bare.parse().ok()?, ISCSI_PORT))
-    })
 }
 
 /// Asks the unit behind a path for its facts, in a session of its own that ends before the answer.
@@ -373,9 +281,9 @@ pub async fn probe(core: &CoreHandle, config: &PathConfig) -> Result<UnitFacts, 
 /// Asks the unit behind a path for its facts through the session that other units of the target
 /// have on it; `None` where there is no such session, or it does not answer soon.
 pub async fn ask_living(core: &CoreHandle, config: &PathConfig) -> Option<UnitFacts> {
-    let link = Link::living(core, config)?;
+    let shared = SharedSession::living(core, config)?;
     let asked = within(core, ASK_MAX, async {
-        let seat = link.seat(port_number(core), config.lun).await.ok()?;
+        let seat = shared.seat(port_number(core), config.lun).await.ok()?;
         let living = seat.join().await.ok()?;
         let asker = Asker {
             session: &living.session,
@@ -385,19 +293,4 @@ pub async fn ask_living(core: &CoreHandle, config: &PathConfig) -> Option<UnitFa
         Some(facts)
     });
     asked.await.flatten()
-}
-
-/// What `work` gives, if it does in time.
-pub(super) async fn within<T>(
-    core: &CoreHandle,
-    span: Duration,
-    work: impl Future<Output = T>,
-) -> Option<T> {
-    let mut work = pin!(work);
-    let mut timer = core.sleep_until(core.now().after(span));
-    poll_fn(|cx| match work.as_mut().poll(cx) {
-        Poll::Ready(value) => Poll::Ready(Some(value)),
-        Poll::Pending => timer.as_mut().poll(cx).map(|()| None),
-    })
-    .await
 }

@@ -7,8 +7,8 @@
 use super::cdb;
 use super::operation::{self, Request, Stability};
 use super::probe::command;
+use super::quicks::Quick;
 use super::session::{Inner, Untaken, of_lost, taken};
-use crate::session::Answer;
 use env::LocalFuture;
 use multipath::Ended;
 use std::future::Future;
@@ -17,59 +17,6 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use units::{Buf, BufMut, LbaRange};
 use volume::{Done, Durability, Io, Op};
-
-/// One of them, on its way.
-pub(super) enum Quick {
-    /// The target has it.
-    Asked {
-        answer: Answer,
-        range: LbaRange,
-        bytes: usize,
-        writes: bool,
-    },
-    /// The target has refused it: what that means is found out.
-    Refused(LocalFuture<Ended>),
-}
-
-/// Those that are known by a number.
-#[derive(Default)]
-pub(super) struct Quicks {
-    places: Vec<Option<Quick>>,
-    free: Vec<usize>,
-}
-
-impl Quicks {
-    pub(super) fn insert(&mut self, quick: Quick) -> usize {
-        match self.free.pop() {
-            Some(number) => {
-                self.places[number] = Some(quick);
-                number
-            }
-            None => {
-                self.places.push(Some(quick));
-                self.places.len() - 1
-            }
-        }
-    }
-
-    pub(super) fn poll(
-        &mut self,
-        inner: &Rc<Inner>,
-        number: usize,
-        cx: &mut Context<'_>,
-    ) -> Poll<Ended> {
-        // One variable for every way out: an answer is written where its taker wants it.
-        let ended = match self.places.get_mut(number) {
-            Some(Some(quick)) => quick.poll(inner, cx),
-            Some(None) | None => Poll::Pending,
-        };
-        if ended.is_ready() {
-            self.places[number] = None;
-            self.free.push(number);
-        }
-        ended
-    }
-}
 
 /// One command that an operation is.
 #[derive(Clone, Copy)]
@@ -90,7 +37,7 @@ impl Inner {
                 durability,
             } => {
                 let Stability { fua, flush } =
-                    operation::stability(*durability, self.features, true);
+                    operation::stability(*durability, self.abilities.features, true);
                 if flush || self.unit.is_preempted() {
                     return None;
                 }
@@ -102,8 +49,8 @@ impl Inner {
             | Op::Extents { .. }
             | Op::Flush => return None,
         };
-        let waits = self.left.get() || !self.gate.is_open();
-        let short = !range.is_empty() && range.len().0 <= u64::from(self.limits.transfer);
+        let waits = self.membership.left.get() || !self.gate.is_open();
+        let short = !range.is_empty() && range.len().0 <= u64::from(self.abilities.limits.transfer);
         let fits = short && memory.is_none_or(|bytes| bytes == self.bytes_in(range));
         (fits && !waits).then_some(Single { range, write })
     }

@@ -43,7 +43,7 @@ pub(super) struct Reservation {
     standing: Cell<Standing>,
 }
 
-/// What a look at the key has shown.
+/// What has become of the key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Found {
     /// This nexus had lost it, and has it again.
@@ -85,7 +85,7 @@ impl Reservation {
     }
 
     /// A command met a reservation conflict, or the target says that reservations have changed.
-    pub(super) async fn look(&self, asker: &Asker<'_>) -> Found {
+    pub(super) async fn inspect(&self, asker: &Asker<'_>) -> Found {
         if self.standing.get() != Standing::Registered {
             return Found::Gone;
         }

@@ -1,13 +1,14 @@
 //! Operations of the waist through one session.
 
 use super::facts::{CommandLimits, Features, access_of};
-use super::link::{Login, Seat};
+use super::login::Login;
 use super::operation::{self, Request, Stability};
 use super::outcome::Outcome;
-use super::port::{Counters, PathConfig};
+use super::path::{Counters, PathConfig};
 use super::probe::{Asker, Refusal, asks_for_identity, command, judge};
-use super::quick::Quicks;
+use super::quicks::Quicks;
 use super::reservation::Found;
+use super::shared_session::{Seat, User};
 use super::{Unit, cdb};
 use crate::lost::Lost;
 use crate::session::Session;
@@ -41,20 +42,10 @@ pub(super) struct Inner {
     pub(super) session: Session,
     pub(super) login: Rc<Login>,
     pub(super) nexus: Nexus,
-    /// Empty from when the unit does not use the session any more.
-    pub(super) seat: RefCell<Option<Seat>>,
-    pub(super) left: Cell<bool>,
-    pub(super) over: Outcome<()>,
-    /// The link's number.
-    pub(super) through: u64,
+    pub(super) membership: Membership,
     pub(super) lun: Lun,
     pub(super) unit: Rc<Unit>,
-    /// The target port group of this path.
-    pub(super) group: Option<u16>,
-    pub(super) port_groups: bool,
-    pub(super) features: Features,
-    pub(super) limits: CommandLimits,
-    pub(super) block: usize,
+    pub(super) abilities: Abilities,
     pub(super) counters: Rc<Counters>,
     pub(super) gate: Gate,
     /// It is asked whether something has become of its commands.
@@ -63,20 +54,52 @@ pub(super) struct Inner {
     pub(super) path: PathConfig,
 }
 
-/// Commands wait while somebody looks whether this still is the same unit.
+/// The unit's use of a session that it shares with others.
+pub(super) struct Membership {
+    /// Empty from when the unit does not use the session any more.
+    pub(super) seat: RefCell<Option<Seat>>,
+    pub(super) left: Cell<bool>,
+    pub(super) over: Outcome<()>,
+    /// The session's number.
+    pub(super) through: u64,
+}
+
+impl Membership {
+    pub(super) fn new(seat: Seat) -> Self {
+        Self {
+            through: seat.number(),
+            seat: RefCell::new(Some(seat)),
+            left: Cell::new(false),
+            over: Outcome::default(),
+        }
+    }
+}
+
+/// What the unit can, as this path shows it.
+pub(super) struct Abilities {
+    /// The target port group of this path.
+    pub(super) group: Option<u16>,
+    pub(super) port_groups: bool,
+    pub(super) features: Features,
+    pub(super) limits: CommandLimits,
+    /// Bytes of a block.
+    pub(super) block: usize,
+}
+
+/// Commands wait while somebody checks whether this still is the same unit.
 #[derive(Default)]
 pub(super) struct Gate {
-    looking: Cell<u32>,
+    checks: Cell<u32>,
     waiting: RefCell<Vec<Waker>>,
 }
 
 impl Gate {
     async fn open(&self) {
-        if self.looking.get() == 0 {
+        if self.checks.get() == 0 {
             return;
         }
         poll_fn(|cx| {
-            if self.looking.get() == 0 {
+            if self.checks.get() == 0 {
                 return Poll::Ready(());
             }
             self.waiting.borrow_mut().push(cx.waker().clone());
@@ -86,22 +109,22 @@ impl Gate {
     }
 
     pub(super) fn is_open(&self) -> bool {
-        self.looking.get() == 0
+        self.checks.get() == 0
     }
 
     fn shut(&self) {
-        self.looking.set(self.looking.get() + 1);
+        self.checks.set(self.checks.get() + 1);
     }
 
     fn unshut(&self) {
-        self.looking.set(self.looking.get().saturating_sub(1));
-        if self.looking.get() == 0 {
+        self.checks.set(self.checks.get().saturating_sub(1));
+        if self.checks.get() == 0 {
             self.waiting.take().into_iter().for_each(Waker::wake);
         }
     }
 }
 
-/// A way that a step of an operation ends it.
+/// What a step of an operation gives, or how it ends the operation.
 type Step<T> = Result<T, Ended>;
 
 /// Why an answer is not what was asked for.
@@ -127,12 +150,12 @@ impl Inner {
     pub(super) fn bytes_in(&self, range: LbaRange) -> usize {
         usize::try_from(range.len().0)
             .unwrap_or(usize::MAX)
-            .saturating_mul(self.block)
+            .saturating_mul(self.abilities.block)
     }
 
     /// One command, and what it read.
     async fn command(&self, op: &Op, request: Request, into: Option<BufMut>) -> Step<Buf> {
-        if self.left.get() {
+        if self.membership.left.get() {
             return Err(Ended::Lost { sent: false });
         }
         let wanted = into.as_ref().map_or(0, BufMut::len);
@@ -150,7 +173,7 @@ impl Inner {
     pub(super) async fn refused(&self, op: &Op, refusal: Refusal) -> Ended {
         if asks_for_identity(&refusal) {
             self.gate.shut();
-            let same = self.look_again().await;
+            let same = self.verify_identity().await;
             self.gate.unshut();
             if !same {
                 // The command was refused: nothing of it was carried out.
@@ -160,7 +183,7 @@ impl Inner {
         let error = operation::error(op, refusal.status, refusal.sense.as_ref());
         let mut verdict = refusal.verdict;
         if matches!(verdict.learn, Learn::Reservations | Learn::Everything)
-            && self.look_at_key().await == Some(Found::Registered)
+            && self.inspect_key().await == Some(Found::Registered)
             && verdict.path == PathSays::Conflict
         {
             // This nexus alone had lost the key, and has it again.
@@ -170,26 +193,9 @@ impl Inner {
         Ended::Again(verdict, error)
     }
 
-    /// Asks whether something has become of commands that are not answered: a unit attention is
-    /// seen to like one that any command meets. `None` while it is being asked, or looked at.
-    pub(super) fn question(self: Rc<Self>) -> Option<LocalFuture<()>> {
-        if !self.is_living() || !self.gate.is_open() || self.questioned.replace(true) {
-            return None;
-        }
-        Some(Box::pin(async move {
-            let request = Request {
-                cdb: cdb::test_unit_ready(),
-                data_out: Buf::empty(),
-            };
-            // Whatever it answers otherwise: the commands themselves are not answered by it.
-            let _answered = self.command(&Op::Flush, request, None).await;
-            self.questioned.set(false);
-        }))
-    }
-
     /// It can be asked.
     pub(super) fn is_living(&self) -> bool {
-        !self.left.get() && !self.session.is_over()
+        !self.membership.left.get() && !self.session.is_over()
     }
 
     /// How large the unit is, as this path shows it; `None` where it does not answer.
@@ -203,37 +209,41 @@ impl Inner {
     }
 
     /// What has become of this host's reservation key, where it has one; commands wait meanwhile.
-    async fn look_at_key(&self) -> Option<Found> {
+    async fn inspect_key(&self) -> Option<Found> {
         let reservation = self.unit.reservation.as_ref()?;
         let asker = Asker {
             session: &self.session,
             lun: self.lun,
         };
         self.gate.shut();
-        let found = reservation.look(&asker).await;
+        let found = reservation.inspect(&asker).await;
         self.gate.unshut();
         Some(found)
     }
 
     /// Gets up from the session; the unit's operations end now.
     fn leave(&self) {
-        let Some(seat) = self.seat.take() else { return };
-        self.left.set(true);
+        let Some(seat) = self.membership.seat.take() else {
+            return;
+        };
+        self.membership.left.set(true);
         let outcome = seat.leave(&self.session);
         self.unit.left.borrow_mut().insert(self.nexus, outcome);
-        self.over.set(());
+        self.membership.over.set(());
     }
 
     fn destroy(&self) {
-        let Some(seat) = self.seat.take() else { return };
-        self.left.set(true);
+        let Some(seat) = self.membership.seat.take() else {
+            return;
+        };
+        self.membership.left.set(true);
         seat.destroy(&self.session);
-        self.over.set(());
+        self.membership.over.set(());
     }
 
     /// Whether the unit is the one that we know. If not, it leaves the session, and its next login
     /// will tell why.
-    async fn look_again(&self) -> bool {
+    async fn verify_identity(&self) -> bool {
         let asker = Asker {
             session: &self.session,
             lun: self.lun,
@@ -249,7 +259,7 @@ impl Inner {
     }
 
     async fn read(&self, op: &Op, range: LbaRange, mut into: Option<BufMut>) -> Step<Done> {
-        if range.len().0 <= u64::from(self.limits.transfer) {
+        if range.len().0 <= u64::from(self.abilities.limits.transfer) {
             let into = into.unwrap_or_else(|| self.memory(self.bytes_in(range)));
             let cdb = cdb::read_16(range);
             let request = Request {
@@ -259,7 +269,7 @@ impl Inner {
             return Ok(Done::Data(self.command(op, request, Some(into)).await?));
         }
         let mut all = Buf::empty();
-        for part in operation::parts(range, self.limits.transfer) {
+        for part in operation::parts(range, self.abilities.limits.transfer) {
             let memory = self.memory(self.bytes_in(part));
             let request = Request {
                 cdb: cdb::read_16(part),
@@ -275,7 +285,7 @@ impl Inner {
     }
 
     /// Memory for what is read. Payload of a pool that is used up comes from elsewhere: a read that
-    /// waits for memory would look like a path that hangs.
+    /// waits for memory would seem a path that hangs.
     pub(super) fn memory(&self, bytes: usize) -> BufMut {
         let pooled = self.core.pool().alloc(bytes);
         pooled.unwrap_or_else(|_| BufMut::zeroed(bytes))
@@ -300,7 +310,7 @@ impl Inner {
             before = true;
         }
         if flush {
-            let flushed = self.command(op, operation::flush(self.features), None);
+            let flushed = self.command(op, operation::flush(self.abilities.features), None);
             flushed.await.map_err(|ended| of_whole(ended, before))?;
         }
         Ok(Done::Nothing)
@@ -313,7 +323,7 @@ impl Inner {
         }
         // It was carried out and must not be repeated: only the flush is.
         for _ in 0..FLUSH_TRIES {
-            let flushed = self.command(&Op::Flush, operation::flush(self.features), None);
+            let flushed = self.command(&Op::Flush, operation::flush(self.abilities.features), None);
             match flushed.await {
                 Ok(_) => return Ok(Done::Nothing),
                 Err(lost @ Ended::Lost { .. }) => return Err(lost),
@@ -340,7 +350,11 @@ impl Inner {
         if op.mutates() && self.unit.is_preempted() {
             return Err(Ended::Done(Err(IoError::WriteProtected)));
         }
-        let (features, limits, block) = (self.features, self.limits, self.block);
+        let (features, limits, block) = (
+            self.abilities.features,
+            self.abilities.limits,
+            self.abilities.block,
+        );
         let into = op.take_into();
         match &op {
             Op::Read { range, .. } => self.read(&op, *range, into).await,
@@ -411,7 +425,7 @@ impl Inner {
     }
 
     async fn access(&self) -> Option<AccessState> {
-        if !self.port_groups {
+        if !self.abilities.port_groups {
             return Some(AccessState::ActiveOptimized);
         }
         let asker = Asker {
@@ -420,7 +434,7 @@ impl Inner {
         };
         let report = cdb::report_target_port_groups(ANSWER_BYTES.into());
         match asker.ask(report, ANSWER_BYTES).await {
-            Ok(data) => Some(access_of(&data, self.group).map_or(
+            Ok(data) => Some(access_of(&data, self.abilities.group).map_or(
                 // A group that is not in the list is not behind this port.
                 AccessState::Unavailable,
                 state,
@@ -469,6 +483,25 @@ pub(super) fn of_lost(lost: &Lost) -> Ended {
     }
 }
 
+impl User for Inner {
+    /// Asks whether something has become of commands that are not answered: a unit attention is
+    /// seen to like one that any command meets. `None` while it is being asked, or checked.
+    fn question(self: Rc<Self>) -> Option<LocalFuture<()>> {
+        if !self.is_living() || !self.gate.is_open() || self.questioned.replace(true) {
+            return None;
+        }
+        Some(Box::pin(async move {
+            let request = Request {
+                cdb: cdb::test_unit_ready(),
+                data_out: Buf::empty(),
+            };
+            // Whatever it answers otherwise: the commands themselves are not answered by it.
+            let _answered = self.command(&Op::Flush, request, None).await;
+            self.questioned.set(false);
+        }))
+    }
+}
+
 impl multipath::Session for UnitSession {
     fn submit(&self, io: Io) -> Answer<Ended> {
         let inner = Rc::clone(&self.0);
@@ -488,7 +521,8 @@ impl multipath::Session for UnitSession {
     }
 
     fn poll_numbered(&self, number: usize, cx: &mut Context<'_>) -> Poll<Ended> {
-        self.0.quicks.borrow_mut().poll(&self.0, number, cx)
+        let mut quicks = self.0.quicks.borrow_mut();
+        quicks.poll(number, |quick| quick.poll(&self.0, cx))
     }
 
     fn ping(&self) -> LocalFuture<bool> {
@@ -522,7 +556,7 @@ impl multipath::Session for UnitSession {
         let inner = Rc::clone(&self.0);
         Box::pin(async move {
             let mut ended = pin!(inner.session.ended());
-            poll_fn(|cx| match inner.over.poll(cx) {
+            poll_fn(|cx| match inner.membership.over.poll(cx) {
                 Poll::Ready(()) => Poll::Ready(()),
                 Poll::Pending => ended.as_mut().poll(cx).map(|_why| ()),
             })

@@ -4,9 +4,9 @@
 //! ```text
 //!   UnitPort (LUN 0)   UnitPort (LUN 1)   ...      one for each unit and path
 //!          \               /
-//!           Seat       Seat                        a unit's place on the link
+//!           Seat       Seat                        a unit's place in the session
 //!               \      /
-//!                 Link                             one for each path: (names, ISID, from, portal)
+//!             SharedSession                        one for each path: (names, ISID, from, portal)
 //!                  |
 //!               Session                            logged in while anybody sits there
 //! ```
@@ -18,12 +18,14 @@
 //! it can use. If it is not answered, the session is destroyed, for everybody. The last one to get
 //! up logs out.
 
+use super::login::{Living, Login};
+use super::open::{LOGIN_MAX, TOO_LONG, open};
 use super::outcome::Outcome;
-use super::port::{LOGIN_MAX, PathConfig, TOO_LONG, open, within};
-use super::session::Inner;
+use super::path::PathConfig;
+use super::within::within;
 use crate::session::{ABORT_TASK, COMPLETE, NO_SUCH_TASK, Session};
-use env::{CoreHandle, StreamMeasures};
-use iscsi::{Isid, Itt, Lun, Tsih};
+use env::{CoreHandle, LocalFuture, StreamMeasures};
+use iscsi::{Isid, Itt, Lun};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
@@ -43,9 +45,9 @@ const ABORT_MAX: Duration = Duration::from_secs(3);
 const ABORT_TASK_MAX: Duration = Duration::from_secs(2);
 /// A ping is unanswered for so long: the connection is as good as dead.
 const SILENCE: Duration = Duration::from_millis(700);
-/// Between looks at commands that are not answered: an eighth of their time, but not out of these.
-const LOOK_MIN: Duration = Duration::from_millis(100);
-const LOOK_MAX: Duration = Duration::from_millis(250);
+/// Between checks of commands that are not answered: an eighth of their time, but not out of these.
+const CHECK_MIN: Duration = Duration::from_millis(100);
+const CHECK_MAX: Duration = Duration::from_millis(250);
 /// After so long without an answer, and without another command, the unit is asked whether
 /// something has become of them.
 const QUESTION_AFTER: Duration = Duration::from_millis(250);
@@ -63,28 +65,11 @@ struct Key {
     portal: SocketAddr,
 }
 
-/// The links of a core.
+/// The shared sessions of a core.
 #[derive(Default)]
-struct Links {
-    all: RefCell<BTreeMap<Key, Weak<Link>>>,
+struct SharedSessions {
+    all: RefCell<BTreeMap<Key, Weak<SharedSession>>>,
     next: Cell<u64>,
-}
-
-/// A session as the target knows it, and whether it is fenced.
-#[derive(Debug)]
-pub(super) struct Login {
-    pub(super) isid: Isid,
-    pub(super) tsih: Tsih,
-    /// TargetPortalGroupTag, where the target told it.
-    pub(super) group_tag: Option<u16>,
-    pub(super) fencing: super::fence::Fencing,
-}
-
-/// A session that is logged in.
-#[derive(Clone)]
-pub(super) struct Living {
-    pub(super) session: Session,
-    pub(super) login: Rc<Login>,
 }
 
 /// How a login ended.
@@ -103,8 +88,14 @@ struct Attempt {
     ended: Outcome<Ended>,
 }
 
-/// One path of this core to a target.
-pub(super) struct Link {
+/// A unit that uses a session.
+pub(super) trait User {
+    /// Asks whether something has become of commands that are not answered; `None`: not now.
+    fn question(self: Rc<Self>) -> Option<LocalFuture<()>>;
+}
+
+/// The session of one path of this core to a target.
+pub(super) struct SharedSession {
     core: CoreHandle,
     number: u64,
     config: PathConfig,
@@ -114,7 +105,7 @@ pub(super) struct Link {
     /// Ports that sit here, each with its unit.
     seats: RefCell<BTreeMap<u64, (Lun, u32)>>,
     /// The unit at each of its numbers.
-    units: RefCell<BTreeMap<Lun, Weak<Inner>>>,
+    units: RefCell<BTreeMap<Lun, Weak<dyn User>>>,
     /// Units that have left, until what they had is over.
     leaving: RefCell<BTreeMap<Lun, Rc<Outcome<bool>>>>,
     /// TCP segments that sessions which are over had sent again.
@@ -125,12 +116,12 @@ pub(super) struct Link {
 
 /// A number that no other port of this core has.
 pub(super) fn port_number(core: &CoreHandle) -> u64 {
-    let links = core.locals().get::<Links>();
-    links.next.set(links.next.get() + 1);
-    links.next.get()
+    let sessions = core.locals().get::<SharedSessions>();
+    sessions.next.set(sessions.next.get() + 1);
+    sessions.next.get()
 }
 
-impl Link {
+impl SharedSession {
     fn key(config: &PathConfig) -> Key {
         Key {
             initiator: config.login.initiator_name.clone(),
@@ -142,19 +133,19 @@ impl Link {
         }
     }
 
-    /// The link of this path; made where there is none.
+    /// The session of this path; made where there is none.
     pub(super) fn of(core: &CoreHandle, config: &PathConfig) -> Rc<Self> {
-        let links = core.locals().get::<Links>();
-        let mut all = links.all.borrow_mut();
-        all.retain(|_, link| link.strong_count() > 0);
+        let sessions = core.locals().get::<SharedSessions>();
+        let mut all = sessions.all.borrow_mut();
+        all.retain(|_, shared| shared.strong_count() > 0);
         let key = Self::key(config);
-        if let Some(link) = all.get(&key).and_then(Weak::upgrade) {
-            return link;
+        if let Some(shared) = all.get(&key).and_then(Weak::upgrade) {
+            return shared;
         }
-        links.next.set(links.next.get() + 1);
-        let link = Rc::new(Self {
+        sessions.next.set(sessions.next.get() + 1);
+        let shared = Rc::new(Self {
             core: Rc::clone(core),
-            number: links.next.get(),
+            number: sessions.next.get(),
             config: config.clone(),
             living: RefCell::default(),
             last: RefCell::default(),
@@ -165,15 +156,15 @@ impl Link {
             retransmitted: Cell::new(0),
             trouble: RefCell::default(),
         });
-        all.insert(key, Rc::downgrade(&link));
-        link
+        all.insert(key, Rc::downgrade(&shared));
+        shared
     }
 
-    /// The link of this path, if it has a session.
+    /// The same, if it is logged in.
     pub(super) fn living(core: &CoreHandle, config: &PathConfig) -> Option<Rc<Self>> {
-        let links = core.locals().get::<Links>();
-        let link = links.all.borrow().get(&Self::key(config))?.upgrade()?;
-        link.session().is_some().then_some(link)
+        let sessions = core.locals().get::<SharedSessions>();
+        let shared = sessions.all.borrow().get(&Self::key(config))?.upgrade()?;
+        shared.session().is_some().then_some(shared)
     }
 
     pub(super) fn number(&self) -> u64 {
@@ -181,10 +172,10 @@ impl Link {
     }
 
     /// A unit has joined.
-    pub(super) fn serves(&self, lun: Lun, unit: &Rc<Inner>) {
+    pub(super) fn serves(&self, lun: Lun, unit: Weak<dyn User>) {
         let mut units = self.units.borrow_mut();
         units.retain(|_, it| it.strong_count() > 0);
-        units.insert(lun, Rc::downgrade(unit));
+        units.insert(lun, unit);
     }
 
     fn session(&self) -> Option<Living> {
@@ -201,7 +192,7 @@ impl Link {
         self.trouble.borrow().clone()
     }
 
-    /// TCP segments sent again since the link was made.
+    /// TCP segments sent again since it was made.
     pub(super) fn retransmitted(&self) -> u64 {
         let last = self.living.borrow().clone();
         let measured = last.and_then(|it| it.session.measured());
@@ -222,7 +213,7 @@ impl Link {
         }
         seats.entry(port).or_insert((lun, 0)).1 += 1;
         Ok(Seat {
-            link: Rc::clone(self),
+            shared: Rc::clone(self),
             port,
             lun,
         })
@@ -242,9 +233,9 @@ impl Link {
         if let Some(hung) = running {
             hung.ended.set(Ended::Replaced(Rc::clone(&attempt)));
         }
-        let (link, own) = (Rc::clone(self), Rc::clone(&attempt));
+        let (shared, own) = (Rc::clone(self), Rc::clone(&attempt));
         self.core
-            .spawn(Box::pin(async move { link.log_in(&own).await }));
+            .spawn(Box::pin(async move { shared.log_in(&own).await }));
         attempt
     }
 
@@ -339,7 +330,7 @@ impl Link {
     }
 }
 
-/// Looks after commands that are not answered, for as long as the session lives. A target whose
+/// Sees to commands that are not answered, for as long as the session lives. A target whose
 /// store hangs answers pings, and that is no reason to give the path up: such commands are aborted,
 /// one by one, and whoever issued them sends them again wherever he likes. Only where the abort is
 /// not answered either is the session destroyed. Nothing is reset, because other hosts may use the
@@ -348,29 +339,29 @@ impl Link {
 /// Another host that resets the unit, or clears its commands, ends ours as well, and with TAS zero
 /// nobody answers them. A unit attention tells, to the next command; where there is none, TEST UNIT
 /// READY asks. ABORT TASK then says of each that it is over.
-async fn watch(link: Weak<Link>, session: Session) {
+async fn watch(shared: Weak<SharedSession>, session: Session) {
     loop {
         poll_fn(|cx| session.poll_busy(cx)).await;
-        let Some((core, limit)) = link
+        let Some((core, limit)) = shared
             .upgrade()
             .map(|it| (Rc::clone(&it.core), it.config.command_timeout))
         else {
             return;
         };
-        let pause = (limit / 8).clamp(LOOK_MIN, LOOK_MAX);
-        let doubtful = poll_fn(|cx| session.poll_doubtful(cx));
-        let doubtful = within(&core, pause, doubtful).await;
+        let pause = (limit / 8).clamp(CHECK_MIN, CHECK_MAX);
+        let uncertain = poll_fn(|cx| session.poll_uncertain(cx));
+        let uncertain = within(&core, pause, uncertain).await;
         if session.is_over() {
             return;
         }
-        if let Some(doubtful) = doubtful {
+        if let Some(uncertain) = uncertain {
             let why = "commands may have been ended by another initiator, and ABORT TASK was not answered";
-            see_to_their_end(&link, &core, &session, doubtful, why).await;
+            see_to_their_end(&shared, &core, &session, uncertain, why).await;
             continue;
         }
         let ago = |span| core.now().since(Now::ZERO).checked_sub(span);
-        if let (Some(before), Some(link)) = (ago(QUESTION_AFTER), link.upgrade()) {
-            link.question(&session.silent(Now::ZERO.after(before)));
+        if let (Some(before), Some(shared)) = (ago(QUESTION_AFTER), shared.upgrade()) {
+            shared.question(&session.silent(Now::ZERO.after(before)));
         }
         let late = ago(limit).map_or_else(Vec::new, |it| session.overdue(Now::ZERO.after(it)));
         if late.is_empty() {
@@ -383,13 +374,13 @@ async fn watch(link: Weak<Link>, session: Session) {
         }
         let seconds = limit.as_secs_f64();
         let why = format!("commands were not answered in {seconds} s, nor was ABORT TASK");
-        see_to_their_end(&link, &core, &session, late, &why).await;
+        see_to_their_end(&shared, &core, &session, late, &why).await;
     }
 }
 
 /// Aborts commands, and destroys the session where that is not answered.
 async fn see_to_their_end(
-    link: &Weak<Link>,
+    shared: &Weak<SharedSession>,
     core: &CoreHandle,
     session: &Session,
     commands: Vec<(Itt, Lun)>,
@@ -397,10 +388,10 @@ async fn see_to_their_end(
 ) {
     let count = commands.len();
     let aborted = within(core, ABORT_TASK_MAX, abort(session, commands)).await;
-    if let (true, Some(link)) = (aborted != Some(true), link.upgrade()) {
+    if let (true, Some(shared)) = (aborted != Some(true), shared.upgrade()) {
         let why = format!("{count} {why}");
-        link.destroy(session);
-        link.trouble.replace(Some(why));
+        shared.destroy(session);
+        shared.trouble.replace(Some(why));
     }
 }
 
@@ -429,25 +420,25 @@ async fn abort(session: &Session, late: Vec<(Itt, Lun)>) -> bool {
     all
 }
 
-/// A unit's place on a link. Dropping it gives the place up.
+/// A unit's place in a session. Dropping it gives the place up.
 pub(super) struct Seat {
-    link: Rc<Link>,
+    shared: Rc<SharedSession>,
     port: u64,
     lun: Lun,
 }
 
 impl Seat {
-    /// The link's number.
+    /// The session's number.
     pub(super) fn number(&self) -> u64 {
-        self.link.number
+        self.shared.number
     }
 
     /// The session, after a login if there is none.
     pub(super) async fn join(&self) -> Result<Living, String> {
-        if let Some(living) = self.link.session() {
+        if let Some(living) = self.shared.session() {
             return Ok(living);
         }
-        let mut attempt = self.link.attempt(self.port);
+        let mut attempt = self.shared.attempt(self.port);
         loop {
             match attempt.ended.wait().await {
                 Ended::Living(living) => return Ok(living),
@@ -458,17 +449,17 @@ impl Seat {
     }
 
     fn is_last(&self) -> bool {
-        self.link.seats.borrow().len() == 1
+        self.shared.seats.borrow().len() == 1
     }
 
     fn is_doubled(&self) -> bool {
-        let seats = self.link.seats.borrow();
+        let seats = self.shared.seats.borrow();
         seats.get(&self.port).is_some_and(|(_, count)| *count > 1)
     }
 
     /// The connection is dead: for everybody.
     pub(super) fn destroy(self, session: &Session) {
-        self.link.destroy(session);
+        self.shared.destroy(session);
     }
 
     /// Leaves a session that may live on. True comes when nothing of this unit is carried out any
@@ -485,7 +476,7 @@ impl Seat {
             outcome.set(true);
             return outcome;
         }
-        let now = self.link.core.now();
+        let now = self.shared.core.now();
         let unanswered = session.unanswered_since();
         let silent = unanswered.is_some_and(|since| now.since(since) >= SILENCE);
         if self.is_last() || silent || session.is_over() {
@@ -493,20 +484,20 @@ impl Seat {
             self.destroy(session);
             return outcome;
         }
-        let leaving = &self.link.leaving;
+        let leaving = &self.shared.leaving;
         leaving.borrow_mut().insert(self.lun, Rc::clone(&outcome));
-        let (told, session) = (Rc::clone(&outcome), session.clone());
-        let core = Rc::clone(&self.link.core);
+        let (left, session) = (Rc::clone(&outcome), session.clone());
+        let core = Rc::clone(&self.shared.core);
         core.spawn(Box::pin(async move {
-            let core = &self.link.core;
+            let core = &self.shared.core;
             let abort = session.task_management(ABORT_TASK_SET, self.lun, None);
             let answer = within(core, ABORT_MAX, abort).await;
             let clean = matches!(answer, Some(Ok(COMPLETE)));
             if !clean {
-                self.link.destroy(&session);
+                self.shared.destroy(&session);
             }
-            self.link.leaving.borrow_mut().remove(&self.lun);
-            told.set(clean);
+            self.shared.leaving.borrow_mut().remove(&self.lun);
+            left.set(clean);
         }));
         outcome
     }
@@ -515,7 +506,7 @@ impl Seat {
 impl Drop for Seat {
     fn drop(&mut self) {
         let nobody = {
-            let mut seats = self.link.seats.borrow_mut();
+            let mut seats = self.shared.seats.borrow_mut();
             if let Some((_, count)) = seats.get_mut(&self.port) {
                 *count = count.saturating_sub(1);
             }
@@ -523,7 +514,7 @@ impl Drop for Seat {
             seats.is_empty()
         };
         if nobody {
-            self.link.part();
+            self.shared.part();
         }
     }
 }
