@@ -7,8 +7,9 @@
 
 use crate::discover::{Ask, portals};
 use crate::home::Home;
-use crate::open::{Candidate, Places, Prepared, configs, ways};
+use crate::joining::{PortNumbers, configs, paths};
 use crate::ports::{facts, host_ports, interface};
+use crate::prepare::{Candidate, Prepared};
 use env::CoreHandle;
 use iscsi::Lun;
 use machine::{Change, Follower};
@@ -25,7 +26,7 @@ use units::Now;
 /// What is needed for it.
 pub(crate) struct Following {
     pub(crate) prepared: Prepared,
-    pub(crate) places: Places,
+    pub(crate) numbers: PortNumbers,
     /// `--from`.
     pub(crate) from: Vec<String>,
     /// The unit, and the time limit of its commands.
@@ -88,9 +89,9 @@ fn links(home: &Home, layer: &Multipath, changes: &[Change]) {
             Change::Facts(_) => continue,
         };
         let of_port: Vec<usize> = {
-            let ways = home.ways.borrow();
-            let numbers = ways.iter().enumerate();
-            let of_port = numbers.filter(|(_, way)| way.name.host == *port);
+            let paths = home.paths.borrow();
+            let numbers = paths.iter().enumerate();
+            let of_port = numbers.filter(|(_, path)| path.name.host == *port);
             of_port.map(|(number, _)| number).collect()
         };
         for number in of_port {
@@ -131,7 +132,7 @@ impl Following {
         some
     }
 
-    /// Looks at all ports again: new pairs join, moved ones move, and the plan hears of it.
+    /// Inspects all ports again: new pairs join, moved ones move, and the plan hears of it.
     async fn renew(&mut self, core: &CoreHandle, home: &Home, layer: &Multipath) {
         let prepared = &mut self.prepared;
         // What `--from` named may be gone for the moment: then the facts stay, and the paths are
@@ -150,7 +151,7 @@ impl Following {
         let plan = prepared.plan();
         let all = plan.paths.iter().filter_map(Candidate::of);
         let (old, new): (Vec<Candidate>, Vec<Candidate>) =
-            all.partition(|it| home.ways.borrow().iter().any(|way| way.name == it.name));
+            all.partition(|it| home.paths.borrow().iter().any(|path| path.name == it.name));
         for it in old {
             self.moved(home, layer, &it);
         }
@@ -162,13 +163,13 @@ impl Following {
 
     fn moved(&self, home: &Home, layer: &Multipath, it: &Candidate) {
         let number = {
-            let mut ways = home.ways.borrow_mut();
-            let mut all = ways.iter_mut().enumerate();
-            let way = all.find(|(_, way)| way.name == it.name && way.ends.from != it.from);
-            let Some((number, way)) = way else { return };
+            let mut paths = home.paths.borrow_mut();
+            let mut all = paths.iter_mut().enumerate();
+            let path = all.find(|(_, path)| path.name == it.name && path.ends.from != it.from);
+            let Some((number, path)) = path else { return };
             let interface = interface(self.prepared.follower.machine(), it.from);
-            way.port.move_to(it.from, interface);
-            way.ends.from = it.from;
+            path.port.move_to(it.from, interface);
+            path.ends.from = it.from;
             number
         };
         layer.link(number, true);
@@ -188,9 +189,9 @@ impl Following {
             }
         };
         let (facts, joining) = (&self.prepared.facts, new.iter().zip(configs));
-        let (ways, specs) = ways(core, facts, &mut self.places, joining, &home.unit);
+        let (paths, specs) = paths(core, facts, &mut self.numbers, joining, &home.unit);
         // In one go: the layer's paths and the list have the same numbers.
-        home.ways.borrow_mut().extend(ways);
+        home.paths.borrow_mut().extend(paths);
         for (name, spec) in specs {
             layer.add(name, spec);
         }

@@ -12,7 +12,7 @@
 //!      |
 //!   multipath::Multipath over iscsi_initiator::unit::UnitPort      one core, the volume's home
 //!      |
-//!   Attached: volume::Volume          a lane on every core; other cores send their operations home in batches
+//!   Attached: volume::Volume          a lane on every core; other cores send their operations there in batches
 //! ```
 //!
 //! Volumes of one target that one core opens in the same way share one session for each path
@@ -26,6 +26,7 @@
 //! **Failure model.** No I/O error while a path lives; with none for `no_path_timeout` the truth is
 //! told. [`Attached::stop`] ends within seconds, with every path hung too.
 
+mod attached;
 mod discover;
 mod error;
 mod follow;
@@ -33,18 +34,21 @@ mod grant;
 mod growth;
 mod home;
 mod isids;
+mod joining;
 mod lane;
 mod open;
 mod options;
 mod ports;
+mod prepare;
 pub mod secret_file;
 mod status;
 mod store;
 mod url;
 
+pub use attached::{Attached, Located, all_status};
 pub use error::{HostError, Kind};
-pub use home::{Attached, Located, all_status};
-pub use open::{Prepared, keep_policy, open, prepare, try_logins};
+pub use open::{keep_policy, open, try_logins};
 pub use options::{Credentials, DigestWish, Options, Sharing, WriteFailover};
+pub use prepare::{Prepared, prepare};
 pub use status::{PathStatus, Status};
 pub use url::{HostPort, Url, UrlError};

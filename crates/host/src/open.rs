@@ -1,196 +1,35 @@
 //! From a URL to a volume.
 
-use crate::discover::{Ask, Found, portals};
+use crate::attached::Attached;
 use crate::error::HostError;
 use crate::follow::{Following, follow};
 use crate::grant;
-use crate::home::{Attached, Home, Homes, Way};
+use crate::home::{Home, Homes};
 use crate::isids::Isids;
+use crate::joining::{PortNumbers, configs, paths};
 use crate::options::Options;
-use crate::ports::{facts, host_ports, interface};
-use crate::status::Ends;
+use crate::ports::interface;
+use crate::prepare::{Prepared, prepare};
 use crate::store::Store;
-use crate::url::{Url, check_name};
+use crate::url::Url;
 use env::{CoreHandle, LocalFuture};
 use iscsi::Lun;
-use iscsi::initiator_side::InitiatorConfig;
-use iscsi_initiator::unit::{PathConfig, Unit, UnitFacts, UnitPort, ask_living, probe};
-use machine::{Follower, Roots};
-use multipath::Multipath;
-use multipath::{Config, PathSpec};
-use paths::health::Wanted;
-use paths::overrides::Overrides;
-use paths::plan::{Keeper, PlannedPath, Reason, Timing};
-use paths::policy::{Settings, Use};
-use paths::{Facts, PathName, Plan, Speed};
+use iscsi_initiator::unit::{PathConfig, Unit, UnitFacts, ask_living, probe};
+use multipath::{Config, Multipath};
+use paths::plan::{Keeper, Timing};
+use paths::{Plan, Policy};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
-use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
-use std::time::Duration;
 use units::ByteCount;
 
-/// Commands in flight on one path, before a target's window and BUSY say otherwise.
-const WINDOW: u32 = 1024;
-/// Speed of a port of which nobody knows any, in bits per second.
-const NOMINAL: Speed = Speed::gigabits(1);
 /// Paths that are asked who the unit is.
 const PROBES_MAX: usize = 16;
 
 static VOLUMES: AtomicU64 = AtomicU64::new(0);
-
-/// All that is known before any session: what `path plan` shows.
-pub struct Prepared {
-    /// The URL.
-    pub url: Url,
-    /// This host's name.
-    pub initiator: String,
-    /// Ports of both sides, corrected by the administrator's file.
-    pub facts: Facts,
-    /// The planner's options.
-    pub planner: paths::Options,
-    /// What the operator should know.
-    pub notices: Vec<String>,
-    pub(crate) follower: Follower,
-    pub(crate) portals: Vec<crate::discover::Portal>,
-    pub(crate) overrides: Overrides,
-    pub(crate) login: InitiatorConfig,
-    store: Store,
-}
-
-/// Discovers the target's portals and looks at this host's ports.
-///
-/// # Errors
-/// What is wrong, and what to do.
-pub async fn prepare(
-    core: &CoreHandle,
-    url: &Url,
-    options: &Options,
-) -> Result<Prepared, HostError> {
-    let given = url
-        .resolve()
-        .map_err(|error| HostError::usage(error.to_string(), "addresses need no resolver"))?;
-    let overrides = options.overrides()?;
-    let store = Store::new(options.state_dir());
-    let initiator = match &options.initiator_name {
-        Some(name) => {
-            check_name(name).map_err(|error| {
-                HostError::usage(
-                    format!("--initiator-name: {}", error.cause),
-                    "write it like iqn.2026-11.com.example:host",
-                )
-            })?;
-            name.clone()
-        }
-        None => store.initiator_name(core).await?,
-    };
-    let follower = Follower::start(core, Roots::default())
-        .await
-        .map_err(|error| {
-            HostError::failed(
-                format!("this system does not tell its interfaces: {error}"),
-                "the program needs netlink (AF_NETLINK sockets)",
-            )
-        })?;
-    let hosts = host_ports(follower.machine(), &options.from)?;
-    let mut login = login(&initiator, options)?;
-    let from: Vec<IpAddr> = if options.from.is_empty() {
-        Vec::new()
-    } else {
-        let addresses = hosts.iter().flat_map(|port| port.addresses.iter());
-        addresses.map(|at| at.ip).collect()
-    };
-    let ask = Ask {
-        url,
-        given: &given,
-        from: &from,
-        login: &login,
-    };
-    let Found { portals, notices } = portals(core, &ask, !options.no_discover).await?;
-    login.target_name = Some(url.iqn.clone());
-    let facts = facts(&initiator, hosts, &portals, &overrides)?;
-    Ok(Prepared {
-        url: url.clone(),
-        initiator,
-        facts,
-        planner: overrides.planner.clone(),
-        notices,
-        follower,
-        portals,
-        overrides,
-        login,
-        store,
-    })
-}
-
-fn login(initiator: &str, options: &Options) -> Result<InitiatorConfig, HostError> {
-    let isid = iscsi::Isid([0x80, 0, 0, 0, 0, 0]);
-    let mut config = InitiatorConfig::new(initiator, None, isid);
-    config.chap = options.credentials()?;
-    config.offer = options.offer();
-    config.login_timeout = Duration::from_secs(5);
-    // The paths' own machines ping.
-    config.ping_after = None;
-    Ok(config)
-}
-
-impl Prepared {
-    /// The plan for these facts.
-    #[must_use]
-    pub fn plan(&self) -> Plan {
-        paths::plan::plan(&self.facts, &self.planner, &[])
-    }
-
-    fn wanted(&self, plan: &Plan) -> Result<Vec<Candidate>, HostError> {
-        let found: Vec<Candidate> = plan.paths.iter().filter_map(Candidate::of).collect();
-        if !found.is_empty() {
-            return Ok(found);
-        }
-        let why = plan
-            .paths
-            .iter()
-            .map(|it| format!("{}: {}", it.path, it.reason));
-        let why: Vec<String> = why.collect();
-        let why = if why.is_empty() {
-            "this host has no port with an address".to_owned()
-        } else {
-            why.join("; ")
-        };
-        Err(HostError::failed(
-            format!(
-                "no port of this host reaches a portal of {}: {why}",
-                self.url.iqn
-            ),
-            "`causeway path plan URL` shows ports and reasons",
-        ))
-    }
-}
-
-/// A pair of ports that can be logged in.
-pub(crate) struct Candidate {
-    pub(crate) name: PathName,
-    pub(crate) from: IpAddr,
-    portal: SocketAddr,
-    speed: Speed,
-}
-
-impl Candidate {
-    pub(crate) fn of(planned: &PlannedPath) -> Option<Self> {
-        // What is barred for good has no addresses.
-        if matches!(planned.reason, Reason::Barred(_)) && planned.source.is_none() {
-            return None;
-        }
-        Some(Self {
-            name: planned.path.clone(),
-            from: planned.source?,
-            portal: planned.portal?,
-            speed: planned.stream.map_or(NOMINAL, |it| it.speed),
-        })
-    }
-}
 
 /// Opens the unit of `url`. This core is the volume's home.
 ///
@@ -222,9 +61,9 @@ pub async fn open(
         piece: ByteCount(256 << 10),
         ..Config::default()
     };
-    let mut places = Places::default();
+    let mut numbers = PortNumbers::default();
     let joining = candidates.iter().zip(configs);
-    let (ways, specs) = ways(core, &prepared.facts, &mut places, joining, &unit);
+    let (paths, specs) = paths(core, &prepared.facts, &mut numbers, joining, &unit);
     let shape = unit.facts().shape();
     let multipath = if options.no_plan {
         let specs = specs.into_iter().map(|(_, spec)| spec).collect();
@@ -237,7 +76,7 @@ pub async fn open(
     let home = Rc::new(Home {
         url: url.clone(),
         multipath: RefCell::new(Some(Rc::new(multipath))),
-        ways: RefCell::new(ways),
+        paths: RefCell::new(paths),
         unit,
         notices: RefCell::new(prepared.notices.clone()),
         planned: !options.no_plan,
@@ -248,7 +87,7 @@ pub async fn open(
     });
     let following = Following {
         prepared,
-        places,
+        numbers,
         from: options.from.clone(),
         target: (lun, timeout),
         rediscover: options.rediscover(url),
@@ -279,38 +118,10 @@ pub async fn keep_policy(
     core: &CoreHandle,
     url: &Url,
     options: &Options,
-    policy: paths::Policy,
+    policy: Policy,
 ) -> Result<(), HostError> {
     let store = Store::new(options.state_dir());
     store.set_policy(core, url, policy).await
-}
-
-pub(crate) async fn configs(
-    prepared: &Prepared,
-    candidates: &[Candidate],
-    isids: &Isids,
-    (lun, command_timeout): (Lun, Duration),
-) -> Result<Vec<PathConfig>, HostError> {
-    let mut found = Vec::new();
-    for it in candidates {
-        let isid = isids.of_path(it.from, it.portal).await.map_err(|error| {
-            HostError::failed(
-                format!("the ISID of {} cannot be kept: {error}", it.name),
-                "name a directory that this user may write: --initiator-state DIR",
-            )
-        })?;
-        let mut login = prepared.login.clone();
-        login.isid = isid;
-        found.push(PathConfig {
-            portal: it.portal,
-            from: Some(it.from),
-            interface: interface(prepared.follower.machine(), it.from),
-            login,
-            lun,
-            command_timeout,
-        });
-    }
-    Ok(found)
 }
 
 /// Who the unit is, as the first path that answers tells.
@@ -443,73 +254,4 @@ pub async fn try_logins(
         return Err(none_answers(&prepared.url, &configs, &why));
     }
     Ok(failed)
-}
-
-/// Numbers of ports for the policies: whatever becomes of the list of ports, a port keeps its own.
-#[derive(Default)]
-pub(crate) struct Places {
-    hosts: Vec<String>,
-    targets: Vec<String>,
-}
-
-fn place(names: &mut Vec<String>, name: &str) -> u16 {
-    let at = names.iter().position(|it| it == name).unwrap_or_else(|| {
-        names.push(name.to_owned());
-        names.len() - 1
-    });
-    u16::try_from(at).unwrap_or(u16::MAX)
-}
-
-/// The paths for the layer, and for whoever looks at them.
-pub(crate) fn ways<'a>(
-    core: &CoreHandle,
-    facts: &Facts,
-    places: &mut Places,
-    joining: impl Iterator<Item = (&'a Candidate, PathConfig)>,
-    unit: &Rc<Unit>,
-) -> (Vec<Way>, Vec<(PathName, PathSpec)>) {
-    let (mut ways, mut specs) = (Vec::new(), Vec::new());
-    for (rank, (it, config)) in joining.enumerate() {
-        let host = facts
-            .hosts
-            .iter()
-            .position(|port| port.name == it.name.host);
-        let target = facts
-            .targets
-            .iter()
-            .position(|port| port.name == it.name.target);
-        let host_speed = host.and_then(|at| facts.hosts[at].speed);
-        let target_speed = target.and_then(|at| facts.targets[at].speed);
-        let bytes = |speed: Option<Speed>| speed.unwrap_or(it.speed).0 / 8;
-        let settings = Settings {
-            usage: Use::No,
-            rank: u32::try_from(rank).unwrap_or(u32::MAX),
-            share: 1,
-            throughput: 1,
-            host_port: place(&mut places.hosts, &it.name.host),
-            target_port: place(&mut places.targets, &it.name.target),
-            speed: bytes(None).max(1),
-            host_speed: bytes(host_speed).max(1),
-            target_speed: bytes(target_speed).max(1),
-            window: WINDOW,
-        };
-        let port = UnitPort::new(core, config, unit);
-        let spec = PathSpec {
-            port: Rc::new(port.clone()),
-            settings,
-            // Without a planner everything carries I/O; with one, the layer asks it.
-            wanted: Wanted::Active,
-        };
-        ways.push(Way {
-            name: it.name.clone(),
-            port,
-            ends: Ends {
-                path: it.name.to_string(),
-                from: it.from,
-                portal: it.portal,
-            },
-        });
-        specs.push((it.name.clone(), spec));
-    }
-    (ways, specs)
 }

@@ -137,7 +137,7 @@ pub(crate) fn path_status(
         portal: ends.portal,
         state: word(path),
         wanted: path.wanted,
-        why: why(path, link, planned),
+        why: why(path, port, planned),
         ios: port.reads + port.writes,
         bytes: port.read_bytes + port.written_bytes,
         reads: port.reads,
