@@ -8,7 +8,7 @@ use crate::url::{PORT, Url};
 use env::CoreHandle;
 use iscsi::Isid;
 use iscsi::discovery::TargetRecord;
-use iscsi::extension_keys::port::{PortRecord, PortsTold};
+use iscsi::extension_keys::port::{PortRecord, ReportedPorts};
 use iscsi::initiator_side::InitiatorConfig;
 use iscsi_initiator::{LoginError, ask_ports, discover_ports};
 use std::future::poll_fn;
@@ -29,7 +29,7 @@ pub(crate) struct Portal {
     /// Target portal group tag; 1 where nobody told.
     pub(crate) tag: u16,
     /// What the target tells of the port behind it.
-    pub(crate) told: PortRecord,
+    pub(crate) reported: PortRecord,
 }
 
 impl Portal {
@@ -37,7 +37,7 @@ impl Portal {
         Self {
             address,
             tag,
-            told: PortRecord::default(),
+            reported: PortRecord::default(),
         }
     }
 }
@@ -70,16 +70,16 @@ pub(crate) async fn portals(
         let mut found = Found::given(ask);
         // Those that are silent hold nobody up; the first of the others that knows speaks for all.
         let asked = ask.given.iter().map(|at| facts_only(core, ask, *at));
-        let told = in_time(core, FACTS_MAX, join_first(asked)).await;
-        found.add(told.flatten());
+        let reported = in_time(core, FACTS_MAX, join_first(asked)).await;
+        found.add(reported.flatten());
         return Ok(found);
     }
     let mut why = Vec::new();
     for at in ask.given {
         match send_targets(core, ask, *at).await {
-            Ok((targets, told)) => {
+            Ok((targets, reported)) => {
                 let mut found = of_target(ask, *at, &targets)?;
-                found.add(told);
+                found.add(reported);
                 return Ok(found);
             }
             Err(error) => why.push(format!("{at}: {error}")),
@@ -92,8 +92,8 @@ pub(crate) async fn portals(
         why.join("; ")
     ));
     let asked = ask.given.iter().map(|at| facts_by_login(core, ask, *at));
-    let told = in_time(core, FACTS_MAX, join_first(asked)).await;
-    found.add(told.flatten());
+    let reported = in_time(core, FACTS_MAX, join_first(asked)).await;
+    found.add(reported.flatten());
     Ok(found)
 }
 
@@ -109,16 +109,16 @@ impl Found {
 
     /// Adds what the target told of its ports. Portals that are not used may be told of: other
     /// hosts use them.
-    fn add(&mut self, told: Option<PortsTold>) {
-        let Some(told) = told else { return };
+    fn add(&mut self, reported: Option<ReportedPorts>) {
+        let Some(reported) = reported else { return };
         for portal in &mut self.portals {
             let address = portal.address;
             let of_it = |it: &&PortRecord| it.address.parse() == Ok(address);
-            if let Some(record) = told.ports.iter().find(of_it) {
-                portal.told = record.clone();
+            if let Some(record) = reported.ports.iter().find(of_it) {
+                portal.reported = record.clone();
             }
         }
-        let notices = told.wrong.into_iter().map(|what| {
+        let notices = reported.wrong.into_iter().map(|what| {
             format!("the target tells of its ports what makes no sense, which is left out: {what}")
         });
         self.notices.extend(notices);
@@ -127,16 +127,16 @@ impl Found {
 
 /// The first that tells something; all are asked at a time.
 async fn join_first(
-    asked: impl Iterator<Item = impl Future<Output = Option<PortsTold>>>,
-) -> Option<PortsTold> {
+    asked: impl Iterator<Item = impl Future<Output = Option<ReportedPorts>>>,
+) -> Option<ReportedPorts> {
     let mut asked: Vec<_> = asked.map(|it| Some(Box::pin(it))).collect();
     poll_fn(|cx| {
         for one in &mut asked {
-            let Some(Poll::Ready(told)) = one.as_mut().map(|it| it.as_mut().poll(cx)) else {
+            let Some(Poll::Ready(reported)) = one.as_mut().map(|it| it.as_mut().poll(cx)) else {
                 continue;
             };
-            if told.is_some() {
-                return Poll::Ready(told);
+            if reported.is_some() {
+                return Poll::Ready(reported);
             }
             *one = None;
         }
@@ -150,20 +150,20 @@ async fn join_first(
 
 /// What the target at `at` tells of its ports, in a discovery session; in a normal one where that
 /// is refused.
-async fn facts_only(core: &CoreHandle, ask: &Ask<'_>, at: SocketAddr) -> Option<PortsTold> {
+async fn facts_only(core: &CoreHandle, ask: &Ask<'_>, at: SocketAddr) -> Option<ReportedPorts> {
     let open = InitiatorConfig {
         chap: None,
         ..ask.login.clone()
     };
     match ask_ports(core, at, ask.source(at), &open).await {
-        Ok(told) => told,
+        Ok(reported) => reported,
         Err(LoginError::Refused { .. }) => facts_by_login(core, ask, at).await,
         Err(LoginError::Connect(_) | LoginError::Lost(_)) => None,
     }
 }
 
 /// The same in a session with the target, of a name that no other session has.
-async fn facts_by_login(core: &CoreHandle, ask: &Ask<'_>, at: SocketAddr) -> Option<PortsTold> {
+async fn facts_by_login(core: &CoreHandle, ask: &Ask<'_>, at: SocketAddr) -> Option<ReportedPorts> {
     let mut random = [0; 3];
     core.fill_random(&mut random);
     let [a, b, c] = random;
@@ -188,7 +188,7 @@ async fn send_targets(
     core: &CoreHandle,
     ask: &Ask<'_>,
     at: SocketAddr,
-) -> Result<(Vec<TargetRecord>, Option<PortsTold>), String> {
+) -> Result<(Vec<TargetRecord>, Option<ReportedPorts>), String> {
     let same_family = ask.from.iter().filter(|it| it.is_ipv4() == at.is_ipv4());
     let mut sources: Vec<Option<IpAddr>> = same_family.map(|it| Some(*it)).collect();
     if sources.is_empty() {

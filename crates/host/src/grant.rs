@@ -29,20 +29,20 @@ mod test {
         let url: Url = "iscsi://10.0.0.1/iqn.2026-11.io.causeway:vm01/3"
             .parse()
             .unwrap();
-        let told = ask_for(&url, "iqn.2026-11.com.example:me");
+        let reported = ask_for(&url, "iqn.2026-11.com.example:me");
         assert!(
-            told.contains(
+            reported.contains(
                 "causeway grant create iqn.2026-11.com.example:me vm01 --target vm01 --lun-id 3"
             ),
-            "{told}"
+            "{reported}"
         );
         let url: Url = "iscsi://10.0.0.1/iqn.2001-04.com.example:x/0"
             .parse()
             .unwrap();
-        let told = ask_for(&url, "iqn.a:b");
+        let reported = ask_for(&url, "iqn.a:b");
         assert!(
-            told.contains("grant create iqn.a:b LUN --target TARGET --lun-id 0"),
-            "{told}"
+            reported.contains("grant create iqn.a:b LUN --target TARGET --lun-id 0"),
+            "{reported}"
         );
     }
 }

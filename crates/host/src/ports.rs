@@ -94,8 +94,14 @@ fn target_ports(portals: &[Portal]) -> Vec<TargetPort> {
     let mut behind: Vec<&Portal> = Vec::new();
     for portal in portals {
         let same = |other: &&Portal| {
-            let of = |it: &Portal| (it.tag, it.told.controller.clone(), it.told.port.clone());
-            portal.told.port.is_some() && of(other) == of(portal)
+            let of = |it: &Portal| {
+                (
+                    it.tag,
+                    it.reported.controller.clone(),
+                    it.reported.port.clone(),
+                )
+            };
+            portal.reported.port.is_some() && of(other) == of(portal)
         };
         match behind.iter().position(same) {
             Some(at) => ports[at].portals.push(portal.address),
@@ -109,21 +115,21 @@ fn target_ports(portals: &[Portal]) -> Vec<TargetPort> {
 }
 
 fn target_port(portal: &Portal) -> TargetPort {
-    let told = &portal.told;
+    let reported = &portal.reported;
     // What stands on no card of its own fails alone, as far as anybody knows.
-    let card = told.card.clone().or_else(|| told.port.clone());
+    let card = reported.card.clone().or_else(|| reported.port.clone());
     TargetPort {
         name: portal.address.to_string(),
         portals: vec![portal.address],
         portal_group: portal.tag,
         access: AccessState::ActiveOptimized,
-        controller: told.controller.clone(),
+        controller: reported.controller.clone(),
         card,
-        speed: told.speed.map(Speed),
-        links: told.links.unwrap_or(1),
-        mtu: told.mtu,
-        sessions_left: told.sessions,
-        free: told.free.map(Speed),
+        speed: reported.speed.map(Speed),
+        links: reported.links.unwrap_or(1),
+        mtu: reported.mtu,
+        sessions_left: reported.sessions,
+        free: reported.free.map(Speed),
         fabric: None,
         enabled: true,
     }

@@ -40,7 +40,7 @@ mod test {
     fn a_secret_that_everybody_may_read_is_told() {
         let file = std::env::temp_dir().join(format!("causeway-secret-{}", std::process::id()));
         std::fs::write(&file, "secret").unwrap();
-        for (mode, told) in [
+        for (mode, reported) in [
             (0o600, None),
             (0o640, None),
             (0o604, Some("everybody may read it (mode 0604): chmod 600")),
@@ -48,8 +48,12 @@ mod test {
         ] {
             std::fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
             let found = readable(&file);
-            assert_eq!(found.is_some(), told.is_some(), "{mode:o}: {found:?}");
-            assert!(found.unwrap_or_default().contains(told.unwrap_or_default()));
+            assert_eq!(found.is_some(), reported.is_some(), "{mode:o}: {found:?}");
+            assert!(
+                found
+                    .unwrap_or_default()
+                    .contains(reported.unwrap_or_default())
+            );
         }
         std::fs::remove_file(&file).unwrap();
         assert_eq!(readable(&file), None);

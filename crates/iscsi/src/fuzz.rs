@@ -318,8 +318,8 @@ fn login_bytes() -> Vec<u8> {
 /// # Panics
 /// If not.
 pub fn text_keys(bytes: &[u8]) {
-    let said = extension_keys::port::told(bytes);
-    for what in said.into_iter().flat_map(|told| told.wrong) {
+    let said = extension_keys::port::decode(bytes);
+    for what in said.into_iter().flat_map(|reported| reported.wrong) {
         assert!(
             !what.contains(char::is_control),
             "a peer writes to a terminal"

@@ -6,7 +6,7 @@ use env::CoreHandle;
 use iscsi::LoginStatus;
 use iscsi::chap::ChapAlgorithm;
 use iscsi::discovery::{self, TargetRecord};
-use iscsi::extension_keys::port::{ASK, PORTS, PortsTold, told};
+use iscsi::extension_keys::port::{ASK, PORTS, ReportedPorts, decode};
 use iscsi::initiator_side::{InitiatorChap, InitiatorConfig, InitiatorEvent};
 use std::fmt;
 use std::future::poll_fn;
@@ -184,15 +184,15 @@ pub async fn discover_ports(
     portal: SocketAddr,
     from: Option<IpAddr>,
     config: &InitiatorConfig,
-) -> Result<(Vec<TargetRecord>, Option<PortsTold>), LoginError> {
+) -> Result<(Vec<TargetRecord>, Option<ReportedPorts>), LoginError> {
     let mut connection = connect(core, portal, from, config).await?;
     let targets = send_targets(&mut connection).await?;
-    let told = ports(core, &mut connection).await;
+    let reported = ports(core, &mut connection).await;
     // A target that is hung up by a key that it does not know is not waited for.
-    if told.is_some() {
+    if reported.is_some() {
         part(connection).await;
     }
-    Ok((targets, told))
+    Ok((targets, reported))
 }
 
 /// What the target tells of the ports behind its portals, in a session as `config` says; `None`: it
@@ -205,13 +205,13 @@ pub async fn ask_ports(
     portal: SocketAddr,
     from: Option<IpAddr>,
     config: &InitiatorConfig,
-) -> Result<Option<PortsTold>, LoginError> {
+) -> Result<Option<ReportedPorts>, LoginError> {
     let mut connection = connect(core, portal, from, config).await?;
-    let told = ports(core, &mut connection).await;
-    if told.is_some() {
+    let reported = ports(core, &mut connection).await;
+    if reported.is_some() {
         part(connection).await;
     }
-    Ok(told)
+    Ok(reported)
 }
 
 async fn send_targets(connection: &mut Connection) -> Result<Vec<TargetRecord>, LoginError> {
@@ -231,7 +231,7 @@ async fn send_targets(connection: &mut Connection) -> Result<Vec<TargetRecord>, 
     })
 }
 
-async fn ports(core: &CoreHandle, connection: &mut Connection) -> Option<PortsTold> {
+async fn ports(core: &CoreHandle, connection: &mut Connection) -> Option<ReportedPorts> {
     let asked = connection.text(&[(PORTS, ASK)]);
     let mut late = core.sleep_until(core.now().after(PORTS_TIME_MAX));
     let text = loop {
@@ -252,7 +252,7 @@ async fn ports(core: &CoreHandle, connection: &mut Connection) -> Option<PortsTo
             | InitiatorEvent::Pong { .. } => {}
         }
     };
-    told(&text)
+    decode(&text)
 }
 
 /// Logs out. It ends by the answer, or otherwise: what was asked for is here.

@@ -76,7 +76,7 @@ impl Claim {
     /// The session is on this core now: the directory hears of it.
     pub(crate) async fn has_moved(core: &CoreHandle, key: SessionKey, number: SessionNumber) {
         let here = core.id();
-        let told = call(core, CoreId(0), move |core| {
+        let reported = call(core, CoreId(0), move |core| {
             let directory = core.locals().get::<Directory>();
             if let Some(entry) = directory.entries.borrow_mut().get_mut(&key)
                 && entry.number == number
@@ -86,7 +86,7 @@ impl Claim {
             Box::pin(async {})
         });
         // Without core 0 nothing goes on.
-        told.await.unwrap_or(());
+        reported.await.unwrap_or(());
     }
 
     /// Enters the session, after ending the one that it reinstates. The work goes on where the

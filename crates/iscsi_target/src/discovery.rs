@@ -106,21 +106,21 @@ mod test {
             at("[fe80::1]:3260", "eth0"),
             at("[fe80::2]:3260", "eth1"),
         ];
-        let told = |asked: &str| -> Vec<String> {
+        let reported = |asked: &str| -> Vec<String> {
             let asked = asked.parse().unwrap();
             all.iter()
                 .filter(|one| reachable(asked, one, &all))
                 .map(|one| one.address.to_string())
                 .collect()
         };
-        assert_eq!(told("127.0.0.1:3260"), ["127.0.0.1:3260"]);
+        assert_eq!(reported("127.0.0.1:3260"), ["127.0.0.1:3260"]);
         assert_eq!(
-            told("192.0.2.1:3260"),
+            reported("192.0.2.1:3260"),
             ["192.0.2.1:3260", "198.51.100.1:3260"]
         );
-        assert_eq!(told("[2001:db8::1]:3260"), ["[2001:db8::1]:3260"]);
+        assert_eq!(reported("[2001:db8::1]:3260"), ["[2001:db8::1]:3260"]);
         assert_eq!(
-            told("[fe80::1]:3260"),
+            reported("[fe80::1]:3260"),
             ["[2001:db8::1]:3260", "[fe80::1]:3260"]
         );
     }

@@ -100,13 +100,17 @@ mod test {
             controller: "san-a".to_owned(),
             ports: [("192.0.2.1".parse().unwrap(), port)].into(),
         };
-        let told = records(&hardware, 1, listening[1].address, &listening, Some(7));
-        let addresses: Vec<&str> = told.iter().map(|it| it.address.as_str()).collect();
+        let reported = records(&hardware, 1, listening[1].address, &listening, Some(7));
+        let addresses: Vec<&str> = reported.iter().map(|it| it.address.as_str()).collect();
         assert_eq!(addresses, ["192.0.2.1:3260", "198.51.100.1:3260"]);
-        assert_eq!(told[0].card.as_deref(), Some("0000:03:00"));
-        assert_eq!((told[1].card.as_deref(), told[1].sessions), (None, Some(7)));
+        assert_eq!(reported[0].card.as_deref(), Some("0000:03:00"));
+        assert_eq!(
+            (reported[1].card.as_deref(), reported[1].sessions),
+            (None, Some(7))
+        );
         assert!(
-            told.iter()
+            reported
+                .iter()
                 .all(|it| it.controller.as_deref() == Some("san-a"))
         );
         let nothing = records(

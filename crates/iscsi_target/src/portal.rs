@@ -335,12 +335,12 @@ mod test {
             address("eth1", "192.0.2.1"),
             address("eth1", "fe80::1"),
         ];
-        let told: Vec<String> = wanted(&export, &interfaces)
+        let reported: Vec<String> = wanted(&export, &interfaces)
             .iter()
             .map(|one| one.address.to_string())
             .collect();
         assert_eq!(
-            told,
+            reported,
             ["192.0.2.1:3260", "192.0.2.1:3261", "[fe80::1%7]:3260"]
         );
     }

@@ -258,8 +258,8 @@ mod test {
         assert_eq!(times("iqn.x:honest"), Some((1, 1024)));
         assert_eq!(times("iqn.z:again"), Some((1000, 2999)));
         assert_eq!(times("iqn.y:999"), Some((1, 2023)));
-        let told: Vec<u64> = (0..2000).filter(|times| is_power_of_ten(*times)).collect();
-        assert_eq!(told, [1, 10, 100, 1000]);
+        let reported: Vec<u64> = (0..2000).filter(|times| is_power_of_ten(*times)).collect();
+        assert_eq!(reported, [1, 10, 100, 1000]);
     }
 
     #[test]

@@ -99,7 +99,7 @@ impl Server {
         })
         .await;
         let loads = self.shared.loads().all();
-        let told = busy.into_iter().map(|(core, busy)| {
+        let reported = busy.into_iter().map(|(core, busy)| {
             let load = loads.get(usize::from(core.0)).copied();
             let (load, connections) = load.unwrap_or_default();
             CoreLoad {
@@ -109,7 +109,7 @@ impl Server {
                 connections,
             }
         });
-        told.collect()
+        reported.collect()
     }
 
     /// Sessions that have gone from one core to another, and those that did not come to rest in

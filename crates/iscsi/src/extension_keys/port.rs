@@ -12,7 +12,7 @@
 //! Speeds and head-room (`free`) are bits per second, and what is not known is left out. An item
 //! that the reader does not know is passed over, so that later targets may tell more.
 //!
-//! **Contract.** [`told`] takes whatever a peer says: what makes no sense is left out and said in
+//! **Contract.** [`decode`] takes whatever a peer says: what makes no sense is left out and said in
 //! words, and nothing that it returns holds a character that a terminal would act on.
 
 use crate::text;
@@ -65,7 +65,7 @@ pub struct PortRecord {
 
 /// What a target told, and what of it made no sense.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct PortsTold {
+pub struct ReportedPorts {
     /// By portal, each once.
     pub ports: Vec<PortRecord>,
     /// For the operator: what was left out and why.
@@ -123,13 +123,13 @@ fn value(record: &PortRecord) -> String {
 
 /// Reads an answer to [`ASK`]; `None` where the target does not know the key.
 #[must_use]
-pub fn told(answer: &[u8]) -> Option<PortsTold> {
-    let mut told = PortsTold::default();
+pub fn decode(answer: &[u8]) -> Option<ReportedPorts> {
+    let mut reported = ReportedPorts::default();
     let pairs = match text::pairs(answer) {
         Ok(pairs) => pairs,
         Err(violation) => {
-            told.complain(format!("the answer cannot be read: {violation}"));
-            return Some(told);
+            reported.complain(format!("the answer cannot be read: {violation}"));
+            return Some(reported);
         }
     };
     let counted = pairs.iter().find(|(key, _)| *key == PORTS)?.1;
@@ -138,16 +138,16 @@ pub fn told(answer: &[u8]) -> Option<PortsTold> {
     }
     let ports = pairs.iter().filter(|(key, _)| *key == PORT);
     for (_, value) in ports.clone().take(PORTS_MAX) {
-        told.read(value);
+        reported.read(value);
     }
     let count = ports.count();
     if text::number(counted) != u64::try_from(count).ok() {
-        told.complain(format!(
-            "{} are announced, {count} are told",
+        reported.complain(format!(
+            "{} are announced, {count} are reported",
             shown(counted)
         ));
     }
-    Some(told)
+    Some(reported)
 }
 
 /// What a peer said, fit for a terminal.
@@ -160,7 +160,7 @@ fn shown(text: &str) -> String {
     format!("'{shown}'")
 }
 
-impl PortsTold {
+impl ReportedPorts {
     fn complain(&mut self, what: String) {
         if self.wrong.len() < WRONG_MAX {
             self.wrong.push(what);
@@ -176,7 +176,7 @@ impl PortsTold {
             return self.complain(format!("{} is no portal", shown(address)));
         }
         if self.ports.iter().any(|it| it.address == address) {
-            return self.complain(format!("{address} is told twice"));
+            return self.complain(format!("{address} is reported twice"));
         }
         let mut record = PortRecord {
             address: address.to_owned(),
@@ -261,8 +261,8 @@ mod test {
         }
     }
 
-    fn read(text: &str) -> PortsTold {
-        told(text.as_bytes()).expect("the key is known")
+    fn read(text: &str) -> ReportedPorts {
+        decode(text.as_bytes()).expect("the key is known")
     }
 
     #[test]
@@ -278,7 +278,7 @@ mod test {
             "X-org.causeway.Ports=2\0X-org.causeway.Port=192.0.2.1:3260,controller:san-a,port:eth2,card:0000:03:00,\
              speed:10000000000,links:1,mtu:9000,free:9400000000,sessions:2031\0X-org.causeway.Port=[2001:db8::1]:3260\0"
         );
-        let read = told(&text).unwrap();
+        let read = decode(&text).unwrap();
         assert_eq!((read.ports, read.wrong), (all, vec![]));
     }
 
@@ -289,7 +289,7 @@ mod test {
             "X-org.causeway.Ports=NotUnderstood\0",
             "TargetName=iqn.a:b\0",
         ] {
-            assert_eq!(told(text.as_bytes()), None, "{text}");
+            assert_eq!(decode(text.as_bytes()), None, "{text}");
         }
         let more =
             read("X-org.causeway.Ports=1\0X-org.causeway.Port=192.0.2.1:3260,colour:red,card:1\0");
@@ -319,12 +319,16 @@ mod test {
             let text = format!(
                 "X-org.causeway.Ports=1\0X-org.causeway.Port=192.0.2.1:3260,{item},port:eth2\0"
             );
-            let told = read(&text);
-            assert_eq!(told.ports.len(), 1, "{item}");
-            assert_eq!(told.ports[0].port.as_deref(), Some("eth2"), "{item}");
-            assert_eq!(told.ports[0].speed, None, "{item}");
-            assert!(told.wrong[0].contains(says), "{item}: {:?}", told.wrong);
-            assert!(told.wrong[0].chars().all(|it| !it.is_control()));
+            let reported = read(&text);
+            assert_eq!(reported.ports.len(), 1, "{item}");
+            assert_eq!(reported.ports[0].port.as_deref(), Some("eth2"), "{item}");
+            assert_eq!(reported.ports[0].speed, None, "{item}");
+            assert!(
+                reported.wrong[0].contains(says),
+                "{item}: {:?}",
+                reported.wrong
+            );
+            assert!(reported.wrong[0].chars().all(|it| !it.is_control()));
         }
     }
 
@@ -343,14 +347,14 @@ mod test {
         let twice = text("2", &["192.0.2.1:1", "192.0.2.1:1"]);
         assert_eq!(
             (twice.ports.len(), twice.wrong),
-            (1, vec!["192.0.2.1:1 is told twice".to_owned()])
+            (1, vec!["192.0.2.1:1 is reported twice".to_owned()])
         );
         let fewer = text("3", &["192.0.2.1:1"]);
-        assert_eq!(fewer.wrong, ["'3' are announced, 1 are told"]);
+        assert_eq!(fewer.wrong, ["'3' are announced, 1 are reported"]);
         let many = vec!["x"; 5000];
         let flood = text("5000", &many);
         assert_eq!(flood.wrong.len(), WRONG_MAX + 1);
-        assert!(told(b"\xFF=").unwrap().wrong[0].contains("cannot be read"));
+        assert!(decode(b"\xFF=").unwrap().wrong[0].contains("cannot be read"));
     }
 
     #[test]
@@ -360,7 +364,7 @@ mod test {
             card: Some("x".repeat(1000)),
             ..record("192.0.2.1:3260")
         };
-        let read = told(&encode(&[odd])).unwrap();
+        let read = decode(&encode(&[odd])).unwrap();
         assert_eq!(read.wrong, Vec::<String>::new());
         assert_eq!(read.ports[0].controller.as_deref(), Some("B_ro__2___"));
         assert_eq!(

@@ -128,7 +128,7 @@ pub(super) fn capacity(data: &[u8], sixteen: bool) -> Result<Capacity, String> {
         (be32(data, 0).map(u64::from), be32(data, 4))
     };
     let (Some(last), Some(block_bytes)) = (last, block_bytes) else {
-        return Err("READ CAPACITY told too little".to_owned());
+        return Err("READ CAPACITY returned too little".to_owned());
     };
     let block_size = BlockSize::from_bytes(block_bytes.into()).ok_or_else(|| {
         format!("its blocks have {block_bytes} bytes; 512 and 4096 are supported")
@@ -186,9 +186,12 @@ impl UnitFacts {
     ) -> Self {
         let block = capacity.block_size.bytes();
         let limits = pages.block_limits;
-        let told = be32(limits, 8).filter(|it| *it > 0);
+        let reported = be32(limits, 8).filter(|it| *it > 0);
         let usual = TRANSFER_BYTES_USUAL / block;
-        let transfer = told.unwrap_or(usual).min(TRANSFER_BYTES_MAX / block).max(1);
+        let transfer = reported
+            .unwrap_or(usual)
+            .min(TRANSFER_BYTES_MAX / block)
+            .max(1);
         // Page B2h byte 5: LBPU, LBPWS, LBPWS10, LBPRZ, ANC_SUP.
         let lbp = pages.provisioning;
         let same_max = be64(limits, 36).filter(|it| *it > 0);

@@ -178,10 +178,10 @@ pub(super) fn extents(data: &[u8], range: LbaRange) -> Option<ExtentList> {
         rest = after;
         let start = u64::from_be_bytes(*head.first_chunk()?);
         let blocks = u32::from_be_bytes(*head.get(8..)?.first_chunk()?);
-        let told = LbaRange::new(Lba(start), BlockCount(blocks.into()))?;
+        let reported = LbaRange::new(Lba(start), BlockCount(blocks.into()))?;
         // The first may begin before what was asked for.
-        let end = Lba(told.end().0.min(range.end().0));
-        if told.start() > at || end <= at {
+        let end = Lba(reported.end().0.min(range.end().0));
+        if reported.start() > at || end <= at {
             break;
         }
         let kind = match head[12] & 0x0f {
@@ -216,12 +216,12 @@ mod test {
 
     #[test]
     fn extents_are_what_the_target_encodes_cut_to_what_was_asked() {
-        let told = [
+        let reported = [
             (range(0, 10), ProvisioningStatus::Mapped),
             (range(10, 20), ProvisioningStatus::Deallocated),
             (range(20, 90), ProvisioningStatus::Anchored),
         ];
-        let found = extents(&lba_status(&told, 10), range(4, 30)).unwrap();
+        let found = extents(&lba_status(&reported, 10), range(4, 30)).unwrap();
         let found: Vec<(LbaRange, ExtentKind)> =
             found.into_iter().map(|it| (it.range, it.kind)).collect();
         let expected = [
@@ -231,9 +231,9 @@ mod test {
         ];
         assert_eq!(found, expected);
         // A gap, or nothing at all, is no answer.
-        assert_eq!(extents(&lba_status(&told[1..], 10), range(4, 30)), None);
+        assert_eq!(extents(&lba_status(&reported[1..], 10), range(4, 30)), None);
         for end in 0..40 {
-            let _ = extents(&lba_status(&told, 10)[..end], range(4, 30));
+            let _ = extents(&lba_status(&reported, 10)[..end], range(4, 30));
         }
     }
 

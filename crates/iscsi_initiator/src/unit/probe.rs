@@ -193,7 +193,7 @@ impl Asker<'_> {
                 "the unit is no disk (peripheral device type {:02x}h)",
                 byte & 0x1f
             ))),
-            None => Err(Why::Unfit("INQUIRY told nothing".to_owned())),
+            None => Err(Why::Unfit("INQUIRY returned nothing".to_owned())),
         }
     }
 

@@ -148,10 +148,10 @@ impl Reservation {
 /// cut is searched as far as it came.
 fn has_key(data: &[u8], key: u64) -> bool {
     let keys = data.get(8..).unwrap_or_default();
-    let told = data.get(4..8).and_then(|it| it.first_chunk());
-    let told = told.map_or(0, |it| u32::from_be_bytes(*it));
+    let reported = data.get(4..8).and_then(|it| it.first_chunk());
+    let reported = reported.map_or(0, |it| u32::from_be_bytes(*it));
     let keys = keys
-        .get(..usize::try_from(told).unwrap_or(usize::MAX))
+        .get(..usize::try_from(reported).unwrap_or(usize::MAX))
         .unwrap_or(keys);
     keys.as_chunks::<8>()
         .0

@@ -65,7 +65,7 @@ mod test {
         let due = Rc::new(Cell::new(Some(begin.after(5 * SECOND))));
         let rung: Rc<RefCell<Vec<Duration>>> = Rc::default();
         let polls = Rc::new(Cell::new(0));
-        let (told, count, next, here) = (
+        let (reported, count, next, here) = (
             Rc::clone(&rung),
             Rc::clone(&polls),
             Rc::clone(&due),
@@ -76,7 +76,7 @@ mod test {
             poll_fn(move |cx| {
                 count.set(count.get() + 1);
                 while alarm.rings(&here, cx, next.get()) {
-                    told.borrow_mut().push(here.now().since(begin));
+                    reported.borrow_mut().push(here.now().since(begin));
                     next.set(None);
                 }
                 Poll::<()>::Pending
