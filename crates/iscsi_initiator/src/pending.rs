@@ -14,7 +14,7 @@ const PLACES_MIN: usize = 64;
 pub struct Pending<T> {
     /// A power of two of places.
     places: Vec<Option<(Itt, T)>>,
-    beside: BTreeMap<Itt, T>,
+    newer: BTreeMap<Itt, T>,
     len: usize,
 }
 
@@ -22,7 +22,7 @@ impl<T> Default for Pending<T> {
     fn default() -> Self {
         Self {
             places: Vec::new(),
-            beside: BTreeMap::new(),
+            newer: BTreeMap::new(),
             len: 0,
         }
     }
@@ -55,7 +55,7 @@ impl<T> Pending<T> {
         match &mut self.places[place] {
             free @ None => *free = Some((itt, value)),
             Some(_) => {
-                self.beside.insert(itt, value);
+                self.newer.insert(itt, value);
             }
         }
     }
@@ -68,7 +68,7 @@ impl<T> Pending<T> {
         let place = self.place(itt);
         match self.places.get_mut(place) {
             Some(Some((here, value))) if *here == itt => Some(value),
-            Some(_) | None => self.beside.get_mut(&itt),
+            Some(_) | None => self.newer.get_mut(&itt),
         }
     }
 
@@ -82,7 +82,7 @@ impl<T> Pending<T> {
             Some(found) if found.as_ref().is_some_and(|(here, _)| *here == itt) => {
                 found.take().map(|(_, value)| value)
             }
-            Some(_) | None => self.beside.remove(&itt),
+            Some(_) | None => self.newer.remove(&itt),
         };
         self.len -= usize::from(value.is_some());
         value
@@ -92,15 +92,15 @@ impl<T> Pending<T> {
     #[must_use]
     pub fn tags(&self) -> Vec<Itt> {
         let places = self.places.iter().flatten().map(|(itt, _)| *itt);
-        places.chain(self.beside.keys().copied()).collect()
+        places.chain(self.newer.keys().copied()).collect()
     }
 
     /// Takes everything out, in no particular order.
     pub fn drain(&mut self) -> impl Iterator<Item = (Itt, T)> + use<T> {
         self.len = 0;
         let places = std::mem::take(&mut self.places);
-        let beside = std::mem::take(&mut self.beside);
-        places.into_iter().flatten().chain(beside)
+        let newer = std::mem::take(&mut self.newer);
+        places.into_iter().flatten().chain(newer)
     }
 
     fn grow(&mut self) {

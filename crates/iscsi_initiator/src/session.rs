@@ -65,7 +65,7 @@ struct State {
 #[derive(Default)]
 struct Uncertain {
     commands: Vec<(Itt, Lun)>,
-    /// Who looks after them, if anybody does.
+    /// Who sees to them, if anybody does.
     watch: Option<Waker>,
     /// It waits for a command, too.
     idle: bool,
@@ -467,7 +467,7 @@ impl State {
 
     /// The answer to `itt` tells that commands of its unit were ended: those that left before it
     /// are uncertain. Later ones came to the target after the unit attention, which `itt` has taken.
-    fn doubt(&mut self, itt: Itt) {
+    fn mark_uncertain(&mut self, itt: Itt) {
         let Some(lun) = self.pending.get_mut(itt).map(|task| task.lun) else {
             return;
         };
@@ -588,7 +588,7 @@ impl State {
         match event {
             InitiatorEvent::Response { itt, completion } => {
                 if tells_of_ended_commands(&completion) {
-                    self.doubt(itt);
+                    self.mark_uncertain(itt);
                 }
                 self.end(itt, Ok(Ended::Command(completion)));
             }

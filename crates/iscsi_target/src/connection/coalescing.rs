@@ -1,4 +1,4 @@
-//! When a connection looks for what has come: at each PDU, or once for several.
+//! When a connection takes what has come: at each PDU, or once for several.
 //!
 //! Most hosts hand each PDU to TCP by a call of its own. A target that is faster than its host then
 //! wakes, receives and sends for each of them, which costs more than all the rest. So, as a NIC
@@ -13,7 +13,7 @@
 //! usual gaps, in the end every two seconds; two in a row where a depth has been proven just
 //! before, because hosts that take all answers before they send again rest in between.
 //!
-//! **Failure model.** A host that sends less than half of what is waited for is looked at when the
+//! **Failure model.** A host that sends less than half of what is waited for is served when the
 //! time is over that all of it should have taken, and from the second time in a row on each PDU is
 //! taken as it comes. A host that does nothing but send, and does not care how soon it is answered,
 //! is answered later by [`Coalescing::new`]'s longest wait at most.
@@ -28,7 +28,7 @@ const PDUS_MAX: u64 = 16;
 /// The part of a proven depth that is waited for: the rest keeps the host at work.
 const PART: u64 = 2;
 
-/// PDUs in a usual look from which on nothing is left to be saved.
+/// PDUs in a usual receive from which on nothing is left to be saved.
 const ENOUGH: u64 = 12;
 
 /// PDUs that come less often, in nanoseconds, cost little as they are.
@@ -92,7 +92,7 @@ enum Phase {
 struct Pace {
     pdus: u64,
     bytes: u64,
-    looks: u64,
+    receives: u64,
     time: Duration,
 }
 
@@ -100,7 +100,7 @@ impl Pace {
     fn add(&mut self, pdus: u64, bytes: u64, time: Duration) {
         self.pdus += pdus;
         self.bytes += bytes;
-        self.looks += 1;
+        self.receives += 1;
         self.time += time;
     }
 
@@ -123,7 +123,7 @@ fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// How a connection looks for what has come.
+/// When a connection takes what has come.
 pub(super) struct Coalescing {
     /// The longest usual wait, in nanoseconds; 0: there is none.
     wait_max: u64,
@@ -277,7 +277,9 @@ impl Coalescing {
     }
 
     fn is_worth_it(&self) -> bool {
-        self.free.gap() <= WORTH_IT && self.goal() >= 2 && self.free.pdus < ENOUGH * self.free.looks
+        self.free.gap() <= WORTH_IT
+            && self.goal() >= 2
+            && self.free.pdus < ENOUGH * self.free.receives
     }
 
     /// A host that did not send so many PDUs without an answer may only have been interrupted, or
@@ -397,18 +399,18 @@ mod test {
     }
 
     /// A host that keeps `depth` commands going and works on one answer after the other, and a
-    /// target that works on all that it finds at a look; in nanoseconds.
+    /// target that works on all that has come at once; in nanoseconds.
     struct Model {
         depth: usize,
         host_each: u64,
         round_trip: u64,
-        target_look: u64,
+        target_receive: u64,
         target_each: u64,
     }
 
     struct Seen {
         commands: u64,
-        looks: u64,
+        receives: u64,
         /// Of a command, from the host's view.
         mean: u64,
         slowest: u64,
@@ -420,7 +422,7 @@ mod test {
             let mut host_free = 0;
             let mut seen = Seen {
                 commands: 0,
-                looks: 0,
+                receives: 0,
                 mean: 0,
                 slowest: 0,
             };
@@ -432,17 +434,17 @@ mod test {
                 coming.push_back((host_free + way, host_free));
             }
             let mut now = 0;
-            let mut look = Wakeup::AtEach;
+            let mut wakeup = Wakeup::AtEach;
             let mut last_call = 0;
             while now < time {
-                let wanted = match look {
+                let wanted = match wakeup {
                     Wakeup::AtEach | Wakeup::AsSaid => 1,
                     Wakeup::Late { bytes, .. } => bytes.div_ceil(PDU),
                 };
                 let there = coming
                     .get(usize::try_from(wanted).unwrap() - 1)
                     .map(|c| c.0);
-                let latest = match look {
+                let latest = match wakeup {
                     Wakeup::Late { within, .. } => now + nanoseconds(within),
                     Wakeup::AtEach | Wakeup::AsSaid => u64::MAX,
                 };
@@ -454,8 +456,8 @@ mod test {
                 if !sent.is_empty() {
                     let pdus = sent.len() as u64;
                     coalescing.came(Now(now), pdus, pdus * PDU);
-                    now += self.target_look + self.target_each * pdus;
-                    seen.looks += 1;
+                    now += self.target_receive + self.target_each * pdus;
+                    seen.receives += 1;
                 }
                 for at in sent {
                     let answered = now + way;
@@ -465,9 +467,9 @@ mod test {
                     seen.commands += 1;
                     coming.push_back((host_free + way, host_free));
                 }
-                assert!(now > last_call || look == Wakeup::AtEach, "time goes on");
+                assert!(now > last_call || wakeup == Wakeup::AtEach, "time goes on");
                 last_call = now;
-                look = coalescing.rest(Now(now), commands, || {
+                wakeup = coalescing.rest(Now(now), commands, || {
                     Some(u32::try_from(self.round_trip / MICROSECOND).unwrap())
                 });
             }
@@ -486,23 +488,23 @@ mod test {
         depth: 32,
         host_each: 8 * MICROSECOND,
         round_trip: 20 * MICROSECOND,
-        target_look: 3 * MICROSECOND,
+        target_receive: 3 * MICROSECOND,
         target_each: MICROSECOND,
     };
 
     #[test]
-    fn a_host_with_a_queue_of_its_own_is_looked_at_a_fifth_as_often_and_waits_for_nothing() {
+    fn a_host_with_a_queue_of_its_own_is_served_a_fifth_as_often_and_waits_for_nothing() {
         let (each, late) = FAST.both();
         assert!(
-            each.looks * 10 > each.commands * 9,
+            each.receives * 10 > each.commands * 9,
             "{} of {}",
-            each.looks,
+            each.receives,
             each.commands
         );
         assert!(
-            late.looks * 5 < late.commands,
+            late.receives * 5 < late.commands,
             "{} of {}",
-            late.looks,
+            late.receives,
             late.commands
         );
         assert!(
@@ -528,7 +530,7 @@ mod test {
             late.mean,
             each.mean
         );
-        assert_eq!(late.looks, late.commands);
+        assert_eq!(late.receives, late.commands);
         let gap = each.mean;
         assert!(
             late.slowest <= each.slowest + 3 * gap,
@@ -584,23 +586,23 @@ mod test {
     fn a_host_that_stops_sending_is_answered_after_the_time_and_then_at_each() {
         let mut coalescing = Coalescing::new(Now(0), Duration::from_micros(60));
         let mut now = 0;
-        let mut look = Wakeup::AtEach;
+        let mut wakeup = Wakeup::AtEach;
         let gap = 8 * MICROSECOND;
         for _ in 0..1000 {
-            let pdus = match look {
+            let pdus = match wakeup {
                 Wakeup::Late { bytes, .. } => bytes.div_ceil(PDU),
                 Wakeup::AtEach | Wakeup::AsSaid => 1,
             };
             now += gap * pdus;
             coalescing.came(Now(now), pdus, pdus * PDU);
-            look = coalescing.rest(Now(now), commands, || Some(10));
+            wakeup = coalescing.rest(Now(now), commands, || Some(10));
         }
-        let Wakeup::Late { within, bytes } = look else {
-            panic!("it waits for several: {look:?}");
+        let Wakeup::Late { within, bytes } = wakeup else {
+            panic!("it waits for several: {wakeup:?}");
         };
         assert!(
             bytes >= 4 * PDU && within <= Duration::from_micros(130),
-            "{look:?}"
+            "{wakeup:?}"
         );
         assert_eq!(
             coalescing.rest(Now(now + 1), commands, || None),
@@ -623,11 +625,11 @@ mod test {
         );
     }
 
-    /// PDUs come, so many at a look, until the next two are to prove a depth.
+    /// PDUs come, so many at a time, until the next two are to prove a depth.
     fn until_a_proof_begins(coalescing: &mut Coalescing, now: &mut u64) {
         for _ in 0..100_000 {
-            let look = coalescing.rest(Now(*now), commands, || Some(10));
-            let pdus = match look {
+            let wakeup = coalescing.rest(Now(*now), commands, || Some(10));
+            let pdus = match wakeup {
                 Wakeup::Late { bytes, .. } if bytes == 2 * PDU => return,
                 Wakeup::Late { bytes, .. } => bytes.div_ceil(PDU),
                 Wakeup::AtEach | Wakeup::AsSaid => 1,
@@ -676,11 +678,11 @@ mod test {
     #[test]
     fn commands_and_data_that_come_in_turns_end_a_wait_by_their_number_or_their_bytes() {
         let mut coalescing = Coalescing::new(Now(0), Duration::from_micros(60));
-        let (mut now, mut look, mut late) = (0, Wakeup::AtEach, 0);
+        let (mut now, mut wakeup, mut late) = (0, Wakeup::AtEach, 0);
         for turn in 0..4000_u64 {
             // A bunch of commands, then a bunch of what they write.
             let size = if turn % 2 == 0 { PDU } else { PDU + 4096 };
-            let pdus = match look {
+            let pdus = match wakeup {
                 Wakeup::Late { bytes, within } => {
                     late += 1;
                     let in_time = nanoseconds(within) / (8 * MICROSECOND);
@@ -691,19 +693,19 @@ mod test {
             now += 8 * MICROSECOND * pdus;
             coalescing.came(Now(now), pdus, pdus * size);
             // What is expected is wrong each time.
-            look = coalescing.rest(Now(now), |pdus| pdus * (PDU + 2048), || Some(10));
+            wakeup = coalescing.rest(Now(now), |pdus| pdus * (PDU + 2048), || Some(10));
         }
-        assert!(late > 2000, "{late} of 4000 looks were late");
+        assert!(late > 2000, "{late} of 4000 were late");
     }
 
     #[test]
     fn a_pace_that_wavers_by_itself_is_no_reason_to_stop() {
         let mut coalescing = Coalescing::new(Now(0), Duration::from_micros(150));
-        let (mut now, mut look, mut came, mut late) = (0, Wakeup::AtEach, 0_u64, 0_u64);
+        let (mut now, mut wakeup, mut came, mut late) = (0, Wakeup::AtEach, 0_u64, 0_u64);
         let mut random = 1_u64;
         let mut gap = 0;
         while came < 1_000_000 {
-            let pdus = match look {
+            let pdus = match wakeup {
                 Wakeup::Late { bytes, .. } => bytes.div_ceil(PDU),
                 Wakeup::AtEach | Wakeup::AsSaid => 1,
             };
@@ -712,7 +714,7 @@ mod test {
                 random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
                 gap = 6 * MICROSECOND + (random >> 33) % (3 * MICROSECOND);
             }
-            let within = match look {
+            let within = match wakeup {
                 Wakeup::Late { within, .. } => nanoseconds(within),
                 Wakeup::AtEach | Wakeup::AsSaid => u64::MAX,
             };
@@ -722,7 +724,7 @@ mod test {
             came += pdus;
             late += if pdus > 1 { pdus } else { 0 };
             coalescing.came(Now(now), pdus, pdus * PDU);
-            look = coalescing.rest(Now(now), commands, || Some(10));
+            wakeup = coalescing.rest(Now(now), commands, || Some(10));
         }
         assert!(late * 100 > came * 90, "{late} of {came} PDUs");
     }
@@ -732,17 +734,17 @@ mod test {
         let unknown = |wait| {
             let mut coalescing = Coalescing::new(Now(0), wait);
             let mut late = 0;
-            let mut look = Wakeup::AtEach;
+            let mut wakeup = Wakeup::AtEach;
             let mut now = 0;
             for _ in 0..10_000 {
-                let pdus = match look {
+                let pdus = match wakeup {
                     Wakeup::Late { bytes, .. } => bytes.div_ceil(PDU),
                     Wakeup::AtEach | Wakeup::AsSaid => 1,
                 };
                 now += 8 * MICROSECOND * pdus;
                 coalescing.came(Now(now), pdus, pdus * PDU);
-                look = coalescing.rest(Now(now), commands, || None);
-                late += u32::from(look != Wakeup::AtEach);
+                wakeup = coalescing.rest(Now(now), commands, || None);
+                late += u32::from(wakeup != Wakeup::AtEach);
             }
             late
         };

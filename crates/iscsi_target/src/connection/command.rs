@@ -21,7 +21,7 @@ use std::task::Context;
 use std::time::Duration;
 use units::{Buf, Now, Pool};
 
-/// How long until memory is looked for again, where there was none.
+/// How long until memory is asked for again, where there was none.
 const MEMORY_RETRY: Duration = Duration::from_millis(2);
 
 /// A timer that rings so much late tells that the whole process was stopped.
@@ -271,9 +271,9 @@ impl Driver {
         }
     }
 
-    /// Memory comes back on other sessions, too: who waits for it looks when that is told, and not
+    /// Memory comes back on other sessions, too: who waits for it tries again when that is reported, and not
     /// more often than at intervals.
-    fn look_later(&mut self) {
+    fn retry_later(&mut self) {
         if self.memory.retry.is_some() {
             return;
         }
@@ -297,25 +297,25 @@ impl Driver {
         }));
     }
 
-    /// Looks for memory, and for room under the limits of units, when there may be some.
-    pub(super) fn poll_look(&mut self, cx: &mut Context<'_>) -> bool {
+    /// Tries again for memory, and for room under the limits of units, when there may be some.
+    pub(super) fn poll_memory(&mut self, cx: &mut Context<'_>) -> bool {
         if !self.memory.share.has_waiting() {
             self.memory.retry = None;
             return false;
         }
-        let mut looks = self.memory.share.poll(cx);
-        let look = self.memory.retry.as_mut();
-        if look.is_some_and(|look| look.as_mut().poll(cx).is_ready()) {
+        let mut retries = self.memory.share.poll(cx);
+        let retry = self.memory.retry.as_mut();
+        if retry.is_some_and(|retry| retry.as_mut().poll(cx).is_ready()) {
             self.memory.retry = None;
-            looks = true;
+            retries = true;
         }
-        if looks {
-            self.look_for_memory();
+        if retries {
+            self.begin_waiting();
         }
-        looks
+        retries
     }
 
-    pub(super) fn look_for_memory(&mut self) {
+    pub(super) fn begin_waiting(&mut self) {
         for lun in self.memory.share.luns_that_wait() {
             self.begin_those_of(lun);
         }
@@ -327,9 +327,9 @@ impl Driver {
         while let Some((itt, need)) = self.memory.share.first(lun) {
             let now = self.begin_with_memory(lun, itt, need);
             if now != Begun::Yes {
-                self.memory.share.has_looked(lun, need.bytes(), begun, now);
+                self.memory.share.has_tried(lun, need.bytes(), begun, now);
                 if now == Begun::WaitsForMemory {
-                    self.look_later();
+                    self.retry_later();
                 }
                 return;
             }
@@ -354,7 +354,7 @@ impl Driver {
         }
         if self.memory.share.has_waiting() {
             // The next may send while this one is written.
-            self.look_for_memory();
+            self.begin_waiting();
         }
     }
 
@@ -421,7 +421,7 @@ impl Driver {
             self.task_ended(itt, wanted, outcome);
         } else {
             self.memory.share.aborted_has_ended(run);
-            self.look_for_memory();
+            self.begin_waiting();
         }
     }
 

@@ -52,7 +52,7 @@ const SEND_EARLY_BYTES: usize = 32 << 10;
 /// How long a peer may take to read the last PDU.
 const CLOSING_TIME_MAX: Duration = Duration::from_secs(1);
 
-/// Something that the connection waits for beside its commands.
+/// Something that the connection waits for, apart from its commands.
 pub(super) enum Finished {
     /// The session was entered, or refused.
     Claimed(Result<Tsih, LoginRefusal>),
@@ -90,7 +90,7 @@ pub(super) struct Driver {
     pub(super) ending: Ending,
     pub(super) commands: Commands,
     pub(super) memory: Memory,
-    pub(super) beside: FuturesUnordered<LocalFuture<Finished>>,
+    pub(super) pending: FuturesUnordered<LocalFuture<Finished>>,
     pub(super) incoming: Incoming,
     pub(super) outgoing: Outgoing,
     pub(super) turn: Turn,
@@ -153,7 +153,7 @@ impl Driver {
             ending: Ending::default(),
             commands: Commands::default(),
             memory: Memory::default(),
-            beside: FuturesUnordered::new(),
+            pending: FuturesUnordered::new(),
             incoming,
             outgoing: Outgoing::default(),
             turn: Turn::default(),
@@ -180,7 +180,7 @@ impl Driver {
             progress |= self.poll_place(cx);
             progress |= self.poll_running(cx);
             progress |= self.poll_released(cx);
-            progress |= self.poll_beside(cx);
+            progress |= self.poll_pending(cx);
             progress |= self.poll_receive(cx);
             progress |= self.poll_timer(cx);
             self.take_events();
@@ -264,9 +264,9 @@ impl Driver {
         released
     }
 
-    fn poll_beside(&mut self, cx: &mut Context<'_>) -> bool {
+    fn poll_pending(&mut self, cx: &mut Context<'_>) -> bool {
         let mut progress = false;
-        while let Poll::Ready(Some(finished)) = Pin::new(&mut self.beside).poll_next(cx) {
+        while let Poll::Ready(Some(finished)) = Pin::new(&mut self.pending).poll_next(cx) {
             progress = true;
             match finished {
                 Finished::Claimed(claimed) => self.claimed(claimed),
@@ -284,7 +284,7 @@ impl Driver {
                 }
             }
         }
-        progress | self.poll_look(cx)
+        progress | self.poll_memory(cx)
     }
 
     /// A new login may need the place of one that is not done, or of a discovery session.

@@ -1,4 +1,4 @@
-//! Task management: from the request to its answer, beside everything else.
+//! Task management: from the request to its answer, while everything else goes on.
 
 use super::driver::{Driver, Finished};
 use super::unmapped;
@@ -13,7 +13,7 @@ impl Driver {
     pub(super) fn task_management(&mut self, request: &TaskManagement) {
         let itt = request.itt;
         let answer = self.function(request);
-        self.beside.push(Box::pin(async move {
+        self.pending.push(Box::pin(async move {
             Finished::Function {
                 itt,
                 answer: answer.await,

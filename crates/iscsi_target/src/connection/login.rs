@@ -50,7 +50,7 @@ impl Driver {
                 outcome,
             });
         }
-        self.beside.push(Box::pin(async move {
+        self.pending.push(Box::pin(async move {
             if tsih != Tsih(0) {
                 return Finished::Claimed(Err(continued(&core, tsih).await));
             }
@@ -309,7 +309,7 @@ impl Driver {
             initiator: info.initiator.to_ascii_lowercase(),
         };
         let fenced = directory::fence(&self.core, &self.shared, port, isid, tsih);
-        self.beside.push(Box::pin(async move {
+        self.pending.push(Box::pin(async move {
             let fenced = fenced.await;
             Finished::Fenced { itt, fenced }
         }));
@@ -323,7 +323,7 @@ impl Driver {
         let initiator = session.info.borrow().initiator.to_ascii_lowercase();
         let most = self.shared.export().settings.sessions_max;
         let room = directory::room(&self.core, initiator, most);
-        self.beside.push(Box::pin(async move {
+        self.pending.push(Box::pin(async move {
             let sessions = room.await;
             Finished::Room { itt, sessions }
         }));
@@ -346,7 +346,7 @@ impl Driver {
         self.memory.share.forget_waiting();
         let units = self.phase.units();
         let closed = units.map(|units| units.close_all(Closing::LoggedOut));
-        self.beside.push(Box::pin(async move {
+        self.pending.push(Box::pin(async move {
             if let Some(closed) = closed {
                 closed.await;
             }
@@ -390,7 +390,7 @@ impl Driver {
                     self.memory.share.limit(most);
                     let ports = self.export.ports(&initiator);
                     taken = self.change_view(view.luns, ports);
-                    self.look_for_memory();
+                    self.begin_waiting();
                 }
                 // The session stays, and sees nothing: a host that is thrown out and refused tries
                 // again for as long as its own time-outs last, and has its commands wait. One that

@@ -196,9 +196,9 @@ impl Share {
         of_lun.for_room.get_or_insert(place);
     }
 
-    /// It has looked for room for the commands of a LUN that wait: the first, of `bytes` bytes,
+    /// It has tried to find room for the commands of a LUN that wait: the first, of `bytes` bytes,
     /// waits still, for what `now` says; `begun`: others did begin.
-    pub(super) fn has_looked(&mut self, lun: Lun, bytes: usize, begun: bool, now: Begun) {
+    pub(super) fn has_tried(&mut self, lun: Lun, bytes: usize, begun: bool, now: Begun) {
         let of_lun = self.of_luns.get_mut(&lun);
         let Some(place) = of_lun.and_then(|of_lun| of_lun.for_room.as_mut()) else {
             return;
@@ -215,14 +215,14 @@ impl Share {
         }
     }
 
-    /// It is to look for room under the limit of some unit, or for what was given back.
+    /// It is to try again for room under the limit of some unit, or for what was given back.
     pub(super) fn poll(&mut self, cx: &Context<'_>) -> bool {
-        let mut looks = std::mem::take(&mut self.changed);
+        let mut retries = std::mem::take(&mut self.changed);
         for of_lun in self.of_luns.values() {
             let place = of_lun.for_room.as_ref();
-            looks |= place.is_some_and(|place| place.poll(cx).is_ready());
+            retries |= place.is_some_and(|place| place.poll(cx).is_ready());
         }
-        looks && self.has_waiting()
+        retries && self.has_waiting()
     }
 
     /// A command has begun.

@@ -42,7 +42,7 @@ impl Driver {
                     self.outgoing.reading.took(n, now, time);
                     let session = self.phase.session().map(Rc::as_ref);
                     self.outgoing.answered.sent(n, &self.core, session);
-                    self.look_for_memory();
+                    self.begin_waiting();
                     progress = true;
                 }
                 Poll::Ready(Err(error)) => {

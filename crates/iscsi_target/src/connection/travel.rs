@@ -92,7 +92,7 @@ impl Driver {
     fn is_at_rest(&self) -> bool {
         let commands = &self.commands;
         let nothing_runs =
-            commands.running.is_empty() && commands.waiting.is_empty() && self.beside.is_empty();
+            commands.running.is_empty() && commands.waiting.is_empty() && self.pending.is_empty();
         let stays = |normal: &Normal| normal.leave.is_some() || !normal.units.is_quiet();
         nothing_runs
             && self.machine.is_quiet()
