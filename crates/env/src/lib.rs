@@ -25,6 +25,7 @@ pub mod file;
 mod locals;
 pub mod net;
 pub mod real;
+#[cfg(any(test, feature = "sim"))]
 pub mod sim;
 mod turn;
 

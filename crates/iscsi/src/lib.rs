@@ -29,6 +29,7 @@ pub mod data_sequence;
 pub mod digest;
 pub mod discovery;
 pub mod extension_keys;
+#[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
 pub mod initiator_side;
 pub mod negotiation;

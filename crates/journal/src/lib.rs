@@ -21,6 +21,7 @@ mod batch;
 mod blocks;
 mod changes;
 mod destage;
+#[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
 mod index;
 mod layout;

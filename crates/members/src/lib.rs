@@ -17,6 +17,7 @@
 //! The format is described in `docs/formats/pool.md`.
 
 pub mod assembly;
+#[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
 pub mod superblock;
 pub mod table;

@@ -22,6 +22,7 @@
 mod connection;
 mod execute;
 mod export;
+#[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
 mod handshake;
 mod machine;

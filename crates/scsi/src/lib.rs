@@ -28,6 +28,7 @@ pub mod capacity;
 pub mod cdb;
 pub mod copy;
 pub mod description;
+#[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
 pub mod inquiry;
 pub mod log;

@@ -19,6 +19,7 @@
 //! out. The bytes are described in `docs/formats/integrity.md`, the reasons in
 //! `docs/adr/0009-integrity.md`.
 
+#[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
 mod page;
 mod place;
