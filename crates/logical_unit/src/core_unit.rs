@@ -2,9 +2,9 @@
 //! state.
 
 use crate::admission::{Admission, HoldId, HoldKind, Ticket};
-use crate::course::{Figures, StageTimes};
 use crate::hold::HoldHome;
 use crate::immediate_flush::ImmediateFlush;
+use crate::latency_trace::{Figures, StageTimes};
 use crate::nexus::Nexus;
 use crate::state::UnitState;
 use crate::status_count::StatusCount;

@@ -20,12 +20,12 @@
 mod admission;
 mod change;
 mod core_unit;
-mod course;
 mod execute;
 mod hold;
 mod hold_table;
 mod immediate_flush;
 mod in_flight;
+mod latency_trace;
 mod nexus;
 mod outcome;
 mod ports;
@@ -43,9 +43,9 @@ mod unit;
 mod wait_list;
 
 pub use core_unit::{CoreUnit, UnitId};
-pub use course::{Course, Figures, StageTimes, Tally, Times, Transfer, figures};
 pub use execute::{Arrival, LBA_STATUS_STEPS_MAX, Request};
 pub use in_flight::{InFlightLimit, Room, WaitsForRoom};
+pub use latency_trace::{Figures, LatencyTrace, StageTimes, Tally, Times, Transfer, figures};
 pub use nexus::{Closing, Nexus, NexusError, Peers, PortFacts, UnitPorts};
 pub use outcome::{Outcome, Response};
 pub use scsi::reservation::{InitiatorPort, Nexus as NexusPort};

@@ -1,6 +1,6 @@
 //! How a task ends, and which sense data an operating error becomes.
 
-use crate::course::Course;
+use crate::latency_trace::LatencyTrace;
 use scsi::{AdditionalSense, Sense, SenseKey, Status};
 use units::Buf;
 use volume::IoError;
@@ -27,7 +27,7 @@ pub struct Response {
     /// Data-In, already cut to the allocation length.
     pub data_in: Buf,
     /// How long it took so far, where that is told.
-    pub course: Option<Course>,
+    pub latency_trace: Option<LatencyTrace>,
 }
 
 impl Response {
@@ -38,7 +38,7 @@ impl Response {
             status: Status::Good,
             sense: None,
             data_in,
-            course: None,
+            latency_trace: None,
         }
     }
 
@@ -48,7 +48,7 @@ impl Response {
             status: Status::TaskAborted,
             sense: None,
             data_in: Buf::empty(),
-            course: None,
+            latency_trace: None,
         }
     }
 }

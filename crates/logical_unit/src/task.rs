@@ -16,9 +16,9 @@
 
 use crate::admission::{HoldKind, Ticket};
 use crate::core_unit::CoreUnit;
-use crate::course::{Course, Stopwatch};
 use crate::hold::HoldGuard;
 use crate::in_flight::{Held, Room, WaitsForRoom};
+use crate::latency_trace::{LatencyTrace, Stopwatch};
 use crate::nexus::Nexus;
 use crate::outcome::{Outcome, Refusal, Response};
 use crate::state::UnitState;
@@ -553,12 +553,12 @@ impl Task {
     }
 
     /// How long it took, where that is told.
-    pub(crate) fn course(&self) -> Option<Course> {
+    pub(crate) fn latency_trace(&self) -> Option<LatencyTrace> {
         let unit = self.unit();
         self.control
             .stopwatch
             .answered(unit.core())
-            .then(|| Course {
+            .then(|| LatencyTrace {
                 unit: Rc::clone(unit),
                 control: Rc::clone(&self.control),
             })

@@ -2,7 +2,7 @@
 
 use crate::session::Session;
 use env::CoreHandle;
-use logical_unit::{Course, Tally};
+use logical_unit::{LatencyTrace, Tally};
 use std::collections::VecDeque;
 use units::histogram::Place;
 
@@ -12,13 +12,14 @@ pub(super) struct Answered {
     /// Bytes that the socket has taken.
     sent: u64,
     /// Commands, with the bytes that it will have taken when it has their whole answers.
-    waiting: VecDeque<(u64, Course)>,
+    waiting: VecDeque<(u64, LatencyTrace)>,
 }
 
 impl Answered {
     /// A command has been answered; with its answer, `unsent` bytes wait for the socket.
-    pub(super) fn push(&mut self, course: Course, unsent: usize) {
-        self.waiting.push_back((self.sent + unsent as u64, course));
+    pub(super) fn push(&mut self, latency_trace: LatencyTrace, unsent: usize) {
+        self.waiting
+            .push_back((self.sent + unsent as u64, latency_trace));
     }
 
     /// The socket took `bytes` more. One look at the clock does for all answers that it has now.
@@ -38,9 +39,9 @@ impl Answered {
             .waiting
             .front()
             .is_some_and(|(end, _)| *end <= self.sent)
-            && let Some((_, course)) = self.waiting.pop_front()
+            && let Some((_, latency_trace)) = self.waiting.pop_front()
         {
-            count(tally.sent(course));
+            count(tally.sent(latency_trace));
         }
         count(tally.end());
     }

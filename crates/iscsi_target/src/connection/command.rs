@@ -57,7 +57,7 @@ impl Driver {
                     status: scsi::Status::Busy,
                     sense: None,
                     data_in: Buf::empty(),
-                    course: None,
+                    latency_trace: None,
                 };
                 return self.respond(command.itt, 0, busy);
             }
@@ -528,10 +528,10 @@ impl Driver {
                 target_failure: false,
             },
         );
-        if let Some(course) = response.course {
+        if let Some(latency_trace) = response.latency_trace {
             self.outgoing
                 .answered
-                .push(course, self.machine.transmit().bytes());
+                .push(latency_trace, self.machine.transmit().bytes());
         }
     }
 

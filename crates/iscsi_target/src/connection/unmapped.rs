@@ -26,7 +26,7 @@ pub(super) fn respond(address: LunAddress, cdb: &[u8], luns: &[u16]) -> Response
             status: Status::CheckCondition,
             sense: Some(sense.to_bytes(SenseFormat::Fixed).into()),
             data_in: Buf::empty(),
-            course: None,
+            latency_trace: None,
         },
     }
 }

@@ -17,7 +17,7 @@ mod reserve;
 
 pub use provision::LBA_STATUS_STEPS_MAX;
 
-use crate::course::{Stopwatch, Transfer};
+use crate::latency_trace::{Stopwatch, Transfer};
 use crate::nexus::Nexus;
 use crate::outcome::{Outcome, Refusal, Response};
 use crate::task::{AbortedBy, Attribute, Task};
@@ -132,7 +132,7 @@ impl Nexus {
             status,
             sense: sense.map(|sense| sense.to_bytes(format).into()),
             data_in: Buf::empty(),
-            course: None,
+            latency_trace: None,
         }
     }
 }
@@ -229,12 +229,12 @@ impl Task {
             (Some(by), _) => self.outcome_of_abort(by),
             (None, Err(Refusal::Aborted)) => Outcome::Silent,
             (None, Ok(data_in)) => Outcome::Respond(Response {
-                course: self.course(),
+                latency_trace: self.latency_trace(),
                 ..Response::good(data_in)
             }),
             (None, Err(Refusal::Fenced)) => Outcome::Disconnect,
             (None, Err(refusal)) => Outcome::Respond(Response {
-                course: self.course(),
+                latency_trace: self.latency_trace(),
                 ..self.nexus.response_of(&refusal)
             }),
         }

@@ -88,7 +88,7 @@ impl Sends {
 
     /// The socket takes it with the next ones.
     fn sent(&mut self, response: Response) -> u8 {
-        let counted = response.course.and_then(|it| self.tally.sent(it));
+        let counted = response.latency_trace.and_then(|it| self.tally.sent(it));
         assert_eq!(counted, None, "they take the same time");
         self.answers += 1;
         if self.answers.is_multiple_of(TOGETHER) {

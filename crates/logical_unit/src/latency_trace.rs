@@ -168,16 +168,16 @@ fn between(earlier: Now, later: Now) -> u64 {
     later.0.saturating_sub(earlier.0)
 }
 
-/// The course of a command that was answered and whose answer is still to be sent. Dropping it
+/// The latency trace of a command that was answered and whose answer is still to be sent. Dropping it
 /// counts nothing.
-pub struct Course {
+pub struct LatencyTrace {
     pub(crate) unit: Rc<CoreUnit>,
     pub(crate) control: Rc<TaskControl>,
 }
 
-impl fmt::Debug for Course {
+impl fmt::Debug for LatencyTrace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Course").finish_non_exhaustive()
+        f.debug_struct("LatencyTrace").finish_non_exhaustive()
     }
 }
 
@@ -195,16 +195,16 @@ pub struct Tally {
 #[derive(Debug)]
 struct Run {
     /// The first of them.
-    course: Course,
+    latency_trace: LatencyTrace,
     count: u64,
 }
 
 impl Run {
     fn end(self, now: Now) -> (Place, u64) {
-        let (watch, count) = (self.course.control.stopwatch(), self.count);
+        let (watch, count) = (self.latency_trace.control.stopwatch(), self.count);
         let total = Place::of_nanos(between(watch.first_byte, now));
         let network = watch.network.get() + between(watch.mark.get(), now);
-        let mut times = self.course.unit.times().borrow_mut();
+        let mut times = self.latency_trace.unit.times().borrow_mut();
         if let Some(transfer) = watch.transfer {
             let times = times.of(transfer);
             times
@@ -227,19 +227,22 @@ impl Tally {
     /// The socket has the whole answer of this one, too. Tells how long the ones before it took in
     /// all, and how many they are, where this one took another time.
     #[inline]
-    pub fn sent(&mut self, course: Course) -> Option<(Place, u64)> {
+    pub fn sent(&mut self, latency_trace: LatencyTrace) -> Option<(Place, u64)> {
         if let Some(run) = &mut self.run
-            && Rc::ptr_eq(&run.course.unit, &course.unit)
+            && Rc::ptr_eq(&run.latency_trace.unit, &latency_trace.unit)
             && run
-                .course
+                .latency_trace
                 .control
                 .stopwatch()
-                .shows_the_same(course.control.stopwatch())
+                .shows_the_same(latency_trace.control.stopwatch())
         {
             run.count += 1;
             return None;
         }
-        let before = self.run.replace(Run { course, count: 1 })?;
+        let before = self.run.replace(Run {
+            latency_trace,
+            count: 1,
+        })?;
         Some(before.end(self.now))
     }
 
