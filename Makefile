@@ -8,7 +8,7 @@ help: ## what there is
 run: ## install what is missing, build, serve a demonstration LUN on 127.0.0.1:3260
 	@scripts/install build
 	@[ -e target/release/causeway ] || echo "building; the first time takes some minutes"
-	cargo build --release --locked --bin causeway
+	cargo build --release --locked -p causeway --bin causeway
 	@scripts/split target/release/causeway
 	@scripts/demo target/release/causeway
 
@@ -23,7 +23,7 @@ check: ## format, clippy, dependency law, licences: under a minute when warm
 
 build: ## the release binary, target/release/causeway, and what debuggers need of it, causeway.debug beside it
 	@scripts/install build
-	cargo build --release --locked --bin causeway
+	cargo build --release --locked -p causeway --bin causeway
 	@scripts/split target/release/causeway
 
 bench: ## the cost of the waist, and of I/O beside the floor, tgt and istgt, in one run: target/bench/
@@ -32,7 +32,7 @@ bench: ## the cost of the waist, and of I/O beside the floor, tgt and istgt, in 
 
 lab: ## as root: the published tests, faults and bars of the path layer in namespaces, about 20 minutes: target/lab/
 	@scripts/install build test
-	cargo build --release --locked --bin causeway
+	cargo build --release --locked -p causeway --bin causeway
 	@mkdir -p target/lab
 	@for lab in mpio round-robin sector-size fault bars; do \
 	  echo "== $$lab"; \
@@ -61,7 +61,7 @@ sim: ## one seed of the simulator (SEED=n), or SEEDS=n of them
 soak: ## a hundred thousand seeds of the simulator, a million of its journals, and a long kill loop
 	cargo run --release --locked -p proof --bin sim -- --seeds 100000
 	cargo run --release --locked -p proof --bin sim -- --scene journal --seeds 1000000
-	cargo build --release --locked --bin causeway
+	cargo build --release --locked -p causeway --bin causeway
 	CAUSEWAY_KILL_CYCLES=2000 cargo test --release --locked -p proof --test kill_loop -- --nocapture
 
 tools: ## install everything that any target needs (make fuzz also uses cargo-fuzz where it is there)
