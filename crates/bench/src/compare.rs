@@ -1,6 +1,7 @@
 //! Two results beside each other.
 
-use serde_json::Value;
+use crate::report::view::{Document, RunView, SideView};
+use serde_json::{Map, Value};
 use std::fmt::Write as _;
 
 /// One figure of both.
@@ -33,42 +34,43 @@ impl Row {
     }
 }
 
-/// What is compared of a run: place in the object, name, more is better.
-const FIGURES: [(&str, &str, bool); 5] = [
-    ("/iops", "IOPS", true),
-    ("/latency_us/mean", "mean us", false),
-    ("/latency_us/p99", "99% us", false),
-    ("/latency_us/p999", "99.9% us", false),
-    ("/latency_us/max", "longest us", false),
+/// One figure of a side: its name, where it is, more is better.
+type Figure = (&'static str, fn(&SideView) -> Option<f64>, bool);
+
+/// What is compared of each side of a run.
+const FIGURES: [Figure; 5] = [
+    ("IOPS", |side| side.iops, true),
+    ("mean us", |side| side.latency_us.mean, false),
+    ("99% us", |side| side.latency_us.p99, false),
+    ("99.9% us", |side| side.latency_us.p999, false),
+    ("longest us", |side| side.latency_us.max, false),
 ];
 
 /// What both results have in common.
 ///
 /// # Errors
 /// Where one of them is no result, they have nothing in common, or they are of different workloads.
-pub fn compare(before: &Value, after: &Value) -> Result<Vec<Row>, String> {
-    let steps = |value: &Value| value.get("steps").and_then(Value::as_array).cloned();
-    let rows = match (steps(before), steps(after)) {
-        (Some(before), Some(after)) => {
+pub fn compare(before: &Document, after: &Document) -> Result<Vec<Row>, String> {
+    let rows = match (before, after) {
+        (Document::Profile(before), Document::Profile(after)) => {
             let mut rows = Vec::new();
-            for one in &before {
-                let Some(name) = one.get("name") else {
+            for one in before.steps.iter().filter(|step| !step.name.is_empty()) {
+                let Some(other) = after.step(&one.name) else {
                     continue;
                 };
-                let Some(other) = after.iter().find(|other| other.get("name") == Some(name)) else {
-                    continue;
-                };
-                let prefix = format!("{}: ", name.as_str().unwrap_or_default());
-                same_workload(one, other, &prefix)?;
-                rows.extend(figures(one, other, &prefix));
+                let prefix = format!("{}: ", one.name);
+                same_workload(&one.run, &other.run, &prefix)?;
+                rows.extend(figures(&one.run, &other.run, &prefix));
             }
             rows
         }
-        (None, None) => {
+        (Document::Run(before), Document::Run(after)) => {
             same_workload(before, after, "")?;
             figures(before, after, "")
         }
-        _ => return Err("one is the result of a profile, the other of a single run".to_owned()),
+        (Document::Profile(_), Document::Run(_)) | (Document::Run(_), Document::Profile(_)) => {
+            return Err("one is the result of a profile, the other of a single run".to_owned());
+        }
     };
     if rows.is_empty() {
         return Err("they have no figures in common: are both results of -Rjson?".to_owned());
@@ -76,23 +78,30 @@ pub fn compare(before: &Value, after: &Value) -> Result<Vec<Row>, String> {
     Ok(rows)
 }
 
-/// What a result of before there was `workload` says of it.
-const WORKLOAD_OF_OLD: [&str; 4] = ["block_bytes", "threads", "outstanding", "write_percent"];
+/// What was asked of the target, as far as the result tells: one of before there was `workload`
+/// tells less.
+fn workload(run: &RunView) -> Map<String, Value> {
+    if let Some(whole) = &run.workload {
+        return whole.clone();
+    }
+    let of_old = [
+        ("block_bytes", run.block_bytes),
+        ("threads", run.threads.map(u64::from)),
+        ("outstanding", run.outstanding.map(u64::from)),
+        ("write_percent", run.write_percent.map(u64::from)),
+    ];
+    let told = of_old.into_iter();
+    told.filter_map(|(entry, number)| Some((entry.to_owned(), number?.into())))
+        .collect()
+}
 
 /// Refuses what was asked for in different ways: the figures of such runs say nothing about each
 /// other.
-fn same_workload(before: &Value, after: &Value, prefix: &str) -> Result<(), String> {
-    let said = |value: &Value| -> serde_json::Map<String, Value> {
-        let whole = value.get("workload").and_then(Value::as_object);
-        whole.cloned().unwrap_or_else(|| {
-            let at = |key: &&str| Some(((*key).to_owned(), value.get(*key)?.clone()));
-            WORKLOAD_OF_OLD.iter().filter_map(at).collect()
-        })
-    };
-    let (before, after) = (said(before), said(after));
-    let differing = |(key, one): (&String, &Value)| {
-        let other = after.get(key).filter(|other| *other != one)?;
-        Some(format!("{key} is {one} in A and {other} in B"))
+fn same_workload(before: &RunView, after: &RunView, prefix: &str) -> Result<(), String> {
+    let (before, after) = (workload(before), workload(after));
+    let differing = |(entry, one): (&String, &Value)| {
+        let other = after.get(entry).filter(|other| *other != one)?;
+        Some(format!("{entry} is {one} in A and {other} in B"))
     };
     let all: Vec<String> = before.iter().filter_map(differing).collect();
     if all.is_empty() {
@@ -104,31 +113,41 @@ fn same_workload(before: &Value, after: &Value, prefix: &str) -> Result<(), Stri
     ))
 }
 
-fn figures(before: &Value, after: &Value, prefix: &str) -> Vec<Row> {
+#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+fn figures(before: &RunView, after: &RunView, prefix: &str) -> Vec<Row> {
     let mut rows = Vec::new();
-    let mut add = |place: &str, name: String, more_is_better: bool| {
-        let at = |value: &Value| value.pointer(place).and_then(Value::as_f64);
-        if let (Some(before), Some(after)) = (at(before), at(after))
+    let mut add = |name: String, figure: &dyn Fn(&RunView) -> Option<f64>, more_is_better| {
+        if let (Some(before), Some(after)) = (figure(before), figure(after))
             && (before != 0.0 || after != 0.0)
         {
-            let name = format!("{prefix}{name}");
             rows.push(Row {
-                name,
+                name: format!("{prefix}{name}"),
                 before,
                 after,
                 more_is_better,
             });
         }
     };
-    for side in ["read", "write"] {
-        for (place, name, more) in FIGURES {
-            add(&format!("/{side}{place}"), format!("{side} {name}"), more);
+    let read: fn(&RunView) -> &SideView = |run| &run.read;
+    let write: fn(&RunView) -> &SideView = |run| &run.write;
+    for (side, of) in [("read", read), ("write", write)] {
+        for (name, figure, more) in FIGURES {
+            add(format!("{side} {name}"), &|run| figure(of(run)), more);
         }
     }
-    add("/stall_ms_max", "longest stall ms".to_owned(), false);
-    add("/queue_depth_mean", "mean queue depth".to_owned(), true);
-    add("/errors", "errors".to_owned(), false);
-    add("/verify/bad", "bad blocks".to_owned(), false);
+    let count = |number: Option<u64>| number.map(|it| it as f64);
+    add(
+        "longest stall ms".to_owned(),
+        &|run| run.stall_ms_max,
+        false,
+    );
+    add(
+        "mean queue depth".to_owned(),
+        &|run| run.queue_depth_mean,
+        true,
+    );
+    add("errors".to_owned(), &|run| count(run.errors), false);
+    add("bad blocks".to_owned(), &|run| count(run.verify.bad), false);
     rows
 }
 
@@ -167,7 +186,13 @@ pub fn table(rows: &[Row]) -> String {
 #[cfg(test)]
 mod test {
     use super::*;
+    use serde::Deserialize as _;
     use serde_json::json;
+
+    fn compare(before: &Value, after: &Value) -> Result<Vec<Row>, String> {
+        let read = |value: &Value| Document::deserialize(value).map_err(|error| error.to_string());
+        super::compare(&read(before)?, &read(after)?)
+    }
 
     fn run(iops: f64, p99: f64) -> Value {
         json!({ "read": { "iops": iops, "latency_us": { "mean": 1.0, "p99": p99 } }, "errors": 0, "stall_ms_max": 5 })

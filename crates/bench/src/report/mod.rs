@@ -1,11 +1,10 @@
 //! Results in words: diskspd's text and XML, our JSON.
 
-mod json;
 mod page;
 mod text;
+pub mod view;
 mod xml;
 
-pub use json::json;
 pub use page::{csv, html, iops_chart, latency_chart, page, percentile_chart};
 pub use text::text;
 pub use xml::xml;

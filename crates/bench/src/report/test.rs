@@ -331,7 +331,7 @@ fn the_xml_tells_operations_and_latencies_of_every_interval_and_target() {
 #[test]
 fn the_json_has_every_key_that_is_promised() {
     let (options, result, _) = example();
-    let value = json(&options, &result);
+    let value = serde_json::to_value(view::RunView::new(&options, &result)).unwrap();
     for side in ["read", "write", "total"] {
         for key in ["ios", "bytes", "iops", "bytes_per_second"] {
             assert!(value[side][key].is_number(), "{side}.{key}");

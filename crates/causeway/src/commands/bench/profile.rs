@@ -5,11 +5,11 @@ use super::{machine, show};
 use bench::chart::{Group, bars, escaped};
 use bench::options::Form;
 use bench::profile::{self, DATABASE_READ_MS, LOG_WRITE_MS};
+use bench::report::view::{Document, ProfileView, PublishedView, RunView, StepView};
 use bench::report::{self, page};
 use bench::{Options, RunResult, Side};
 use manifest::code::Code;
 use manifest::problem::Problem;
-use serde_json::{Value, json};
 use std::fmt::Write as _;
 
 /// The most operations that `--autotune` has in flight.
@@ -46,8 +46,8 @@ struct Report {
     name: &'static str,
     command_line: String,
     rows: Vec<Row>,
-    /// Operations a second of the same rows in the control.
-    control: Option<Value>,
+    /// What the same profile gave before, or elsewhere.
+    control: Option<ProfileView>,
     notes: Vec<String>,
 }
 
@@ -57,6 +57,10 @@ pub(super) fn run(options: &Options) -> Result<(), Problem> {
         unreachable!("the caller has looked");
     };
     let control = options.control.as_deref().map(show::read).transpose()?;
+    let control = control.and_then(|document| match document {
+        Document::Profile(profile) => Some(profile),
+        Document::Run(_) => None,
+    });
     let mut report = Report {
         name: name(wanted),
         command_line: options.command_line.clone(),
@@ -184,9 +188,7 @@ fn jetstress(
 impl Report {
     /// Operations a second of a row in the control.
     fn control_of(&self, name: &str) -> Option<f64> {
-        let steps = self.control.as_ref()?.get("steps")?.as_array()?;
-        let step = steps.iter().find(|step| step["name"] == name)?;
-        step.pointer("/total/iops")?.as_f64()
+        self.control.as_ref()?.step(name)?.run.total.iops
     }
 
     fn deviation(&self, row: &Row) -> Option<f64> {
@@ -197,10 +199,7 @@ impl Report {
     fn tell(&self, options: &Options) -> Result<(), Problem> {
         let text = match options.form {
             Form::Text => self.text(),
-            Form::Json => {
-                let text = serde_json::to_string_pretty(&self.json());
-                format!("{}\n", text.expect("documents are made of plain data"))
-            }
+            Form::Json => show::json(&self.view()),
             Form::Html => self.html(),
             Form::Svg => self.chart(),
             Form::Xml | Form::Csv => {
@@ -255,27 +254,26 @@ impl Report {
         out
     }
 
-    fn json(&self) -> Value {
-        let step = |row: &Row| {
-            let mut value = report::json(&row.options, &row.result);
-            value["name"] = row.name.clone().into();
-            value["published_iops"] = row
-                .published
-                .iter()
-                .map(|(what, iops)| json!({ "what": what, "iops": iops }))
-                .collect();
-            value["vs_control_pct"] = json!(self.deviation(row));
-            if let Some((told, passes)) = &row.passes {
-                value["pass_line"] = told.clone().into();
-                value["passes"] = (*passes).into();
-            }
-            value
+    fn view(&self) -> ProfileView {
+        let published = |(what, iops): &(String, f64)| PublishedView {
+            what: what.clone(),
+            iops: *iops,
         };
-        let steps: Vec<Value> = self.rows.iter().map(step).collect();
-        json!({
-            "profile": self.name, "command_line": self.command_line, "notes": self.notes,
-            "steps": steps, "passes": self.passes(),
-        })
+        let step = |row: &Row| StepView {
+            name: row.name.clone(),
+            run: RunView::new(&row.options, &row.result),
+            published_iops: row.published.iter().map(published).collect(),
+            vs_control_pct: self.deviation(row),
+            pass_line: row.passes.as_ref().map(|(told, _)| told.clone()),
+            passes: row.passes.as_ref().map(|(_, passes)| *passes),
+        };
+        ProfileView {
+            profile: self.name.to_owned(),
+            command_line: self.command_line.clone(),
+            notes: self.notes.clone(),
+            steps: self.rows.iter().map(step).collect(),
+            passes: self.passes(),
+        }
     }
 
     fn chart(&self) -> String {

@@ -7,9 +7,10 @@
 
 use super::{show, usage};
 use bench::Mistake;
+use bench::report::view::{Document, RunView};
 use manifest::code::Code;
 use manifest::problem::Problem;
-use serde_json::Value;
+use serde::Serialize;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -356,22 +357,51 @@ impl Worker {
         }
     }
 
-    /// Waits for its result.
-    fn result(&mut self) -> Result<Value, Problem> {
+    /// Waits for its result, and answers it as it was told: a worker may be of another version.
+    fn result(&mut self) -> Result<String, Problem> {
         let mut text = String::new();
         let read = self.out.read_to_string(&mut text);
         let ended = self.child.wait();
-        let value: Option<Value> = serde_json::from_str(&text).ok();
-        let (Ok(_), Ok(status), Some(value)) = (read, ended, value) else {
+        let told: Option<RunView> = serde_json::from_str(&text).ok();
+        let (Ok(_), Ok(status), Some(told)) = (read, ended, told) else {
             return Err(self.failed("it gave no result"));
         };
         if !status.success() {
             return Err(self.failed("its run did not go well; what it said stands above"));
         }
-        if value["stopped_early"] == true {
+        if told.stopped_early {
             return Err(self.failed("it ended early, so the others were not loaded like it"));
         }
-        Ok(value)
+        Ok(text)
+    }
+}
+
+/// Bytes of a MiB.
+const MIB: f64 = (1 << 20) as f64;
+
+/// One combination, its workers together.
+#[derive(Default, Serialize)]
+struct RowView {
+    name: String,
+    workers: usize,
+    iops: f64,
+    mib_per_second: f64,
+    mean_us: f64,
+    p99_us_worst: f64,
+    errors: f64,
+}
+
+impl RowView {
+    fn cells(self) -> Vec<String> {
+        let numbers = [
+            self.iops,
+            self.mib_per_second,
+            self.mean_us,
+            self.p99_us_worst,
+            self.errors,
+        ];
+        let numbers = numbers.map(|number| format!("{number:.1}"));
+        std::iter::once(self.name).chain(numbers).collect()
     }
 }
 
@@ -422,67 +452,52 @@ impl Sweep {
             results.push((worker.name.clone(), worker.result()?));
         }
         // Only a whole set is kept: half of one would be skipped as if it were done.
-        for (worker, value) in results {
-            let text =
-                serde_json::to_string_pretty(&value).expect("documents are made of plain data");
-            show::write(Some(&self.file(run, &worker)), &format!("{text}\n"))?;
+        for (worker, text) in results {
+            show::write(Some(&self.file(run, &worker)), &text)?;
         }
         Ok(())
     }
 
     /// The figures of all workers together.
-    fn row(&self, run: &Run) -> Result<Vec<(&'static str, f64)>, Problem> {
-        let (mut iops, mut bytes, mut weighted, mut p99, mut errors) =
-            (0.0, 0.0, 0.0, 0.0_f64, 0.0);
+    #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+    fn row(&self, run: &Run) -> Result<RowView, Problem> {
+        let mut row = RowView {
+            name: run.name.clone(),
+            workers: self.workers.len(),
+            ..RowView::default()
+        };
+        let mut weighted = 0.0;
         for worker in &self.workers {
-            let value = show::read(&self.file(run, worker))?;
-            let at = |place: &str| value.pointer(place).and_then(Value::as_f64).unwrap_or(0.0);
-            iops += at("/total/iops");
-            bytes += at("/total/bytes_per_second");
-            weighted += at("/total/iops") * at("/total/latency_us/mean");
-            p99 = p99.max(at("/total/latency_us/p99"));
-            errors += at("/errors");
+            let file = self.file(run, worker);
+            let Document::Run(result) = show::read(&file)? else {
+                let detail = format!("{}: it is the result of a profile", file.display());
+                return Err(mistake(detail, "name another --results, or remove it"));
+            };
+            let iops = result.total.iops.unwrap_or(0.0);
+            let latency = &result.total.latency_us;
+            row.iops += iops;
+            row.mib_per_second += result.total.bytes_per_second.unwrap_or(0.0) / MIB;
+            weighted += iops * latency.mean.unwrap_or(0.0);
+            row.p99_us_worst = row.p99_us_worst.max(latency.p99.unwrap_or(0.0));
+            row.errors += result.errors.unwrap_or(0) as f64;
         }
-        let mean = if iops > 0.0 { weighted / iops } else { 0.0 };
-        let mib = bytes / f64::from(1 << 20);
-        Ok(vec![
-            ("iops", iops),
-            ("mib_per_second", mib),
-            ("mean_us", mean),
-            ("p99_us_worst", p99),
-            ("errors", errors),
-        ])
+        row.mean_us = if row.iops > 0.0 {
+            weighted / row.iops
+        } else {
+            0.0
+        };
+        Ok(row)
     }
 
     fn tell(&self) -> Result<(), Problem> {
-        let mut rows = Vec::new();
-        for run in &self.runs {
-            rows.push((run.name.clone(), self.row(run)?));
-        }
+        let rows: Result<Vec<RowView>, Problem> =
+            self.runs.iter().map(|run| self.row(run)).collect();
+        let rows = rows?;
         if self.json {
-            let all: Vec<Value> = rows
-                .into_iter()
-                .map(|(name, figures)| {
-                    let mut value =
-                        serde_json::json!({ "name": name, "workers": self.workers.len() });
-                    for (figure, number) in figures {
-                        value[figure] = number.into();
-                    }
-                    value
-                })
-                .collect();
-            let text =
-                serde_json::to_string_pretty(&all).expect("documents are made of plain data");
-            crate::output::print(&format!("{text}\n"));
+            crate::output::print(&show::json(&rows));
             return Ok(());
         }
-        let cells = |(name, figures): (String, Vec<(&'static str, f64)>)| {
-            let numbers = figures
-                .into_iter()
-                .map(|(_, number)| format!("{number:.1}"));
-            [name].into_iter().chain(numbers).collect()
-        };
-        let rows: Vec<Vec<String>> = rows.into_iter().map(cells).collect();
+        let rows: Vec<Vec<String>> = rows.into_iter().map(RowView::cells).collect();
         let head = ["RUN", "IOPS", "MiB/s", "MEAN us", "WORST 99% us", "ERRORS"];
         crate::output::print(&crate::output::table(&head, &rows));
         Ok(())

@@ -1,0 +1,461 @@
+//! The documents that `docs/bench.md` promises: what `-Rjson` writes, and what is read back of it.
+//!
+//! A result may be of an older version, which told less: what it lacks is absent, or zero where
+//! nobody compares it.
+
+use super::per_second;
+use crate::meter::Side;
+use crate::options::{Access, Options};
+use crate::result::RunResult;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// A result as a file has it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Document {
+    /// Of `--profile`.
+    Profile(ProfileView),
+    /// Of a single run.
+    Run(Box<RunView>),
+}
+
+/// The runs of a profile.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ProfileView {
+    /// Its name.
+    #[serde(default)]
+    pub profile: String,
+    /// What was typed.
+    #[serde(default)]
+    pub command_line: String,
+    /// What was found on the way.
+    #[serde(default)]
+    pub notes: Vec<String>,
+    /// Its runs.
+    pub steps: Vec<StepView>,
+    /// All pass lines hold; absent where the profile has none.
+    #[serde(default)]
+    pub passes: Option<bool>,
+}
+
+/// A run of a profile.
+#[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
+pub struct StepView {
+    /// Its name in the profile.
+    #[serde(default)]
+    pub name: String,
+    /// What it gave.
+    #[serde(flatten)]
+    pub run: RunView,
+    /// What others published.
+    #[serde(default)]
+    pub published_iops: Vec<PublishedView>,
+    /// By how much of a hundred it is faster than the control.
+    #[serde(default)]
+    pub vs_control_pct: Option<f64>,
+    /// What must hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pass_line: Option<String>,
+    /// Whether it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passes: Option<bool>,
+}
+
+/// A figure that others published.
+#[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PublishedView {
+    /// Of what.
+    pub what: String,
+    /// Operations a second.
+    pub iops: f64,
+}
+
+/// One run.
+#[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RunView {
+    /// What was typed.
+    pub command_line: String,
+    /// When it began.
+    pub started: String,
+    /// The measured time.
+    pub seconds: f64,
+    /// Bytes of an operation.
+    pub block_bytes: Option<u64>,
+    /// Threads.
+    pub threads: Option<u32>,
+    /// Operations in flight, of each thread on each target.
+    pub outstanding: Option<u32>,
+    /// Writes among a hundred operations.
+    pub write_percent: Option<u8>,
+    /// What was asked of the target, entry by entry as [`WorkloadView`] has them, those of other
+    /// versions included.
+    pub workload: Option<Map<String, Value>>,
+    /// Reads.
+    pub read: SideView,
+    /// Writes.
+    pub write: SideView,
+    /// Both.
+    pub total: SideView,
+    /// Operations in flight on average.
+    pub queue_depth_mean: Option<f64>,
+    /// Operations that failed or never returned.
+    pub errors: Option<u64>,
+    /// Those that never returned.
+    pub never_returned: u64,
+    /// The first failure.
+    pub first_error: Option<String>,
+    /// It was stopped before its time.
+    pub stopped_early: bool,
+    /// What verification found.
+    pub verify: VerifyView,
+    /// The longest time in which nothing ended, in milliseconds.
+    pub stall_ms_max: Option<f64>,
+    /// Length of an interval of the series, in milliseconds.
+    pub interval_ms: u64,
+    /// Over time, where it was asked for.
+    pub series: Vec<IntervalView>,
+    /// By path.
+    pub paths: Vec<PathView>,
+    /// `--record-tcpinfo`.
+    pub tcp: Vec<TcpView>,
+    /// What was measured.
+    pub targets: Vec<TargetView>,
+}
+
+/// Reads, writes or both.
+#[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SideView {
+    /// Operations.
+    pub ios: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Operations a second.
+    pub iops: Option<f64>,
+    /// Bytes a second.
+    pub bytes_per_second: Option<f64>,
+    /// Latency in microseconds.
+    pub latency_us: LatencyView,
+}
+
+/// Latency in microseconds.
+#[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LatencyView {
+    /// Mean.
+    pub mean: Option<f64>,
+    /// The shortest.
+    pub min: Option<f64>,
+    /// Median.
+    pub p50: Option<f64>,
+    /// 90 of 100 are not longer.
+    pub p90: Option<f64>,
+    /// 95 of 100.
+    pub p95: Option<f64>,
+    /// 99 of 100.
+    pub p99: Option<f64>,
+    /// 999 of 1000.
+    pub p999: Option<f64>,
+    /// 9999 of 10,000.
+    pub p9999: Option<f64>,
+    /// The longest.
+    pub max: Option<f64>,
+    /// Standard deviation.
+    pub stdev: Option<f64>,
+}
+
+/// What verification found.
+#[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct VerifyView {
+    /// Sectors of 512 bytes that were compared.
+    pub checked: u64,
+    /// Those that were wrong; absent where a result does not tell.
+    pub bad: Option<u64>,
+    /// The first of them.
+    pub described: Vec<String>,
+}
+
+/// A short time of a run.
+#[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct IntervalView {
+    /// When it began, in milliseconds of the measured time.
+    pub ms: u64,
+    /// Reads.
+    pub read_ios: u64,
+    /// Writes.
+    pub write_ios: u64,
+    /// Bytes of both.
+    pub bytes: u64,
+    /// The longest latency in microseconds.
+    pub max_us: f64,
+}
+
+/// One path of a target.
+#[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PathView {
+    /// The host's port.
+    pub from: String,
+    /// The target's.
+    pub portal: String,
+    /// How it is at the end.
+    pub state: String,
+    /// Operations.
+    pub ios: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Segments that TCP sent again.
+    pub retransmits: u64,
+}
+
+/// What TCP said of a path at one moment.
+#[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TcpView {
+    /// Milliseconds of the measured time.
+    pub ms: u64,
+    /// Host port and target port.
+    pub path: String,
+    /// Round-trip time in microseconds.
+    pub round_trip_us: Option<u32>,
+    /// Segments sent again since the measured time began.
+    pub retransmits: u64,
+    /// Bytes that were not answered.
+    pub bytes_in_flight: u64,
+}
+
+/// What was measured.
+#[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TargetView {
+    /// As it was written.
+    pub name: String,
+    /// Bytes.
+    pub size: u64,
+    /// First byte that was used.
+    pub base: u64,
+    /// Bytes that were used.
+    pub length: u64,
+}
+
+/// What was asked of the target, apart from how long and of which one: results of different
+/// workloads are not compared.
+#[derive(Serialize)]
+struct WorkloadView {
+    block_bytes: u64,
+    access: AccessView,
+    distribution: Vec<String>,
+    region_bytes: Option<u64>,
+    threads: u32,
+    outstanding: u32,
+    write_percent: u8,
+    write_through: bool,
+    payload: String,
+    verify: bool,
+    rate: Option<String>,
+    burst: Option<u32>,
+    think_ms: u64,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum AccessView {
+    Random {
+        random_percent: u8,
+        alignment_bytes: u64,
+    },
+    Sequential {
+        stride_bytes: u64,
+        interlocked: bool,
+        parallel: bool,
+    },
+}
+
+impl WorkloadView {
+    fn new(options: &Options, result: &RunResult) -> Self {
+        let access = match options.access {
+            Access::Random { alignment, percent } => AccessView::Random {
+                random_percent: percent,
+                alignment_bytes: alignment,
+            },
+            Access::Sequential {
+                stride,
+                interlocked,
+                parallel,
+            } => AccessView::Sequential {
+                stride_bytes: stride,
+                interlocked,
+                parallel,
+            },
+        };
+        Self {
+            block_bytes: options.block,
+            access,
+            distribution: options.zones.iter().map(|it| format!("{it:?}")).collect(),
+            region_bytes: options.length,
+            threads: result.threads,
+            outstanding: options.outstanding_total.unwrap_or(options.outstanding),
+            write_percent: options.write_percent,
+            write_through: options.write_through,
+            payload: format!("{:?}", options.source),
+            verify: options.verify,
+            rate: options.rate.map(|rate| format!("{rate:?}")),
+            burst: options.burst,
+            think_ms: u64::try_from(options.think.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+
+    fn entries(&self) -> Map<String, Value> {
+        match serde_json::to_value(self) {
+            Ok(Value::Object(entries)) => entries,
+            Ok(_) | Err(_) => unreachable!("a struct of plain data is an object"),
+        }
+    }
+}
+
+/// Fractions with three places: enough for people, short for machines.
+fn rounded(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
+}
+
+fn millis(nanos: u64) -> f64 {
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "an hour of nanoseconds is exact"
+    )]
+    let nanos = nanos as f64;
+    rounded(nanos / 1e6)
+}
+
+impl SideView {
+    fn new(side: &Side, seconds: f64) -> Self {
+        let micros = |millis: Option<f64>| Some(rounded(millis.unwrap_or(0.0) * 1000.0));
+        let at = |percentile| micros(side.percentile(percentile));
+        Self {
+            ios: side.ios,
+            bytes: side.bytes,
+            iops: Some(rounded(per_second(side.ios, seconds))),
+            bytes_per_second: Some(rounded(per_second(side.bytes, seconds))),
+            latency_us: LatencyView {
+                mean: micros(side.mean()),
+                min: at(0.0),
+                p50: at(50.0),
+                p90: at(90.0),
+                p95: at(95.0),
+                p99: at(99.0),
+                p999: at(99.9),
+                p9999: at(99.99),
+                max: at(100.0),
+                stdev: micros(side.deviation()),
+            },
+        }
+    }
+}
+
+impl VerifyView {
+    fn new(result: &RunResult) -> Self {
+        let tally = result.verify.as_ref();
+        let described = tally.iter().flat_map(|tally| &tally.described);
+        Self {
+            checked: tally.map_or(0, |tally| tally.checked),
+            bad: Some(tally.map_or(0, |tally| tally.bad)),
+            described: described.map(ToString::to_string).collect(),
+        }
+    }
+}
+
+fn series(result: &RunResult) -> Vec<IntervalView> {
+    let length = result.interval.as_millis();
+    let all = result.series();
+    let one = |(at, number): (&crate::meter::Interval, u128)| IntervalView {
+        ms: u64::try_from(length * number).unwrap_or(u64::MAX),
+        read_ios: at.read.count,
+        write_ios: at.write.count,
+        bytes: at.bytes,
+        max_us: millis(at.longest()) * 1000.0,
+    };
+    all.iter().zip(0_u128..).map(one).collect()
+}
+
+fn paths(result: &RunResult) -> Vec<PathView> {
+    let one = |path: &crate::result::PathFigures| PathView {
+        from: path.from.clone(),
+        portal: path.portal.clone(),
+        state: path.state.clone(),
+        ios: path.ios,
+        bytes: path.bytes,
+        retransmits: path.retransmits,
+    };
+    result.paths.iter().map(one).collect()
+}
+
+fn tcp(result: &RunResult) -> Vec<TcpView> {
+    let one = |at: &crate::result::TcpSample| TcpView {
+        ms: u64::try_from(at.at.as_millis()).unwrap_or(u64::MAX),
+        path: at.path.clone(),
+        round_trip_us: at.round_trip_us,
+        retransmits: at.retransmits,
+        bytes_in_flight: at.bytes_in_flight,
+    };
+    result.tcp.iter().map(one).collect()
+}
+
+fn targets(result: &RunResult) -> Vec<TargetView> {
+    let one = |at: &crate::result::TargetFacts| TargetView {
+        name: at.name.clone(),
+        size: at.size,
+        base: at.base,
+        length: at.length,
+    };
+    result.targets.iter().map(one).collect()
+}
+
+impl RunView {
+    /// What a run gave.
+    #[must_use]
+    pub fn new(options: &Options, result: &RunResult) -> Self {
+        let seconds = result.seconds;
+        Self {
+            command_line: options.command_line.clone(),
+            started: super::date(result.started),
+            seconds: rounded(seconds),
+            block_bytes: Some(options.block),
+            threads: Some(result.threads),
+            outstanding: Some(options.outstanding),
+            write_percent: Some(options.write_percent),
+            workload: Some(WorkloadView::new(options, result).entries()),
+            read: SideView::new(&result.read(), seconds),
+            write: SideView::new(&result.write(), seconds),
+            total: SideView::new(&result.total(), seconds),
+            queue_depth_mean: Some(rounded(result.mean_queue_depth())),
+            errors: Some(result.errors()),
+            never_returned: result.missing(),
+            first_error: result.first_error().map(str::to_owned),
+            stopped_early: result.stopped,
+            verify: VerifyView::new(result),
+            stall_ms_max: Some(rounded(result.stall().as_secs_f64() * 1000.0)),
+            interval_ms: u64::try_from(result.interval.as_millis()).unwrap_or(u64::MAX),
+            series: if options.series {
+                series(result)
+            } else {
+                Vec::new()
+            },
+            paths: paths(result),
+            tcp: tcp(result),
+            targets: targets(result),
+        }
+    }
+}
+
+impl ProfileView {
+    /// The run of this name.
+    #[must_use]
+    pub fn step(&self, name: &str) -> Option<&StepView> {
+        self.steps.iter().find(|step| step.name == name)
+    }
+}
