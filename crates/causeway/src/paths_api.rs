@@ -9,11 +9,15 @@
 
 use api::{Asked, Documents, Server, bind};
 use env::CoreHandle;
-use host::{Attached, Located};
 use manifest::code::Code;
 use manifest::config::ApiAddress;
 use manifest::problem::Problem;
-use serde_json::{Value, json};
+use host::view::{
+    PlannedVolume, PolicyAnswer, PolicyRequest, ProcessView, ReleaseAnswer, ReleaseRequest,
+};
+use host::{Attached, Located, Status};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,8 +29,8 @@ const ANSWER_MAX: Duration = Duration::from_millis(80);
 
 /// What is asked of a volume.
 enum Ask {
-    Status(oneshot::Sender<Value>),
-    Plan(oneshot::Sender<Value>),
+    Status(oneshot::Sender<Status>),
+    Plan(oneshot::Sender<PlannedVolume>),
     Release {
         path: String,
         unit: Option<String>,
@@ -100,10 +104,11 @@ async fn answer(core: CoreHandle, located: Located, mut asked: mpsc::UnboundedRe
             return;
         };
         match ask {
-            Ask::Status(to) => drop(to.send(json!(status))),
+            Ask::Status(to) => drop(to.send(status)),
             Ask::Plan(to) => {
                 let plan = located.plan(&core);
-                drop(to.send(json!({ "volume": status, "plan": plan })));
+                let volume = status;
+                drop(to.send(PlannedVolume { volume, plan }));
             }
             Ask::Release { path, unit, done } => {
                 let ours = unit.is_none_or(|unit| status.unit_path == unit);
@@ -155,16 +160,22 @@ fn documents() -> Documents {
     Arc::new(|asked: Asked| Box::pin(reply(asked)))
 }
 
+fn value(document: &impl Serialize) -> Result<Value, Problem> {
+    let value = serde_json::to_value(document);
+    value.map_err(|error| Problem::new(Code::Internal, error.to_string()))
+}
+
+fn process<V: Serialize>(volumes: Vec<V>) -> Result<Value, Problem> {
+    let pid = std::process::id();
+    value(&ProcessView { pid, volumes })
+}
+
 async fn reply(asked: Asked) -> Result<Value, Problem> {
     match (asked.path.as_str(), asked.document) {
-        ("/v1/volumes", None) => Ok(json!({
-            "pid": std::process::id(), "volumes": all(Ask::Status).await,
-        })),
-        ("/v1/plans", None) => Ok(json!({
-            "pid": std::process::id(), "volumes": all(Ask::Plan).await,
-        })),
-        ("/v1/policy", Some(document)) => policy(&document).await,
-        ("/v1/release", Some(document)) => release(&document).await,
+        ("/v1/volumes", None) => process(all(Ask::Status).await),
+        ("/v1/plans", None) => process(all(Ask::Plan).await),
+        ("/v1/policy", Some(document)) => value(&policy(&document).await?),
+        ("/v1/release", Some(document)) => value(&release(&document).await?),
         (path, _) => {
             let detail = format!("nothing is served at {path}");
             Err(Problem::new(Code::NoSuchPath, detail))
@@ -172,40 +183,39 @@ async fn reply(asked: Asked) -> Result<Value, Problem> {
     }
 }
 
-async fn release(document: &Value) -> Result<Value, Problem> {
-    let text = |key: &str| document.get(key).and_then(Value::as_str);
-    let Some(path) = text("path") else {
-        let detail = "the document has \"path\", and may have \"unit\"";
-        return Err(Problem::new(Code::BadRequest, detail));
-    };
+/// What was sent along; `has` says what that is.
+fn sent<'a, T: Deserialize<'a>>(document: &'a Value, has: &str) -> Result<T, Problem> {
+    let bad = |_| Problem::new(Code::BadRequest, format!("the document has {has}"));
+    T::deserialize(document).map_err(bad)
+}
+
+async fn release(document: &Value) -> Result<ReleaseAnswer, Problem> {
+    let wanted: ReleaseRequest = sent(document, "\"path\", and may have \"unit\"")?;
     let released = all(|done| Ask::Release {
-        path: path.to_owned(),
-        unit: text("unit").map(str::to_owned),
+        path: wanted.path.clone(),
+        unit: wanted.unit.clone(),
         done,
     });
     let count = released.await.into_iter().filter(|it| *it).count();
-    Ok(json!({ "released": count }))
+    Ok(ReleaseAnswer {
+        released: count as u64,
+    })
 }
 
-async fn policy(document: &Value) -> Result<Value, Problem> {
-    let text = |key: &str| document.get(key).and_then(Value::as_str);
-    let (Some(unit), Some(policy)) = (text("unit"), text("policy")) else {
-        let detail = "the document has \"unit\" and \"policy\"";
-        return Err(Problem::new(Code::BadRequest, detail));
-    };
-    let policy: paths::Policy = policy.parse().map_err(|error: paths::policy::BadPolicy| {
-        Problem::new(Code::BadRequest, error.to_string())
-    })?;
+async fn policy(document: &Value) -> Result<PolicyAnswer, Problem> {
+    let wanted: PolicyRequest = sent(document, "\"unit\" and \"policy\"")?;
+    let policy = wanted.policy.parse::<paths::Policy>();
+    let policy = policy.map_err(|error| Problem::new(Code::BadRequest, error.to_string()))?;
     let set = all(|done| Ask::Policy {
-        unit: unit.to_owned(),
+        unit: wanted.unit.clone(),
         policy,
         done,
     })
     .await;
-    let mut count = 0;
+    let mut volumes = 0;
     for it in set {
         let ours = it.map_err(|why| Problem::new(Code::Internal, why))?;
-        count += u32::from(ours);
+        volumes += u64::from(ours);
     }
-    Ok(json!({ "volumes": count }))
+    Ok(PolicyAnswer { volumes })
 }

@@ -44,6 +44,7 @@ pub mod secret_file;
 mod status;
 mod store;
 mod url;
+pub mod view;
 
 pub use attached::{Attached, Located, all_status};
 pub use error::{HostError, Kind};
@@ -51,4 +52,5 @@ pub use open::{keep_policy, open, try_logins};
 pub use options::{Credentials, DigestWish, Options, Sharing, WriteFailover};
 pub use prepare::{Prepared, prepare};
 pub use status::{PathStatus, Status};
+pub use status::{PATH_STATES, PathState, PathStatus, Status};
 pub use url::{HostPort, Url, UrlError};

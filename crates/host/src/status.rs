@@ -5,11 +5,12 @@ use iscsi_initiator::unit::PortStatus;
 
 use paths::health::{Cause, State, Wanted};
 use paths::policy::Use;
-use serde::Serialize;
-use std::net::{IpAddr, SocketAddr};
+use serde::{Deserialize, Deserializer, Serialize};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// A volume as it is now.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+/// A volume as it is now. What a program of another version does not tell is empty or 0.
+#[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Status {
     /// The URL that it was opened by.
     pub url: String,
@@ -36,7 +37,8 @@ pub struct Status {
 }
 
 /// A path as it is now.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(default)]
 pub struct PathStatus {
     /// Host port and target port: `eth0>10.0.0.1:3260`.
     pub path: String,
@@ -44,9 +46,9 @@ pub struct PathStatus {
     pub from: IpAddr,
     /// The target's.
     pub portal: SocketAddr,
-    /// `active`, `standby`, `marginal`, `proving`, `connecting`, `cold`, `down`, `quarantined` or
-    /// `disabled`.
-    pub state: &'static str,
+    /// Where it stands.
+    #[serde(deserialize_with = "known_state")]
+    pub state: PathState,
     /// What the plan wants of it: `active`, `hot` or `cold`.
     pub wanted: Wanted,
     /// Why it is so.
@@ -80,6 +82,56 @@ pub struct PathStatus {
     /// Round-trip time that the system measures, in microseconds; absent without a connection.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub round_trip_us: Option<u32>,
+}
+
+/// Where a path stands, in a word: one of [`PATH_STATES`].
+pub type PathState = &'static str;
+
+/// What may be said of where a path stands.
+pub const PATH_STATES: [&str; 9] = [
+    "active",
+    "standby",
+    "marginal",
+    "proving",
+    "connecting",
+    "cold",
+    "down",
+    "quarantined",
+    "disabled",
+];
+
+fn known_state<'de, D: Deserializer<'de>>(from: D) -> Result<PathState, D::Error> {
+    let text = String::deserialize(from)?;
+    let known = PATH_STATES.into_iter().find(|state| *state == text);
+    known.ok_or_else(|| serde::de::Error::unknown_variant(&text, &PATH_STATES))
+}
+
+impl Default for PathStatus {
+    /// A path of which nothing is known.
+    fn default() -> Self {
+        let nowhere = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+        Self {
+            path: String::new(),
+            from: nowhere,
+            portal: SocketAddr::new(nowhere, 0),
+            state: "cold",
+            wanted: Wanted::default(),
+            why: String::new(),
+            ios: 0,
+            bytes: 0,
+            reads: 0,
+            writes: 0,
+            read_bytes: 0,
+            written_bytes: 0,
+            in_flight: 0,
+            bytes_in_flight: 0,
+            timed: 0,
+            timed_us: 0,
+            session: String::new(),
+            retransmits: 0,
+            round_trip_us: None,
+        }
+    }
 }
 
 /// Where a path stands, in a word.

@@ -88,9 +88,27 @@ impl TryFrom<String> for Speed {
 }
 
 impl<'de> Deserialize<'de> for Speed {
+    /// As it is written in documents, in bits per second, or as people write it.
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(from)?;
-        text.parse().map_err(serde::de::Error::custom)
+        struct Either;
+
+        impl serde::de::Visitor<'_> for Either {
+            type Value = Speed;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a speed such as \"10Gb/s\"")
+            }
+
+            fn visit_u64<E: serde::de::Error>(self, bits: u64) -> Result<Speed, E> {
+                Ok(Speed(bits))
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Speed, E> {
+                text.parse().map_err(E::custom)
+            }
+        }
+
+        from.deserialize_any(Either)
     }
 }
 
@@ -251,8 +269,8 @@ pub struct Facts {
 }
 
 /// A path: a host port and a target port. The same pair keeps its name whatever else changes.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
-#[serde(into = "String")]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub struct PathName {
     /// [`HostPort::name`].
     pub host: String,
@@ -263,6 +281,14 @@ pub struct PathName {
 impl From<PathName> for String {
     fn from(name: PathName) -> Self {
         name.to_string()
+    }
+}
+
+impl TryFrom<String> for PathName {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
     }
 }
 
@@ -289,7 +315,7 @@ impl FromStr for PathName {
 }
 
 /// Something that fails as a whole and takes its paths with it.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "name", rename_all = "snake_case")]
 pub enum Element {
     /// A host port.

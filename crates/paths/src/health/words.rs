@@ -2,7 +2,7 @@
 //! effects.
 
 use scsi::alua::AccessState;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 
@@ -68,7 +68,7 @@ impl Default for Timing {
 }
 
 /// What the planner wants of a path.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Wanted {
     /// Carry I/O.

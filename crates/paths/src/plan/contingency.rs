@@ -4,10 +4,10 @@
 use super::{Choice, Options, Solver, choose};
 use crate::facts::{Element, PathName};
 use crate::mesh::Mesh;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The answer to the loss of one element.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Contingency {
     /// What is lost.
     pub lost: Element,

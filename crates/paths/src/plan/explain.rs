@@ -5,11 +5,11 @@ use super::standby::Standby;
 use super::{Barred, Choice, Options, PlannedPath, Role};
 use crate::facts::{PathName, Speed};
 use crate::mesh::{Candidate, Mesh};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Which end.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ends {
     /// The host's port.
@@ -21,7 +21,7 @@ pub enum Ends {
 }
 
 /// What limits a stream.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
     /// The port's speed.
@@ -31,7 +31,7 @@ pub enum Limit {
 }
 
 /// The most that one stream gets.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct StreamLimit {
     /// In bits per second.
     pub speed: Speed,
@@ -42,7 +42,7 @@ pub struct StreamLimit {
 }
 
 /// Why a path has its role.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "because", rename_all = "snake_case")]
 pub enum Reason {
     /// Active: it belongs to the best set; taking it away, with the best replacement, would first

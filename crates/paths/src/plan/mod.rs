@@ -90,7 +90,7 @@ impl Default for Options {
 }
 
 /// Why a pair of ports is no path at all.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "why", rename_all = "snake_case")]
 pub enum Barred {
     /// By the administrator.
@@ -118,7 +118,7 @@ pub enum Barred {
 }
 
 /// What a path is for.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// Carries I/O.
@@ -132,7 +132,7 @@ pub enum Role {
 }
 
 /// One path of a plan.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PlannedPath {
     /// Its name.
     pub path: PathName,
@@ -154,7 +154,7 @@ pub struct PlannedPath {
 }
 
 /// How the active set was found.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
     /// It is the optimum.
@@ -165,7 +165,7 @@ pub enum Method {
 }
 
 /// What to do with every path.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Plan {
     /// All pairs: active ones, hot ones in order of merit, cold ones in order of merit, unusable
     /// ones.

@@ -2,10 +2,10 @@
 
 use crate::mesh::Mesh;
 use crate::plan::Priority;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What a choice of active paths is judged by, in the order of the objective.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Term {
     /// The sum of the paths' speeds.

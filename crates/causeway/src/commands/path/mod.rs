@@ -3,7 +3,7 @@
 //! `plan` looks at this host and asks the target where it listens; `ls`, `explain` and `policy` ask
 //! the programs that run (`attach`, `bench`) through their sockets.
 
-mod running;
+pub(crate) mod running;
 mod show;
 
 use crate::open::of_host;
@@ -11,17 +11,12 @@ use crate::output::Output;
 use clap::{Args, Subcommand};
 use env::real::{Cores, Runtime, RuntimeConfig};
 use env::{CoreHandle, CoreId, LocalFuture};
+use host::view::{ExplainedView, FailedLoginView, LoginView, PlanView, PolicyView, ReleasedView};
 use host::{Options, Prepared, Url};
 use manifest::code::Code;
 use manifest::problem::Problem;
 use paths::{Element, PathName, Plan, Policy};
-use serde_json::{Value, json};
 use units::text::counted;
-
-/// The volumes that programs here have open, with their paths' counters.
-pub(crate) fn running_volumes() -> Result<Value, Problem> {
-    running::volumes(None)
-}
 
 /// What to do with paths.
 #[derive(Subcommand, Debug)]
@@ -95,7 +90,7 @@ pub(crate) fn run(verb: &PathVerb, output: &Output) -> Result<(), Problem> {
         PathVerb::Plan(flags) => plan(flags, output),
         PathVerb::Ls { url } => {
             let volumes = running::volumes(url.as_ref())?;
-            output.show(&volumes, show::volumes);
+            output.show(&volumes, |volumes| show::volumes(volumes));
             Ok(())
         }
         PathVerb::Explain { path, url, options } => explain(path, url.as_ref(), options, output),
@@ -115,11 +110,11 @@ fn plan(flags: &PlanFlags, output: &Output) -> Result<(), Problem> {
             known(element, plan)?;
         }
         if what_if.is_empty() {
-            return Ok(document(prepared, plan, &[]));
+            return Ok(PlanView::new(prepared, plan, &[]));
         }
         let after =
             paths::plan::what_if(&prepared.facts, &prepared.planner, &plan.active(), &what_if);
-        Ok(document(prepared, &after, &what_if))
+        Ok(PlanView::new(prepared, &after, &what_if))
     };
     let (url, options) = (flags.url.clone(), flags.options.clone());
     let (mut document, tried) = on_a_core(move |core| {
@@ -138,26 +133,25 @@ fn plan(flags: &PlanFlags, output: &Output) -> Result<(), Problem> {
         Ok(failed) => failed.clone(),
         Err(_) => Vec::new(),
     };
-    document["login"] = json!({
-        "works": tried.is_ok(),
-        "failed": failed.iter().map(|(path, why)| json!({ "path": path, "why": why })).collect::<Vec<_>>(),
+    let failed = failed
+        .into_iter()
+        .map(|(path, why)| FailedLoginView { path, why });
+    document.login = Some(LoginView {
+        works: tried.is_ok(),
+        failed: failed.collect(),
     });
     output.show(&document, show::plan);
     tried.map(drop)
 }
 
-/// Makes a plan for a LUN that need not be open, and what `tell` makes of it.
-fn planned(
-    url: &Url,
-    options: &Options,
-    tell: impl FnOnce(&Prepared, &Plan) -> Result<Value, Problem> + Send + 'static,
-) -> Result<Value, Problem> {
+/// Makes a plan for a LUN that need not be open.
+fn planned(url: &Url, options: &Options) -> Result<PlanView, Problem> {
     let (url, options) = (url.clone(), options.clone());
     on_a_core(move |core| {
         Box::pin(async move {
             let prepared = host::prepare(&core, &url, &options).await;
             let prepared = prepared.map_err(|error| of_host(&url.to_string(), error))?;
-            tell(&prepared, &prepared.plan())
+            Ok(PlanView::new(&prepared, &prepared.plan(), &[]))
         })
     })?
 }
@@ -188,36 +182,6 @@ fn known(element: &Element, plan: &Plan) -> Result<(), Problem> {
     Err(Problem::new(Code::VolumeUsage, detail).hint(format!("there are {}", all.join(", "))))
 }
 
-fn document(prepared: &Prepared, plan: &Plan, lost: &[Element]) -> Value {
-    let why = |path: &paths::plan::PlannedPath| {
-        let mut value = json!(path);
-        value["why"] = json!(path.reason.to_string());
-        value
-    };
-    let paths: Vec<Value> = plan.paths.iter().map(why).collect();
-    let contingencies: Vec<Value> = plan.contingencies.iter().map(|it| json!(it)).collect();
-    let facts = &prepared.facts;
-    let hosts = facts.hosts.iter().map(|it| {
-        json!({
-            "name": it.name, "card": it.card, "numa": it.numa, "speed": it.speed, "links": it.links, "mtu": it.mtu,
-            "link": it.link, "fabric": it.fabric, "enabled": it.enabled,
-        })
-    });
-    let targets = facts.targets.iter().map(|it| {
-        json!({
-            "name": it.name, "portals": it.portals, "portal_group": it.portal_group, "controller": it.controller,
-            "card": it.card, "speed": it.speed, "links": it.links, "mtu": it.mtu, "free": it.free,
-            "sessions_left": it.sessions_left, "fabric": it.fabric, "enabled": it.enabled,
-        })
-    });
-    json!({
-        "host_ports": hosts.collect::<Vec<_>>(), "target_ports": targets.collect::<Vec<_>>(),
-        "url": prepared.url.to_string(), "initiator": prepared.initiator, "what_if": lost,
-        "bandwidth": plan.bandwidth, "method": plan.method, "paths": paths,
-        "contingencies": contingencies, "notices": prepared.notices,
-    })
-}
-
 fn explain(
     path: &PathName,
     url: Option<&Url>,
@@ -228,16 +192,9 @@ fn explain(
     let document = match (found, url) {
         (Some(found), _) => found,
         (None, Some(url)) => {
-            let name = path.clone();
-            let document = planned(url, options, |prepared, plan| {
-                Ok(document(prepared, plan, &[]))
-            })?;
-            let of_plan = document["paths"].as_array().and_then(|all| {
-                let named = |it: &&Value| it["path"].as_str() == Some(&name.to_string());
-                all.iter().find(named).cloned()
-            });
-            let of_plan = of_plan.ok_or_else(|| no_path(path, &document["paths"]))?;
-            json!({ "url": url.to_string(), "running": false, "planned": of_plan })
+            let plan = planned(url, options)?;
+            let of_plan = plan.path(path).ok_or_else(|| no_path(path, &plan))?;
+            ExplainedView::planned(url.to_string(), of_plan.clone())
         }
         (None, None) => {
             let detail = format!("no running program has a path {path}");
@@ -250,10 +207,9 @@ fn explain(
     Ok(())
 }
 
-fn no_path(path: &PathName, all: &Value) -> Problem {
-    let names = all.as_array().map_or_else(Vec::new, |all| {
-        all.iter().filter_map(|it| it["path"].as_str()).collect()
-    });
+fn no_path(path: &PathName, plan: &PlanView) -> Problem {
+    let names = plan.paths.iter().map(|it| it.planned.path.to_string());
+    let names: Vec<String> = names.collect();
     Problem::new(Code::NotFound, format!("there is no path {path}"))
         .hint(format!("there are {}", names.join(", ")))
 }
@@ -265,7 +221,10 @@ fn release(path: &PathName, url: Option<&Url>, output: &Output) -> Result<(), Pr
         return Err(Problem::new(Code::NotFound, detail)
             .hint("`causeway path ls` shows paths and their states"));
     }
-    let document = json!({ "path": path.to_string(), "released": released });
+    let document = ReleasedView {
+        path: path.clone(),
+        released,
+    };
     output.show(&document, |_| {
         format!(
             "{path} logs in again for {}; `causeway path ls` shows what becomes of it\n",
@@ -295,7 +254,11 @@ fn set_policy(
             done.map_err(|error| of_host(&kept.to_string(), error))
         })
     })??;
-    let document = json!({ "url": url.to_string(), "policy": policy, "volumes": running });
+    let document = PolicyView {
+        url: url.to_string(),
+        policy,
+        volumes: running,
+    };
     output.show(&document, |_| {
         format!(
             "{policy} is kept for {}, and in force in {}\n",

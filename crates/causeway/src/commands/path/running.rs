@@ -2,12 +2,18 @@
 
 use crate::client::Client;
 use crate::paths_api::directory;
-use host::Url;
-use hyper::Method;
 use manifest::code::Code;
 use manifest::problem::Problem;
+use host::view::{
+    ExplainedView, PlannedVolume, PolicyAnswer, PolicyRequest, ProcessView, ReleaseAnswer,
+    ReleaseRequest, VolumeView,
+};
+use host::{Status, Url};
+use hyper::Method;
 use paths::{PathName, Policy};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 use std::path::PathBuf;
 
 /// The sockets, one for each program.
@@ -24,7 +30,11 @@ fn sockets() -> Vec<PathBuf> {
 }
 
 /// Asks every program; one that is gone is passed over, and its socket removed.
-fn ask(method: &Method, path: &str, document: &Value) -> Result<Vec<Value>, Problem> {
+fn ask<T: DeserializeOwned>(
+    method: &Method,
+    path: &str,
+    document: &impl Serialize,
+) -> Result<Vec<T>, Problem> {
     let mut answers = Vec::new();
     for socket in sockets() {
         let client = Client::new(&format!("unix:{}", socket.display()), None)?;
@@ -42,65 +52,61 @@ fn ask(method: &Method, path: &str, document: &Value) -> Result<Vec<Value>, Prob
     Ok(answers)
 }
 
-/// Documents of all volumes, each with the number of its process.
-fn all(path: &str) -> Result<Vec<Value>, Problem> {
-    let mut found = Vec::new();
-    for answer in ask(&Method::GET, path, &Value::Null)? {
-        let volumes = answer["volumes"].as_array().cloned().unwrap_or_default();
-        for mut volume in volumes {
-            volume["pid"] = answer["pid"].clone();
-            found.push(volume);
-        }
-    }
-    Ok(found)
+/// Those of the documents that can be read: a program may be of another version.
+pub(crate) fn readable<V: DeserializeOwned>(documents: Vec<Value>) -> impl Iterator<Item = V> {
+    let read = |document| serde_json::from_value(document).ok();
+    documents.into_iter().filter_map(read)
 }
 
-fn is_of(volume: &Value, url: Option<&Url>) -> bool {
-    url.is_none_or(|url| volume["unit_path"].as_str() == Some(&url.unit()))
+/// Documents of all volumes, each with the number of its process.
+fn all<V: DeserializeOwned>(path: &str) -> Result<Vec<(u32, V)>, Problem> {
+    let answers: Vec<ProcessView<Value>> = ask(&Method::GET, path, &())?;
+    let of_process = |answer: ProcessView<Value>| {
+        let pid = answer.pid;
+        readable(answer.volumes).map(move |volume| (pid, volume))
+    };
+    Ok(answers.into_iter().flat_map(of_process).collect())
+}
+
+fn is_of(volume: &Status, url: Option<&Url>) -> bool {
+    url.is_none_or(|url| volume.unit_path == url.unit())
 }
 
 /// The volumes that programs have open.
-pub(super) fn volumes(url: Option<&Url>) -> Result<Value, Problem> {
-    let found = all("/v1/volumes")?.into_iter();
-    Ok(found.filter(|volume| is_of(volume, url)).collect())
+pub(crate) fn volumes(url: Option<&Url>) -> Result<Vec<VolumeView>, Problem> {
+    let found: Vec<(u32, Status)> = all("/v1/volumes")?;
+    let ours = found.into_iter().filter(|(_, status)| is_of(status, url));
+    Ok(ours
+        .map(|(pid, status)| VolumeView { pid, status })
+        .collect())
 }
 
 /// What the first program that has the path says of it.
-pub(super) fn explained(path: &PathName, url: Option<&Url>) -> Result<Option<Value>, Problem> {
-    let name = path.to_string();
-    let find = |list: &Value| {
-        let all = list.as_array()?;
-        all.iter()
-            .find(|it| it["path"].as_str() == Some(&name))
-            .cloned()
-    };
-    for answer in all("/v1/plans")? {
-        let volume = &answer["volume"];
-        let Some(now) = find(&volume["paths"]).filter(|_| is_of(volume, url)) else {
-            continue;
-        };
-        let planned = find(&answer["plan"]["paths"]);
-        return Ok(Some(json!({
-            "url": volume["url"], "running": true, "pid": answer["pid"], "policy": volume["policy"],
-            "now": now, "planned": planned,
-        })));
-    }
-    Ok(None)
+pub(super) fn explained(
+    path: &PathName,
+    url: Option<&Url>,
+) -> Result<Option<ExplainedView>, Problem> {
+    let found: Vec<(u32, PlannedVolume)> = all("/v1/plans")?;
+    let mut ours = found.iter().filter(|(_, it)| is_of(&it.volume, url));
+    Ok(ours.find_map(|(pid, volume)| ExplainedView::running(*pid, volume, path)))
 }
 
 /// Lets a path out of quarantine in every program; answers in how many volumes.
 pub(super) fn release(path: &PathName, url: Option<&Url>) -> Result<u64, Problem> {
-    let document = json!({ "path": path.to_string(), "unit": url.map(Url::unit) });
-    let answers = ask(&Method::POST, "/v1/release", &document)?;
-    Ok(answers
-        .iter()
-        .filter_map(|it| it["released"].as_u64())
-        .sum())
+    let request = ReleaseRequest {
+        path: path.to_string(),
+        unit: url.map(Url::unit),
+    };
+    let answers: Vec<ReleaseAnswer> = ask(&Method::POST, "/v1/release", &request)?;
+    Ok(answers.iter().map(|it| it.released).sum())
 }
 
 /// Sets a policy in every program that has the LUN open; answers in how many volumes.
 pub(super) fn set_policy(url: &Url, policy: Policy) -> Result<u64, Problem> {
-    let document = json!({ "unit": url.unit(), "policy": policy });
-    let answers = ask(&Method::POST, "/v1/policy", &document)?;
-    Ok(answers.iter().filter_map(|it| it["volumes"].as_u64()).sum())
+    let request = PolicyRequest {
+        unit: url.unit(),
+        policy: policy.to_string(),
+    };
+    let answers: Vec<PolicyAnswer> = ask(&Method::POST, "/v1/policy", &request)?;
+    Ok(answers.iter().map(|it| it.volumes).sum())
 }

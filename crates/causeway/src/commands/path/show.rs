@@ -1,64 +1,56 @@
 //! The documents of `causeway path` for people.
 
 use crate::output::{properties, rounded, table};
-use serde_json::Value;
+use host::view::{ExplainedView, PlanView, VolumeView};
+use paths::plan::{Ends, Limit, Role, StreamLimit};
+use paths::{Element, PathName, Speed};
 use std::fmt::Write as _;
 
-fn text(value: &Value) -> String {
-    match value {
-        Value::Null => "-".to_owned(),
-        Value::String(text) => text.clone(),
-        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
+fn text(value: Option<impl ToString>) -> String {
+    value.map_or_else(|| "-".to_owned(), |it| it.to_string())
+}
+
+fn role(role: Role) -> &'static str {
+    match role {
+        Role::Active => "active",
+        Role::Hot => "hot",
+        Role::Cold => "cold",
+        Role::Unusable => "unusable",
     }
-}
-
-fn bytes(value: &Value) -> String {
-    rounded(value.as_u64().unwrap_or(0))
-}
-
-fn speed(value: &Value) -> String {
-    value
-        .as_u64()
-        .map_or_else(|| "-".to_owned(), |bits| paths::Speed(bits).to_string())
 }
 
 /// `path ls`.
-pub(super) fn volumes(volumes: &Value) -> String {
-    let empty = Vec::new();
-    let all = volumes.as_array().unwrap_or(&empty);
-    if all.is_empty() {
+pub(super) fn volumes(volumes: &[VolumeView]) -> String {
+    if volumes.is_empty() {
         return "no running program has a volume over paths open\n".to_owned();
     }
     let mut out = String::new();
-    for volume in all {
+    for VolumeView { pid, status } in volumes {
         // Writing to a String cannot fail.
         let _ = writeln!(
             out,
-            "{}  {}  {}  policy {}  process {}",
-            text(&volume["url"]),
-            text(&volume["unit"]),
-            bytes(&volume["bytes"]),
-            text(&volume["policy"]),
-            text(&volume["pid"])
+            "{}  {}  {}  policy {}  process {pid}",
+            status.url,
+            status.unit,
+            rounded(status.bytes),
+            status.policy,
         );
-        for notice in volume["notices"].as_array().unwrap_or(&empty) {
-            let _ = writeln!(out, "note: {}", text(notice));
+        for notice in &status.notices {
+            let _ = writeln!(out, "note: {notice}");
         }
-        let rows = volume["paths"].as_array().unwrap_or(&empty).iter();
-        let rows: Vec<Vec<String>> = rows
-            .map(|path| {
-                vec![
-                    text(&path["path"]),
-                    text(&path["from"]),
-                    text(&path["state"]),
-                    text(&path["ios"]),
-                    bytes(&path["bytes"]),
-                    text(&path["in_flight"]),
-                    text(&path["retransmits"]),
-                    text(&path["why"]),
-                ]
-            })
-            .collect();
+        let rows = status.paths.iter().map(|path| {
+            vec![
+                path.path.clone(),
+                path.from.to_string(),
+                path.state.to_owned(),
+                path.ios.to_string(),
+                rounded(path.bytes),
+                path.in_flight.to_string(),
+                path.retransmits.to_string(),
+                path.why.clone(),
+            ]
+        });
+        let rows: Vec<Vec<String>> = rows.collect();
         let head = [
             "PATH",
             "FROM",
@@ -76,175 +68,146 @@ pub(super) fn volumes(volumes: &Value) -> String {
 }
 
 /// `path plan`.
-pub(super) fn plan(document: &Value) -> String {
-    let empty = Vec::new();
-    let list = |key: &str| document[key].as_array().unwrap_or(&empty);
-    let mut out = format!(
-        "{}  initiator {}\n",
-        text(&document["url"]),
-        text(&document["initiator"])
-    );
-    let lost: Vec<String> = list("what_if").iter().map(element).collect();
+pub(super) fn plan(view: &PlanView) -> String {
+    let mut out = format!("{}  initiator {}\n", view.url, view.initiator);
+    let lost: Vec<String> = view.what_if.iter().map(Element::to_string).collect();
     if !lost.is_empty() {
         let _ = writeln!(out, "after the loss of {}", lost.join(", "));
     }
-    for notice in list("notices") {
-        let _ = writeln!(out, "note: {}", text(notice));
+    for notice in &view.notices {
+        let _ = writeln!(out, "note: {notice}");
     }
-    out.push_str(&ports(document));
-    let rows = list("paths").iter().map(|path| {
-        vec![
-            text(&path["path"]),
-            text(&path["role"]),
-            text(&path["source"]),
-            text(&path["portal"]),
-            speed(&path["stream"]["speed"]),
-            text(&path["why"]),
-        ]
-    });
-    let rows: Vec<Vec<String>> = rows.collect();
-    out.push_str(&table(
-        &["PATH", "ROLE", "FROM", "PORTAL", "STREAM", "WHY"],
-        &rows,
-    ));
-    let _ = writeln!(
-        out,
-        "bandwidth of the active paths: {}",
-        speed(&document["bandwidth"])
-    );
-    let failed = document["login"]["failed"].as_array();
-    for path in failed.into_iter().flatten() {
-        let _ = writeln!(
-            out,
-            "no login by {}: {}",
-            text(&path["path"]),
-            text(&path["why"])
-        );
+    out.push_str(&ports(view));
+    out.push_str(&paths(view));
+    let _ = writeln!(out, "bandwidth of the active paths: {}", view.bandwidth);
+    let failed = view.login.iter().flat_map(|login| &login.failed);
+    for path in failed {
+        let _ = writeln!(out, "no login by {}: {}", path.path, path.why);
     }
-    let names = |value: &Value| {
-        let all = value.as_array().unwrap_or(&empty).iter().map(text);
-        let all: Vec<String> = all.collect();
-        if all.is_empty() {
-            "-".to_owned()
-        } else {
-            all.join(", ")
-        }
-    };
-    let rows = list("contingencies").iter().map(|it| {
-        vec![
-            element(&it["lost"]),
-            names(&it["dies"]),
-            names(&it["promote"]),
-            speed(&it["bandwidth"]),
-        ]
-    });
-    let rows: Vec<Vec<String>> = rows.collect();
-    if !rows.is_empty() {
-        out.push('\n');
-        out.push_str(&table(
-            &["IF THIS IS LOST", "DIES", "BECOMES ACTIVE", "BANDWIDTH"],
-            &rows,
-        ));
-    }
+    out.push_str(&contingencies(view));
     out
 }
 
-/// What is known of the ports of both sides: what the plan is made from.
-fn ports(document: &Value) -> String {
-    let empty = Vec::new();
-    let list = |key: &str| document[key].as_array().unwrap_or(&empty);
-    let links = |port: &Value| match port["links"].as_u64() {
-        Some(links) if links > 1 => format!(" ({links} links)"),
-        _ => String::new(),
+fn paths(view: &PlanView) -> String {
+    let rows = view.paths.iter().map(|path| {
+        let it = &path.planned;
+        vec![
+            it.path.to_string(),
+            role(it.role).to_owned(),
+            text(it.source),
+            text(it.portal),
+            text(it.stream.map(|stream| stream.speed)),
+            text(path.why.as_ref()),
+        ]
+    });
+    let rows: Vec<Vec<String>> = rows.collect();
+    table(&["PATH", "ROLE", "FROM", "PORTAL", "STREAM", "WHY"], &rows)
+}
+
+fn contingencies(view: &PlanView) -> String {
+    let names = |all: &[PathName]| {
+        let all: Vec<String> = all.iter().map(PathName::to_string).collect();
+        text((!all.is_empty()).then(|| all.join(", ")))
     };
-    let rows = list("host_ports").iter().map(|port| {
+    let rows = view.contingencies.iter().map(|it| {
         vec![
-            text(&port["name"]),
+            it.lost.to_string(),
+            names(&it.dies),
+            names(&it.promote),
+            Speed(it.bandwidth).to_string(),
+        ]
+    });
+    let rows: Vec<Vec<String>> = rows.collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let head = ["IF THIS IS LOST", "DIES", "BECOMES ACTIVE", "BANDWIDTH"];
+    format!("\n{}", table(&head, &rows))
+}
+
+/// What is known of the ports of both sides: what the plan is made from.
+fn ports(view: &PlanView) -> String {
+    let speed = |speed: Option<Speed>, links: u16| match links {
+        0 | 1 => text(speed),
+        links => format!("{} ({links} links)", text(speed)),
+    };
+    let hosts = view.host_ports.iter().map(|port| {
+        vec![
+            port.name.clone(),
             "this host".to_owned(),
-            text(&port["card"]),
-            format!("{}{}", speed(&port["speed"]), links(port)),
+            port.card.clone(),
+            speed(port.speed, port.links),
             "-".to_owned(),
-            text(&port["mtu"]),
+            port.mtu.to_string(),
         ]
     });
-    let targets = list("target_ports").iter().map(|port| {
-        let controller = match port["controller"].as_str() {
-            Some(name) => name.to_owned(),
-            None => format!("portal group {}", text(&port["portal_group"])),
-        };
+    let targets = view.target_ports.iter().map(|port| {
+        let of_group = || format!("portal group {}", port.portal_group);
+        // To the megabit: nobody knows it better.
+        let free = port.free.map(|it| Speed::megabits(it.0 / 1_000_000));
         vec![
-            text(&port["name"]),
-            controller,
-            text(&port["card"]),
-            format!("{}{}", speed(&port["speed"]), links(port)),
-            // To the megabit: nobody knows it better.
-            match port["free"].as_u64() {
-                Some(bits) => paths::Speed::megabits(bits / 1_000_000).to_string(),
-                None => "-".to_owned(),
-            },
-            text(&port["mtu"]),
+            port.name.clone(),
+            port.controller.clone().unwrap_or_else(of_group),
+            text(port.card.as_ref()),
+            speed(port.speed, port.links),
+            text(free),
+            text(port.mtu),
         ]
     });
-    let rows: Vec<Vec<String>> = rows.chain(targets).collect();
+    let rows: Vec<Vec<String>> = hosts.chain(targets).collect();
     let head = ["PORT", "CONTROLLER", "CARD", "SPEED", "FREE", "MTU"];
     let mut out = table(&head, &rows);
     out.push('\n');
     out
 }
 
-fn element(value: &Value) -> String {
-    format!(
-        "{}:{}",
-        text(&value["kind"]).replace('_', "-"),
-        text(&value["name"])
-    )
+fn limit(stream: &StreamLimit) -> String {
+    let by = match stream.by {
+        Limit::TeamMember => "one link of a team",
+        Limit::Port => "the port's speed",
+    };
+    let end = match stream.end {
+        Ends::Host => "the host's end",
+        Ends::Target => "the target's end",
+        Ends::Both => "both ends",
+    };
+    format!("{}, by {by} at {end}", stream.speed)
 }
 
 /// `path explain`.
-pub(super) fn explained(document: &Value) -> String {
-    let (now, planned) = (&document["now"], &document["planned"]);
-    let mut pairs = vec![("volume", text(&document["url"]))];
-    if now.is_object() {
+pub(super) fn explained(view: &ExplainedView) -> String {
+    let mut pairs = vec![("volume", view.url.clone())];
+    if let Some(now) = &view.now {
         pairs.extend([
-            ("path", text(&now["path"])),
-            ("state", text(&now["state"])),
-            ("why", text(&now["why"])),
-            ("policy", text(&document["policy"])),
+            ("path", now.path.clone()),
+            ("state", now.state.to_owned()),
+            ("why", now.why.clone()),
+            ("policy", text(view.policy.as_ref())),
             (
                 "carried",
-                format!("{} operations, {}", text(&now["ios"]), bytes(&now["bytes"])),
+                format!("{} operations, {}", now.ios, rounded(now.bytes)),
             ),
-            ("retransmits", text(&now["retransmits"])),
+            ("retransmits", now.retransmits.to_string()),
         ]);
-        if let Some(us) = now["round_trip_us"].as_u64() {
+        if let Some(us) = now.round_trip_us {
             pairs.push(("round trip", format!("{us} us")));
         }
-    } else {
-        pairs.push(("path", text(&planned["path"])));
+    } else if let Some(path) = &view.planned {
+        pairs.push(("path", path.planned.path.to_string()));
         pairs.push(("state", "no running program has it open".to_owned()));
-        pairs.push(("why", text(&planned["why"])));
+        pairs.push(("why", text(path.why.as_ref())));
     }
-    if planned.is_object() {
-        pairs.push(("plan", text(&planned["role"])));
-        let stream = &planned["stream"];
-        if stream.is_object() {
-            let by = match stream["by"].as_str() {
-                Some("team_member") => "one link of a team",
-                _ => "the port's speed",
-            };
-            let end = match stream["end"].as_str() {
-                Some("host") => "the host's end",
-                Some("target") => "the target's end",
-                _ => "both ends",
-            };
-            let limit = format!("{}, by {by} at {end}", speed(&stream["speed"]));
-            pairs.push(("one stream gets", limit));
+    if let Some(path) = &view.planned {
+        let planned = &path.planned;
+        pairs.push(("plan", role(planned.role).to_owned()));
+        if let Some(stream) = &planned.stream {
+            pairs.push(("one stream gets", limit(stream)));
         }
-        if planned["routed"].as_bool() == Some(true) {
+        if planned.routed {
             pairs.push(("route", "through a router".to_owned()));
         }
-        if planned["shares"].as_u64().is_some_and(|it| it > 0) {
-            let shares = format!("{} parts with active paths", text(&planned["shares"]));
+        if planned.shares > 0 {
+            let shares = format!("{} parts with active paths", planned.shares);
             pairs.push(("shares", shares));
         }
     }

@@ -8,15 +8,15 @@
 use super::text::mebibytes;
 use super::{FIRST, Message, begin, failed, keys, wait_for_signals};
 use crate::client::Client;
-use crate::commands::path::running_volumes;
+use crate::commands::path::running::volumes;
 use crate::output::{Output, table};
 use manifest::code::Code;
 use manifest::problem::Problem;
+use host::view::VolumeView;
 use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::{Constraint, Layout};
 use ratatui::widgets::Paragraph;
 use serde::Serialize;
-use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
@@ -179,30 +179,27 @@ fn columns() -> usize {
 }
 
 fn look() -> Result<Look, Problem> {
-    Ok(read(&running_volumes()?))
+    Ok(read(&volumes(None)?))
 }
 
-/// The counters in the programs' documents; what is missing is 0.
-fn read(volumes: &Value) -> Look {
+/// The counters in the programs' documents.
+fn read(volumes: &[VolumeView]) -> Look {
     let mut found = Look::new();
-    for volume in volumes.as_array().into_iter().flatten() {
-        let pid = volume["pid"].as_u64().unwrap_or(0);
-        let unit = volume["unit_path"].as_str().unwrap_or("").to_owned();
-        for path in volume["paths"].as_array().into_iter().flatten() {
-            let number = |name: &str| path[name].as_u64().unwrap_or(0);
-            let word = |name: &str| path[name].as_str().unwrap_or("").to_owned();
+    for VolumeView { pid, status } in volumes {
+        for path in &status.paths {
             let counts = Counts {
-                state: word("state"),
-                ios: number("ios"),
-                bytes: number("bytes"),
-                retransmits: number("retransmits"),
-                in_flight: number("in_flight"),
-                timed: number("timed"),
-                timed_us: number("timed_us"),
-                session: word("session"),
-                round_trip_us: path["round_trip_us"].as_u64(),
+                state: path.state.to_owned(),
+                ios: path.ios,
+                bytes: path.bytes,
+                retransmits: path.retransmits,
+                in_flight: path.in_flight.into(),
+                timed: path.timed,
+                timed_us: path.timed_us,
+                session: path.session.clone(),
+                round_trip_us: path.round_trip_us.map(u64::from),
             };
-            found.insert((pid, unit.clone(), word("path")), counts);
+            let key = ((*pid).into(), status.unit_path.clone(), path.path.clone());
+            found.insert(key, counts);
         }
     }
     found
@@ -330,7 +327,13 @@ fn fitting(width: usize, mut head: Vec<&'static str>, mut rows: Vec<Vec<String>>
 #[cfg(test)]
 mod test {
     use super::*;
-    use serde_json::json;
+    use crate::commands::path::running::readable;
+    use serde_json::{Value, json};
+
+    fn read(volumes: &Value) -> Look {
+        let all = volumes.as_array().cloned().unwrap_or_default();
+        super::read(&readable(all).collect::<Vec<VolumeView>>())
+    }
 
     fn volumes(ios: u64, bytes: u64) -> Value {
         let path = |name: &str, ios: u64| {
