@@ -9,7 +9,6 @@ mod cli;
 mod client;
 mod commands;
 mod complete;
-mod connect;
 mod log;
 mod notify;
 mod open;

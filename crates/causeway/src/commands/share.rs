@@ -4,14 +4,15 @@ use super::Context;
 use super::lun::spec;
 use crate::cli::{Deleted, LunFields, Named, ShareVerb};
 use crate::client::segment;
-use crate::connect::{Export, blocks};
 use crate::output::{print, table};
-use hyper::Method;
 use manifest::name::normal_iscsi_name;
 use manifest::objects::{GrantSpec, HostSpec, ONE_HOST_ANY, ObjectSet, TargetSpec};
 use manifest::problem::Problem;
 use manifest::view::{GrantView, HostView, LunView, Outcome, TargetView};
-use serde_json::{Value, json};
+use connect::{Export, ExportView, blocks};
+use manifest::size::Size;
+use hyper::Method;
+use serde::Serialize;
 
 pub(super) fn run(context: &Context<'_>, verb: &ShareVerb) -> Result<(), Problem> {
     match verb {
@@ -120,6 +121,24 @@ fn new_host(set: &mut ObjectSet, known: &[HostView], iqn: &str) -> String {
     name
 }
 
+/// A share, with what was changed for it.
+#[derive(Serialize)]
+struct ShareView<'a> {
+    lun: &'a str,
+    exports: Vec<ExportView<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    change: Option<&'a Outcome>,
+}
+
+/// A LUN that somebody may use.
+#[derive(Serialize)]
+struct SharedView {
+    lun: String,
+    state: String,
+    size: Size,
+    grants: Vec<GrantView>,
+}
+
 fn show(context: &Context<'_>, name: &str, change: Option<&Outcome>) -> Result<(), Problem> {
     let lun: LunView = context
         .client
@@ -141,11 +160,11 @@ fn show(context: &Context<'_>, name: &str, change: Option<&Outcome>) -> Result<(
         }
     }
     if context.output.is_json() {
-        let exports: Vec<Value> = exports.iter().map(Export::document).collect();
-        let mut share = json!({ "lun": lun.name, "exports": exports });
-        if let Some(change) = change {
-            share["change"] = json!(change);
-        }
+        let share = ShareView {
+            lun: &lun.name,
+            exports: exports.iter().map(Export::view).collect(),
+            change,
+        };
         context.output.show(&share, |_| String::new());
         return Ok(());
     }
@@ -174,13 +193,14 @@ fn ls(context: &Context<'_>) -> Result<(), Problem> {
         .map(|lun| (lun, of(lun)))
         .filter(|(_, grants)| !grants.is_empty())
         .collect();
-    let documents: Vec<Value> = shared
-        .iter()
-        .map(|(lun, grants)| {
-            json!({ "lun": lun.name, "state": lun.state, "size": lun.size, "grants": grants })
-        })
-        .collect();
-    context.output.show(&documents, |_| list(&shared));
+    let view = |(lun, grants): &'_ (&LunView, Vec<&GrantView>)| SharedView {
+        lun: lun.name.clone(),
+        state: lun.state.clone(),
+        size: lun.size,
+        grants: grants.iter().map(|grant| (*grant).clone()).collect(),
+    };
+    let views: Vec<SharedView> = shared.iter().map(view).collect();
+    context.output.show(&views, |_| list(&shared));
     Ok(())
 }
 

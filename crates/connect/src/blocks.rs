@@ -1,116 +1,14 @@
-//! Ready-to-paste blocks that connect a client to a LUN.
+//! One block for each kind of client.
 
-mod chap;
-mod dead_path;
-
-use chap::Chap;
 use manifest::view::{GrantView, HostView, LunView, TargetView};
-use serde_json::{Value, json};
+use crate::chap::Chap;
+use crate::dead_path;
+use crate::export::{Export, Portal};
 use std::fmt::Write as _;
-use std::net::SocketAddr;
-
-/// One LUN as one host sees it.
-pub(crate) struct Export<'a> {
-    pub(crate) lun: &'a LunView,
-    pub(crate) grant: &'a GrantView,
-    pub(crate) target: &'a TargetView,
-    pub(crate) host: &'a HostView,
-}
-
-/// An address as `HOST` and `PORT`.
-struct Portal {
-    host: String,
-    port: String,
-}
-
-impl Portal {
-    /// Brackets stay around IPv6 addresses.
-    fn both(&self) -> String {
-        format!("{}:{}", self.host, self.port)
-    }
-
-    /// As Windows and ESXi take it: without brackets.
-    fn bare(&self) -> &str {
-        self.host.trim_start_matches('[').trim_end_matches(']')
-    }
-}
-
-/// An IPv6 address that means something on its own link only.
-fn is_link_local(address: &str) -> bool {
-    let parsed = address.parse();
-    matches!(parsed, Ok(SocketAddr::V6(at)) if at.ip().is_unicast_link_local())
-}
-
-/// The number of an interface is this node's own, and nothing to anybody else (RFC 4007 11.2).
-fn without_scope(address: &str) -> String {
-    match address.parse() {
-        Ok(SocketAddr::V6(at)) => format!("[{}]:{}", at.ip(), at.port()),
-        _ => address.to_owned(),
-    }
-}
-
-impl Export<'_> {
-    /// Where clients find it. Link-local addresses only where there are no others; what stands for
-    /// the client's interface is its administrator's to fill in.
-    fn portals(&self) -> Vec<Portal> {
-        let all = &self.target.portals;
-        let only_local = all.iter().all(|address| is_link_local(address));
-        let portal = |address: &String| {
-            let address = match (is_link_local(address), only_local) {
-                (true, false) => return None,
-                (true, true) => without_scope(address).replace(']', "%HOST-INTERFACE]"),
-                (false, _) => address.clone(),
-            };
-            let (host, port) = address.rsplit_once(':')?;
-            // Where the node listens at every address, only its administrator knows which to use.
-            let wildcard = matches!(host, "0.0.0.0" | "[::]");
-            let host = if wildcard { "SAN-ADDRESS" } else { host };
-            Some(Portal {
-                host: host.to_owned(),
-                port: port.to_owned(),
-            })
-        };
-        all.iter().filter_map(portal).collect()
-    }
-
-    /// What is to be known of the addresses.
-    fn of_addresses(&self, portals: &[Portal]) -> Option<String> {
-        let all = &self.target.portals;
-        let local: Vec<String> = all
-            .iter()
-            .filter(|address| is_link_local(address))
-            .map(|address| without_scope(address))
-            .collect();
-        if local.is_empty() {
-            return None;
-        }
-        let hidden = portals.iter().all(|portal| !portal.host.contains('%'));
-        let local = local.join(", ");
-        Some(if hidden {
-            format!(
-                "# also at {local}, for hosts on the same link: a link-local address needs the interface of the host behind it, as in fe80::1%eth1"
-            )
-        } else {
-            format!(
-                "# the target has link-local addresses only ({local}): replace HOST-INTERFACE by the interface of the host that leads there"
-            )
-        })
-    }
-
-    /// What a program needs to connect.
-    pub(crate) fn document(&self) -> Value {
-        json!({
-            "host": self.host.name, "initiators": self.host.iqn, "chap": self.host.chap,
-            "target": self.target.name, "iqn": self.target.iqn,
-            "portals": self.target.portals.iter().map(|address| without_scope(address)).collect::<Vec<_>>(),
-            "lun": self.lun.name, "lun_id": self.grant.lun_id, "read_only": self.grant.read_only,
-            "naa": self.lun.naa, "serial": self.lun.serial,
-        })
-    }
-}
 
 /// One block per kind of client, for each host.
-pub(crate) fn blocks(exports: &[Export<'_>]) -> String {
+#[must_use]
+pub fn blocks(exports: &[Export<'_>]) -> String {
     let mut out = String::new();
     for export in exports {
         let portals = export.portals();
@@ -305,6 +203,3 @@ fn qemu(export: &Export<'_>, portals: &[Portal]) -> String {
     let _ = writeln!(out, "# its URL: iscsi://{at}/{iqn}/{id}");
     out
 }
-
-#[cfg(test)]
-mod test;

@@ -2,7 +2,7 @@
 //! and go into no command line where the client has another way: a file needs no answer in the
 //! middle of what is pasted.
 
-use super::Export;
+use crate::export::Export;
 use std::fmt::Write as _;
 
 /// A host's CHAP as the blocks speak of it.
