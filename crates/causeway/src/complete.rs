@@ -13,7 +13,12 @@ use clap_complete::env::{CompleteEnv, Shells};
 use clap_complete::{ArgValueCompleter, CompletionCandidate};
 use manifest::code::{CATALOGUE, Code};
 use manifest::problem::Problem;
-use serde_json::Value;
+use manifest::facts::SessionFacts;
+use manifest::orphan::Orphan;
+use node::state::Kept;
+use manifest::view::{LunView, StatusView, TargetView};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use std::ffi::OsStr;
 use std::time::Duration;
 
@@ -251,17 +256,21 @@ fn completed(command: Command, verbs: &[&str], argument: &'static str, kind: Kin
 
 fn candidates(kind: Kind, typed: &OsStr) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy();
-    let all: Vec<(String, Option<String>)> = match kind {
-        Kind::Name(noun) => names(&format!("/api/v1/{noun}s"), &["name"]),
-        Kind::Removed => names("/api/v1/luns?removed=true", &["name"]),
-        Kind::Session => names("/api/v1/sessions", &["id"]),
-        Kind::Orphan => names("/api/v1/orphans", &["name", "naa"]),
-        Kind::Generation => names("/api/v1/generations", &["generation"]),
+    let all: Vec<Word> = match kind {
+        Kind::Name(noun) => names(noun),
+        Kind::Removed => list("luns?removed=true", |it: LunView| (it.name, None)),
+        Kind::Session => list("sessions", |it: SessionFacts| {
+            (it.id.to_string(), Some(it.initiator))
+        }),
+        Kind::Orphan => list("orphans", |it: Orphan| (it.name.unwrap_or(it.naa), None)),
+        Kind::Generation => list("generations", |it: Kept| {
+            (it.generation.to_string(), Some(it.written))
+        }),
         Kind::PortalGroup => portal_groups(),
         Kind::HostAndLun | Kind::GrantOrHostAndLun => of_grant(kind, &words_before()),
         Kind::Words(all) => all.iter().map(|word| ((*word).to_owned(), None)).collect(),
         Kind::Hosts => {
-            let mut all = names("/api/v1/hosts", &["name"]);
+            let mut all = names("host");
             all.push(("*".to_owned(), Some("every initiator".to_owned())));
             all
         }
@@ -272,8 +281,7 @@ fn candidates(kind: Kind, typed: &OsStr) -> Vec<CompletionCandidate> {
         Kind::Assignment(noun) => {
             let of = ASSIGNMENTS.iter().find(|(known, _)| *known == noun);
             let all = of.map_or(&[][..], |(_, all)| all);
-            let mut all: Vec<(String, Option<String>)> =
-                all.iter().map(|word| ((*word).to_owned(), None)).collect();
+            let mut all: Vec<Word> = all.iter().map(|word| ((*word).to_owned(), None)).collect();
             if noun == "target" && typed.starts_with("portal_group=") {
                 let group = |(name, help)| (format!("portal_group={name}"), help);
                 all.extend(portal_groups().into_iter().map(group));
@@ -288,47 +296,55 @@ fn candidates(kind: Kind, typed: &OsStr) -> Vec<CompletionCandidate> {
         .collect()
 }
 
+/// A word that may stand there, and what is said of it.
+type Word = (String, Option<String>);
+
 /// What the daemon answers, where it does in time.
-fn asked(path: &str) -> Option<Value> {
+fn asked<T: DeserializeOwned>(path: &str) -> Option<T> {
     let client = Client::new(&address(), None).ok()?;
-    client.within(ANSWER_MAX).get(path).ok()
+    client
+        .within(ANSWER_MAX)
+        .get(&format!("/api/v1/{path}"))
+        .ok()
 }
 
-/// What the daemon has there, by the first of the keys that it has.
-fn names(path: &str, keys: &[&str]) -> Vec<(String, Option<String>)> {
-    let Some(Value::Array(all)) = asked(path) else {
-        return Vec::new();
-    };
-    let named = |one: &Value| {
-        let name = keys.iter().find_map(|key| match &one[*key] {
-            Value::String(name) => Some(name.clone()),
-            Value::Number(number) => Some(number.to_string()),
-            Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
-        })?;
-        let help = ["iqn", "initiator", "written"].map(|key| &one[key]);
-        let help = help.into_iter().find_map(Value::as_str).map(str::to_owned);
-        Some((name, help))
-    };
-    all.iter().filter_map(named).collect()
+/// What the daemon has of a kind.
+fn list<T: DeserializeOwned>(path: &str, word: fn(T) -> Word) -> Vec<Word> {
+    let all: Vec<T> = asked(path).unwrap_or_default();
+    all.into_iter().map(word).collect()
+}
+
+/// An object, as far as its name tells.
+#[derive(Deserialize)]
+struct Named {
+    name: String,
+}
+
+/// The names of the objects of a kind.
+fn names(noun: &str) -> Vec<Word> {
+    if noun == "target" {
+        return list("targets", |it: TargetView| (it.name, Some(it.iqn)));
+    }
+    list(&format!("{noun}s"), |it: Named| (it.name, None))
 }
 
 /// The groups of the portals, each once.
-fn portal_groups() -> Vec<(String, Option<String>)> {
-    let status = asked("/api/v1/status").unwrap_or_default();
-    let portals = status["portals"].as_array().cloned().unwrap_or_default();
-    let groups = portals.iter().filter_map(|portal| portal["group"].as_str());
-    let groups: std::collections::BTreeSet<&str> = groups.collect();
-    groups.into_iter().map(|it| (it.to_owned(), None)).collect()
+fn portal_groups() -> Vec<Word> {
+    let status: Option<StatusView> = asked("status");
+    let portals = status.map(|status| status.portals).unwrap_or_default();
+    let groups = portals.into_iter().map(|portal| portal.group);
+    let groups: std::collections::BTreeSet<String> = groups.collect();
+    groups.into_iter().map(|it| (it, None)).collect()
 }
 
 /// What may stand for a grant, behind the words that stand there already.
-fn of_grant(kind: Kind, before: &[String]) -> Vec<(String, Option<String>)> {
+fn of_grant(kind: Kind, before: &[String]) -> Vec<Word> {
     if positionals(before) > 0 {
-        return names("/api/v1/luns", &["name"]);
+        return names("lun");
     }
-    let mut all = names("/api/v1/hosts", &["name"]);
+    let mut all = names("host");
     if matches!(kind, Kind::GrantOrHostAndLun) {
-        all.extend(names("/api/v1/grants", &["name"]));
+        all.extend(names("grant"));
     }
     all
 }

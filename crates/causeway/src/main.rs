@@ -22,6 +22,7 @@ use cli::{Command, PoolVerb};
 use manifest::code::{CATALOGUE, Code, Exit};
 use manifest::problem::Problem;
 use output::Output;
+use serde::Serialize;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -103,12 +104,33 @@ fn exit(code: Exit) -> ExitCode {
     ExitCode::from(code as u8)
 }
 
+/// An error's code.
+#[derive(Serialize)]
+struct CodeView {
+    code: Code,
+    title: &'static str,
+    exit: u8,
+    #[serde(flatten)]
+    why: Option<WhyView>,
+}
+
+/// What there is to say of it.
+#[derive(Serialize)]
+struct WhyView {
+    cause: &'static str,
+    next_step: &'static str,
+    status: u16,
+}
+
 /// Every code with its title.
 fn codes(output: &Output) {
-    let all: Vec<serde_json::Value> = CATALOGUE
-        .iter()
-        .map(|entry| serde_json::json!({ "code": entry.code, "title": entry.title, "exit": entry.exit as u8 }))
-        .collect();
+    let view = |entry: &manifest::code::Entry| CodeView {
+        code: entry.code,
+        title: entry.title,
+        exit: entry.exit as u8,
+        why: None,
+    };
+    let all: Vec<CodeView> = CATALOGUE.iter().map(view).collect();
     output.show(&all, |_| {
         let row = |entry: &manifest::code::Entry| {
             let exit = (entry.exit as u8).to_string();
@@ -127,10 +149,16 @@ fn explain(output: &Output, text: &str) -> Result<(), Problem> {
             .hint("codes look like CWY2003; `causeway explain` lists them"));
     };
     let entry = code.entry();
-    let document = serde_json::json!({
-        "code": code, "title": entry.title, "cause": entry.cause, "next_step": entry.next_step,
-        "exit": entry.exit as u8, "status": entry.status,
-    });
+    let document = CodeView {
+        code,
+        title: entry.title,
+        exit: entry.exit as u8,
+        why: Some(WhyView {
+            cause: entry.cause,
+            next_step: entry.next_step,
+            status: entry.status,
+        }),
+    };
     output.show(&document, |_| {
         format!(
             "{code}: {}\n\nWhy:  {}\nNext: {}\n\nExit code {}.\n",

@@ -8,7 +8,8 @@ use manifest::code::Code;
 use manifest::problem::Problem;
 use manifest::scrub::{BadBlocks, Damage, JournalScrub, ScrubFacts, ScrubState, ScrubWish};
 use manifest::view::LunView;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 
 pub(super) fn run(context: &Context<'_>, verb: &ScrubVerb) -> Result<(), Problem> {
     let (lun, wish) = match verb {
@@ -28,6 +29,13 @@ pub(super) fn run(context: &Context<'_>, verb: &ScrubVerb) -> Result<(), Problem
     Ok(())
 }
 
+/// A LUN and its scrub.
+#[derive(Serialize)]
+struct LunScrub<'a> {
+    lun: &'a str,
+    scrub: &'a Option<ScrubFacts>,
+}
+
 /// The scrub of every LUN.
 fn all(context: &Context<'_>) -> Result<(), Problem> {
     let luns: Vec<LunView> = context.client.get("/api/v1/luns")?;
@@ -42,9 +50,9 @@ fn all(context: &Context<'_>) -> Result<(), Problem> {
         };
         found.push((lun.name, facts));
     }
-    let documents: Vec<Value> = found
+    let documents: Vec<LunScrub<'_>> = found
         .iter()
-        .map(|(lun, facts)| json!({ "lun": lun, "scrub": facts }))
+        .map(|(lun, scrub)| LunScrub { lun, scrub })
         .collect();
     context.output.show(&documents, |_| {
         let rows: Vec<Vec<String>> = found.iter().map(|(lun, facts)| row(lun, facts)).collect();

@@ -7,7 +7,7 @@ use crate::output::{Output, properties, table};
 use manifest::code::Code;
 use manifest::problem::Problem;
 use manifest::view::{Health, StatusView};
-use serde_json::json;
+use serde::Serialize;
 use std::process::ExitCode;
 use std::time::Duration;
 use units::text::counted;
@@ -34,13 +34,25 @@ pub(crate) fn check(cli: &Cli, output: &Output) -> ExitCode {
         Ok(status) => verdict(status),
         Err(problem) => (Verdict::Critical, first_line(&problem.detail)),
     };
-    let document = json!({
-        "state": verdict.word(), "exit": verdict as u8, "message": line, "status": asked.ok(),
-    });
+    let document = CheckView {
+        state: verdict.word(),
+        exit: verdict as u8,
+        message: &line,
+        status: asked.as_ref().ok(),
+    };
     output.show(&document, |_| {
         format!("CAUSEWAY {} - {line}\n", verdict.word().to_uppercase())
     });
     ExitCode::from(verdict as u8)
+}
+
+/// The line for a program.
+#[derive(Serialize)]
+struct CheckView<'a> {
+    state: &'static str,
+    exit: u8,
+    message: &'a str,
+    status: Option<&'a StatusView>,
 }
 
 /// A monitoring system gives up after ten seconds, mostly.
@@ -202,6 +214,7 @@ fn pools(status: &StatusView) -> String {
 #[cfg(test)]
 mod test {
     use super::*;
+    use serde_json::json;
 
     fn status(health: &str, portals: &[Option<&str>], offline: usize) -> StatusView {
         let portal = |problem: &Option<&str>| json!({ "group": "default", "tag": 1, "address": "127.0.0.1:3260", "problem": problem });
