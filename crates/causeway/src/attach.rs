@@ -1,17 +1,18 @@
 //! `causeway attach`: a volume for the programs of this machine, through an NBD socket.
 
-use crate::cli::AttachFlags;
+use crate::completion::{Kind, POLICIES, Place};
 use crate::log::{Log, Lost};
 use crate::notify::notify;
 use crate::open::{Opened, open};
 use crate::output::Output;
 use crate::serve::Signals;
-use env::real::{Cores, Runtime, RuntimeConfig};
-use env::{CoreHandle, CoreId};
-use host::{Located, Status};
+use clap::Args;
 use manifest::code::{Code, Exit};
 use manifest::config::LogFormat;
 use manifest::problem::Problem;
+use env::real::{Cores, Runtime, RuntimeConfig};
+use env::{CoreHandle, CoreId};
+use host::{Located, Status};
 use nbd::{Export, Server};
 use rustix::thread::{CpuSet, sched_getaffinity};
 use sd_notify::NotifyState;
@@ -25,6 +26,30 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 use volume::{Volume, VolumeEvent};
+
+/// What may stand where.
+pub(crate) const PLACES: &[Place] = &[(&["attach"], "policy", Kind::Words(POLICIES))];
+
+/// What to attach, and where.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "To use it:\n  qemu-img info nbd+unix:///?socket=PATH\n  \
+    nbdcopy image.raw nbd+unix:///?socket=PATH"
+)]
+pub(crate) struct AttachFlags {
+    /// iscsi://HOST[:PORT][,HOST[:PORT]...]/IQN/LUN; to try it also memory:SIZE, a file or a block
+    /// device
+    #[arg(value_name = "URL")]
+    pub(crate) volume: String,
+    /// Where programs find it: nbd+unix:PATH
+    #[arg(long, value_name = "nbd+unix:PATH")]
+    pub(crate) export: String,
+    /// Programs may only read
+    #[arg(long)]
+    pub(crate) read_only: bool,
+    #[command(flatten)]
+    pub(crate) paths: host::Options,
+}
 
 /// Cores that connections are spread over.
 const CORES_MAX: usize = 4;

@@ -5,8 +5,10 @@
 //! the script for it is, clap_complete's engine knows. A daemon that is away, or slow, costs names
 //! only.
 
-use crate::cli::Cli;
+use crate::args::API_DEFAULT;
+use crate::cli;
 use crate::client::Client;
+use crate::completion::Kind;
 use crate::parse;
 use clap::Command;
 use clap_complete::env::{CompleteEnv, Shells};
@@ -27,176 +29,6 @@ const ASKED: &str = "CAUSEWAY_COMPLETE";
 
 /// Whoever presses a key does not wait longer.
 const ANSWER_MAX: Duration = Duration::from_millis(800);
-
-/// What a word may be.
-#[derive(Clone, Copy)]
-enum Kind {
-    /// The name of an object of this noun.
-    Name(&'static str),
-    /// A LUN that was deleted and keeps its data.
-    Removed,
-    /// A session's number.
-    Session,
-    /// An error's code.
-    Code,
-    /// `KEY=VALUE` of a noun.
-    Assignment(&'static str),
-    /// A host by name, or every initiator.
-    Hosts,
-    /// A host, then a LUN.
-    HostAndLun,
-    /// A grant, or a host and then a LUN.
-    GrantOrHostAndLun,
-    /// A LUN that no object names.
-    Orphan,
-    /// A kept generation of the objects.
-    Generation,
-    /// Where targets can be reached.
-    PortalGroup,
-    /// One of these.
-    Words(&'static [&'static str]),
-}
-
-const BLOCK_SIZES: &[&str] = &["512", "4096"];
-const BOOLEANS: &[&str] = &["true", "false"];
-const CACHES: &[&str] = &["write-back", "write-through", "volatile"];
-const POLICIES: &[&str] = &[
-    "adaptive",
-    "failover",
-    "least-bytes",
-    "least-queue-depth",
-    "round-robin",
-    "round-robin-subset",
-    "service-time",
-    "weighted-min",
-    "weighted-share",
-];
-const TASK_ABORTED: &[&str] = &["on", "off", "host"];
-
-/// The fields of a LUN that `lun create` and `share create` make, and what may stand there.
-const LUN_FIELDS: &[(&str, Kind)] = &[
-    ("block_size", Kind::Words(BLOCK_SIZES)),
-    ("physical_block_size", Kind::Words(BLOCK_SIZES)),
-    ("thin", Kind::Words(BOOLEANS)),
-    ("pool", Kind::Name("pool")),
-    ("backend", Kind::Words(&["memory", "block:"])),
-    ("cache", Kind::Words(CACHES)),
-    ("integrity", Kind::Words(BOOLEANS)),
-    ("task_aborted_status", Kind::Words(TASK_ABORTED)),
-];
-
-/// Command, argument, what may stand there.
-const PLACES: &[(&[&str], &str, Kind)] = &[
-    (&["lun", "show"], "name", Kind::Name("lun")),
-    (&["lun", "set"], "name", Kind::Name("lun")),
-    (&["lun", "set"], "values", Kind::Assignment("lun")),
-    (&["lun", "resize"], "name", Kind::Name("lun")),
-    (&["lun", "rename"], "name", Kind::Name("lun")),
-    (&["lun", "delete"], "name", Kind::Name("lun")),
-    (&["lun", "restore"], "name", Kind::Removed),
-    (&["lun", "purge"], "name", Kind::Removed),
-    (&["lun", "adopt"], "files", Kind::Orphan),
-    (&["lun", "adopt"], "pool", Kind::Name("pool")),
-    (&["lun", "adopt"], "block_size", Kind::Words(BLOCK_SIZES)),
-    (
-        &["lun", "adopt"],
-        "physical_block_size",
-        Kind::Words(BLOCK_SIZES),
-    ),
-    (&["target", "create"], "portal_group", Kind::PortalGroup),
-    (&["target", "show"], "name", Kind::Name("target")),
-    (&["target", "set"], "name", Kind::Name("target")),
-    (&["target", "set"], "values", Kind::Assignment("target")),
-    (&["target", "rename"], "name", Kind::Name("target")),
-    (&["target", "delete"], "name", Kind::Name("target")),
-    (&["host", "show"], "name", Kind::Name("host")),
-    (&["host", "set"], "name", Kind::Name("host")),
-    (&["host", "set"], "values", Kind::Assignment("host")),
-    (&["host", "rename"], "name", Kind::Name("host")),
-    (&["host", "delete"], "name", Kind::Name("host")),
-    (&["grant", "create"], "what", Kind::HostAndLun),
-    (&["grant", "create"], "host", Kind::Name("host")),
-    (&["grant", "create"], "lun", Kind::Name("lun")),
-    (&["grant", "create"], "target", Kind::Name("target")),
-    (&["grant", "show"], "name", Kind::Name("grant")),
-    (&["grant", "set"], "name", Kind::Name("grant")),
-    (&["grant", "set"], "values", Kind::Assignment("grant")),
-    (&["grant", "delete"], "what", Kind::GrantOrHostAndLun),
-    (&["grant", "delete"], "target", Kind::Name("target")),
-    (&["session", "show"], "id", Kind::Session),
-    (&["session", "drop"], "id", Kind::Session),
-    (&["scrub", "start"], "lun", Kind::Name("lun")),
-    (&["scrub", "status"], "lun", Kind::Name("lun")),
-    (&["scrub", "stop"], "lun", Kind::Name("lun")),
-    (&["share", "show"], "name", Kind::Name("lun")),
-    (&["share", "delete"], "name", Kind::Name("lun")),
-    (&["share", "create"], "hosts", Kind::Hosts),
-    (&["share", "create"], "target", Kind::Name("target")),
-    (&["state", "rollback"], "generation", Kind::Generation),
-    (&["pool", "show"], "name", Kind::Name("pool")),
-    (&["journal", "reopen"], "pool", Kind::Name("pool")),
-    (&["journal", "discard"], "pool", Kind::Name("pool")),
-    (&["journal", "discard"], "confirm", Kind::Name("pool")),
-    (&["attach"], "policy", Kind::Words(POLICIES)),
-    (&["doctor"], "policy", Kind::Words(POLICIES)),
-    (&["path", "plan"], "policy", Kind::Words(POLICIES)),
-    (&["path", "explain"], "policy", Kind::Words(POLICIES)),
-    (&["path", "policy"], "policy", Kind::Words(POLICIES)),
-    (&["explain"], "code", Kind::Code),
-];
-
-/// What can be assigned, with the values where they are few; a key that ends with = takes any.
-const ASSIGNMENTS: &[(&str, &[&str])] = &[
-    (
-        "lun",
-        &[
-            "size=",
-            "name=",
-            "cache=write-back",
-            "cache=write-through",
-            "cache=volatile",
-            "integrity=true",
-            "integrity=false",
-            "read_cache=",
-            "bytes_in_flight_max=",
-            "limit.iops=",
-            "limit.bytes_per_second=",
-            "limit.burst_seconds=",
-            "limit=none",
-            "shares=",
-            "task_aborted_status=on",
-            "task_aborted_status=off",
-            "task_aborted_status=host",
-        ],
-    ),
-    (
-        "target",
-        &[
-            "iqn=",
-            "portal_group=",
-            "redirect=",
-            "maintenance=true",
-            "maintenance=false",
-            "maintenance_grace_seconds=",
-            "name=",
-        ],
-    ),
-    (
-        "host",
-        &[
-            "iqn=",
-            "chap.user=",
-            "chap.secret_file=",
-            "chap.mutual_user=",
-            "chap.mutual_secret_file=",
-            "chap=none",
-            "chap.mutual=none",
-            "bytes_in_flight_max=",
-            "name=",
-        ],
-    ),
-    ("grant", &["lun_id=", "read_only=true", "read_only=false"]),
-];
 
 /// Answers a shell that asks for candidates, where one does; the process ends then.
 pub(crate) fn answer() {
@@ -223,21 +55,10 @@ pub(crate) fn script(shell: clap_complete::Shell) -> Result<(), Problem> {
     Ok(())
 }
 
-/// All of [`PLACES`], with the fields of a LUN where one is made.
-fn places() -> impl Iterator<Item = (&'static [&'static str], &'static str, Kind)> {
-    const MAKES: [&[&str]; 2] = [&["lun", "create"], &["share", "create"]];
-    let made = MAKES.into_iter().flat_map(|verbs| {
-        LUN_FIELDS
-            .iter()
-            .map(move |(name, kind)| (verbs, *name, *kind))
-    });
-    PLACES.iter().copied().chain(made)
-}
-
 /// The commands, each argument with what may stand there.
 fn command() -> Command {
     let mut command = parse::command();
-    for (verbs, argument, kind) in places() {
+    for (verbs, argument, kind) in cli::PLACES.iter().copied().flatten().copied() {
         command = completed(command, verbs, argument, kind);
     }
     command
@@ -278,11 +99,10 @@ fn candidates(kind: Kind, typed: &OsStr) -> Vec<CompletionCandidate> {
             .iter()
             .map(|entry| (entry.code.to_string(), Some(entry.title.to_owned())))
             .collect(),
-        Kind::Assignment(noun) => {
-            let of = ASSIGNMENTS.iter().find(|(known, _)| *known == noun);
-            let all = of.map_or(&[][..], |(_, all)| all);
+        Kind::Assignment(all) => {
+            let has_groups = all.contains(&"portal_group=");
             let mut all: Vec<Word> = all.iter().map(|word| ((*word).to_owned(), None)).collect();
-            if noun == "target" && typed.starts_with("portal_group=") {
+            if has_groups && typed.starts_with("portal_group=") {
                 let group = |(name, help)| (format!("portal_group={name}"), help);
                 all.extend(portal_groups().into_iter().map(group));
             }
@@ -397,12 +217,13 @@ fn address() -> String {
     });
     given
         .or_else(|| std::env::var("CAUSEWAY_API").ok())
-        .unwrap_or_else(|| Cli::API_DEFAULT.to_owned())
+        .unwrap_or_else(|| API_DEFAULT.to_owned())
 }
 
 #[cfg(test)]
 mod test {
     use super::*;
+    use crate::completion::{BLOCK_SIZES, CACHES, POLICIES, TASK_ABORTED};
 
     /// Of a host's connections: addresses, names, times.
     const PATHS: &[&str] = &[
@@ -536,13 +357,16 @@ mod test {
                 .collect()
         };
         assert_eq!(
-            words(Kind::Assignment("lun"), "cache=w"),
+            words(
+                Kind::Assignment(crate::commands::lun::ASSIGNMENTS),
+                "cache=w"
+            ),
             ["cache=write-back", "cache=write-through"]
         );
         assert_eq!(words(Kind::Code, "CWY2003"), ["CWY2003"]);
         let told = |value: &str| format!("task_aborted_status={value}");
         assert_eq!(
-            words(Kind::Assignment("lun"), "task"),
+            words(Kind::Assignment(crate::commands::lun::ASSIGNMENTS), "task"),
             ["on", "off", "host"].map(told)
         );
     }

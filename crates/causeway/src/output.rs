@@ -1,10 +1,19 @@
 //! Printing: tables for people, documents for programs.
 
-use crate::cli::Format;
 use manifest::problem::Problem;
 use manifest::size::Size;
+use clap::ValueEnum;
 use serde::Serialize;
 use std::io::Write as _;
+
+/// Forms of output.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
+pub(crate) enum Format {
+    /// A table; not for programs
+    Table,
+    /// The API's document
+    Json,
+}
 
 /// Where answers go, in the form that was asked for.
 pub(crate) struct Output {

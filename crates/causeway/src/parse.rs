@@ -1,7 +1,7 @@
 //! Reading the command line, and telling what is wrong with it in the form that was asked for.
 
-use crate::cli::{Cli, Format};
-use crate::output::Output;
+use crate::cli::Cli;
+use crate::output::{Format, Output};
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _};
 use manifest::code::{Code, Exit};

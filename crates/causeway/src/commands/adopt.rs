@@ -1,11 +1,39 @@
 //! `causeway lun adopt` and `lun ls --orphans`: storage of LUNs that no object names.
 
-use super::{Context, Step, Tolerate};
-use crate::cli::Adopted;
+use super::context::{Context, Step, Tolerate};
 use crate::output::{rounded, table};
-use hyper::Method;
+use clap::Args;
 use manifest::orphan::{AdoptRequest, Orphan};
 use manifest::problem::Problem;
+use hyper::Method;
+
+/// Which of the LUNs that no object names.
+#[derive(Args, Debug)]
+pub(crate) struct Adopted {
+    /// The LUN's name, its NAA identifier, or its file
+    #[arg(
+        value_name = "FILE",
+        required_unless_present = "all",
+        conflicts_with = "all"
+    )]
+    pub(crate) files: Vec<String>,
+    /// All that can be
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Only of this pool
+    #[arg(long)]
+    pub(crate) pool: Option<String>,
+    /// The name that it gets [default: the one that it had]
+    #[arg(long, conflicts_with = "all")]
+    pub(crate) name: Option<String>,
+    /// Bytes in its logical blocks, where nothing beside it says so: 512 or 4096
+    #[arg(long, conflicts_with = "all")]
+    pub(crate) block_size: Option<u32>,
+    /// Bytes in its physical blocks, where nothing beside it says so [default: those of its logical
+    /// ones]
+    #[arg(long, conflicts_with = "all", requires = "block_size")]
+    pub(crate) physical_block_size: Option<u32>,
+}
 
 pub(super) fn ls(context: &Context<'_>) -> Result<(), Problem> {
     let orphans: Vec<Orphan> = context.client.get("/api/v1/orphans")?;
@@ -13,7 +41,7 @@ pub(super) fn ls(context: &Context<'_>) -> Result<(), Problem> {
     Ok(())
 }
 
-pub(super) fn run(context: &Context<'_>, adopted: &Adopted) -> Result<(), Problem> {
+pub(crate) fn run(context: &Context<'_>, adopted: &Adopted) -> Result<(), Problem> {
     let request = AdoptRequest {
         all: adopted.all,
         files: adopted.files.clone(),

@@ -1,15 +1,15 @@
 //! `causeway apply` and `causeway export`.
 
-use super::Context;
-use hyper::Method;
+use super::context::Context;
 use manifest::code::Code;
 use manifest::config::{code_of, text};
 use manifest::objects::{FileObjects, ObjectSet, parse, to_toml};
 use manifest::problem::Problem;
+use hyper::Method;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-pub(super) fn apply(context: &Context<'_>, file: &Path, prune: bool) -> Result<(), Problem> {
+pub(crate) fn apply(context: &Context<'_>, file: &Path, prune: bool) -> Result<(), Problem> {
     let objects = read(file)?;
     let path = format!("/api/v1/apply?prune={prune}");
     let outcome = context.request(Method::POST, &path, &objects.set);
@@ -18,7 +18,7 @@ pub(super) fn apply(context: &Context<'_>, file: &Path, prune: bool) -> Result<(
     Ok(())
 }
 
-pub(super) fn export(context: &Context<'_>) -> Result<(), Problem> {
+pub(crate) fn export(context: &Context<'_>) -> Result<(), Problem> {
     let set: ObjectSet = context.client.get("/api/v1/export")?;
     context.output.show(&set, to_toml);
     Ok(())

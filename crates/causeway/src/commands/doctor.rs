@@ -1,7 +1,7 @@
 //! `causeway doctor`: best practice as read-only checks of this host and of the ways to a target.
 
-use crate::cli::Cli;
-use crate::client::Client;
+use crate::args::Common;
+use crate::completion::{Kind, POLICIES, Place};
 use crate::output::Output;
 use clap::Args;
 use doctor::{Pools, Scene, Space};
@@ -13,6 +13,9 @@ use manifest::problem::Problem;
 use manifest::view::StatusView;
 use std::net::IpAddr;
 use units::text::counted;
+
+/// What may stand where.
+pub(crate) const PLACES: &[Place] = &[(&["doctor"], "policy", Kind::Words(POLICIES))];
 
 /// What to look at.
 #[derive(Args, Clone, Debug)]
@@ -28,7 +31,7 @@ pub(crate) struct DoctorFlags {
 }
 
 /// Looks, and prints what was found.
-pub(crate) fn run(cli: &Cli, flags: &DoctorFlags, output: &Output) -> Result<(), Problem> {
+pub(crate) fn run(common: &Common, flags: &DoctorFlags, output: &Output) -> Result<(), Problem> {
     let url = flags
         .url
         .as_deref()
@@ -51,7 +54,7 @@ pub(crate) fn run(cli: &Cli, flags: &DoctorFlags, output: &Output) -> Result<(),
     let mut scene = scene.map_err(|detail| {
         Problem::new(Code::VolumeUsage, detail).hint("--from takes an address or an interface")
     })?;
-    pools(cli, &mut scene);
+    pools(common, &mut scene);
     let report = doctor::examine(&scene);
     output.show(&report, |report| report.text(flags.all));
     if report.problems == 0 {
@@ -134,8 +137,8 @@ async fn ways(
 }
 
 /// The pools of the daemon here, if one answers.
-fn pools(cli: &Cli, scene: &mut Scene) {
-    let client = Client::new(&cli.api, cli.token_file.as_deref());
+fn pools(common: &Common, scene: &mut Scene) {
+    let client = common.client();
     let status = client.and_then(|client| client.get::<StatusView>("/api/v1/status"));
     let Ok(status) = status else {
         return;

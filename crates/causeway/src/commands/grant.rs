@@ -1,16 +1,84 @@
 //! `causeway grant ...`.
 
+use super::context::{Context, Patch, Step, Tolerate, object_path};
 use super::share::host_of;
-use super::{Context, Patch, Step, Tolerate, object_path};
+use crate::args::{Assigned, Named};
 use crate::assign::{Keys, assignments, boolean, number, usage};
-use crate::cli::{Assigned, GrantVerb, Named};
+use crate::completion::{Kind, Place};
 use crate::output::{properties, table};
-use hyper::Method;
+use clap::Subcommand;
 use manifest::code::Code;
 use manifest::objects::{GrantKey, GrantSpec, LUN_ID_MAX, ObjectSet};
 use manifest::problem::Problem;
 use manifest::view::{GrantView, HostView};
+use hyper::Method;
 use serde_json::json;
+
+/// What can be assigned, with the values where they are few.
+pub(crate) const ASSIGNMENTS: &[&str] = &["lun_id=", "read_only=true", "read_only=false"];
+
+/// What may stand where.
+pub(crate) const PLACES: &[Place] = &[
+    (&["grant", "create"], "what", Kind::HostAndLun),
+    (&["grant", "create"], "host", Kind::Name("host")),
+    (&["grant", "create"], "lun", Kind::Name("lun")),
+    (&["grant", "create"], "target", Kind::Name("target")),
+    (&["grant", "show"], "name", Kind::Name("grant")),
+    (&["grant", "set"], "name", Kind::Name("grant")),
+    (&["grant", "set"], "values", Kind::Assignment(ASSIGNMENTS)),
+    (&["grant", "delete"], "what", Kind::GrantOrHostAndLun),
+    (&["grant", "delete"], "target", Kind::Name("target")),
+];
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum GrantVerb {
+    /// Let a host use a LUN
+    #[command(alias = "add")]
+    Create {
+        /// HOST LUN, or HOST:TARGET:LUN; an initiator's iSCSI name stands for its host, which is
+        /// made where there is none
+        #[arg(num_args = 0..=2, value_name = "HOST LUN")]
+        what: Vec<String>,
+        /// The host
+        #[arg(long)]
+        host: Option<String>,
+        /// The LUN
+        #[arg(long)]
+        lun: Option<String>,
+        /// Through which target [default: the only one]
+        #[arg(long)]
+        target: Option<String>,
+        /// The number by which the host knows the LUN, 0 to 16383 [default: the lowest free one]
+        #[arg(long, value_name = "NUMBER")]
+        lun_id: Option<u16>,
+        /// The host may not write
+        #[arg(long)]
+        read_only: bool,
+        /// Succeed where there is one
+        #[arg(long)]
+        if_not_exists: bool,
+    },
+    /// List grants
+    #[command(alias = "list")]
+    Ls,
+    /// Show a grant, whose name is HOST:TARGET:LUN
+    Show(Named),
+    /// Change properties of HOST:TARGET:LUN: lun_id=7, read_only=true
+    Set(Assigned),
+    /// Take a grant back
+    #[command(alias = "rm")]
+    Delete {
+        /// HOST:TARGET:LUN, or HOST LUN
+        #[arg(num_args = 1..=2, required = true, value_name = "NAME")]
+        what: Vec<String>,
+        /// Through which target [default: the only one with such a grant]
+        #[arg(long)]
+        target: Option<String>,
+        /// Succeed where there is none
+        #[arg(long)]
+        if_exists: bool,
+    },
+}
 
 const NOUN: &str = "grant";
 
@@ -27,7 +95,7 @@ const KEYS: Keys = Keys {
     later: &[],
 };
 
-pub(super) fn run(context: &Context<'_>, verb: &GrantVerb) -> Result<(), Problem> {
+pub(crate) fn run(context: &Context<'_>, verb: &GrantVerb) -> Result<(), Problem> {
     let of = |name: &str| object_path(NOUN, name);
     match verb {
         GrantVerb::Create {

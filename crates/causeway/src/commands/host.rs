@@ -1,17 +1,90 @@
 //! `causeway host ...`.
 
-use super::{Context, Patch, Step, Tolerate, object_path};
+use super::context::{Context, Patch, Step, Tolerate, object_path};
+use crate::args::{Assigned, Deleted, Named, Renamed};
 use crate::assign::{Keys, assignments, limit, usage};
-use crate::cli::{Assigned, ChapFields, HostVerb, Named};
+use crate::completion::{Kind, Place};
 use crate::output::{most, properties, table};
-use hyper::Method;
+use clap::{Args, Subcommand};
 use manifest::code::Code;
 use manifest::objects::{ChapSpec, HostSpec, SecretSpec};
 use manifest::problem::Problem;
 use manifest::secret::Secret;
 use manifest::view::HostView;
+use hyper::Method;
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// What can be assigned, with the values where they are few.
+pub(crate) const ASSIGNMENTS: &[&str] = &[
+    "iqn=",
+    "chap.user=",
+    "chap.secret_file=",
+    "chap.mutual_user=",
+    "chap.mutual_secret_file=",
+    "chap=none",
+    "chap.mutual=none",
+    "bytes_in_flight_max=",
+    "name=",
+];
+
+/// What may stand where.
+pub(crate) const PLACES: &[Place] = &[
+    (&["host", "show"], "name", Kind::Name("host")),
+    (&["host", "set"], "name", Kind::Name("host")),
+    (&["host", "set"], "values", Kind::Assignment(ASSIGNMENTS)),
+    (&["host", "rename"], "name", Kind::Name("host")),
+    (&["host", "delete"], "name", Kind::Name("host")),
+];
+
+/// A host's CHAP.
+#[derive(Args, Debug)]
+pub(crate) struct ChapFields {
+    /// The user that the initiator names
+    #[arg(long, value_name = "USER", requires = "chap_secret_file")]
+    pub(crate) chap_user: Option<String>,
+    /// File with its secret, at least 12 bytes
+    #[arg(long, value_name = "FILE", requires = "chap_user")]
+    pub(crate) chap_secret_file: Option<PathBuf>,
+    /// The user that the target names where the initiator wants proof too
+    #[arg(long, value_name = "USER", requires_all = ["mutual_secret_file", "chap_user"])]
+    pub(crate) mutual_user: Option<String>,
+    /// File with the target's secret
+    #[arg(long, value_name = "FILE", requires = "mutual_user")]
+    pub(crate) mutual_secret_file: Option<PathBuf>,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum HostVerb {
+    /// Make a host
+    #[command(alias = "add")]
+    Create {
+        /// Its name
+        name: String,
+        /// An initiator's iSCSI name; repeat for more; * is every initiator
+        #[arg(long, required = true, value_delimiter = ',')]
+        iqn: Vec<String>,
+        #[command(flatten)]
+        chap: ChapFields,
+        /// Succeed where a host of this name exists
+        #[arg(long)]
+        if_not_exists: bool,
+    },
+    /// List hosts
+    #[command(alias = "list")]
+    Ls,
+    /// Show all of a host
+    Show(Named),
+    /// Change properties: iqn=A,B  chap.user=U chap.secret_file=F chap.mutual_user=U
+    /// chap.mutual_secret_file=F  chap=none  chap.mutual=none  bytes_in_flight_max=32M|none (of
+    /// each session)  name=NEW
+    Set(Assigned),
+    /// Change the name
+    Rename(Renamed),
+    /// Remove a host with its grants
+    #[command(alias = "rm")]
+    Delete(Deleted),
+}
 
 const NOUN: &str = "host";
 
@@ -41,7 +114,7 @@ const KEYS: Keys = Keys {
     later: &[],
 };
 
-pub(super) fn run(context: &Context<'_>, verb: &HostVerb) -> Result<(), Problem> {
+pub(crate) fn run(context: &Context<'_>, verb: &HostVerb) -> Result<(), Problem> {
     match verb {
         HostVerb::Create {
             name,

@@ -1,15 +1,42 @@
 //! `causeway journal reopen|discard`: what may be asked of a pool's journal.
 
-use super::{Context, object_path};
-use crate::cli::JournalVerb;
+use super::context::{Context, object_path};
+use crate::completion::{Kind, Place};
 use crate::output::{print, rounded, table};
-use hyper::Method;
+use clap::Subcommand;
 use manifest::code::Code;
 use manifest::journal::{JournalLoss, JournalOutcome, JournalRequest, JournalWish};
 use manifest::problem::Problem;
+use hyper::Method;
 use std::io::{IsTerminal as _, stdin};
 
-pub(super) fn run(context: &Context<'_>, verb: &JournalVerb) -> Result<(), Problem> {
+/// What may stand where.
+pub(crate) const PLACES: &[Place] = &[
+    (&["journal", "reopen"], "pool", Kind::Name("pool")),
+    (&["journal", "discard"], "pool", Kind::Name("pool")),
+    (&["journal", "discard"], "confirm", Kind::Name("pool")),
+];
+
+/// What to do about a pool's journal.
+#[derive(Subcommand, Debug)]
+pub(crate) enum JournalVerb {
+    /// Open one that has failed or is missing; its LUNs then serve again
+    Reopen {
+        /// The pool
+        pool: String,
+    },
+    /// Give up what one holds that cannot be used any more, and make a new one; tells first what is
+    /// lost
+    Discard {
+        /// The pool
+        pool: String,
+        /// The pool's name once more, instead of typing it
+        #[arg(long, value_name = "POOL")]
+        confirm: Option<String>,
+    },
+}
+
+pub(crate) fn run(context: &Context<'_>, verb: &JournalVerb) -> Result<(), Problem> {
     match verb {
         JournalVerb::Reopen { pool } => {
             let dry_run = context.is_dry_run();

@@ -1,17 +1,115 @@
 //! `causeway lun ...`.
 
-use super::{Context, Patch, Step, Tolerate, object_path};
+use super::adopt::Adopted;
+use super::context::{Context, Patch, Step, Tolerate, object_path};
+use crate::args::{Assigned, Deleted, LunFields, Named, Renamed, lun_fields};
 use crate::assign::{Keys, assignments, boolean, limit as bytes_or_none, number, usage};
-use crate::cli::{Assigned, LunFields, LunVerb, Named};
+use crate::completion::{BLOCK_SIZES, Kind, Place};
 use crate::output::{in_flight, most, rounded};
 use crate::output::{properties, table};
-use hyper::Method;
+use clap::Subcommand;
 use manifest::code::Code;
 use manifest::objects::{BackendSpec, CacheMode, Limit, LunSpec, TaskAbortedStatus, VOLATILE_RISK};
 use manifest::problem::Problem;
 use manifest::size::Size;
 use manifest::view::LunView;
+use hyper::Method;
 use serde_json::{Value, json};
+
+/// What can be assigned, with the values where they are few.
+pub(crate) const ASSIGNMENTS: &[&str] = &[
+    "size=",
+    "name=",
+    "cache=write-back",
+    "cache=write-through",
+    "cache=volatile",
+    "integrity=true",
+    "integrity=false",
+    "read_cache=",
+    "bytes_in_flight_max=",
+    "limit.iops=",
+    "limit.bytes_per_second=",
+    "limit.burst_seconds=",
+    "limit=none",
+    "shares=",
+    "task_aborted_status=on",
+    "task_aborted_status=off",
+    "task_aborted_status=host",
+];
+
+/// What may stand for the fields of what is made.
+pub(crate) const MADE: &[Place] = &lun_fields(&["lun", "create"]);
+
+/// What may stand where.
+pub(crate) const PLACES: &[Place] = &[
+    (&["lun", "show"], "name", Kind::Name("lun")),
+    (&["lun", "set"], "name", Kind::Name("lun")),
+    (&["lun", "set"], "values", Kind::Assignment(ASSIGNMENTS)),
+    (&["lun", "resize"], "name", Kind::Name("lun")),
+    (&["lun", "rename"], "name", Kind::Name("lun")),
+    (&["lun", "delete"], "name", Kind::Name("lun")),
+    (&["lun", "restore"], "name", Kind::Removed),
+    (&["lun", "purge"], "name", Kind::Removed),
+    (&["lun", "adopt"], "files", Kind::Orphan),
+    (&["lun", "adopt"], "pool", Kind::Name("pool")),
+    (&["lun", "adopt"], "block_size", Kind::Words(BLOCK_SIZES)),
+    (
+        &["lun", "adopt"],
+        "physical_block_size",
+        Kind::Words(BLOCK_SIZES),
+    ),
+];
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum LunVerb {
+    /// Make a LUN
+    #[command(alias = "add")]
+    Create {
+        /// Its name
+        name: String,
+        #[command(flatten)]
+        fields: LunFields,
+        /// Succeed where a LUN of this name exists
+        #[arg(long)]
+        if_not_exists: bool,
+    },
+    /// List LUNs
+    #[command(alias = "list")]
+    Ls {
+        /// Those that were deleted and keep their data
+        #[arg(long)]
+        removed: bool,
+        /// Those in the pools that no object names
+        #[arg(long, conflicts_with = "removed")]
+        orphans: bool,
+    },
+    /// Show all of a LUN
+    Show(Named),
+    /// Change properties: size=20G, name=NEW, bytes_in_flight_max=64M|none, cache=MODE,
+    /// integrity=true|false, read_cache=256M|none, limit.iops=5000|none,
+    /// limit.bytes_per_second=200M|none, limit.burst_seconds=5|none, limit=none, shares=200|none,
+    /// task_aborted_status=on|off|host; what a LUN has for ever is refused with the reason
+    Set(Assigned),
+    /// Change the size; shrinking cuts off the end
+    Resize {
+        /// Its name
+        name: String,
+        /// The new size
+        #[arg(long)]
+        size: Size,
+    },
+    /// Change the name; hosts see no difference
+    Rename(Renamed),
+    /// Take a LUN out of service; its data stays until `lun purge`
+    #[command(alias = "rm")]
+    Delete(Deleted),
+    /// Bring a deleted LUN back with its data
+    Restore(Named),
+    /// Destroy the data of a deleted LUN
+    Purge(Named),
+    /// Take LUNs into service that a pool holds and no object names, as what they were
+    Adopt(Adopted),
+}
 
 const NOUN: &str = "lun";
 
@@ -58,7 +156,7 @@ const KEYS: Keys = Keys {
     later: &["mirror", "format"],
 };
 
-pub(super) fn run(context: &Context<'_>, verb: &LunVerb) -> Result<(), Problem> {
+pub(crate) fn run(context: &Context<'_>, verb: &LunVerb) -> Result<(), Problem> {
     let of = |name: &str| object_path(NOUN, name);
     match verb {
         LunVerb::Create {

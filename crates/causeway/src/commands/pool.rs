@@ -1,16 +1,43 @@
 //! `causeway pool ls|show`: the pools of the node, with their journals.
 
-use super::{Context, object_path};
-use crate::cli::PoolVerb;
+use super::context::{Context, object_path};
+use crate::args::Named;
+use crate::completion::{Kind, Place};
 use crate::output::{properties, rounded, table};
 use manifest::facts::{MemberFacts, PoolFacts, PoolState};
 use manifest::journal::{JournalFacts, JournalState};
 use manifest::problem::Problem;
 use manifest::time::about;
+use clap::Subcommand;
+use std::path::PathBuf;
+
+/// What may stand where.
+pub(crate) const PLACES: &[Place] = &[(&["pool", "show"], "name", Kind::Name("pool"))];
+
+/// What to ask of pools.
+#[derive(Subcommand, Debug)]
+pub(crate) enum PoolVerb {
+    /// List them, with their journals
+    Ls,
+    /// Show one with all that is known of its journal
+    Show(Named),
+    /// Tell what stands on the members of a pool or in its directory, what of it can be used, and
+    /// what is missing or damaged; or what a journal holds, and what in it is damaged; needs no
+    /// daemon, changes nothing
+    Check {
+        /// The pool's directory, all of its members (files or block devices), or its journal
+        #[arg(required = true, value_name = "PATH")]
+        paths: Vec<PathBuf>,
+        /// The daemon's state_dir: it knows what members that are away were, and has the checksums
+        /// and histories of LUNs on members
+        #[arg(long, value_name = "DIR", default_value = "/var/lib/causeway")]
+        state: PathBuf,
+    },
+}
 
 const NOUN: &str = "pool";
 
-pub(super) fn run(context: &Context<'_>, verb: &PoolVerb) -> Result<(), Problem> {
+pub(crate) fn run(context: &Context<'_>, verb: &PoolVerb) -> Result<(), Problem> {
     match verb {
         PoolVerb::Ls => {
             let pools: Vec<PoolFacts> = context.client.get("/api/v1/pools")?;

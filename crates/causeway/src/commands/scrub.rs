@@ -1,17 +1,45 @@
 //! `causeway scrub ...`.
 
-use super::{Context, object_path};
-use crate::cli::ScrubVerb;
+use super::context::{Context, object_path};
+use crate::completion::{Kind, Place};
 use crate::output::{properties, rounded, table};
-use hyper::Method;
+use clap::Subcommand;
 use manifest::code::Code;
 use manifest::problem::Problem;
 use manifest::scrub::{BadBlocks, Damage, JournalScrub, ScrubFacts, ScrubState, ScrubWish};
 use manifest::view::LunView;
+use hyper::Method;
 use serde::Serialize;
 use serde_json::json;
 
-pub(super) fn run(context: &Context<'_>, verb: &ScrubVerb) -> Result<(), Problem> {
+/// What may stand where.
+pub(crate) const PLACES: &[Place] = &[
+    (&["scrub", "start"], "lun", Kind::Name("lun")),
+    (&["scrub", "status"], "lun", Kind::Name("lun")),
+    (&["scrub", "stop"], "lun", Kind::Name("lun")),
+];
+
+/// What to do about a scrub.
+#[derive(Subcommand, Debug)]
+pub(crate) enum ScrubVerb {
+    /// Begin, or go on where it was stopped; it gives way to hosts
+    Start {
+        /// The LUN
+        lun: String,
+    },
+    /// How far it is, and what it has found; without a LUN: of all
+    Status {
+        /// The LUN
+        lun: Option<String>,
+    },
+    /// Stop, and keep how far it is
+    Stop {
+        /// The LUN
+        lun: String,
+    },
+}
+
+pub(crate) fn run(context: &Context<'_>, verb: &ScrubVerb) -> Result<(), Problem> {
     let (lun, wish) = match verb {
         ScrubVerb::Status { lun: None } => return all(context),
         ScrubVerb::Status { lun: Some(lun) } => (lun, None),

@@ -1,18 +1,46 @@
 //! `causeway session ...`.
 
-use super::{Context, object_path};
-use crate::cli::SessionVerb;
+use super::context::{Context, object_path};
+use crate::completion::{Kind, Place};
 use crate::output::{in_flight, most, properties, rounded, table};
-use hyper::Method;
+use clap::Subcommand;
 use manifest::facts::{RefusalFacts, SessionFacts};
 use manifest::problem::Problem;
 use manifest::size::Size;
 use manifest::view::HostView;
+use hyper::Method;
+
+/// What may stand where.
+pub(crate) const PLACES: &[Place] = &[
+    (&["session", "show"], "id", Kind::Session),
+    (&["session", "drop"], "id", Kind::Session),
+];
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum SessionVerb {
+    /// List sessions
+    #[command(alias = "list")]
+    Ls {
+        /// The last logins that were refused, and why
+        #[arg(long)]
+        refused: bool,
+    },
+    /// Show all of a session, with what was negotiated
+    Show {
+        /// Its number
+        id: u64,
+    },
+    /// End a session; its initiator will log in again
+    Drop {
+        /// Its number
+        id: u64,
+    },
+}
 
 /// How many refusals stand below the sessions.
 const REFUSALS_SHOWN: usize = 5;
 
-pub(super) fn run(context: &Context<'_>, verb: &SessionVerb) -> Result<(), Problem> {
+pub(crate) fn run(context: &Context<'_>, verb: &SessionVerb) -> Result<(), Problem> {
     match verb {
         SessionVerb::Ls { refused: false } => {
             let sessions: Vec<SessionFacts> = context.client.get("/api/v1/sessions")?;

@@ -1,20 +1,57 @@
 //! `causeway share ...`: the one-step way, and how to connect.
 
-use super::Context;
+use super::context::Context;
 use super::lun::spec;
-use crate::cli::{Deleted, LunFields, Named, ShareVerb};
+use crate::args::{Deleted, LunFields, Named, lun_fields};
 use crate::client::segment;
+use crate::completion::{Kind, Place};
 use crate::output::{print, table};
 use manifest::name::normal_iscsi_name;
 use manifest::objects::{GrantSpec, HostSpec, ONE_HOST_ANY, ObjectSet, TargetSpec};
 use manifest::problem::Problem;
 use manifest::view::{GrantView, HostView, LunView, Outcome, TargetView};
+use clap::Subcommand;
 use connect::{Export, ExportView, blocks};
 use manifest::size::Size;
 use hyper::Method;
 use serde::Serialize;
 
-pub(super) fn run(context: &Context<'_>, verb: &ShareVerb) -> Result<(), Problem> {
+/// What may stand for the fields of what is made.
+pub(crate) const MADE: &[Place] = &lun_fields(&["share", "create"]);
+
+/// What may stand where.
+pub(crate) const PLACES: &[Place] = &[
+    (&["share", "show"], "name", Kind::Name("lun")),
+    (&["share", "delete"], "name", Kind::Name("lun")),
+    (&["share", "create"], "hosts", Kind::Hosts),
+    (&["share", "create"], "target", Kind::Name("target")),
+];
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum ShareVerb {
+    /// Make a LUN, a target and grants, and print how to connect
+    Create {
+        /// The LUN's name
+        name: String,
+        #[command(flatten)]
+        fields: Box<LunFields>,
+        /// Hosts by name, or initiators by iSCSI name, or * for every initiator (a host is made)
+        #[arg(long = "for", required = true, num_args = 1.., value_delimiter = ',', value_name = "HOST")]
+        hosts: Vec<String>,
+        /// The target; made where there is none of this name [default: the LUN's name]
+        #[arg(long)]
+        target: Option<String>,
+    },
+    /// List the LUNs that hosts may use, with targets, hosts and numbers
+    Ls,
+    /// Print how to connect to a LUN
+    Show(Named),
+    /// Take a LUN and its grants out of service; its data stays, and `lun restore` brings all of it
+    /// back
+    Delete(Deleted),
+}
+
+pub(crate) fn run(context: &Context<'_>, verb: &ShareVerb) -> Result<(), Problem> {
     match verb {
         ShareVerb::Create {
             name,

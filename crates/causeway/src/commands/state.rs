@@ -1,13 +1,34 @@
 //! `causeway state ls|rollback|accept`: the kept generations of the objects.
 
-use super::{Context, Step, Tolerate};
-use crate::cli::StateVerb;
+use super::context::{Context, Step, Tolerate};
+use crate::completion::{Kind, Place};
 use crate::output::{print, table};
-use hyper::Method;
+use clap::Subcommand;
 use manifest::problem::Problem;
+use node::state::Kept;
+use hyper::Method;
 use manifest::view::Kept;
 
-pub(super) fn run(context: &Context<'_>, verb: &StateVerb) -> Result<(), Problem> {
+/// What may stand where.
+pub(crate) const PLACES: &[Place] = &[(&["state", "rollback"], "generation", Kind::Generation)];
+
+/// What to do with the kept generations of the objects.
+#[derive(Subcommand, Debug)]
+pub(crate) enum StateVerb {
+    /// List the generations of the objects that are kept, newest first
+    Ls,
+    /// Go back to the objects of a kept generation; no data is lost: LUNs that were not there then
+    /// are deleted and keep it
+    Rollback {
+        /// Its number, as `state ls` shows it
+        generation: u64,
+    },
+    /// Say that the objects are meant although pools have seen newer ones: after a restore of
+    /// state_dir
+    Accept,
+}
+
+pub(crate) fn run(context: &Context<'_>, verb: &StateVerb) -> Result<(), Problem> {
     let post = |path: String| {
         let step = Step::new(Method::POST, path, &());
         context.change(Tolerate::Nothing, &step)

@@ -1,8 +1,8 @@
 //! `causeway status`.
 
-use super::{Context, pool};
-use crate::cli::Cli;
-use crate::client::Client;
+use super::context::Context;
+use super::pool;
+use crate::args::Common;
 use crate::output::{Output, properties, table};
 use manifest::code::Code;
 use manifest::problem::Problem;
@@ -13,7 +13,7 @@ use std::time::Duration;
 use units::text::counted;
 
 /// Prints how the node is. A node that exports nothing because its state is damaged is not ready.
-pub(super) fn run(context: &Context<'_>) -> Result<(), Problem> {
+pub(crate) fn run(context: &Context<'_>) -> Result<(), Problem> {
     let status: StatusView = context.client.get("/api/v1/status")?;
     context.output.show(&status, page);
     match status.health {
@@ -27,8 +27,8 @@ pub(super) fn run(context: &Context<'_>) -> Result<(), Problem> {
 
 /// One line as monitoring systems read it (Monitoring Plugins Development Guidelines), and its exit
 /// code: 0 healthy, 1 degraded, 2 not serving. A daemon that does not answer does not serve.
-pub(crate) fn check(cli: &Cli, output: &Output) -> ExitCode {
-    let asked = Client::new(&cli.api, cli.token_file.as_deref());
+pub(crate) fn check(common: &Common, output: &Output) -> ExitCode {
+    let asked = common.client();
     let asked = asked.and_then(|client| client.within(CHECK_MAX).get("/api/v1/status"));
     let (verdict, line) = match &asked {
         Ok(status) => verdict(status),

@@ -1,15 +1,70 @@
 //! `causeway target ...`.
 
-use super::{Context, Patch, Step, Tolerate, object_path};
+use super::context::{Context, Patch, Step, Tolerate, object_path};
+use crate::args::{Assigned, Deleted, Named, Renamed};
 use crate::assign::{Keys, assignments, boolean, number, usage};
-use crate::cli::{Assigned, Named, TargetVerb};
+use crate::completion::{Kind, Place};
 use crate::output::{properties, table};
-use hyper::Method;
+use clap::Subcommand;
 use manifest::code::Code;
 use manifest::objects::{MAINTENANCE_GRACE_SECONDS_MAX, Redirect, TargetSpec};
 use manifest::problem::Problem;
 use manifest::view::TargetView;
+use hyper::Method;
 use serde_json::json;
+
+/// What can be assigned, with the values where they are few.
+pub(crate) const ASSIGNMENTS: &[&str] = &[
+    "iqn=",
+    "portal_group=",
+    "redirect=",
+    "maintenance=true",
+    "maintenance=false",
+    "maintenance_grace_seconds=",
+    "name=",
+];
+
+/// What may stand where.
+pub(crate) const PLACES: &[Place] = &[
+    (&["target", "create"], "portal_group", Kind::PortalGroup),
+    (&["target", "show"], "name", Kind::Name("target")),
+    (&["target", "set"], "name", Kind::Name("target")),
+    (&["target", "set"], "values", Kind::Assignment(ASSIGNMENTS)),
+    (&["target", "rename"], "name", Kind::Name("target")),
+    (&["target", "delete"], "name", Kind::Name("target")),
+];
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum TargetVerb {
+    /// Make a target
+    #[command(alias = "add")]
+    Create {
+        /// Its name
+        name: String,
+        /// Its iSCSI name [default: derived from the name]
+        #[arg(long)]
+        iqn: Option<String>,
+        /// Where it can be reached [default: the group called default, or the only one]
+        #[arg(long, value_name = "GROUP")]
+        portal_group: Option<String>,
+        /// Succeed where a target of this name exists
+        #[arg(long)]
+        if_not_exists: bool,
+    },
+    /// List targets
+    #[command(alias = "list")]
+    Ls,
+    /// Show all of a target
+    Show(Named),
+    /// Change properties: iqn=..., portal_group=..., redirect=HOST:PORT[,permanent]|none,
+    /// maintenance=true|false, maintenance_grace_seconds=30, name=NEW
+    Set(Assigned),
+    /// Change the name, not the iSCSI name
+    Rename(Renamed),
+    /// Remove a target with its grants
+    #[command(alias = "rm")]
+    Delete(Deleted),
+}
 
 const NOUN: &str = "target";
 
@@ -32,7 +87,7 @@ const KEYS: Keys = Keys {
     later: &[],
 };
 
-pub(super) fn run(context: &Context<'_>, verb: &TargetVerb) -> Result<(), Problem> {
+pub(crate) fn run(context: &Context<'_>, verb: &TargetVerb) -> Result<(), Problem> {
     match verb {
         TargetVerb::Create {
             name,

@@ -1,19 +1,20 @@
 //! `causeway bench`: a workload against volumes, in diskspd's words.
 
 mod machine;
+mod problem;
 mod profile;
 mod run;
 mod show;
 mod sweep;
 mod targets;
 
-use crate::cli::Format;
+use crate::output::Format;
 use crate::output::Output;
-use bench::{Mistake, Options};
 use manifest::code::Code;
 use manifest::problem::Problem;
+use bench::Options;
+use problem::{usage, verdict};
 use std::process::ExitCode;
-use units::text::counted;
 
 /// Runs the command with the words behind `bench`.
 pub(crate) fn run(words: &[String]) -> ExitCode {
@@ -34,11 +35,6 @@ fn form(words: &[String]) -> Format {
         return Format::Json;
     }
     Format::Table
-}
-
-/// A mistake of the command line.
-pub(crate) fn usage(mistake: Mistake) -> Problem {
-    Problem::new(Code::BenchUsage, mistake.cause).hint(mistake.next_step)
 }
 
 fn start(words: &[String]) -> Result<(), Problem> {
@@ -86,27 +82,4 @@ fn one(options: &Options) -> Result<(), Problem> {
     let result = result?;
     show::result(options, &result, &machine::this())?;
     verdict(&result)
-}
-
-/// Whether all went well.
-fn verdict(result: &bench::RunResult) -> Result<(), Problem> {
-    if result.is_clean() {
-        return Ok(());
-    }
-    let bad = result.verify.as_ref().map_or(0, |tally| tally.bad);
-    let mut what = Vec::new();
-    if bad > 0 {
-        what.push(format!(
-            "not what was acknowledged: {} of 512 bytes",
-            counted(bad, "block")
-        ));
-    }
-    if result.errors() > 0 {
-        let first = result.first_error().unwrap_or("no reason was given");
-        what.push(format!(
-            "{} failed; the first: {first}",
-            counted(result.errors(), "operation")
-        ));
-    }
-    Err(Problem::new(Code::BenchFailed, what.join("; ")))
 }

@@ -1,5 +1,6 @@
 //! Ready-made sets of runs, with what others published beside them.
 
+use super::problem::verdict;
 use super::run::Bed;
 use super::{machine, show};
 use bench::chart::{Group, bars, escaped};
@@ -345,7 +346,7 @@ impl Report {
 
     fn verdict(&self) -> Result<(), Problem> {
         for row in &self.rows {
-            super::verdict(&row.result)?;
+            verdict(&row.result)?;
         }
         if self.passes() == Some(false) {
             let told: Vec<String> = self

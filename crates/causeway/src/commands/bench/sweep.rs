@@ -5,7 +5,8 @@
 //! that was cut off goes on where it was; workers begin when all are ready; one that ends early or
 //! fails ends the sweep.
 
-use super::{show, usage};
+use super::problem::usage;
+use super::show;
 use bench::Mistake;
 use bench::report::view::{Document, RunView};
 use manifest::code::Code;

@@ -1,6 +1,6 @@
 //! Opening targets, and the safety check before anything is written.
 
-use super::usage;
+use super::problem::usage;
 use crate::open::{initiator_options, open};
 use backends::{Provisioning, create_file};
 use bench::mark::{self, Found};

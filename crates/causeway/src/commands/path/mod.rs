@@ -6,6 +6,7 @@
 pub(crate) mod running;
 mod show;
 
+use crate::completion::{Kind, POLICIES, Place};
 use crate::open::of_host;
 use crate::output::Output;
 use clap::{Args, Subcommand};
@@ -17,6 +18,13 @@ use manifest::code::Code;
 use manifest::problem::Problem;
 use paths::{Element, PathName, Plan, Policy};
 use units::text::counted;
+
+/// What may stand where.
+pub(crate) const PLACES: &[Place] = &[
+    (&["path", "plan"], "policy", Kind::Words(POLICIES)),
+    (&["path", "explain"], "policy", Kind::Words(POLICIES)),
+    (&["path", "policy"], "policy", Kind::Words(POLICIES)),
+];
 
 /// What to do with paths.
 #[derive(Subcommand, Debug)]

@@ -13,30 +13,64 @@ mod columns;
 mod frame;
 mod paths;
 mod screen;
+mod terminal;
 #[cfg(test)]
 mod test;
 mod text;
 
-use crate::cli::{Cli, TopFlags};
+use crate::args::Common;
 use crate::client::Client;
 use crate::output::Output;
-pub(crate) use frame::SortKey;
-use frame::{Frame, Order};
 use manifest::activity::ActivityView;
 use manifest::code::Code;
 use manifest::problem::Problem;
-use ratatui::crossterm::event::{self, Event};
+use clap::Args;
+pub(crate) use frame::SortKey;
+use frame::{Frame, Order};
+use ratatui::crossterm::event::Event;
 use screen::{Next, Screen};
 use std::io::IsTerminal;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
+use terminal::{FIRST, Message, begin, failed, keys, wait_for_signals};
 
-/// The first interval, so that there is soon something to see.
-const FIRST: Duration = Duration::from_millis(250);
+/// How `top` looks.
+#[derive(Args, Debug)]
+pub(crate) struct TopFlags {
+    /// Paths and NICs of this host, as `attach` and `bench` use them; needs no daemon
+    #[arg(long)]
+    pub(crate) paths: bool,
+    /// Print what happens within one interval, and end; so it is where the output is no terminal
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Print again and again instead of showing a live view
+    #[arg(long, conflicts_with = "once")]
+    pub(crate) batch: bool,
+    /// Print so many times, and end
+    #[arg(short = 'n', long, value_name = "TIMES", conflicts_with = "once", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) count: Option<u64>,
+    /// Seconds between two looks, 0.1 to 3600
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = interval)]
+    pub(crate) interval: Duration,
+    /// What stands first
+    #[arg(long, value_enum, value_name = "KEY", default_value_t = SortKey::Iops)]
+    pub(crate) sort: SortKey,
+    /// What stands first stands last
+    #[arg(long)]
+    pub(crate) reverse: bool,
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| format!("{text} is no number"))?;
+    if (0.1..=3600.0).contains(&seconds) {
+        return Ok(Duration::from_secs_f64(seconds));
+    }
+    Err("an interval has 0.1 to 3600 seconds".to_owned())
+}
 
 /// Shows or prints what the node does.
-pub(super) fn run(cli: &Cli, flags: &TopFlags, output: &Output) -> Result<(), Problem> {
-    let client = Client::new(&cli.api, cli.token_file.as_deref())?;
+pub(crate) fn run(common: &Common, flags: &TopFlags, output: &Output) -> Result<(), Problem> {
+    let client = common.client()?;
     let live = is_live(flags, output);
     if flags.paths {
         return if live {
@@ -109,14 +143,6 @@ fn print(
     Ok(())
 }
 
-/// What the view waits for.
-enum Message {
-    Look(Box<Result<ActivityView, Problem>>),
-    Input(Event),
-    /// A signal asks it to end, or the terminal is gone.
-    End,
-}
-
 fn show(client: Client, flags: &TopFlags, first: ActivityView) -> Result<(), Problem> {
     // https://no-color.org: set to anything but nothing.
     let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
@@ -140,29 +166,6 @@ fn show(client: Client, flags: &TopFlags, first: ActivityView) -> Result<(), Pro
     shown.map_err(|error| failed(&error))
 }
 
-/// Tells of every key until nobody listens.
-fn keys(send: &Sender<Message>) {
-    while let Ok(event) = event::read() {
-        if send.send(Message::Input(event)).is_err() {
-            return;
-        }
-    }
-    // Nobody may listen any more.
-    let _ended = send.send(Message::End);
-}
-
-fn failed(error: &std::io::Error) -> Problem {
-    Problem::new(Code::Internal, format!("the terminal: {error}"))
-        .hint("`causeway top --once` needs no terminal")
-}
-
-/// Starts a thread that ends with the program.
-fn begin(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Problem> {
-    let thread = std::thread::Builder::new().name(name.to_owned());
-    let begun = thread.spawn(work);
-    begun.map(drop).map_err(|error| failed(&error))
-}
-
 /// Looks at the daemon again and again.
 fn watch(
     client: &Client,
@@ -183,38 +186,6 @@ fn watch(
         }
         pause = interval;
     }
-}
-
-/// SIGTERM, SIGHUP and SIGINT leave the terminal as it was.
-fn wait_for_signals(send: &Sender<Message>) {
-    use tokio::signal::unix::{SignalKind, signal};
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let Ok(runtime) = runtime else { return };
-    runtime.block_on(async {
-        let kinds = [
-            SignalKind::terminate(),
-            SignalKind::hangup(),
-            SignalKind::interrupt(),
-        ];
-        let mut signals: Vec<_> = kinds
-            .into_iter()
-            .filter_map(|kind| signal(kind).ok())
-            .collect();
-        std::future::poll_fn(|cx| {
-            if signals
-                .iter_mut()
-                .any(|signal| signal.poll_recv(cx).is_ready())
-            {
-                return std::task::Poll::Ready(());
-            }
-            std::task::Poll::Pending
-        })
-        .await;
-    });
-    // The view may have ended by itself.
-    let _ended = send.send(Message::End);
 }
 
 fn follow(

@@ -5,8 +5,8 @@
 //! of the operations whose time was taken within the interval. Retransmissions are a session's:
 //! volumes that share one show the same, and a NIC counts them once.
 
+use super::terminal::{FIRST, Message, begin, failed, keys, wait_for_signals};
 use super::text::mebibytes;
-use super::{FIRST, Message, begin, failed, keys, wait_for_signals};
 use crate::client::Client;
 use crate::commands::path::running::volumes;
 use crate::output::{Output, table};

@@ -1,0 +1,168 @@
+//! What the arguments of several commands have in common.
+
+use crate::client::Client;
+use crate::completion::{BLOCK_SIZES, BOOLEANS, CACHES, Kind, Place, TASK_ABORTED};
+use crate::output::Format;
+use clap::Args;
+use manifest::objects::{CacheMode, TaskAbortedStatus};
+use manifest::problem::Problem;
+use manifest::size::Size;
+use std::path::PathBuf;
+
+/// Where the daemon's API is unless somebody says otherwise: as dist/node.toml has it.
+pub(crate) const API_DEFAULT: &str = "unix:/run/causeway/api.sock";
+
+// Options of every command. (A doc comment would stand in every command's help.)
+#[derive(Args, Debug)]
+pub(crate) struct Common {
+    /// The daemon's API: unix:PATH or http://HOST:PORT
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Options of every command",
+        env = "CAUSEWAY_API",
+        value_name = "ADDRESS",
+        default_value = API_DEFAULT,
+        hide_env_values = true
+    )]
+    pub(crate) api: String,
+
+    /// File with the API's token; needed to change anything over TCP
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Options of every command",
+        env = "CAUSEWAY_TOKEN_FILE",
+        value_name = "FILE",
+        hide_env_values = true
+    )]
+    pub(crate) token_file: Option<PathBuf>,
+
+    /// Form of the output: a table for people, or the API's JSON document
+    #[arg(short, long, global = true, help_heading = "Options of every command", value_enum, default_value_t = Format::Table, value_name = "FORM")]
+    pub(crate) output: Format,
+
+    /// Do it although sessions are disturbed or data is lost
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Options of every command",
+        alias = "force"
+    )]
+    pub(crate) yes: bool,
+
+    /// Only show what would be done
+    #[arg(long, global = true, help_heading = "Options of every command")]
+    pub(crate) dry_run: bool,
+}
+
+impl Common {
+    /// A client of the daemon that is named.
+    pub(crate) fn client(&self) -> Result<Client, Problem> {
+        Client::new(&self.api, self.token_file.as_deref())
+    }
+}
+
+/// One object.
+#[derive(Args, Debug)]
+pub(crate) struct Named {
+    /// Its name
+    pub(crate) name: String,
+}
+
+/// An object and what of it shall change.
+#[derive(Args, Debug)]
+pub(crate) struct Assigned {
+    /// Its name
+    pub(crate) name: String,
+    /// What shall change, as the command's summary lists it
+    #[arg(required = true, value_name = "KEY=VALUE")]
+    pub(crate) values: Vec<String>,
+}
+
+/// An object and its new name.
+#[derive(Args, Debug)]
+pub(crate) struct Renamed {
+    /// Its name
+    pub(crate) name: String,
+    /// Its new name
+    pub(crate) to: String,
+}
+
+/// An object that shall go.
+#[derive(Args, Debug)]
+pub(crate) struct Deleted {
+    /// Its name
+    pub(crate) name: String,
+    /// Succeed where there is none
+    #[arg(long)]
+    pub(crate) if_exists: bool,
+}
+
+/// The properties of a new LUN.
+#[derive(Args, Debug)]
+pub(crate) struct LunFields {
+    /// Size: 10G = 10GiB, 10GB is decimal, or a number of bytes
+    #[arg(long)]
+    pub(crate) size: Size,
+    /// Bytes in a logical block: 512 or 4096 [default: 512]
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) block_size: Option<u32>,
+    /// Bytes in a physical block: 512 or 4096 [default: the logical block]
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) physical_block_size: Option<u32>,
+    /// Take space when blocks are first written; false takes all of it now [default: true]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    pub(crate) thin: Option<bool>,
+    /// The pool that holds it [default: the one called default, or the only one]
+    #[arg(long, conflicts_with = "backend")]
+    pub(crate) pool: Option<String>,
+    /// What holds it instead of a pool: memory, or block:/dev/...
+    #[arg(long, value_name = "BACKEND")]
+    pub(crate) backend: Option<String>,
+    /// The most bytes that commands may hold at a time, over all sessions [default: no limit]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) bytes_in_flight_max: Option<Size>,
+    /// What acknowledged writes have behind them: write-through, write-back (needs a journal), or
+    /// volatile [default: write-back in a pool with a journal, else volatile, where hosts flush
+    /// what they need]
+    #[arg(long, value_name = "MODE")]
+    pub(crate) cache: Option<CacheMode>,
+    /// Check blocks when they are read; needs a journal [default: false]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    pub(crate) integrity: Option<bool>,
+    /// Memory for blocks that may be read again [default: none]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) read_cache: Option<Size>,
+    /// The most operations a second [default: no limit]
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) limit_iops: Option<u64>,
+    /// The most bytes a second [default: no limit]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) limit_bytes_per_second: Option<Size>,
+    /// So many seconds' worth of what was not used may be used at once [default: a moment's worth]
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) limit_burst_seconds: Option<u32>,
+    /// Its part of its pool where LUNs compete, 1 to 10000 [default: none; 100 where another LUN of
+    /// the pool has some]
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) shares: Option<u32>,
+    /// Whether a host is told that another one has aborted its commands (TAS): on, off, or host:
+    /// on, and hosts may change it [default: host]
+    #[arg(long, value_name = "WHO")]
+    pub(crate) task_aborted_status: Option<TaskAbortedStatus>,
+}
+
+/// What may stand for the fields of a LUN, where a command makes one.
+pub(crate) const fn lun_fields(verbs: &'static [&'static str]) -> [Place; 8] {
+    [
+        (verbs, "block_size", Kind::Words(BLOCK_SIZES)),
+        (verbs, "physical_block_size", Kind::Words(BLOCK_SIZES)),
+        (verbs, "thin", Kind::Words(BOOLEANS)),
+        (verbs, "pool", Kind::Name("pool")),
+        (verbs, "backend", Kind::Words(&["memory", "block:"])),
+        (verbs, "cache", Kind::Words(CACHES)),
+        (verbs, "integrity", Kind::Words(BOOLEANS)),
+        (verbs, "task_aborted_status", Kind::Words(TASK_ABORTED)),
+    ]
+}

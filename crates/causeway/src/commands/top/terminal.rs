@@ -1,0 +1,74 @@
+//! What a view in the terminal waits for.
+
+use manifest::activity::ActivityView;
+use manifest::code::Code;
+use manifest::problem::Problem;
+use ratatui::crossterm::event::{self, Event};
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+/// The first interval, so that there is soon something to see.
+pub(super) const FIRST: Duration = Duration::from_millis(250);
+
+/// What the view waits for.
+pub(super) enum Message {
+    Look(Box<Result<ActivityView, Problem>>),
+    Input(Event),
+    /// A signal asks it to end, or the terminal is gone.
+    End,
+}
+
+/// Tells of every key until nobody listens.
+pub(super) fn keys(send: &Sender<Message>) {
+    while let Ok(event) = event::read() {
+        if send.send(Message::Input(event)).is_err() {
+            return;
+        }
+    }
+    // Nobody may listen any more.
+    let _ended = send.send(Message::End);
+}
+
+pub(super) fn failed(error: &std::io::Error) -> Problem {
+    Problem::new(Code::Internal, format!("the terminal: {error}"))
+        .hint("`causeway top --once` needs no terminal")
+}
+
+/// Starts a thread that ends with the program.
+pub(super) fn begin(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Problem> {
+    let thread = std::thread::Builder::new().name(name.to_owned());
+    let begun = thread.spawn(work);
+    begun.map(drop).map_err(|error| failed(&error))
+}
+
+/// SIGTERM, SIGHUP and SIGINT leave the terminal as it was.
+pub(super) fn wait_for_signals(send: &Sender<Message>) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let Ok(runtime) = runtime else { return };
+    runtime.block_on(async {
+        let kinds = [
+            SignalKind::terminate(),
+            SignalKind::hangup(),
+            SignalKind::interrupt(),
+        ];
+        let mut signals: Vec<_> = kinds
+            .into_iter()
+            .filter_map(|kind| signal(kind).ok())
+            .collect();
+        std::future::poll_fn(|cx| {
+            if signals
+                .iter_mut()
+                .any(|signal| signal.poll_recv(cx).is_ready())
+            {
+                return std::task::Poll::Ready(());
+            }
+            std::task::Poll::Pending
+        })
+        .await;
+    });
+    // The view may have ended by itself.
+    let _ended = send.send(Message::End);
+}
