@@ -10,9 +10,11 @@
 //! operation in flight, records it, and begins the next. What never comes back is given up after
 //! the deadline and counted.
 
+mod job;
 mod stream;
 mod window;
 
+pub use job::{Job, Target, Watcher};
 pub use window::{Phase, Progress, Shared};
 
 use crate::options::{Options, Source};
@@ -21,77 +23,22 @@ use crate::random::{Random, mix};
 use crate::result::{RunResult, Share, TargetFacts};
 use crate::verify::{Checker, Tally};
 use env::{CoreHandle, CoreId, call};
+use job::{FILL, Plan};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use stream::Stream;
-use units::{Buf, Now};
-use volume::Volume;
+use units::Now;
 use window::Window;
 
 /// How long after the last lane is open the run begins.
 const START_DELAY: Duration = Duration::from_millis(5);
 
-/// Bytes of one write that fills a target.
-const FILL: u64 = 1 << 20;
-
 /// How often progress is told.
 const PROGRESS: Duration = Duration::from_secs(1);
-
-/// One thing to run against.
-#[derive(Clone)]
-pub struct Target {
-    /// As the report names it.
-    pub name: String,
-    /// The volume.
-    pub volume: Arc<dyn Volume>,
-    /// The first mebibyte is left alone, because the bench mark is there or belongs there.
-    pub marked: bool,
-}
-
-/// Who hears of a run while it goes on.
-pub trait Watcher {
-    /// How far it is; each second.
-    fn progress(&mut self, progress: &Progress) {
-        let _ = progress;
-    }
-
-    /// The measured time begins now.
-    fn begins(&mut self) {}
-
-    /// It ends now.
-    fn ends(&mut self) {}
-}
-
-/// Nobody.
-impl Watcher for () {}
-
-/// What to do, on what.
-#[derive(Clone)]
-pub struct Job {
-    /// What.
-    pub options: Options,
-    /// On what.
-    pub targets: Vec<Target>,
-    /// The bytes of `-Z<size>,<file>`.
-    pub source: Option<Buf>,
-    /// Set to stop before the time.
-    pub shared: Arc<Shared>,
-}
-
-/// What all threads of a run know.
-struct Plan {
-    options: Options,
-    targets: Vec<(Target, TargetFacts, Option<Arc<Checker>>)>,
-    /// The stream that all threads share, for each target.
-    interlocked: Vec<Arc<AtomicU64>>,
-    payload: Payload,
-    shared: Arc<Shared>,
-    seed: u64,
-}
 
 /// Threads of runs that are prepared on this core, by run and thread.
 #[derive(Default)]

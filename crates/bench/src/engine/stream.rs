@@ -1,6 +1,6 @@
 //! One thread on one target: its slots, and what each operation does.
 
-use super::Plan;
+use super::job::{FILL, Plan};
 use super::window::{Shared, Window};
 use crate::meter::{Kind, Meter};
 use crate::pace::Pace;
@@ -456,7 +456,7 @@ pub(super) async fn fill(
 ) -> Result<(), String> {
     const AT_ONCE: u64 = 8;
     let unit = u64::from(shape.block_size.bytes());
-    let most = super::FILL.min(shape.limits.transfer_blocks_max.0.saturating_mul(unit));
+    let most = FILL.min(shape.limits.transfer_blocks_max.0.saturating_mul(unit));
     let mut random = Random::new(1);
     let mut at = 0;
     while at < facts.length {

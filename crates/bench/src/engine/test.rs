@@ -6,8 +6,9 @@ use crate::verify::Wrong;
 use backends::MemoryVolume;
 use env::sim::{FaultPlan, World, WorldConfig};
 use env::{Answer, LocalFuture, detach};
+use std::sync::atomic::AtomicU64;
 use units::{BlockCount, BlockSize};
-use volume::{Fences, Io, IoError, IoFuture, Lane, Op, OpenError, Shape, VolumeEvents};
+use volume::{Fences, Io, IoError, IoFuture, Lane, Op, OpenError, Shape, Volume, VolumeEvents};
 
 const MIB: u64 = 1 << 20;
 

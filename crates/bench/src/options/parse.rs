@@ -1,7 +1,7 @@
 //! The words of the command line: diskspd's, with their values attached, and our long ones.
 
+use super::model::{Access, Form, Mistake, Options, Profile, Rate, Source, Zone, ZoneExtent};
 use super::size::size;
-use super::{Access, Form, Mistake, Options, Profile, Rate, Source, Zone, ZoneExtent};
 use std::path::PathBuf;
 use std::time::Duration;
 

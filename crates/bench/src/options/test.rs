@@ -1,4 +1,5 @@
 use super::*;
+use std::time::Duration;
 
 fn words(line: &str) -> Vec<String> {
     line.split_whitespace().map(str::to_owned).collect()

@@ -1,6 +1,7 @@
 //! Results as charts and pages.
 
-use super::{Machine, date, mebibytes_per_second, per_second, text};
+use super::figures::{Machine, date, mebibytes_per_second, per_second, whole_intervals};
+use super::text::text;
 use crate::chart::{Line, escaped, lines};
 use crate::meter::Side;
 use crate::options::Options;
@@ -35,7 +36,7 @@ fn over_time(
 ) -> Vec<(f64, f64)> {
     let interval = result.interval.as_secs_f64();
     let series = result.series();
-    let whole = super::whole_intervals(result).max(1).min(series.len());
+    let whole = whole_intervals(result).max(1).min(series.len());
     let point = |(number, at): (usize, &crate::meter::Interval)| {
         ((number as f64 + 1.0) * interval, value(at))
     };

@@ -1,9 +1,10 @@
 //! The reports, read back by a second implementation: what scripts that know diskspd do.
 
+use super::figures::{PERCENTILES, date};
 use super::*;
-use crate::meter::{Interval, Spread};
+use crate::meter::{Interval, Side, Spread};
 use crate::options::{Options, parse};
-use crate::result::{Processor, Share, TargetFacts};
+use crate::result::{Processor, RunResult, Share, TargetFacts};
 use std::collections::BTreeMap;
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! diskspd's text, heading by heading.
 
-use super::{
+use super::figures::{
     Machine, PERCENTILES, date, iops_deviation, mebibytes_per_second, per_second, whole_intervals,
 };
 use crate::meter::{Interval, Side};

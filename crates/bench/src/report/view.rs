@@ -3,7 +3,7 @@
 //! A result may be of an older version, which told less: what it lacks is absent, or zero where
 //! nobody compares it.
 
-use super::per_second;
+use super::figures::{date, per_second};
 use crate::meter::Side;
 use crate::options::{Access, Options};
 use crate::result::RunResult;
@@ -422,7 +422,7 @@ impl RunView {
         let seconds = result.seconds;
         Self {
             command_line: options.command_line.clone(),
-            started: super::date(result.started),
+            started: date(result.started),
             seconds: rounded(seconds),
             block_bytes: Some(options.block),
             threads: Some(result.threads),

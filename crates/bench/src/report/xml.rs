@@ -1,6 +1,6 @@
 //! diskspd's XML, element by element, as `Process-DiskSpd.ps1` and its kin read it.
 
-use super::{Machine, date, iops_deviation, per_second, whole_intervals};
+use super::figures::{Machine, date, iops_deviation, per_second, whole_intervals};
 use crate::meter::{Interval, Side, Spread};
 use crate::options::{Access, Options, Rate, Source, Zone, ZoneExtent};
 use crate::result::{RunResult, Share, TargetFacts};
