@@ -1,6 +1,7 @@
 //! Checks of the host: its ports, their settings, TCP, clock, disks, space.
 
-use crate::{Finding, Pools, Scene, Verdict};
+use crate::finding::{Finding, Verdict};
+use crate::scene::{Pools, Scene};
 use machine::{Duplex, Kind, Nic};
 use paths::{HostPort, Speed, Subnet};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,8 +1,10 @@
 //! The kernel's sessions from a fixture tree, and each check on what is well and on what is not.
 
 use super::*;
+use crate::open_iscsi::read;
 use env::CoreId;
 use env::real::{Cores, Driver, Runtime, RuntimeConfig};
+use machine::Roots;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;

@@ -1,6 +1,7 @@
 //! Checks of paths: how many there are, what they share, and which way they go.
 
-use crate::{Finding, Scene, Verdict};
+use crate::finding::{Finding, Verdict};
+use crate::scene::Scene;
 use paths::{PathName, Subnet, TargetPort};
 use std::collections::{BTreeMap, BTreeSet};
 

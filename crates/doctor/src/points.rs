@@ -1,6 +1,6 @@
 //! The points that no program sees from here, with what to look at.
 
-use crate::{Finding, Verdict};
+use crate::finding::{Finding, Verdict};
 
 /// Number, name, what to look at.
 const POINTS: &[(&[u8], &str, &str, &str)] = &[

@@ -1,6 +1,7 @@
 //! What became different between two looks at a host, and a view that follows it.
 
-use crate::{Machine, Roots, look};
+use crate::read::{Machine, look};
+use crate::roots::Roots;
 use env::{CoreHandle, InterfaceWatch};
 use paths::HostPort;
 use std::io;

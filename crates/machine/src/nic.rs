@@ -1,7 +1,7 @@
 //! One interface, with what sysfs says of it.
 
-use crate::Roots;
 use crate::card;
+use crate::roots::Roots;
 use env::{DriverFacts, Files, InterfaceAddress, InterfaceLink};
 use paths::{HostAddress, Speed};
 use std::path::{Path, PathBuf};

@@ -1,7 +1,8 @@
 //! The host's ports as the planner wants them: interfaces with addresses, on the hardware that
 //! carries them.
 
-use crate::{Kind, Machine, Nic};
+use crate::nic::{Kind, Nic};
+use crate::read::Machine;
 use paths::facts::Facts;
 use paths::{HostAddress, HostPort, Speed};
 use std::fmt;

@@ -1,7 +1,7 @@
 //! How the host's TCP is set.
 
-use crate::Roots;
 use crate::nic::{number, text};
+use crate::roots::Roots;
 use env::Files;
 use std::path::Path;
 

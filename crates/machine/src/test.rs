@@ -1,10 +1,13 @@
 //! A host from a fixture tree, and this host beside what ip(8) says of it.
 
 use super::*;
+use crate::read::assemble;
 use env::real::{Cores, Driver, Runtime, RuntimeConfig};
+use env::{InterfaceAddress, InterfaceLink};
 use std::fs;
 use std::net::IpAddr;
 use std::os::unix::fs::symlink;
+use std::path::PathBuf;
 use std::process::Command;
 
 /// A directory that goes with the test.

@@ -1,0 +1,62 @@
+//! What is said of a point.
+
+use serde::Serialize;
+
+/// How a point stands.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// It costs data, access or most of the speed.
+    Problem,
+    /// It could be better.
+    Advice,
+    /// It is well.
+    Good,
+    /// A program cannot see it from here.
+    NotCheckable,
+}
+
+/// What was found about some points.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Finding {
+    /// A word for programs, stable.
+    pub check: &'static str,
+    /// The points of best practice that it is about, by number; empty: one of those without a
+    /// number.
+    pub points: Vec<u8>,
+    /// How they stand.
+    pub verdict: Verdict,
+    /// What was seen.
+    pub what: String,
+    /// Why that matters.
+    pub cause: String,
+    /// What to do, or to look at.
+    pub remedy: String,
+}
+
+impl Finding {
+    pub(crate) fn new(check: &'static str, points: &[u8], verdict: Verdict, what: String) -> Self {
+        Self {
+            check,
+            points: points.to_vec(),
+            verdict,
+            what,
+            cause: String::new(),
+            remedy: String::new(),
+        }
+    }
+
+    pub(crate) fn good(check: &'static str, points: &[u8], what: impl Into<String>) -> Self {
+        Self::new(check, points, Verdict::Good, what.into())
+    }
+
+    pub(crate) fn because(mut self, cause: &str) -> Self {
+        cause.clone_into(&mut self.cause);
+        self
+    }
+
+    pub(crate) fn remedy(mut self, remedy: impl Into<String>) -> Self {
+        self.remedy = remedy.into();
+        self
+    }
+}

@@ -1,0 +1,114 @@
+//! All that was found, and how it is told.
+
+use crate::finding::{Finding, Verdict};
+use crate::scene::Scene;
+use crate::{host_checks, open_iscsi_checks, path_checks, points};
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+
+/// All findings.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Report {
+    /// The ports that were looked at.
+    pub ports: Vec<String>,
+    /// The portals that were looked at.
+    pub portals: Vec<String>,
+    /// How many findings are problems.
+    pub problems: usize,
+    /// How many are advice.
+    pub advice: usize,
+    /// The findings, problems first.
+    pub findings: Vec<Finding>,
+}
+
+/// Looks at every point.
+#[must_use]
+pub fn examine(scene: &Scene) -> Report {
+    let mut findings = host_checks::all(scene);
+    findings.extend(path_checks::all(scene));
+    findings.extend(open_iscsi_checks::all(scene));
+    findings.extend(points::not_checkable());
+    findings.sort_by_key(|finding| finding.verdict);
+    let portals: BTreeSet<SocketAddr> = scene.roads.iter().map(|it| it.portal).collect();
+    let count = |verdict| {
+        let of = findings.iter().filter(|it| it.verdict == verdict);
+        of.count()
+    };
+    Report {
+        ports: scene.ports.iter().map(|it| it.name.clone()).collect(),
+        portals: portals.iter().map(ToString::to_string).collect(),
+        problems: count(Verdict::Problem),
+        advice: count(Verdict::Advice),
+        findings,
+    }
+}
+
+impl Report {
+    /// The report as lines for people: problems first, then advice. What is well, and what cannot
+    /// be seen from here, is named in one line each; `all` tells of it as of the others.
+    #[must_use]
+    pub fn text(&self, all: bool) -> String {
+        let mut out = String::new();
+        let mut last = None;
+        for finding in &self.findings {
+            if !all && !matches!(finding.verdict, Verdict::Problem | Verdict::Advice) {
+                continue;
+            }
+            if last != Some(finding.verdict) {
+                let head = match finding.verdict {
+                    Verdict::Problem => "PROBLEMS",
+                    Verdict::Advice => "ADVICE",
+                    Verdict::Good => "GOOD",
+                    Verdict::NotCheckable => "NOT CHECKABLE HERE: look at",
+                };
+                let gap = if last.is_some() { "\n" } else { "" };
+                let _fits = writeln!(out, "{gap}{head}");
+                last = Some(finding.verdict);
+            }
+            let points: Vec<String> = finding.points.iter().map(u8::to_string).collect();
+            let _fits = writeln!(
+                out,
+                "  {:<22} {:<8} {}",
+                finding.check,
+                points.join(","),
+                finding.what
+            );
+            for (name, text) in [("why", &finding.cause), ("do", &finding.remedy)] {
+                let shown = finding.verdict != Verdict::Good && !text.is_empty();
+                if shown {
+                    let _fits = writeln!(out, "  {:<22} {:<8} {name}: {text}", "", "");
+                }
+            }
+        }
+        if last.is_none() {
+            out.push_str("no problem, and no advice\n");
+        }
+        if !all {
+            out.push('\n');
+            for (verdict, head) in [
+                (Verdict::Good, "good"),
+                (Verdict::NotCheckable, "not checkable from here"),
+            ] {
+                let of = self.findings.iter().filter(|it| it.verdict == verdict);
+                let _fits = writeln!(out, "{head}: {} (--all tells)", of.count());
+            }
+        }
+        let _fits = writeln!(
+            out,
+            "\nports: {}\nportals: {}",
+            list(&self.ports),
+            list(&self.portals)
+        );
+        out
+    }
+}
+
+fn list(names: &[String]) -> String {
+    if names.is_empty() {
+        "none".to_owned()
+    } else {
+        names.join(", ")
+    }
+}
