@@ -1,10 +1,10 @@
 //! One connection on one core: receives in bulk, executes, sends what is done in one go.
 
 use crate::execute::{Outcome, Unit};
-use crate::machine::{Machine, Step, Violation};
+use crate::machine::{Machine, Step};
 use crate::outbox::Outbox;
-use crate::server::{Counters, Stop};
-use crate::wire::{Command, Request};
+use crate::stop::{Counters, Stop};
+use crate::wire::{Command, Request, Violation};
 use env::{LocalFuture, Stream};
 use futures_util::stream::{FuturesUnordered, Stream as _};
 use std::future::poll_fn;

@@ -3,8 +3,9 @@
 //! Spec: "Fixed newstyle negotiation", "Option types", "Option reply types".
 
 use crate::export::Export;
-use crate::machine::Violation;
-use crate::wire::{ALLOCATION, INIT_MAGIC, OPTION_MAGIC, OPTION_REPLY_MAGIC, be16, be32, be64};
+use crate::wire::{
+    ALLOCATION, INIT_MAGIC, OPTION_MAGIC, OPTION_REPLY_MAGIC, Violation, be16, be32, be64,
+};
 
 /// The most bytes that an option may carry: names of 4096 bytes and some queries.
 const OPTION_BYTES_MAX: usize = 64 << 10;

@@ -28,13 +28,15 @@ mod handshake;
 mod machine;
 mod outbox;
 mod server;
+mod stop;
 mod wire;
 
 pub use connection::{IN_FLIGHT_BYTES, IN_FLIGHT_REQUESTS};
 pub use export::Export;
-pub use machine::{Machine, Step, Violation};
-pub use server::{CONNECTIONS_MAX, Counters, Server};
-pub use wire::{Command, Request, TRANSFER_MAX};
+pub use machine::{Machine, Step};
+pub use server::{CONNECTIONS_MAX, Server};
+pub use stop::Counters;
+pub use wire::{Command, Request, TRANSFER_MAX, Violation};
 
 #[cfg(test)]
 mod test;

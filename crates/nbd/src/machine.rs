@@ -3,13 +3,9 @@
 use crate::export::Export;
 use crate::handshake::{Handshake, Turn, greeting};
 use crate::wire::{
-    Command, REQUEST_BYTES, REQUEST_MAGIC, RawRequest, Reply, Request, TRANSFER_MAX, errno, flag,
-    reply,
+    Command, REQUEST_BYTES, REQUEST_MAGIC, RawRequest, Reply, Request, TRANSFER_MAX, Violation,
+    errno, flag, reply,
 };
-
-/// The peer broke the protocol in a way that leaves no way on; the connection ends.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Violation(pub &'static str);
 
 /// What became of some bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,15 +3,14 @@
 use crate::connection::Connection;
 use crate::execute::Unit;
 use crate::export::Export;
+use crate::stop::{Counters, Stop};
 use env::{CoreHandle, CoreId, DetachedStream, Listener};
-use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::future::Future as _;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::task::{Context, Poll, Waker};
+use std::task::Poll;
 use std::time::Duration;
 use volume::{Io, Op, Origin, Volume};
 
@@ -23,57 +22,6 @@ const STOP_LOOK: Duration = Duration::from_millis(5);
 
 /// How long to rest where no connection can be accepted.
 const ACCEPT_REST: Duration = Duration::from_millis(100);
-
-/// What has happened since the start.
-#[derive(Default, Debug)]
-pub struct Counters {
-    /// Connections now.
-    pub connections: AtomicU64,
-    /// Requests since the start.
-    pub requests: AtomicU64,
-    /// Connections that broke the protocol.
-    pub violations: AtomicU64,
-}
-
-/// Wakers of what waits on this core, so that it notices a stop.
-#[derive(Default)]
-struct Sleepers(RefCell<BTreeMap<u64, Waker>>);
-
-/// Whether the server stops, as one task sees it.
-pub(crate) struct Stop {
-    stopping: Arc<AtomicBool>,
-    sleepers: Rc<Sleepers>,
-    number: u64,
-}
-
-impl Stop {
-    fn new(server: &Server, core: &CoreHandle) -> Self {
-        Self {
-            stopping: Arc::clone(&server.stopping),
-            sleepers: core.locals().get::<Sleepers>(),
-            number: server.tasks.fetch_add(1, Ordering::Relaxed),
-        }
-    }
-
-    /// It stops; else the task is woken when it does.
-    pub(crate) fn poll(&self, cx: &mut Context<'_>) -> bool {
-        if self.stopping.load(Ordering::Acquire) {
-            return true;
-        }
-        let mut sleepers = self.sleepers.0.borrow_mut();
-        match sleepers.get_mut(&self.number) {
-            Some(known) => known.clone_from(cx.waker()),
-            None => drop(sleepers.insert(self.number, cx.waker().clone())),
-        }
-        false
-    }
-}
-
-impl Drop for Stop {
-    fn drop(&mut self) {
-        let _mine = self.sleepers.0.borrow_mut().remove(&self.number);
-    }
-}
 
 /// One export, served.
 #[derive(Clone)]
@@ -98,6 +46,12 @@ impl Server {
         }
     }
 
+    /// The stop, as a further task on this core sees it.
+    fn sight(&self, core: &CoreHandle) -> Stop {
+        let number = self.tasks.fetch_add(1, Ordering::Relaxed);
+        Stop::new(&self.stopping, number, core)
+    }
+
     /// What has happened since the start.
     #[must_use]
     pub fn counters(&self) -> &Counters {
@@ -106,7 +60,7 @@ impl Server {
 
     /// Accepts until the server stops; connections go to the cores in turn, this one first.
     pub async fn run(&self, core: CoreHandle, listener: Rc<dyn Listener>) {
-        let stop = Stop::new(self, &core);
+        let stop = self.sight(&core);
         let mut next = core.id().0;
         loop {
             let accepted = poll_fn(|cx| {
@@ -154,7 +108,7 @@ impl Server {
         let Ok(lane) = Arc::clone(&self.volume).open(&core).await else {
             return;
         };
-        let stop = Stop::new(self, &core);
+        let stop = self.sight(&core);
         let export = Rc::new(self.export.clone());
         let unit = Unit { core, lane, export };
         let connection = Connection::new(unit, stream, stop, Arc::clone(&self.counters));
@@ -168,8 +122,7 @@ impl Server {
     pub async fn stop(&self, core: &CoreHandle, patience: Duration) -> bool {
         self.stopping.store(true, Ordering::Release);
         let _all = env::call_all(core, |core| {
-            let sleepers = core.locals().get::<Sleepers>().0.take();
-            sleepers.into_values().for_each(Waker::wake);
+            Stop::wake_all(core);
             Box::pin(async {})
         })
         .await;

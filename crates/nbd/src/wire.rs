@@ -175,3 +175,7 @@ pub(crate) fn reply(out: &mut Vec<u8>, structured: bool, cookie: u64, reply: &Re
         }
     }
 }
+
+/// The peer broke the protocol in a way that leaves no way on; the connection ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Violation(pub &'static str);
