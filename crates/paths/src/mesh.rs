@@ -1,8 +1,9 @@
 //! The candidates: every pair of a host port and a target port, and either how it would go or why
 //! it cannot.
 
-use crate::facts::{Element, Facts, HostPort, PathName, Speed, Subnet, TargetPort};
-use crate::plan::{Barred, Options, Routed};
+use crate::facts::{Element, Facts, HostAddress, HostPort, PathName, Speed, Subnet, TargetPort};
+use crate::plan::model::Barred;
+use crate::plan::options::{Options, Routed};
 use scsi::alua::AccessState;
 use sha2::{Digest, Sha256};
 use std::net::{IpAddr, SocketAddr};
@@ -347,7 +348,7 @@ fn route(host: &HostPort, target: &TargetPort, routed: bool) -> Result<Route, Ba
                 .map(move |address| (*portal, *address))
         })
     };
-    let make = |(portal, address): (SocketAddr, crate::HostAddress), routed| Route {
+    let make = |(portal, address): (SocketAddr, HostAddress), routed| Route {
         source: address.ip,
         portal,
         subnet: Subnet::of(address.ip, address.prefix),

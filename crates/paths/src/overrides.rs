@@ -18,7 +18,7 @@
 //! ```
 
 use crate::facts::{Fabric, Facts, Speed};
-use crate::plan::Options;
+use crate::plan::options::Options;
 use serde::Deserialize;
 use std::fmt;
 use std::net::SocketAddr;

@@ -1,25 +1,11 @@
 //! What to do when one element is lost, computed beforehand: failing over is a look-up, not
 //! thinking.
 
-use super::{Choice, Options, Solver, choose};
+use super::choose::{Choice, Solver, choose};
+use super::model::Contingency;
+use super::options::Options;
 use crate::facts::{Element, PathName};
 use crate::mesh::Mesh;
-use serde::{Deserialize, Serialize};
-
-/// The answer to the loss of one element.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Contingency {
-    /// What is lost.
-    pub lost: Element,
-    /// Active paths that die with it.
-    pub dies: Vec<PathName>,
-    /// Paths that become active at once.
-    pub promote: Vec<PathName>,
-    /// Paths that must make room for those: they drain.
-    pub drain: Vec<PathName>,
-    /// Bits per second that the rest carries.
-    pub bandwidth: u64,
-}
 
 /// One row for each element that a path stands on, and for each active path.
 pub(crate) fn table(mesh: &Mesh, options: &Options, active: &[usize]) -> Vec<Contingency> {

@@ -11,7 +11,8 @@
 //! paths mend what they can afterwards. Bandwidth is always the largest of one class; with mixed
 //! classes the fastest class is filled first.
 
-use super::score::{Problem, Term};
+use super::model::Term;
+use super::score::Problem;
 use crate::mesh::BUSY_MAX;
 use std::collections::VecDeque;
 

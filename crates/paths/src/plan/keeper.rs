@@ -12,7 +12,10 @@
 //! move one at a time, `step` apart. A healthy path moves for diversity alone at most once in
 //! `rebalance`.
 
-use super::{Options, Plan, Role, Solver, choose, plan_mesh};
+use super::choose::{Solver, choose};
+use super::make::{plan, plan_mesh};
+use super::model::{Plan, Role};
+use super::options::Options;
 use crate::facts::{Element, Facts, PathName};
 use crate::mesh::Mesh;
 use std::collections::BTreeMap;
@@ -95,7 +98,7 @@ impl Keeper {
     /// Plans; everything active is to be logged in by the caller.
     #[must_use]
     pub fn new(facts: Facts, options: Options, timing: Timing) -> Self {
-        let plan = super::plan(&facts, &options, &[]);
+        let plan = plan(&facts, &options, &[]);
         let active = plan.active();
         Self {
             facts,

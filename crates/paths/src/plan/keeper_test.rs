@@ -1,8 +1,9 @@
 //! The keeper: quick when something is lost, slow when something is gained, never over a port's
 //! speed.
 
+use super::choose::{Solver, choose};
 use super::test_facts::{mesh, published};
-use super::{Change, Keeper, Options, Solver, Timing, Trouble, choose};
+use super::{Change, Keeper, Options, Timing, Trouble};
 use crate::facts::{Element, Facts, PathName};
 use crate::mesh::Mesh;
 use proptest::prelude::*;

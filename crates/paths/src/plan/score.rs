@@ -1,40 +1,8 @@
 //! The lexicographic objective, as numbers of which larger is better.
 
+use super::model::Term;
+use super::options::Priority;
 use crate::mesh::Mesh;
-use crate::plan::Priority;
-use serde::{Deserialize, Serialize};
-
-/// What a choice of active paths is judged by, in the order of the objective.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Term {
-    /// The sum of the paths' speeds.
-    Bandwidth,
-    /// How many cards of the host are in use.
-    HostCards,
-    /// How evenly.
-    HostCardBalance,
-    /// How many controllers.
-    Controllers,
-    /// How evenly.
-    ControllerBalance,
-    /// How many cards of the target.
-    TargetCards,
-    /// How evenly.
-    TargetCardBalance,
-    /// How many fabrics.
-    Fabrics,
-    /// How evenly.
-    FabricBalance,
-    /// The fewest sessions.
-    Sessions,
-    /// How many active paths stay as they are.
-    Stability,
-    /// How much the target's ports have to spare, in quarters of their speed.
-    HeadRoom,
-    /// A hash of initiator and path, so that hosts spread over equal ports.
-    Spread,
-}
 
 /// Which term comes when.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

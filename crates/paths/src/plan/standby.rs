@@ -1,7 +1,9 @@
 //! Standbys: those that share the fewest failure domains with the active paths first, and which of
 //! them are kept warm.
 
-use super::{Contingency, Options};
+use super::model::Contingency;
+use super::options::Options;
+use crate::facts::Element;
 use crate::mesh::Mesh;
 
 /// A path that is not active.
@@ -44,7 +46,7 @@ pub(crate) fn rank(
 
 fn shares(mesh: &Mesh, active: &[usize], path: usize) -> u8 {
     let elements = mesh.elements(&mesh.paths[path]);
-    let shared = |element: &&crate::Element| {
+    let shared = |element: &&Element| {
         active
             .iter()
             .any(|it| mesh.stands_on(&mesh.paths[*it], element))

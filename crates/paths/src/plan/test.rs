@@ -1,10 +1,11 @@
 //! The planner against an oracle that tries every subset, and on the topologies that have names.
 
+use super::choose::{Solver, choose};
 use super::oracle;
 use super::test_facts::{Build, GIGABIT, mesh, published};
 use super::{
-    Ends, Limit, Method, Options, Plan, Priority, Reason, Role, Routed, Solver, choose, flow, plan,
-    plan_sticky, what_if,
+    Ends, Limit, Method, Options, Plan, Priority, Reason, Role, Routed, flow, plan, plan_sticky,
+    what_if,
 };
 use crate::facts::{Element, Facts, PathName, Speed};
 use crate::mesh::Mesh;

@@ -20,8 +20,8 @@
 //!
 //! **Limits.** What other hosts send, and other volumes of this one, is not known here.
 
-use super::selector::Slot;
-use super::{Direction, Settings, Use};
+use super::model::{Direction, Settings, Use};
+use super::slot::Slot;
 use std::time::Duration;
 use units::Now;
 

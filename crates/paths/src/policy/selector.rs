@@ -1,8 +1,10 @@
 //! The selector: bookings of every path, and one choice function for each policy.
 
-use super::adaptive::{Estimate, Ports};
+use super::adaptive::Ports;
+use super::estimate::Estimate;
+use super::model::{Direction, Policy, Request, Settings, Turn, Use};
+use super::slot::Slot;
 use super::streams::Streams;
-use super::{Direction, Policy, Request, Settings, Turn, Use};
 use std::time::Duration;
 use units::Now;
 
@@ -65,43 +67,6 @@ pub enum Refused {
     NoPath,
     /// All that do have full windows: ask again after a command has ended.
     WindowsFull,
-}
-
-/// One path's bookings.
-#[derive(Clone, Debug)]
-pub(crate) struct Slot {
-    pub(crate) settings: Settings,
-    pub(crate) in_flight: u32,
-    /// Commands whose time was taken that have ended, however, and the time that they took
-    /// together.
-    ended: u64,
-    took: Duration,
-    pub(crate) bytes: u64,
-    pub(crate) bytes_reading: u64,
-    pub(crate) bytes_writing: u64,
-    pub(crate) estimate: Estimate,
-    /// Since when it has had something in flight.
-    pub(crate) begun: Now,
-    /// Adaptive: seconds of silence with something in flight, if they are many.
-    pub(crate) silent: f64,
-    /// Adaptive: what this decision's command would cost here.
-    cost: f64,
-    /// When it was last used: a count of commands, not time.
-    last_used: u64,
-    /// weighted-share: what it is owed.
-    credit: i64,
-    /// Additive increase, multiplicative decrease: commands in flight, in thousandths.
-    window: u64,
-}
-
-impl Slot {
-    fn is_full(&self) -> bool {
-        (u64::from(self.in_flight) + 1) * 1000 > self.window
-    }
-
-    fn most(&self) -> u64 {
-        u64::from(self.settings.window.max(1)) * 1000
-    }
 }
 
 /// Chooses paths for one volume on one core.

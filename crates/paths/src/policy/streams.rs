@@ -1,7 +1,7 @@
 //! Sequential streams: consecutive commands of one extent stay on one path, so that the target sees
 //! long runs; the next extent is free to go elsewhere, so that one stream still uses every link.
 
-use super::Request;
+use super::model::Request;
 
 /// Bytes of the volume whose sequential commands stay together.
 pub(crate) const EXTENT: u64 = 1 << 20;
