@@ -65,7 +65,10 @@ async fn read(lane: &Rc<dyn Lane>, shape: &Shape, from: u64, bytes: u64) -> Resu
 ///
 /// # Errors
 /// What failed, in words.
-pub async fn look(core: &CoreHandle, volume: &std::sync::Arc<dyn Volume>) -> Result<Found, String> {
+pub async fn inspect(
+    core: &CoreHandle,
+    volume: &std::sync::Arc<dyn Volume>,
+) -> Result<Found, String> {
     let lane = std::sync::Arc::clone(volume)
         .open(core)
         .await

@@ -133,7 +133,7 @@ pub(crate) enum Command {
         #[command(subcommand)]
         verb: JournalVerb,
     },
-    /// Check this host, and the ways to a target, against best practice; changes nothing
+    /// Check this host, and the routes to a target, against best practice; changes nothing
     Doctor(Box<DoctorFlags>),
     /// Test beds of network namespaces: published tests, faults, and what has to be reached
     Lab {

@@ -152,10 +152,10 @@ fn frames(scene: &Scene) -> Finding {
     let sizes: BTreeSet<u32> = scene.ports.iter().map(|port| port.mtu).collect();
     let small = names(small.map(|port| port.name.as_str()));
     let broken: Vec<String> = scene
-        .roads
+        .routes
         .iter()
-        .filter(|road| road.small_passes == Some(true) && road.large_passes != Some(true))
-        .map(|road| format!("{} to {} at {} bytes", road.port, road.portal, road.mtu))
+        .filter(|probe| probe.small_passes == Some(true) && probe.large_passes != Some(true))
+        .map(|probe| format!("{} to {} at {} bytes", probe.port, probe.portal, probe.mtu))
         .collect();
     if !broken.is_empty() {
         return Finding::new("jumbo-frames", &[11], Verdict::Problem, format!("packets do not pass: {}", broken.join(", ")))
@@ -171,9 +171,9 @@ fn frames(scene: &Scene) -> Finding {
         ),
         None => {
             let passed = scene
-                .roads
+                .routes
                 .iter()
-                .any(|road| road.large_passes == Some(true));
+                .any(|probe| probe.large_passes == Some(true));
             let how = if passed {
                 "and pass to the portals"
             } else {
@@ -220,7 +220,8 @@ fn drivers(scene: &Scene) -> Finding {
 }
 
 fn protocols(scene: &Scene) -> Finding {
-    let unused = scene.roads.iter().all(|road| road.portal.is_ipv4()) && !scene.roads.is_empty();
+    let unused =
+        scene.routes.iter().all(|probe| probe.portal.is_ipv4()) && !scene.routes.is_empty();
     let six = scene
         .ports
         .iter()

@@ -2,9 +2,9 @@
 //! why, and what to do.
 //!
 //! ```text
-//!   look()  reads the host      \
-//!   roads() tries the portals    >--  Scene  --- examine() --->  findings, each with its points
-//!   a plan of the planner       /
+//!   inspect()     reads the host     \
+//!   probe_route() tries the portals  >--  Scene  --- examine() --->  findings, each with its points
+//!   a plan of the planner           /
 //! ```
 //!
 //! **Contract.** Nothing is changed. A check is a pure function of the [`Scene`]; each point of
@@ -23,7 +23,7 @@ mod scene;
 pub use finding::{Finding, Verdict};
 pub use open_iscsi::{OpenIscsi, PathDisk, Record, Session};
 pub use report::{Report, examine};
-pub use scene::{Disk, Pools, Road, Scene, Space, look, road, used};
+pub use scene::{Disk, Pools, RouteProbe, Scene, Space, inspect, probe_route, used};
 
 #[cfg(test)]
 mod test;

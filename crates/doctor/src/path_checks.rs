@@ -31,7 +31,7 @@ fn target(scene: &Scene) -> Option<Finding> {
 
 fn second_path(scene: &Scene) -> Finding {
     let linked = scene.ports.iter().filter(|port| port.link).count();
-    let portals: BTreeSet<_> = scene.roads.iter().map(|road| road.portal).collect();
+    let portals: BTreeSet<_> = scene.routes.iter().map(|probe| probe.portal).collect();
     let missing = if linked < 2 {
         Some(format!("{linked} storage port with a link"))
     } else if portals.len() == 1 {
@@ -49,7 +49,7 @@ fn second_path(scene: &Scene) -> Finding {
 
 /// Several portals in one network.
 fn portals(scene: &Scene) -> Finding {
-    if scene.roads.is_empty() {
+    if scene.routes.is_empty() {
         return Finding::new(
             "portal-subnets",
             &[3],
@@ -59,15 +59,15 @@ fn portals(scene: &Scene) -> Finding {
         .remedy("run `causeway doctor URL`");
     }
     let mut by: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for road in &scene.roads {
+    for probe in &scene.routes {
         let ports = scene.ports.iter().flat_map(|port| &port.addresses);
         let near = ports
             .map(|at| Subnet::of(at.ip, at.prefix))
-            .find(|net| net.contains(road.portal.ip()));
+            .find(|net| net.contains(probe.portal.ip()));
         if let Some(net) = near {
             by.entry(net.to_string())
                 .or_default()
-                .insert(road.portal.to_string());
+                .insert(probe.portal.to_string());
         }
     }
     match by.iter().find(|(_, portals)| portals.len() > 1) {
@@ -86,7 +86,7 @@ fn portals(scene: &Scene) -> Finding {
 }
 
 fn routers(scene: &Scene) -> Finding {
-    if scene.roads.is_empty() {
+    if scene.routes.is_empty() {
         return Finding::new(
             "routers",
             &[7],
@@ -96,11 +96,11 @@ fn routers(scene: &Scene) -> Finding {
         .remedy("run `causeway doctor URL`");
     }
     let routed: BTreeSet<String> = scene
-        .roads
+        .routes
         .iter()
-        .filter_map(|road| {
-            let gateway = road.route.as_ref()?.gateway?;
-            Some(format!("{} by {gateway}", road.portal))
+        .filter_map(|probe| {
+            let gateway = probe.route.as_ref()?.gateway?;
+            Some(format!("{} by {gateway}", probe.portal))
         })
         .collect();
     if routed.is_empty() {
@@ -117,19 +117,19 @@ fn routers(scene: &Scene) -> Finding {
 /// Packets leave by the port that they should.
 fn reached(scene: &Scene) -> Finding {
     let wrong: Vec<String> = scene
-        .roads
+        .routes
         .iter()
-        .filter_map(|road| {
-            let by = &road.route.as_ref()?.interface;
-            (*by != road.port && !is_on(scene, by, &road.port)).then(|| {
+        .filter_map(|probe| {
+            let by = &probe.route.as_ref()?.interface;
+            (*by != probe.port && !is_on(scene, by, &probe.port)).then(|| {
                 format!(
                     "{} from {} ({}) leaves by {by}",
-                    road.portal, road.from, road.port
+                    probe.portal, probe.from, probe.port
                 )
             })
         })
         .collect();
-    if scene.roads.is_empty() {
+    if scene.routes.is_empty() {
         return Finding::new(
             "source-routes",
             &[10],

@@ -31,7 +31,7 @@ pub fn examine(scene: &Scene) -> Report {
     findings.extend(open_iscsi_checks::all(scene));
     findings.extend(points::not_checkable());
     findings.sort_by_key(|finding| finding.verdict);
-    let portals: BTreeSet<SocketAddr> = scene.roads.iter().map(|it| it.portal).collect();
+    let portals: BTreeSet<SocketAddr> = scene.routes.iter().map(|it| it.portal).collect();
     let count = |verdict| {
         let of = findings.iter().filter(|it| it.verdict == verdict);
         of.count()

@@ -14,8 +14,8 @@ pub struct Scene {
     pub machine: Machine,
     /// The ports that storage uses: those that reach a portal, or all.
     pub ports: Vec<HostPort>,
-    /// The ways to the portals.
-    pub roads: Vec<Road>,
+    /// The routes to the portals.
+    pub routes: Vec<RouteProbe>,
     /// Why the target that was named cannot be looked at: cause and remedy.
     pub target_error: Option<(String, String)>,
     /// What the planner makes of it, where a URL was given.
@@ -44,9 +44,9 @@ pub enum Pools {
     Told,
 }
 
-/// The way from a port to a portal.
+/// The route from a port to a portal, tried.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Road {
+pub struct RouteProbe {
     /// The host's port.
     pub port: String,
     /// Its address.
@@ -89,7 +89,7 @@ pub struct Space {
 ///
 /// # Errors
 /// Where the system does not tell its interfaces, or `from` names none.
-pub async fn look(core: &CoreHandle, roots: &Roots, from: &[String]) -> Result<Scene, String> {
+pub async fn inspect(core: &CoreHandle, roots: &Roots, from: &[String]) -> Result<Scene, String> {
     let machine = machine::read(core, roots).await;
     let machine =
         machine.map_err(|error| format!("this system does not tell its interfaces: {error}"))?;
@@ -123,8 +123,13 @@ fn packet_of(mtu: u32) -> u32 {
     mtu.min(u32::from(u16::MAX))
 }
 
-/// Tries the way from a port's address to a portal.
-pub async fn road(core: &CoreHandle, port: &HostPort, from: IpAddr, portal: SocketAddr) -> Road {
+/// Tries the route from a port's address to a portal.
+pub async fn probe_route(
+    core: &CoreHandle,
+    port: &HostPort,
+    from: IpAddr,
+    portal: SocketAddr,
+) -> RouteProbe {
     const ORDINARY: u32 = 1500;
     let net = core.net();
     let route = net.route(portal.ip(), Some(from)).ok();
@@ -136,7 +141,7 @@ pub async fn road(core: &CoreHandle, port: &HostPort, from: IpAddr, portal: Sock
     } else {
         small_passes
     };
-    Road {
+    RouteProbe {
         port: port.name.clone(),
         from,
         portal,

@@ -112,13 +112,13 @@ fn well() -> Scene {
     scene
 }
 
-/// Ports, ways and plan anew from the machine.
+/// Ports, routes and plan anew from the machine.
 fn refresh(scene: &mut Scene, portals: &[&str]) {
     scene.ports = scene.machine.ports();
-    scene.roads = portals
+    scene.routes = portals
         .iter()
         .zip(scene.ports.iter().cycle())
-        .map(|(portal, port)| Road {
+        .map(|(portal, port)| RouteProbe {
             port: port.name.clone(),
             from: port.addresses[0].ip,
             portal: at(portal),
@@ -276,7 +276,11 @@ fn what_is_said_of_space_is_what_df_says() {
     };
     let runtime = env::real::Runtime::start(&env::real::RuntimeConfig::default()).unwrap();
     let scene = runtime.run(env::CoreId(0), |core| {
-        Box::pin(async move { look(&core, &machine::Roots::default(), &[]).await.unwrap() })
+        Box::pin(async move {
+            inspect(&core, &machine::Roots::default(), &[])
+                .await
+                .unwrap()
+        })
     });
     let compared: Vec<(u8, u8)> = scene
         .space
@@ -314,13 +318,13 @@ fn host_case(check: &str, expected: Verdict, change: impl FnOnce(&mut Scene)) {
     assert!(report.text(true).contains(&found.what));
 }
 
-/// As [`refresh`], with what the case did to the ways.
+/// As [`refresh`], with what the case did to the routes.
 fn refresh_keeping(scene: &mut Scene) {
-    let roads = std::mem::take(&mut scene.roads);
-    let portals: Vec<String> = roads.iter().map(|it| it.portal.to_string()).collect();
+    let routes = std::mem::take(&mut scene.routes);
+    let portals: Vec<String> = routes.iter().map(|it| it.portal.to_string()).collect();
     let portals: Vec<&str> = portals.iter().map(String::as_str).collect();
     refresh(scene, &portals);
-    scene.roads = roads;
+    scene.routes = routes;
 }
 
 #[test]
@@ -405,19 +409,19 @@ fn what_is_wrong_with_the_ways_is_seen() {
     use Verdict::{Advice, Problem};
     host_case("routers", Problem, |it| {
         let gateway: IpAddr = "10.0.0.254".parse().unwrap();
-        it.roads[0].route.as_mut().unwrap().gateway = Some(gateway);
+        it.routes[0].route.as_mut().unwrap().gateway = Some(gateway);
     });
     host_case("source-routes", Problem, |it| {
-        it.roads[1].route.as_mut().unwrap().interface = "eth0".to_owned();
+        it.routes[1].route.as_mut().unwrap().interface = "eth0".to_owned();
     });
     host_case("jumbo-frames", Problem, |it| {
-        it.roads[0].large_passes = None;
+        it.routes[0].large_passes = None;
     });
     host_case("portal-subnets", Advice, |it| {
-        it.roads[1].portal = at("10.0.0.101:3260");
+        it.routes[1].portal = at("10.0.0.101:3260");
     });
     host_case("second-path", Problem, |it| {
-        it.roads.truncate(1);
+        it.routes.truncate(1);
     });
     let mut scene = well();
     scene.target_error = Some(("no portal answers".to_owned(), "see the cable".to_owned()));
@@ -447,7 +451,7 @@ fn crossing_paths_are_seen_and_a_plans_surplus_ones_are_standby() {
 #[test]
 fn without_a_url_the_points_about_paths_say_how_to_ask() {
     let mut scene = well();
-    scene.roads.clear();
+    scene.routes.clear();
     scene.plan = None;
     let report = examine(&scene);
     for check in ["mesh", "routers", "portal-subnets", "source-routes"] {

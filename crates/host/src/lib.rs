@@ -8,7 +8,7 @@
 //!      |
 //!   machine::Follower -> Facts        what this host's ports are, and what becomes of them
 //!      |
-//!   paths::plan -> Keeper             which pairs of ports are used
+//!   paths::plan -> PlanMonitor             which pairs of ports are used
 //!      |
 //!   multipath::Multipath over iscsi_initiator::unit::UnitPort      one core, the volume's home
 //!      |

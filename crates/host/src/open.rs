@@ -14,10 +14,16 @@ use crate::store::Store;
 use crate::url::Url;
 use env::{CoreHandle, LocalFuture};
 use iscsi::Lun;
-use iscsi_initiator::unit::{PathConfig, Unit, UnitFacts, ask_living, probe};
-use multipath::{Config, Multipath};
-use paths::plan::{Keeper, Timing};
-use paths::{Plan, Policy};
+use iscsi::initiator_side::InitiatorConfig;
+use iscsi_initiator::unit::{PathConfig, Unit, UnitFacts, UnitPort, ask_living, probe};
+use machine::{Follower, Roots};
+use multipath::Multipath;
+use multipath::{Config, PathSpec};
+use paths::health::Wanted;
+use paths::overrides::Overrides;
+use paths::plan::{MonitorTiming, PlanMonitor, PlannedPath, Reason};
+use paths::policy::{Settings, Use};
+use paths::{Facts, PathName, Plan, Speed};
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -70,8 +76,8 @@ pub async fn open(
         Multipath::new(core, shape, config, specs)
     } else {
         let (facts, planner) = (prepared.facts.clone(), prepared.planner.clone());
-        let keeper = Keeper::new(facts, planner, Timing::default());
-        Multipath::planned(core, shape, config, keeper, specs)
+        let monitor = PlanMonitor::new(facts, planner, MonitorTiming::default());
+        Multipath::planned(core, shape, config, monitor, specs)
     };
     let home = Rc::new(Home {
         url: url.clone(),

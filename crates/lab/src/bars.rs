@@ -20,7 +20,7 @@ use tokio::process::{Child, Command};
 
 /// How it is measured.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Options {
+pub struct BarsOptions {
     /// Rate of a link where the bar does not say another.
     pub rate: Rate,
     /// Rate of each of four links: the processors of a small machine cannot carry four of 1 Gb/s.
@@ -35,7 +35,7 @@ pub struct Options {
     pub groups: Vec<String>,
 }
 
-impl Default for Options {
+impl Default for BarsOptions {
     fn default() -> Self {
         Self {
             rate: Rate::GIGABIT,
@@ -67,11 +67,11 @@ const BUSY_ROUNDS: u32 = 5;
 
 /// A report.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Report {
+pub struct BarsReport {
     /// Its name.
     pub lab: &'static str,
     /// How it was measured.
-    pub options: Options,
+    pub options: BarsOptions,
     /// The bars.
     pub rows: Vec<Bar>,
 }
@@ -158,7 +158,7 @@ struct Pairing {
 
 struct Lab<'a> {
     program: &'a Path,
-    options: &'a Options,
+    options: &'a BarsOptions,
     rows: Vec<Bar>,
     tell: &'a mut dyn FnMut(&str),
 }
@@ -169,9 +169,9 @@ struct Lab<'a> {
 /// Where the lab cannot be built, or a run fails.
 pub async fn run(
     program: &Path,
-    options: Options,
+    options: BarsOptions,
     mut tell: impl FnMut(&str),
-) -> Result<Report, LabError> {
+) -> Result<BarsReport, LabError> {
     if let Some(name) = options
         .groups
         .iter()
@@ -202,7 +202,7 @@ pub async fn run(
         }
     }
     let rows = lab.rows;
-    Ok(Report {
+    Ok(BarsReport {
         lab: "bars",
         options,
         rows,
@@ -380,10 +380,10 @@ impl Lab<'_> {
     }
 
     async fn cut(&mut self) -> Result<(), LabError> {
-        let options = faults::Options {
+        let options = faults::FaultsOptions {
             rate: self.options.rate,
             buffer_kib: self.options.buffer_kib,
-            ..faults::Options::default()
+            ..faults::FaultsOptions::default()
         };
         for (name, what) in [
             (
@@ -492,7 +492,7 @@ impl Bar {
     }
 }
 
-impl Report {
+impl BarsReport {
     /// The report as lines for a terminal.
     #[must_use]
     pub fn text(&self) -> String {

@@ -23,7 +23,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 /// How it is measured.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Options {
+pub struct FaultsOptions {
     /// Rate of every link.
     pub rate: Rate,
     /// Buffer of a port of the switch, in KiB.
@@ -38,7 +38,7 @@ pub struct Options {
     pub words: Vec<String>,
 }
 
-impl Default for Options {
+impl Default for FaultsOptions {
     fn default() -> Self {
         Self {
             rate: Rate::megabits(250),
@@ -145,20 +145,20 @@ const FAULTS: &[Fault] = &[
 
 /// A report of all faults.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Report {
+pub struct FaultsReport {
     /// Its name.
     pub lab: &'static str,
     /// How it was measured.
-    pub options: Options,
+    pub options: FaultsOptions,
     /// On what.
     pub topology: Topology,
     /// The faults.
-    pub rows: Vec<Row>,
+    pub rows: Vec<FaultsRow>,
 }
 
 /// A fault, and what the load saw.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Row {
+pub struct FaultsRow {
     /// Its name.
     pub fault: &'static str,
     /// Which time, from 1.
@@ -220,9 +220,9 @@ pub fn topology(rate: Rate, buffer_kib: u32) -> Topology {
 /// Where the lab cannot be built, or a load cannot run.
 pub async fn run(
     program: &Path,
-    options: Options,
+    options: FaultsOptions,
     mut tell: impl FnMut(&str),
-) -> Result<Report, LabError> {
+) -> Result<FaultsReport, LabError> {
     for name in &options.faults {
         if !FAULTS.iter().any(|fault| fault.name == name) {
             let known: Vec<&str> = FAULTS.iter().map(|fault| fault.name).collect();
@@ -250,10 +250,10 @@ pub async fn run(
                 row.failback(),
                 row.title
             ));
-            rows.push(Row { round, ..row });
+            rows.push(FaultsRow { round, ..row });
         }
     }
-    Ok(Report {
+    Ok(FaultsReport {
         lab: "fault",
         options,
         topology,
@@ -264,9 +264,9 @@ pub async fn run(
 /// A fault on two NICs of two cards with one active path each.
 pub(crate) async fn one_of_two(
     program: &Path,
-    options: &Options,
+    options: &FaultsOptions,
     name: &str,
-) -> Result<Row, LabError> {
+) -> Result<FaultsRow, LabError> {
     let mut topology = topology(options.rate, options.buffer_kib);
     topology.host = vec![topology.host[0].clone(), topology.host[2].clone()];
     topology.target = vec![topology.target[0].clone(), topology.target[2].clone()];
@@ -277,11 +277,11 @@ pub(crate) async fn one_of_two(
 
 async fn one(
     program: &Path,
-    options: &Options,
+    options: &FaultsOptions,
     topology: &Topology,
     fault: &Fault,
     failback_max: Duration,
-) -> Result<Row, LabError> {
+) -> Result<FaultsRow, LabError> {
     let disk = Disk {
         mebibytes: 256,
         // What is in memory would be gone with the target.
@@ -328,7 +328,7 @@ async fn one(
     let longest_ms = total
         .map_or(0.0, |it| it.latency_us.max / 1e3)
         .max(stall_ms);
-    Ok(Row {
+    Ok(FaultsRow {
         fault: fault.name,
         round: 1,
         title: fault.title,
@@ -350,7 +350,7 @@ async fn one(
     })
 }
 
-impl Row {
+impl FaultsRow {
     /// How long it took until all was as before, in words.
     #[must_use]
     pub fn failback(&self) -> String {

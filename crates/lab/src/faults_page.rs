@@ -1,11 +1,11 @@
 //! The page of `lab fault`: a chart over time for each fault.
 
 use crate::bed::Side;
-use crate::faults::{Report, Row};
+use crate::faults::{FaultsReport, FaultsRow};
 use crate::svg::{self, Line, Marks, escape};
 use std::fmt::Write as _;
 
-impl Report {
+impl FaultsReport {
     /// The page.
     #[must_use]
     pub fn page(&self) -> String {
@@ -73,7 +73,7 @@ impl Report {
     }
 
     /// Throughput of every card, in both directions.
-    fn nics(&self, row: &Row) -> String {
+    fn nics(&self, row: &FaultsRow) -> String {
         let mut cards: Vec<&str> = self
             .topology
             .host
@@ -136,18 +136,18 @@ impl Report {
 }
 
 /// A sum over NICs, while the load runs.
-fn rates(row: &Row, of: impl Fn(&[f64]) -> f64) -> Vec<(f64, f64)> {
+fn rates(row: &FaultsRow, of: impl Fn(&[f64]) -> f64) -> Vec<(f64, f64)> {
     let until = seconds(row);
     let during = row.nics.iter().filter(|(at, _)| *at <= until);
     during.map(|(at, nics)| (*at, of(nics))).collect()
 }
 
-fn seconds(row: &Row) -> f64 {
+fn seconds(row: &FaultsRow) -> f64 {
     // Behind the load comes the verification of everything that it wrote.
     row.figures.seconds.max(row.to_seconds).max(1.0)
 }
 
-fn marks(row: &Row) -> Marks {
+fn marks(row: &FaultsRow) -> Marks {
     Marks {
         fault: (row.from_seconds, row.to_seconds),
         healed: row.failback_seconds.map(|after| row.to_seconds + after),
@@ -155,7 +155,7 @@ fn marks(row: &Row) -> Marks {
 }
 
 /// The longest latency of each interval.
-fn latency(row: &Row) -> String {
+fn latency(row: &FaultsRow) -> String {
     if row.figures.series.is_empty() {
         return String::new();
     }

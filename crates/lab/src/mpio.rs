@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// How it is measured.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Options {
+pub struct MpioOptions {
     /// Rate of every link.
     pub rate: Rate,
     /// Buffer of a port of the switch, in KiB.
@@ -27,7 +27,7 @@ pub struct Options {
     pub tests: Vec<String>,
 }
 
-impl Default for Options {
+impl Default for MpioOptions {
     fn default() -> Self {
         Self {
             rate: Rate::GIGABIT,
@@ -127,11 +127,11 @@ pub(crate) fn one_path() -> Use {
 
 /// A report of all tests.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Report {
+pub struct MpioReport {
     /// Its name.
     pub lab: &'static str,
     /// How it was measured.
-    pub options: Options,
+    pub options: MpioOptions,
     /// On what.
     pub topology: Topology,
     /// The published rig.
@@ -141,12 +141,12 @@ pub struct Report {
     /// Where it was published.
     pub published_source: String,
     /// The tests.
-    pub rows: Vec<Row>,
+    pub rows: Vec<MpioRow>,
 }
 
 /// A test.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Row {
+pub struct MpioRow {
     /// Its letter, or `ours`.
     pub test: &'static str,
     /// What it is.
@@ -219,9 +219,9 @@ pub(crate) fn limit(seconds: u32) -> Duration {
 /// Where the lab cannot be built, or a run fails.
 pub async fn run(
     program: &Path,
-    options: Options,
+    options: MpioOptions,
     mut tell: impl FnMut(&str),
-) -> Result<Report, LabError> {
+) -> Result<MpioReport, LabError> {
     let chosen = choose(&options.tests)?;
     let topology = topology(options.rate, options.buffer_kib);
     let mut rows = Vec::new();
@@ -247,7 +247,7 @@ pub async fn run(
             "{:<5} read {:6.1} MB/s, write {:6.1} MB/s, {} and {} segments sent again   {}",
             test.name, read.mbps, write.mbps, read.retransmits, write.retransmits, test.title
         ));
-        rows.push(Row {
+        rows.push(MpioRow {
             test: test.name,
             title: test.title,
             model: test.model,
@@ -257,7 +257,7 @@ pub async fn run(
     }
     compare(&mut rows);
     let known = published().mpio_topologies;
-    Ok(Report {
+    Ok(MpioReport {
         lab: "mpio",
         options,
         topology,
@@ -307,7 +307,7 @@ fn cell(figures: &Figures, write: bool) -> Cell {
 }
 
 /// Against the control, and beside what was published.
-fn compare(rows: &mut [Row]) {
+fn compare(rows: &mut [MpioRow]) {
     let off = |one: f64, other: f64| (other > 0.0).then(|| (one / other - 1.0) * 100.0);
     let known = published().mpio_topologies;
     let control = rows.iter().find(|row| row.test == "D");
@@ -328,10 +328,10 @@ fn compare(rows: &mut [Row]) {
     }
 }
 
-impl Report {
+impl MpioReport {
     /// The paths of a test as lines between ports: host port, target port, active.
     #[must_use]
-    pub fn lines(&self, row: &Row) -> Vec<(usize, usize, bool)> {
+    pub fn lines(&self, row: &MpioRow) -> Vec<(usize, usize, bool)> {
         let mut lines = Vec::new();
         for path in &row.write.paths {
             let target = self.port(Side::Target, |it| {
@@ -365,12 +365,12 @@ impl Report {
 mod test {
     use super::*;
 
-    fn row(test: &'static str, read: f64, write: f64) -> Row {
+    fn row(test: &'static str, read: f64, write: f64) -> MpioRow {
         let cell = |mbps| Cell {
             mbps,
             ..cell(&Figures::default(), false)
         };
-        Row {
+        MpioRow {
             test,
             title: "",
             model: None,
@@ -409,9 +409,9 @@ mod test {
             path("eth1", "10.77.0.101:3260", "standby"),
             path("10.77.0.1", "10.9.9.9:3260", "active"),
         ];
-        let report = Report {
+        let report = MpioReport {
             lab: "mpio",
-            options: Options::default(),
+            options: MpioOptions::default(),
             topology: topology(Rate::GIGABIT, 64),
             published_rig: String::new(),
             published_workload: String::new(),

@@ -1,11 +1,11 @@
 //! The page of `lab mpio`: the topology of each test, its figures, and the published ones beside
 //! them.
 
-use crate::mpio::{Cell, Report, Row};
+use crate::mpio::{Cell, MpioReport, MpioRow};
 use crate::svg::{self, Group, escape};
 use std::fmt::Write as _;
 
-impl Report {
+impl MpioReport {
     /// The page.
     #[must_use]
     pub fn page(&self) -> String {
@@ -122,7 +122,7 @@ impl Report {
     }
 }
 
-fn line(row: &Row, name: &str, cell: &Cell) -> String {
+fn line(row: &MpioRow, name: &str, cell: &Cell) -> String {
     format!(
         "{:<5}{name:<6}{:>7.1}{:>11}{:>12}{:>11}{:>9.1}{:>13}",
         row.test,

@@ -14,7 +14,7 @@ use std::path::Path;
 
 /// How it is measured.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Options {
+pub struct RoundRobinOptions {
     /// Rate of every link.
     pub rate: Rate,
     /// Buffer of a port of the switch, in KiB.
@@ -23,7 +23,7 @@ pub struct Options {
     pub seconds: u32,
 }
 
-impl Default for Options {
+impl Default for RoundRobinOptions {
     fn default() -> Self {
         Self {
             rate: Rate::megabits(250),
@@ -37,24 +37,24 @@ const COMMANDS: [u32; 6] = [1, 4, 16, 64, 256, 1000];
 
 /// A report.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Report {
+pub struct RoundRobinReport {
     /// Its name.
     pub lab: &'static str,
     /// How it was measured.
-    pub options: Options,
+    pub options: RoundRobinOptions,
     /// On what.
     pub topology: Topology,
     /// One link alone, MB/s.
     pub one_link_mbps: f64,
     /// By commands per path.
-    pub rows: Vec<Row>,
+    pub rows: Vec<RoundRobinRow>,
     /// What was published.
     pub published: Switching,
 }
 
 /// A number of commands.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Row {
+pub struct RoundRobinRow {
     /// Commands per path.
     pub commands: u32,
     /// MB/s.
@@ -98,9 +98,9 @@ pub fn topology(rate: Rate, buffer_kib: u32) -> Topology {
 /// Where the lab cannot be built, or a run fails.
 pub async fn run(
     program: &Path,
-    options: Options,
+    options: RoundRobinOptions,
     mut tell: impl FnMut(&str),
-) -> Result<Report, LabError> {
+) -> Result<RoundRobinReport, LabError> {
     let topology = topology(options.rate, options.buffer_kib);
     let rig = Rig::start(program, topology.clone(), &Disk::default()).await?;
     let time = format!("-d{}", options.seconds);
@@ -118,7 +118,7 @@ pub async fn run(
         let how = Use::all(&["--policy", &policy, "--no-plan"]).with(&load);
         let write = rig.bench(&how, wait).await?.write.unwrap_or_default();
         let mbps = write.megabytes();
-        let row = Row {
+        let row = RoundRobinRow {
             commands,
             mbps,
             links: mbps / one_link_mbps.max(1e-9),
@@ -130,7 +130,7 @@ pub async fn run(
         ));
         rows.push(row);
     }
-    Ok(Report {
+    Ok(RoundRobinReport {
         lab: "round-robin",
         options,
         topology,
@@ -140,7 +140,7 @@ pub async fn run(
     })
 }
 
-impl Report {
+impl RoundRobinReport {
     /// The report as lines for a terminal.
     #[must_use]
     pub fn text(&self) -> String {

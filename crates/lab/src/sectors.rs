@@ -13,7 +13,7 @@ use std::path::Path;
 
 /// How it is measured.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Options {
+pub struct SectorsOptions {
     /// Rate of both links.
     pub rate: Rate,
     /// Seconds for each measurement.
@@ -22,7 +22,7 @@ pub struct Options {
     pub in_memory: bool,
 }
 
-impl Default for Options {
+impl Default for SectorsOptions {
     fn default() -> Self {
         Self {
             rate: Rate::megabits(10_000),
@@ -48,22 +48,22 @@ const ROWS: [(&str, &str); 10] = [
 
 /// A report.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Report {
+pub struct SectorsReport {
     /// Its name.
     pub lab: &'static str,
     /// How it was measured.
-    pub options: Options,
+    pub options: SectorsOptions,
     /// The published rig.
     pub published_rig: String,
     /// The published workload.
     pub published_workload: String,
     /// By kind of I/O.
-    pub rows: Vec<Row>,
+    pub rows: Vec<SectorsRow>,
 }
 
 /// A kind of I/O, in IOPS.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Row {
+pub struct SectorsRow {
     /// Which, and what was measured.
     #[serde(flatten)]
     pub measured: SectorRow,
@@ -99,9 +99,9 @@ fn spread_pct(passes: &[f64]) -> f64 {
 /// Where the lab cannot be built, or a run fails.
 pub async fn run(
     program: &Path,
-    options: Options,
+    options: SectorsOptions,
     mut tell: impl FnMut(&str),
-) -> Result<Report, LabError> {
+) -> Result<SectorsReport, LabError> {
     let host = ["eth0", "eth1"].map(|name| Port::new(name, name).rate(options.rate));
     let target = ["p0", "p1"].map(|name| Port::new(name, name).rate(options.rate));
     let topology = Topology {
@@ -138,7 +138,7 @@ pub async fn run(
             sector_4096: iops[1],
         };
         let there = known.row.iter().find(|row| row.io == io).cloned();
-        let row = Row {
+        let row = SectorsRow {
             difference_pct: difference(&measured),
             spread_pct: spread[0].max(spread[1]),
             measured,
@@ -151,7 +151,7 @@ pub async fn run(
         ));
         rows.push(row);
     }
-    Ok(Report {
+    Ok(SectorsReport {
         lab: "sector-size",
         options,
         published_rig: known.rig,
@@ -160,7 +160,7 @@ pub async fn run(
     })
 }
 
-impl Report {
+impl SectorsReport {
     /// The report as lines for a terminal.
     #[must_use]
     pub fn text(&self) -> String {

@@ -1,6 +1,6 @@
 //! What became different between two looks at a host, and a view that follows it.
 
-use crate::read::{Machine, look};
+use crate::read::{Machine, inspect};
 use crate::roots::Roots;
 use env::{CoreHandle, InterfaceWatch};
 use paths::HostPort;
@@ -82,7 +82,7 @@ impl Follower {
     /// Where the system does not tell its interfaces.
     pub async fn start(core: &CoreHandle, roots: Roots) -> io::Result<Self> {
         let watch = core.net().watch_interfaces()?;
-        let known = look(core, &roots, &watch.links(), &watch.current()).await?;
+        let known = inspect(core, &roots, &watch.links(), &watch.current()).await?;
         Ok(Self {
             core: core.clone(),
             roots,
@@ -109,7 +109,7 @@ impl Follower {
                 self.told = true;
             }
             let (links, addresses) = (self.watch.links(), self.watch.current());
-            let now = look(&self.core, &self.roots, &links, &addresses).await?;
+            let now = inspect(&self.core, &self.roots, &links, &addresses).await?;
             let found = changes(&self.known, &now);
             self.known = now;
             self.told = false;

@@ -29,7 +29,7 @@ impl Machine {
 /// Where the system does not tell its interfaces.
 pub async fn read(core: &CoreHandle, roots: &Roots) -> io::Result<Machine> {
     let watch = core.net().watch_interfaces()?;
-    look(core, roots, &watch.links(), &watch.current()).await
+    inspect(core, roots, &watch.links(), &watch.current()).await
 }
 
 /// Bytes that an interface has received and sent since it came up; `None` where it is not there.
@@ -42,7 +42,7 @@ pub async fn traffic(core: &CoreHandle, roots: &Roots, nic: &str) -> Option<(u64
 }
 
 /// As [`read`], with the interfaces as a watch tells them.
-pub(crate) async fn look(
+pub(crate) async fn inspect(
     core: &CoreHandle,
     roots: &Roots,
     links: &[InterfaceLink],

@@ -13,7 +13,7 @@ use env::CoreHandle;
 use paths::PathName;
 use paths::health::{Seen, Wanted};
 use paths::policy::{Policy, Selector};
-use paths::stale::{Book, CommandId, Nexus};
+use paths::stale::{CommandId, Nexus, PendingTable};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -23,7 +23,7 @@ use volume::{Io, IoFuture, Shape};
 /// What changes.
 pub(super) struct Inside {
     pub(super) selector: Selector,
-    pub(super) book: Book,
+    pub(super) book: PendingTable,
     pub(super) lines: Vec<Line>,
     /// Operations on the straight way.
     pub(super) flights: Flights,
@@ -72,7 +72,7 @@ impl Engine {
             config,
             state: RefCell::new(Inside {
                 selector,
-                book: Book::new(config.mode, config.sharing, config.quiesce),
+                book: PendingTable::new(config.mode, config.sharing, config.quiesce),
                 lines,
                 flights: Flights::default(),
                 pending: BTreeMap::new(),

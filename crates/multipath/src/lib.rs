@@ -47,7 +47,7 @@ pub use marginal::Segments;
 use engine::Engine;
 use env::{Answer, CoreHandle, LocalFuture};
 use paths::health::{AccessState, Seen, State, Timing, Wanted};
-use paths::plan::Keeper;
+use paths::plan::PlanMonitor;
 use paths::policy::{Policy, Settings, Use};
 use paths::stale::{Mode, Nexus, Sharing};
 use paths::verdict::Verdict;
@@ -241,17 +241,17 @@ impl Multipath {
     }
 
     /// The same with the planner behind it, which says from then on what is wanted of each path;
-    /// `wanted` of the specs does not count. A path that the keeper's facts do not know stays cold.
+    /// `wanted` of the specs does not count. A path that the monitor's facts do not know stays cold.
     #[must_use]
     pub fn planned(
         core: &CoreHandle,
         shape: Shape,
         config: Config,
-        keeper: Keeper,
+        monitor: PlanMonitor,
         paths: Vec<(PathName, PathSpec)>,
     ) -> Self {
         let (names, mut specs): (Vec<PathName>, Vec<PathSpec>) = paths.into_iter().unzip();
-        let planned = Planned { keeper, names };
+        let planned = Planned { monitor, names };
         for (path, spec) in specs.iter_mut().enumerate() {
             spec.wanted = planned.wanted(path);
         }
@@ -264,14 +264,14 @@ impl Multipath {
         let planned = self.0.planned.borrow();
         planned
             .as_ref()
-            .map_or_else(Vec::new, |it| it.keeper.active().to_vec())
+            .map_or_else(Vec::new, |it| it.monitor.active().to_vec())
     }
 
     /// The plan in force; `None` without a planner.
     #[must_use]
     pub fn plan(&self) -> Option<Plan> {
         let planned = self.0.planned.borrow();
-        planned.as_ref().map(|it| it.keeper.plan().clone())
+        planned.as_ref().map(|it| it.monitor.plan().clone())
     }
 
     /// Tells the planner what its ports are now.

@@ -188,7 +188,7 @@ impl Engine {
                 if let Some(session) = &line.session {
                     line.health.seen(Seen::Received, session.received_at());
                 }
-                line.health.seen(Seen::Doubt, now)
+                line.health.seen(Seen::Suspected, now)
             };
             if effects.contains(&Do::Ping) {
                 self.ping(other);

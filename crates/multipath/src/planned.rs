@@ -1,16 +1,16 @@
-//! The planner's keeper behind the layer: it hears of every path that fails or recovers, and says
+//! The planner's monitor behind the layer: it hears of every path that fails or recovers, and says
 //! what is wanted of each.
 
 use super::engine::Engine;
 use paths::health::{Cause, Seen, Wanted};
-use paths::plan::{Barred, Change, Keeper, Reason, Role, Trouble};
+use paths::plan::{Barred, Change, PlanMonitor, Reason, Role, Trouble};
 use paths::{Element, Facts, PathName};
 use std::rc::Rc;
 use units::Now;
 
-/// A keeper and the names of the layer's paths, by number.
+/// A monitor and the names of the layer's paths, by number.
 pub(super) struct Planned {
-    pub(super) keeper: Keeper,
+    pub(super) monitor: PlanMonitor,
     pub(super) names: Vec<PathName>,
 }
 
@@ -21,13 +21,13 @@ impl Planned {
         let Some(name) = self.names.get(path) else {
             return Wanted::Cold;
         };
-        if self.keeper.active().contains(name) {
+        if self.monitor.active().contains(name) {
             return Wanted::Active;
         }
-        if self.keeper.draining().contains(name) {
+        if self.monitor.draining().contains(name) {
             return Wanted::Hot;
         }
-        let planned = self.keeper.plan().path(name);
+        let planned = self.monitor.plan().path(name);
         planned.map_or(Wanted::Cold, |it| match (it.role, &it.reason) {
             (Role::Active | Role::Hot, _)
             | (Role::Unusable, Reason::Barred(Barred::Lost { .. })) => Wanted::Hot,
@@ -42,7 +42,7 @@ impl Planned {
 
 impl Engine {
     pub(super) fn keeper_deadline(&self) -> Option<Now> {
-        self.planned.borrow().as_ref()?.keeper.deadline()
+        self.planned.borrow().as_ref()?.monitor.deadline()
     }
 
     /// A path failed, for this reason.
@@ -51,20 +51,20 @@ impl Engine {
         self.keep(|planned| {
             let name = planned.names.get(path)?.clone();
             let trouble = match cause {
-                // The keeper knows already.
+                // The monitor knows already.
                 Cause::Domain | Cause::NotWanted => return None,
                 Cause::LinkDown => Trouble::Lost(Element::HostPort(name.host)),
                 Cause::New | Cause::Closed | Cause::NoAnswer | Cause::Digests | Cause::UnitGone => {
                     Trouble::Failed(name)
                 }
             };
-            Some(planned.keeper.trouble(trouble, now))
+            Some(planned.monitor.trouble(trouble, now))
         });
     }
 
     pub(super) fn keeper_facts(self: &Rc<Self>, facts: Facts) {
         let now = self.core.now();
-        self.keep(|planned| Some(planned.keeper.facts(facts, now)));
+        self.keep(|planned| Some(planned.monitor.facts(facts, now)));
         self.bell.ring();
     }
 
@@ -72,14 +72,14 @@ impl Engine {
         let now = self.core.now();
         self.keep(|planned| {
             let name = planned.names.get(path)?.clone();
-            Some(planned.keeper.trouble(Trouble::Recovered(name), now))
+            Some(planned.monitor.trouble(Trouble::Recovered(name), now))
         });
     }
 
     pub(super) fn keeper_tick(self: &Rc<Self>, now: Now) {
         self.keep(|planned| {
-            let due = planned.keeper.deadline().is_some_and(|at| at <= now);
-            due.then(|| planned.keeper.tick(now))
+            let due = planned.monitor.deadline().is_some_and(|at| at <= now);
+            due.then(|| planned.monitor.tick(now))
         });
     }
 
@@ -88,7 +88,7 @@ impl Engine {
         let planned = self.planned.borrow();
         planned
             .as_ref()
-            .is_some_and(|it| !it.keeper.draining().is_empty())
+            .is_some_and(|it| !it.monitor.draining().is_empty())
     }
 
     /// Draining paths with nothing in flight are done.
@@ -101,19 +101,19 @@ impl Engine {
                     .is_none_or(|path| state.selector.in_flight(path) == 0)
             };
             let empty: Vec<PathName> = planned
-                .keeper
+                .monitor
                 .draining()
                 .iter()
                 .filter(empty)
                 .cloned()
                 .collect();
-            let changes = empty.iter().flat_map(|name| planned.keeper.drained(name));
+            let changes = empty.iter().flat_map(|name| planned.monitor.drained(name));
             let changes: Vec<Change> = changes.collect();
             (!changes.is_empty()).then_some(changes)
         });
     }
 
-    /// Asks the keeper, and makes every path what is wanted of it then.
+    /// Asks the monitor, and makes every path what is wanted of it then.
     fn keep(self: &Rc<Self>, ask: impl FnOnce(&mut Planned) -> Option<Vec<Change>>) {
         let (failed, wanted) = {
             let mut planned = self.planned.borrow_mut();

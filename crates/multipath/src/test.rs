@@ -6,7 +6,7 @@ use env::CoreHandle;
 use env::LocalFuture;
 use env::sim::{World, WorldConfig};
 use paths::health::{AccessState, State, Wanted};
-use paths::plan::{Keeper, Options, Timing as KeeperTiming};
+use paths::plan::{MonitorTiming, Options, PlanMonitor};
 use paths::policy::{Settings, Use};
 use paths::stale::{Mode, Sharing};
 use paths::{Facts, HostAddress, HostPort, PathName, Speed, TargetPort};
@@ -466,7 +466,7 @@ fn mesh(core: &CoreHandle, shape: Shape, config: Config, target: &Rc<Target>) ->
             enabled: true,
         });
     }
-    let keeper = Keeper::new(facts, Options::default(), KeeperTiming::default());
+    let monitor = PlanMonitor::new(facts, Options::default(), MonitorTiming::default());
     let paths = (0..8_u16).map(|n| {
         let name = PathName {
             host: format!("eth{}", n / 2),
@@ -492,7 +492,7 @@ fn mesh(core: &CoreHandle, shape: Shape, config: Config, target: &Rc<Target>) ->
         };
         (name, spec)
     });
-    Multipath::planned(core, shape, config, keeper, paths.collect())
+    Multipath::planned(core, shape, config, monitor, paths.collect())
 }
 
 /// The numbers of the paths that had operations in flight in a short burst.

@@ -1,4 +1,4 @@
-//! `causeway doctor`: best practice as read-only checks of this host and of the ways to a target.
+//! `causeway doctor`: best practice as read-only checks of this host and of the routes to a target.
 
 use crate::args::Common;
 use crate::completion::{Kind, POLICIES, Place};
@@ -20,7 +20,7 @@ pub(crate) const PLACES: &[Place] = &[(&["doctor"], "policy", Kind::Words(POLICI
 /// What to look at.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct DoctorFlags {
-    /// iscsi://HOST[:PORT][,HOST[:PORT]...]/IQN/LUN: look at the ways to it too
+    /// iscsi://HOST[:PORT][,HOST[:PORT]...]/IQN/LUN: look at the routes to it too
     #[arg(value_name = "URL")]
     url: Option<String>,
     /// Tell of what is well, too, and of what cannot be checked from here
@@ -77,14 +77,14 @@ async fn scene(
     url: Option<&host::Url>,
     options: &host::Options,
 ) -> Result<Scene, String> {
-    let mut scene = doctor::look(core, &Roots::default(), &options.from).await?;
+    let mut scene = doctor::inspect(core, &Roots::default(), &options.from).await?;
     let Some(url) = url else {
         return Ok(scene);
     };
     match host::prepare(core, url, options).await {
         Ok(prepared) => {
             let plan = prepared.plan();
-            ways(core, &mut scene, &prepared.facts, &plan).await;
+            routes(core, &mut scene, &prepared.facts, &plan).await;
             scene.plan = Some((prepared.facts, plan));
         }
         Err(error) => scene.target_error = Some((error.cause, error.next_step)),
@@ -92,9 +92,9 @@ async fn scene(
     Ok(scene)
 }
 
-/// The ways that the plan could use; a portal that none leads to is tried from the first port of
+/// The routes that the plan could use; a portal that none leads to is tried from the first port of
 /// its family.
-async fn ways(
+async fn routes(
     core: &CoreHandle,
     scene: &mut Scene,
     facts: &paths::Facts,
@@ -115,8 +115,8 @@ async fn ways(
     for (name, from, portal) in &usable {
         let port = facts.hosts.iter().find(|it| it.name == *name)?;
         scene
-            .roads
-            .push(doctor::road(core, port, *from, *portal).await);
+            .routes
+            .push(doctor::probe_route(core, port, *from, *portal).await);
     }
     for portal in facts.targets.iter().flat_map(|it| it.portals.iter()) {
         let is_tried = usable.iter().any(|it| it.2 == *portal);
@@ -129,8 +129,8 @@ async fn ways(
         let mut addresses = addresses;
         if let (false, Some((port, from))) = (is_tried, addresses.next()) {
             scene
-                .roads
-                .push(doctor::road(core, port, from, *portal).await);
+                .routes
+                .push(doctor::probe_route(core, port, from, *portal).await);
         }
     }
     Some(())

@@ -119,12 +119,12 @@ fn losses(outcome: &JournalOutcome) -> String {
     if outcome.losses.is_empty() && outcome.unknown.is_none() {
         let pool = &outcome.pool;
         return format!(
-            "nothing is lost with the journal of pool {pool}: all that it held is at home\n"
+            "nothing is lost with the journal of pool {pool}: all that it held is destaged\n"
         );
     }
     let rows: Vec<Vec<String>> = outcome.losses.iter().map(row).collect();
     let mut out = format!(
-        "given up with the journal of pool {}, as far as it is not at home already:\n\n{}",
+        "given up with the journal of pool {}, as far as it is not destaged already:\n\n{}",
         outcome.pool,
         table(&["LUN", "CHANGES", "AT MOST"], &rows)
     );

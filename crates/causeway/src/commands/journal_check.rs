@@ -87,16 +87,16 @@ pub(super) fn is_journal(path: &Path) -> bool {
 }
 
 /// Reads it to its end.
-pub(super) fn look(path: &Path) -> Result<JournalView, Problem> {
+pub(super) fn inspect(path: &Path) -> Result<JournalView, Problem> {
     let at: PathBuf = path.to_owned();
-    let looked = on_a_core(move |core| {
+    let inspected = on_a_core(move |core| {
         Box::pin(async move {
             let (superblock, survey) = survey(&core, &at).await?;
             let kept = kept(&core, &at, &superblock).await?;
             Ok::<_, OpenError>((superblock, survey, kept))
         })
     })?;
-    let (superblock, survey, kept) = looked.map_err(|error| {
+    let (superblock, survey, kept) = inspected.map_err(|error| {
         Problem::new(Code::PoolUnreadable, error.cause.clone()).hint(error.next_step)
     })?;
     Ok(view(path, &superblock, &survey, &kept))

@@ -170,7 +170,7 @@ async fn mpio(
     tests: &[String],
     output: &Output,
 ) -> Result<(), Problem> {
-    let mut options = lab::mpio::Options {
+    let mut options = lab::mpio::MpioOptions {
         tests: tests.to_vec(),
         ..Default::default()
     };
@@ -183,7 +183,7 @@ async fn mpio(
 }
 
 async fn round_robin(program: &Path, common: &Common, output: &Output) -> Result<(), Problem> {
-    let mut options = lab::round_robin::Options::default();
+    let mut options = lab::round_robin::RoundRobinOptions::default();
     set(&mut options.rate, common.rate);
     set(&mut options.buffer_kib, common.buffer);
     set(&mut options.seconds, common.seconds);
@@ -198,7 +198,7 @@ async fn sectors(
     file: bool,
     output: &Output,
 ) -> Result<(), Problem> {
-    let mut options = lab::sectors::Options {
+    let mut options = lab::sectors::SectorsOptions {
         in_memory: !file,
         ..Default::default()
     };
@@ -216,7 +216,7 @@ async fn fault(
     faults: &[String],
     output: &Output,
 ) -> Result<(), Problem> {
-    let mut options = lab::faults::Options {
+    let mut options = lab::faults::FaultsOptions {
         faults: faults.to_vec(),
         ..Default::default()
     };
@@ -236,7 +236,7 @@ async fn bars(
     groups: &[String],
     output: &Output,
 ) -> Result<(), Problem> {
-    let mut options = lab::bars::Options {
+    let mut options = lab::bars::BarsOptions {
         groups: groups.to_vec(),
         ..Default::default()
     };

@@ -198,13 +198,13 @@ fn of_journal(journal: &JournalFacts) -> Vec<(&'static str, String)> {
     if journal.state != JournalState::Missing {
         let (size, rings) = (rounded(journal.size_bytes), journal.rings);
         let oldest = journal.oldest_ms.map_or_else(
-            || "all is at home".to_owned(),
+            || "all is destaged".to_owned(),
             |ms| format!("{}.{:03} s", ms / 1000, ms % 1000),
         );
         rows.extend([
             ("journal size", format!("{size}, rings: {rings}")),
             ("filled", fill(journal)),
-            ("not at home", rounded(journal.pending_bytes)),
+            ("not destaged", rounded(journal.pending_bytes)),
             ("oldest change", oldest),
             (
                 "destaged",
@@ -226,7 +226,7 @@ fn of_journal(journal: &JournalFacts) -> Vec<(&'static str, String)> {
             (
                 "waiting for it",
                 format!(
-                    "{} changes, {}; {} were kept back so far",
+                    "{} changes, {}; {} were throttled so far",
                     journal.waiting_changes,
                     rounded(journal.waiting_bytes),
                     journal.throttled

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod adoption;
-mod adoption_doubts;
+mod adoption_unverified;
 mod away;
 mod confirm;
 mod gone;

@@ -293,7 +293,7 @@ impl Path {
             }
             Seen::UnitGone => self.fail(Cause::UnitGone, now, &mut out),
             Seen::DomainLost => self.fail(Cause::Domain, now, &mut out),
-            Seen::Doubt => self.doubt(now, &mut out),
+            Seen::Suspected => self.suspect(now, &mut out),
             Seen::OnlyHope => self.only_hope(now, &mut out),
             Seen::Disable => {
                 self.fail(Cause::NotWanted, now, &mut out);
@@ -381,7 +381,7 @@ impl Path {
     }
 
     /// A ping at once, unless something was heard just now or a ping is under way.
-    fn doubt(&mut self, now: Now, out: &mut Vec<Do>) {
+    fn suspect(&mut self, now: Now, out: &mut Vec<Do>) {
         let logged_in = matches!(self.state, State::Up | State::Proving);
         let heard = now.since(self.received) < self.timing.quiet / 4;
         if logged_in && self.ping.is_none() && !heard {

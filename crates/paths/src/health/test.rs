@@ -248,7 +248,7 @@ fn another_unit_under_our_name_is_quarantined_until_the_administrator_says_so() 
         Seen::LoggedIn,
         Seen::Want(Wanted::Active),
         Seen::OnlyHope,
-        Seen::Doubt,
+        Seen::Suspected,
     ] {
         assert_eq!(path.seen(seen, at(3_000)), []);
     }
@@ -292,7 +292,7 @@ fn any_seen() -> impl Strategy<Value = Seen> {
         1 => access.prop_map(Seen::Access),
         1 => Just(Seen::UnitGone),
         1 => Just(Seen::OnlyHope),
-        1 => Just(Seen::Doubt),
+        1 => Just(Seen::Suspected),
         3 => prop_oneof![Just(Wanted::Active), Just(Wanted::Hot), Just(Wanted::Cold)].prop_map(Seen::Want),
     ]
 }
@@ -344,15 +344,15 @@ proptest! {
 }
 
 #[test]
-fn a_path_in_doubt_is_pinged_at_once_unless_it_was_heard_just_now() {
+fn a_suspected_path_is_pinged_at_once_unless_it_was_heard_just_now() {
     let mut path = up();
     let begun = Now::ZERO.after(Duration::from_secs(60));
     path.seen(Seen::Received, begun);
     let soon = begun.after(Duration::from_millis(100));
-    assert_eq!(path.seen(Seen::Doubt, soon), []);
+    assert_eq!(path.seen(Seen::Suspected, soon), []);
     let later = begun.after(Duration::from_secs(2));
-    assert_eq!(path.seen(Seen::Doubt, later), [Do::Ping]);
-    assert_eq!(path.seen(Seen::Doubt, later), []);
+    assert_eq!(path.seen(Seen::Suspected, later), [Do::Ping]);
+    assert_eq!(path.seen(Seen::Suspected, later), []);
     // Then it has as long as the one that was silent first.
     assert_eq!(path.deadline(), Some(later.after(Timing::default().answer)));
 }

@@ -161,7 +161,7 @@ pub enum Seen {
     DomainLost,
     /// Another path is silent: whether this one lives should be known by the time that that one is
     /// given up.
-    Doubt,
+    Suspected,
     /// No path lives: trust this one as soon as it is logged in, and try it every second.
     OnlyHope,
     /// The administrator switches it off.
@@ -185,10 +185,10 @@ pub enum Do {
     /// The unit does not use this path any more: log out, or leave the session to the units that go
     /// on with it.
     LogOut,
-    /// The path failed: tell the keeper, and hand what it carried to the rules against stale
+    /// The path failed: tell the monitor, and hand what it carried to the rules against stale
     /// writes.
     Failed(Cause),
-    /// The path is trusted again: tell the keeper.
+    /// The path is trusted again: tell the monitor.
     Recovered,
     /// [`Path::usage`] is another now: tell the selector.
     UsageChanged,

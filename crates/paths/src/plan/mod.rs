@@ -15,11 +15,11 @@ mod contingency;
 mod exact;
 mod explain;
 mod flow;
-mod keeper;
-#[cfg(test)]
-mod keeper_test;
 mod make;
 pub(crate) mod model;
+mod monitor;
+#[cfg(test)]
+mod monitor_test;
 pub(crate) mod options;
 #[cfg(test)]
 mod oracle;
@@ -30,9 +30,9 @@ mod test;
 #[cfg(test)]
 pub(crate) mod test_facts;
 
-pub use keeper::{Change, Keeper, Timing, Trouble};
 pub use make::{plan, plan_sticky, what_if};
 pub use model::{
     Barred, Contingency, Ends, Limit, Method, Plan, PlannedPath, Reason, Role, StreamLimit, Term,
 };
+pub use monitor::{Change, MonitorTiming, PlanMonitor, Trouble};
 pub use options::{Options, Priority, Routed};

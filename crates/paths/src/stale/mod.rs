@@ -16,7 +16,7 @@
 //!   happened.
 //! - R3 What counts as a fence: [`Evidence`].
 //! - R5 What to do at a target that cannot fence: [`Mode`].
-//! - R6 The caller keeps a command's buffers until [`Decide::Complete`], and calls [`Book::lost`]
+//! - R6 The caller keeps a command's buffers until [`Decide::Complete`], and calls [`PendingTable::lost`]
 //!   only after the socket is destroyed, so that nothing more of them is sent or received.
 //! - R7 A flush may be repeated at any time; a write-back cache per controller is the target's to
 //!   keep coherent.
@@ -43,7 +43,7 @@ pub struct Nexus {
     pub session: u32,
 }
 
-/// A command in the book.
+/// A command in the pending table.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct CommandId(u64);
 
@@ -151,7 +151,7 @@ pub enum Decide {
     /// See to it that nothing of this nexus is carried out any more: log in again with its ISID,
     /// ask another path for the fence.
     Fence(Nexus),
-    /// Look what became of it, then [`Book::resolved`].
+    /// Look what became of it, then [`PendingTable::resolved`].
     Resolve(CommandId),
     /// Tell its issuer.
     Complete(CommandId, Outcome),
@@ -181,9 +181,9 @@ enum Stage {
     Told,
 }
 
-/// A command on its way of which the book knows no more than its blocks: it is on one session that
-/// is not lost, and nothing that overlaps it is in flight. It goes back to [`Book::over`] or, where
-/// its end is not the answer to its issuer, to [`Book::enter`].
+/// A command on its way of which the pending table knows no more than its blocks: it is on one session that
+/// is not lost, and nothing that overlaps it is in flight. It goes back to [`PendingTable::over`] or, where
+/// its end is not the answer to its issuer, to [`PendingTable::enter`].
 #[derive(Debug)]
 #[must_use = "its blocks stay held until it comes back"]
 pub struct Light {
@@ -208,10 +208,10 @@ impl Entry {
     }
 }
 
-/// All commands of one volume, and their copies. One book for all cores, or each core has blocks of
+/// All commands of one volume, and their copies. One table for all cores, or each core has blocks of
 /// its own.
 #[derive(Debug)]
-pub struct Book {
+pub struct PendingTable {
     mode: Mode,
     sharing: Sharing,
     quiesce: Duration,
@@ -223,8 +223,8 @@ pub struct Book {
     lost: BTreeMap<Nexus, Now>,
 }
 
-impl Book {
-    /// An empty book. `quiesce`: how long a target may go on with what a lost nexus sent, at most.
+impl PendingTable {
+    /// An empty table. `quiesce`: how long a target may go on with what a lost nexus sent, at most.
     #[must_use]
     pub fn new(mode: Mode, sharing: Sharing, quiesce: Duration) -> Self {
         Self {
@@ -261,7 +261,7 @@ impl Book {
 
     /// A new command that is sent at once, on a session that is not lost; costs next to nothing.
     /// `None` where something that it overlaps is in flight or waits: then it has to
-    /// [`Book::begin`].
+    /// [`PendingTable::begin`].
     pub fn light(&mut self, kind: Kind, range: Option<LbaRange>) -> Option<Light> {
         let hold = match range.filter(|range| kind != Kind::Harmless && !range.is_empty()) {
             Some(range) if self.nobody_waits(range, self.waiting.len()) => {
@@ -289,7 +289,7 @@ impl Book {
         out
     }
 
-    /// The book takes a light command on, as one that began before and was placed on `nexus`.
+    /// The pending table takes a light command on, as one that began before and was placed on `nexus`.
     pub fn enter(&mut self, light: Light, nexus: Nexus) -> CommandId {
         let Light { id, kind, hold } = light;
         let range = hold.as_ref().and_then(|hold| self.held.range(hold));
@@ -429,7 +429,7 @@ impl Book {
         out
     }
 
-    /// When to call [`Book::tick`] next.
+    /// When to call [`PendingTable::tick`] next.
     #[must_use]
     pub fn deadline(&self) -> Option<Now> {
         let timed = self.mode == Mode::Timed;

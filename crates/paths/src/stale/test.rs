@@ -1,10 +1,10 @@
-//! The book against a target with ghosts: what was sent on a lost nexus is carried out any time
+//! The pending table against a target with ghosts: what was sent on a lost nexus is carried out any time
 //! until the fence.
 #![expect(clippy::cast_possible_truncation, reason = "small numbers of a test")]
 
 use super::{
-    Answer, Book, CommandId, Decide, Evidence, Kind, Light, Mode, Nexus, Outcome, Resolution,
-    Sharing, resolve_compare_and_write,
+    Answer, CommandId, Decide, Evidence, Kind, Light, Mode, Nexus, Outcome, PendingTable,
+    Resolution, Sharing, resolve_compare_and_write,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -42,11 +42,11 @@ struct Issued {
 
 /// A host with some paths, and a target that may still carry out what lost sessions sent.
 struct World {
-    book: Book,
+    table: PendingTable,
     sharing: Sharing,
     medium: Vec<u64>,
     issued: BTreeMap<CommandId, Issued>,
-    /// Commands that the book does not know yet.
+    /// Commands that the pending table does not know yet.
     lights: BTreeMap<CommandId, (Light, Nexus)>,
     sessions: Vec<u32>,
     down: Vec<bool>,
@@ -63,7 +63,7 @@ struct World {
 impl World {
     fn new(mode: Mode, sharing: Sharing) -> Self {
         Self {
-            book: Book::new(mode, sharing, Duration::from_secs(10)),
+            table: PendingTable::new(mode, sharing, Duration::from_secs(10)),
             sharing,
             medium: vec![0; BLOCKS as usize],
             issued: BTreeMap::new(),
@@ -117,7 +117,7 @@ impl World {
 
     fn begin(&mut self, kind: Kind, range: LbaRange) {
         self.value += 1;
-        let (id, decisions) = self.book.begin(kind, Some(range));
+        let (id, decisions) = self.table.begin(kind, Some(range));
         let issued = Issued {
             kind,
             range,
@@ -133,7 +133,7 @@ impl World {
     /// Sends a command as light as can be, or begins it as all others.
     fn fly(&mut self, kind: Kind, range: LbaRange, path: u32) {
         let light = (!self.down[path as usize])
-            .then(|| self.book.light(kind, Some(range)))
+            .then(|| self.table.light(kind, Some(range)))
             .flatten();
         let Some(light) = light else {
             return self.begin(kind, range);
@@ -157,11 +157,11 @@ impl World {
         self.at_target.push(Ghost { nexus, id, live });
     }
 
-    /// The book takes a light command on.
+    /// The pending table takes a light command on.
     fn enter(&mut self, id: CommandId) {
         if let Some((light, nexus)) = self.lights.remove(&id) {
-            assert_eq!(self.book.enter(light, nexus), id);
-            self.book.sent(id, nexus);
+            assert_eq!(self.table.enter(light, nexus), id);
+            self.table.sent(id, nexus);
         }
     }
 
@@ -181,9 +181,9 @@ impl World {
             return;
         }
         let nexus = nexus(path, self.sessions[path as usize]);
-        assert!(self.book.placed(id, nexus), "a lost nexus is not up");
+        assert!(self.table.placed(id, nexus), "a lost nexus is not up");
         if whole {
-            self.book.sent(id, nexus);
+            self.table.sent(id, nexus);
             self.issued.get_mut(&id).unwrap().sends += 1;
             self.at_target.push(Ghost {
                 nexus,
@@ -213,7 +213,7 @@ impl World {
                 .then(|| self.lights.remove(&ghost.id))
                 .flatten()
             {
-                let decisions = self.book.over(light);
+                let decisions = self.table.over(light);
                 let outcome = match answer {
                     Answer::Success => Outcome::Success,
                     Answer::Failure | Answer::NotDone | Answer::Ended => Outcome::Failure,
@@ -222,7 +222,7 @@ impl World {
                 return self.carry(decisions);
             }
             self.enter(ghost.id);
-            let decisions = self.book.answered(ghost.id, ghost.nexus, answer);
+            let decisions = self.table.answered(ghost.id, ghost.nexus, answer);
             self.carry(decisions);
         }
     }
@@ -240,7 +240,7 @@ impl World {
         for id in lights.map(|(id, _)| *id).collect::<Vec<_>>() {
             self.enter(id);
         }
-        let decisions = self.book.lost(nexus, now);
+        let decisions = self.table.lost(nexus, now);
         self.carry(decisions);
     }
 
@@ -263,7 +263,7 @@ impl World {
                 self.execute(last, Answer::Success);
             }
         }
-        let decisions = self.book.fenced(nexus, Evidence::NexusFence);
+        let decisions = self.table.fenced(nexus, Evidence::NexusFence);
         self.carry(decisions);
         self.down[nexus.path as usize] = false;
     }
@@ -278,7 +278,7 @@ impl World {
         } else {
             Resolution::NotDone
         };
-        let decisions = self.book.resolved(id, resolution);
+        let decisions = self.table.resolved(id, resolution);
         self.carry(decisions);
     }
 
@@ -402,7 +402,7 @@ fn play(mode: Mode, sharing: Sharing, steps: &[Step]) -> World {
                     .map(|(id, _)| *id)
                     .collect();
                 if !open.is_empty() {
-                    let decisions = world.book.give_up(open[at % open.len()]);
+                    let decisions = world.table.give_up(open[at % open.len()]);
                     world.carry(decisions);
                 }
             }
@@ -428,10 +428,10 @@ proptest! {
         prop_assert_eq!(&world.broken, &None);
         world.finish();
         prop_assert_eq!(&world.broken, &None);
-        prop_assert_eq!(world.book.open(), 0);
+        prop_assert_eq!(world.table.open(), 0);
         let untold = world.issued.values().filter(|it| it.outcome.is_none()).count();
         prop_assert_eq!(untold, 0);
-        prop_assert!(world.book.entries.is_empty() && world.book.held.is_empty() && world.book.waiting.is_empty());
+        prop_assert!(world.table.entries.is_empty() && world.table.held.is_empty() && world.table.waiting.is_empty());
     }
 
     #[test]
@@ -441,8 +441,8 @@ proptest! {
         prop_assert_eq!(&world.broken, &None);
         world.finish();
         prop_assert_eq!(&world.broken, &None);
-        prop_assert_eq!(world.book.open(), 0);
-        prop_assert!(world.book.held.is_empty());
+        prop_assert_eq!(world.table.open(), 0);
+        prop_assert!(world.table.held.is_empty());
     }
 }
 
@@ -474,78 +474,78 @@ fn without_fences_a_ghost_is_seen() {
 
 #[test]
 fn a_write_of_a_unit_of_our_own_is_repeated_at_once_but_told_after_the_fence() {
-    let mut book = Book::new(Mode::Strict, Sharing::Alone, Duration::from_secs(1));
-    let (id, first) = book.begin(Kind::Write, Some(range(0, 8)));
+    let mut table = PendingTable::new(Mode::Strict, Sharing::Alone, Duration::from_secs(1));
+    let (id, first) = table.begin(Kind::Write, Some(range(0, 8)));
     assert_eq!(first, [Decide::Send(id)]);
     let (a, b) = (nexus(0, 0), nexus(1, 0));
-    assert!(book.placed(id, a));
-    book.sent(id, a);
+    assert!(table.placed(id, a));
+    table.sent(id, a);
     assert_eq!(
-        book.lost(a, Now::ZERO),
+        table.lost(a, Now::ZERO),
         [Decide::Fence(a), Decide::Send(id)]
     );
-    assert!(!book.placed(id, a));
-    assert!(book.placed(id, b));
-    book.sent(id, b);
-    assert_eq!(book.answered(id, b, Answer::Success), []);
-    let (later, waits) = book.begin(Kind::Write, Some(range(7, 1)));
+    assert!(!table.placed(id, a));
+    assert!(table.placed(id, b));
+    table.sent(id, b);
+    assert_eq!(table.answered(id, b, Answer::Success), []);
+    let (later, waits) = table.begin(Kind::Write, Some(range(7, 1)));
     assert_eq!(waits, []);
     assert_eq!(
-        book.fenced(a, Evidence::Quiesced),
+        table.fenced(a, Evidence::Quiesced),
         [],
         "time is no proof in strict mode"
     );
     assert_eq!(
-        book.fenced(a, Evidence::Reinstated),
+        table.fenced(a, Evidence::Reinstated),
         [Decide::Complete(id, Outcome::Success), Decide::Send(later)]
     );
-    assert_eq!(book.fenced(a, Evidence::Reinstated), []);
+    assert_eq!(table.fenced(a, Evidence::Reinstated), []);
 }
 
 #[test]
 fn what_was_never_sent_goes_elsewhere_at_once_and_needs_no_fence() {
-    let mut book = Book::new(Mode::Strict, Sharing::Shared, Duration::from_secs(1));
-    let (id, _) = book.begin(Kind::Write, Some(range(0, 8)));
-    assert!(book.placed(id, nexus(0, 0)));
-    assert_eq!(book.lost(nexus(0, 0), Now::ZERO), [Decide::Send(id)]);
-    let (read, _) = book.begin(Kind::Harmless, Some(range(0, 8)));
-    assert!(book.placed(read, nexus(1, 0)));
-    book.sent(read, nexus(1, 0));
-    assert_eq!(book.lost(nexus(1, 0), Now::ZERO), [Decide::Send(read)]);
+    let mut table = PendingTable::new(Mode::Strict, Sharing::Shared, Duration::from_secs(1));
+    let (id, _) = table.begin(Kind::Write, Some(range(0, 8)));
+    assert!(table.placed(id, nexus(0, 0)));
+    assert_eq!(table.lost(nexus(0, 0), Now::ZERO), [Decide::Send(id)]);
+    let (read, _) = table.begin(Kind::Harmless, Some(range(0, 8)));
+    assert!(table.placed(read, nexus(1, 0)));
+    table.sent(read, nexus(1, 0));
+    assert_eq!(table.lost(nexus(1, 0), Now::ZERO), [Decide::Send(read)]);
 }
 
 #[test]
 fn a_target_that_cannot_fence_is_given_its_time() {
-    let mut book = Book::new(Mode::Timed, Sharing::Shared, Duration::from_secs(7));
-    let (id, _) = book.begin(Kind::Write, Some(range(0, 8)));
-    assert!(book.placed(id, nexus(0, 0)));
-    book.sent(id, nexus(0, 0));
+    let mut table = PendingTable::new(Mode::Timed, Sharing::Shared, Duration::from_secs(7));
+    let (id, _) = table.begin(Kind::Write, Some(range(0, 8)));
+    assert!(table.placed(id, nexus(0, 0)));
+    table.sent(id, nexus(0, 0));
     let now = Now::ZERO.after(Duration::from_secs(100));
-    book.lost(nexus(0, 0), now);
+    table.lost(nexus(0, 0), now);
     let due = now.after(Duration::from_secs(7));
-    assert_eq!(book.deadline(), Some(due));
-    assert_eq!(book.tick(now), []);
-    assert_eq!(book.tick(due), [Decide::Send(id)]);
-    assert_eq!(book.deadline(), None);
+    assert_eq!(table.deadline(), Some(due));
+    assert_eq!(table.tick(now), []);
+    assert_eq!(table.tick(due), [Decide::Send(id)]);
+    assert_eq!(table.deadline(), None);
 }
 
 #[test]
 fn writes_that_overlap_go_in_the_order_in_which_they_came() {
-    let mut book = Book::new(Mode::Strict, Sharing::Shared, Duration::from_secs(1));
-    let (first, _) = book.begin(Kind::Write, Some(range(0, 4)));
-    let (second, waits) = book.begin(Kind::Write, Some(range(3, 4)));
+    let mut table = PendingTable::new(Mode::Strict, Sharing::Shared, Duration::from_secs(1));
+    let (first, _) = table.begin(Kind::Write, Some(range(0, 4)));
+    let (second, waits) = table.begin(Kind::Write, Some(range(3, 4)));
     // Overlaps only what waits, and must not overtake it.
-    let (third, waits_too) = book.begin(Kind::Write, Some(range(6, 4)));
-    let (other, goes) = book.begin(Kind::Write, Some(range(20, 1)));
+    let (third, waits_too) = table.begin(Kind::Write, Some(range(6, 4)));
+    let (other, goes) = table.begin(Kind::Write, Some(range(20, 1)));
     assert_eq!(
         (waits, waits_too, goes),
         (vec![], vec![], vec![Decide::Send(other)])
     );
     let a = nexus(0, 0);
     let mut end = |id| {
-        assert!(book.placed(id, a));
-        book.sent(id, a);
-        book.answered(id, a, Answer::Success)
+        assert!(table.placed(id, a));
+        table.sent(id, a);
+        table.answered(id, a, Answer::Success)
     };
     assert_eq!(
         end(first),

@@ -67,7 +67,7 @@ pub(super) async fn open_all(core: &CoreHandle, options: &Options) -> Result<Rea
             marked: false,
         };
         if !opened.private {
-            let found = mark::look(core, &target.volume)
+            let found = mark::inspect(core, &target.volume)
                 .await
                 .map_err(|why| failed(name, &why))?;
             match found {

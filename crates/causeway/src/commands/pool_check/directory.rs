@@ -1,6 +1,6 @@
 //! A pool that is a directory: it has one member, the file system, and keeps no events.
 
-use super::beside;
+use super::sidecar;
 use super::view::{LunView, MemberView, PoolView};
 use env::CoreHandle;
 use manifest::code::Code;
@@ -12,10 +12,10 @@ use std::path::Path;
 
 /// How the names of a LUN's files end.
 const LUN: &str = "lun";
-const BESIDE: [&str; 2] = ["sums", "changes"];
+const SIDECARS: [&str; 2] = ["sums", "changes"];
 
 /// Its file, its LUNs, and what they have beside them.
-pub(super) async fn look(core: &CoreHandle, path: &Path) -> Result<PoolView, Problem> {
+pub(super) async fn inspect(core: &CoreHandle, path: &Path) -> Result<PoolView, Problem> {
     let file = path.join(FILE);
     let read = match PoolFile::read(core, &file).await {
         Ok(Some(says)) => says
@@ -33,8 +33,8 @@ pub(super) async fn look(core: &CoreHandle, path: &Path) -> Result<PoolView, Pro
     };
     let mut luns = luns(path).map_err(failed)?;
     for lun in &mut luns {
-        let beside = beside::in_directory(core, path, &lun.naa).await;
-        beside::look(core, beside, lun).await;
+        let beside = sidecar::in_directory(core, path, &lun.naa).await;
+        sidecar::inspect(core, beside, lun).await;
     }
     let space = core.files().space(path).await.ok();
     let number = read.as_ref().ok().copied().flatten();
@@ -81,7 +81,7 @@ fn luns(path: &Path) -> io::Result<Vec<LunView>> {
         };
         if what == LUN {
             found.insert(naa.to_owned(), Some(entry.metadata()?.len()));
-        } else if BESIDE.contains(&what) {
+        } else if SIDECARS.contains(&what) {
             found.entry(naa.to_owned()).or_default();
         }
     }

@@ -1,7 +1,7 @@
 //! A pool of members: which are there, which of them fit together, and which is missing.
 
-use super::beside;
 use super::on_members::OnMembers;
+use super::sidecar;
 use super::view::{LunView, MemberView, PoolView};
 use env::file::length;
 use env::{CoreHandle, File, OpenHow};
@@ -19,14 +19,14 @@ use units::hex;
 
 /// What stands on the members at these paths, with what the daemon's state knows of those that are
 /// away.
-pub(super) async fn look(
+pub(super) async fn inspect(
     core: &CoreHandle,
     paths: &[PathBuf],
     state_dir: &Path,
 ) -> Result<PoolView, Problem> {
     let mut seen = Vec::new();
     for path in paths {
-        seen.push(look_at(core, path).await);
+        seen.push(inspect_member(core, path).await);
     }
     let assembly = assemble(&seen).map_err(|refused| of_refused(&refused, &seen))?;
     let ids: Vec<MemberId> = assembly.table.members.iter().map(|it| it.id).collect();
@@ -37,26 +37,26 @@ pub(super) async fn look(
     let directory = pool.map(|pool| remembered::beside(state_dir, &pool));
     for lun in &mut view.luns {
         let away = || Err(io::ErrorKind::NotFound.into());
-        let [mut sums, mut changes] = match &directory {
-            Some(directory) => beside::in_directory(core, directory, &lun.naa).await,
+        let [mut map, mut changes] = match &directory {
+            Some(directory) => sidecar::in_directory(core, directory, &lun.naa).await,
             None => [away(), away()],
         };
         let id = u128::from_str_radix(&lun.naa, 16);
         let id = LunId(id.unwrap_or_default().to_be_bytes());
         if let Some(stands) = members.of(&assembly, id, BesideLun::Sums) {
-            sums = stands;
+            map = stands;
         }
         if let Some(stands) = members.of(&assembly, id, BesideLun::Changes) {
             changes = stands;
         }
-        beside::look(core, [sums, changes], lun).await;
+        sidecar::inspect(core, [map, changes], lun).await;
     }
     view.good &= view.luns.iter().all(|lun| lun.problem.is_none());
     Ok(view)
 }
 
 /// What stands at a path.
-async fn look_at(core: &CoreHandle, path: &Path) -> Seen {
+async fn inspect_member(core: &CoreHandle, path: &Path) -> Seen {
     let named = (path.display().to_string(), disk::serial(core, path).await);
     match read(core, path).await {
         Ok(read) => Seen::of(named, read.bytes, read.device, [&read.even, &read.odd]),

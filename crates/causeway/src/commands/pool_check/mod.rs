@@ -1,10 +1,10 @@
 //! `causeway pool check`: what stands on the members of a pool or in its directory, without a
 //! daemon; changes nothing.
 
-mod beside;
 mod directory;
 mod members;
 mod on_members;
+mod sidecar;
 mod view;
 
 use super::journal_check;
@@ -24,8 +24,8 @@ pub(crate) fn run(paths: &[PathBuf], state_dir: &Path, output: &Output) -> Resul
     let view = on_a_core(move |core| {
         Box::pin(async move {
             match paths.as_slice() {
-                [only] if only.is_dir() => directory::look(&core, only).await,
-                all => members::look(&core, all, &state_dir).await,
+                [only] if only.is_dir() => directory::inspect(&core, only).await,
+                all => members::inspect(&core, all, &state_dir).await,
             }
         })
     })??;
@@ -35,7 +35,7 @@ pub(crate) fn run(paths: &[PathBuf], state_dir: &Path, output: &Output) -> Resul
 
 /// A journal, which is examined alone: it may be a file or a device.
 fn journal(path: &Path, output: &Output) -> Result<(), Problem> {
-    let view = journal_check::look(path)?;
+    let view = journal_check::inspect(path)?;
     output.show(&view, journal_check::JournalView::people);
     view.problem().map_or(Ok(()), Err)
 }

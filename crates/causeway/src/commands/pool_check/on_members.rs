@@ -1,6 +1,6 @@
 //! What stands beside LUNs on the members of a pool, to be read.
 
-use super::beside::Opened;
+use super::sidecar::Opened;
 use env::file::read;
 use env::{Answer, CoreHandle, File, FileDone, FileFacts, FileFuture, FileOp, OpenHow};
 use members::{Assembly, BesideLun, Extent, Layout, LunId, State};

@@ -122,7 +122,7 @@ pub(crate) struct CoreRow {
     pub(crate) connections: usize,
 }
 
-/// One look.
+/// One frame.
 #[derive(Clone, PartialEq, Serialize, Debug)]
 pub(crate) struct Frame {
     pub(crate) node: String,
@@ -211,7 +211,7 @@ fn order(order: Order, by_name: Ordering, a: &Rates, b: &Rates) -> Ordering {
     } else {
         greatest_first
     };
-    // Rows that are equal do not change places from one look to the next.
+    // Rows that are equal do not change places from one frame to the next.
     wanted.then(by_name)
 }
 

@@ -80,7 +80,7 @@ pub(crate) fn run(common: &Common, flags: &TopFlags, output: &Output) -> Result<
         };
     }
     // A daemon that is not there at the beginning is an error in every mode.
-    let first = look(&client)?;
+    let first = ask(&client)?;
     if live {
         return show(client, flags, first);
     }
@@ -95,7 +95,7 @@ fn is_live(flags: &TopFlags, output: &Output) -> bool {
     terminal && !flags.once && !flags.batch && flags.count.is_none() && !output.is_json()
 }
 
-fn look(client: &Client) -> Result<ActivityView, Problem> {
+fn ask(client: &Client) -> Result<ActivityView, Problem> {
     client.get("/api/v1/activity")
 }
 
@@ -122,7 +122,7 @@ fn print(
     let mut printed = 0;
     while looks.is_none_or(|looks| printed < looks) {
         client.pause(flags.interval);
-        let after = match look(client) {
+        let after = match ask(client) {
             Ok(after) => after,
             Err(problem) if looks == Some(1) => return Err(problem),
             Err(problem) => {
@@ -150,7 +150,7 @@ fn show(client: Client, flags: &TopFlags, first: ActivityView) -> Result<(), Pro
     let (send, messages) = channel();
     let (rhythm, changes) = channel();
     let interval = flags.interval;
-    begin("looks", {
+    begin("activity", {
         let send = send.clone();
         move || watch(&client, interval, &changes, &send)
     })?;
@@ -178,7 +178,7 @@ fn watch(
         match changes.recv_timeout(pause) {
             Ok(changed) => interval = changed,
             Err(RecvTimeoutError::Timeout) => {
-                if send.send(Message::Look(Box::new(look(client)))).is_err() {
+                if send.send(Message::Activity(Box::new(ask(client)))).is_err() {
                     return;
                 }
             }
@@ -202,7 +202,7 @@ fn follow(
         };
         match message {
             Message::End => return Ok(()),
-            Message::Look(looked) => match *looked {
+            Message::Activity(looked) => match *looked {
                 Ok(after) => {
                     match Frame::between(&before, &after) {
                         Some(frame) => screen.show(frame),

@@ -38,7 +38,7 @@ struct Counts {
 
 /// A program, a unit, a path.
 type Key = (u64, String, String);
-type Look = BTreeMap<Key, Counts>;
+type Sample = BTreeMap<Key, Counts>;
 
 /// What happened within an interval.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -94,7 +94,7 @@ fn follow(
     terminal: &mut ratatui::DefaultTerminal,
     messages: &Receiver<Message>,
     interval: Duration,
-    first: Look,
+    first: Sample,
 ) -> Result<(), Problem> {
     let (mut before, mut at) = (first, Instant::now());
     let mut next = at + FIRST.min(interval);
@@ -105,9 +105,9 @@ fn follow(
         match messages.recv_timeout(next.saturating_duration_since(Instant::now())) {
             Ok(Message::Input(Event::Key(key))) if quits(key) => return Ok(()),
             Ok(Message::End) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
-            Ok(Message::Input(_) | Message::Look(_)) => {}
+            Ok(Message::Input(_) | Message::Activity(_)) => {}
             Err(RecvTimeoutError::Timeout) => {
-                let (after, now) = (look()?, Instant::now());
+                let (after, now) = (sample()?, Instant::now());
                 frame = Some(between(&before, &after, (now - at).as_secs_f64()));
                 (before, at, next) = (after, now, now + interval);
             }
@@ -140,8 +140,8 @@ fn draw(canvas: &mut ratatui::Frame<'_>, frame: Option<&PathFrame>) {
 }
 
 /// What there is at the beginning; nothing is an error.
-fn first() -> Result<Look, Problem> {
-    let found = look()?;
+fn first() -> Result<Sample, Problem> {
+    let found = sample()?;
     if !found.is_empty() {
         return Ok(found);
     }
@@ -160,7 +160,7 @@ pub(super) fn print(
     let mut shown = 0;
     while looks.is_none_or(|looks| shown < looks) {
         client.pause(interval);
-        let (after, now) = (look()?, Instant::now());
+        let (after, now) = (sample()?, Instant::now());
         let frame = between(&before, &after, (now - at).as_secs_f64());
         if shown > 0 && !output.is_json() {
             crate::output::print("\n");
@@ -178,13 +178,13 @@ fn columns() -> usize {
     known.filter(|width| *width > 0).unwrap_or(usize::MAX)
 }
 
-fn look() -> Result<Look, Problem> {
+fn sample() -> Result<Sample, Problem> {
     Ok(read(&volumes(None)?))
 }
 
 /// The counters in the programs' documents.
-fn read(volumes: &[VolumeView]) -> Look {
-    let mut found = Look::new();
+fn read(volumes: &[VolumeView]) -> Sample {
+    let mut found = Sample::new();
     for VolumeView { pid, status } in volumes {
         for path in &status.paths {
             let counts = Counts {
@@ -206,7 +206,7 @@ fn read(volumes: &[VolumeView]) -> Look {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a figure for people")]
-fn between(before: &Look, after: &Look, seconds: f64) -> PathFrame {
+fn between(before: &Sample, after: &Sample, seconds: f64) -> PathFrame {
     let seconds = seconds.max(1e-3);
     let (mut nics, mut paths) = (BTreeMap::<String, Line>::new(), Vec::new());
     let mut sessions = BTreeSet::new();
@@ -330,7 +330,7 @@ mod test {
     use crate::commands::path::running::readable;
     use serde_json::{Value, json};
 
-    fn read(volumes: &Value) -> Look {
+    fn read(volumes: &Value) -> Sample {
         let all = volumes.as_array().cloned().unwrap_or_default();
         super::read(&readable(all).collect::<Vec<VolumeView>>())
     }
@@ -357,7 +357,7 @@ mod test {
             (nic.name.as_str(), nic.iops, nic.bytes_per_second),
             ("eth0", 100.0, 4e6)
         );
-        // What ended took 80 ms each, whatever was in flight at the moments of the looks.
+        // What ended took 80 ms each, whatever was in flight at the moments of the samples.
         assert_eq!(nic.latency_ms, Some(80.0));
         assert_eq!(nic.retransmits_per_second, 0.0);
         assert_eq!(frame.nics[1].iops, 50.0);

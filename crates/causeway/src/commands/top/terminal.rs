@@ -12,7 +12,7 @@ pub(super) const FIRST: Duration = Duration::from_millis(250);
 
 /// What the view waits for.
 pub(super) enum Message {
-    Look(Box<Result<ActivityView, Problem>>),
+    Activity(Box<Result<ActivityView, Problem>>),
     Input(Event),
     /// A signal asks it to end, or the terminal is gone.
     End,

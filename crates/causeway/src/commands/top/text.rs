@@ -1,4 +1,4 @@
-//! How figures are written, and a look as plain text.
+//! How figures are written, and a frame as plain text.
 
 use super::frame::{CoreRow, Frame, LunRow, Rates, SessionRow};
 use crate::output::table;
@@ -62,7 +62,7 @@ pub(crate) fn target(session: &SessionRow) -> &str {
     session.target.as_deref().unwrap_or("(discovery)")
 }
 
-/// A look as lines.
+/// A frame as lines.
 pub(crate) fn page(frame: &Frame) -> String {
     let Rates {
         iops,

@@ -23,8 +23,8 @@ pub(super) async fn in_directory(core: &CoreHandle, directory: &Path, naa: &str)
 }
 
 /// Fills in how its checksums and its history are.
-pub(super) async fn look(core: &CoreHandle, [sums, changes]: [Opened; 2], lun: &mut LunView) {
-    let checksums = checksums(core, sums, &lun.naa).await;
+pub(super) async fn inspect(core: &CoreHandle, [map, changes]: [Opened; 2], lun: &mut LunView) {
+    let checksums = checksums(core, map, &lun.naa).await;
     let history = history(changes, &lun.naa).await;
     take(lun, "its checksums", checksums.as_ref());
     take(lun, "its history", history.as_ref());
@@ -64,8 +64,8 @@ fn take(lun: &mut LunView, what: &str, found: Option<&Found>) {
     }
 }
 
-async fn checksums(core: &CoreHandle, sums: Opened, naa: &str) -> Option<Found> {
-    let survey = match sums {
+async fn checksums(core: &CoreHandle, map: Opened, naa: &str) -> Option<Found> {
+    let survey = match map {
         Ok(file) => integrity::survey(core, &file).await,
         Err(error) => Err(error),
     };

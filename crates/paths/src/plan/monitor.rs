@@ -1,9 +1,9 @@
 //! Keeps a plan in force while facts change: fails over from the table at once, moves back late and
 //! slowly.
 //!
-//! **Contract.** The caller carries out every [`Change`] in order, calls [`Keeper::tick`] at
-//! [`Keeper::deadline`], and reports when a draining path has nothing in flight
-//! ([`Keeper::drained`]). A path that drains gets no new I/O and is not failed: no fence is needed
+//! **Contract.** The caller carries out every [`Change`] in order, calls [`PlanMonitor::tick`] at
+//! [`PlanMonitor::deadline`], and reports when a draining path has nothing in flight
+//! ([`PlanMonitor::drained`]). A path that drains gets no new I/O and is not failed: no fence is needed
 //! for one that ended by itself.
 //!
 //! What was lost is acted on at once, by look-up. What came back has passed its hold-down: if the
@@ -22,9 +22,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use units::Now;
 
-/// The keeper's times.
+/// The monitor's times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Timing {
+pub struct MonitorTiming {
     /// Paths that fail, or recover, within this time of each other are looked at together.
     pub window: Duration,
     /// How long facts must be quiet before paths are moved for the better.
@@ -35,7 +35,7 @@ pub struct Timing {
     pub rebalance: Duration,
 }
 
-impl Default for Timing {
+impl Default for MonitorTiming {
     fn default() -> Self {
         Self {
             window: Duration::from_millis(500),
@@ -75,10 +75,10 @@ pub enum Change {
 
 /// The plan in force.
 #[derive(Debug)]
-pub struct Keeper {
+pub struct PlanMonitor {
     facts: Facts,
     options: Options,
-    timing: Timing,
+    timing: MonitorTiming,
     plan: Plan,
     active: Vec<PathName>,
     draining: Vec<PathName>,
@@ -94,10 +94,10 @@ pub struct Keeper {
     rebalanced: Option<Now>,
 }
 
-impl Keeper {
+impl PlanMonitor {
     /// Plans; everything active is to be logged in by the caller.
     #[must_use]
-    pub fn new(facts: Facts, options: Options, timing: Timing) -> Self {
+    pub fn new(facts: Facts, options: Options, timing: MonitorTiming) -> Self {
         let plan = plan(&facts, &options, &[]);
         let active = plan.active();
         Self {
@@ -142,7 +142,7 @@ impl Keeper {
         &self.lost
     }
 
-    /// When to call [`Keeper::tick`] next.
+    /// When to call [`PlanMonitor::tick`] next.
     #[must_use]
     pub fn deadline(&self) -> Option<Now> {
         let soon = self.stale.then_some(Now::ZERO);
