@@ -54,6 +54,12 @@ pub(super) struct Stream {
     interval: Duration,
     state: RefCell<State>,
     pace: RefCell<Pace>,
+    outcome: Outcome,
+}
+
+/// Slots that have not come back, failures and the first of them.
+#[derive(Default)]
+struct Outcome {
     running: Cell<u32>,
     errors: RefCell<(u64, Option<String>)>,
 }
@@ -123,8 +129,7 @@ impl Stream {
                 meter: Meter::new(Now(0), Now(0), Duration::from_secs(1)),
             }),
             pace: RefCell::new(Pace::new(options, Now(0))),
-            running: Cell::new(0),
-            errors: RefCell::default(),
+            outcome: Outcome::default(),
         }
     }
 
@@ -181,7 +186,7 @@ impl Stream {
     }
 
     fn fail(&self, kind: Kind, at: u64, why: &str) {
-        let mut errors = self.errors.borrow_mut();
+        let mut errors = self.outcome.errors.borrow_mut();
         errors.0 += 1;
         let what = match kind {
             Kind::Read => "read",
@@ -329,7 +334,7 @@ async fn slot(stream: Rc<Stream>, window: Window, shared: Arc<Shared>) {
         }
     }
     shared.add(told, told * stream.block);
-    stream.running.set(stream.running.get() - 1);
+    stream.outcome.running.set(stream.outcome.running.get() - 1);
 }
 
 /// Runs a thread's streams to their end, or to the deadline.
@@ -342,7 +347,7 @@ pub(super) async fn run(
     for stream in &streams {
         stream.state.borrow_mut().meter = Meter::new(window.from, window.to, stream.interval);
         stream.pace.borrow_mut().start(window.start);
-        stream.running.set(stream.slots);
+        stream.outcome.running.set(stream.slots);
         for _ in 0..stream.slots {
             core.spawn(Box::pin(slot(
                 Rc::clone(stream),
@@ -355,7 +360,9 @@ pub(super) async fn run(
     loop {
         let ended = shared.ended_at().unwrap_or(window.end).min(window.end);
         let now = core.now();
-        let all_back = streams.iter().all(|stream| stream.running.get() == 0);
+        let all_back = streams
+            .iter()
+            .all(|stream| stream.outcome.running.get() == 0);
         if all_back || now >= ended.after(patience) {
             break;
         }
@@ -373,8 +380,8 @@ pub(super) async fn run(
 fn share(stream: &Stream, now: Now) -> Share {
     let mut state = state_of(stream);
     state.finish(now);
-    let errors = stream.errors.borrow();
-    let missing = u64::from(stream.running.get());
+    let errors = stream.outcome.errors.borrow();
+    let missing = u64::from(stream.outcome.running.get());
     let lost = || format!("{missing} operations had not come back when the run was given up");
     Share {
         thread: stream.thread,

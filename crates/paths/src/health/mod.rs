@@ -56,6 +56,60 @@ impl Recent {
     }
 }
 
+/// Waiting for a change of the access state to end.
+#[derive(Clone, Copy, Debug, Default)]
+struct Transition {
+    /// How long it may take.
+    longest: Duration,
+    since: Option<Now>,
+    over: bool,
+    next_poll: Option<Now>,
+    polls: u32,
+}
+
+/// Whether anything comes from the other end.
+#[derive(Clone, Copy, Debug, Default)]
+struct Liveness {
+    received: Now,
+    /// Something is in flight.
+    expected: bool,
+    /// When a ping was sent that is not answered.
+    ping: Option<Now>,
+    /// Consecutive digest errors.
+    digests: u32,
+}
+
+/// What a path has shown since it came up, and how often it went down.
+#[derive(Clone, Copy, Debug, Default)]
+struct Trust {
+    proofs: u32,
+    proving_since: Now,
+    flaps: u32,
+    last_flap: Now,
+    once: bool,
+}
+
+/// Attempts to connect.
+#[derive(Clone, Copy, Debug, Default)]
+struct Attempts {
+    connecting_since: Now,
+    retry_at: Option<Now>,
+    count: u32,
+    /// Spreads them.
+    random: u32,
+}
+
+/// How well a path works that lives.
+#[derive(Clone, Copy, Debug, Default)]
+struct Quality {
+    stalls: Recent,
+    errors: Recent,
+    retransmitting: Option<Now>,
+    slow: Option<Now>,
+    marginal: bool,
+    last_reason: Now,
+}
+
 /// One path.
 #[derive(Clone, Debug)]
 pub struct Path {
@@ -64,31 +118,12 @@ pub struct Path {
     wanted: Wanted,
     link: bool,
     access: AccessState,
-    transition: Duration,
-    transition_since: Option<Now>,
-    transition_over: bool,
-    next_poll: Option<Now>,
-    polls: u32,
-    received: Now,
-    expected: bool,
-    ping: Option<Now>,
-    proofs: u32,
-    proving_since: Now,
-    connecting_since: Now,
-    retry_at: Option<Now>,
-    attempts: u32,
-    flaps: u32,
-    last_flap: Now,
-    trusted_once: bool,
-    digests: u32,
-    stalls: Recent,
-    errors: Recent,
-    retransmitting: Option<Now>,
-    slow: Option<Now>,
-    marginal: bool,
-    last_reason: Now,
+    transition: Transition,
+    liveness: Liveness,
+    trust: Trust,
+    attempts: Attempts,
+    quality: Quality,
     usage: Use,
-    random: u32,
 }
 
 impl Path {
@@ -101,31 +136,18 @@ impl Path {
             wanted: Wanted::Cold,
             link: true,
             access: AccessState::ActiveOptimized,
-            transition: timing.transition,
-            transition_since: None,
-            transition_over: false,
-            next_poll: None,
-            polls: 0,
-            received: Now::ZERO,
-            expected: false,
-            ping: None,
-            proofs: 0,
-            proving_since: Now::ZERO,
-            connecting_since: Now::ZERO,
-            retry_at: None,
-            attempts: 0,
-            flaps: 0,
-            last_flap: Now::ZERO,
-            trusted_once: false,
-            digests: 0,
-            stalls: Recent::default(),
-            errors: Recent::default(),
-            retransmitting: None,
-            slow: None,
-            marginal: false,
-            last_reason: Now::ZERO,
+            transition: Transition {
+                longest: timing.transition,
+                ..Transition::default()
+            },
+            liveness: Liveness::default(),
+            trust: Trust::default(),
+            attempts: Attempts {
+                random: seed | 1,
+                ..Attempts::default()
+            },
+            quality: Quality::default(),
             usage: Use::No,
-            random: seed | 1,
         }
     }
 
@@ -144,20 +166,20 @@ impl Path {
     /// Works badly.
     #[must_use]
     pub fn marginal(&self) -> bool {
-        self.marginal
+        self.quality.marginal
     }
 
     /// Its access state changes: commands for it are parked until it has changed, or the time for
     /// it is over.
     #[must_use]
     pub fn in_transition(&self) -> bool {
-        self.transition_since.is_some()
+        self.transition.since.is_some()
     }
 
     /// Whether a policy may choose it. Marginal paths stand by.
     #[must_use]
     pub fn usage(&self) -> Use {
-        if self.state != State::Up || self.transition_since.is_some() {
+        if self.state != State::Up || self.transition.since.is_some() {
             return Use::No;
         }
         match (self.wanted, self.access) {
@@ -172,7 +194,7 @@ impl Path {
                 Use::No
             }
             (Wanted::Active, AccessState::ActiveOptimized | AccessState::ActiveNonOptimized)
-                if !self.marginal =>
+                if !self.quality.marginal =>
             {
                 Use::Active
             }
@@ -186,7 +208,7 @@ impl Path {
     /// Something is in flight on it: what is sent now changes nothing ([`Seen::Sent`]).
     #[must_use]
     pub fn expects(&self) -> bool {
-        self.expected
+        self.liveness.expected
     }
 
     /// When to call [`Path::tick`] next.
@@ -194,31 +216,39 @@ impl Path {
     pub fn deadline(&self) -> Option<Now> {
         let timing = &self.timing;
         let of_state = match self.state {
-            State::Down(_) => self.retry_at,
-            State::Connecting => Some(self.connecting_since.after(timing.connect)),
+            State::Down(_) => self.attempts.retry_at,
+            State::Connecting => Some(self.attempts.connecting_since.after(timing.connect)),
             State::Up | State::Proving => Some(self.ping_deadline()),
             State::Quarantined | State::Disabled => None,
         };
         let settled = self
-            .transition_since
-            .map(|since| since.after(self.transition));
+            .transition
+            .since
+            .map(|since| since.after(self.transition.longest));
         let judged = [
-            self.retransmitting
-                .filter(|_| !self.marginal)
+            self.quality
+                .retransmitting
+                .filter(|_| !self.quality.marginal)
                 .map(|since| since.after(timing.retransmitting)),
-            self.slow
-                .filter(|_| !self.marginal)
+            self.quality
+                .slow
+                .filter(|_| !self.quality.marginal)
                 .map(|since| since.after(timing.slow)),
-            self.marginal.then(|| self.last_reason.after(timing.pardon)),
+            self.quality
+                .marginal
+                .then(|| self.quality.last_reason.after(timing.pardon)),
         ];
-        let polls = [settled, self.transition_since.and(self.next_poll)];
+        let polls = [
+            settled,
+            self.transition.since.and(self.transition.next_poll),
+        ];
         let all = [of_state].into_iter().chain(judged).chain(polls);
         all.flatten().min()
     }
 
     fn ping_deadline(&self) -> Now {
         let timing = &self.timing;
-        if let Some(sent) = self.ping {
+        if let Some(sent) = self.liveness.ping {
             return sent.after(timing.answer);
         }
         let pause = match self.state {
@@ -228,19 +258,19 @@ impl Path {
             | State::Connecting
             | State::Quarantined
             | State::Disabled => {
-                if self.expected {
+                if self.liveness.expected {
                     timing.quiet
                 } else {
                     timing.idle_ping
                 }
             }
         };
-        self.received.after(pause)
+        self.liveness.received.after(pause)
     }
 
     /// A first failure is no flap yet.
     fn hold(&self) -> Duration {
-        let again = self.flaps.saturating_sub(1);
+        let again = self.trust.flaps.saturating_sub(1);
         let doubled = self.timing.hold.saturating_mul(1 << again.min(16));
         doubled.min(self.timing.hold_longest)
     }
@@ -257,35 +287,41 @@ impl Path {
             Seen::LoggedIn => self.logged_in(now, &mut out),
             Seen::OtherIdentity => self.quarantine(now, &mut out),
             Seen::Closed => self.fail(Cause::Closed, now, &mut out),
-            Seen::Received => self.received = now,
+            Seen::Received => self.liveness.received = now,
             Seen::PingAnswered => self.ping_answered(now, &mut out),
             Seen::Sent => {
-                if !std::mem::replace(&mut self.expected, true) {
-                    self.received = self.received.max(now);
+                if !std::mem::replace(&mut self.liveness.expected, true) {
+                    self.liveness.received = self.liveness.received.max(now);
                 }
             }
-            Seen::NothingExpected => self.expected = false,
-            Seen::Stall => self.stalls.add(now),
-            Seen::Error => self.errors.add(now),
+            Seen::NothingExpected => self.liveness.expected = false,
+            Seen::Stall => self.quality.stalls.add(now),
+            Seen::Error => self.quality.errors.add(now),
             Seen::DigestError => {
-                self.errors.add(now);
-                self.digests += 1;
-                if self.digests >= DIGEST_ERRORS {
+                self.quality.errors.add(now);
+                self.liveness.digests += 1;
+                if self.liveness.digests >= DIGEST_ERRORS {
                     self.fail(Cause::Digests, now, &mut out);
                 }
             }
             Seen::Retransmitting(yes) => {
-                self.retransmitting = if yes {
-                    self.retransmitting.or(Some(now))
+                self.quality.retransmitting = if yes {
+                    self.quality.retransmitting.or(Some(now))
                 } else {
                     None
                 }
             }
-            Seen::Slow(yes) => self.slow = if yes { self.slow.or(Some(now)) } else { None },
+            Seen::Slow(yes) => {
+                self.quality.slow = if yes {
+                    self.quality.slow.or(Some(now))
+                } else {
+                    None
+                }
+            }
             Seen::Access(access) => self.access_seen(access, now, &mut out),
             Seen::TransitionTime(seconds) => {
                 let told = Duration::from_secs(seconds.into());
-                self.transition = if seconds == 0 {
+                self.transition.longest = if seconds == 0 {
                     self.timing.transition
                 } else {
                     told
@@ -298,7 +334,7 @@ impl Path {
             Seen::Disable => {
                 self.fail(Cause::NotWanted, now, &mut out);
                 self.state = State::Disabled;
-                self.retry_at = None;
+                self.attempts.retry_at = None;
             }
             Seen::Enable => {
                 if matches!(self.state, State::Disabled | State::Quarantined) {
@@ -318,15 +354,15 @@ impl Path {
         let mut out = Vec::new();
         match self.state {
             State::Down(_) => {
-                if self.retry_at.is_some_and(|at| at <= now) {
-                    self.retry_at = None;
+                if self.attempts.retry_at.is_some_and(|at| at <= now) {
+                    self.attempts.retry_at = None;
                     self.state = State::Connecting;
-                    self.connecting_since = now;
+                    self.attempts.connecting_since = now;
                     out.push(Do::Connect);
                 }
             }
             State::Connecting => {
-                if now.since(self.connecting_since) >= self.timing.connect {
+                if now.since(self.attempts.connecting_since) >= self.timing.connect {
                     self.fail(Cause::NoAnswer, now, &mut out);
                 }
             }
@@ -341,7 +377,7 @@ impl Path {
 
     fn link_up(&mut self, now: Now, out: &mut Vec<Do>) {
         self.link = true;
-        self.attempts = 0;
+        self.attempts.count = 0;
         match self.state {
             State::Down(_) if self.wanted != Wanted::Cold => self.schedule(now, Duration::ZERO),
             // An attempt that began on the dead link would only wait for its time.
@@ -358,34 +394,34 @@ impl Path {
         if self.state != State::Connecting {
             return;
         }
-        self.received = now;
-        self.expected = false;
-        self.ping = None;
-        self.digests = 0;
-        self.proofs = 0;
-        self.proving_since = now;
+        self.liveness.received = now;
+        self.liveness.expected = false;
+        self.liveness.ping = None;
+        self.liveness.digests = 0;
+        self.trust.proofs = 0;
+        self.trust.proving_since = now;
         self.state = State::Proving;
-        if now.since(self.last_flap) > self.timing.flap_memory {
-            self.flaps = 0;
+        if now.since(self.trust.last_flap) > self.timing.flap_memory {
+            self.trust.flaps = 0;
         }
-        if !self.trusted_once {
+        if !self.trust.once {
             self.trust(out);
         }
     }
 
     fn trust(&mut self, out: &mut Vec<Do>) {
         self.state = State::Up;
-        self.attempts = 0;
-        self.trusted_once = true;
+        self.attempts.count = 0;
+        self.trust.once = true;
         out.push(Do::Recovered);
     }
 
     /// A ping at once, unless something was heard just now or a ping is under way.
     fn suspect(&mut self, now: Now, out: &mut Vec<Do>) {
         let logged_in = matches!(self.state, State::Up | State::Proving);
-        let heard = now.since(self.received) < self.timing.quiet / 4;
-        if logged_in && self.ping.is_none() && !heard {
-            self.ping = Some(now);
+        let heard = now.since(self.liveness.received) < self.timing.quiet / 4;
+        if logged_in && self.liveness.ping.is_none() && !heard {
+            self.liveness.ping = Some(now);
             out.push(Do::Ping);
         }
     }
@@ -396,7 +432,7 @@ impl Path {
             State::Proving => self.trust(out),
             State::Down(_) => {
                 let soon = now.after(HOPE);
-                self.retry_at = self.retry_at.map(|at| at.min(soon));
+                self.attempts.retry_at = self.attempts.retry_at.map(|at| at.min(soon));
             }
             State::Connecting | State::Up | State::Quarantined | State::Disabled => {}
         }
@@ -406,35 +442,39 @@ impl Path {
         if self.state != State::Disabled {
             self.fail(Cause::UnitGone, now, out);
             self.state = State::Quarantined;
-            self.retry_at = None;
+            self.attempts.retry_at = None;
         }
     }
 
     /// Whatever comes by the path is a sign of life: [`Seen::Received`] goes with every ping
     /// answered.
     fn ping_answered(&mut self, now: Now, out: &mut Vec<Do>) {
-        self.received = now;
-        self.ping = None;
+        self.liveness.received = now;
+        self.liveness.ping = None;
         if self.state != State::Proving {
             return;
         }
-        self.proofs += 1;
-        if self.proofs >= PROOFS && now.since(self.proving_since) >= self.hold() {
+        self.trust.proofs += 1;
+        if self.trust.proofs >= PROOFS && now.since(self.trust.proving_since) >= self.hold() {
             self.trust(out);
         }
     }
 
     fn watch(&mut self, now: Now, out: &mut Vec<Do>) {
-        if self.ping.is_some_and(|sent| self.received > sent) {
-            self.ping = None;
+        if self
+            .liveness
+            .ping
+            .is_some_and(|sent| self.liveness.received > sent)
+        {
+            self.liveness.ping = None;
         }
         if self.ping_deadline() > now {
             return;
         }
-        if self.ping.is_some() {
+        if self.liveness.ping.is_some() {
             self.fail(Cause::NoAnswer, now, out);
         } else {
-            self.ping = Some(now);
+            self.liveness.ping = Some(now);
             out.push(Do::Ping);
         }
     }
@@ -445,7 +485,7 @@ impl Path {
         if !connected {
             if let (State::Down(_), Cause::LinkDown) = (self.state, cause) {
                 self.state = State::Down(cause);
-                self.retry_at = None;
+                self.attempts.retry_at = None;
             }
             return;
         }
@@ -457,21 +497,21 @@ impl Path {
         });
         if was_trusted {
             out.push(Do::Failed(cause));
-            self.flaps = self.flaps.saturating_add(u32::from(
+            self.trust.flaps = self.trust.flaps.saturating_add(u32::from(
                 cause != Cause::NotWanted && self.state == State::Up,
             ));
-            self.last_flap = now;
+            self.trust.last_flap = now;
         }
         self.state = State::Down(cause);
-        self.ping = None;
-        self.expected = false;
-        self.digests = 0;
-        self.transition_since = None;
+        self.liveness.ping = None;
+        self.liveness.expected = false;
+        self.liveness.digests = 0;
+        self.transition.since = None;
         if self.wanted != Wanted::Cold && self.link {
             let wait = self.back_off();
             self.schedule(now, wait);
         } else {
-            self.retry_at = None;
+            self.attempts.retry_at = None;
         }
     }
 
@@ -480,20 +520,21 @@ impl Path {
         let doubled = self
             .timing
             .back_off
-            .saturating_mul(1 << self.attempts.min(16));
-        self.attempts = self.attempts.saturating_add(1);
+            .saturating_mul(1 << self.attempts.count.min(16));
+        self.attempts.count = self.attempts.count.saturating_add(1);
         // Xorshift: paths that fail together must not come back together.
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 17;
-        self.random ^= self.random << 5;
-        let part = f64::from(self.random & 0xff) / 255.0;
+        self.attempts.random ^= self.attempts.random << 13;
+        self.attempts.random ^= self.attempts.random >> 17;
+        self.attempts.random ^= self.attempts.random << 5;
+        let part = f64::from(self.attempts.random & 0xff) / 255.0;
         doubled
             .min(self.timing.back_off_longest)
             .mul_f64(0.75 + part / 2.0)
     }
 
     fn schedule(&mut self, now: Now, wait: Duration) {
-        self.retry_at = (self.link && self.wanted != Wanted::Cold).then(|| now.after(wait));
+        self.attempts.retry_at =
+            (self.link && self.wanted != Wanted::Cold).then(|| now.after(wait));
     }
 
     fn want(&mut self, wanted: Wanted, now: Now, out: &mut Vec<Do>) {
@@ -502,13 +543,13 @@ impl Path {
             (State::Down(_), Wanted::Active | Wanted::Hot) if before == Wanted::Cold => {
                 self.schedule(now, Duration::ZERO);
             }
-            (State::Down(_), Wanted::Cold) => self.retry_at = None,
+            (State::Down(_), Wanted::Cold) => self.attempts.retry_at = None,
             (State::Up | State::Proving | State::Connecting, Wanted::Cold) => {
                 out.push(Do::LogOut);
                 self.state = State::Down(Cause::NotWanted);
-                self.ping = None;
-                self.retry_at = None;
-                self.transition_since = None;
+                self.liveness.ping = None;
+                self.attempts.retry_at = None;
+                self.transition.since = None;
             }
             (
                 State::Down(_) | State::Up | State::Proving | State::Connecting,
@@ -521,14 +562,14 @@ impl Path {
     fn access_seen(&mut self, access: AccessState, now: Now, out: &mut Vec<Do>) {
         self.access = access;
         if access != AccessState::Transitioning {
-            self.transition_since = None;
-            self.transition_over = false;
+            self.transition.since = None;
+            self.transition.over = false;
             return;
         }
-        if self.transition_since.is_none() && !self.transition_over {
-            self.transition_since = Some(now);
-            self.polls = 0;
-            self.next_poll = Some(now.after(Duration::from_millis(500)));
+        if self.transition.since.is_none() && !self.transition.over {
+            self.transition.since = Some(now);
+            self.transition.polls = 0;
+            self.transition.next_poll = Some(now.after(Duration::from_millis(500)));
             out.push(Do::UsageChanged);
             self.usage = self.usage();
         }
@@ -536,19 +577,20 @@ impl Path {
 
     /// Asks how the transition goes; one that takes too long is a standby.
     fn transition_tick(&mut self, now: Now, out: &mut Vec<Do>) {
-        let Some(since) = self.transition_since else {
+        let Some(since) = self.transition.since else {
             return;
         };
-        if now.since(since) >= self.transition {
-            self.transition_since = None;
-            self.transition_over = true;
+        if now.since(since) >= self.transition.longest {
+            self.transition.since = None;
+            self.transition.over = true;
             self.access = AccessState::Standby;
             return;
         }
-        if self.next_poll.is_some_and(|at| at <= now) {
-            self.polls = self.polls.saturating_add(1);
-            let pause = Duration::from_millis(500).saturating_mul(1 << self.polls.min(2));
-            self.next_poll = Some(now.after(pause));
+        if self.transition.next_poll.is_some_and(|at| at <= now) {
+            self.transition.polls = self.transition.polls.saturating_add(1);
+            let pause =
+                Duration::from_millis(500).saturating_mul(1 << self.transition.polls.min(2));
+            self.transition.next_poll = Some(now.after(pause));
             out.push(Do::ReadAccess);
         }
     }
@@ -558,15 +600,15 @@ impl Path {
         let long = |since: Option<Now>, limit: Duration| {
             since.is_some_and(|since| now.since(since) >= limit)
         };
-        let bad = self.stalls.within(timing.window, now) >= timing.stalls
-            || self.errors.within(timing.window, now) >= timing.errors
-            || long(self.retransmitting, timing.retransmitting)
-            || long(self.slow, timing.slow);
+        let bad = self.quality.stalls.within(timing.window, now) >= timing.stalls
+            || self.quality.errors.within(timing.window, now) >= timing.errors
+            || long(self.quality.retransmitting, timing.retransmitting)
+            || long(self.quality.slow, timing.slow);
         if bad {
-            self.marginal = true;
-            self.last_reason = now;
-        } else if self.marginal && now.since(self.last_reason) >= timing.pardon {
-            self.marginal = false;
+            self.quality.marginal = true;
+            self.quality.last_reason = now;
+        } else if self.quality.marginal && now.since(self.quality.last_reason) >= timing.pardon {
+            self.quality.marginal = false;
         }
     }
 
