@@ -2,7 +2,7 @@
 //! for each process.
 //!
 //! ```text
-//!   causeway path ls  --GET /v1/volumes-->  initiator-PID.sock  --channel-->  the volume's home core
+//!   causeway path ls --GET /v1/volumes--> initiator-PID.sock --channel--> the volume's home core
 //! ```
 //!
 //! The server has a thread of its own, and a home core answers at once whatever its paths do.

@@ -2,8 +2,8 @@
 //! why, and what to do.
 //!
 //! ```text
-//!   inspect()     reads the host     \
-//!   probe_route() tries the portals  >--  Scene  --- examine() --->  findings, each with its points
+//!   inspect()     reads the host    \
+//!   probe_route() tries the portals  >-- Scene --examine()--> findings, each with its points
 //!   a plan of the planner           /
 //! ```
 //!

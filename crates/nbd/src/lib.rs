@@ -3,9 +3,9 @@
 //! ```text
 //!   Server (accepts, one core for each connection in turn)
 //!      |
-//!   connection: a task of one core -- bytes --> Machine (pure) -- Request --> execute -> volume::Lane
-//!      |                                                                          |
-//!   env::Stream  <-- one vectored send for all that is done --  Outbox  <---------+
+//!   connection: a task of one core --bytes--> Machine (pure) --Request--> execute -> volume::Lane
+//!      |                                                                     |
+//!   env::Stream  <-- one vectored send for all that is done --  Outbox  <----+
 //! ```
 //!
 //! **Contract.** A write that was answered is in the volume, in the sense of the waist: a flush on

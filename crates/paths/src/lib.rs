@@ -1,11 +1,11 @@
 //! Which paths to use, and how: the pure half of multipath.
 //!
 //! ```text
-//!   facts, overrides  ->  plan     which paths carry I/O, which wait, what to do when something is lost, and why
+//!   facts, overrides  ->  plan     which paths carry I/O, which wait, what to do after a loss, why
 //!   command, bookings ->  policy   which of the active paths takes the next command
 //!   events, time      ->  health   whether a path is dead, marginal, or to be trusted again
-//!   lost sessions     ->  stale    when a write may be sent again, when it may be acknowledged, what waits for a fence
-//!   status, sense     ->  verdict  what becomes of a command that did not succeed, and what that says of its path
+//!   lost sessions     ->  stale    when a write may be repeated or acknowledged, or needs a fence
+//!   status, sense     ->  verdict  what becomes of a command that failed, and of its path
 //! ```
 //!
 //! **Contract.** Pure functions and synchronous machines: no clock, socket, disk or thread. Facts,

@@ -1,7 +1,8 @@
 //! Large meshes: a min-cost flow for each speed class, then exchanges.
 //!
 //! ```text
-//!   source =convex=> host card -> host port -> path -> target port =convex=> target card =convex=> controller -> sink
+//!   source =convex=> host card -> host port -> path
+//!   path -> target port =convex=> target card =convex=> controller -> sink
 //! ```
 //!
 //! All paths of one class have the same speed, so a unit of flow is a path. The n-th unit through a

@@ -3,8 +3,8 @@
 //!
 //! **Contract.** The caller carries out every [`Change`] in order, calls [`PlanMonitor::tick`] at
 //! [`PlanMonitor::deadline`], and reports when a draining path has nothing in flight
-//! ([`PlanMonitor::drained`]). A path that drains gets no new I/O and is not failed: no fence is needed
-//! for one that ended by itself.
+//! ([`PlanMonitor::drained`]). A path that drains gets no new I/O and is not failed: no fence is
+//! needed for one that ended by itself.
 //!
 //! What was lost is acted on at once, by look-up. What came back has passed its hold-down: if the
 //! best plan only adds it to what carries I/O, that is done `window` later, all of it at a time.

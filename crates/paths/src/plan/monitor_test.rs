@@ -1,5 +1,5 @@
-//! The monitor of a plan: quick when something is lost, slow when something is gained, never over a port's
-//! speed.
+//! The monitor of a plan: quick when something is lost, slow when something is gained, never over a
+//! port's speed.
 
 use super::choose::{Solver, choose};
 use super::test_facts::{mesh, published};

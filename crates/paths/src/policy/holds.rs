@@ -9,11 +9,13 @@
 //! the port empty again.
 //!
 //! ```text
-//! behind:  another path holds the port, and its bytes and this command's are more than a shallow buffer takes,
-//!          and together they could send more than the port does
-//! hands the port over (it gets no more; the next one begins when it has drained, or at once where commands can go to no other port):
-//!          it has held it for a quarter of a second, no other port is handed over, and a path from a port that sends nothing would be faster:
-//!          half as fast again where its line is told to be faster, or the holder's sender holds more than its line carries and has only its
+//! behind:  another path holds the port, and its bytes and this command's are more than a shallow
+//!          buffer takes, and together they could send more than the port does
+//! hands the port over (it gets no more; the next one begins when it has drained, or at once where
+//!          commands can go to no other port):
+//!          it has held it for a quarter of a second, no other port is handed over, and a path from
+//!          a port that sends nothing would be faster: half as fast again where its line is said to
+//!          be faster, or the holder's sender holds more than its line carries and has only its
 //!          part for each; four times as fast where only measurements say so
 //! loses it: nothing has ended on the path for long
 //! ```

@@ -16,8 +16,9 @@
 //!   happened.
 //! - R3 What counts as a fence: [`Evidence`].
 //! - R5 What to do at a target that cannot fence: [`Mode`].
-//! - R6 The caller keeps a command's buffers until [`Decide::Complete`], and calls [`PendingTable::lost`]
-//!   only after the socket is destroyed, so that nothing more of them is sent or received.
+//! - R6 The caller keeps a command's buffers until [`Decide::Complete`], and calls
+//!   [`PendingTable::lost`] only after the socket is destroyed, so that nothing more of them is
+//!   sent or received.
 //! - R7 A flush may be repeated at any time; a write-back cache per controller is the target's to
 //!   keep coherent.
 //!
@@ -181,9 +182,10 @@ enum Stage {
     Told,
 }
 
-/// A command on its way of which the pending table knows no more than its blocks: it is on one session that
-/// is not lost, and nothing that overlaps it is in flight. It goes back to [`PendingTable::over`] or, where
-/// its end is not the answer to its issuer, to [`PendingTable::enter`].
+/// A command on its way of which the pending table knows no more than its blocks: it is on one
+/// session that is not lost, and nothing that overlaps it is in flight. It goes back to
+/// [`PendingTable::over`] or, where its end is not the answer to its issuer, to
+/// [`PendingTable::enter`].
 #[derive(Debug)]
 #[must_use = "its blocks stay held until it comes back"]
 pub struct Light {
@@ -208,8 +210,8 @@ impl Entry {
     }
 }
 
-/// All commands of one volume, and their copies. One table for all cores, or each core has blocks of
-/// its own.
+/// All commands of one volume, and their copies. One table for all cores, or each core has blocks
+/// of its own.
 #[derive(Debug)]
 pub struct PendingTable {
     mode: Mode,
@@ -289,7 +291,8 @@ impl PendingTable {
         out
     }
 
-    /// The pending table takes a light command on, as one that began before and was placed on `nexus`.
+    /// The pending table takes a light command on, as one that began before and was placed on
+    /// `nexus`.
     pub fn enter(&mut self, light: Light, nexus: Nexus) -> CommandId {
         let Light { id, kind, hold } = light;
         let range = hold.as_ref().and_then(|hold| self.held.range(hold));

@@ -1,5 +1,5 @@
-//! The pending table against a target with ghosts: what was sent on a lost nexus is carried out any time
-//! until the fence.
+//! The pending table against a target with ghosts: what was sent on a lost nexus is carried out any
+//! time until the fence.
 #![expect(clippy::cast_possible_truncation, reason = "small numbers of a test")]
 
 use super::{

@@ -1,8 +1,9 @@
 //! `causeway top`: what the node does now.
 //!
 //! ```text
-//!   daemon --GET /api/v1/activity--> figures that only grow --frame--> rates --text--> lines, a document
-//!                                                                        \---screen--> the terminal
+//!   daemon --GET /api/v1/activity--> figures that only grow --frame--> rates
+//!   rates --text--> lines, a document
+//!   rates --screen--> the terminal
 //! ```
 //!
 //! In a terminal it shows a live view; where its output goes elsewhere, or where `--once` or
