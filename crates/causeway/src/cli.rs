@@ -1,10 +1,5 @@
 //! The commands, and what runs each.
 
-use manifest::code::Code;
-use manifest::name::did_you_mean;
-use manifest::objects::{CacheMode, TaskAbortedStatus};
-use manifest::problem::Problem;
-use manifest::size::Size;
 use crate::args::Common;
 use crate::attach::{self, AttachFlags};
 use crate::commands::context::Context;
@@ -28,6 +23,8 @@ use crate::output::Output;
 use crate::serve;
 use clap::{CommandFactory, Parser, Subcommand};
 use manifest::code::{Code, Exit};
+use manifest::name::did_you_mean;
+use manifest::problem::Problem;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

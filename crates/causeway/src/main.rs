@@ -28,8 +28,6 @@ mod paths_api;
 mod secret_file;
 mod serve;
 
-use manifest::code::{CATALOGUE, Code, Exit};
-use manifest::problem::Problem;
 use cli::Command;
 use manifest::code::Exit;
 use output::Output;

@@ -1,8 +1,8 @@
 //! Printing: tables for people, documents for programs.
 
+use clap::ValueEnum;
 use manifest::problem::Problem;
 use manifest::size::Size;
-use clap::ValueEnum;
 use serde::Serialize;
 use std::io::Write as _;
 

@@ -9,13 +9,13 @@
 
 use api::{Asked, Documents, Server, bind};
 use env::CoreHandle;
-use manifest::code::Code;
-use manifest::config::ApiAddress;
-use manifest::problem::Problem;
 use host::view::{
     PlannedVolume, PolicyAnswer, PolicyRequest, ProcessView, ReleaseAnswer, ReleaseRequest,
 };
 use host::{Attached, Located, Status};
+use manifest::code::Code;
+use manifest::config::ApiAddress;
+use manifest::problem::Problem;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::PathBuf;

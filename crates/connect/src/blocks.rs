@@ -1,6 +1,5 @@
 //! One block for each kind of client.
 
-use manifest::view::{GrantView, HostView, LunView, TargetView};
 use crate::chap::Chap;
 use crate::dead_path;
 use crate::export::{Export, Portal};

@@ -1,7 +1,6 @@
 use super::*;
 use manifest::objects::{CacheMode, Limit};
 use manifest::size::Size;
-use manifest::view::ChapView;
 use manifest::view::{ChapView, GrantView, HostView, LunView, TargetView};
 use std::collections::BTreeMap;
 

@@ -51,6 +51,5 @@ pub use error::{HostError, Kind};
 pub use open::{keep_policy, open, try_logins};
 pub use options::{Credentials, DigestWish, Options, Sharing, WriteFailover};
 pub use prepare::{Prepared, prepare};
-pub use status::{PathStatus, Status};
 pub use status::{PATH_STATES, PathState, PathStatus, Status};
 pub use url::{HostPort, Url, UrlError};

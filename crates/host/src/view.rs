@@ -2,7 +2,7 @@
 //! and what `causeway path` makes of that and of plans. Who writes one and who reads it use the
 //! same types, and others may.
 
-use crate::open::Prepared;
+use crate::prepare::Prepared;
 use crate::status::{PathStatus, Status};
 use paths::plan::{Contingency, Method, PlannedPath};
 use paths::{Element, HostPort, PathName, Plan, Policy, Speed, TargetPort};

@@ -3,9 +3,9 @@
 use super::context::{Context, Step, Tolerate};
 use crate::output::{rounded, table};
 use clap::Args;
+use hyper::Method;
 use manifest::orphan::{AdoptRequest, Orphan};
 use manifest::problem::Problem;
-use hyper::Method;
 
 /// Which of the LUNs that no object names.
 #[derive(Args, Debug)]

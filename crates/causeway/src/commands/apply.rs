@@ -1,11 +1,11 @@
 //! `causeway apply` and `causeway export`.
 
 use super::context::Context;
+use hyper::Method;
 use manifest::code::Code;
 use manifest::config::{code_of, text};
 use manifest::objects::{FileObjects, ObjectSet, parse, to_toml};
 use manifest::problem::Problem;
-use hyper::Method;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 

@@ -4,10 +4,10 @@ use super::confirm;
 use crate::args::{Common, Deleted, Renamed};
 use crate::client::{Client, segment};
 use crate::output::Output;
+use hyper::Method;
 use manifest::code::Code;
 use manifest::problem::Problem;
 use manifest::view::{Outcome, StatusView};
-use hyper::Method;
 use serde::Serialize;
 use serde_json::{Value, json};
 

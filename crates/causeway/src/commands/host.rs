@@ -6,12 +6,12 @@ use crate::assign::{Keys, assignments, limit, usage};
 use crate::completion::{Kind, Place};
 use crate::output::{most, properties, table};
 use clap::{Args, Subcommand};
+use hyper::Method;
 use manifest::code::Code;
 use manifest::objects::{ChapSpec, HostSpec, SecretSpec};
 use manifest::problem::Problem;
 use manifest::secret::Secret;
 use manifest::view::HostView;
-use hyper::Method;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 

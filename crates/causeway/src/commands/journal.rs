@@ -4,10 +4,10 @@ use super::context::{Context, object_path};
 use crate::completion::{Kind, Place};
 use crate::output::{print, rounded, table};
 use clap::Subcommand;
+use hyper::Method;
 use manifest::code::Code;
 use manifest::journal::{JournalLoss, JournalOutcome, JournalRequest, JournalWish};
 use manifest::problem::Problem;
-use hyper::Method;
 use std::io::{IsTerminal as _, stdin};
 
 /// What may stand where.

@@ -8,12 +8,12 @@ use crate::completion::{BLOCK_SIZES, Kind, Place};
 use crate::output::{in_flight, most, rounded};
 use crate::output::{properties, table};
 use clap::Subcommand;
+use hyper::Method;
 use manifest::code::Code;
 use manifest::objects::{BackendSpec, CacheMode, Limit, LunSpec, TaskAbortedStatus, VOLATILE_RISK};
 use manifest::problem::Problem;
 use manifest::size::Size;
 use manifest::view::LunView;
-use hyper::Method;
 use serde_json::{Value, json};
 
 /// What can be assigned, with the values where they are few.

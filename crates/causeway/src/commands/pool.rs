@@ -4,11 +4,11 @@ use super::context::{Context, object_path};
 use crate::args::Named;
 use crate::completion::{Kind, Place};
 use crate::output::{properties, rounded, table};
+use clap::Subcommand;
 use manifest::facts::{MemberFacts, PoolFacts, PoolState};
 use manifest::journal::{JournalFacts, JournalState};
 use manifest::problem::Problem;
 use manifest::time::about;
-use clap::Subcommand;
 use std::path::PathBuf;
 
 /// What may stand where.

@@ -4,11 +4,11 @@ use super::context::{Context, object_path};
 use crate::completion::{Kind, Place};
 use crate::output::{properties, rounded, table};
 use clap::Subcommand;
+use hyper::Method;
 use manifest::code::Code;
 use manifest::problem::Problem;
 use manifest::scrub::{BadBlocks, Damage, JournalScrub, ScrubFacts, ScrubState, ScrubWish};
 use manifest::view::LunView;
-use hyper::Method;
 use serde::Serialize;
 use serde_json::json;
 

@@ -4,11 +4,11 @@ use super::context::{Context, object_path};
 use crate::completion::{Kind, Place};
 use crate::output::{in_flight, most, properties, rounded, table};
 use clap::Subcommand;
+use hyper::Method;
 use manifest::facts::{RefusalFacts, SessionFacts};
 use manifest::problem::Problem;
 use manifest::size::Size;
 use manifest::view::HostView;
-use hyper::Method;
 
 /// What may stand where.
 pub(crate) const PLACES: &[Place] = &[

@@ -6,14 +6,14 @@ use crate::args::{Deleted, LunFields, Named, lun_fields};
 use crate::client::segment;
 use crate::completion::{Kind, Place};
 use crate::output::{print, table};
+use clap::Subcommand;
+use connect::{Export, ExportView, blocks};
+use hyper::Method;
 use manifest::name::normal_iscsi_name;
 use manifest::objects::{GrantSpec, HostSpec, ONE_HOST_ANY, ObjectSet, TargetSpec};
 use manifest::problem::Problem;
-use manifest::view::{GrantView, HostView, LunView, Outcome, TargetView};
-use clap::Subcommand;
-use connect::{Export, ExportView, blocks};
 use manifest::size::Size;
-use hyper::Method;
+use manifest::view::{GrantView, HostView, LunView, Outcome, TargetView};
 use serde::Serialize;
 
 /// What may stand for the fields of what is made.

@@ -4,9 +4,8 @@ use super::context::{Context, Step, Tolerate};
 use crate::completion::{Kind, Place};
 use crate::output::{print, table};
 use clap::Subcommand;
-use manifest::problem::Problem;
-use node::state::Kept;
 use hyper::Method;
+use manifest::problem::Problem;
 use manifest::view::Kept;
 
 /// What may stand where.

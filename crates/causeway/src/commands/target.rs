@@ -6,11 +6,11 @@ use crate::assign::{Keys, assignments, boolean, number, usage};
 use crate::completion::{Kind, Place};
 use crate::output::{properties, table};
 use clap::Subcommand;
+use hyper::Method;
 use manifest::code::Code;
 use manifest::objects::{MAINTENANCE_GRACE_SECONDS_MAX, Redirect, TargetSpec};
 use manifest::problem::Problem;
 use manifest::view::TargetView;
-use hyper::Method;
 use serde_json::json;
 
 /// What can be assigned, with the values where they are few.

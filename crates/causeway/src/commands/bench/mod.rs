@@ -10,9 +10,8 @@ mod targets;
 
 use crate::output::Format;
 use crate::output::Output;
-use manifest::code::Code;
-use manifest::problem::Problem;
 use bench::Options;
+use manifest::problem::Problem;
 use problem::{usage, verdict};
 use std::process::ExitCode;
 

@@ -2,14 +2,14 @@
 
 use crate::client::Client;
 use crate::paths_api::directory;
-use manifest::code::Code;
-use manifest::problem::Problem;
 use host::view::{
     ExplainedView, PlannedVolume, PolicyAnswer, PolicyRequest, ProcessView, ReleaseAnswer,
     ReleaseRequest, VolumeView,
 };
 use host::{Status, Url};
 use hyper::Method;
+use manifest::code::Code;
+use manifest::problem::Problem;
 use paths::{PathName, Policy};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
