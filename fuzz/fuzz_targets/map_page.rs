@@ -1,2 +1,2 @@
 #![no_main]
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| sums::fuzz::map_page(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| checksums::fuzz::map_page(bytes));

@@ -338,14 +338,14 @@ impl Header {
             && self.before.len() <= RECORDS_MAX
     }
 
-    /// The records whose data is not what their checksums say. `sum` gives the checksum of these
-    /// bytes of the batch, if it has them.
+    /// The records whose data is not what their checksums say. `checksum` gives the checksum of
+    /// these bytes of the batch, if it has them.
     #[must_use]
-    pub(crate) fn damaged(&self, sum: impl Fn(Range<usize>) -> Option<u32>) -> Vec<Change> {
+    pub(crate) fn damaged(&self, checksum: impl Fn(Range<usize>) -> Option<u32>) -> Vec<Change> {
         let damaged = self.records.iter().filter(|record| {
             let from = record.data_at as usize;
             let data = from..from + record.change.data_bytes().unwrap_or(0);
-            record.change.kind == Kind::Write && sum(data) != Some(record.crc)
+            record.change.kind == Kind::Write && checksum(data) != Some(record.crc)
         });
         damaged.map(|record| record.change).collect()
     }

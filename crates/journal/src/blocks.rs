@@ -16,14 +16,14 @@ const _: () = assert!(JOINED_BYTES == BLOCK);
 
 /// The checksums of what a batch holds.
 #[derive(PartialEq, Eq, Debug)]
-pub(crate) struct DataSums {
+pub(crate) struct DataChecksums {
     /// CRC-32C of each record's data.
     pub(crate) records: Vec<u32>,
     /// CRC-32C of each block of data, from the header's end on.
     pub(crate) blocks: Vec<u32>,
 }
 
-impl DataSums {
+impl DataChecksums {
     /// Of these changes, whose data lies one after the other with each beginning at a multiple of
     /// 512 bytes.
     pub(crate) fn of(changes: &[(Change, Buf)]) -> Self {
@@ -64,9 +64,9 @@ pub(crate) fn padding(bytes: usize, multiple: usize) -> Buf {
     Buf::zeroes(bytes.next_multiple_of(multiple) - bytes)
 }
 
-/// The checksum of a block of the log, as [`crate::Ring::sum_of`] tells it.
+/// The checksum of a block of the log, as [`crate::Ring::checksum_of`] tells it.
 #[must_use]
-pub fn block_sum(block: &Buf) -> u32 {
+pub fn block_checksum(block: &Buf) -> u32 {
     match block.as_contiguous() {
         Some(bytes) => crc32c(bytes),
         None => crc32c_of(block.segments()),
@@ -75,7 +75,7 @@ pub fn block_sum(block: &Buf) -> u32 {
 
 fn blocks_of(data: &Buf) -> impl Iterator<Item = u32> {
     let starts = (0..data.len()).step_by(BLOCK);
-    starts.map(|at| block_sum(&data.slice(at..at + BLOCK)))
+    starts.map(|at| block_checksum(&data.slice(at..at + BLOCK)))
 }
 
 /// The checksum of whole blocks, from theirs.
@@ -85,7 +85,7 @@ fn joined(blocks: &[u32]) -> u32 {
 }
 
 /// The checksum of these bytes of a batch, from those of its blocks where they are whole ones.
-pub(crate) fn sum_of(
+pub(crate) fn checksum_of(
     batch: &[u8],
     first: usize,
     blocks: &[u32],
@@ -100,12 +100,12 @@ pub(crate) fn sum_of(
     batch.get(bytes).map(crc32c)
 }
 
-/// Sums in a piece.
+/// Checksums in a piece.
 const PIECE: usize = 1024;
 
 /// The checksums of the blocks of a ring's log that are in use, by position: four bytes for each.
 #[derive(Default)]
-pub(crate) struct BlockSums {
+pub(crate) struct BlockChecksums {
     /// Which piece is the first.
     first: u64,
     pieces: VecDeque<Box<[u32; PIECE]>>,
@@ -118,10 +118,10 @@ fn place(position: u64) -> (u64, usize) {
     (position / each, at)
 }
 
-impl BlockSums {
+impl BlockChecksums {
     /// These blocks lie from a position on that is behind all before.
-    pub(crate) fn put(&mut self, position: u64, sums: &[u32]) {
-        for (position, sum) in (position..).zip(sums) {
+    pub(crate) fn put(&mut self, position: u64, checksums: &[u32]) {
+        for (position, checksum) in (position..).zip(checksums) {
             let (piece, at) = place(position);
             if self.pieces.is_empty() {
                 self.first = piece;
@@ -130,7 +130,7 @@ impl BlockSums {
             while self.pieces.len() <= behind {
                 self.pieces.push_back(Box::new([0; PIECE]));
             }
-            self.pieces[behind][at] = *sum;
+            self.pieces[behind][at] = *checksum;
         }
     }
 
@@ -151,7 +151,7 @@ impl BlockSums {
         self.pieces
             .get(behind)
             .map(|piece| piece[at])
-            .filter(|sum| *sum != 0)
+            .filter(|checksum| *checksum != 0)
     }
 
     /// Memory in use, in bytes.
@@ -181,41 +181,53 @@ mod test {
     }
 
     #[test]
-    fn sums_are_those_of_the_bytes_whether_records_are_whole_blocks_or_not() {
+    fn checksums_are_those_of_the_bytes_whether_records_are_whole_blocks_or_not() {
         for sizes in [&[8, 8, 24][..], &[1, 8, 3, 16], &[80], &[8, 7], &[]] {
             let changes: Vec<_> = (1..)
                 .zip(sizes)
                 .map(|(seed, it)| change(*it, seed))
                 .collect();
-            let sums = DataSums::of(&changes);
+            let checksums = DataChecksums::of(&changes);
             let mut all = Vec::new();
-            for ((_, data), crc) in changes.iter().zip(&sums.records) {
+            for ((_, data), crc) in changes.iter().zip(&checksums.records) {
                 assert_eq!(*crc, crc32c(&data.to_vec()), "{sizes:?}");
                 all.extend(data.to_vec());
             }
             all.resize(all.len().next_multiple_of(BLOCK), 0);
             let wanted: Vec<u32> = all.chunks(BLOCK).map(crc32c).collect();
-            assert_eq!(sums.blocks, wanted, "{sizes:?}");
+            assert_eq!(checksums.blocks, wanted, "{sizes:?}");
         }
     }
 
     #[test]
-    fn sums_are_known_from_when_they_are_put_to_when_they_are_forgotten() {
-        let mut sums = BlockSums::default();
+    fn checksums_are_known_from_when_they_are_put_to_when_they_are_forgotten() {
+        let mut checksums = BlockChecksums::default();
         // A gap, where the ring began anew.
         for (from, count) in [(5_000_u64, 700_u32), (5_800, 3_000)] {
             let all: Vec<u32> = (1..=count).collect();
-            sums.put(from, &all);
+            checksums.put(from, &all);
         }
-        assert_eq!((sums.get(4_999), sums.get(5_000)), (None, Some(1)));
-        assert_eq!((sums.get(5_699), sums.get(5_700)), (Some(700), None));
-        assert_eq!((sums.get(8_799), sums.get(8_800)), (Some(3_000), None));
-        assert_eq!(sums.bytes(), 5 * 4096);
-        sums.forget_before(8_000);
-        assert_eq!((sums.get(6_000), sums.get(8_001)), (None, Some(2_202)));
-        assert_eq!(sums.bytes(), 2 * 4096);
-        sums.forget_before(50_000);
-        sums.put(60_000, &[9]);
-        assert_eq!((sums.get(60_000), sums.bytes()), (Some(9), 4096));
+        assert_eq!(
+            (checksums.get(4_999), checksums.get(5_000)),
+            (None, Some(1))
+        );
+        assert_eq!(
+            (checksums.get(5_699), checksums.get(5_700)),
+            (Some(700), None)
+        );
+        assert_eq!(
+            (checksums.get(8_799), checksums.get(8_800)),
+            (Some(3_000), None)
+        );
+        assert_eq!(checksums.bytes(), 5 * 4096);
+        checksums.forget_before(8_000);
+        assert_eq!(
+            (checksums.get(6_000), checksums.get(8_001)),
+            (None, Some(2_202))
+        );
+        assert_eq!(checksums.bytes(), 2 * 4096);
+        checksums.forget_before(50_000);
+        checksums.put(60_000, &[9]);
+        assert_eq!((checksums.get(60_000), checksums.bytes()), (Some(9), 4096));
     }
 }

@@ -38,7 +38,7 @@ pub use batch::{
     BATCH_BLOCKS_MAX, Change, DATA_ALIGNMENT, DATA_BYTES_MAX, Header, Kind, RECORDS_MAX, Record,
     Sequence, VolumeId,
 };
-pub use blocks::block_sum;
+pub use blocks::block_checksum;
 pub use changes::{CUTS_KEPT, CutPoint, History, HistoryId, HistoryWrite, PART_BYTES};
 pub use destage::{Lying, Run, newest, runs};
 pub use formats::{Damage, Places};

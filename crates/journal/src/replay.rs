@@ -19,7 +19,7 @@
 //! and never a torn end: what it holds may have been acknowledged.
 
 use crate::batch::{BATCH_BLOCKS_MAX, Change, Header, Kind, Record, header_blocks};
-use crate::blocks::{BlockSums, sum_of};
+use crate::blocks::{BlockChecksums, checksum_of};
 use crate::layout::{BLOCK, Checkpoint, JournalId, Place};
 use crate::ring::Ring;
 use formats::{Damage, crc32c};
@@ -90,8 +90,8 @@ struct Link {
     changes: Vec<Change>,
     /// Where the next one may begin.
     end: Place,
-    /// Where its data begins, and the sums of the data's blocks.
-    sums: (u64, Vec<u32>),
+    /// Where its data begins, and the checksums of the data's blocks.
+    checksums: (u64, Vec<u32>),
 }
 
 #[derive(Clone, Copy)]
@@ -129,7 +129,7 @@ pub struct Replay {
     /// What has been told so far: its end, distances, and what the last one changed.
     told: Place,
     lengths: VecDeque<u32>,
-    sums: BlockSums,
+    checksums: BlockChecksums,
     before: Vec<Change>,
     /// A batch of another version is in the log.
     other: Option<Damage>,
@@ -154,7 +154,7 @@ impl Replay {
             unsure: VecDeque::new(),
             told: checkpoint.tail,
             lengths: VecDeque::new(),
-            sums: BlockSums::default(),
+            checksums: BlockChecksums::default(),
             before: Vec::new(),
             other: None,
         }
@@ -232,7 +232,7 @@ impl Replay {
             of,
             self.blocks,
             checkpoint,
-            (self.lengths, self.sums),
+            (self.lengths, self.checksums),
             self.before,
         ))
     }
@@ -255,7 +255,7 @@ impl Replay {
         let length = link.end.position - self.told.position;
         self.lengths
             .push_back(u32::try_from(length).expect("a batch and a ring's end are short"));
-        self.sums.put(link.sums.0, &link.sums.1);
+        self.checksums.put(link.checksums.0, &link.checksums.1);
         (self.told, self.before) = (link.end, link.changes);
         Some(link.found)
     }
@@ -362,8 +362,8 @@ impl Replay {
         let batch = self.blocks(at, header.blocks.into())?;
         let own = header_blocks(header.records.len(), header.before.len());
         let data = batch.get(own * BLOCK..).unwrap_or_default();
-        let sums: Vec<u32> = data.chunks(BLOCK).map(crc32c).collect();
-        let damaged = header.damaged(|range| sum_of(batch, own, &sums, range));
+        let checksums: Vec<u32> = data.chunks(BLOCK).map(crc32c).collect();
+        let damaged = header.damaged(|range| checksum_of(batch, own, &checksums, range));
         self.sure = self.sure.max(header.stable);
         self.epoch = header.epoch;
         let end = Place {
@@ -382,7 +382,7 @@ impl Replay {
             },
             changes,
             end,
-            sums: (header.place.position + own as u64, sums),
+            checksums: (header.place.position + own as u64, checksums),
         });
         self.next = end;
         Ok(())
@@ -430,7 +430,7 @@ impl Replay {
             },
             changes: after.before,
             end,
-            sums: (end.position, Vec::new()),
+            checksums: (end.position, Vec::new()),
         });
         self.next = end;
         self.mode = Mode::Walk;

@@ -17,7 +17,7 @@
 
 use crate::batch::header_blocks;
 use crate::batch::{BATCH_BLOCKS_MAX, Change, DATA_ALIGNMENT, DATA_BYTES_MAX, Header, RECORDS_MAX};
-use crate::blocks::{BlockSums, DataSums, padding};
+use crate::blocks::{BlockChecksums, DataChecksums, padding};
 use crate::layout::{BLOCK, Checkpoint, JournalId, Place};
 use crate::stretch::Stretch;
 use std::collections::VecDeque;
@@ -88,20 +88,20 @@ pub struct Ring {
     /// What the newest batch changed.
     before: Vec<Change>,
     /// Of the blocks from the checkpoint's tail on.
-    sums: BlockSums,
+    checksums: BlockChecksums,
     failed: bool,
 }
 
 impl Ring {
     /// Opens a ring of `blocks` blocks after what was found in it: its checkpoint, the distances
-    /// from batch to batch from the checkpoint's tail on with the sums of their blocks, and what
-    /// the last one changed. Nothing may be written before [`Ring::checkpoint`] has been and is
-    /// stable.
+    /// from batch to batch from the checkpoint's tail on with the checksums of their blocks, and
+    /// what the last one changed. Nothing may be written before [`Ring::checkpoint`] has been and
+    /// is stable.
     pub(crate) fn open(
         (journal, ring): (JournalId, u32),
         blocks: u64,
         found: Checkpoint,
-        (lengths, sums): (VecDeque<u32>, BlockSums),
+        (lengths, checksums): (VecDeque<u32>, BlockChecksums),
         before: Vec<Change>,
     ) -> Self {
         let ahead: u64 = lengths.iter().map(|&blocks| u64::from(blocks)).sum();
@@ -128,7 +128,7 @@ impl Ring {
             in_flight: VecDeque::new(),
             released: found.tail,
             before,
-            sums,
+            checksums,
             failed: false,
         }
     }
@@ -246,14 +246,14 @@ impl Ring {
     /// The checksum of a block of the log as it was written, by its place in the ring; `None` where
     /// nothing in use lies there, or it is not known.
     #[must_use]
-    pub fn sum_of(&self, block: u64) -> Option<u32> {
-        self.sums.get(self.position(block))
+    pub fn checksum_of(&self, block: u64) -> Option<u32> {
+        self.checksums.get(self.position(block))
     }
 
     /// Memory for checksums of blocks, in bytes.
     #[must_use]
-    pub fn sums_bytes(&self) -> usize {
-        self.sums.bytes()
+    pub fn checksums_bytes(&self) -> usize {
+        self.checksums.bytes()
     }
 
     /// Blocks that changes of hosts may take: the rest is kept for what moves on.
@@ -339,9 +339,10 @@ impl Ring {
             changes.iter().map(|(change, _)| *change).collect(),
         );
         let (epoch, stable) = (self.checkpoint.epoch, self.stable());
-        let sums = DataSums::of(changes);
-        let header = Header::over(place, (epoch, stable), changes, &sums.records, before);
-        self.sums.put(place.position + own as u64, &sums.blocks);
+        let checksums = DataChecksums::of(changes);
+        let header = Header::over(place, (epoch, stable), changes, &checksums.records, before);
+        self.checksums
+            .put(place.position + own as u64, &checksums.blocks);
         debug_assert_eq!(u64::from(header.blocks), blocks);
         let length = place.position + blocks - self.head.position;
         self.lengths
@@ -456,7 +457,7 @@ impl Ring {
         for _ in 0..count {
             self.lengths.pop_front();
         }
-        self.sums.forget_before(written.tail.position);
+        self.checksums.forget_before(written.tail.position);
         (self.floor, self.checkpoint) = (self.checkpoint.tail, written);
     }
 }

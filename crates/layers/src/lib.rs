@@ -7,7 +7,7 @@
 //!           |
 //!         leaf (memory, file, block device)
 //!
-//!        [Integrity]            over a volume and a map of checksums: the sums crate decides, it acts
+//!        [Integrity]            over a volume and a map of checksums: `checksums` decides, it acts
 //!        [Stripe]               over parts of several volumes, in turns or one after the other
 //! ```
 //!

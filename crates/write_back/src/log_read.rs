@@ -20,7 +20,7 @@ pub(crate) struct LogRead {
     /// The first block of the log, as a byte of what is read, and the checksums from there on;
     /// `None` where it is not known.
     first_at: usize,
-    sums: SmallVec<[Option<u32>; 4]>,
+    checksums: SmallVec<[Option<u32>; 4]>,
     /// What was asked for, in sectors of the log.
     sectors: Range<u32>,
     /// What was asked for is these blocks of the volume.
@@ -46,13 +46,13 @@ impl LogRead {
         let first = (asked - shard.log_at) / block;
         let last = (end - shard.log_at).div_ceil(block);
         let state = shard.state.borrow();
-        let sums = (first..last).map(|at| state.log.ring().sum_of(at));
+        let checksums = (first..last).map(|at| state.log.ring().checksum_of(at));
         Self {
             offset,
             bytes: small(end.next_multiple_of(whole) - offset),
             part: ahead..ahead + bytes,
             first_at: small(first * block + shard.log_at - offset),
-            sums: sums.collect(),
+            checksums: checksums.collect(),
             sectors: sector..sector + count(bytes as u64 / SECTOR),
             lba,
             block_size,
@@ -85,9 +85,9 @@ impl LogRead {
 
     fn fits(&self, data: &Buf) -> bool {
         let starts = (self.first_at..).step_by(BLOCK);
-        starts.zip(&self.sums).all(|(at, sum)| {
+        starts.zip(&self.checksums).all(|(at, checksum)| {
             let found = data.slice(at..at + BLOCK);
-            sum.is_none_or(|sum| journal::block_sum(&found) == sum)
+            checksum.is_none_or(|checksum| journal::block_checksum(&found) == checksum)
         })
     }
 

@@ -96,7 +96,7 @@ impl Shard {
             blocks: state.log.ring().blocks(),
             used_blocks: state.log.ring().used_blocks(),
             pages: state.index.pages() as u64,
-            index_bytes: (state.index.bytes() + state.log.ring().sums_bytes()) as u64,
+            index_bytes: (state.index.bytes() + state.log.ring().checksums_bytes()) as u64,
             history_bytes,
             batches: counts.batches,
             records: counts.records,

@@ -3,7 +3,7 @@
 //! change both, and the version.
 
 use super::world::OF;
-use crate::blocks::DataSums;
+use crate::blocks::DataChecksums;
 use crate::*;
 use units::{BlockCount, BlockSize, Buf, Lba, LbaRange};
 
@@ -16,8 +16,8 @@ fn block(blocks: usize, fields: &[(usize, &[u8])]) -> Vec<u8> {
         end = at + field.len();
         bytes[at..end].copy_from_slice(field);
     }
-    let sum = formats::crc32c(&bytes[12..]).to_le_bytes();
-    bytes[8..12].copy_from_slice(&sum);
+    let checksum = formats::crc32c(&bytes[12..]).to_le_bytes();
+    bytes[8..12].copy_from_slice(&checksum);
     bytes
 }
 
@@ -144,8 +144,8 @@ fn a_batch_is_as_described_and_so_is_every_kind_of_change() {
         number: 0x51,
         position: 0x61,
     };
-    let sums = DataSums::of(&contents);
-    let header = Header::over(place, (0x71, 0x50), &contents, &sums.records, before);
+    let checksums = DataChecksums::of(&contents);
+    let header = Header::over(place, (0x71, 0x50), &contents, &checksums.records, before);
     let mut fields: Vec<(usize, Vec<u8>)> = vec![
         (0, b"CWJBATCH".to_vec()),
         (12, ONE.to_vec()),
@@ -164,8 +164,8 @@ fn a_batch_is_as_described_and_so_is_every_kind_of_change() {
     // Records of 40 bytes: the change, where its data begins, and its checksum.
     fields.push((96, change_by_hand(1, 9)));
     fields.push((128, 4096_u32.to_le_bytes().to_vec()));
-    let sum = formats::crc32c(&[0xab; 3 * 512]).to_le_bytes();
-    fields.push((132, sum.to_vec()));
+    let checksum = formats::crc32c(&[0xab; 3 * 512]).to_le_bytes();
+    fields.push((132, checksum.to_vec()));
     fields.push((136, change_by_hand(2, 12)));
     let after = 4096_u32 + 3 * 512;
     fields.push((168, after.to_le_bytes().to_vec()));

@@ -115,8 +115,8 @@ fn headers_say_what_was_put_into_them_and_nothing_else_is_a_header() {
             number: 5,
             position: 600,
         };
-        let sums = crate::blocks::DataSums::of(&contents);
-        let header = Header::over(place, (2, 4), &contents, &sums.records, before);
+        let checksums = crate::blocks::DataChecksums::of(&contents);
+        let header = Header::over(place, (2, 4), &contents, &checksums.records, before);
         let mut bytes = header.write(OF.0, OF.1);
         assert_eq!(Header::read(&bytes, OF.0, OF.1).as_ref(), Ok(&header));
         let foreign = Err(Damage::Foreign);

@@ -1,20 +1,20 @@
-//! Whether the map's file still holds what stands above its pages of sums: for scrubs. What it does
-//! not is written once more, from memory.
+//! Whether the map's file still holds what stands above its pages of checksums: for scrubs. What it
+//! does not is written once more, from memory.
 
 use super::Finding;
 use super::map::{Map, read_at, read_pair};
 use super::page::lock;
 use super::rounds::From;
+use checksums::{FAN, Level, PAGE, Place, Recorded, SUPERBLOCKS_AT, Superblock, judge};
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
-use sums::{FAN, Level, PAGE, Place, Recorded, SUPERBLOCKS_AT, Superblock, judge};
 use units::Lba;
 
 /// Looks at the superblock at most, until it is not being written meanwhile.
 const LOOKS: u32 = 4;
 
-/// Something above pages of sums.
+/// Something above pages of checksums.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Above {
     /// The newest of both superblocks.
@@ -24,8 +24,8 @@ pub(super) enum Above {
 }
 
 impl Map {
-    /// Compares what the file holds above the pages of sums with what it must. Answers how much of
-    /// it was damaged, or cannot be read.
+    /// Compares what the file holds above the pages of checksums with what it must. Answers how
+    /// much of it was damaged, or cannot be read.
     pub(super) async fn check_above(self: &Arc<Self>, from: &From) -> u64 {
         let mut gone = Vec::new();
         if !self.has_superblock(from).await {
@@ -115,7 +115,7 @@ impl Map {
             Above::Superblock => 0..lock(&self.tree).pages(),
             Above::Page(place) => {
                 let pages = match place.level {
-                    Level::Sums => 1,
+                    Level::Checksums => 1,
                     Level::Groups => fan,
                     Level::Regions => fan * fan,
                 };

@@ -1,27 +1,27 @@
-//! What changes blocks: each change holds them, writes whole ones, and sets their sums.
+//! What changes blocks: each change holds them, writes whole ones, and sets their checksums.
 
 use super::lane::{Held, Inside, pieces};
 use super::map::Tally;
 use super::page::Hold;
+use checksums::{Blank, Checksum, FAN};
 use env::detach;
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
-use sums::{Blank, FAN, Sum};
 use units::{Buf, Lba, LbaRange};
 use volume::{Done, Durability, Io, IoError, IoFuture, Op, Origin, Provision, Zeroing};
 
-/// Blocks that are held and zeroed together: 16 pages' worth, 63 MiB where a sum covers 4 KiB.
+/// Blocks that are held and zeroed together: 16 pages' worth, 63 MiB where a checksum covers 4 KiB.
 const ZEROED_TOGETHER: u64 = 16 * FAN as u64;
 
 /// Bytes that are adopted together.
 const ADOPTED_TOGETHER: u64 = 1 << 20;
 
 impl Inside {
-    /// Hands a write down in this poll: of whole blocks that nobody holds, whose sums are in memory
-    /// and in one page. What comes after it is done whether somebody waits or not. Gives the write
-    /// back where that is not so.
+    /// Hands a write down in this poll: of whole blocks that nobody holds, whose checksums are in
+    /// memory and in one page. What comes after it is done whether somebody waits or not. Gives the
+    /// write back where that is not so.
     pub(super) fn write_at_once(self: &Rc<Self>, io: Io) -> Result<IoFuture, Io> {
         let Op::Write {
             range,
@@ -40,7 +40,7 @@ impl Inside {
         {
             return Err(io);
         }
-        let (place, entry) = sums::Place::of_block(blocks.start);
+        let (place, entry) = checksums::Place::of_block(blocks.start);
         let count = blocks.end - blocks.start;
         let entries = entry..entry + usize::try_from(count).unwrap_or(FAN);
         let hold = (entries.end <= FAN).then(|| self.map.cache.peek(place.index));
@@ -52,7 +52,7 @@ impl Inside {
             holds: SmallVec::from_buf([hold]),
             blocks: blocks.clone(),
         };
-        let sums = self.map.sums_of(blocks.start, data);
+        let checksums = self.map.checksums_of(blocks.start, data);
         let (durability, failed) = (*durability, self.map.failed_flushes());
         let answer = self.below.submit(io);
         let inside = Rc::clone(self);
@@ -62,7 +62,7 @@ impl Inside {
                 let known = inside.known(done.map_err(|error| super::lane::within(error, range)));
                 Box::pin(known).await?;
             }
-            inside.is_written(&held, &sums, durability, failed);
+            inside.is_written(&held, &checksums, durability, failed);
             Ok(Done::Nothing)
         }))
     }
@@ -82,7 +82,7 @@ impl Inside {
         } else {
             self.completed(range, data, &held, origin).await?
         };
-        let sums = self.map.sums_of(blocks.start, &data);
+        let checksums = self.map.checksums_of(blocks.start, &data);
         let (mut at, failed) = (0, self.map.failed_flushes());
         for piece in pieces(whole, self.below_shape.limits.transfer_blocks_max) {
             let bytes = self.shape.bytes_in(piece);
@@ -95,17 +95,17 @@ impl Inside {
             self.settle(&held, done.map(drop), at > 0)?;
             at += bytes;
         }
-        self.is_written(&held, &sums, durability, failed);
+        self.is_written(&held, &checksums, durability, failed);
         Ok(())
     }
 
-    /// Held blocks were written since so many flushes had failed, and have these sums now.
-    fn is_written(&self, held: &Held, sums: &[Sum], durability: Durability, failed: u64) {
+    /// Held blocks were written since so many flushes had failed, and have these checksums now.
+    fn is_written(&self, held: &Held, checksums: &[Checksum], durability: Durability, failed: u64) {
         let (map, blocks) = (&self.map, &held.blocks);
         let mut is_known = false;
         map.is_written(blocks, durability, failed, |is_there| {
             if is_there {
-                held.set(self, blocks.start, sums);
+                held.set(self, blocks.start, checksums);
             } else {
                 self.nobody_knows(held);
             }
@@ -116,10 +116,10 @@ impl Inside {
         }
     }
 
-    /// Whoever reads held blocks takes their sums.
+    /// Whoever reads held blocks takes their checksums.
     fn nobody_knows(&self, held: &Held) {
         let count = usize::try_from(held.blocks.end - held.blocks.start).expect("in memory");
-        held.set(self, held.blocks.start, &vec![Sum::OPEN; count]);
+        held.set(self, held.blocks.start, &vec![Checksum::OPEN; count]);
     }
 
     /// What a failure leaves of held blocks: nobody knows, unless it says that nothing was done.
@@ -168,8 +168,8 @@ impl Inside {
             let data = self
                 .read_below(self.range_of(&(block..block + 1)), origin)
                 .await?;
-            let sums = held.sums(block..block + 1);
-            if !self.map.all_fit(&sums, block, &data) {
+            let checksums = held.checksums(block..block + 1);
+            if !self.map.all_fit(&checksums, block, &data) {
                 Tally::add(&self.map.tally.taken, 1);
             }
             return Ok(data);
@@ -177,7 +177,7 @@ impl Inside {
         let read = self.read_held(held, block..block + 1, origin).await;
         if matches!(read, Err(IoError::Integrity { .. })) && self.map.repair.is_none() {
             // After a crash it must not be taken for a block that this write left half-way.
-            held.set(self, block, &[Sum::LOST]);
+            held.set(self, block, &[Checksum::LOST]);
         }
         read
     }
@@ -191,10 +191,10 @@ impl Inside {
     ) -> Result<(), IoError> {
         let (start, end) = (range.start().0, range.end().0);
         let last = end == self.shape.block_count.0;
-        let blocks = start.div_ceil(self.map.per_sum)..if last {
-            end.div_ceil(self.map.per_sum)
+        let blocks = start.div_ceil(self.map.per_checksum)..if last {
+            end.div_ceil(self.map.per_checksum)
         } else {
-            end / self.map.per_sum
+            end / self.map.per_checksum
         };
         if blocks.is_empty() {
             let data = Buf::zeroes(self.shape.bytes_in(range));
@@ -235,7 +235,7 @@ impl Inside {
             Provision::Deallocated => Zeroing::MayUnmap,
             Provision::Anchored => Zeroing::KeepAllocated,
         };
-        let unit = self.map.per_sum;
+        let unit = self.map.per_checksum;
         let end = range.end().0;
         let last = end == self.shape.block_count.0;
         let end = if last { end } else { end - end % unit };
@@ -268,20 +268,20 @@ impl Inside {
             self.settle(&held, done.map(drop), begun)?;
             begun = true;
         }
-        self.is_written(&held, &self.zero_sums(&blocks), durability, failed);
+        self.is_written(&held, &self.zero_checksums(&blocks), durability, failed);
         Ok(())
     }
 
-    fn zero_sums(&self, blocks: &Range<u64>) -> Vec<Sum> {
+    fn zero_checksums(&self, blocks: &Range<u64>) -> Vec<Checksum> {
         if self.map.blank() == Blank::Zeroes {
             let count = usize::try_from(blocks.end - blocks.start).expect("in memory");
-            return vec![Sum::BLANK; count];
+            return vec![Checksum::BLANK; count];
         }
-        let sum = |block: u64| {
+        let checksum = |block: u64| {
             let bytes = self.shape.bytes_in(self.range_of(&(block..block + 1)));
-            self.map.sum_of(block, &Buf::zeroes(bytes))
+            self.map.checksum_of(block, &Buf::zeroes(bytes))
         };
-        blocks.clone().map(sum).collect()
+        blocks.clone().map(checksum).collect()
     }
 
     pub(super) async fn adopt(self: &Rc<Self>, range: LbaRange) -> Result<(), IoError> {
@@ -296,12 +296,12 @@ impl Inside {
                 .read_below(self.range_of(&(at..to)), Origin::default())
                 .await?;
             let count = usize::try_from(to - at).expect("a small number");
-            let sum = |place: usize| {
+            let checksum = |place: usize| {
                 let bytes = self.map.bytes_of(place, data.len());
-                self.map.sum_of(at + place as u64, &data.slice(bytes))
+                self.map.checksum_of(at + place as u64, &data.slice(bytes))
             };
-            let sums: Vec<Sum> = (0..count).map(sum).collect();
-            self.is_written(&held, &sums, Durability::Cached, failed);
+            let checksums: Vec<Checksum> = (0..count).map(checksum).collect();
+            self.is_written(&held, &checksums, Durability::Cached, failed);
             Tally::add(&self.map.tally.taken, count as u64);
             at = to;
         }

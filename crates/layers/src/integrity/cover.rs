@@ -1,15 +1,15 @@
-//! How much of a volume has sums, where its map was made later than it: blocks get theirs when they
-//! are written or read.
+//! How much of a volume has checksums, where its map was made later than it: blocks get theirs when
+//! they are written or read.
 //!
-//! **Invariant.** The superblock says that blocks without a sum are zeroes only when every block
-//! has one that is stable.
+//! **Invariant.** The superblock says that blocks without a checksum are zeroes only when every
+//! block has one that is stable.
 
 use super::lane::{Inside, IntegrityLane};
 use super::map::{Map, parts};
 use super::page::lock;
+use checksums::Blank;
 use futures_util::stream::{self, StreamExt};
 use std::sync::atomic::Ordering;
-use sums::Blank;
 use volume::IoError;
 
 /// Pages that are read at once when all are looked at.
@@ -22,12 +22,12 @@ impl Map {
         u64::try_from(summed).unwrap_or(0).min(all)
     }
 
-    /// Blocks without a sum that may hold anything.
-    pub(super) fn without_sum(&self) -> u64 {
+    /// Blocks without a checksum that may hold anything.
+    pub(super) fn without_checksum(&self) -> u64 {
         match self.blank() {
             Blank::Zeroes => 0,
             Blank::Anything => {
-                let all = lock(&self.superblock).sums();
+                let all = lock(&self.superblock).checksums();
                 all - self.summed(all)
             }
         }
@@ -35,16 +35,16 @@ impl Map {
 }
 
 impl IntegrityLane {
-    /// Makes the sums stable that reads have taken.
+    /// Makes the checksums stable that reads have taken.
     ///
     /// # Errors
     /// The map cannot be written.
-    pub async fn keep_sums(&self) -> Result<(), IoError> {
+    pub async fn keep_checksums(&self) -> Result<(), IoError> {
         self.0.map.stable(&self.0.from).await
     }
 
-    /// Counts the blocks that have no sum. Once none is left, the map is as one that was made with
-    /// its volume.
+    /// Counts the blocks that have no checksum. Once none is left, the map is as one that was made
+    /// with its volume.
     ///
     /// # Errors
     /// The map cannot be read or written.
@@ -59,7 +59,7 @@ impl Inside {
         if map.blank() == Blank::Zeroes {
             return Ok(());
         }
-        let all = lock(&map.superblock).sums();
+        let all = lock(&map.superblock).checksums();
         let mut counted = stream::iter(parts(0..all))
             .map(|part| async move {
                 let (core, file) = (&self.from.core, &self.from.file);
@@ -77,7 +77,7 @@ impl Inside {
         map.summed.store(summed, Ordering::Relaxed);
         // No block becomes blank again: what was counted goes to the file now, if it was not there.
         map.stable(&self.from).await?;
-        if without == 0 && lock(&map.superblock).sums() == all {
+        if without == 0 && lock(&map.superblock).checksums() == all {
             lock(&map.superblock).blank = Blank::Zeroes;
             map.superblock_is_new.store(true, Ordering::Release);
             map.settle(&self.from).await?;

@@ -3,15 +3,15 @@
 use super::Finding;
 use super::look::Verdict;
 use super::map::{Known, Map, Part, Tally, parts};
-use super::page::{Hold, Resident, Sums};
+use super::page::{Checksums, Hold, Resident};
 use super::rounds::From;
+use checksums::Checksum;
 use env::{Answer, CoreHandle, File, detach};
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use sums::Sum;
 use units::{BlockCount, Buf, Lba, LbaRange};
 use volume::{Done, Durability, Io, IoError, IoFuture, IoResult, Lane, Op, Origin, Shape};
 
@@ -51,11 +51,12 @@ impl IntegrityLane {
         }))
     }
 
-    /// Takes the sums of a range from what is there, whatever they were: after a crash, of what was
-    /// written past the journal; or when somebody decides to live with what is left.
+    /// Takes the checksums of a range from what is there, whatever they were: after a crash, of
+    /// what was written past the journal; or when somebody decides to live with what is left.
     ///
     /// # Errors
-    /// The range cannot be read, or its sums not be kept. Sums are stable after the next flush.
+    /// The range cannot be read, or its checksums not be kept. Checksums are stable after the next
+    /// flush.
     ///
     /// # Panics
     /// If the range is not inside the volume.
@@ -68,21 +69,22 @@ impl IntegrityLane {
         detach(&self.0.from.core, async move { inside.adopt(range).await }).await
     }
 
-    /// Bytes that one sum covers.
+    /// Bytes that one checksum covers.
     #[must_use]
     pub fn covered_bytes(&self) -> u32 {
-        self.0.map.bytes_per_sum()
+        self.0.map.bytes_per_checksum()
     }
 
-    /// The range has the first block of a page of sums.
+    /// The range has the first block of a page of checksums.
     #[must_use]
     pub fn begins_a_page(&self, range: LbaRange) -> bool {
         let blocks = self.0.blocks_of(range);
-        blocks.start.next_multiple_of(sums::FAN as u64) < blocks.end
+        blocks.start.next_multiple_of(checksums::FAN as u64) < blocks.end
     }
 
-    /// Compares what the map's file holds above its pages of sums, its superblock included, with
-    /// what it must: for scrubs. What is damaged there is written anew. Answers how much that was.
+    /// Compares what the map's file holds above its pages of checksums, its superblock included,
+    /// with what it must: for scrubs. What is damaged there is written anew. Answers how much that
+    /// was.
     pub async fn check_above(&self) -> u64 {
         self.0.map.check_above(&self.0.from).await
     }
@@ -133,7 +135,7 @@ impl Lane for IntegrityLane {
 }
 
 impl IntegrityLane {
-    /// Reads whole blocks whose sums are in memory without a task; everything else with one.
+    /// Reads whole blocks whose checksums are in memory without a task; everything else with one.
     fn read(&self, io: Io, range: LbaRange) -> IoFuture {
         let inside = Rc::clone(&self.0);
         let origin = io.origin();
@@ -142,11 +144,12 @@ impl IntegrityLane {
             && range.len() <= inside.below_shape.limits.transfer_blocks_max;
         // What they are now, or become while it is read: what fits neither is looked at again while
         // nobody can write.
-        let Some(Known::Sums(sums)) = whole.then(|| inside.map.peek(blocks.clone())) else {
+        let Some(Known::Checksums(checksums)) = whole.then(|| inside.map.peek(blocks.clone()))
+        else {
             return Answer::wait(async move { inside.read(range, origin).await.map(Done::Data) });
         };
         match inside.below.submit(io).now() {
-            Ok(Ok(Done::Data(data))) if inside.map.all_fit(&sums, blocks.start, &data) => {
+            Ok(Ok(Done::Data(data))) if inside.map.all_fit(&checksums, blocks.start, &data) => {
                 Answer::ready(Ok(Done::Data(data)))
             }
             Ok(Ok(_)) => {
@@ -157,7 +160,7 @@ impl IntegrityLane {
             Ok(Err(error)) => Answer::ready(Err(error)),
             Err(waiting) => Answer::wait(async move {
                 match waiting.await? {
-                    Done::Data(data) if inside.map.all_fit(&sums, blocks.start, &data) => {
+                    Done::Data(data) if inside.map.all_fit(&checksums, blocks.start, &data) => {
                         Ok(Done::Data(data))
                     }
                     Done::Data(_) | Done::Nothing | Done::Extents(_) => {
@@ -244,21 +247,21 @@ impl Inside {
         Ok(Done::Nothing)
     }
 
-    /// The blocks of sums that a range touches.
+    /// The blocks of checksums that a range touches.
     pub(super) fn blocks_of(&self, range: LbaRange) -> Range<u64> {
-        range.start().0 / self.map.per_sum..range.end().0.div_ceil(self.map.per_sum)
+        range.start().0 / self.map.per_checksum..range.end().0.div_ceil(self.map.per_checksum)
     }
 
     /// The range of such blocks; the volume's last one may be shorter.
     pub(super) fn range_of(&self, blocks: &Range<u64>) -> LbaRange {
-        let per_sum = self.map.per_sum;
-        let end = (blocks.end * per_sum).min(self.shape.block_count.0);
-        LbaRange::between(Lba(blocks.start * per_sum), Lba(end)).expect("in order")
+        let per_checksum = self.map.per_checksum;
+        let end = (blocks.end * per_checksum).min(self.shape.block_count.0);
+        LbaRange::between(Lba(blocks.start * per_checksum), Lba(end)).expect("in order")
     }
 
     fn fits(&self, blocks: &Range<u64>, data: &Buf) -> bool {
         match self.map.peek(blocks.clone()) {
-            Known::Sums(sums) => self.map.all_fit(&sums, blocks.start, data),
+            Known::Checksums(checksums) => self.map.all_fit(&checksums, blocks.start, data),
             Known::NotHere => false,
         }
     }
@@ -300,7 +303,7 @@ impl Inside {
             let held = inside.hold(blocks).await?;
             let read = inside.read_held(&held, held.blocks.clone(), origin).await;
             drop(held);
-            // Of sums that were taken no more are kept in memory than of those of writes.
+            // Of checksums that were taken no more are kept in memory than of those of writes.
             if inside.map.dirty_pages() >= inside.map.cache.pages_max() {
                 // Where the map cannot be written any more, that is told.
                 let _ = inside.map.stable(&inside.from).await;
@@ -344,26 +347,26 @@ impl Inside {
         let range = self.range_of(&blocks);
         let mut failed = self.map.failed_flushes();
         let mut data = self.read_below(range, origin).await?;
-        let mut sums = held.sums(blocks.clone());
-        if self.map.all_fit(&sums, blocks.start, &data) {
+        let mut checksums = held.checksums(blocks.clone());
+        if self.map.all_fit(&checksums, blocks.start, &data) {
             return Ok(data);
         }
-        if self.differ(&sums, blocks.start, &data) && self.learns_what_is_lost(&blocks).await {
+        if self.differ(&checksums, blocks.start, &data) && self.learns_what_is_lost(&blocks).await {
             failed = self.map.failed_flushes();
             data = self.read_below(range, origin).await?;
-            sums = held.sums(blocks.clone());
+            checksums = held.checksums(blocks.clone());
         }
         let mut mended = Buf::empty();
         let mut wrong = None;
-        for (place, (block, sum)) in blocks.zip(sums).enumerate() {
+        for (place, (block, checksum)) in blocks.zip(checksums).enumerate() {
             let found = data.slice(self.map.bytes_of(place, data.len()));
-            match self.map.judge(sum, block, &found) {
+            match self.map.judge(checksum, block, &found) {
                 Verdict::Fits => mended.append_owned(found),
                 Verdict::Take => {
                     self.take(held, block, &found, failed);
                     mended.append_owned(found);
                 }
-                Verdict::Differs => match self.repaired(block, sum, origin).await {
+                Verdict::Differs => match self.repaired(block, checksum, origin).await {
                     Some(copy) => mended.append_owned(copy),
                     None => {
                         wrong = wrong.or(Some(block));
@@ -380,29 +383,29 @@ impl Inside {
         }
     }
 
-    /// A held block gets the sum of what was read after so many flushes had failed.
+    /// A held block gets the checksum of what was read after so many flushes had failed.
     fn take(&self, held: &Held, block: u64, found: &Buf, failed: u64) {
         let (map, cached) = (&self.map, Durability::Cached);
         map.is_written(&(block..block + 1), cached, failed, |is_there| {
             // Else its next reader takes it.
             if is_there {
-                held.set(self, block, &[map.sum_of(block, found)]);
+                held.set(self, block, &[map.checksum_of(block, found)]);
             }
         });
         Tally::add(&map.tally.taken, 1);
     }
 
     /// Some of the blocks of `data` are not what was written there.
-    fn differ(&self, sums: &[Sum], first: u64, data: &Buf) -> bool {
-        let mut blocks = (first..).zip(sums).enumerate();
-        blocks.any(|(place, (block, sum))| {
+    fn differ(&self, checksums: &[Checksum], first: u64, data: &Buf) -> bool {
+        let mut blocks = (first..).zip(checksums).enumerate();
+        blocks.any(|(place, (block, checksum))| {
             let found = data.slice(self.map.bytes_of(place, data.len()));
-            self.map.judge(*sum, block, &found) == Verdict::Differs
+            self.map.judge(*checksum, block, &found) == Verdict::Differs
         })
     }
 
     /// A block does not fit: says so, and writes another copy of it where there is one.
-    async fn repaired(&self, block: u64, sum: Sum, origin: Origin) -> Option<Buf> {
+    async fn repaired(&self, block: u64, checksum: Checksum, origin: Origin) -> Option<Buf> {
         let range = self.range_of(&(block..block + 1));
         if self.map.is_bad(block) {
             self.map.tell(&Finding::Mismatch(range));
@@ -410,7 +413,7 @@ impl Inside {
         let repair = Arc::clone(self.map.repair.as_ref()?);
         let copy = repair.copy_of(&self.from.core, range).await?;
         let fits = copy.len() == self.shape.bytes_in(range)
-            && self.map.judge(sum, block, &copy) == Verdict::Fits;
+            && self.map.judge(checksum, block, &copy) == Verdict::Fits;
         if !fits {
             return None;
         }
@@ -457,8 +460,8 @@ impl Inside {
             let slots = map
                 .read_pair(&self.from.core, &self.from.file, index)
                 .await?;
-            let both = [&slots[..sums::PAGE], &slots[sums::PAGE..]];
-            if sums::judge(before, super::map::place(index), map.id, both).is_ok() {
+            let both = [&slots[..checksums::PAGE], &slots[checksums::PAGE..]];
+            if checksums::judge(before, super::map::place(index), map.id, both).is_ok() {
                 return Ok(false);
             }
             if last {
@@ -482,19 +485,19 @@ impl Held {
         &hold.expect("it is held").page
     }
 
-    /// The sums of some of the held blocks.
-    pub(super) fn sums(&self, blocks: Range<u64>) -> Sums {
-        let mut sums = Sums::new();
+    /// The checksums of some of the held blocks.
+    pub(super) fn checksums(&self, blocks: Range<u64>) -> Checksums {
+        let mut checksums = Checksums::new();
         for part in parts(blocks) {
-            self.page(part.page).copy(part.entries, &mut sums);
+            self.page(part.page).copy(part.entries, &mut checksums);
         }
-        sums
+        checksums
     }
 
-    /// Sets the sums of held blocks from `first` on.
-    pub(super) fn set(&self, inside: &Inside, first: u64, sums: &[Sum]) {
-        let mut left = sums;
-        for Part { page, entries, .. } in parts(first..first + sums.len() as u64) {
+    /// Sets the checksums of held blocks from `first` on.
+    pub(super) fn set(&self, inside: &Inside, first: u64, checksums: &[Checksum]) {
+        let mut left = checksums;
+        for Part { page, entries, .. } in parts(first..first + checksums.len() as u64) {
             let (here, rest) = left.split_at(entries.len());
             left = rest;
             let page = self.page(page);
@@ -503,8 +506,8 @@ impl Held {
     }
 }
 
-/// The error with a block of what was asked for: a sum may cover several of them, and none of them
-/// is known to be the wrong one.
+/// The error with a block of what was asked for: a checksum may cover several of them, and none of
+/// them is known to be the wrong one.
 pub(super) fn within(error: IoError, range: LbaRange) -> IoError {
     error.map_lba(|lba| lba.max(range.start()))
 }

@@ -1,9 +1,9 @@
-//! Whether bytes are what their sums say.
+//! Whether bytes are what their checksums say.
 
 use super::map::Map;
-use super::page::Sums;
+use super::page::Checksums;
+use checksums::{Blank, Checksum};
 use std::ops::Range;
-use sums::{Blank, Sum};
 use units::Buf;
 
 /// What a block turned out to be.
@@ -11,7 +11,7 @@ use units::Buf;
 pub(super) enum Verdict {
     /// It is what was written there.
     Fits,
-    /// Nobody knows what it should be: its sum is to be taken from what it is.
+    /// Nobody knows what it should be: its checksum is to be taken from what it is.
     Take,
     /// It is not.
     Differs,
@@ -19,51 +19,55 @@ pub(super) enum Verdict {
 
 impl Map {
     /// Judges one block.
-    pub(super) fn judge(&self, sum: Sum, block: u64, bytes: &Buf) -> Verdict {
-        match (sum, self.blank()) {
-            (Sum::BLANK, Blank::Anything) | (Sum::OPEN, _) => Verdict::Take,
-            (Sum::LOST, _) => Verdict::Differs,
-            (Sum::BLANK, Blank::Zeroes) => fits(bytes.is_zero()),
-            (sum, _) => fits(Sum::of_buf(self.salt, block, bytes) == sum),
+    pub(super) fn judge(&self, checksum: Checksum, block: u64, bytes: &Buf) -> Verdict {
+        match (checksum, self.blank()) {
+            (Checksum::BLANK, Blank::Anything) | (Checksum::OPEN, _) => Verdict::Take,
+            (Checksum::LOST, _) => Verdict::Differs,
+            (Checksum::BLANK, Blank::Zeroes) => fits(bytes.is_zero()),
+            (checksum, _) => fits(Checksum::of_buf(self.salt, block, bytes) == checksum),
         }
     }
 
-    /// All blocks of `data` fit their sums, beyond doubt.
-    pub(super) fn all_fit(&self, sums: &[Sum], first: u64, data: &Buf) -> bool {
+    /// All blocks of `data` fit their checksums, beyond doubt.
+    pub(super) fn all_fit(&self, checksums: &[Checksum], first: u64, data: &Buf) -> bool {
         if let Some(bytes) = data.as_contiguous()
-            && sums.iter().all(|sum| sum.is_sum())
+            && checksums.iter().all(|checksum| checksum.is_checksum())
         {
-            let pieces = bytes.chunks(self.covered_bytes).zip(sums);
-            return (first..)
-                .zip(pieces)
-                .all(|(block, (piece, sum))| Sum::of(self.salt, block, piece) == *sum);
+            let pieces = bytes.chunks(self.covered_bytes).zip(checksums);
+            return (first..).zip(pieces).all(|(block, (piece, checksum))| {
+                Checksum::of(self.salt, block, piece) == *checksum
+            });
         }
-        let blocks = (first..).zip(sums).enumerate();
-        blocks.into_iter().all(|(place, (block, sum))| {
-            self.judge(*sum, block, &data.slice(self.bytes_of(place, data.len()))) == Verdict::Fits
+        let blocks = (first..).zip(checksums).enumerate();
+        blocks.into_iter().all(|(place, (block, checksum))| {
+            self.judge(
+                *checksum,
+                block,
+                &data.slice(self.bytes_of(place, data.len())),
+            ) == Verdict::Fits
         })
     }
 
-    /// The sum of what is about to be there.
-    pub(super) fn sum_of(&self, block: u64, bytes: &Buf) -> Sum {
+    /// The checksum of what is about to be there.
+    pub(super) fn checksum_of(&self, block: u64, bytes: &Buf) -> Checksum {
         if self.blank() == Blank::Zeroes && bytes.is_zero() {
-            return Sum::BLANK;
+            return Checksum::BLANK;
         }
-        Sum::of_buf(self.salt, block, bytes)
+        Checksum::of_buf(self.salt, block, bytes)
     }
 
-    /// The sums of all blocks of `data`.
-    pub(super) fn sums_of(&self, first: u64, data: &Buf) -> Sums {
+    /// The checksums of all blocks of `data`.
+    pub(super) fn checksums_of(&self, first: u64, data: &Buf) -> Checksums {
         if let Some(bytes) = data.as_contiguous() {
             let pieces = (first..).zip(bytes.chunks(self.covered_bytes));
             return pieces
-                .map(|(block, piece)| Sum::of(self.salt, block, piece))
+                .map(|(block, piece)| Checksum::of(self.salt, block, piece))
                 .collect();
         }
         let places = (first..).zip(0..data.len().div_ceil(self.covered_bytes));
         places
             .map(|(block, place)| {
-                Sum::of_buf(
+                Checksum::of_buf(
                     self.salt,
                     block,
                     &data.slice(self.bytes_of(place, data.len())),

@@ -2,17 +2,19 @@
 //! be written, and what was seen.
 
 use super::cache::{Cache, Look, Make};
-use super::page::{Changed, Resident, Sums, lock};
+use super::page::{Changed, Checksums, Resident, lock};
 use super::rounds::Rounds;
 use super::unflushed::Unflushed;
 use super::{Counts, Finding, Options, Told};
+use checksums::{
+    Blank, Checksum, FAN, Found, Level, MapId, PAGE, Place, Salt, Superblock, Tree, judge,
+};
 use env::{CoreHandle, File, FileDone, FileOp};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use sums::{Blank, FAN, Found, Level, MapId, PAGE, Place, Salt, Sum, Superblock, Tree, judge};
 use units::{Buf, BufMut, Lba, LbaRange};
 use volume::IoError;
 
@@ -42,11 +44,11 @@ impl Tally {
 pub(super) struct Map {
     pub(super) id: MapId,
     pub(super) salt: Salt,
-    /// Bytes that one sum covers.
+    /// Bytes that one checksum covers.
     pub(super) covered_bytes: usize,
-    /// Logical blocks that one sum covers.
-    pub(super) per_sum: u64,
-    /// A block without a sum may hold anything.
+    /// Logical blocks that one checksum covers.
+    pub(super) per_checksum: u64,
+    /// A block without a checksum may hold anything.
     pub(super) anything: AtomicBool,
     /// Blocks that are not blank, where those that are may hold anything.
     pub(super) summed: AtomicI64,
@@ -63,11 +65,11 @@ pub(super) struct Map {
     pub(super) full: AtomicBool,
     /// It is being closed: no block may be written any more, and what was set is written.
     pub(super) closed: AtomicBool,
-    /// Writes of parts of blocks that do not fit their sums are taken: the journal's replay is not
-    /// over.
+    /// Writes of parts of blocks that do not fit their checksums are taken: the journal's replay is
+    /// not over.
     pub(super) replaying: AtomicBool,
-    /// Stable data needs no stable sums: whoever stands above names it, after a crash, until the
-    /// next flush.
+    /// Stable data needs no stable checksums: whoever stands above names it, after a crash, until
+    /// the next flush.
     pub(super) covered: bool,
     pub(super) tally: Tally,
     pub(super) told: Told,
@@ -106,8 +108,8 @@ pub(super) fn parts(blocks: Range<u64>) -> impl Iterator<Item = Part> {
 
 /// What one look at the map says of blocks, without waiting.
 pub(super) enum Known {
-    /// Their sums, in order.
-    Sums(Sums),
+    /// Their checksums, in order.
+    Checksums(Checksums),
     /// A page must be read first.
     NotHere,
 }
@@ -119,7 +121,7 @@ impl Map {
             id: superblock.map,
             salt: Salt::of(superblock.map),
             covered_bytes: superblock.covers.bytes() as usize,
-            per_sum: superblock.per_sum(),
+            per_checksum: superblock.per_checksum(),
             anything: AtomicBool::new(superblock.blank == Blank::Anything),
             summed: AtomicI64::new(superblock.summed.try_into().unwrap_or(i64::MAX)),
             superblock_is_new: AtomicBool::new(false),
@@ -140,12 +142,12 @@ impl Map {
         })
     }
 
-    /// Bytes that one sum covers, as they are told.
-    pub(super) fn bytes_per_sum(&self) -> u32 {
+    /// Bytes that one checksum covers, as they are told.
+    pub(super) fn bytes_per_checksum(&self) -> u32 {
         u32::try_from(self.covered_bytes).expect("512 or 4096")
     }
 
-    /// What a block without a sum holds.
+    /// What a block without a checksum holds.
     pub(super) fn blank(&self) -> Blank {
         if self.anything.load(Ordering::Relaxed) {
             Blank::Anything
@@ -164,24 +166,24 @@ impl Map {
         }
     }
 
-    /// The sums of blocks as far as they are in memory, or known to be blank.
+    /// The checksums of blocks as far as they are in memory, or known to be blank.
     pub(super) fn peek(&self, blocks: Range<u64>) -> Known {
-        let mut sums = Sums::new();
+        let mut checksums = Checksums::new();
         for part in parts(blocks) {
             let entries = part.entries.clone();
             let copied = self
                 .cache
-                .glance(part.page, |page| page.copy(entries, &mut sums));
+                .glance(part.page, |page| page.copy(entries, &mut checksums));
             if copied.is_some() {
                 continue;
             }
             if lock(&self.tree).recorded(place(part.page)).is_absent() {
-                sums.resize(sums.len() + part.entries.len(), Sum::BLANK);
+                checksums.resize(checksums.len() + part.entries.len(), Checksum::BLANK);
             } else {
                 return Known::NotHere;
             }
         }
-        Known::Sums(sums)
+        Known::Checksums(checksums)
     }
 
     /// A page, read if need be; `None` where it was never written, unless it is wanted anyway.
@@ -217,7 +219,7 @@ impl Map {
         }
     }
 
-    /// Both places of a page of sums.
+    /// Both places of a page of checksums.
     pub(super) async fn read_pair(
         &self,
         core: &CoreHandle,
@@ -242,14 +244,14 @@ impl Map {
             }
             Ok(Found::Page(page)) => {
                 // Perhaps a sync of it failed, and perhaps it is stable and relied upon: see
-                // `sums::Tree`.
+                // `checksums::Tree`.
                 drop(tree);
                 let page = Resident::new(index, page.entries, page.generation);
                 self.changed(&page, page.doubt());
                 page
             }
             Ok(Found::Absent) => {
-                tree.stable(index, sums::Generation(0));
+                tree.stable(index, checksums::Generation(0));
                 blank_page(index)
             }
             Err(unfit) => {
@@ -259,26 +261,26 @@ impl Map {
                     blocks: self.blocks_of(index),
                     why: unfit.why.to_string(),
                 });
-                let lost = Box::new([Sum::LOST.raw(); FAN]);
+                let lost = Box::new([Checksum::LOST.raw(); FAN]);
                 Resident::new(index, lost, unfit.generation)
             }
         }
     }
 
-    /// The logical blocks that a page of sums covers.
+    /// The logical blocks that a page of checksums covers.
     pub(super) fn blocks_of(&self, index: u64) -> Range<Lba> {
         self.first_of(index)..self.first_of(index + 1)
     }
 
     fn first_of(&self, index: u64) -> Lba {
-        Lba(index * FAN as u64 * self.per_sum)
+        Lba(index * FAN as u64 * self.per_checksum)
     }
 
     pub(super) fn tell(&self, finding: &Finding) {
         (self.told)(finding);
     }
 
-    /// A block does not fit its sum; `true` when that is news.
+    /// A block does not fit its checksum; `true` when that is news.
     pub(super) fn is_bad(&self, block: u64) -> bool {
         Tally::add(&self.tally.mismatches, 1);
         let mut bad = lock(&self.bad);
@@ -294,24 +296,24 @@ impl Map {
         if blocks.is_empty() {
             return Vec::new();
         }
-        let per_sum = self.per_sum;
+        let per_checksum = self.per_checksum;
         let end = lock(&self.superblock).blocks;
         let mut ranges: Vec<LbaRange> = Vec::new();
         for block in blocks {
-            let to = Lba(((block + 1) * per_sum).min(end));
+            let to = Lba(((block + 1) * per_checksum).min(end));
             let from = match ranges.last() {
-                Some(last) if last.end().0 == block * per_sum => {
+                Some(last) if last.end().0 == block * per_checksum => {
                     ranges.pop().map(|last| last.start())
                 }
                 Some(_) | None => None,
             };
-            let from = from.unwrap_or(Lba(block * per_sum));
+            let from = from.unwrap_or(Lba(block * per_checksum));
             ranges.extend(LbaRange::between(from, to));
         }
         ranges
     }
 
-    /// Blocks have new sums; those that were bad are told.
+    /// Blocks have new checksums; those that were bad are told.
     pub(super) fn is_good(&self, blocks: Range<u64>) {
         for range in self.ranges_of(self.not_bad(blocks)) {
             self.tell(&Finding::Rewritten(range));
@@ -362,13 +364,13 @@ impl Map {
 }
 
 pub(super) const fn place(index: u64) -> Place {
-    let level = Level::Sums;
+    let level = Level::Checksums;
     Place { level, index }
 }
 
 fn blank_page(index: u64) -> Arc<Resident> {
-    let entries = Box::new([Sum::BLANK.raw(); FAN]);
-    Resident::new(index, entries, sums::Generation(0))
+    let entries = Box::new([Checksum::BLANK.raw(); FAN]);
+    Resident::new(index, entries, checksums::Generation(0))
 }
 
 /// Both places of any page.

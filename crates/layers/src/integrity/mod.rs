@@ -3,27 +3,27 @@
 //!
 //! ```text
 //!   write-back, or hosts --> [Integrity] --> data: file or device
-//!                                 \--------> NAME.sums: the map (crate `sums`)
+//!                                 \--------> NAME.checksums: the map (crate `checksums`)
 //! ```
 //!
 //! **Contract.** What is read is what was written there last, or [`IoError::Integrity`] with the
 //! first block that is not: flipped bits, misdirected and lost writes, of the data as of the map. A
-//! stable write, and a flush, answer when data and sums are stable. Overlapping writes are put in
-//! order; parts of what a sum covers are read, verified, and written whole.
+//! stable write, and a flush, answer when data and checksums are stable. Overlapping writes are put
+//! in order; parts of what a checksum covers are read, verified, and written whole.
 //!
-//! **What it relies on.** Data and sums are not written as one. So whatever was not covered by a
-//! flush when the power failed must be written again through this layer before it is read
+//! **What it relies on.** Data and checksums are not written as one. So whatever was not covered by
+//! a flush when the power failed must be written again through this layer before it is read
 //! ([`Integrity::replayed`] ends that time), named as [doubtful](Integrity::doubt) before anything
 //! is, or [adopted](IntegrityLane::adopt).
 //!
-//! **Failure model.** A write that fails leaves blocks whose sums are taken anew by the next read,
-//! and so does a flush that fails of all that was written, and of whose sums were taken, since the
-//! one before; what differs and was not flushed is flushed before it is called damage. A page of
-//! the map that is damaged or lost costs its blocks: they cannot be read until they are written or
-//! adopted. A write or sync of the map that fails: no mutation is done any more until the volume is
-//! opened anew. Where it fails for want of space nothing is lost or broken: what the map says stays
-//! in memory, is tried again each second, and flushes, and writes when that is all that may wait
-//! there, are answered with [`IoError::SpaceExhausted`] until there is room.
+//! **Failure model.** A write that fails leaves blocks whose checksums are taken anew by the next
+//! read, and so does a flush that fails of all that was written, and of whose checksums were taken,
+//! since the one before; what differs and was not flushed is flushed before it is called damage. A
+//! page of the map that is damaged or lost costs its blocks: they cannot be read until they are
+//! written or adopted. A write or sync of the map that fails: no mutation is done any more until
+//! the volume is opened anew. Where it fails for want of space nothing is lost or broken: what the
+//! map says stays in memory, is tried again each second, and flushes, and writes when that is all
+//! that may wait there, are answered with [`IoError::SpaceExhausted`] until there is room.
 //!
 //! The format is in `docs/formats/integrity.md`, the reasons in `docs/adr/0009-integrity.md`.
 
@@ -42,9 +42,9 @@ mod survey;
 mod test;
 mod unflushed;
 
+pub use checksums::{Blank, Places};
 pub use lane::IntegrityLane;
 pub use open::{MapSpec, create};
-pub use sums::{Blank, Places};
 pub use survey::{MapSurvey, survey};
 
 use env::{CoreHandle, LocalFuture};
@@ -60,14 +60,14 @@ use volume::{Lane, OpenError, Shape, Support, Volume, VolumeEvents};
 #[cfg(doc)]
 use volume::IoError;
 
-/// Bytes of pages of sums that are kept in memory for a volume, unless told otherwise: enough for
-/// 16 GiB of it, or for 2 GiB where sums cover 512 bytes each.
+/// Bytes of pages of checksums that are kept in memory for a volume, unless told otherwise: enough
+/// for 16 GiB of it, or for 2 GiB where checksums cover 512 bytes each.
 pub const RESIDENT_BYTES: usize = 16 << 20;
 
 /// What the layer has found out by itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Finding {
-    /// These blocks (one sum's) are not what was written; told once until they are written.
+    /// These blocks (one checksum's) are not what was written; told once until they are written.
     Mismatch(LbaRange),
     /// They were not, and another copy is there again.
     Repaired(LbaRange),
@@ -106,7 +106,7 @@ pub type Told = Arc<dyn Fn(&Finding) + Send + Sync>;
 
 /// Another copy of the data, which a mirror has.
 pub trait Repair: Send + Sync {
-    /// What the other copy holds of these blocks. It is taken only if it fits the sum.
+    /// What the other copy holds of these blocks. It is taken only if it fits the checksum.
     fn copy_of(self: Arc<Self>, core: &CoreHandle, range: LbaRange) -> LocalFuture<Option<Buf>>;
 }
 
@@ -117,10 +117,10 @@ pub struct Options {
     pub sidecar: Sidecar,
     /// The volume's number, which the map must have.
     pub volume: [u8; 16],
-    /// Bytes of pages of sums to keep in memory.
+    /// Bytes of pages of checksums to keep in memory.
     pub resident_bytes: usize,
     /// Whoever stands above [names](Integrity::doubt), after a crash, what was written since the
-    /// last flush, stable or not: then a stable write does not wait for its sums.
+    /// last flush, stable or not: then a stable write does not wait for its checksums.
     pub covered: bool,
     /// Who is told of findings.
     pub told: Told,
@@ -146,11 +146,11 @@ impl Options {
 /// What happened since the volume was opened.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Counts {
-    /// Reads of blocks that did not fit their sum.
+    /// Reads of blocks that did not fit their checksum.
     pub mismatches: u64,
     /// Blocks written anew from another copy.
     pub repaired: u64,
-    /// Sums taken from what was there: adopted, after failed writes, and on a replay.
+    /// Checksums taken from what was there: adopted, after failed writes, and on a replay.
     pub taken: u64,
     /// Reads that looked again, because a write was under way or because of a mismatch.
     pub second_looks: u64,
@@ -164,7 +164,7 @@ pub struct Counts {
     pub rounds: u64,
     /// Memory that the map takes now.
     pub resident_bytes: u64,
-    /// Blocks that are known not to fit their sums now; counted up to 1024.
+    /// Blocks that are known not to fit their checksums now; counted up to 1024.
     pub bad_blocks: u64,
 }
 
@@ -180,8 +180,8 @@ pub struct Integrity {
 
 impl Integrity {
     /// The journal's replay is over: from now on, a write of a part of a block that does not fit
-    /// its sum is refused. Until then, which only a volume that was not closed cleanly begins with,
-    /// it is taken.
+    /// its checksum is refused. Until then, which only a volume that was not closed cleanly begins
+    /// with, it is taken.
     pub fn replayed(&self) {
         self.map.replaying.store(false, Ordering::Release);
     }
@@ -192,10 +192,10 @@ impl Integrity {
         self.map.replaying.load(Ordering::Acquire)
     }
 
-    /// Bytes that one sum covers.
+    /// Bytes that one checksum covers.
     #[must_use]
     pub fn covered_bytes(&self) -> u32 {
-        self.map.bytes_per_sum()
+        self.map.bytes_per_checksum()
     }
 
     /// What happened so far.
@@ -204,18 +204,18 @@ impl Integrity {
         self.map.counts()
     }
 
-    /// Blocks that are known not to fit their sums now, in order; of very many not all.
+    /// Blocks that are known not to fit their checksums now, in order; of very many not all.
     #[must_use]
     pub fn bad(&self) -> Vec<LbaRange> {
         self.map.bad()
     }
 
-    /// Blocks that have no sum: nobody can tell whether they are what was written. After a crash
-    /// about so many, until [`IntegrityLane::cover`] has counted them.
+    /// Blocks that have no checksum: nobody can tell whether they are what was written. After a
+    /// crash about so many, until [`IntegrityLane::cover`] has counted them.
     #[must_use]
-    pub fn without_sum(&self) -> BlockCount {
+    pub fn without_checksum(&self) -> BlockCount {
         let shape = self.shape();
-        let blocks = self.map.without_sum() * self.map.per_sum;
+        let blocks = self.map.without_checksum() * self.map.per_checksum;
         BlockCount(blocks.min(shape.block_count.0))
     }
 
@@ -238,8 +238,8 @@ impl Integrity {
     }
 }
 
-/// The facts above, given those below and how many logical blocks a sum covers.
-fn shape_over(below: Shape, per_sum: u64) -> Shape {
+/// The facts above, given those below and how many logical blocks a checksum covers.
+fn shape_over(below: Shape, per_checksum: u64) -> Shape {
     let mut shape = below;
     let (limits, caps) = (&mut shape.limits, &mut shape.caps);
     if caps.compare_and_write != Support::Absent {
@@ -253,14 +253,14 @@ fn shape_over(below: Shape, per_sum: u64) -> Shape {
         limits.discard_blocks_max = BlockCount(0);
     }
     if caps.discard != Support::Absent {
-        limits.discard_granularity = limits.discard_granularity.max(BlockCount(per_sum));
+        limits.discard_granularity = limits.discard_granularity.max(BlockCount(per_checksum));
     }
     shape
 }
 
 impl Volume for Integrity {
     fn shape(&self) -> Shape {
-        shape_over(self.below.shape(), self.map.per_sum)
+        shape_over(self.below.shape(), self.map.per_checksum)
     }
 
     fn open(self: Arc<Self>, core: &CoreHandle) -> LocalFuture<Result<Rc<dyn Lane>, OpenError>> {

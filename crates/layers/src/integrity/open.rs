@@ -4,6 +4,10 @@ use super::map::{Map, place, read_at, read_pair};
 use super::page::lock;
 use super::rounds::From;
 use super::{Finding, Integrity, Options};
+use checksums::{
+    Blank, Checksum, Damage, FAN, MapId, PAGE, REGIONS_MAX, SUPERBLOCKS_AT, Superblock, Tree,
+    checksums_max,
+};
 use env::file::is_no_space;
 use env::{Access, CoreHandle, Create, File, FileOp, OpenHow};
 use futures_util::stream::{self, StreamExt};
@@ -14,9 +18,6 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
-use sums::{
-    Blank, Damage, FAN, MapId, PAGE, REGIONS_MAX, SUPERBLOCKS_AT, Sum, Superblock, Tree, sums_max,
-};
 use units::{BlockCount, BlockSize, Buf};
 use volume::{IoError, OpenError, Shape, Volume};
 
@@ -34,7 +35,7 @@ pub struct MapSpec {
     pub block_size: BlockSize,
     /// ... and how many.
     pub block_count: BlockCount,
-    /// Bytes of a physical block, which a sum covers: 512, or as good as 4096.
+    /// Bytes of a physical block, which a checksum covers: 512, or as good as 4096.
     pub physical_block_bytes: u32,
     /// What the volume holds now.
     pub blank: Blank,
@@ -58,7 +59,7 @@ impl MapSpec {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let bytes = self.block_count.0 * u64::from(self.block_size.bytes());
-        sums::map_bytes(bytes.div_ceil(u64::from(self.covers().bytes())))
+        checksums::map_bytes(bytes.div_ceil(u64::from(self.covers().bytes())))
     }
 
     fn covers(&self) -> BlockSize {
@@ -80,8 +81,8 @@ const fn how(create: Create, direct: bool) -> OpenHow {
 
 /// A map has an end, and a volume that goes on behind it cannot have one.
 fn end_of_map(superblock: &Superblock) -> Result<(), String> {
-    let most = sums_max(superblock.covers);
-    if superblock.sums() <= most {
+    let most = checksums_max(superblock.covers);
+    if superblock.checksums() <= most {
         return Ok(());
     }
     let tib = (most * u64::from(superblock.covers.bytes())) >> 40;
@@ -379,20 +380,24 @@ impl Integrity {
     /// The map becomes that of a volume of another size.
     async fn follow(&self, from: &From, old: &Superblock, new: &Superblock) -> Result<(), IoError> {
         let map = &self.map;
-        lock(&map.tree).grow(new.sums().div_ceil(FAN as u64));
-        // A block that is cut, or was, has a sum over other bytes than before.
-        let per_sum = map.per_sum;
+        lock(&map.tree).grow(new.checksums().div_ceil(FAN as u64));
+        // A block that is cut, or was, has a checksum over other bytes than before.
+        let per_checksum = map.per_checksum;
         let cut = if old.blocks < new.blocks {
             old.blocks
         } else {
             new.blocks
         };
-        if !cut.is_multiple_of(per_sum) {
-            self.forget(from, cut / per_sum..cut / per_sum + 1, Sum::OPEN)
-                .await?;
+        if !cut.is_multiple_of(per_checksum) {
+            self.forget(
+                from,
+                cut / per_checksum..cut / per_checksum + 1,
+                Checksum::OPEN,
+            )
+            .await?;
         }
-        if new.sums() < old.sums() {
-            self.forget(from, new.sums()..old.sums(), Sum::BLANK)
+        if new.checksums() < old.checksums() {
+            self.forget(from, new.checksums()..old.checksums(), Checksum::BLANK)
                 .await?;
         }
         map.stable(from).await?;
@@ -405,7 +410,7 @@ impl Integrity {
         })
     }
 
-    async fn forget(&self, from: &From, blocks: Range<u64>, to: Sum) -> Result<(), IoError> {
+    async fn forget(&self, from: &From, blocks: Range<u64>, to: Checksum) -> Result<(), IoError> {
         for part in super::map::parts(blocks) {
             if lock(&self.map.tree).recorded(place(part.page)).is_absent() {
                 continue;
@@ -415,15 +420,16 @@ impl Integrity {
                 .page(&from.core, &from.file, part.page, false)
                 .await?;
             let Some(page) = page else { continue };
-            let sums = vec![to; part.entries.len()];
-            self.map.changed(&page, page.set(part.entries.start, &sums));
+            let checksums = vec![to; part.entries.len()];
+            self.map
+                .changed(&page, page.set(part.entries.start, &checksums));
         }
         Ok(())
     }
 
     /// After a crash: nobody knows whether these blocks, by numbers of blocks of 4096 bytes, are
-    /// old or new, and so does not their sum. Those who read them next take it. To be called before
-    /// anything is read or written.
+    /// old or new, and so does not their checksum. Those who read them next take it. To be called
+    /// before anything is read or written.
     ///
     /// # Errors
     /// What kept the map from being read or written.
@@ -440,8 +446,8 @@ impl Integrity {
         let per_block = (PAGE / self.map.covered_bytes) as u64;
         let blocks = blocks.map(|it| it.start * per_block..it.end * per_block);
         let opened = match open_up(&self.map, &from, blocks).await {
-            // Those who read them take their sums all the same. After another crash the journal
-            // names them again: it forgets nothing before a flush, which waits for the map.
+            // Those who read them take their checksums all the same. After another crash the
+            // journal names them again: it forgets nothing before a flush, which waits for the map.
             Err(IoError::SpaceExhausted) => Ok(()),
             opened => opened,
         };
@@ -488,13 +494,13 @@ impl Integrity {
     }
 }
 
-/// Has whoever reads these blocks next take their sums, and makes that stable.
+/// Has whoever reads these blocks next take their checksums, and makes that stable.
 pub(super) async fn open_up(
     map: &Arc<Map>,
     from: &From,
     blocks: impl Iterator<Item = Range<u64>>,
 ) -> Result<(), IoError> {
-    let end = lock(&map.superblock).sums();
+    let end = lock(&map.superblock).checksums();
     let parts = blocks.flat_map(|it| super::map::parts(it.start.min(end)..it.end.min(end)));
     // Side by side, because each page is a read of the file.
     let mut opened = stream::iter(parts)
@@ -505,7 +511,7 @@ pub(super) async fn open_up(
         .buffer_unordered(PAGES_AT_ONCE);
     while let Some(opened) = opened.next().await {
         let (page, entries) = opened?;
-        let spared = (map.blank() == Blank::Anything).then_some(Sum::BLANK);
+        let spared = (map.blank() == Blank::Anything).then_some(Checksum::BLANK);
         map.changed(&page, page.open(entries, spared));
         if map.dirty_pages() >= map.cache.pages_max() && !map.is_full() {
             match map.stable(from).await {

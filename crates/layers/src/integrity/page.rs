@@ -1,19 +1,19 @@
-//! A page of sums in memory, and who writes what of its blocks.
+//! A page of checksums in memory, and who writes what of its blocks.
 
+use checksums::{Checksum, FAN, Generation, Level, Page};
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use sums::{FAN, Generation, Level, Page, Sum};
 use tokio::sync::oneshot;
 
 /// Sums of some blocks.
-pub(super) type Sums = SmallVec<[Sum; 8]>;
+pub(super) type Checksums = SmallVec<[Checksum; 8]>;
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What setting sums changed.
+/// What setting checksums changed.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Changed {
     /// The page was clean before and is not any more.
@@ -22,7 +22,7 @@ pub(super) struct Changed {
     pub(super) filled: i64,
 }
 
-/// A page of sums in memory, shared by all cores.
+/// A page of checksums in memory, shared by all cores.
 pub(super) struct Resident {
     index: u64,
     inner: Mutex<Inner>,
@@ -59,40 +59,49 @@ impl Resident {
         self.index
     }
 
-    /// The sums of some of its blocks, added at the end of `to`.
-    pub(super) fn copy(&self, entries: Range<usize>, to: &mut Sums) {
+    /// The checksums of some of its blocks, added at the end of `to`.
+    pub(super) fn copy(&self, entries: Range<usize>, to: &mut Checksums) {
         let mut inner = lock(&self.inner);
         inner.used = true;
-        to.extend(inner.entries[entries].iter().map(|&raw| Sum::from_raw(raw)));
+        to.extend(
+            inner.entries[entries]
+                .iter()
+                .map(|&raw| Checksum::from_raw(raw)),
+        );
     }
 
-    /// Changes sums.
-    pub(super) fn set(&self, first: usize, sums: &[Sum]) -> Changed {
-        let blank = Sum::BLANK.raw();
+    /// Changes checksums.
+    pub(super) fn set(&self, first: usize, checksums: &[Checksum]) -> Changed {
+        let blank = Checksum::BLANK.raw();
         let mut inner = lock(&self.inner);
         let (mut changed, mut filled) = (false, 0);
-        for (entry, sum) in inner.entries[first..first + sums.len()]
+        for (entry, checksum) in inner.entries[first..first + checksums.len()]
             .iter_mut()
-            .zip(sums)
+            .zip(checksums)
         {
-            changed |= *entry != sum.raw();
-            filled += i64::from(*entry == blank) - i64::from(sum.raw() == blank);
-            *entry = sum.raw();
+            changed |= *entry != checksum.raw();
+            filled += i64::from(*entry == blank) - i64::from(checksum.raw() == blank);
+            *entry = checksum.raw();
         }
         let dirtied = changed && !std::mem::replace(&mut inner.dirty, true);
         Changed { dirtied, filled }
     }
 
-    /// The next one who reads these blocks takes their sums, but for those that the map has lost,
-    /// or that are `spared`.
-    pub(super) fn open(&self, entries: Range<usize>, spared: Option<Sum>) -> Changed {
-        let keep = [Sum::LOST, Sum::OPEN, spared.unwrap_or(Sum::OPEN)].map(Sum::raw);
+    /// The next one who reads these blocks takes their checksums, but for those that the map has
+    /// lost, or that are `spared`.
+    pub(super) fn open(&self, entries: Range<usize>, spared: Option<Checksum>) -> Changed {
+        let keep = [
+            Checksum::LOST,
+            Checksum::OPEN,
+            spared.unwrap_or(Checksum::OPEN),
+        ]
+        .map(Checksum::raw);
         let mut inner = lock(&self.inner);
         let (mut changed, mut filled) = (false, 0);
         for entry in &mut inner.entries[entries] {
             if !keep.contains(entry) {
-                filled += i64::from(*entry == Sum::BLANK.raw());
-                *entry = Sum::OPEN.raw();
+                filled += i64::from(*entry == Checksum::BLANK.raw());
+                *entry = Checksum::OPEN.raw();
                 changed = true;
             }
         }
@@ -126,7 +135,7 @@ impl Resident {
 
     /// How many of its first blocks are blank.
     pub(super) fn blanks(&self, entries: usize) -> u64 {
-        let blank = |entry: &&u32| **entry == Sum::BLANK.raw();
+        let blank = |entry: &&u32| **entry == Checksum::BLANK.raw();
         lock(&self.inner).entries[..entries]
             .iter()
             .filter(blank)
@@ -156,7 +165,7 @@ impl Resident {
 
     fn version(&self, generation: Generation, entries: Box<[u32; FAN]>) -> Page {
         Page {
-            level: Level::Sums,
+            level: Level::Checksums,
             index: self.index,
             generation,
             entries,
@@ -187,7 +196,7 @@ impl Resident {
     }
 }
 
-/// Some blocks of a page are this task's to write, and their sums its to set.
+/// Some blocks of a page are this task's to write, and their checksums its to set.
 pub(super) struct Hold {
     pub(super) page: Arc<Resident>,
     pub(super) entries: Range<usize>,

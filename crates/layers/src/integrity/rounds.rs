@@ -10,6 +10,7 @@ use super::Finding;
 use super::above::Above;
 use super::map::{Map, Tally, payload, place};
 use super::page::{Resident, lock};
+use checksums::{Blank, Generation, NodeWrite, Page, Place, SUPERBLOCKS_AT};
 use env::file::is_no_space;
 use env::{CoreHandle, Durable, File, FileOp};
 use std::collections::VecDeque;
@@ -18,12 +19,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use sums::{Blank, Generation, NodeWrite, Page, Place, SUPERBLOCKS_AT};
 use tokio::sync::oneshot;
 use units::{Lba, Now};
 use volume::IoError;
 
-/// Pages above sums are written in every so many rounds ...
+/// Pages above checksums are written in every so many rounds ...
 const ABOVE_EVERY: u32 = 64;
 /// ... and after this long.
 const ABOVE_AFTER: Duration = Duration::from_secs(1);
@@ -38,10 +38,10 @@ pub(super) struct Rounds {
     started: u64,
     done: u64,
     dirty: Vec<Arc<Resident>>,
-    /// What stands above pages of sums and is no longer in the file.
+    /// What stands above pages of checksums and is no longer in the file.
     pub(super) gone: Vec<Above>,
     waiting: Vec<oneshot::Sender<()>>,
-    /// Rounds since pages above sums were written, and when that was.
+    /// Rounds since pages above checksums were written, and when that was.
     since_above: u32,
     above_at: Option<Now>,
     /// A task waits to write the pages above.
@@ -322,7 +322,7 @@ impl Map {
             superblock.clean = close && !self.replaying.load(Ordering::Acquire);
             superblock.regions = lock(&self.tree).roots();
             superblock.summed = match superblock.blank {
-                Blank::Anything => self.summed(superblock.sums()),
+                Blank::Anything => self.summed(superblock.checksums()),
                 Blank::Zeroes => 0,
             };
             (SUPERBLOCKS_AT[superblock.slot()], superblock.write())

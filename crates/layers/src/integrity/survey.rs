@@ -1,19 +1,20 @@
 //! Looks at a map of checksums without opening it: nothing is written, and nobody is kept from it.
 
 use super::map::{read_at, read_pair};
+use checksums::{PAGE, Places, Superblock, Tree};
 use env::{CoreHandle, File};
 use std::io;
 use std::rc::Rc;
-use sums::{PAGE, Places, Superblock, Tree};
 
-/// How a map is, as far as it is read when it is opened: its superblock, and the pages above sums.
+/// How a map is, as far as it is read when it is opened: its superblock, and the pages above
+/// checksums.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MapSurvey {
     /// Whose it says that it is.
     pub volume: Option<[u8; 16]>,
-    /// How its superblock is; of another version also if one of the pages above sums is.
+    /// How its superblock is; of another version also if one of the pages above checksums is.
     pub state: Places,
-    /// Pages above sums that cannot be used: lost writes of what is below them go unnoticed.
+    /// Pages above checksums that cannot be used: lost writes of what is below them go unnoticed.
     pub weak: u64,
 }
 
@@ -43,7 +44,7 @@ pub async fn survey(core: &CoreHandle, file: &Rc<dyn File>) -> io::Result<MapSur
             continue;
         };
         survey.weak += 1;
-        if let version @ sums::Damage::Version { .. } = unfit.why {
+        if let version @ checksums::Damage::Version { .. } = unfit.why {
             survey.state = survey.state.and(Places::Version(version));
         }
     }

@@ -57,7 +57,7 @@ impl Map {
         let next = unflushed.next;
         let written = unflushed.written.entry(next).or_default();
         written.insert(blocks.clone());
-        // Whoever fails to flush them finds their sums set.
+        // Whoever fails to flush them finds their checksums set.
         set(unflushed.failed == failed);
     }
 
@@ -107,11 +107,11 @@ impl Map {
 }
 
 impl Inside {
-    /// Data and sums are stable, or it is known of what was written that nobody knows it.
+    /// Data and checksums are stable, or it is known of what was written that nobody knows it.
     pub(super) async fn flush(&self, origin: Origin) -> IoResult {
         let number = self.map.flush_begins();
         let data = self.below.submit(Io::new(Op::Flush, origin));
-        let sums = self.map.stable(&self.from).await;
+        let checksums = self.map.stable(&self.from).await;
         match data.await {
             Ok(_) => self.map.flush_is_done(number),
             Err(error) => {
@@ -119,11 +119,11 @@ impl Inside {
                 return Err(error);
             }
         }
-        sums?;
+        checksums?;
         Ok(Done::Nothing)
     }
 
-    /// A flush has failed: whoever reads what was written since the last one takes its sums.
+    /// A flush has failed: whoever reads what was written since the last one takes its checksums.
     async fn flush_failed(&self, number: u64) {
         let written = {
             let mut unflushed = lock(&self.map.unflushed);
@@ -137,7 +137,7 @@ impl Inside {
         lock(&self.map.unflushed).ended(number);
     }
 
-    /// Held blocks are not what their sums say. `true`: they were written and not flushed, and
+    /// Held blocks are not what their checksums say. `true`: they were written and not flushed, and
     /// perhaps a sync that failed has taken that back, of which nobody here was told yet; now it is
     /// known.
     pub(super) async fn learns_what_is_lost(&self, blocks: &Range<u64>) -> bool {

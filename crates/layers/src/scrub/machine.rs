@@ -160,7 +160,7 @@ impl Machine {
             PIECE_IDLE
         };
         let unit = (piece / self.block_bytes).clamp(1, most.0.max(1));
-        // Pieces begin at multiples of themselves, so that sums are whole.
+        // Pieces begin at multiples of themselves, so that checksums are whole.
         let end = (self.position.0 / unit + 1) * unit;
         let end = Lba(end.min(self.blocks.0));
         LbaRange::between(self.position, end).filter(|range| !range.is_empty())

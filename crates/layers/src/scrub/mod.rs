@@ -6,11 +6,11 @@
 //!                       Progress, kept now and then, so that a restart goes on
 //! ```
 //!
-//! **Contract.** It only reads. With checksums below, a block that does not fit its sum is found by
-//! its address, the map's file is compared with memory, and what can be repaired is repaired by the
-//! [integrity layer](crate::integrity), which holds the block meanwhile; blocks that have no sum
-//! yet get one; so a scrub needs no hold on what hosts have reserved for a moment. Without
-//! checksums it finds what the medium cannot read.
+//! **Contract.** It only reads. With checksums below, a block that does not fit its checksum is
+//! found by its address, the map's file is compared with memory, and what can be repaired is
+//! repaired by the [integrity layer](crate::integrity), which holds the block meanwhile; blocks
+//! that have no checksum yet get one; so a scrub needs no hold on what hosts have reserved for a
+//! moment. Without checksums it finds what the medium cannot read.
 //!
 //! **Failure model.** A volume that does not answer ends the scrub after a minute of trying, with
 //! the reason; what was checked stays checked.

@@ -121,21 +121,21 @@ impl Job {
             }
             if core.now().since(kept) >= KEEP_EVERY {
                 kept = core.now();
-                self.keep_sums(false).await;
+                self.keep_checksums(false).await;
                 (self.keep)(self.progress(), self.report()).await;
             }
         };
-        self.keep_sums(end == End::Finished).await;
+        self.keep_checksums(end == End::Finished).await;
         (self.keep)(self.progress(), self.report()).await;
         end
     }
 
-    /// What had no sum has one now; `counted`: and it is looked whether anything is left that has
-    /// none.
-    async fn keep_sums(&self, counted: bool) {
+    /// What had no checksum has one now; `counted`: and it is looked whether anything is left that
+    /// has none.
+    async fn keep_checksums(&self, counted: bool) {
         let Some(map) = &self.map else { return };
         // A map that cannot be written says so by itself.
-        let _ = map.keep_sums().await;
+        let _ = map.keep_checksums().await;
         if counted {
             let _ = map.cover().await;
         }

@@ -267,7 +267,7 @@ impl Checksums {
         ChecksumFacts {
             block_bytes: self.integrity.covered_bytes(),
             bad_blocks: bad.iter().map(|range| range.len().0).sum(),
-            unchecked_blocks: self.integrity.without_sum().0,
+            unchecked_blocks: self.integrity.without_checksum().0,
             places: bad.iter().take(PLACES_MAX).map(place).collect(),
             mismatches: counts.mismatches,
             repaired: counts.repaired,

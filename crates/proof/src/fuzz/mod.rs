@@ -77,12 +77,12 @@ pub const TARGETS: &[Target] = &[
     ),
     target("node_file", Form::Text, 50_000, manifest::fuzz::node_file),
     target("state_file", Form::Text, 80_000, manifest::fuzz::state_file),
-    target("map_page", Form::Bytes, 30_000, sums::fuzz::map_page),
+    target("map_page", Form::Bytes, 30_000, checksums::fuzz::map_page),
     target(
         "map_superblock",
         Form::Bytes,
         30_000,
-        sums::fuzz::map_superblock,
+        checksums::fuzz::map_superblock,
     ),
     target(
         "pool_superblocks",

@@ -22,7 +22,7 @@ pub fn seeds_of(target: &Target) -> Vec<Vec<u8>> {
     let named = iscsi::fuzz::seeds()
         .into_iter()
         .chain(manifest::fuzz::seeds())
-        .chain(sums::fuzz::seeds())
+        .chain(checksums::fuzz::seeds())
         .chain(members::fuzz::seeds())
         .chain(journal::fuzz::seeds());
     let named = named.filter(|(name, _)| wanted(name));

@@ -16,7 +16,7 @@ use volume_test::model::{Plan, conforms};
 use volume_test::{Action, Faults, Odds};
 
 async fn conforms_and_reopens(core: env::CoreHandle, kind: Kind, blank: Blank, seed: u64) {
-    // 251 blocks of 512 bytes: the last sum of 4 KiB covers three of them.
+    // 251 blocks of 512 bytes: the last checksum of 4 KiB covers three of them.
     let below = if seed.is_multiple_of(2) {
         on_file(kind, 251)
     } else {
@@ -135,7 +135,7 @@ async fn writer(core: env::CoreHandle, volume: Arc<crate::Integrity>, seed: u64,
 }
 
 #[test]
-fn writers_on_two_cores_at_the_same_blocks_leave_sums_that_fit() {
+fn writers_on_two_cores_at_the_same_blocks_leave_checksums_that_fit() {
     for seed in 0..30 {
         let config = WorldConfig {
             faults: FaultPlan::benign(),
@@ -169,7 +169,8 @@ fn memory_stays_bounded_and_a_sparse_volume_reads_its_map_once_a_page() {
     for kind in [PAGES, SECTORS] {
         simulate(3, move |core| {
             Box::pin(async move {
-                // 1 TiB, of which every 8th page of sums has a block: far more pages than may stay.
+                // 1 TiB, of which every 8th page of checksums has a block: far more pages than may
+                // stay.
                 let below = on_file(kind, (1 << 40) / kind.bytes());
                 make(&core, &below, Blank::Zeroes).await;
                 let (volume, _) =
@@ -259,7 +260,7 @@ fn a_volume_that_shrinks_and_grows_again_reads_zeroes_at_its_end() {
 }
 
 #[test]
-fn a_write_that_its_fence_stops_leaves_block_and_sum_as_they_were() {
+fn a_write_that_its_fence_stops_leaves_block_and_checksum_as_they_were() {
     for kind in KINDS {
         simulate(7, move |core| {
             Box::pin(async move {
@@ -278,7 +279,7 @@ fn a_write_that_its_fence_stops_leaves_block_and_sum_as_they_were() {
                     let refused = write(&lane, at, &of(2)).await;
                     assert_eq!(refused, Err(IoError::Fenced));
                     assert_eq!(read(&lane, at).await.unwrap(), of(1));
-                    // Of what was half done the next one who reads it takes the sum.
+                    // Of what was half done the next one who reads it takes the checksum.
                     let torn = Action::FailAfter(IoError::MediumError { lba: at.start() });
                     stop.once(OpKind::Write, torn);
                     assert!(write(&lane, at, &of(3)).await.is_err());

@@ -12,8 +12,8 @@ use units::{BlockCount, Lba, LbaRange};
 use volume::{Durability, Io, IoFuture, Lane, Op, Origin, Shape, Volume, Wrap, over};
 use volume_test::model::{Model, Plan, goes_on, verify};
 
-/// Logical blocks of the model: of 512 bytes each, their sums take three sectors of a page, which a
-/// power cut tears.
+/// Logical blocks of the model: of 512 bytes each, their checksums take three sectors of a page,
+/// which a power cut tears.
 const BLOCKS: u64 = 300;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -94,12 +94,12 @@ impl Lane for LoggedLane {
 /// again, in order.
 async fn redo(lane: &Rc<dyn Lane>, log: &Log, unit: u64) -> (u64, u64) {
     let entries = log.0.borrow().clone();
-    let sums = |op: &Op| {
+    let checksums = |op: &Op| {
         let range = op.range().unwrap();
         range.start().0 / unit..range.end().0.div_ceil(unit)
     };
     let meets = |a: &Op, b: &Op| {
-        let (a, b) = (sums(a), sums(b));
+        let (a, b) = (checksums(a), checksums(b));
         a.start < b.end && b.start < a.end
     };
     let (mut written, mut left) = (0, 0);
@@ -134,7 +134,7 @@ struct Seen {
     hits: Hits,
 }
 
-/// Later, all blocks get a sum; counts where none is left without.
+/// Later, all blocks get a checksum; counts where none is left without.
 async fn cover(
     core: CoreHandle,
     (lane, volume): (Rc<IntegrityLane>, Arc<Integrity>),
@@ -148,7 +148,7 @@ async fn cover(
     let read = lane.submit(Io::new(op, Origin::default()));
     read.await.unwrap();
     lane.cover().await.unwrap();
-    let all = volume.without_sum().0 == 0;
+    let all = volume.without_checksum().0 == 0;
     covered.set(covered.get() + u64::from(all));
 }
 
@@ -249,7 +249,7 @@ fn after_a_power_cut_at_any_moment_and_a_replay_every_block_fits_and_is_allowed(
     );
 }
 
-/// A block is written and flushed twice; after a crash another one of the same page of sums is
+/// A block is written and flushed twice; after a crash another one of the same page of checksums is
 /// written, until the next crash; then the block is read.
 fn another_of_its_page(seed: u64, kind: Kind) -> Hits {
     let world = World::new(seed, WorldConfig::default());
@@ -275,7 +275,7 @@ fn another_of_its_page(seed: u64, kind: Kind) -> Hits {
     let life = async move {
         let (volume, _) = open(&core, &under).await;
         let lane = volume.lane(&core).await.unwrap();
-        // Its sum lies in another sector than that of the first one.
+        // Its checksum lies in another sector than that of the first one.
         let written = write(&lane, range(200 * unit, unit), &contents(3)).await;
         written.unwrap();
         flush(&lane).await;

@@ -8,11 +8,11 @@ use super::disk::{
 };
 use crate::integrity::Blank;
 use crate::test::simulate;
+use checksums::{Level, PAGE, Place};
 use env::{CoreHandle, LocalFuture};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
-use sums::{Level, PAGE, Place};
 use units::{Buf, Lba, LbaRange};
 use volume::{IoError, Volume};
 use volume_test::draw::Draw;
@@ -28,7 +28,7 @@ struct Bed {
     lane: Rc<IntegrityLane>,
     kind: Kind,
     draw: Draw,
-    /// Which blocks with a sum were written.
+    /// Which blocks with a checksum were written.
     written: Vec<u64>,
 }
 
@@ -62,14 +62,14 @@ impl Bed {
         contents(self.kind, block, version)
     }
 
-    /// What a block holds at home, whatever its sum says.
+    /// What a block holds at home, whatever its checksum says.
     async fn raw(&self, block: u64) -> Vec<u8> {
         let bytes = self.kind.bytes();
         let len = usize::try_from(bytes).unwrap();
         raw_read(&self.core, DATA, block * bytes, len).await
     }
 
-    /// Puts something there behind the back of its sum.
+    /// Puts something there behind the back of its checksum.
     async fn put(&self, block: u64, bytes: &[u8]) {
         raw_write(&self.core, DATA, block * self.kind.bytes(), bytes).await;
     }
@@ -194,7 +194,7 @@ struct Tally {
     mended: u64,
 }
 
-/// A bit of a page of sums, anywhere in both its places.
+/// A bit of a page of checksums, anywhere in both its places.
 async fn flip(bed: &mut Bed, place: Place) {
     let slot = bed.draw.below(2) * PAGE as u64;
     let bit = bed.draw.below(PAGE as u64 * 8);
@@ -259,7 +259,7 @@ async fn hurt_map_often(core: CoreHandle, kind: Kind) {
     let mut bed = Bed::new(&core, kind, 9).await;
     let mut tally = Tally::default();
     for round in 0..150_u64 {
-        let level = Level::Sums;
+        let level = Level::Checksums;
         let place = Place {
             level,
             index: round / 3 % 3,
@@ -281,8 +281,8 @@ async fn hurt_map_often(core: CoreHandle, kind: Kind) {
     );
 }
 
-/// A bit of what stands above pages of sums, anywhere in both its places: a scrub mends what would
-/// be missed, and nothing is weaker after it.
+/// A bit of what stands above pages of checksums, anywhere in both its places: a scrub mends what
+/// would be missed, and nothing is weaker after it.
 async fn flip_above(bed: &mut Bed, pair_at: u64, tally: &mut Tally) {
     assert_eq!(bed.lane.check_above().await, 0, "nothing was damaged");
     let both = 2 * PAGE;
@@ -311,7 +311,7 @@ async fn flip_above(bed: &mut Bed, pair_at: u64, tally: &mut Tally) {
 }
 
 #[test]
-fn damage_above_the_pages_of_sums_is_found_and_mended_by_a_scrub() {
+fn damage_above_the_pages_of_checksums_is_found_and_mended_by_a_scrub() {
     for kind in KINDS {
         simulate(15, move |core| {
             Box::pin(async move {
@@ -335,7 +335,7 @@ fn damage_above_the_pages_of_sums_is_found_and_mended_by_a_scrub() {
 }
 
 #[test]
-fn a_lost_write_of_data_and_of_its_page_of_sums_is_caught_by_the_page_above() {
+fn a_lost_write_of_data_and_of_its_page_of_checksums_is_caught_by_the_page_above() {
     let (mut open_still, mut stopped) = (0, 0);
     simulate(13, |core| {
         Box::pin(async move {

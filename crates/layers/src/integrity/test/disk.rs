@@ -153,7 +153,7 @@ impl Lane for OnFileLane {
     }
 }
 
-/// A kind of volume: its logical blocks, and what a sum of it covers.
+/// A kind of volume: its logical blocks, and what a checksum of it covers.
 #[derive(Clone, Copy)]
 pub(super) struct Kind {
     pub(super) block_size: BlockSize,
@@ -175,12 +175,12 @@ pub(super) const PAGES: Kind = Kind {
 pub(super) const KINDS: [Kind; 3] = [SECTORS, EMULATED, PAGES];
 
 impl Kind {
-    /// Logical blocks that a sum covers.
+    /// Logical blocks that a checksum covers.
     pub(super) fn unit(self) -> u64 {
         self.bytes() / u64::from(self.block_size.bytes())
     }
 
-    /// Bytes that a sum covers.
+    /// Bytes that a checksum covers.
     pub(super) fn bytes(self) -> u64 {
         self.covers.bytes().into()
     }

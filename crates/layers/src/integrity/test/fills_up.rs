@@ -15,7 +15,7 @@ use std::time::Duration;
 use units::Buf;
 use volume::{Durability, IoError, Op};
 
-/// Blocks with a sum each: five pages of them.
+/// Blocks with a checksum each: five pages of them.
 const SPACE: u64 = 5 * 1008;
 const ROOM: u64 = 1 << 40;
 const MINUTE: Duration = Duration::from_secs(60);
@@ -188,9 +188,9 @@ fn a_map_that_was_just_made_opens_without_room() {
     }
 }
 
-/// Without a journal above that names it after a crash, a stable write waits for its sum.
+/// Without a journal above that names it after a crash, a stable write waits for its checksum.
 #[test]
-fn a_stable_write_without_room_for_its_sum_is_refused_for_want_of_space() {
+fn a_stable_write_without_room_for_its_checksum_is_refused_for_want_of_space() {
     let world = World::new(8, WorldConfig::default());
     let node = world.node("node");
     let (core, on) = (node.core(0), node.clone());

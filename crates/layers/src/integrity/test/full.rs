@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use volume::{IoError, Op};
 
-/// Blocks with a sum each: five pages of them.
+/// Blocks with a checksum each: five pages of them.
 const SPACE: u64 = 5 * 1008;
 const ROOM: u64 = 1 << 40;
 const MINUTE: Duration = Duration::from_secs(60);
@@ -68,7 +68,7 @@ async fn fill(core: &CoreHandle, node: &Node, kind: Kind) -> (Rc<IntegrityLane>,
     for version in 2..5 {
         for block in [1, 1009, 4000] {
             let written = write(&lane, at(block), &contents(kind, version)).await;
-            assert_eq!(written, Ok(()), "data has its room, and sums are kept");
+            assert_eq!(written, Ok(()), "data has its room, and checksums are kept");
         }
         for _ in 0..2 {
             let flushed = ask(&lane, Op::Flush).await;

@@ -1,8 +1,8 @@
 //! Entry points for fuzzers: arbitrary bytes in, and a panic if an oracle is broken.
 
+use crate::checksum::MapId;
 use crate::page::{Generation, Level, MAGIC as PAGE_MAGIC, PAGE, Page};
 use crate::place::Place;
-use crate::sum::MapId;
 use crate::superblock::{Blank, MAGIC as MAP_MAGIC, Superblock};
 use crate::tree::{Found, Recorded, judge};
 use formats::seal;
@@ -138,7 +138,7 @@ pub fn seeds() -> Vec<(&'static str, Vec<u8>)> {
         block
     };
     [
-        ("map_page", page(Level::Sums, 7, 12)),
+        ("map_page", page(Level::Checksums, 7, 12)),
         ("map_page", page(Level::Groups, u64::from(u32::MAX), 0)),
         (
             "map_superblock",

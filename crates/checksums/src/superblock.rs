@@ -1,8 +1,8 @@
 //! What is said of a whole map, and which generation of each region is the newest.
 
+use crate::checksum::MapId;
 use crate::page::PAGE;
-use crate::place::{REGIONS_MAX, REGIONS_OF_PAGES, regions_max, sums_max};
-use crate::sum::MapId;
+use crate::place::{REGIONS_MAX, REGIONS_OF_PAGES, checksums_max, regions_max};
 use crate::{VERSION, VERSION_SECTORS};
 use formats::{Damage, Places, open, seal};
 use units::BlockSize;
@@ -11,13 +11,13 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 pub(crate) const MAGIC: &[u8; 8] = b"CWSUMMAP";
 
-/// What a block without a sum holds.
+/// What a block without a checksum holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Blank {
     /// Zeroes, and anything else is damage: the volume was made with its map.
     Zeroes,
     /// Anything: the map was made for a volume with contents. The next one who reads it takes the
-    /// sum.
+    /// checksum.
     Anything,
 }
 
@@ -30,11 +30,11 @@ pub struct Superblock {
     pub volume: [u8; 16],
     /// Bytes in a logical block of the volume.
     pub block_size: BlockSize,
-    /// Bytes that one sum covers: a physical block, and no less than a logical one.
+    /// Bytes that one checksum covers: a physical block, and no less than a logical one.
     pub covers: BlockSize,
     /// Logical blocks of the volume.
     pub blocks: u64,
-    /// What a block without a sum holds.
+    /// What a block without a checksum holds.
     pub blank: Blank,
     /// The generations are the newest ones, not only the newest ones that were known: nothing was
     /// written since.
@@ -43,7 +43,7 @@ pub struct Superblock {
     pub count: u64,
     /// Of each region's page the generation (lower 32 bits), 0 for none.
     pub regions: Box<[u32; REGIONS_MAX]>,
-    /// Blocks that have a sum, where those that have none may hold anything; after a crash not
+    /// Blocks that have a checksum, where those that have none may hold anything; after a crash not
     /// exactly. Else 0.
     pub summed: u64,
 }
@@ -83,16 +83,16 @@ impl Superblock {
         if self.count.is_multiple_of(2) { 0 } else { 1 }
     }
 
-    /// Logical blocks that one sum covers.
+    /// Logical blocks that one checksum covers.
     #[must_use]
-    pub const fn per_sum(&self) -> u64 {
+    pub const fn per_checksum(&self) -> u64 {
         (self.covers.bytes() / self.block_size.bytes()) as u64
     }
 
-    /// Blocks with a sum each; the last one may be shorter.
+    /// Blocks with a checksum each; the last one may be shorter.
     #[must_use]
-    pub const fn sums(&self) -> u64 {
-        self.blocks.div_ceil(self.per_sum())
+    pub const fn checksums(&self) -> u64 {
+        self.blocks.div_ceil(self.per_checksum())
     }
 
     const fn version(&self) -> u16 {
@@ -152,7 +152,7 @@ impl Superblock {
             _ => return Err(Damage::Contradiction("no such block size")),
         };
         if covers.bytes() < block_size.bytes() {
-            return Err(Damage::Contradiction("a sum covers a block at least"));
+            return Err(Damage::Contradiction("a checksum covers a block at least"));
         }
         let mut regions = Box::new([0; REGIONS_MAX]);
         for (region, raw) in regions
@@ -185,9 +185,9 @@ impl Superblock {
             summed: raw.summed.get(),
         };
         if found.blank == Blank::Zeroes && found.summed != 0 {
-            return Err(Damage::Contradiction("every block of it has a sum"));
+            return Err(Damage::Contradiction("every block of it has a checksum"));
         }
-        if !(1..=sums_max(covers)).contains(&found.sums()) {
+        if !(1..=checksums_max(covers)).contains(&found.checksums()) {
             return Err(Damage::Contradiction("no volume has that size"));
         }
         Ok(found)

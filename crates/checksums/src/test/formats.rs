@@ -32,7 +32,7 @@ fn page(generation: u64) -> Page {
         *entry = value;
     }
     Page {
-        level: Level::Sums,
+        level: Level::Checksums,
         index: 3,
         generation: Generation(generation),
         entries,
@@ -53,7 +53,7 @@ fn a_block_says_what_was_written_and_with_any_bit_changed_nothing() {
     };
     assert_eq!(
         Superblock::read(&wrong.write()),
-        Err(Damage::Contradiction("every block of it has a sum"))
+        Err(Damage::Contradiction("every block of it has a checksum"))
     );
     let (map, page) = (superblock(), page(8));
     let (map_block, page_block) = (map.write(), page.write(OF));
@@ -80,18 +80,18 @@ fn a_block_says_what_was_written_and_with_any_bit_changed_nothing() {
 }
 
 #[test]
-fn sums_of_sectors_have_a_version_that_older_programs_refuse_and_room_for_as_much() {
+fn checksums_of_sectors_have_a_version_that_older_programs_refuse_and_room_for_as_much() {
     let of_pages = superblock();
     let mut of_sectors = Superblock {
         covers: BlockSize::B512,
-        blocks: sums_max(BlockSize::B512),
+        blocks: checksums_max(BlockSize::B512),
         ..superblock()
     };
     of_sectors.regions.fill(9);
     let [pages, sectors] = [&of_pages, &of_sectors].map(Superblock::write);
     assert_eq!([pages[12], sectors[12]], [1, 2]);
     assert_eq!(Superblock::read(&sectors), Ok(of_sectors.clone()));
-    let bytes = |covers: BlockSize| sums_max(covers) * u64::from(covers.bytes());
+    let bytes = |covers: BlockSize| checksums_max(covers) * u64::from(covers.bytes());
     assert_eq!(bytes(BlockSize::B512), bytes(BlockSize::B4096));
     for wrong in [
         Superblock {
@@ -127,7 +127,7 @@ fn a_later_version_is_refused_by_name_even_beside_one_of_ours() {
     block[12] = 2;
     formats::seal(&mut block);
     let place = Place {
-        level: Level::Sums,
+        level: Level::Checksums,
         index: 3,
     };
     let recorded = Recorded {
@@ -179,10 +179,10 @@ fn generations_take_turns_and_are_never_zero_above() {
 fn every_page_has_a_place_of_its_own_and_one_above() {
     let fan = FAN as u64;
     let mut taken: BTreeSet<u64> = SUPERBLOCKS_AT.into();
-    let sums = (0..3 * fan).chain(fan * fan - 2..fan * fan + 2);
+    let checksums = (0..3 * fan).chain(fan * fan - 2..fan * fan + 2);
     let groups = (0..4).chain(fan - 1..fan + 2);
-    let places = sums
-        .map(|index| (Level::Sums, index))
+    let places = checksums
+        .map(|index| (Level::Checksums, index))
         .chain(groups.map(|index| (Level::Groups, index)))
         .chain((0..REGIONS_MAX as u64).map(|index| (Level::Regions, index)));
     for (level, index) in places {
@@ -196,14 +196,14 @@ fn every_page_has_a_place_of_its_own_and_one_above() {
             assert_eq!(above_index * fan + entry as u64, index);
         }
     }
-    let last = Place::of_block(sums_max(BlockSize::B512) - 1);
+    let last = Place::of_block(checksums_max(BlockSize::B512) - 1);
     assert_eq!(last.1, FAN - 1);
     assert!(last.0.pair_at() > 0);
 }
 
 proptest! {
     #[test]
-    fn sums_depend_on_bytes_address_and_map_and_not_on_pieces(
+    fn checksums_depend_on_bytes_address_and_map_and_not_on_pieces(
         bytes in prop::collection::vec(any::<u8>(), BLOCK),
         block in any::<u64>(),
         other in any::<u64>(),
@@ -212,16 +212,16 @@ proptest! {
     ) {
         prop_assume!(block != other);
         let salt = Salt::of(OF);
-        let sum = Sum::of(salt, block, &bytes);
-        prop_assert!(sum.is_sum());
+        let checksum = Checksum::of(salt, block, &bytes);
+        prop_assert!(checksum.is_checksum());
         let mut pieces = Buf::copy_of(&bytes[..cut]);
         pieces.append(&Buf::copy_of(&bytes[cut..]));
-        prop_assert_eq!(Sum::of_buf(salt, block, &pieces), sum);
+        prop_assert_eq!(Checksum::of_buf(salt, block, &pieces), checksum);
         let mut flipped = bytes.clone();
         flipped[bit / 8] ^= 1 << (bit % 8);
-        prop_assert_ne!(Sum::of(salt, block, &flipped), sum);
-        prop_assert_ne!(Sum::of(salt, other, &bytes), sum);
-        prop_assert_ne!(Sum::of(Salt::of(MapId([8; 16])), block, &bytes), sum);
+        prop_assert_ne!(Checksum::of(salt, block, &flipped), checksum);
+        prop_assert_ne!(Checksum::of(salt, other, &bytes), checksum);
+        prop_assert_ne!(Checksum::of(Salt::of(MapId([8; 16])), block, &bytes), checksum);
     }
 }
 

@@ -4,7 +4,7 @@
 //! [`Tree::stable`] after a sync.
 //!     So after a crash a page is at least as new as the page above says; an older one was lost by the device.
 //!     A page that is read and newer than that is perhaps not stable, where a sync failed before the process died; and it may be, so that
-//!     others rely on it. A page of sums is therefore written once more as it is, to where it is, before another version of it is
+//!     others rely on it. A page of checksums is therefore written once more as it is, to where it is, before another version of it is
 //!     and before the page above is told. On a page above nobody relies before it was told itself: its next version takes its place.
 //! T2. In memory the newest generation of a page is known exactly once it was read or written, and
 //! of every page from the
@@ -14,9 +14,9 @@
 //!
 //! So a page above may be written whenever it is convenient, with no sync of its own.
 
+use crate::checksum::MapId;
 use crate::page::{FAN, Generation, Level, PAGE, Page};
 use crate::place::{Place, REGIONS_MAX};
-use crate::sum::MapId;
 use crate::superblock::Superblock;
 use formats::Damage;
 
@@ -119,8 +119,8 @@ pub fn judge(
     Ok(page.map_or(Found::Absent, Found::Page))
 }
 
-/// What the next version has to follow of a page above sums that is newer than recorded: that goes
-/// to the same place, so that the version before stays, unless the other place holds none that
+/// What the next version has to follow of a page above checksums that is newer than recorded: that
+/// goes to the same place, so that the version before stays, unless the other place holds none that
 /// could be lost.
 fn follows(page: &Page, map: MapId, slots: [&[u8]; 2]) -> Generation {
     let other = slots[usize::from(page.generation.next().slot())];
@@ -133,7 +133,7 @@ fn follows(page: &Page, map: MapId, slots: [&[u8]; 2]) -> Generation {
     }
 }
 
-/// A page above sums.
+/// A page above checksums.
 #[derive(Clone, Debug)]
 struct Node {
     entries: Box<[u32; FAN]>,
@@ -166,7 +166,7 @@ impl Node {
     }
 }
 
-/// A page above sums, to be written.
+/// A page above checksums, to be written.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NodeWrite {
     /// Which.
@@ -179,7 +179,7 @@ pub struct NodeWrite {
     pub bytes: Vec<u8>,
 }
 
-/// All generations of a map: 4 bytes and a bit for each page of sums.
+/// All generations of a map: 4 bytes and a bit for each page of checksums.
 #[derive(Clone, Debug)]
 pub struct Tree {
     map: MapId,
@@ -199,7 +199,7 @@ impl Tree {
     /// all groups are to be [loaded](Tree::load).
     #[must_use]
     pub fn new(superblock: &Superblock) -> Self {
-        let pages = superblock.sums().div_ceil(FAN as u64);
+        let pages = superblock.checksums().div_ceil(FAN as u64);
         let mut tree = Self {
             map: superblock.map,
             pages: 0,
@@ -228,14 +228,14 @@ impl Tree {
         self.known.resize(self.known.len().max(words), 0);
     }
 
-    /// Pages of sums.
+    /// Pages of checksums.
     #[must_use]
     pub const fn pages(&self) -> u64 {
         self.pages
     }
 
-    /// The pages above sums that must be loaded, in this order, and what is recorded of each one is
-    /// right only then.
+    /// The pages above checksums that must be loaded, in this order, and what is recorded of each
+    /// one is right only then.
     #[must_use]
     pub fn nodes(&self) -> Vec<Place> {
         let of = |level, count| (0..count as u64).map(move |index| Place { level, index });
@@ -245,8 +245,8 @@ impl Tree {
             .collect()
     }
 
-    /// Takes a page above sums from what both its places hold. One that is newer than recorded is
-    /// written again.
+    /// Takes a page above checksums from what both its places hold. One that is newer than recorded
+    /// is written again.
     ///
     /// # Errors
     /// That it cannot be used. Then only less is known of the pages below it: lost writes from
@@ -285,20 +285,20 @@ impl Tree {
             (None, entry) => self.roots[entry],
         };
         let exact = match place.level {
-            Level::Sums => self.exact || self.is_known(place.index),
+            Level::Checksums => self.exact || self.is_known(place.index),
             Level::Groups | Level::Regions => self.exact,
         };
         Recorded { generation, exact }
     }
 
-    /// A page of sums was read, or its write became stable: this is its newest generation.
+    /// A page of checksums was read, or its write became stable: this is its newest generation.
     ///
     /// # Panics
     /// If the map has no such page.
     pub fn stable(&mut self, index: u64, generation: Generation) {
         assert!(index < self.pages, "a page of the map");
         let place = Place {
-            level: Level::Sums,
+            level: Level::Checksums,
             index,
         };
         self.tell_above(place, generation);
@@ -358,7 +358,7 @@ impl Tree {
         self.roots.clone()
     }
 
-    /// Everything above pages of sums is as it was written last.
+    /// Everything above pages of checksums is as it was written last.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         let mut nodes = self.groups.iter().chain(&self.regions);
@@ -395,7 +395,7 @@ impl Tree {
         match place.level {
             Level::Groups => &self.groups[index],
             Level::Regions => &self.regions[index],
-            Level::Sums => unreachable!("pages of sums are not kept here"),
+            Level::Checksums => unreachable!("pages of checksums are not kept here"),
         }
     }
 
@@ -404,7 +404,7 @@ impl Tree {
         match place.level {
             Level::Groups => &mut self.groups[index],
             Level::Regions => &mut self.regions[index],
-            Level::Sums => unreachable!("pages of sums are not kept here"),
+            Level::Checksums => unreachable!("pages of checksums are not kept here"),
         }
     }
 }

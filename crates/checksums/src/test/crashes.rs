@@ -34,7 +34,7 @@ struct World {
 }
 
 fn place(index: u64) -> Place {
-    let level = Level::Sums;
+    let level = Level::Checksums;
     Place { level, index }
 }
 
@@ -104,7 +104,7 @@ impl World {
                 continue;
             }
             let fresh = || Page {
-                level: Level::Sums,
+                level: Level::Checksums,
                 index,
                 generation: Generation(0),
                 entries: Box::new([0; FAN]),

@@ -1,7 +1,7 @@
-//! A page of the map: 1008 sums, or 1008 generations of pages below.
+//! A page of the map: 1008 checksums, or 1008 generations of pages below.
 
 use crate::VERSION;
-use crate::sum::MapId;
+use crate::checksum::MapId;
 use formats::{Damage, open, seal};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -18,8 +18,8 @@ pub(crate) const MAGIC: &[u8; 8] = b"CWSUMPAG";
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Level {
     /// Sums of blocks.
-    Sums,
-    /// Generations of pages of sums.
+    Checksums,
+    /// Generations of pages of checksums.
     Groups,
     /// Generations of groups.
     Regions,
@@ -28,7 +28,7 @@ pub enum Level {
 impl Level {
     const fn raw(self) -> u8 {
         match self {
-            Self::Sums => 0,
+            Self::Checksums => 0,
             Self::Groups => 1,
             Self::Regions => 2,
         }
@@ -36,7 +36,7 @@ impl Level {
 
     const fn from_raw(raw: u8) -> Option<Self> {
         match raw {
-            0 => Some(Self::Sums),
+            0 => Some(Self::Checksums),
             1 => Some(Self::Groups),
             2 => Some(Self::Regions),
             3.. => None,
@@ -95,7 +95,7 @@ pub struct Page {
     pub index: u64,
     /// Which version of it.
     pub generation: Generation,
-    /// Sums, or generations.
+    /// Checksums, or generations.
     pub entries: Box<[u32; FAN]>,
 }
 

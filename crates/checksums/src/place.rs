@@ -1,7 +1,7 @@
 //! Where things lie in the map's file.
 //!
 //! ```text
-//!   superblock, superblock | region 0: its page twice | group 0: its page twice | 1008 pages of sums, each twice | group 1 ...
+//!   superblock, superblock | region 0: its page twice | group 0: its page twice | 1008 pages of checksums, each twice | group 1 ...
 //! ```
 //!
 //! Everything has its place whatever the size of the volume, so a volume can grow; what was never
@@ -13,13 +13,13 @@ use units::BlockSize;
 /// Where both superblocks lie, in bytes.
 pub const SUPERBLOCKS_AT: [u64; 2] = [0, PAGE as u64];
 
-/// Regions of a map at most, where sums cover 4 KiB each.
+/// Regions of a map at most, where checksums cover 4 KiB each.
 pub(crate) const REGIONS_OF_PAGES: usize = 64;
 
 /// Regions of a map at most.
 pub const REGIONS_MAX: usize = 512;
 
-/// Regions of a map at most, whose sums cover so much each.
+/// Regions of a map at most, whose checksums cover so much each.
 pub(crate) const fn regions_max(covers: BlockSize) -> usize {
     match covers {
         BlockSize::B512 => REGIONS_MAX,
@@ -29,15 +29,15 @@ pub(crate) const fn regions_max(covers: BlockSize) -> usize {
 
 /// Sums of a map at most, that cover so much each: 244 TiB of a volume either way.
 #[must_use]
-pub const fn sums_max(covers: BlockSize) -> u64 {
+pub const fn checksums_max(covers: BlockSize) -> u64 {
     regions_max(covers) as u64 * FAN64 * FAN64 * FAN64
 }
 
-/// Bytes of the map of so many sums: where the last of its pages ends.
+/// Bytes of the map of so many checksums: where the last of its pages ends.
 #[must_use]
-pub fn map_bytes(sums: u64) -> u64 {
-    let level = Level::Sums;
-    let index = sums.div_ceil(FAN64).max(1) - 1;
+pub fn map_bytes(checksums: u64) -> u64 {
+    let level = Level::Checksums;
+    let index = checksums.div_ceil(FAN64).max(1) - 1;
     Place { level, index }.pair_at() + PAIR
 }
 
@@ -56,10 +56,10 @@ pub struct Place {
 }
 
 impl Place {
-    /// The page with the sum of a block, and which entry it is.
+    /// The page with the checksum of a block, and which entry it is.
     #[must_use]
     pub fn of_block(block: u64) -> (Self, usize) {
-        let level = Level::Sums;
+        let level = Level::Checksums;
         let index = block / FAN64;
         (Self { level, index }, entry(block))
     }
@@ -71,7 +71,7 @@ impl Place {
     #[must_use]
     pub fn pair_at(self) -> u64 {
         let (region, group) = match self.level {
-            Level::Sums => (self.index / FAN64 / FAN64, self.index / FAN64),
+            Level::Checksums => (self.index / FAN64 / FAN64, self.index / FAN64),
             Level::Groups => (self.index / FAN64, self.index),
             Level::Regions => (self.index, 0),
         };
@@ -79,7 +79,7 @@ impl Place {
         let of_region = region * REGION_PAIRS;
         let of_group = of_region + 1 + group % FAN64 * GROUP_PAIRS;
         let pair = match self.level {
-            Level::Sums => of_group + 1 + self.index % FAN64,
+            Level::Checksums => of_group + 1 + self.index % FAN64,
             Level::Groups => of_group,
             Level::Regions => of_region,
         };
@@ -96,7 +96,7 @@ impl Place {
     #[must_use]
     pub fn above(self) -> (Option<Self>, usize) {
         let level = match self.level {
-            Level::Sums => Level::Groups,
+            Level::Checksums => Level::Groups,
             Level::Groups => Level::Regions,
             Level::Regions => return (None, whole(self.index)),
         };

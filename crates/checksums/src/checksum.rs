@@ -1,19 +1,19 @@
-//! The sum of one block.
+//! The checksum of one block.
 
 use formats::{crc32c, crc32c_of};
 use units::Buf;
 
-/// A map's own number, made at random with it: the generation that its sums cover. What belonged to
-/// another map of the same place does not fit.
+/// A map's own number, made at random with it: the generation that its checksums cover. What
+/// belonged to another map of the same place does not fit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MapId(pub [u8; 16]);
 
-/// What the sum of a block depends on beside its bytes.
+/// What the checksum of a block depends on beside its bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Salt(u64);
 
 impl Salt {
-    /// Of all sums of a map.
+    /// Of all checksums of a map.
     #[must_use]
     pub fn of(map: MapId) -> Self {
         let (low, high) = map.0.split_at(8);
@@ -40,23 +40,24 @@ const fn spread(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// What the map holds for one block: a sum, or one of three words.
+/// What the map holds for one block: a checksum, or one of three words.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub struct Sum(u32);
+pub struct Checksum(u32);
 
-impl Sum {
+impl Checksum {
     /// Nothing was ever written there, or it was given up ([`crate::Blank`] says what it holds).
     pub const BLANK: Self = Self(0);
-    /// There was a sum, and the map lost it: the block cannot be vouched for until it is written.
+    /// There was a checksum, and the map lost it: the block cannot be vouched for until it is
+    /// written.
     pub const LOST: Self = Self(1);
     /// A write of it failed: it may hold the old or the new. The next one who reads it takes the
-    /// sum anew.
+    /// checksum anew.
     pub const OPEN: Self = Self(2);
 
-    /// Sums that would be one of the words are moved by this.
+    /// Checksums that would be one of the words are moved by this.
     const MOVED: u32 = 1 << 31;
 
-    /// The sum of the bytes of block `block` (of as many bytes as a sum
+    /// The checksum of the bytes of block `block` (of as many bytes as a checksum
     /// [covers](crate::Superblock), the volume's last one perhaps of fewer).
     #[must_use]
     pub fn of(salt: Salt, block: u64, bytes: &[u8]) -> Self {
@@ -73,17 +74,17 @@ impl Sum {
     }
 
     fn from_crc(salt: Salt, block: u64, crc: u32) -> Self {
-        let sum = crc ^ salt.at(block);
-        Self(if sum <= Self::OPEN.0 {
-            sum | Self::MOVED
+        let checksum = crc ^ salt.at(block);
+        Self(if checksum <= Self::OPEN.0 {
+            checksum | Self::MOVED
         } else {
-            sum
+            checksum
         })
     }
 
-    /// It is a sum, and not one of the words.
+    /// It is a checksum, and not one of the words.
     #[must_use]
-    pub const fn is_sum(self) -> bool {
+    pub const fn is_checksum(self) -> bool {
         self.0 > Self::OPEN.0
     }
 

@@ -1,7 +1,7 @@
 //! The checksums of a volume's blocks, kept apart from them, as pure machines.
 //!
 //! ```text
-//!   superblock --> regions --> 1008 groups each --> 1008 pages each --> 1008 sums of a block each
+//!   superblock --> regions --> 1008 groups each --> 1008 pages each --> 1008 checksums of a block each
 //!      each says which generation of the next is the newest one that is stable
 //! ```
 //!
@@ -9,8 +9,8 @@
 //!
 //! What the map promises, if whoever writes it keeps the rules of [`Tree`]:
 //!
-//! - A block whose bytes are not those that were written there last does not fit its sum: flipped,
-//!   misdirected, or lost.
+//! - A block whose bytes are not those that were written there last does not fit its checksum:
+//!   flipped, misdirected, or lost.
 //! - A page of the map that was lost, or is older than it should be, is known as such by the page
 //!   above it.
 //! - A crash leaves the page before or the page after: each has two places, and takes them in turn.
@@ -19,25 +19,25 @@
 //! out. The bytes are described in `docs/formats/integrity.md`, the reasons in
 //! `docs/adr/0009-integrity.md`.
 
+mod checksum;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
 mod page;
 mod place;
-mod sum;
 mod superblock;
 #[cfg(test)]
 mod test;
 mod tree;
 
+pub use checksum::{Checksum, MapId, Salt};
 pub use formats::{Damage, Places};
 pub use page::{FAN, Generation, Level, PAGE, Page};
-pub use place::{Place, REGIONS_MAX, SUPERBLOCKS_AT, map_bytes, sums_max};
-pub use sum::{MapId, Salt, Sum};
+pub use place::{Place, REGIONS_MAX, SUPERBLOCKS_AT, checksums_max, map_bytes};
 pub use superblock::{Blank, Superblock};
 pub use tree::{Found, NodeWrite, Recorded, Tree, Unfit, judge};
 
-/// The version of pages, and of superblocks of maps whose sums cover 4 KiB each.
+/// The version of pages, and of superblocks of maps whose checksums cover 4 KiB each.
 pub const VERSION: u16 = 1;
 
-/// The version of superblocks of maps whose sums cover 512 bytes each.
+/// The version of superblocks of maps whose checksums cover 512 bytes each.
 pub const VERSION_SECTORS: u16 = 2;
