@@ -6,7 +6,7 @@
 //!
 //! The header repeats what the batch before it changed. So when a header is damaged, the next one
 //! says whose blocks are lost; and it says which batches were stable when it was made, so that a
-//! torn end, which nobody was told of, is not taken for damage, nor damage for a torn end.
+//! torn end, which nobody was answered, is not taken for damage, nor damage for a torn end.
 
 use crate::layout::{BLOCK, JournalId, Place, VERSION};
 use formats::{Damage, Reader, Writer, open, seal};
@@ -51,8 +51,8 @@ pub enum Kind {
     Deallocate,
     /// They are zeroes, and their room stays reserved.
     Anchor,
-    /// They were written at home, past the log: what the log has of them is older.
-    Direct,
+    /// They were written around the log, in the backing volume: what the log has of them is older.
+    WriteAround,
     /// What was written to them was damaged in the log, and is gone.
     Lost,
     /// The volume is no more, whatever the log has of it. The range says nothing.
@@ -70,7 +70,7 @@ impl Kind {
         Self::Zeroes,
         Self::Deallocate,
         Self::Anchor,
-        Self::Direct,
+        Self::WriteAround,
         Self::Lost,
         Self::Gone,
         Self::Cut,
@@ -83,7 +83,7 @@ impl Kind {
             Self::Zeroes => 2,
             Self::Deallocate => 3,
             Self::Anchor => 4,
-            Self::Direct => 5,
+            Self::WriteAround => 5,
             Self::Lost => 6,
             Self::Gone => 7,
             Self::Cut => 8,
@@ -171,6 +171,12 @@ pub struct Record {
     pub data_at: u32,
     /// CRC-32C of the data.
     pub crc: u32,
+}
+
+/// The first byte of a record's data in a ring of `blocks` blocks.
+#[must_use]
+pub fn data_at(place: Place, record: &Record, blocks: u64) -> u64 {
+    place.position % blocks * BLOCK as u64 + u64::from(record.data_at)
 }
 
 /// A batch's header.

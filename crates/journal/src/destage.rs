@@ -3,13 +3,14 @@
 //! ```text
 //!   oldest batches:  A 8-16 at 100 | B 0-8 at 140 | A 16-24 at 160 | A 8-12 at 190
 //!   the index says:  A 8-12 lies elsewhere by now
-//!   carried:         A 12-24 (from 104 and 160), B 0-8 (from 140)
+//!   destaged:         A 12-24 (from 104 and 160), B 0-8 (from 140)
 //! ```
 //!
-//! **Contract.** Only what still is the newest is carried. When all of it is at home and flushed
-//! there, [`Index::settle`] each part, then release the batches: what was written meanwhile stays
-//! in the index, and what is at home is never older than what a replay would find. Between two
-//! rounds lies a flush, so that no place at home is written twice within one flush window.
+//! **Contract.** Only what still is the newest is destaged. When all of it is in the backing volume
+//! and flushed there, [`Index::settle`] each part, then release the batches: what was written
+//! meanwhile stays in the index, and what is in the backing volume is never older than what a
+//! replay would find. Between two rounds lies a flush, so that no place in the backing volume is
+//! written twice within one flush window.
 
 use crate::index::{Index, Slot};
 use std::ops::Range;
@@ -25,7 +26,7 @@ pub struct Lying {
     pub at: u32,
 }
 
-/// Sectors that lie together at home, to be written there in one piece.
+/// Sectors that lie together in the backing volume, to be written there in one piece.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Run {
     /// Whose.
@@ -155,7 +156,7 @@ mod test {
         log: BTreeMap<u32, u64>,
         /// What was written and is not released, oldest first.
         written: Vec<Lying>,
-        home: Contents,
+        backing: Contents,
         newest: Contents,
         head: u32,
         stamp: u64,
@@ -184,7 +185,7 @@ mod test {
             self.written.push(Lying { slot, sectors, at });
         }
 
-        /// Every sector is read from the log or from home as it was written last.
+        /// Every sector is read from the log or from the backing volume as it was written last.
         fn check(&self) {
             for slot in 0..2 {
                 let pieces = self.index.find(Slot(slot), 0..340);
@@ -194,23 +195,23 @@ mod test {
                     piece.sectors.zip(places)
                 });
                 for (sector, at) in sectors {
-                    let home = self.home.get(&(slot, sector)).copied();
-                    let read = at.map_or(home, |at| self.log.get(&at).copied());
+                    let backing = self.backing.get(&(slot, sector)).copied();
+                    let read = at.map_or(backing, |at| self.log.get(&at).copied());
                     assert_eq!(read, self.newest.get(&(slot, sector)).copied());
                 }
             }
         }
 
-        /// Writes a part at home.
-        fn carry(&mut self, part: &Lying) {
+        /// Writes a part in the backing volume.
+        fn write_part(&mut self, part: &Lying) {
             for (at, sector) in (part.at..).zip(part.sectors.clone()) {
                 let data = self.log[&at];
-                let before = self.home.insert((part.slot.0, sector), data);
-                assert!(before < Some(data), "home never goes back");
+                let before = self.backing.insert((part.slot.0, sector), data);
+                assert!(before < Some(data), "the backing volume never goes back");
             }
         }
 
-        /// Carries the oldest home, with writes in between, and forgets them.
+        /// Destages the oldest, with writes in between, and forgets them.
         fn destage(&mut self) {
             let count = usize::try_from(self.below(20))
                 .unwrap()
@@ -225,7 +226,7 @@ mod test {
                 for part in &run.parts {
                     assert_eq!((part.slot, part.sectors.start), (run.slot, next));
                     next = part.sectors.end;
-                    self.carry(part);
+                    self.write_part(part);
                 }
                 assert_eq!(next, run.sectors.end);
             }
@@ -260,7 +261,7 @@ mod test {
                 index: Index::default(),
                 log: BTreeMap::new(),
                 written: Vec::new(),
-                home: Contents::new(),
+                backing: Contents::new(),
                 newest: Contents::new(),
                 head: 8,
                 stamp: 0,

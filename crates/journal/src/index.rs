@@ -7,7 +7,7 @@
 //!
 //! Sectors that were made zeroes by a change without data are kept beside the table, as ranges.
 //!
-//! **Contract.** Of sectors that were put in more than once, the last place is told. What is
+//! **Contract.** Of sectors that were put in more than once, the last place is found. What is
 //! settled is forgotten only where it still is the newest.
 //!
 //! **Cost.** A page takes 16 bytes in a table that is between seven sixteenths and seven eighths
@@ -42,10 +42,10 @@ pub struct Slot(pub u16);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Source {
     /// The log has nothing of them.
-    Home,
+    Backing,
     /// From this sector of the ring's log on.
     Log(u32),
-    /// They are zeroes by a change of this kind that is not at home yet.
+    /// They are zeroes by a change of this kind that is not in the backing volume yet.
     Zeroes(Kind),
     /// They were in the log, and are damaged there.
     Lost,
@@ -66,7 +66,7 @@ impl Piece {
     pub const fn log_at(&self) -> Option<u32> {
         match self.source {
             Source::Log(at) => Some(at),
-            Source::Home | Source::Zeroes(_) | Source::Lost => None,
+            Source::Backing | Source::Zeroes(_) | Source::Lost => None,
         }
     }
 }
@@ -256,7 +256,7 @@ impl Index {
             .collect()
     }
 
-    /// These sectors are at home as the change `by` made them: what is newer stays.
+    /// These sectors are in the backing volume as the change `by` made them: what is newer stays.
     pub fn settle_bare(&mut self, slot: Slot, sectors: Range<u64>, by: Sequence) {
         for range in self.bare(slot, sectors, by) {
             self.cut_bare(slot, &range);
@@ -340,13 +340,14 @@ impl Index {
         }
     }
 
-    /// These sectors are at home as they lie at sector `at` of the log: what is newer stays.
+    /// These sectors are in the backing volume as they lie at sector `at` of the log: what is newer
+    /// stays.
     pub fn settle(&mut self, slot: Slot, sectors: Range<u64>, at: u32) {
         let from = sectors.start;
         for part in parts(slot, sectors) {
-            let home = page_at(&part, from, at);
+            let place_then = page_at(&part, from, at);
             self.clear(part.key, |place, mask| {
-                if place == home {
+                if place == place_then {
                     mask & !part.mask
                 } else {
                     mask
@@ -368,8 +369,8 @@ impl Index {
         }
     }
 
-    /// What is not at home of whatever lies in these sectors of the log is lost, by the change
-    /// `by`.
+    /// What is not in the backing volume of whatever lies in these sectors of the log is lost, by
+    /// the change `by`.
     pub fn lose_at(
         &mut self,
         lying: &Range<u32>,
@@ -446,7 +447,7 @@ impl Index {
         }
     }
 
-    /// The log has nothing of these sectors: they are as they are at home.
+    /// The log has nothing of these sectors: they are as they are in the backing volume.
     #[must_use]
     pub fn is_clear(&self, slot: Slot, sectors: Range<u64>) -> bool {
         let is_clear = |part: &Part, entry: Entry| {
@@ -471,37 +472,38 @@ impl Index {
         if self.bare.is_empty() {
             return found;
         }
-        let told = found.into_iter().flat_map(|piece| {
-            if piece.source == Source::Home {
+        let pieces = found.into_iter().flat_map(|piece| {
+            if piece.source == Source::Backing {
                 self.with_bare(slot, piece.sectors)
             } else {
                 vec![piece]
             }
         });
-        told.collect()
+        pieces.collect()
     }
 
-    /// Sectors that have no data in the log: which of them are zeroes or lost, and which at home.
+    /// Sectors that have no data in the log: which of them are zeroes or lost, and which in the
+    /// backing volume.
     fn with_bare(&self, slot: Slot, sectors: Range<u64>) -> Vec<Piece> {
-        let mut told: Vec<Piece> = Vec::new();
+        let mut pieces: Vec<Piece> = Vec::new();
         let mut at = sectors.start;
-        let mut tell = |sectors: Range<u64>, source| {
+        let mut push = |sectors: Range<u64>, source| {
             if sectors.is_empty() {
                 return;
             }
-            match told.last_mut() {
+            match pieces.last_mut() {
                 Some(last) if last.source == source => last.sectors.end = sectors.end,
-                _ => told.push(Piece { sectors, source }),
+                _ => pieces.push(Piece { sectors, source }),
             }
         };
         for (range, bare) in self.bare_in(slot, &sectors) {
             let without = range.start.max(sectors.start)..range.end.min(sectors.end);
-            tell(at..without.start, Source::Home);
+            push(at..without.start, Source::Backing);
             at = without.end;
-            tell(without, bare.source);
+            push(without, bare.source);
         }
-        tell(at..sectors.end, Source::Home);
-        told
+        push(at..sectors.end, Source::Backing);
+        pieces
     }
 
     fn find_data(&self, slot: Slot, sectors: Range<u64>) -> Vec<Piece> {
@@ -579,12 +581,12 @@ fn at_home(found: &mut Vec<Piece>, sectors: Range<u64>) {
         return;
     }
     match found.last_mut() {
-        Some(last) if last.source == Source::Home && last.sectors.end == sectors.start => {
+        Some(last) if last.source == Source::Backing && last.sectors.end == sectors.start => {
             last.sectors.end = sectors.end;
         }
         _ => found.push(Piece {
             sectors,
-            source: Source::Home,
+            source: Source::Backing,
         }),
     }
 }
@@ -606,7 +608,7 @@ fn add(found: &mut Vec<Piece>, part: &Part, mask: u8, page_at: Option<u32>) {
             return;
         }
     }
-    let source = at.map_or(Source::Home, Source::Log);
+    let source = at.map_or(Source::Backing, Source::Log);
     found.push(Piece { sectors, source });
 }
 

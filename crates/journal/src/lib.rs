@@ -3,16 +3,17 @@
 //! ```text
 //!   changes --> log (one a core) --> ring --> batches, each one write --> the journal's device
 //!   the device after a crash --> replay --> the changes that are there, and those that are damaged
-//!   changes --> index --> where the newest data of a block lies in the log, if it is not at home
+//!   changes --> index --> where the newest data of a block lies in the log, if it is not in the backing volume
 //! ```
 //!
 //! A batch holds changes with their data, is written in one piece, and is stable as a whole. What
 //! the log promises:
 //!
-//! - What was told as stable is found again, in order, after any crash.
-//! - What was never told is found whole or not at all, and never after something that is not there.
-//! - Damage to what was told is named: which blocks of which volume, or, where even that is lost,
-//!   that the log cannot be trusted from there on. It is never taken for the end of the log.
+//! - What was acknowledged is found again, in order, after any crash.
+//! - What was never acknowledged is found whole or not at all, and never after something that is
+//!   not there.
+//! - Damage to what was acknowledged is named: which blocks of which volume, or, where even that is
+//!   lost, that the log cannot be trusted from there on. It is never taken for the end of the log.
 //!
 //! **Contract.** No clock, device or thread: bytes and outcomes go in, writes and decisions come
 //! out. The bytes are described in `docs/formats/journal.md`.
@@ -28,7 +29,7 @@ mod layout;
 mod log;
 mod replay;
 mod ring;
-mod stretch;
+mod segment;
 mod survey;
 mod table;
 #[cfg(test)]
@@ -36,7 +37,7 @@ mod test;
 
 pub use batch::{
     BATCH_BLOCKS_MAX, Change, DATA_ALIGNMENT, DATA_BYTES_MAX, Header, Kind, RECORDS_MAX, Record,
-    Sequence, VolumeId,
+    Sequence, VolumeId, data_at,
 };
 pub use blocks::block_checksum;
 pub use changes::{CUTS_KEPT, CutPoint, History, HistoryId, HistoryWrite, PART_BYTES};
@@ -46,8 +47,8 @@ pub use index::{Index, Piece, SECTOR, Slot, Source};
 pub use layout::{
     BLOCK, Checkpoint, JournalId, Layout, Place, RING_BLOCKS_MIN, RINGS_MAX, Superblock, VERSION,
 };
-pub use log::{Log, Next, Stable, Token, Wanted, data_at, sequences};
+pub use log::{Log, Next, Stable, Token, Wanted, sequences};
 pub use replay::{Found, Replay, Step, Stop};
 pub use ring::{CheckpointWrite, Refused, Ring, Write};
-pub use stretch::{Again, Stretch};
-pub use survey::{Damaged, Held, RingSurvey, Survey};
+pub use segment::{Again, Segment};
+pub use survey::{Damaged, RingSurvey, Survey, SurveyedVolume};

@@ -1,13 +1,13 @@
 //! Group commit: changes wait while batches are on their way, and go together in the next one.
 //!
 //! ```text
-//!   submit --> waiting --> batch (at most two on their way) --> stable: told in order, with the place in the log
+//!   submit --> waiting --> batch (at most two on their way) --> stable: acknowledged in order, with the place in the log
 //! ```
 //!
 //! **Contract.** Changes become stable in the order in which they were submitted. Each gets the
 //! next number of its volume when it is put into a batch, so that numbers have no gap however many
-//! batches are lost with a crash. A change that was refused, or is told as failed, has no number
-//! that anyone will see again.
+//! batches are lost with a crash. A change that was refused, or is answered as failed, has no
+//! number that anyone will see again.
 //!
 //! **Failure.** After a write that failed everything that waits or is on its way has failed: nobody
 //! knows what the device holds.
@@ -15,7 +15,6 @@
 use crate::batch::{
     Change, DATA_ALIGNMENT, DATA_BYTES_MAX, Kind, RECORDS_MAX, Record, Sequence, VolumeId,
 };
-use crate::layout::Place;
 use crate::replay::Found;
 use crate::ring::{CheckpointWrite, Refused, Ring, Write};
 use std::collections::{BTreeMap, VecDeque};
@@ -186,8 +185,8 @@ impl Log {
     ///
     /// # Panics
     /// As [`Ring::append`].
-    pub fn move_on(&mut self, moved: &[(Change, Buf)]) -> Result<Write, Refused> {
-        let write = self.ring.move_on(moved)?;
+    pub fn relocate(&mut self, relocated: &[(Change, Buf)]) -> Result<Write, Refused> {
+        let write = self.ring.relocate(relocated)?;
         self.on_their_way.push_back(OnItsWay {
             number: write.number,
             holds: Vec::new(),
@@ -257,16 +256,16 @@ impl Log {
     pub fn written(&mut self, number: u64, succeeded: bool) -> Vec<Stable> {
         self.ring.written(number, succeeded);
         let stable = self.ring.stable();
-        let mut told = Vec::new();
+        let mut stable_now = Vec::new();
         while self
             .on_their_way
             .front()
             .is_some_and(|it| it.number <= stable)
         {
             let batch = self.on_their_way.pop_front();
-            told.extend(batch.into_iter().flat_map(|it| it.holds));
+            stable_now.extend(batch.into_iter().flat_map(|it| it.holds));
         }
-        told
+        stable_now
     }
 
     /// Where the ring has failed: everyone who waits for something that will never be known to be
@@ -327,10 +326,4 @@ pub fn sequences<'a>(
             *next = (*next).max(Sequence(change.sequence.0 + 1));
         }
     }
-}
-
-/// The first byte of a record's data in a ring of `blocks` blocks.
-#[must_use]
-pub fn data_at(place: Place, record: &Record, blocks: u64) -> u64 {
-    place.position % blocks * crate::layout::BLOCK as u64 + u64::from(record.data_at)
 }

@@ -7,7 +7,7 @@
 //!
 //! **Contract.** Batches come in order. One that is damaged comes with the changes whose data is
 //! lost, but only if it is sure that it was stable once: the opening of the ring took it in, or a
-//! later header says so. What is damaged and not sure is a torn end: nobody was told of it, and it
+//! later header says so. What is damaged and not sure is a torn end: nobody was answered, and it
 //! is left out with all after it.
 //!
 //! A checkpoint that is damaged leaves the one before it, from which all that came later is found
@@ -81,7 +81,7 @@ impl fmt::Display for Stop {
     }
 }
 
-/// A batch of the chain that is not told yet.
+/// A batch of the chain that was not given out yet.
 struct Link {
     found: Found,
     /// Header and data are as they were written.
@@ -123,11 +123,11 @@ pub struct Replay {
     /// Number and epoch of the batch with which the ring begins anew at this position.
     turned: Option<(u64, Option<(u64, u64)>)>,
     chain: VecDeque<Link>,
-    /// Batches that were told: their numbers, and where they lie, in blocks of the ring; those that
-    /// were found to be stable leave.
+    /// Batches that were given out: their numbers, and where they lie, in blocks of the ring; those
+    /// that were found to be stable leave.
     unsure: VecDeque<(u64, Range<u64>)>,
-    /// What has been told so far: its end, distances, and what the last one changed.
-    told: Place,
+    /// What has been given out so far: its end, distances, and what the last one changed.
+    given_out: Place,
     lengths: VecDeque<u32>,
     checksums: BlockChecksums,
     before: Vec<Change>,
@@ -152,7 +152,7 @@ impl Replay {
             turned: None,
             chain: VecDeque::new(),
             unsure: VecDeque::new(),
-            told: checkpoint.tail,
+            given_out: checkpoint.tail,
             lengths: VecDeque::new(),
             checksums: BlockChecksums::default(),
             before: Vec::new(),
@@ -219,8 +219,8 @@ impl Replay {
         if let Some(version) = self.other {
             return Err(Stop::Version(version));
         }
-        if self.sure >= self.told.number {
-            let number = self.told.number;
+        if self.sure >= self.given_out.number {
+            let number = self.given_out.number;
             return Err(Stop::Lost { number });
         }
         let of = (self.journal, self.ring);
@@ -252,11 +252,11 @@ impl Replay {
             let blocks = at..at + (link.end.position - place.position);
             self.unsure.push_back((place.number, blocks));
         }
-        let length = link.end.position - self.told.position;
+        let length = link.end.position - self.given_out.position;
         self.lengths
             .push_back(u32::try_from(length).expect("a batch and a ring's end are short"));
         self.checksums.put(link.checksums.0, &link.checksums.1);
-        (self.told, self.before) = (link.end, link.changes);
+        (self.given_out, self.before) = (link.end, link.changes);
         Some(link.found)
     }
 

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!     free    | tail .. released .. stable .. | in flight |    free
-//!             ^ in the checkpoint             ^ told      ^ head
+//!             ^ in the checkpoint             ^ acknowledged      ^ head
 //! ```
 //!
 //! **Contract.** A batch is stable when its write, which must bypass every volatile cache, and all
@@ -13,19 +13,19 @@
 //! after it.
 //!
 //! **Failure.** After a write that failed nobody knows what the device holds: the ring takes
-//! nothing more, tells nothing as stable that was not yet, and must be opened again.
+//! nothing more, acknowledges nothing that was not yet, and must be opened again.
 
 use crate::batch::header_blocks;
 use crate::batch::{BATCH_BLOCKS_MAX, Change, DATA_ALIGNMENT, DATA_BYTES_MAX, Header, RECORDS_MAX};
 use crate::blocks::{BlockChecksums, DataChecksums, padding};
 use crate::layout::{BLOCK, Checkpoint, JournalId, Place};
-use crate::stretch::Stretch;
+use crate::segment::Segment;
 use std::collections::VecDeque;
 use units::Buf;
 
-/// Blocks that only what moves on may take, but no more than half of a ring: the largest batch in
-/// halves, and what one of them leaves free before the ring begins anew. So the oldest batch can
-/// always be moved on, and its room used again.
+/// Blocks that only what is relocated may take, but no more than half of a ring: the largest batch
+/// in halves, and what one of them leaves free before the ring begins anew. So the oldest batch can
+/// always be relocated, and its room used again.
 const KEPT_BLOCKS: u64 = 2 * BATCH_BLOCKS_MAX;
 
 /// Why changes are not taken.
@@ -83,7 +83,7 @@ pub struct Ring {
     /// From each batch's place to the next one's, from the checkpoint's tail on.
     lengths: VecDeque<u32>,
     in_flight: VecDeque<InFlight>,
-    /// All batches below are at home.
+    /// All batches below are in the backing volume.
     released: Place,
     /// What the newest batch changed.
     before: Vec<Change>,
@@ -180,7 +180,7 @@ impl Ring {
     /// The oldest batches that are stable and not released, as many as fit into `blocks_max`
     /// blocks, but one at least.
     #[must_use]
-    pub fn oldest(&self, blocks_max: u64) -> Option<Stretch> {
+    pub fn oldest(&self, blocks_max: u64) -> Option<Segment> {
         let before = self.released.number - self.checkpoint.tail.number;
         let stable = (self.stable() + 1).saturating_sub(self.released.number);
         let before = usize::try_from(before).expect("batches are in memory");
@@ -198,7 +198,7 @@ impl Ring {
             };
             ends.push(next);
         }
-        (end.number > self.released.number).then_some(Stretch {
+        (end.number > self.released.number).then_some(Segment {
             of: (self.journal, self.ring),
             blocks: self.blocks,
             from: self.released,
@@ -208,13 +208,13 @@ impl Ring {
 
     /// The batch in use that has this block of the ring.
     #[must_use]
-    pub fn batch_at(&self, block: u64) -> Option<Stretch> {
+    pub fn batch_at(&self, block: u64) -> Option<Segment> {
         let position = self.position(block);
         let mut from = self.checkpoint.tail;
         for &length in &self.lengths {
             let end = from.position + u64::from(length);
             if position < end {
-                return Some(Stretch {
+                return Some(Segment {
                     of: (self.journal, self.ring),
                     blocks: self.blocks,
                     from,
@@ -256,7 +256,7 @@ impl Ring {
         self.checksums.bytes()
     }
 
-    /// Blocks that changes of hosts may take: the rest is kept for what moves on.
+    /// Blocks that changes of hosts may take: the rest is kept for what is relocated.
     #[must_use]
     pub fn room_blocks(&self) -> u64 {
         self.blocks - KEPT_BLOCKS.min(self.blocks / 2)
@@ -309,7 +309,7 @@ impl Ring {
     ///
     /// # Panics
     /// As [`Ring::append`].
-    pub fn move_on(&mut self, changes: &[(Change, Buf)]) -> Result<Write, Refused> {
+    pub fn relocate(&mut self, changes: &[(Change, Buf)]) -> Result<Write, Refused> {
         self.append_but(0, changes)
     }
 
@@ -390,7 +390,7 @@ impl Ring {
         }
     }
 
-    /// A batch's write has ended. What is stable then is told by [`Ring::stable`].
+    /// A batch's write has ended. What is stable then is said by [`Ring::stable`].
     pub fn written(&mut self, number: u64, succeeded: bool) {
         if !succeeded {
             self.failed = true;
@@ -399,14 +399,14 @@ impl Ring {
         if let Some(batch) = self.in_flight.iter_mut().find(|it| it.number == number) {
             batch.written = true;
         }
-        // What comes after a failure stays untold: the failed one is never taken out.
+        // What comes after a failure stays unacknowledged: the failed one is never taken out.
         while self.in_flight.front().is_some_and(|it| it.written) {
             self.in_flight.pop_front();
         }
     }
 
-    /// Everything that the batches before `number` changed is at home and stable there, or is
-    /// superseded by batches that are stable here.
+    /// Everything that the batches before `number` changed is in the backing volume and stable
+    /// there, or is superseded by batches that are stable here.
     pub fn release(&mut self, number: u64) {
         let most = self.stable() + 1;
         assert!(number <= most, "what is not stable here is not released");

@@ -11,9 +11,9 @@ use units::LbaRange;
 /// Damaged changes that are listed; more are only counted.
 const LISTED_MAX: usize = 128;
 
-/// What it holds of a volume. Some of it may be at home already.
+/// What it holds of a volume. Some of it may be in the backing volume already.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Held {
+pub struct SurveyedVolume {
     /// Changes that can be read.
     pub changes: u64,
     /// Bytes of blocks that they change.
@@ -73,7 +73,7 @@ pub struct Survey {
     /// Its rings.
     pub rings: Vec<RingSurvey>,
     /// What it holds of each volume.
-    pub volumes: BTreeMap<VolumeId, Held>,
+    pub volumes: BTreeMap<VolumeId, SurveyedVolume>,
     /// Changes that were acknowledged and are damaged: the first 128.
     pub damaged: Vec<Damaged>,
     /// Blocks whose data was found to be damaged before, and which were not written since: the log
@@ -151,7 +151,7 @@ impl Survey {
                 batch,
             }),
             Kind::Gone => self.lost.retain(|it| it.volume != volume),
-            Kind::Write | Kind::Zeroes | Kind::Deallocate | Kind::Anchor | Kind::Direct => {
+            Kind::Write | Kind::Zeroes | Kind::Deallocate | Kind::Anchor | Kind::WriteAround => {
                 if self.lost.iter().any(|it| it.touches(volume, range)) {
                     let parts = std::mem::take(&mut self.lost).into_iter();
                     let left = parts.flat_map(|it| it.without(volume, range));
@@ -184,7 +184,7 @@ mod test {
             Kind::Lost,
             Kind::Write,
             Kind::Zeroes,
-            Kind::Direct,
+            Kind::WriteAround,
             Kind::Cut,
             Kind::Touched,
             Kind::Gone,
@@ -218,17 +218,21 @@ mod test {
                 Kind::Lost => model.extend(all),
                 Kind::Gone => model.retain(|it: &(VolumeId, u64)| it.0 != volume),
                 Kind::Cut | Kind::Touched => {}
-                Kind::Write | Kind::Zeroes | Kind::Deallocate | Kind::Anchor | Kind::Direct => {
+                Kind::Write
+                | Kind::Zeroes
+                | Kind::Deallocate
+                | Kind::Anchor
+                | Kind::WriteAround => {
                     all.for_each(|block| {
                         model.remove(&block);
                     });
                 }
             }
-            let told = survey.lost.iter().flat_map(|it| {
+            let reported = survey.lost.iter().flat_map(|it| {
                 let blocks = it.range.start().0..it.range.end().0;
                 blocks.map(|block| (it.volume, block))
             });
-            assert_eq!(told.collect::<BTreeSet<_>>(), model, "after {sequence}");
+            assert_eq!(reported.collect::<BTreeSet<_>>(), model, "after {sequence}");
             assert_eq!(survey.is_good(), model.is_empty());
             were_lost += usize::from(!model.is_empty());
         }

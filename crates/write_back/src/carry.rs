@@ -1,6 +1,6 @@
 //! Carries the oldest changes home, in the order of addresses, and gives up their room in the log.
 //!
-//! A round reads a stretch of the log, writes home what still is the newest of it, flushes, and
+//! A round reads a segment of the log, writes home what still is the newest of it, flushes, and
 //! only then lets the index forget it and the log use the room again. So no place at home is
 //! written twice between two flushes, and at any moment what is not stable at home is stable in the
 //! log.
@@ -12,7 +12,7 @@ use crate::pace::{Pace, Pressure, REST, pace};
 use crate::shard::Shard;
 use env::{FileDone, FileOp};
 use futures_util::future::select;
-use journal::{Stretch, runs};
+use journal::{Segment, runs};
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
@@ -49,8 +49,8 @@ pub(crate) async fn carry(shard: Rc<Shard>) {
         } else {
             ROUND_BLOCKS
         };
-        let stretch = shard.state.borrow().log.ring().oldest(most);
-        let Some(stretch) = stretch else {
+        let segment = shard.state.borrow().log.ring().oldest(most);
+        let Some(segment) = segment else {
             rest(&shard).await;
             continue;
         };
@@ -59,7 +59,7 @@ pub(crate) async fn carry(shard: Rc<Shard>) {
         }
         let begin = shard.core.now();
         shard.in_round.set(true);
-        let held = round(&shard, &stretch).await.err();
+        let held = round(&shard, &segment).await.err();
         shard.in_round.set(false);
         took = shard.core.now().since(begin);
         shard.rounds.set(shard.rounds.get() + 1);
@@ -149,31 +149,31 @@ pub(crate) enum Held {
     Log,
 }
 
-async fn round(shard: &Rc<Shard>, stretch: &Stretch) -> Result<(), Held> {
-    let data = read(shard, stretch).await?;
-    let contents = contents(shard, stretch, &data);
+async fn round(shard: &Rc<Shard>, segment: &Segment) -> Result<(), Held> {
+    let data = read(shard, segment).await?;
+    let contents = contents(shard, segment, &data);
     directs_end(shard).await;
     let going = {
         let state = shard.state.borrow();
         let runs = runs(&state.index, &contents.lying, RUN_SECTORS_MAX);
         Going::new(runs, live_bare(&state, &contents.bare))
     };
-    let unsaved = going.go(shard, stretch, &data, &contents).await;
+    let unsaved = going.go(shard, segment, &data, &contents).await;
     let held = contents.held(&shard.state.borrow(), &unsaved);
     if held.is_any() {
-        move_on(shard, stretch, &data, held).await?;
+        move_on(shard, segment, &data, held).await?;
     }
     shard.grace.wait().await;
     shard.counts.borrow_mut().rounds += 1;
-    shard.state.borrow_mut().release(stretch.end());
+    shard.state.borrow_mut().release(segment.end());
     shard.pump.notify_one();
     Ok(())
 }
 
-/// The bytes of a stretch of the log.
-async fn read(shard: &Rc<Shard>, stretch: &Stretch) -> Result<Buf, Held> {
+/// The bytes of a segment of the log.
+async fn read(shard: &Rc<Shard>, segment: &Segment) -> Result<Buf, Held> {
     let mut data = Buf::empty();
-    for (at, bytes) in stretch.reads() {
+    for (at, bytes) in segment.reads() {
         match read_one(shard, at, bytes).await {
             Ok(read) => data.append_owned(read),
             Err(Unread::Medium) => data.append_owned(read_what_can_be(shard, at, bytes).await?),

@@ -1,8 +1,8 @@
-//! What a stretch of the log says, and what of it is still needed.
+//! What a segment of the log says, and what of it is still needed.
 
 use crate::parts::sectors;
 use crate::shard::{Shard, State};
-use journal::{Again, Kind, Lying, Place, Record, Sequence, Slot, Source, Stretch, newest};
+use journal::{Again, Kind, Lying, Place, Record, Segment, Sequence, Slot, Source, newest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::rc::Rc;
@@ -17,7 +17,7 @@ pub(crate) struct BareChange {
     pub(crate) kind: Kind,
 }
 
-/// What a stretch holds.
+/// What a segment holds.
 #[derive(Default)]
 pub(crate) struct Contents {
     pub(crate) lying: Vec<Lying>,
@@ -32,18 +32,18 @@ pub(crate) struct Contents {
     pub(crate) next: BTreeMap<Slot, Sequence>,
 }
 
-/// What of a stretch cannot be given up.
+/// What of a segment cannot be given up.
 #[derive(Default)]
 pub(crate) struct HeldParts {
     pub(crate) data: Vec<(Lying, Sequence)>,
     pub(crate) bare: Vec<BareChange>,
 }
 
-/// What the stretch says. What is damaged in it is lost from now on, if nothing newer is known.
-pub(crate) fn contents(shard: &Rc<Shard>, stretch: &Stretch, data: &Buf) -> Contents {
+/// What the segment says. What is damaged in it is lost from now on, if nothing newer is known.
+pub(crate) fn contents(shard: &Rc<Shard>, segment: &Segment, data: &Buf) -> Contents {
     let mut state = shard.state.borrow_mut();
     let mut contents = Contents::default();
-    for batch in stretch.batches(data) {
+    for batch in segment.batches(data) {
         match batch {
             Again::Found {
                 place,
@@ -51,10 +51,10 @@ pub(crate) fn contents(shard: &Rc<Shard>, stretch: &Stretch, data: &Buf) -> Cont
                 damaged,
             } => {
                 for record in &records {
-                    contents.take(&state, stretch, place, record);
+                    contents.take(&state, segment, place, record);
                 }
                 for record in &damaged {
-                    contents.lost.push(state.lose(stretch, place, record));
+                    contents.lost.push(state.lose(segment, place, record));
                 }
             }
             Again::Damaged { sectors } => {
@@ -72,7 +72,7 @@ pub(crate) fn contents(shard: &Rc<Shard>, stretch: &Stretch, data: &Buf) -> Cont
 }
 
 impl Contents {
-    fn take(&mut self, state: &State, stretch: &Stretch, place: Place, record: &Record) {
+    fn take(&mut self, state: &State, segment: &Segment, place: Place, record: &Record) {
         let change = record.change;
         let slot = state.slots[&change.volume];
         let next = self.next.entry(slot).or_insert(Sequence(0));
@@ -88,14 +88,14 @@ impl Contents {
                 self.lying.push(Lying {
                     slot,
                     sectors: sectors(change.range, change.block_size),
-                    at: stretch.sector_of(place, record),
+                    at: segment.sector_of(place, record),
                 });
                 self.by.push(change.sequence);
             }
             Kind::Zeroes | Kind::Deallocate | Kind::Anchor => self.bare.push(bare()),
             Kind::Lost => self.lost.push(bare()),
             Kind::Cut => self.told.push(bare()),
-            Kind::Direct | Kind::Touched => self.told.push(BareChange {
+            Kind::WriteAround | Kind::Touched => self.told.push(BareChange {
                 kind: Kind::Touched,
                 ..bare()
             }),
@@ -143,12 +143,12 @@ pub(crate) fn live_bare(state: &State, all: &[BareChange]) -> Vec<BareChange> {
 impl State {
     /// The data of a write is damaged: what of it is the newest is lost. What was lost before is
     /// told again.
-    pub(crate) fn lose(&mut self, stretch: &Stretch, place: Place, record: &Record) -> BareChange {
+    pub(crate) fn lose(&mut self, segment: &Segment, place: Place, record: &Record) -> BareChange {
         let change = record.change;
         let lying = Lying {
             slot: self.slots[&change.volume],
             sectors: sectors(change.range, change.block_size),
-            at: stretch.sector_of(place, record),
+            at: segment.sector_of(place, record),
         };
         for part in newest(&self.index, &lying) {
             self.index.lose(part.slot, part.sectors, change.sequence);
@@ -179,7 +179,7 @@ impl State {
                 let kind = match source {
                     Source::Zeroes(kind) => kind,
                     Source::Lost => Kind::Lost,
-                    Source::Home | Source::Log(_) => return None,
+                    Source::Backing | Source::Log(_) => return None,
                 };
                 Some(BareChange {
                     slot,

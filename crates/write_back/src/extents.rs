@@ -50,7 +50,7 @@ impl Shard {
                 let kind = match piece.source {
                     Source::Log(_) | Source::Lost => Some(ExtentKind::Mapped),
                     Source::Zeroes(kind) => Some(kind_of(kind, &shape)),
-                    Source::Home => None,
+                    Source::Backing => None,
                 };
                 match kind {
                     Some(kind) => push(&mut told, range, kind),
@@ -73,7 +73,7 @@ fn kind_of(kind: Kind, below: &Shape) -> ExtentKind {
         | Kind::Zeroes
         | Kind::Deallocate
         | Kind::Anchor
-        | Kind::Direct
+        | Kind::WriteAround
         | Kind::Lost
         | Kind::Gone
         | Kind::Cut

@@ -136,7 +136,7 @@ impl Kept {
             | Kind::Zeroes
             | Kind::Deallocate
             | Kind::Anchor
-            | Kind::Direct
+            | Kind::WriteAround
             | Kind::Touched => {
                 let cut = history.cut();
                 history.mark(&bytes_of(&change.sectors()), cut);

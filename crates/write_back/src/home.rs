@@ -4,7 +4,7 @@ use crate::contents::{BareChange, Contents};
 use crate::parts::{blocks, chunks, next_piece};
 use crate::shard::{OpenHome, Shard, Stuck};
 use env::file::is_no_space;
-use journal::{Kind, Lying, Run, Sequence, Slot, Stretch, newest};
+use journal::{Kind, Lying, Run, Segment, Sequence, Slot, newest};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 use std::rc::Rc;
@@ -78,17 +78,17 @@ impl Going {
     pub(crate) async fn go(
         mut self,
         shard: &Rc<Shard>,
-        stretch: &Stretch,
+        segment: &Segment,
         data: &Buf,
         contents: &Contents,
     ) -> BTreeSet<Slot> {
         self.reads_end(shard).await;
-        self.write(0, shard, stretch, data).await;
+        self.write(0, shard, segment, data).await;
         let pieces = self.pieces_of_failed();
         if !pieces.is_empty() {
             let first = self.jobs.len();
             self.jobs.extend(pieces.into_iter().map(Job::Run));
-            self.write(first, shard, stretch, data).await;
+            self.write(first, shard, segment, data).await;
         }
         let told: BTreeSet<Slot> = contents.told.iter().map(|it| it.slot).collect();
         self.touch(shard, &told);
@@ -158,7 +158,7 @@ impl Going {
     }
 
     /// Writes what was added from the first of these on.
-    async fn write(&mut self, first: usize, shard: &Rc<Shard>, stretch: &Stretch, data: &Buf) {
+    async fn write(&mut self, first: usize, shard: &Rc<Shard>, segment: &Segment, data: &Buf) {
         for which in first..self.jobs.len() {
             let slot = self.jobs[which].slot();
             let Some(home) = self.open(shard, slot) else {
@@ -167,7 +167,7 @@ impl Going {
             };
             let whole = match &self.jobs[which] {
                 Job::Run(run) => {
-                    let write = write_of(shard, &home, stretch, data, run);
+                    let write = write_of(shard, &home, segment, data, run);
                     if let Some(Op::Write { range, data, .. }) = &write {
                         offer(shard, &home, run, *range, data);
                     }
@@ -308,14 +308,14 @@ fn inside(home: &OpenHome, range: LbaRange) -> Option<LbaRange> {
 fn write_of(
     shard: &Rc<Shard>,
     home: &OpenHome,
-    stretch: &Stretch,
+    segment: &Segment,
     data: &Buf,
     run: &Run,
 ) -> Option<Op> {
     let range = inside(home, blocks(&run.sectors, home.shape.block_size))?;
     let mut bytes = Buf::empty();
     for part in &run.parts {
-        let from = stretch.sector_at(part.at);
+        let from = segment.sector_at(part.at);
         let count = part.sectors.end - part.sectors.start;
         let len = usize::try_from(count * journal::SECTOR).expect("a part is in memory");
         bytes.append_owned(data.slice(from..from + len));
@@ -394,7 +394,7 @@ fn bare_ops(home: &OpenHome, it: &BareChange) -> Vec<Op> {
         Kind::Write
         | Kind::Zeroes
         | Kind::Deallocate
-        | Kind::Direct
+        | Kind::WriteAround
         | Kind::Lost
         | Kind::Gone
         | Kind::Cut

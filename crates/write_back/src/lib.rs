@@ -55,7 +55,7 @@ mod verify;
 pub use cut::RingHistory;
 pub use history::bytes_for as history_bytes;
 pub use history_survey::{HistorySurvey, survey_history};
-pub use journal::{Damaged, Held, Places, RingSurvey, Superblock, Survey, VolumeId};
+pub use journal::{Damaged, Places, RingSurvey, Superblock, Survey, SurveyedVolume, VolumeId};
 pub use journal_file::{CreateError, Journal, JournalSpec, SHARD_BYTES, bytes_min, is_journal_of};
 pub use lane::WriteBack;
 pub use mode::Mode;

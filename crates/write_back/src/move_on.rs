@@ -8,7 +8,7 @@ use crate::carry::Held;
 use crate::contents::{BareChange, HeldParts, live_bare};
 use crate::shard::{Shard, State};
 use journal::{
-    Change, DATA_BYTES_MAX, Kind, Lying, RECORDS_MAX, Refused, SECTOR, Sequence, Stretch, Write,
+    Change, DATA_BYTES_MAX, Kind, Lying, RECORDS_MAX, Refused, SECTOR, Segment, Sequence, Write,
     newest,
 };
 use std::collections::VecDeque;
@@ -38,11 +38,11 @@ impl HeldParts {
     }
 }
 
-/// Moves on what the stretch still has, if that is worth it; then nothing needs the stretch any
+/// Moves on what the segment still has, if that is worth it; then nothing needs the segment any
 /// more.
 pub(crate) async fn move_on(
     shard: &Rc<Shard>,
-    stretch: &Stretch,
+    segment: &Segment,
     data: &Buf,
     held: HeldParts,
 ) -> Result<(), Held> {
@@ -56,7 +56,7 @@ pub(crate) async fn move_on(
         let put = shard
             .state
             .borrow_mut()
-            .move_some(&mut left, stretch, data)?;
+            .move_some(&mut left, segment, data)?;
         let Some((write, moving)) = put else {
             on_its_way_ends(shard).await?;
             continue;
@@ -148,7 +148,7 @@ impl State {
     fn move_some(
         &mut self,
         left: &mut VecDeque<Moving>,
-        stretch: &Stretch,
+        segment: &Segment,
         data: &Buf,
     ) -> Result<Option<(Write, Vec<Moving>)>, Held> {
         let (mut later, mut moving, mut bytes) = (Vec::new(), Vec::new(), 0);
@@ -167,7 +167,7 @@ impl State {
                     left.extend(later);
                     return self.moved(&changes, moving).map(Some);
                 }
-                changes.push((change, data_of(&part, stretch, data)));
+                changes.push((change, data_of(&part, segment, data)));
                 moving.push(part);
                 bytes += len;
             }
@@ -185,7 +185,7 @@ impl State {
         moving: Vec<Moving>,
     ) -> Result<(Write, Vec<Moving>), Held> {
         let before = self.log.ring().unreleased_blocks();
-        match self.log.move_on(changes) {
+        match self.log.relocate(changes) {
             Ok(write) => {
                 let blocks = self.log.ring().unreleased_blocks() - before;
                 self.moved.push_back((write.number, blocks));
@@ -236,10 +236,10 @@ impl State {
     }
 }
 
-fn data_of(it: &Moving, stretch: &Stretch, data: &Buf) -> Buf {
+fn data_of(it: &Moving, segment: &Segment, data: &Buf) -> Buf {
     match it {
         Moving::Data(lying, _) => {
-            let from = stretch.sector_at(lying.at);
+            let from = segment.sector_at(lying.at);
             let sectors = lying.sectors.end - lying.sectors.start;
             let len = usize::try_from(sectors * SECTOR).expect("a record is in memory");
             data.slice(from..from + len)

@@ -58,7 +58,7 @@ pub(crate) fn start(shard: &Rc<Shard>, write: Write) {
         {
             let mut state = shard.state.borrow_mut();
             for stable in state.log.written(number, result.is_ok()) {
-                if stable.change.kind != Kind::Direct {
+                if stable.change.kind != Kind::WriteAround {
                     state.newest_data = state.newest_data.max(stable.batch);
                 }
                 state.adopt(stable.token, &stable.change, stable.data_at);

@@ -78,7 +78,7 @@ impl Shard {
         let home = self.home_of(slot);
         let range = blocks(&piece.sectors, home.shape.block_size);
         match piece.source {
-            Source::Home => {
+            Source::Backing => {
                 let op = Op::Read { range, into: None };
                 Ok(Coming::FromHome(home.lane.submit(Io::new(op, origin))))
             }

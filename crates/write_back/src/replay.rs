@@ -248,7 +248,7 @@ impl Found {
                 (Kind::Zeroes | Kind::Deallocate | Kind::Anchor, _) => {
                     self.index.zero(slot, sectors, change.sequence, change.kind);
                 }
-                (Kind::Direct, _) => self.index.remove(slot, sectors),
+                (Kind::WriteAround, _) => self.index.remove(slot, sectors),
                 (Kind::Cut | Kind::Touched, _) => {}
                 (Kind::Gone, _) => {
                     self.index.forget(slot);

@@ -374,7 +374,7 @@ impl State {
                     .zero(waiter.slot, waiter.sectors, change.sequence, change.kind);
             }
             // Only where the log had nothing of it; what came after it stays.
-            Kind::Direct => {}
+            Kind::WriteAround => {}
             Kind::Gone => self.forget_all(waiter.slot),
             Kind::Cut => {}
             Kind::Lost | Kind::Touched => unreachable!("nobody asks for it"),
@@ -398,7 +398,7 @@ impl State {
     pub(crate) fn give_up(&mut self, why: impl Fn(Lba) -> IoError) {
         for (token, change) in self.log.given_up() {
             if let Some(waiter) = self.take_waiter(token) {
-                if let Some(change) = change.filter(|it| it.kind != Kind::Direct) {
+                if let Some(change) = change.filter(|it| it.kind != Kind::WriteAround) {
                     let sectors = waiter.sectors.clone();
                     self.index.lose(waiter.slot, sectors, change.sequence);
                 }
@@ -640,7 +640,7 @@ impl Shard {
         }
         let id = self.begin_direct(slot, sectors, true);
         let answer = home.lane.submit(Io::new(op, origin));
-        let told = self.change(slot, range, Kind::Direct, Buf::empty(), origin);
+        let told = self.change(slot, range, Kind::WriteAround, Buf::empty(), origin);
         let brings_back = {
             let state = self.state.borrow();
             state.newest_data >= state.log.ring().tail().number
@@ -766,7 +766,7 @@ impl Shard {
             | Kind::Zeroes
             | Kind::Deallocate
             | Kind::Anchor
-            | Kind::Direct
+            | Kind::WriteAround
             | Kind::Lost
             | Kind::Touched => open.expect("requests come through a lane").shape.block_size,
         };
@@ -812,7 +812,7 @@ impl Shard {
         origin: Origin,
     ) -> IoFuture {
         let id = self.begin_direct(slot, sectors(range, self.block_size(slot)), false);
-        let told = self.change(slot, range, Kind::Direct, Buf::empty(), origin);
+        let told = self.change(slot, range, Kind::WriteAround, Buf::empty(), origin);
         // Kept: the volume may leave while the log is told.
         let home = self.home_of(slot);
         let (shard, permit) = (Rc::clone(self), self.permits.take(data.len()));

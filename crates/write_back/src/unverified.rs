@@ -15,7 +15,7 @@ pub(crate) fn add(to: &mut UnverifiedBlocks, change: &Change) {
     let end = change.range.end().0 * bytes;
     match change.kind {
         Kind::Cut => {}
-        Kind::Direct | Kind::Touched => to.insert(start / BLOCK..end.div_ceil(BLOCK)),
+        Kind::WriteAround | Kind::Touched => to.insert(start / BLOCK..end.div_ceil(BLOCK)),
         Kind::Gone => to.clear(),
         Kind::Write | Kind::Zeroes | Kind::Deallocate | Kind::Anchor | Kind::Lost => {
             for edge in [start, end] {
@@ -41,7 +41,7 @@ mod test {
             Kind::Zeroes,
             Kind::Deallocate,
             Kind::Anchor,
-            Kind::Direct,
+            Kind::WriteAround,
         ];
         let mut draw = volume_test::draw::Draw::new(5);
         for block_size in [BlockSize::B512, BlockSize::B4096] {
@@ -66,7 +66,7 @@ mod test {
                 add(of, &change);
                 let is_unverified = |block: &u64| {
                     let whole = start <= block * unit && (block + 1) * unit <= start + len;
-                    kind == Kind::Direct || !whole
+                    kind == Kind::WriteAround || !whole
                 };
                 wanted.extend((start / unit..(start + len).div_ceil(unit)).filter(is_unverified));
             }

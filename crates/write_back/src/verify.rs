@@ -5,7 +5,7 @@ use crate::journal_file::Journal;
 use crate::shard::Shard;
 use env::file::read;
 use env::{CoreHandle, LocalFuture};
-use journal::{Again, BLOCK, Checkpoint, JournalId, Stretch, Superblock, VolumeId};
+use journal::{Again, BLOCK, Checkpoint, JournalId, Segment, Superblock, VolumeId};
 use std::io;
 use std::rc::Rc;
 use std::time::Duration;
@@ -159,11 +159,11 @@ async fn damaged_checkpoints(journal: JournalId, ring: u32, shard: Rc<Shard>) ->
 }
 
 /// Some of it is at home, and its room is not needed any more.
-fn is_given_up(shard: &Shard, part: &Stretch) -> bool {
+fn is_given_up(shard: &Shard, part: &Segment) -> bool {
     shard.state.borrow().log.ring().released().number > part.first()
 }
 
-pub(crate) async fn part_read(shard: &Shard, part: &Stretch) -> io::Result<Buf> {
+pub(crate) async fn part_read(shard: &Shard, part: &Segment) -> io::Result<Buf> {
     let mut data = Buf::empty();
     for (at, bytes) in part.reads() {
         let offset = shard.log_at + at;
@@ -177,7 +177,7 @@ pub(crate) async fn part_read(shard: &Shard, part: &Stretch) -> io::Result<Buf> 
     Ok(data)
 }
 
-fn looked_at(part: &Stretch, data: &Buf) -> Verified {
+fn looked_at(part: &Segment, data: &Buf) -> Verified {
     let mut verified = Verified::default();
     for batch in part.batches(data) {
         verified.batches += 1;

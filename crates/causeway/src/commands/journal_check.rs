@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use units::hex;
 use volume::OpenError;
 use write_back::{
-    Damaged, Held, Kept, Places, RingSurvey, Superblock, Survey, VolumeId, kept, survey,
+    Damaged, Kept, Places, RingSurvey, Superblock, Survey, SurveyedVolume, VolumeId, kept, survey,
 };
 
 /// Bytes of a block of a journal.
@@ -121,7 +121,7 @@ fn view(path: &Path, superblock: &Superblock, survey: &Survey, kept: &Kept) -> J
             .clone()
             .map_or_else(|| "good".to_owned(), |why| format!("STOPS: {why}")),
     };
-    let held = |(volume, held): (&VolumeId, &Held)| HeldView {
+    let held = |(volume, held): (&VolumeId, &SurveyedVolume)| HeldView {
         lun: lun(*volume),
         changes: held.changes,
         bytes: held.bytes,

@@ -54,7 +54,7 @@ impl Page {
             self.base = cut;
         }
         if cut < self.base {
-            // Told as later than it was, which is too much, and no harm.
+            // Reported as later than it was, which is too much, and no harm.
             return self.mark(entry, self.base);
         }
         if cut - self.base >= SPAN {

@@ -171,7 +171,7 @@ fn what_changed_since_a_cut_is_told_after_every_crash_and_numbers_go_on() {
                 3 => {
                     let newest = world.history.cut();
                     let since = 1000 + world.random.below(newest - 1000 + 1);
-                    let told = world.changed(since);
+                    let reported = world.changed(since);
                     let wanted: Vec<u64> = world
                         .model
                         .iter()
@@ -179,14 +179,14 @@ fn what_changed_since_a_cut_is_told_after_every_crash_and_numbers_go_on() {
                         .map(|(part, _)| *part)
                         .collect();
                     assert!(
-                        wanted.iter().all(|it| told.contains(it)),
+                        wanted.iter().all(|it| reported.contains(it)),
                         "nothing is left out"
                     );
                     assert!(
-                        torn || told == wanted,
+                        torn || reported == wanted,
                         "and nothing is added without a reason"
                     );
-                    exact += u64::from(told == wanted);
+                    exact += u64::from(reported == wanted);
                     asked += 1;
                 }
                 _ => world.mark(),
@@ -277,10 +277,10 @@ fn a_flipped_bit_makes_parts_count_as_changed_and_no_number_go_back() {
         let at = usize::try_from(at).unwrap();
         again.fill(0, &file[at..at + len]).unwrap();
         for (since, wanted) in [(10, 0..3), (11, 1..3), (12, 2..3)] {
-            let told = again.changed_since(since, &(0..PART_BYTES * 3));
+            let reported = again.changed_since(since, &(0..PART_BYTES * 3));
             let parts = if hit >= at { 0..3 } else { wanted };
             let bytes = parts.start * PART_BYTES..parts.end * PART_BYTES;
-            assert_eq!(told, vec![bytes]);
+            assert_eq!(reported, vec![bytes]);
         }
     }
 }
@@ -457,8 +457,8 @@ fn a_place_of_a_page_that_is_lost_or_is_the_other_one_counts_as_changed() {
     let mut astray = file;
     astray.copy_within(at + BLOCK..at + 2 * BLOCK, at);
     for file in [lost, astray] {
-        let told = opened(id(1), &file).changed_since(13, &bytes);
-        assert_eq!(told, vec![bytes.clone()]);
+        let reported = opened(id(1), &file).changed_since(13, &bytes);
+        assert_eq!(reported, vec![bytes.clone()]);
     }
 }
 
@@ -481,8 +481,8 @@ fn what_a_failed_sync_left_in_a_cache_is_written_again_with_what_follows_it() {
         let at = usize::try_from(write.at).unwrap();
         disk[at..at + write.bytes.len()].copy_from_slice(&write.bytes);
     }
-    let told = opened(id(1), &disk).changed_since(11, &(0..1000 * PART_BYTES));
-    assert_eq!(told, vec![PART_BYTES..2 * PART_BYTES]);
+    let reported = opened(id(1), &disk).changed_since(11, &(0..1000 * PART_BYTES));
+    assert_eq!(reported, vec![PART_BYTES..2 * PART_BYTES]);
     // Nothing is written again once it is known to be stable.
     history.mark(&(0..PART_BYTES), 11);
     assert!(!history.writes(Sequence(3)).is_empty());

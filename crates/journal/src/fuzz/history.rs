@@ -40,10 +40,10 @@ struct Forged(bool);
 ///
 /// - No bytes make it panic, right checksums or not; another version is refused only where one was
 ///   forged.
-/// - What changed since a cut is never told as less than what was marked after it: a page of which
-///   a place was hurt is told as a whole. Only a page whose newest place is as an earlier write
-///   left it is taken for what it was then, and one that was written once, or is gone with both its
-///   places, for one that was not: nothing in the file could tell.
+/// - What changed since a cut is never reported as less than what was marked after it: a page of
+///   which a place was hurt is reported as a whole. Only a page whose newest place is as an earlier
+///   write left it is taken for what it was then, and one that was written once, or is gone with
+///   both its places, for one that was not: nothing in the file could tell.
 /// - While one of the newest header's blocks is whole, numbers and cuts go on; where there is no
 ///   header, everything counts as changed.
 ///
@@ -224,7 +224,7 @@ struct World {
     next: u64,
     /// What was written of the header when it was stable last.
     header: Option<usize>,
-    /// Something was torn, and more may be told than changed.
+    /// Something was torn, and more may be reported than changed.
     is_torn: bool,
 }
 
@@ -364,12 +364,13 @@ impl World {
         true
     }
 
-    /// The parts of a page that are told as changed since a cut.
-    fn told(&self, page: usize, since: u64) -> BTreeSet<u64> {
+    /// The parts of a page that are reported as changed since a cut.
+    fn reported(&self, page: usize, since: u64) -> BTreeSet<u64> {
         let first = page as u64 * PARTS_OF_PAGE;
         let bytes = first * PART_BYTES..(first + PARTS_OF_PAGE) * PART_BYTES;
-        let told = self.history.changed_since(since, &bytes);
-        told.into_iter()
+        let reported = self.history.changed_since(since, &bytes);
+        reported
+            .into_iter()
             .flat_map(|it| it.start / PART_BYTES..it.end.div_ceil(PART_BYTES))
             .collect()
     }
@@ -397,12 +398,12 @@ impl World {
         for page in 0..PAGES {
             let expected = self.expected(page);
             for since in self.made..=newest {
-                let told = self.told(page, since);
+                let reported = self.reported(page, since);
                 match &expected {
                     Expected::All => {
                         let all = PARTS_OF_PAGE;
                         assert_eq!(
-                            told.len() as u64,
+                            reported.len() as u64,
                             all,
                             "page {page} was hurt, since {since}"
                         );
@@ -410,15 +411,15 @@ impl World {
                     Expected::Marks(marks) => {
                         let marked = marks.iter().filter(|(_, cut)| **cut >= since);
                         let marked: BTreeSet<u64> = marked.map(|(part, _)| *part).collect();
-                        let missing: Vec<&u64> = marked.difference(&told).collect();
+                        let missing: Vec<&u64> = marked.difference(&reported).collect();
                         assert!(
                             missing.is_empty(),
                             "{missing:?} of page {page} since {since}"
                         );
-                        let exact = self.is_torn || begun || told == marked;
+                        let exact = self.is_torn || begun || reported == marked;
                         assert!(
                             exact,
-                            "page {page} was not hurt, and more is told since {since}"
+                            "page {page} was not hurt, and more is reported since {since}"
                         );
                     }
                 }
@@ -427,7 +428,8 @@ impl World {
         self.goes_on();
     }
 
-    /// What must be told of a page at least; where nothing was hurt or torn, it is what is told.
+    /// What must be reported of a page at least; where nothing was hurt or torn, it is what is
+    /// reported.
     fn expected(&self, page: usize) -> Expected {
         let (mut newest, mut empty) = (None, false);
         for block in page_blocks(page) {
@@ -466,13 +468,13 @@ impl World {
     /// Whatever was found can be gone on with.
     fn goes_on(mut self) {
         let cut = self.history.cut();
-        let _ = self.told(0, cut);
+        let _ = self.reported(0, cut);
         self.next = self.next.max(self.history.next().0);
         self.mark(&mut Script(&[]));
         assert_eq!(
-            self.told(0, cut).first(),
+            self.reported(0, cut).first(),
             Some(&0),
-            "what changes now is told"
+            "what changes now is reported"
         );
         self.cut();
         assert!(self.history.cut() > cut, "cuts rise");
@@ -481,7 +483,7 @@ impl World {
         assert!(self.reopen(), "it is of this version");
         self.learn(0);
         assert_eq!(self.history.cut(), cut, "it is read as it was written");
-        assert_eq!(self.told(0, cut - 1).first(), Some(&0));
+        assert_eq!(self.reported(0, cut - 1).first(), Some(&0));
     }
 }
 

@@ -4,9 +4,8 @@ mod history;
 
 pub use history::history;
 
-use crate::batch::{Change, Kind, Sequence, VolumeId};
+use crate::batch::{Change, Kind, Sequence, VolumeId, data_at};
 use crate::layout::{BLOCK, Checkpoint, JournalId, Layout, Place, Superblock};
-use crate::log::data_at;
 use crate::replay::{Found, Replay, Step, Stop};
 use crate::ring::Ring;
 use formats::seal;
@@ -167,7 +166,7 @@ impl Disk {
         let mut contents = Vec::new();
         for _ in 0..script.byte() % 5 {
             self.sequence += 1;
-            let kinds = [Kind::Write, Kind::Write, Kind::Zeroes, Kind::Direct];
+            let kinds = [Kind::Write, Kind::Write, Kind::Zeroes, Kind::WriteAround];
             let change = Change {
                 volume: VolumeId(u64::from(script.byte() % 2)),
                 sequence: Sequence(self.sequence),

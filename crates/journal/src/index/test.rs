@@ -7,7 +7,7 @@ type Model = BTreeMap<(u16, u64), Source>;
 fn behind(source: Source, offset: u32) -> Source {
     match source {
         Source::Log(at) => Source::Log(at + offset),
-        Source::Home | Source::Zeroes(_) | Source::Lost => source,
+        Source::Backing | Source::Zeroes(_) | Source::Lost => source,
     }
 }
 
@@ -15,7 +15,7 @@ fn is_bare(source: &Source) -> bool {
     matches!(source, Source::Zeroes(_) | Source::Lost)
 }
 
-fn told(index: &Index, slot: u16, sectors: Range<u64>) -> Vec<(u64, Source)> {
+fn found_in(index: &Index, slot: u16, sectors: Range<u64>) -> Vec<(u64, Source)> {
     let mut all = Vec::new();
     let found = index.find(Slot(slot), sectors.clone());
     assert!(
@@ -139,7 +139,7 @@ impl World {
         self.puts[which].2 = to;
     }
 
-    /// A stretch of the log is damaged, or a volume is gone.
+    /// A segment of the log is damaged, or a volume is gone.
     fn damage(&mut self, slot: u16) {
         if self.below(2) == 0 {
             self.index.forget(Slot(slot));
@@ -149,9 +149,9 @@ impl World {
         let from = u32::try_from(self.below(u64::from(self.log))).unwrap();
         let (lying, by) = (from..from + 60, Sequence(1 << 40));
         let lost = self.index.lose_at(&lying, |_| by);
-        let mut told: Vec<(u16, u64)> = Vec::new();
+        let mut found_in: Vec<(u16, u64)> = Vec::new();
         for (of, sectors) in lost {
-            told.extend(sectors.map(|sector| (of.0, sector)));
+            found_in.extend(sectors.map(|sector| (of.0, sector)));
         }
         let lies = |source: &Source| matches!(source, Source::Log(at) if lying.contains(at));
         let model = self.model.iter_mut();
@@ -162,7 +162,7 @@ impl World {
                 self.makers.insert(*of, by);
                 *of
             });
-        assert!(hit.eq(told), "what lay there, and nothing else");
+        assert!(hit.eq(found_in), "what lay there, and nothing else");
     }
 
     fn make_bare(&mut self, slot: u16, range: Range<u64>) {
@@ -204,12 +204,12 @@ impl World {
             0 => from..from + 4000,
             _ => from..from + 1 + self.below(60),
         };
-        let found = told(&self.index, slot, asked.clone());
+        let found = found_in(&self.index, slot, asked.clone());
         for (sector, source) in &found {
             let wanted = self.model.get(&(slot, *sector)).copied();
-            assert_eq!(*source, wanted.unwrap_or(Source::Home), "{sector}");
+            assert_eq!(*source, wanted.unwrap_or(Source::Backing), "{sector}");
         }
-        let clear = found.iter().all(|(_, source)| *source == Source::Home);
+        let clear = found.iter().all(|(_, source)| *source == Source::Backing);
         assert_eq!(self.index.is_clear(Slot(slot), asked.clone()), clear);
         let few = self.index.with_few_bare(Slot(slot), asked.clone(), 3);
         assert!(few.start == asked.start && few.end > few.start && few.end <= asked.end);
@@ -274,7 +274,7 @@ fn what_lies_together_is_told_as_one_piece() {
         [
             Piece {
                 sectors: 0..16,
-                source: Source::Home
+                source: Source::Backing
             },
             Piece {
                 sectors: 16..528,
@@ -282,7 +282,7 @@ fn what_lies_together_is_told_as_one_piece() {
             },
             Piece {
                 sectors: 528..600,
-                source: Source::Home
+                source: Source::Backing
             },
         ]
     );

@@ -130,7 +130,7 @@ fn a_batch_is_as_described_and_so_is_every_kind_of_change() {
         (Kind::Zeroes, 2),
         (Kind::Deallocate, 3),
         (Kind::Anchor, 4),
-        (Kind::Direct, 5),
+        (Kind::WriteAround, 5),
         (Kind::Lost, 6),
         (Kind::Gone, 7),
         (Kind::Cut, 8),

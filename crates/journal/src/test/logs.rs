@@ -1,5 +1,5 @@
-//! Group commit: who waits is told in order, and what is found after a crash is what was submitted
-//! first.
+//! Group commit: who waits is answered in order, and what is found after a crash is what was
+//! submitted first.
 
 use super::world::{Pending, Target, World};
 use crate::*;
@@ -10,13 +10,13 @@ use units::{BlockCount, BlockSize, Buf, Lba, LbaRange};
 struct Office {
     world: World,
     log: Log,
-    /// Submitted and not told: number of the token, volume, and data.
+    /// Submitted and not acknowledged: number of the token, volume, and data.
     open: VecDeque<(u64, VolumeId, Vec<u8>)>,
     /// What each volume's changes were, by number.
     changes: BTreeMap<(VolumeId, Sequence), Vec<u8>>,
     next: BTreeMap<VolumeId, Sequence>,
     tokens: u64,
-    told: u64,
+    acknowledged: u64,
     together: u64,
 }
 
@@ -32,7 +32,7 @@ impl Office {
             changes: BTreeMap::new(),
             next: (0..3).map(|it| (VolumeId(it), Sequence(0))).collect(),
             tokens: 0,
-            told: 0,
+            acknowledged: 0,
             together: 0,
         };
         office.serve();
@@ -88,8 +88,8 @@ impl Office {
         }
     }
 
-    /// The disk answers one write, whichever; those that waited are told in the order in which they
-    /// came.
+    /// The disk answers one write, whichever; those that waited are answered in the order in which
+    /// they came.
     fn complete(&mut self) {
         let count = self.world.pending.len() as u64;
         if count == 0 {
@@ -105,7 +105,7 @@ impl Office {
             let (token, volume, data) = self.open.pop_front().unwrap();
             assert_eq!((stable.token, stable.change.volume), (Token(token), volume));
             self.learn(stable.change, &data, stable.data_at);
-            self.told += 1;
+            self.acknowledged += 1;
         }
     }
 
@@ -120,8 +120,8 @@ impl Office {
             .insert((change.volume, change.sequence), data.to_vec());
     }
 
-    /// Everything that was told is there; after it comes, in order, what was submitted next, as far
-    /// as it got.
+    /// Everything that was acknowledged is there; after it comes, in order, what was submitted
+    /// next, as far as it got.
     fn crash(&mut self) {
         self.world.crash();
         let (found, ring) = self.world.replay();
@@ -159,7 +159,7 @@ impl Office {
 
 #[test]
 fn who_waits_is_told_in_order_and_numbers_have_no_gap_over_crashes() {
-    let (mut told, mut together) = (0, 0);
+    let (mut acknowledged, mut together) = (0, 0);
     for seed in 1..=200 {
         let mut office = Office::new(seed);
         for _ in 0..4 {
@@ -174,11 +174,14 @@ fn who_waits_is_told_in_order_and_numbers_have_no_gap_over_crashes() {
             }
             office.crash();
         }
-        (told, together) = (told + office.told, together.max(office.together));
+        (acknowledged, together) = (
+            acknowledged + office.acknowledged,
+            together.max(office.together),
+        );
     }
     assert!(
-        told > 20_000 && together > 10,
-        "{told} told, {together} together"
+        acknowledged > 20_000 && together > 10,
+        "{acknowledged} acknowledged, {together} together"
     );
 }
 
@@ -199,8 +202,8 @@ fn after_a_failed_write_everyone_who_waits_hears_of_it_once() {
             .collect();
         let mut heard = Vec::new();
         for (at, number) in (0..).zip(numbers) {
-            let told = office.log.written(number, at != fails);
-            heard.extend(told.into_iter().map(|it| it.token));
+            let acknowledged = office.log.written(number, at != fails);
+            heard.extend(acknowledged.into_iter().map(|it| it.token));
         }
         let in_time = heard.len();
         let given_up = office.log.given_up();

@@ -23,7 +23,7 @@ fn what_was_told_as_stable_survives_every_crash_and_nothing_else_is_invented() {
                         Ok(()) => {}
                     },
                     3 => world.release(&mut ring),
-                    4 if world.move_on(&mut ring).is_ok() => moved += 1,
+                    4 if world.relocate(&mut ring).is_ok() => moved += 1,
                     _ => world.complete(&mut ring),
                 }
             }
@@ -328,8 +328,8 @@ fn a_ring_larger_than_a_window_is_read_in_as_many_steps_as_it_has_windows() {
 }
 
 /// What lies there.
-fn bytes_of(world: &World, stretch: &Stretch) -> Vec<u8> {
-    let reads = stretch.reads().into_iter();
+fn bytes_of(world: &World, segment: &Segment) -> Vec<u8> {
+    let reads = segment.reads().into_iter();
     let bytes = reads.flat_map(|(at, len)| &world.log[usize::try_from(at).unwrap()..][..len]);
     bytes.copied().collect()
 }
@@ -351,27 +351,27 @@ fn the_oldest_batches_are_read_again_over_many_turns_of_the_ring() {
             continue;
         }
         let most = 1 + world.random.below(300);
-        let Some(stretch) = ring.oldest(most) else {
+        let Some(segment) = ring.oldest(most) else {
             assert!(ring.released().number > ring.stable());
             continue;
         };
-        assert_eq!(stretch.first(), ring.released().number);
-        assert!(stretch.end() <= ring.stable() + 1);
-        split += stretch.reads().len() - 1;
-        let bytes = bytes_of(&world, &stretch);
-        let found = all_found(&stretch, &bytes);
-        assert!((stretch.first()..stretch.end()).eq(found.iter().map(|it| it.place.number)));
-        assert!(found.len() == 1 || stretch.bytes() as u64 <= most * BLOCK as u64);
+        assert_eq!(segment.first(), ring.released().number);
+        assert!(segment.end() <= ring.stable() + 1);
+        split += segment.reads().len() - 1;
+        let bytes = bytes_of(&world, &segment);
+        let found = all_found(&segment, &bytes);
+        assert!((segment.first()..segment.end()).eq(found.iter().map(|it| it.place.number)));
+        assert!(found.len() == 1 || segment.bytes() as u64 <= most * BLOCK as u64);
         for batch in &found {
             world.holds(batch);
             for record in &batch.records {
-                let from = stretch.data_at(batch.place, record);
+                let from = segment.data_at(batch.place, record);
                 let data = world.data(batch.place, record);
                 assert_eq!(&bytes[from..from + data.len()], data);
             }
         }
         batches += found.len();
-        ring.release(stretch.end());
+        ring.release(segment.end());
         if let Some(write) = ring.checkpoint() {
             world.put(&Target::Slot(write.slot.into()), &write.bytes, |_| true);
             ring.checkpoint_written(true);
@@ -385,8 +385,8 @@ fn the_oldest_batches_are_read_again_over_many_turns_of_the_ring() {
 }
 
 /// The batches, of which none is damaged.
-fn all_found(stretch: &Stretch, bytes: &[u8]) -> Vec<Found> {
-    let again = stretch.batches(&Buf::copy_of(bytes)).into_iter();
+fn all_found(segment: &Segment, bytes: &[u8]) -> Vec<Found> {
+    let again = segment.batches(&Buf::copy_of(bytes)).into_iter();
     let found = again.map(|batch| match batch {
         Again::Found {
             place,
@@ -429,16 +429,16 @@ fn damage_that_is_found_meanwhile_is_told_by_its_place_and_the_rest_is_read() {
             world.append(&mut ring, 4).unwrap();
         }
         world.settle(&mut ring);
-        let stretch = ring.oldest(u64::MAX).unwrap();
-        let bytes = bytes_of(&world, &stretch);
-        let right = all_found(&stretch, &bytes);
+        let segment = ring.oldest(u64::MAX).unwrap();
+        let bytes = bytes_of(&world, &segment);
+        let right = all_found(&segment, &bytes);
         let hit = usize::try_from(world.random.below(right.len() as u64)).unwrap();
         let headers = (0..bytes.len()).step_by(BLOCK);
         let mut headers = headers.filter(|&at| bytes[at..].starts_with(b"CWJBATCH"));
         let at = headers.nth(hit).unwrap();
         let mut broken = bytes.clone();
         broken[at + 50] ^= 1;
-        let again = stretch.batches(&Buf::copy_of(&broken));
+        let again = segment.batches(&Buf::copy_of(&broken));
         for (which, (again, right)) in again.iter().zip(&right).enumerate() {
             match again {
                 Again::Found { place, records, .. } => {
@@ -450,7 +450,7 @@ fn damage_that_is_found_meanwhile_is_told_by_its_place_and_the_rest_is_read() {
                     let first = right.place.position % 600 * (BLOCK as u64 / SECTOR);
                     assert_eq!(u64::from(sectors.start), first, "from its first sector on");
                     for record in &right.records {
-                        let at = stretch.sector_of(right.place, record);
+                        let at = segment.sector_of(right.place, record);
                         let data = record.change.data_bytes().unwrap() as u64;
                         let end = at + u32::try_from(data / SECTOR).unwrap();
                         assert!(sectors.contains(&at) && end <= sectors.end || data == 0);
@@ -473,10 +473,10 @@ fn what_moves_on_finds_room_in_a_ring_that_is_full() {
             world.settle(&mut ring);
             // The oldest half of the room that is kept, as it is, and once around the ring.
             for _ in 0..12 {
-                let stretch = ring.oldest(1).unwrap();
-                world.move_on(&mut ring).expect("room was kept");
+                let segment = ring.oldest(1).unwrap();
+                world.relocate(&mut ring).expect("room was kept");
                 world.settle(&mut ring);
-                ring.release(stretch.end());
+                ring.release(segment.end());
                 let write = ring.checkpoint().unwrap();
                 world.put(&Target::Slot(write.slot.into()), &write.bytes, |_| true);
                 ring.checkpoint_written(true);

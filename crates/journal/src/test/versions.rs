@@ -89,8 +89,8 @@ fn a_batch_of_a_later_version_stops_the_ring_and_is_no_torn_end() {
         for batch in &found {
             world.holds(batch);
         }
-        let told = Stop::Version(LATER).to_string();
-        assert!(told.contains("version 2") && told.contains("reads version 1"));
+        let reported = Stop::Version(LATER).to_string();
+        assert!(reported.contains("version 2") && reported.contains("reads version 1"));
     }
 }
 

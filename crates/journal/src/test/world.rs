@@ -1,4 +1,5 @@
-//! A disk that forgets and tears, with one ring on it, and a list of what was written and told.
+//! A disk that forgets and tears, with one ring on it, and a list of what was written and
+//! acknowledged.
 
 use crate::*;
 use std::collections::BTreeMap;
@@ -48,7 +49,7 @@ pub(super) struct World {
     /// What each batch holds that was handed to the disk last under its number.
     pub(super) issued: BTreeMap<u64, Contents>,
     /// What each one may need: batches below are released, in a checkpoint or not yet.
-    pub(super) told: u64,
+    pub(super) acknowledged: u64,
     pub(super) released: u64,
     pub(super) sequence: u64,
 }
@@ -64,7 +65,7 @@ impl World {
             log: vec![0; size],
             pending: Vec::new(),
             issued: BTreeMap::new(),
-            told: 0,
+            acknowledged: 0,
             released: 1,
             sequence: 0,
         }
@@ -122,15 +123,15 @@ impl World {
         let last = numbers.last().map_or(tail - 1, |&last| last);
         assert_eq!(numbers, (tail..=last).collect::<Vec<u64>>(), "no gap");
         assert!(
-            last >= self.told,
-            "{last}: {} was told as stable",
-            self.told
+            last >= self.acknowledged,
+            "{last}: {} was acknowledged",
+            self.acknowledged
         );
         assert!(tail <= self.released, "only what was released is forgotten");
         for batch in &found {
             self.holds(batch);
         }
-        (self.told, self.released) = (last, tail);
+        (self.acknowledged, self.released) = (last, tail);
         let ring = ring.unwrap();
         let opening = ring.opening().unwrap();
         self.pending.push(Pending {
@@ -147,7 +148,7 @@ impl World {
         let change = |_| {
             self.sequence += 1;
             let blocks = 1 + self.random.below(24);
-            let kind = [Kind::Write, Kind::Write, Kind::Zeroes, Kind::Direct]
+            let kind = [Kind::Write, Kind::Write, Kind::Zeroes, Kind::WriteAround]
                 [usize::try_from(self.random.below(4)).unwrap()];
             let change = Change {
                 volume: VolumeId(self.random.below(3)),
@@ -170,10 +171,10 @@ impl World {
     }
 
     /// The oldest batch once more, in the room that is kept for it.
-    pub(super) fn move_on(&mut self, ring: &mut Ring) -> Result<(), Refused> {
+    pub(super) fn relocate(&mut self, ring: &mut Ring) -> Result<(), Refused> {
         let oldest = ring.oldest(1).map(|it| it.first());
         let contents = oldest.map_or_else(Vec::new, |it| self.issued[&it].clone());
-        self.append_all(contents, |changes| ring.move_on(changes))
+        self.append_all(contents, |changes| ring.relocate(changes))
     }
 
     fn append_all(
@@ -224,8 +225,11 @@ impl World {
             None => ring.checkpoint_written(true),
         }
         let stable = ring.stable();
-        assert!(stable >= self.told, "what was told stays told");
-        self.told = stable;
+        assert!(
+            stable >= self.acknowledged,
+            "what was acknowledged stays so"
+        );
+        self.acknowledged = stable;
     }
 
     /// Of each write that was not answered, all, nothing, or any of its sectors is there.

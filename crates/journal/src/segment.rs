@@ -1,16 +1,15 @@
-//! A stretch of a ring that is read again while the ring is in use: its batches with their records.
+//! A segment of a ring that is read again while the ring is in use: its batches with their records.
 
-use crate::batch::{BATCH_BLOCKS_MAX, Header, Record};
+use crate::batch::{BATCH_BLOCKS_MAX, Header, Record, data_at};
 use crate::index::SECTOR;
 use crate::layout::{BLOCK, JournalId, Place};
-use crate::log::data_at;
 use formats::crc32c_of;
 use std::ops::Range;
 use units::Buf;
 
 /// Batches of a ring that are stable and lie one after the other.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Stretch {
+pub struct Segment {
     pub(crate) of: (JournalId, u32),
     /// Blocks of the ring.
     pub(crate) blocks: u64,
@@ -39,7 +38,7 @@ pub enum Again {
     },
 }
 
-impl Stretch {
+impl Segment {
     /// The first batch's number.
     #[must_use]
     pub const fn first(&self) -> u64 {
@@ -103,7 +102,7 @@ impl Stretch {
     #[must_use]
     pub fn bytes(&self) -> usize {
         let blocks = self.blocks_before(self.end());
-        usize::try_from(blocks).expect("a stretch is in memory") * BLOCK
+        usize::try_from(blocks).expect("a segment is in memory") * BLOCK
     }
 
     /// What to read, one after the other: where, in bytes from the ring's first one, and how much.
@@ -120,7 +119,7 @@ impl Stretch {
         reads
     }
 
-    /// The batches in `bytes`, which are what [`Stretch::reads`] says.
+    /// The batches in `bytes`, which are what [`Segment::reads`] says.
     ///
     /// # Panics
     /// If there are fewer bytes than that.
@@ -199,7 +198,7 @@ impl Stretch {
             byte + ring - from
         };
         let ahead = usize::try_from(ahead).expect("in memory");
-        assert!(ahead < self.bytes(), "a sector of the stretch");
+        assert!(ahead < self.bytes(), "a sector of the segment");
         ahead
     }
 
@@ -226,7 +225,7 @@ mod test {
 
     #[test]
     fn parts_are_the_whole_in_pieces_that_are_no_larger_than_asked_or_one_batch() {
-        let whole = Stretch {
+        let whole = Segment {
             of: (JournalId([1; 16]), 0),
             blocks: 100,
             from: Place {
