@@ -1,43 +1,28 @@
-//! An operation on the slow way: in the book, sent by a task of its own, and again where its answer
-//! asks for that.
+//! An operation on the slow path: in the pending table, sent by a task of its own, and again where
+//! its answer asks for that.
 
 use super::Ended;
 use super::engine::{Engine, Inside};
 use super::fence::lost;
-use super::line::Line;
+use super::pending::Pending;
+use super::route::Route;
 use super::wait::Promise;
 use env::Answer;
 use paths::health::{AccessState, Seen};
 use paths::policy::{self, Direction, Request, Selector, Settings, Ticket, Use};
 use paths::stale::{self, CommandId, Decide, Kind, Nexus, Outcome};
-use paths::verdict::{PathSays, Step, Tries, Verdict};
+use paths::verdict::{PathSays, Step, Verdict};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
-use units::{BufMut, Now};
-use volume::{Done, Io, IoError, IoFuture, IoResult, Op};
+use units::Now;
+use volume::{Done, Io, IoError, IoFuture, Op};
 
 /// Between tries of what waits for a transition.
 const PARKED: Duration = Duration::from_millis(500);
 
-/// An operation whose issuer waits.
-pub(super) struct Pending {
-    io: Io,
-    into: Option<BufMut>,
-    promise: Promise<IoResult>,
-    tries: Tries,
-    result: Option<IoResult>,
-    prefer: Option<usize>,
-    avoid: Option<usize>,
-    not_before: Now,
-    /// A session was lost that may have carried it out.
-    haunted: bool,
-    /// It has no path since then.
-    pub(super) stuck: Option<Now>,
-}
-
 impl Engine {
-    /// Begins an operation on the slow way.
+    /// Begins an operation on the slow path.
     pub(super) fn command(self: &Rc<Self>, mut io: Io) -> IoFuture {
         let kind = match io.op() {
             Op::Read { .. } | Op::Extents { .. } | Op::Flush => Kind::Harmless,
@@ -49,7 +34,7 @@ impl Engine {
         let pending = Pending::new(io, into, promise.clone());
         let decisions = {
             let mut state = self.state.borrow_mut();
-            let (id, decisions) = state.book.begin(kind, pending.io.op().range());
+            let (id, decisions) = state.pending_table.begin(kind, pending.io.op().range());
             state.pending.insert(id, pending);
             decisions
         };
@@ -106,24 +91,25 @@ impl Engine {
         }
         let request = self.request(pending.io.op());
         let taken = take(&mut state.selector, pending, request, now);
-        let usable = taken.map(|ticket| (state.lines[ticket.path()].session.clone(), ticket));
+        let usable = taken.map(|ticket| (state.routes[ticket.path()].session.clone(), ticket));
         let Some((Some(session), ticket)) = usable else {
-            pending.stuck.get_or_insert(now);
+            pending.without_path.get_or_insert(now);
             state.ready.push_back(id);
             drop(inside);
             self.follow(|_| true);
             self.bell.ring();
             return;
         };
-        pending.stuck = None;
-        let line = &mut state.lines[ticket.path()];
-        let nexus = line.nexus;
-        let placed = state.book.placed(id, nexus);
+        pending.without_path = None;
+        let route = &mut state.routes[ticket.path()];
+        let nexus = route.nexus;
+        let placed = state.pending_table.placed(id, nexus);
         debug_assert!(placed, "a path with a session is not a lost one");
-        let late = self.sent_on(line, || now);
+        let late = self.sent_on(route, || now);
         let io = pending.io.fork();
         let engine = Rc::clone(self);
-        // The session may answer at once, and then whoever asked is told: nothing may be borrowed.
+        // The session may answer at once, and then whoever asked is answered: nothing may be
+        // borrowed.
         self.core.spawn(Box::pin(async move {
             let ended = session.submit(io).await;
             let path = ticket.path();
@@ -162,9 +148,9 @@ impl Engine {
                 Ended::Lost { .. } => policy::Ended::Lost,
             };
             state.selector.done(ticket, carried, now);
-            let line = &mut state.lines[path];
+            let route = &mut state.routes[path];
             if state.selector.in_flight(path) == 0 {
-                line.health.seen(Seen::NothingExpected, now);
+                route.health.seen(Seen::NothingExpected, now);
             }
             match ended {
                 Ended::Done(result) => {
@@ -176,21 +162,21 @@ impl Engine {
                     if let Some(pending) = state.pending.get_mut(&id) {
                         pending.result = Some(result);
                     }
-                    state.book.answered(id, nexus, answer)
+                    state.pending_table.answered(id, nexus, answer)
                 }
                 Ended::Again(verdict, error) => {
                     let mut random = [0];
                     self.core.fill_random(&mut random);
                     let answer = again(state, id, path, (verdict, error), (now, random[0]));
                     effects = says(verdict.path);
-                    state.book.answered(id, nexus, answer)
+                    state.pending_table.answered(id, nexus, answer)
                 }
                 Ended::Lost { sent } => {
                     if sent {
-                        state.book.sent(id, nexus);
+                        state.pending_table.sent(id, nexus);
                         haunt(&mut state.pending, id);
                     }
-                    if line.nexus == nexus && line.session.is_some() {
+                    if route.nexus == nexus && route.session.is_some() {
                         effects.push(Seen::Closed);
                     }
                     Vec::new()
@@ -205,24 +191,24 @@ impl Engine {
                 self.look(path, nexus);
             }
         }
-        self.keeper_drained();
+        self.plan_drained();
         self.pump();
     }
 
-    /// One more operation is on the session of `line`. Whether the driver has to be woken: mostly
+    /// One more operation is on the session of `route`. Whether the driver has to be woken: mostly
     /// it wakes early enough by itself.
-    pub(super) fn sent_on(&self, line: &mut Line, now: impl FnOnce() -> Now) -> bool {
-        line.open += 1;
-        if line.health.expects() {
+    pub(super) fn sent_on(&self, route: &mut Route, now: impl FnOnce() -> Now) -> bool {
+        route.open += 1;
+        if route.health.expects() {
             return false;
         }
-        line.health.seen(Seen::Sent, now());
-        let due = line.health.deadline();
+        route.health.seen(Seen::Sent, now());
+        let due = route.health.deadline();
         due.is_some_and(|due| self.armed.get().is_none_or(|armed| due < armed))
     }
 
-    /// An operation on `nexus` has ended; with the last one of a session that is over, the book
-    /// hears of it.
+    /// An operation on `nexus` has ended; with the last one of a session that is over, the pending
+    /// table hears of it.
     fn one_less(&self, nexus: Nexus, now: Now) -> Vec<Decide> {
         let mut state = self.state.borrow_mut();
         match state.one_less(nexus) {
@@ -302,7 +288,11 @@ impl Engine {
                 ),
                 Ok(Done::Nothing | Done::Extents(_)) | Err(_) => stale::Resolution::Unknown,
             };
-            let decisions = engine.state.borrow_mut().book.resolved(id, resolution);
+            let decisions = engine
+                .state
+                .borrow_mut()
+                .pending_table
+                .resolved(id, resolution);
             engine.act(decisions);
         }));
     }
@@ -319,40 +309,18 @@ impl Inside {
             }
             return last;
         }
-        if let Some(line) = self.lines.get_mut(nexus.path as usize) {
+        if let Some(route) = self.routes.get_mut(nexus.path as usize) {
             debug_assert_eq!(
-                line.nexus, nexus,
+                route.nexus, nexus,
                 "older sessions are ending, or have ended"
             );
-            line.open = line.open.saturating_sub(1);
+            route.open = route.open.saturating_sub(1);
         }
         false
     }
 }
 
-impl Pending {
-    pub(super) fn new(io: Io, into: Option<BufMut>, promise: Promise<IoResult>) -> Self {
-        Self {
-            io,
-            into,
-            promise,
-            tries: Tries::default(),
-            result: None,
-            prefer: None,
-            avoid: None,
-            not_before: Now::ZERO,
-            haunted: false,
-            stuck: None,
-        }
-    }
-
-    /// Wakes whoever waits, without an answer.
-    pub(super) fn wake(&self) {
-        self.promise.wake();
-    }
-}
-
-/// A copy of an operation is over, and it may have been carried out. COMPARE AND WRITE is looked at
+/// A copy of an operation is over, and it may have been executed. COMPARE AND WRITE is looked at
 /// before it is sent again.
 fn haunt(pending: &mut BTreeMap<CommandId, Pending>, id: CommandId) {
     let Some(pending) = pending.get_mut(&id) else {
@@ -373,7 +341,7 @@ fn says(path: PathSays) -> Vec<Seen> {
     }
 }
 
-/// How the book is to take an answer that asks for a repetition.
+/// How the pending table is to take an answer that asks for a repetition.
 fn again(
     state: &mut Inside,
     id: CommandId,
@@ -381,8 +349,8 @@ fn again(
     (verdict, error): (Verdict, IoError),
     (now, random): (Now, u8),
 ) -> stale::Answer {
-    let others = (0..state.lines.len())
-        .any(|other| other != path && state.lines[other].settings.usage != Use::No);
+    let others = (0..state.routes.len())
+        .any(|other| other != path && state.routes[other].settings.usage != Use::No);
     let Some(pending) = state.pending.get_mut(&id) else {
         return stale::Answer::Failure;
     };

@@ -1,4 +1,5 @@
-//! What happens by itself: deadlines of paths, of the book, and of operations that no path takes.
+//! What happens by itself: deadlines of paths, of the pending table, and of operations that no path
+//! takes.
 
 use super::engine::Engine;
 use super::wait::Bell;
@@ -14,27 +15,27 @@ impl Engine {
     fn deadline(&self) -> Option<Now> {
         let mut state = self.state.borrow_mut();
         let state = &mut *state;
-        for line in &mut state.lines {
-            if let Some(session) = &line.session {
-                line.health.seen(Seen::Received, session.received_at());
+        for route in &mut state.routes {
+            if let Some(session) = &route.session {
+                route.health.seen(Seen::Received, session.received_at());
             }
         }
         let paths = state
-            .lines
+            .routes
             .iter()
-            .filter_map(|line| line.health.deadline())
+            .filter_map(|route| route.health.deadline())
             .min();
-        let stuck = state
+        let without_path = state
             .ready
             .iter()
-            .filter_map(|id| state.pending.get(id)?.stuck)
+            .filter_map(|id| state.pending.get(id)?.without_path)
             .min();
-        let given_up = stuck.map(|since| since.after(self.config.no_path_timeout));
+        let given_up = without_path.map(|since| since.after(self.config.no_path_timeout));
         [
             paths,
-            state.book.deadline(),
+            state.pending_table.deadline(),
             given_up,
-            self.keeper_deadline(),
+            self.plan_deadline(),
         ]
         .into_iter()
         .flatten()
@@ -43,28 +44,28 @@ impl Engine {
 
     fn tick(self: &Rc<Self>) {
         let now = self.core.now();
-        let paths = self.state.borrow().lines.len();
+        let paths = self.state.borrow().routes.len();
         for path in 0..paths {
             let effects = {
                 let mut state = self.state.borrow_mut();
-                let line = &mut state.lines[path];
+                let route = &mut state.routes[path];
                 // Another unit may have been answered on the same session meanwhile.
-                if let Some(session) = &line.session {
-                    line.health.seen(Seen::Received, session.received_at());
+                if let Some(session) = &route.session {
+                    route.health.seen(Seen::Received, session.received_at());
                 }
-                let due = line.health.deadline().is_some_and(|at| at <= now);
+                let due = route.health.deadline().is_some_and(|at| at <= now);
                 if due {
-                    line.health.tick(now)
+                    route.health.tick(now)
                 } else {
                     Vec::new()
                 }
             };
-            self.carry_out(path, effects);
+            self.perform(path, effects);
         }
-        let decisions = self.state.borrow_mut().book.tick(now);
+        let decisions = self.state.borrow_mut().pending_table.tick(now);
         self.act(decisions);
-        self.keeper_tick(now);
-        self.keeper_drained();
+        self.plan_tick(now);
+        self.plan_drained();
         self.hope(now);
         self.give_up(now);
         // Whoever has not looked for two ticks may never do: what has ended must not count as in
@@ -78,17 +79,17 @@ impl Engine {
         let helped = {
             let state = self.state.borrow();
             if state
-                .lines
+                .routes
                 .iter()
-                .any(|line| line.health.usage() != Use::No)
+                .any(|route| route.health.usage() != Use::No)
             {
                 return;
             }
-            let lines = state.lines.iter().enumerate();
-            let helped = lines.filter(|(_, line)| match line.health.state() {
+            let routes = state.routes.iter().enumerate();
+            let helped = routes.filter(|(_, route)| match route.health.state() {
                 State::Proving => true,
-                // Once told it will not say a later time: this ends.
-                State::Down(_) => line
+                // Once asked it will not say a later time: this ends.
+                State::Down(_) => route
                     .health
                     .deadline()
                     .is_some_and(|at| at > now.after(HOPE)),
@@ -105,8 +106,11 @@ impl Engine {
         let over = {
             let state = self.state.borrow();
             let over = |id: &&CommandId| {
-                let stuck = state.pending.get(id).and_then(|pending| pending.stuck);
-                stuck.is_some_and(|since| now.since(since) >= self.config.no_path_timeout)
+                let without_path = state
+                    .pending
+                    .get(id)
+                    .and_then(|pending| pending.without_path);
+                without_path.is_some_and(|since| now.since(since) >= self.config.no_path_timeout)
             };
             state
                 .ready
@@ -119,7 +123,7 @@ impl Engine {
             let decisions = {
                 let mut state = self.state.borrow_mut();
                 state.ready.retain(|it| *it != id);
-                state.book.give_up(id)
+                state.pending_table.give_up(id)
             };
             self.act(decisions);
         }

@@ -1,16 +1,12 @@
 //! Carries out what the machines of the paths crate decide.
 
-use super::command::Pending;
-use super::driver::drive;
-use super::line::Line;
-use super::marginal::compare;
-use super::pieces::{self, Cut};
+use super::pending::Pending;
 use super::places::Flights;
 use super::planned::Planned;
+use super::route::Route;
 use super::wait::Bell;
-use super::{Config, PathSpec, PathStatus, Session};
+use super::{Config, PathStatus, Session};
 use env::CoreHandle;
-use paths::PathName;
 use paths::health::{Seen, Wanted};
 use paths::policy::{Policy, Selector};
 use paths::stale::{CommandId, Nexus, PendingTable};
@@ -18,14 +14,14 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use units::Now;
-use volume::{Io, IoFuture, Shape};
+use volume::Shape;
 
 /// What changes.
 pub(super) struct Inside {
     pub(super) selector: Selector,
-    pub(super) book: PendingTable,
-    pub(super) lines: Vec<Line>,
-    /// Operations on the straight way.
+    pub(super) pending_table: PendingTable,
+    pub(super) routes: Vec<Route>,
+    /// Operations on the straight path.
     pub(super) flights: Flights,
     /// Operations on the slow one.
     pub(super) pending: BTreeMap<CommandId, Pending>,
@@ -42,7 +38,7 @@ pub(super) struct Engine {
     pub(super) shape: Shape,
     pub(super) config: Config,
     /// Operations of no more blocks are never cut.
-    whole_blocks: u64,
+    pub(super) whole_blocks: u64,
     pub(super) state: RefCell<Inside>,
     pub(super) planned: RefCell<Option<Planned>>,
     pub(super) bell: Rc<Bell>,
@@ -51,68 +47,6 @@ pub(super) struct Engine {
 }
 
 impl Engine {
-    pub(super) fn start(
-        core: &CoreHandle,
-        shape: Shape,
-        config: Config,
-        paths: Vec<PathSpec>,
-        planned: Option<Planned>,
-    ) -> Rc<Self> {
-        let mut selector = Selector::new(config.policy);
-        let mut lines = Vec::new();
-        let mut wanted = Vec::new();
-        for spec in paths {
-            wanted.push(spec.wanted);
-            lines.push(Line::new(core, &config, &mut selector, spec));
-        }
-        let engine = Rc::new(Self {
-            core: Rc::clone(core),
-            whole_blocks: pieces::whole_blocks(&shape, config.piece),
-            shape,
-            config,
-            state: RefCell::new(Inside {
-                selector,
-                book: PendingTable::new(config.mode, config.sharing, config.quiesce),
-                lines,
-                flights: Flights::default(),
-                pending: BTreeMap::new(),
-                ready: VecDeque::new(),
-                ending: BTreeMap::new(),
-                closed: false,
-            }),
-            planned: RefCell::new(planned),
-            bell: Rc::default(),
-            armed: Cell::new(None),
-        });
-        for (path, wanted) in wanted.into_iter().enumerate() {
-            engine.see(path, Seen::Want(wanted));
-        }
-        let driver = drive(
-            Rc::downgrade(&engine),
-            Rc::clone(&engine.bell),
-            Rc::clone(core),
-        );
-        core.spawn(Box::pin(driver));
-        core.spawn(Box::pin(compare(Rc::downgrade(&engine))));
-        engine
-    }
-
-    pub(super) fn add(self: &Rc<Self>, name: PathName, spec: PathSpec) {
-        let mut wanted = spec.wanted;
-        let path = {
-            let mut state = self.state.borrow_mut();
-            let state = &mut *state;
-            let line = Line::new(&self.core, &self.config, &mut state.selector, spec);
-            state.lines.push(line);
-            state.lines.len() - 1
-        };
-        if let Some(planned) = self.planned.borrow_mut().as_mut() {
-            planned.names.push(name);
-            wanted = planned.wanted(path);
-        }
-        self.see(path, Seen::Want(wanted));
-    }
-
     pub(super) fn set_policy(&self, policy: Policy) {
         self.state.borrow_mut().selector.set_policy(policy);
     }
@@ -127,12 +61,12 @@ impl Engine {
 
     pub(super) fn status(&self) -> Vec<PathStatus> {
         let state = self.state.borrow();
-        let lines = state.lines.iter().enumerate();
-        let status = lines.map(|(path, line)| PathStatus {
-            state: line.health.state(),
-            wanted: line.health.wanted(),
-            usage: line.settings.usage,
-            marginal: line.health.marginal(),
+        let routes = state.routes.iter().enumerate();
+        let status = routes.map(|(path, route)| PathStatus {
+            state: route.health.state(),
+            wanted: route.health.wanted(),
+            usage: route.settings.usage,
+            marginal: route.health.marginal(),
             in_flight: state.selector.in_flight(path),
             bytes_in_flight: state.selector.bytes_in_flight(path),
             ended: state.selector.ended(path),
@@ -147,9 +81,9 @@ impl Engine {
             state.closed = true;
             let pending = std::mem::take(&mut state.pending);
             state.ready.clear();
-            let lines = state.lines.iter_mut();
+            let routes = state.routes.iter_mut();
             let sessions: Vec<Rc<dyn Session>> =
-                lines.filter_map(|line| line.session.take()).collect();
+                routes.filter_map(|route| route.session.take()).collect();
             (state.flights.close(), pending, sessions)
         };
         drop(flying);
@@ -159,20 +93,5 @@ impl Engine {
             session.leave();
         }
         self.bell.ring();
-    }
-
-    pub(super) fn submit(self: &Rc<Self>, io: Io) -> IoFuture {
-        let blocks = io.op().range().map_or(0, |range| range.len().0);
-        if blocks <= self.whole_blocks {
-            return match self.fly(io) {
-                Ok(answer) => answer,
-                Err(io) => self.command(io),
-            };
-        }
-        let paths = pieces::abreast(&self.state.borrow().lines);
-        match pieces::cut(io, &self.shape, self.config.piece, paths) {
-            Cut::Whole(io) => self.command(io),
-            Cut::Pieces { parts, into } => self.in_pieces(parts, into, paths),
-        }
     }
 }

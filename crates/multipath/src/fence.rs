@@ -2,7 +2,7 @@
 
 use super::Session;
 use super::engine::{Engine, Inside};
-use super::line::Line;
+use super::route::Route;
 use paths::stale::{Decide, Evidence, Nexus};
 use std::rc::Rc;
 use units::Now;
@@ -14,10 +14,10 @@ impl Engine {
         let mut sessions: Vec<Rc<dyn Session>> = {
             let state = self.state.borrow();
             let others = state
-                .lines
+                .routes
                 .iter()
-                .filter(|line| line.nexus.path != nexus.path);
-            others.filter_map(|line| line.session.clone()).collect()
+                .filter(|route| route.nexus.path != nexus.path);
+            others.filter_map(|route| route.session.clone()).collect()
         };
         sessions.sort_by_key(|session| std::cmp::Reverse(session.received_at()));
         for session in sessions {
@@ -32,7 +32,7 @@ impl Engine {
                 let decisions = engine
                     .state
                     .borrow_mut()
-                    .book
+                    .pending_table
                     .fenced(nexus, Evidence::NexusFence);
                 engine.act(decisions);
             }
@@ -43,12 +43,13 @@ impl Engine {
 /// A session is over with everything on it. If its path has logged in again meanwhile, that was the
 /// fence.
 pub(super) fn lost(state: &mut Inside, nexus: Nexus, now: Now) -> Vec<Decide> {
-    let mut decisions = state.book.lost(nexus, now);
-    let newer =
-        |line: &Line| line.nexus.path == nexus.path && line.nexus > nexus && line.session.is_some();
-    if state.lines.iter().any(newer) {
+    let mut decisions = state.pending_table.lost(nexus, now);
+    let newer = |route: &Route| {
+        route.nexus.path == nexus.path && route.nexus > nexus && route.session.is_some()
+    };
+    if state.routes.iter().any(newer) {
         decisions.retain(|it| *it != Decide::Fence(nexus));
-        decisions.extend(state.book.fenced(nexus, Evidence::Reinstated));
+        decisions.extend(state.pending_table.fenced(nexus, Evidence::Reinstated));
     }
     decisions
 }

@@ -1,22 +1,23 @@
-//! An operation on the straight way: one session takes it, and its answer is the issuer's. Most do.
+//! An operation on the straight path: one session takes it, and its answer is the issuer's. Most
+//! do.
 //!
 //! ```text
-//!   fly --- the book holds its blocks, the selector its place, the session has it
+//!   fly --- the pending table holds its blocks, the selector its place, the session has it
 //!    |
 //!   Flying -- the issuer asks the session itself --> answered: everything is given back, and that was all
 //!    |   \
 //!    |    Followed -- a task asks: the issuer has gone, or does not look while others wait for the end
 //!    |
-//!   Turned -- the session has lost it, or its answer asks for something else: the book takes it on (the slow way)
+//!   Turned -- the session has lost it, or its answer asks for something else: the pending table takes it on (the slow path)
 //! ```
 //!
 //! **Invariants.** The operation stays with the layer until it has ended, so that it can be sent
 //! again. Nothing is borrowed while a session's future is asked. Of memory, an operation takes the
 //! issuer's handle and no more.
 
-use super::command::Pending;
 use super::engine::{Engine, Inside};
-use super::places::{Flight, Hand, Journey, Leg};
+use super::pending::Pending;
+use super::places::{Flight, Hand, Journey, Landed, Leg};
 use super::straight::{Seat, Straight};
 use super::wait::Promise;
 use super::{Begun, Ended};
@@ -31,17 +32,8 @@ use std::task::{Context, Poll, Waker};
 use units::{LbaRange, Now};
 use volume::{Io, IoFuture, IoResult, Op};
 
-/// What became of an operation that a session has ended.
-pub(super) enum Landed {
-    /// That was all.
-    Answered(IoResult),
-    /// The slow way has it.
-    Turned(Promise<IoResult>),
-    /// The layer is closed: nobody is answered any more.
-    Closed,
-}
-
-/// What the operation is to the book; `None` for those that are rare, or have an end of their own.
+/// What the operation is to the pending table; `None` for those that are rare, or have an end of
+/// their own.
 fn concerns(op: &Op) -> Option<(Kind, LbaRange)> {
     match op {
         Op::Read { range, into: None } => Some((Kind::Harmless, *range)),
@@ -56,7 +48,7 @@ fn concerns(op: &Op) -> Option<(Kind, LbaRange)> {
 }
 
 impl Engine {
-    /// Sends an operation on the straight way; gives it back where that is not open to it.
+    /// Sends an operation on the straight path; gives it back where that is not open to it.
     pub(super) fn fly(self: &Rc<Self>, io: Io) -> Result<IoFuture, Io> {
         let Some((kind, range)) = concerns(io.op()) else {
             return Err(io);
@@ -68,19 +60,19 @@ impl Engine {
         } else {
             policy::UNTIMED
         };
-        let Some(light) = state.book.light(kind, Some(range)) else {
+        let Some(light) = state.pending_table.light(kind, Some(range)) else {
             return Err(io);
         };
         let Ok(ticket) = state.selector.take(self.request(io.op()), now) else {
             return Err(self.unbegun(inside, light, io));
         };
-        let line = &mut state.lines[ticket.path()];
-        let Some(session) = &line.session else {
+        let route = &mut state.routes[ticket.path()];
+        let Some(session) = &route.session else {
             state.selector.done(ticket, policy::Ended::Lost, now);
             return Err(self.unbegun(inside, light, io));
         };
-        let (session, nexus) = (Rc::clone(session), line.nexus);
-        let late = self.sent_on(line, || self.core.now());
+        let (session, nexus) = (Rc::clone(session), route.nexus);
+        let late = self.sent_on(route, || self.core.now());
         drop(inside);
         if late {
             self.bell.ring();
@@ -135,7 +127,7 @@ impl Engine {
 
     /// No path takes it now.
     fn unbegun(self: &Rc<Self>, mut inside: RefMut<'_, Inside>, light: Light, io: Io) -> Io {
-        let decisions = inside.book.over(light);
+        let decisions = inside.pending_table.over(light);
         drop(inside);
         self.act(decisions);
         io
@@ -169,7 +161,7 @@ impl Engine {
             io: _io,
         } = journey;
         let path = ticket.path();
-        let siblings = state.lines.len() > 1 && ticket.is_timed();
+        let siblings = state.routes.len() > 1 && ticket.is_timed();
         let (bytes, begun) = (ticket.bytes(), ticket.begun());
         // What was received last was this answer.
         let now = if ticket.is_timed() {
@@ -180,9 +172,9 @@ impl Engine {
         state.selector.done(ticket, policy::Ended::Carried, now);
         if state.selector.in_flight(path) == 0 {
             let now = self.core.recent();
-            state.lines[path].health.seen(Seen::NothingExpected, now);
+            state.routes[path].health.seen(Seen::NothingExpected, now);
         }
-        let mut decisions = state.book.over(light);
+        let mut decisions = state.pending_table.over(light);
         if state.one_less(nexus) {
             let now = self.core.now();
             decisions.extend(super::fence::lost(state, nexus, now));
@@ -195,8 +187,8 @@ impl Engine {
         if !decisions.is_empty() {
             self.act(decisions);
         }
-        if self.keeper_drains() {
-            self.keeper_drained();
+        if self.plan_drains() {
+            self.plan_drained();
         }
         if waits {
             self.pump();
@@ -204,7 +196,7 @@ impl Engine {
         Landed::Answered(result)
     }
 
-    /// The book takes an operation on, and hears how it ended.
+    /// The pending table takes an operation on, and hears how it ended.
     fn turn(self: &Rc<Self>, journey: Journey, ended: Ended) -> Promise<IoResult> {
         let Journey {
             session: _session,
@@ -216,7 +208,7 @@ impl Engine {
         let promise = Promise::new();
         let id = {
             let mut state = self.state.borrow_mut();
-            let id = state.book.enter(light, nexus);
+            let id = state.pending_table.enter(light, nexus);
             let pending = Pending::new(io, None, promise.clone());
             state.pending.insert(id, pending);
             id

@@ -12,25 +12,31 @@
 //!
 //! **Contract.** That of the waist, with stricter order: mutations that overlap go one after the
 //! other. An operation is answered with an error only if the unit itself says so, or if no path has
-//! lived for `no_path_timeout`; then nobody knows whether it was carried out. Everything lives on
-//! one core: one lane is the volume's only one, because the book that keeps stale writes out has to
-//! know every write of this host. A lane that is dropped ends its sessions and answers nobody any
-//! more.
+//! lived for `no_path_timeout`; then nobody knows whether it was executed. Everything lives on one
+//! core: one lane is the volume's only one, because the pending table that keeps stale writes out
+//! has to know every write of this host. A lane that is dropped ends its sessions and answers
+//! nobody any more.
 //!
 //! A [`Port`] logs in with the path's own ISID, which reinstates the session before, and returns
 //! only when the target has ended that session's tasks; it checks identity and size before it
 //! returns.
 
 mod command;
+mod cut;
 mod driver;
 mod engine;
 mod fence;
 mod flight;
-mod line;
+mod gauge;
 mod marginal;
+mod pending;
 mod pieces;
 mod places;
 mod planned;
+mod planning;
+mod route;
+mod service;
+mod sessions;
 mod straight;
 #[cfg(test)]
 mod test;
@@ -42,7 +48,7 @@ mod wait;
 #[cfg(test)]
 mod wires;
 
-pub use marginal::Segments;
+pub use gauge::Segments;
 
 use engine::Engine;
 use env::{Answer, CoreHandle, LocalFuture};
@@ -66,7 +72,7 @@ pub enum Ended {
     /// With an answer for whoever asked: success, or an error that is the same on every path.
     Done(IoResult),
     /// With an answer that asks for something else, by [`paths::verdict`]'s table; the error is
-    /// what is told if that leads nowhere.
+    /// what is answered if that leads nowhere.
     Again(Verdict, IoError),
     /// With the session.
     Lost {
@@ -136,8 +142,8 @@ pub trait Session {
     /// Sends a NOP-Out; completes when it is answered, true, or with the session, false.
     fn ping(&self) -> LocalFuture<bool>;
 
-    /// Asks the target to fence another session of this host; true when nothing of it is carried
-    /// out any more. False where the target cannot.
+    /// Asks the target to fence another session of this host; true when nothing of it is executed
+    /// any more. False where the target cannot.
     fn fence(&self, nexus: Nexus) -> LocalFuture<bool>;
 
     /// The access state of the unit through this port; `None` with the session.
@@ -241,17 +247,18 @@ impl Multipath {
     }
 
     /// The same with the planner behind it, which says from then on what is wanted of each path;
-    /// `wanted` of the specs does not count. A path that the monitor's facts do not know stays cold.
+    /// `wanted` of the specs does not count. A path that the planner's facts do not know stays
+    /// cold.
     #[must_use]
     pub fn planned(
         core: &CoreHandle,
         shape: Shape,
         config: Config,
-        monitor: PlanMonitor,
+        planner: PlanMonitor,
         paths: Vec<(PathName, PathSpec)>,
     ) -> Self {
         let (names, mut specs): (Vec<PathName>, Vec<PathSpec>) = paths.into_iter().unzip();
-        let planned = Planned { monitor, names };
+        let planned = Planned { planner, names };
         for (path, spec) in specs.iter_mut().enumerate() {
             spec.wanted = planned.wanted(path);
         }
@@ -264,19 +271,19 @@ impl Multipath {
         let planned = self.0.planned.borrow();
         planned
             .as_ref()
-            .map_or_else(Vec::new, |it| it.monitor.active().to_vec())
+            .map_or_else(Vec::new, |it| it.planner.active().to_vec())
     }
 
     /// The plan in force; `None` without a planner.
     #[must_use]
     pub fn plan(&self) -> Option<Plan> {
         let planned = self.0.planned.borrow();
-        planned.as_ref().map(|it| it.monitor.plan().clone())
+        planned.as_ref().map(|it| it.planner.plan().clone())
     }
 
     /// Tells the planner what its ports are now.
     pub fn set_facts(&self, facts: Facts) {
-        self.0.keeper_facts(facts);
+        self.0.plan_facts(facts);
     }
 
     /// The policy in force.
@@ -302,7 +309,7 @@ impl Multipath {
     }
 
     /// A path more; its place is the next number. With a planner it stays cold until
-    /// [`Multipath::set_facts`] tells of its ports.
+    /// [`Multipath::set_facts`] says of its ports.
     pub fn add(&self, name: PathName, spec: PathSpec) {
         self.0.add(name, spec);
     }

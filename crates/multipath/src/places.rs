@@ -1,4 +1,4 @@
-//! The places of operations on the straight way ([`super::flight`]).
+//! The places of operations on the straight path ([`super::flight`]).
 //!
 //! **Invariants.** A place belongs to one issuer until that has taken its end or has gone, and the
 //! operation has ended. Nothing here is allocated once there are enough places.
@@ -24,7 +24,7 @@ pub(super) enum Leg {
     Followed,
     /// It has ended, and its issuer has not looked yet.
     Landed(Box<IoResult>),
-    /// The slow way has it.
+    /// The slow path has it.
     Turned(Promise<IoResult>),
     /// The layer is closed: nobody is answered any more.
     Closed,
@@ -150,4 +150,14 @@ impl Flights {
         }
         dropped
     }
+}
+
+/// What became of an operation that a session has ended.
+pub(super) enum Landed {
+    /// That was all.
+    Answered(IoResult),
+    /// The slow path has it.
+    Turned(Promise<IoResult>),
+    /// The layer is closed: nobody is answered any more.
+    Closed,
 }

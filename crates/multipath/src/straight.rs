@@ -1,10 +1,9 @@
-//! The issuer's handle of an operation on the straight way ([`super::flight`]): it asks the session
-//! itself.
+//! The issuer's handle of an operation on the straight path ([`super::flight`]): it asks the
+//! session itself.
 
 use super::Ended;
 use super::engine::{Engine, Inside};
-use super::flight::Landed;
-use super::places::{Hand, Leg};
+use super::places::{Hand, Landed, Leg};
 use super::wait::Promise;
 use std::cell::RefMut;
 use std::future::Future;
@@ -23,7 +22,7 @@ pub(super) struct Straight {
 pub(super) enum Seat {
     /// This place.
     Place(usize),
-    /// The slow way.
+    /// The slow path.
     Turned(Promise<IoResult>),
     /// Nowhere: it was taken, or nobody is answered any more.
     Over,

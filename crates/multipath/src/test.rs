@@ -183,8 +183,8 @@ fn paused_write(mode: Mode, sharing: Sharing, seed: u64) -> u8 {
             core.sleep_until(core.now().after(Duration::from_millis(500)))
                 .await;
             let busy = silence_the_busy(&lane, &target);
-            let told = first.await;
-            assert!(told.is_ok(), "{told:?}");
+            let reported = first.await;
+            assert!(reported.is_ok(), "{reported:?}");
             assert!(lane.submit(write(3, 2)).await.is_ok());
             target.set(busy, Wire::Good);
             core.sleep_until(core.now().after(Duration::from_secs(60)))
@@ -466,7 +466,7 @@ fn mesh(core: &CoreHandle, shape: Shape, config: Config, target: &Rc<Target>) ->
             enabled: true,
         });
     }
-    let monitor = PlanMonitor::new(facts, Options::default(), MonitorTiming::default());
+    let planner = PlanMonitor::new(facts, Options::default(), MonitorTiming::default());
     let paths = (0..8_u16).map(|n| {
         let name = PathName {
             host: format!("eth{}", n / 2),
@@ -492,7 +492,7 @@ fn mesh(core: &CoreHandle, shape: Shape, config: Config, target: &Rc<Target>) ->
         };
         (name, spec)
     });
-    Multipath::planned(core, shape, config, monitor, paths.collect())
+    Multipath::planned(core, shape, config, planner, paths.collect())
 }
 
 /// The numbers of the paths that had operations in flight in a short burst.
@@ -629,8 +629,8 @@ impl Lane for Compares {
     }
 }
 
-/// A COMPARE AND WRITE from 5 to 6 that is carried out, and whose answer is lost with its path;
-/// what its issuer is told, and what is on the medium.
+/// A COMPARE AND WRITE from 5 to 6 that is executed, and whose answer is lost with its path;
+/// what its issuer is answered, and what is on the medium.
 fn unanswered_compare_and_write(sharing: Sharing, seed: u64) -> (Result<(), IoError>, u8) {
     let end = Rc::new(Cell::new((Ok(()), 0)));
     let result = Rc::clone(&end);
@@ -658,9 +658,9 @@ fn unanswered_compare_and_write(sharing: Sharing, seed: u64) -> (Result<(), IoEr
             core.sleep_until(core.now().after(Duration::from_millis(1)))
                 .await;
             silence_the_busy(&lane, &target);
-            let told = answer.await.map(|_| ());
+            let reported = answer.await.map(|_| ());
             assert_eq!(target.ghosts.get(), 1, "it was carried out once");
-            result.set((told, read(&lane, 3).await.unwrap()));
+            result.set((reported, read(&lane, 3).await.unwrap()));
         })
     });
     end.get()
@@ -669,7 +669,7 @@ fn unanswered_compare_and_write(sharing: Sharing, seed: u64) -> (Result<(), IoEr
 #[test]
 fn a_compare_and_write_whose_answer_was_lost_is_looked_at_and_never_sent_again() {
     for seed in 0..50 {
-        // Sent again it would miscompare, because it was carried out.
+        // Sent again it would miscompare, because it was executed.
         let alone = unanswered_compare_and_write(Sharing::Alone, seed);
         assert_eq!(alone, (Ok(()), 6));
         // Another host may have written the same: nobody knows.
@@ -678,7 +678,7 @@ fn a_compare_and_write_whose_answer_was_lost_is_looked_at_and_never_sent_again()
     }
 }
 
-/// A path that is slower than its line says, by less than what measurements take for noise: equal
+/// A path that is slower than its link says, by less than what measurements take for noise: equal
 /// halves would wait for it.
 #[test]
 fn a_path_that_is_a_fifth_slower_is_given_less_of_one_stream() {

@@ -1,4 +1,4 @@
-//! The straight way of operations: what becomes of those whose issuers go, or whose layer does.
+//! The straight path of operations: what becomes of those whose issuers go, or whose layer does.
 
 use super::Config;
 use super::test::{simulate, write};

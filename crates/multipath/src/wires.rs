@@ -1,4 +1,4 @@
-//! For tests: a target behind wires that are cut, go silent, and come back. It carries out what
+//! For tests: a target behind wires that are cut, go silent, and come back. It executes what
 //! lost sessions sent for up to 40 s, unless it fences them.
 
 use super::wait::Promise;
@@ -20,7 +20,7 @@ use volume_test::draw::Draw;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Wire {
     Good,
-    /// Everything disappears, both ways, and nobody is told.
+    /// Everything disappears, in both directions, and nobody is answered.
     Silent,
     /// Connections are reset and refused.
     Cut,
@@ -74,7 +74,7 @@ impl Target {
         }
     }
 
-    /// Nothing of `nexus` is carried out from now on: that is looked at in the poll that carries
+    /// Nothing of `nexus` is executed from now on: that is checked in the poll that carries
     /// out.
     pub(super) fn fence(&self, nexus: Nexus) {
         self.fenced.borrow_mut().insert(nexus);

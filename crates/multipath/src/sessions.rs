@@ -2,11 +2,9 @@
 
 use super::engine::Engine;
 use super::fence::lost;
-use super::marginal::Gauge;
-use super::{Config, ConnectError, PathSpec, Port, Session};
-use env::CoreHandle;
-use paths::health::{AccessState, Do, Path, Seen, State};
-use paths::policy::{Selector, Settings, Use};
+use super::{ConnectError, Session};
+use paths::health::{AccessState, Do, Seen, State};
+use paths::policy::Use;
 use paths::stale::{Evidence, Nexus};
 use std::rc::Rc;
 use std::time::Duration;
@@ -14,77 +12,35 @@ use std::time::Duration;
 /// Between looks at the access state of a port that does not serve the unit.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// One path.
-pub(super) struct Line {
-    pub(super) port: Rc<dyn Port>,
-    pub(super) health: Path,
-    pub(super) settings: Settings,
-    pub(super) session: Option<Rc<dyn Session>>,
-    pub(super) nexus: Nexus,
-    pub(super) gauge: Gauge,
-    /// Operations on this session that have not ended.
-    pub(super) open: u32,
-}
-
-impl Line {
-    /// A path that has not been tried; its number is the selector's.
-    pub(super) fn new(
-        core: &CoreHandle,
-        config: &Config,
-        selector: &mut Selector,
-        spec: PathSpec,
-    ) -> Self {
-        let mut seed = [0; 4];
-        core.fill_random(&mut seed);
-        let settings = Settings {
-            usage: Use::No,
-            ..spec.settings
-        };
-        let number = selector.add(settings);
-        Self {
-            port: spec.port,
-            health: Path::new(config.timing, u32::from_be_bytes(seed)),
-            settings,
-            session: None,
-            open: 0,
-            gauge: Gauge::default(),
-            nexus: Nexus {
-                path: u32::try_from(number).unwrap_or(u32::MAX),
-                session: 0,
-            },
-        }
-    }
-}
-
 impl Engine {
     /// A path's machine hears of something, and what it asks for is done.
     pub(super) fn see(self: &Rc<Self>, path: usize, seen: Seen) {
         let now = self.core.now();
-        let effects = match self.state.borrow_mut().lines.get_mut(path) {
-            Some(line) => line.health.seen(seen, now),
+        let effects = match self.state.borrow_mut().routes.get_mut(path) {
+            Some(route) => route.health.seen(seen, now),
             None => return,
         };
-        self.carry_out(path, effects);
+        self.perform(path, effects);
         self.bell.ring();
     }
 
-    pub(super) fn carry_out(self: &Rc<Self>, path: usize, effects: Vec<Do>) {
+    pub(super) fn perform(self: &Rc<Self>, path: usize, effects: Vec<Do>) {
         for effect in effects {
             match effect {
                 Do::Connect => self.connect(path),
                 Do::Ping => {
                     self.ping(path);
-                    self.doubt_others(path);
+                    self.question_others(path);
                 }
                 Do::Close => self.drop_session(path, |session| session.close()),
                 Do::LogOut => self.drop_session(path, |session| session.leave()),
                 Do::Failed(cause) => {
-                    // The session is closed or has ended by itself: what it carried goes to the
-                    // book.
+                    // The session is closed or has ended by itself: what it had goes to the
+                    // pending table.
                     self.drop_session(path, |session| session.leave());
-                    self.keeper_failed(path, cause);
+                    self.plan_failed(path, cause);
                 }
-                Do::Recovered => self.keeper_recovered(path),
+                Do::Recovered => self.plan_recovered(path),
                 Do::UsageChanged => self.usage_changed(path),
                 Do::ReadAccess => self.read_access(path),
             }
@@ -97,9 +53,9 @@ impl Engine {
             if state.closed {
                 return;
             }
-            let line = &mut state.lines[path];
-            line.nexus.session += 1;
-            (Rc::clone(&line.port), line.nexus)
+            let route = &mut state.routes[path];
+            route.nexus.session += 1;
+            (Rc::clone(&route.port), route.nexus)
         };
         let engine = Rc::clone(self);
         self.core.spawn(Box::pin(async move {
@@ -120,8 +76,8 @@ impl Engine {
     ) {
         let current = {
             let state = self.state.borrow();
-            let line = &state.lines[path];
-            !state.closed && line.nexus == nexus && line.health.state() == State::Connecting
+            let route = &state.routes[path];
+            !state.closed && route.nexus == nexus && route.health.state() == State::Connecting
         };
         let session = match connected {
             Ok(session) if current => session,
@@ -140,29 +96,29 @@ impl Engine {
         };
         let decisions = {
             let mut state = self.state.borrow_mut();
-            state.lines[path].session = Some(Rc::clone(&session));
-            state.lines[path].gauge.begin();
+            state.routes[path].session = Some(Rc::clone(&session));
+            state.routes[path].gauge.begin();
             let older: Vec<Nexus> = state
-                .book
+                .pending_table
                 .unfenced()
                 .filter(|it| it.path == nexus.path && *it < nexus)
                 .collect();
             let mut decisions = Vec::new();
             for it in older {
-                decisions.extend(state.book.fenced(it, Evidence::Reinstated));
+                decisions.extend(state.pending_table.fenced(it, Evidence::Reinstated));
             }
             decisions
         };
         self.see(path, Seen::LoggedIn);
         self.act(decisions);
-        let unfenced: Vec<Nexus> = self.state.borrow().book.unfenced().collect();
+        let unfenced: Vec<Nexus> = self.state.borrow().pending_table.unfenced().collect();
         for it in unfenced {
             self.ask_for_fence(Rc::clone(&session), it);
         }
         let engine = Rc::clone(self);
         self.core.spawn(Box::pin(async move {
             session.ended().await;
-            let ours = engine.state.borrow().lines[path].nexus == nexus;
+            let ours = engine.state.borrow().routes[path].nexus == nexus;
             if ours {
                 engine.see(path, Seen::Closed);
             }
@@ -172,23 +128,23 @@ impl Engine {
     /// A path that carries something is silent. What it shares with others may be dead: they are
     /// asked now, so that all that is dead is known at the same time and nothing is sent there
     /// next.
-    fn doubt_others(self: &Rc<Self>, path: usize) {
+    fn question_others(self: &Rc<Self>, path: usize) {
         let others = {
             let state = self.state.borrow();
             if state.selector.in_flight(path) == 0 {
                 return;
             }
-            0..state.lines.len()
+            0..state.routes.len()
         };
         for other in others.filter(|other| *other != path) {
             let now = self.core.now();
             let effects = {
                 let mut state = self.state.borrow_mut();
-                let line = &mut state.lines[other];
-                if let Some(session) = &line.session {
-                    line.health.seen(Seen::Received, session.received_at());
+                let route = &mut state.routes[other];
+                if let Some(session) = &route.session {
+                    route.health.seen(Seen::Received, session.received_at());
                 }
-                line.health.seen(Seen::Suspected, now)
+                route.health.seen(Seen::Suspected, now)
             };
             if effects.contains(&Do::Ping) {
                 self.ping(other);
@@ -199,31 +155,31 @@ impl Engine {
     fn ping(self: &Rc<Self>, path: usize) {
         let (session, nexus) = {
             let state = self.state.borrow();
-            (state.lines[path].session.clone(), state.lines[path].nexus)
+            (state.routes[path].session.clone(), state.routes[path].nexus)
         };
         let Some(session) = session else { return };
         let engine = Rc::clone(self);
         self.core.spawn(Box::pin(async move {
             let answered = session.ping().await;
-            let ours = engine.state.borrow().lines[path].nexus == nexus;
+            let ours = engine.state.borrow().routes[path].nexus == nexus;
             if answered && ours {
                 engine.see(path, Seen::PingAnswered);
             }
         }));
     }
 
-    /// The session is over. Its operations end with it; when the last has, the book decides about
-    /// them.
+    /// The session is over. Its operations end with it; when the last has, the pending table
+    /// decides about them.
     fn drop_session(self: &Rc<Self>, path: usize, end: fn(&dyn Session)) {
         let now = self.core.now();
         let (session, nexus, decisions) = {
             let mut state = self.state.borrow_mut();
             let state = &mut *state;
-            let Some(session) = state.lines[path].session.take() else {
+            let Some(session) = state.routes[path].session.take() else {
                 return;
             };
-            let line = &mut state.lines[path];
-            let (nexus, open) = (line.nexus, std::mem::take(&mut line.open));
+            let route = &mut state.routes[path];
+            let (nexus, open) = (route.nexus, std::mem::take(&mut route.open));
             let decisions = if open > 0 {
                 state.ending.insert(nexus, open);
                 Vec::new()
@@ -241,21 +197,21 @@ impl Engine {
     fn usage_changed(self: &Rc<Self>, path: usize) {
         {
             let mut state = self.state.borrow_mut();
-            let line = &mut state.lines[path];
-            let usage = if line.session.is_some() {
-                line.health.usage()
+            let route = &mut state.routes[path];
+            let usage = if route.session.is_some() {
+                route.health.usage()
             } else {
                 Use::No
             };
-            line.settings.usage = usage;
-            let settings = line.settings;
+            route.settings.usage = usage;
+            let settings = route.settings;
             state.selector.set(path, settings);
         }
         self.pump();
     }
 
     fn read_access(self: &Rc<Self>, path: usize) {
-        let Some(session) = self.state.borrow().lines[path].session.clone() else {
+        let Some(session) = self.state.borrow().routes[path].session.clone() else {
             return;
         };
         let engine = Rc::clone(self);
@@ -276,8 +232,8 @@ impl Engine {
                 engine.core.sleep_until(now.after(LOOK)).await;
                 let session = {
                     let state = engine.state.borrow();
-                    let line = &state.lines[path];
-                    line.session.clone().filter(|_| line.nexus == nexus)
+                    let route = &state.routes[path];
+                    route.session.clone().filter(|_| route.nexus == nexus)
                 };
                 let Some(session) = session else { return };
                 let Some(access) = session.access().await else {
