@@ -71,7 +71,7 @@ async fn open_map(core: &CoreHandle, bare: &Arc<dyn Volume>, stored: &Stored) ->
     let mut options = Options::new(SUMS.into(), NUMBER);
     options.covered = true;
     let reported = Arc::clone(&stored.findings);
-    options.told = Arc::new(move |finding| reported.lock().unwrap().push(finding.clone()));
+    options.report = Arc::new(move |finding| reported.lock().unwrap().push(finding.clone()));
     Integrity::open(core, Arc::clone(bare), options)
         .await
         .unwrap()
@@ -110,7 +110,10 @@ impl Scene {
             let checked = open_map(core, &bare, stored).await;
             if checked.is_replaying() {
                 let doubts = journal.doubts(ID);
-                checked.doubt(core, doubts.ranges()).await.unwrap();
+                checked
+                    .mark_unverified(core, doubts.ranges())
+                    .await
+                    .unwrap();
                 checked.replayed();
             }
             stored.starts_checked.set(stored.starts_checked.get() + 1);

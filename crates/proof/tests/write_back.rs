@@ -124,7 +124,10 @@ impl Scene {
                 let checked = self.checked(core, volume, backing, &findings).await;
                 if checked.is_replaying() {
                     let doubts = journal.doubts(id);
-                    checked.doubt(core, doubts.ranges()).await.unwrap();
+                    checked
+                        .mark_unverified(core, doubts.ranges())
+                        .await
+                        .unwrap();
                     checked.replayed();
                 }
                 backing = over(Checked, Arc::<Integrity>::clone(&checked));
@@ -159,7 +162,7 @@ impl Scene {
         }
         options.covered = true;
         let reported = Arc::clone(findings);
-        options.told = Arc::new(move |finding| reported.lock().unwrap().push(finding.clone()));
+        options.report = Arc::new(move |finding| reported.lock().unwrap().push(finding.clone()));
         Integrity::open(core, backing, options).await.unwrap()
     }
 }
@@ -176,7 +179,7 @@ impl Open {
 
     /// Sums that were taken from what is there.
     fn taken(&self) -> u64 {
-        self.checked.iter().map(|it| it.counts().taken).sum()
+        self.checked.iter().map(|it| it.counts().adopted).sum()
     }
 }
 

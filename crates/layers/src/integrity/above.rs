@@ -2,9 +2,10 @@
 //! does not is written once more, from memory.
 
 use super::Finding;
-use super::map::{Map, read_at, read_pair};
+use super::due::Above;
+use super::map::Map;
+use super::map_file::{MapFile, read_at, read_pair};
 use super::page::lock;
-use super::rounds::From;
 use checksums::{FAN, Level, PAGE, Place, Recorded, SUPERBLOCKS_AT, Superblock, judge};
 use std::io;
 use std::ops::Range;
@@ -14,19 +15,10 @@ use units::Lba;
 /// Looks at the superblock at most, until it is not being written meanwhile.
 const LOOKS: u32 = 4;
 
-/// Something above pages of checksums.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Above {
-    /// The newest of both superblocks.
-    Superblock,
-    /// The newest version of a page.
-    Page(Place),
-}
-
 impl Map {
     /// Compares what the file holds above the pages of checksums with what it must. Answers how
     /// much of it was damaged, or cannot be read.
-    pub(super) async fn check_above(self: &Arc<Self>, from: &From) -> u64 {
+    pub(super) async fn check_above(self: &Arc<Self>, from: &MapFile) -> u64 {
         let mut gone = Vec::new();
         if !self.has_superblock(from).await {
             gone.push(Above::Superblock);
@@ -49,7 +41,7 @@ impl Map {
             } else {
                 "cannot be written"
             };
-            self.tell(&Finding::MapDamaged {
+            self.report_finding(&Finding::MapDamaged {
                 blocks: self.blocks_below(*above),
                 why: format!(
                     "what says which of them are the newest was damaged in the file, and {end}"
@@ -59,7 +51,7 @@ impl Map {
         gone.len() as u64
     }
 
-    async fn has_page(&self, from: &From, place: Place) -> bool {
+    async fn has_page(&self, from: &MapFile, place: Place) -> bool {
         let recorded = lock(&self.tree).recorded(place);
         let Ok(slots) = read_pair(&from.core, &from.file, place).await else {
             return false;
@@ -73,7 +65,7 @@ impl Map {
         judge(at_least, place, self.id, both).is_ok()
     }
 
-    async fn has_superblock(self: &Arc<Self>, from: &From) -> bool {
+    async fn has_superblock(self: &Arc<Self>, from: &MapFile) -> bool {
         for _ in 0..LOOKS {
             let before = lock(&self.rounds).at_rest();
             let count = lock(&self.superblock).count;
@@ -94,7 +86,7 @@ impl Map {
     }
 
     /// Writes it as it was written last, to where it was.
-    pub(super) async fn write_again(&self, from: &From, above: Above) -> io::Result<()> {
+    pub(super) async fn write_again(&self, from: &MapFile, above: Above) -> io::Result<()> {
         let (at, bytes) = match above {
             Above::Superblock => {
                 let superblock = lock(&self.superblock);

@@ -170,7 +170,7 @@ impl Inside {
                 .await?;
             let checksums = held.checksums(block..block + 1);
             if !self.map.all_fit(&checksums, block, &data) {
-                Tally::add(&self.map.tally.taken, 1);
+                Tally::add(&self.map.tally.adopted, 1);
             }
             return Ok(data);
         }
@@ -302,7 +302,7 @@ impl Inside {
             };
             let checksums: Vec<Checksum> = (0..count).map(checksum).collect();
             self.is_written(&held, &checksums, Durability::Cached, failed);
-            Tally::add(&self.map.tally.taken, count as u64);
+            Tally::add(&self.map.tally.adopted, count as u64);
             at = to;
         }
         Ok(())

@@ -35,7 +35,7 @@ impl Map {
 }
 
 impl IntegrityLane {
-    /// Makes the checksums stable that reads have taken.
+    /// Makes the checksums stable that reads have adopted.
     ///
     /// # Errors
     /// The map cannot be written.

@@ -1,10 +1,10 @@
 //! One core's handle: reads, and what else only passes through.
 
 use super::Finding;
-use super::look::Verdict;
 use super::map::{Known, Map, Part, Tally, parts};
+use super::map_file::MapFile;
 use super::page::{Checksums, Hold, Resident};
-use super::rounds::From;
+use super::verdict::Verdict;
 use checksums::Checksum;
 use env::{Answer, CoreHandle, File, detach};
 use smallvec::SmallVec;
@@ -22,7 +22,7 @@ pub struct IntegrityLane(pub(super) Rc<Inside>);
 pub(super) struct Inside {
     pub(super) below: Rc<dyn Lane>,
     pub(super) map: Arc<Map>,
-    pub(super) from: From,
+    pub(super) from: MapFile,
     pub(super) shape: Shape,
     pub(super) below_shape: Shape,
 }
@@ -45,14 +45,14 @@ impl IntegrityLane {
         Self(Rc::new(Inside {
             below,
             map,
-            from: From { core, file },
+            from: MapFile { core, file },
             shape,
             below_shape,
         }))
     }
 
-    /// Takes the checksums of a range from what is there, whatever they were: after a crash, of
-    /// what was written past the journal; or when somebody decides to live with what is left.
+    /// Adopts the checksums of a range from what is there, whatever they were: after a crash, of
+    /// what was written around the journal; or when somebody decides to live with what is left.
     ///
     /// # Errors
     /// The range cannot be read, or its checksums not be kept. Checksums are stable after the next
@@ -228,8 +228,8 @@ impl Inside {
     /// writes them again after a crash.
     pub(super) async fn known(&self, result: Result<(), IoError>) -> Result<(), IoError> {
         if result.is_err_and(|error| !error.leaves_nothing_done()) {
-            // Where the map cannot be written any more, that is told, and every later mutation is
-            // refused.
+            // Where the map cannot be written any more, that is reported, and every later mutation
+            // is refused.
             let _ = self.map.stable(&self.from).await;
         }
         result
@@ -298,14 +298,14 @@ impl Inside {
     ) -> Result<Buf, IoError> {
         Tally::add(&self.map.tally.second_looks, 1);
         let inside = Rc::clone(self);
-        // A task of its own: what it repairs or takes must not stop half-way.
+        // A task of its own: what it repairs or adopts must not stop half-way.
         detach(&self.from.core, async move {
             let held = inside.hold(blocks).await?;
             let read = inside.read_held(&held, held.blocks.clone(), origin).await;
             drop(held);
-            // Of checksums that were taken no more are kept in memory than of those of writes.
+            // Of checksums that were adopted no more are kept in memory than of those of writes.
             if inside.map.dirty_pages() >= inside.map.cache.pages_max() {
-                // Where the map cannot be written any more, that is told.
+                // Where the map cannot be written any more, that is reported.
                 let _ = inside.map.stable(&inside.from).await;
             }
             read
@@ -362,7 +362,7 @@ impl Inside {
             let found = data.slice(self.map.bytes_of(place, data.len()));
             match self.map.judge(checksum, block, &found) {
                 Verdict::Fits => mended.append_owned(found),
-                Verdict::Take => {
+                Verdict::Adopt => {
                     self.take(held, block, &found, failed);
                     mended.append_owned(found);
                 }
@@ -392,7 +392,7 @@ impl Inside {
                 held.set(self, block, &[map.checksum_of(block, found)]);
             }
         });
-        Tally::add(&map.tally.taken, 1);
+        Tally::add(&map.tally.adopted, 1);
     }
 
     /// Some of the blocks of `data` are not what was written there.
@@ -408,7 +408,7 @@ impl Inside {
     async fn repaired(&self, block: u64, checksum: Checksum, origin: Origin) -> Option<Buf> {
         let range = self.range_of(&(block..block + 1));
         if self.map.is_bad(block) {
-            self.map.tell(&Finding::Mismatch(range));
+            self.map.report_finding(&Finding::Mismatch(range));
         }
         let repair = Arc::clone(self.map.repair.as_ref()?);
         let copy = repair.copy_of(&self.from.core, range).await?;
@@ -425,7 +425,7 @@ impl Inside {
         self.below.submit(Io::new(op, origin)).await.ok()?;
         self.map.not_bad(block..block + 1);
         Tally::add(&self.map.tally.repaired, 1);
-        self.map.tell(&Finding::Repaired(range));
+        self.map.report_finding(&Finding::Repaired(range));
         Some(copy)
     }
 
@@ -466,12 +466,12 @@ impl Inside {
             }
             if last {
                 // The version before is left as it is until this one is there again.
-                map.changed(&page, page.doubt());
+                map.changed(&page, page.mark_unverified());
             }
             // It may have been written meanwhile; and what is damaged is written anew.
             map.stable(&self.from).await?;
         }
-        map.tell(&Finding::MapDamaged {
+        map.report_finding(&Finding::MapDamaged {
             blocks: map.blocks_of(index),
             why: "it was damaged in the file, and has been written anew from memory".to_owned(),
         });

@@ -2,20 +2,21 @@
 //! be written, and what was seen.
 
 use super::cache::{Cache, Look, Make};
+use super::due::Rounds;
+use super::map_file::read_pair;
 use super::page::{Changed, Checksums, Resident, lock};
-use super::rounds::Rounds;
 use super::unflushed::Unflushed;
-use super::{Counts, Finding, Options, Told};
+use super::{Counts, Finding, Options, Report};
 use checksums::{
     Blank, Checksum, FAN, Found, Level, MapId, PAGE, Place, Salt, Superblock, Tree, judge,
 };
-use env::{CoreHandle, File, FileDone, FileOp};
+use env::{CoreHandle, File};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use units::{Buf, BufMut, Lba, LbaRange};
+use units::{Lba, LbaRange};
 use volume::IoError;
 
 /// Bad blocks whose numbers are kept; more are only counted.
@@ -26,7 +27,7 @@ const BAD_MAX: usize = 1024;
 pub(super) struct Tally {
     pub(super) mismatches: AtomicU64,
     pub(super) repaired: AtomicU64,
-    pub(super) taken: AtomicU64,
+    pub(super) adopted: AtomicU64,
     pub(super) second_looks: AtomicU64,
     pub(super) page_reads: AtomicU64,
     pub(super) page_writes: AtomicU64,
@@ -65,14 +66,14 @@ pub(super) struct Map {
     pub(super) full: AtomicBool,
     /// It is being closed: no block may be written any more, and what was set is written.
     pub(super) closed: AtomicBool,
-    /// Writes of parts of blocks that do not fit their checksums are taken: the journal's replay is
-    /// not over.
+    /// Writes of parts of blocks that do not fit their checksums are adopted: the journal's replay
+    /// is not over.
     pub(super) replaying: AtomicBool,
     /// Stable data needs no stable checksums: whoever stands above names it, after a crash, until
     /// the next flush.
     pub(super) covered: bool,
     pub(super) tally: Tally,
-    pub(super) told: Told,
+    pub(super) report: Report,
     pub(super) repair: Option<Arc<dyn super::Repair>>,
     bad: Mutex<BTreeSet<u64>>,
 }
@@ -136,13 +137,13 @@ impl Map {
             replaying: AtomicBool::new(!clean),
             covered: options.covered,
             tally: Tally::default(),
-            told: options.told,
+            report: options.report,
             repair: options.repair,
             bad: Mutex::default(),
         })
     }
 
-    /// Bytes that one checksum covers, as they are told.
+    /// Bytes that one checksum covers, as they are reported.
     pub(super) fn bytes_per_checksum(&self) -> u32 {
         u32::try_from(self.covered_bytes).expect("512 or 4096")
     }
@@ -247,7 +248,7 @@ impl Map {
                 // `checksums::Tree`.
                 drop(tree);
                 let page = Resident::new(index, page.entries, page.generation);
-                self.changed(&page, page.doubt());
+                self.changed(&page, page.mark_unverified());
                 page
             }
             Ok(Found::Absent) => {
@@ -257,7 +258,7 @@ impl Map {
             Err(unfit) => {
                 drop(tree);
                 Tally::add(&self.tally.pages_lost, 1);
-                self.tell(&Finding::MapDamaged {
+                self.report_finding(&Finding::MapDamaged {
                     blocks: self.blocks_of(index),
                     why: unfit.why.to_string(),
                 });
@@ -276,8 +277,8 @@ impl Map {
         Lba(index * FAN as u64 * self.per_checksum)
     }
 
-    pub(super) fn tell(&self, finding: &Finding) {
-        (self.told)(finding);
+    pub(super) fn report_finding(&self, finding: &Finding) {
+        (self.report)(finding);
     }
 
     /// A block does not fit its checksum; `true` when that is news.
@@ -313,10 +314,10 @@ impl Map {
         ranges
     }
 
-    /// Blocks have new checksums; those that were bad are told.
+    /// Blocks have new checksums; those that were bad are reported.
     pub(super) fn is_good(&self, blocks: Range<u64>) {
         for range in self.ranges_of(self.not_bad(blocks)) {
-            self.tell(&Finding::Rewritten(range));
+            self.report_finding(&Finding::Rewritten(range));
         }
     }
 
@@ -351,7 +352,7 @@ impl Map {
         Counts {
             mismatches: get(&tally.mismatches),
             repaired: get(&tally.repaired),
-            taken: get(&tally.taken),
+            adopted: get(&tally.adopted),
             second_looks: get(&tally.second_looks),
             page_reads: get(&tally.page_reads),
             page_writes: get(&tally.page_writes),
@@ -371,40 +372,4 @@ pub(super) const fn place(index: u64) -> Place {
 fn blank_page(index: u64) -> Arc<Resident> {
     let entries = Box::new([Checksum::BLANK.raw(); FAN]);
     Resident::new(index, entries, checksums::Generation(0))
-}
-
-/// Both places of any page.
-pub(super) async fn read_pair(
-    core: &CoreHandle,
-    file: &Rc<dyn File>,
-    place: Place,
-) -> std::io::Result<Vec<u8>> {
-    let offset = place.pair_at();
-    read_at(core, file, offset, 2 * PAGE).await
-}
-
-pub(super) async fn read_at(
-    core: &CoreHandle,
-    file: &Rc<dyn File>,
-    offset: u64,
-    bytes: usize,
-) -> std::io::Result<Vec<u8>> {
-    let into = core
-        .pool()
-        .alloc(bytes)
-        .unwrap_or_else(|_| BufMut::zeroed(bytes));
-    match file.submit(FileOp::Read { offset, into }).await? {
-        FileDone::Read(data) => Ok(data.freeze().to_vec()),
-        FileDone::Nothing | FileDone::Extents(_) | FileDone::Len(_) => {
-            unreachable!("a read answers data")
-        }
-    }
-}
-
-/// Bytes in memory of the core's pool, if there is some.
-pub(super) fn payload(core: &CoreHandle, bytes: &[u8]) -> Buf {
-    let memory = core.pool().alloc(bytes.len());
-    let mut memory = memory.unwrap_or_else(|_| BufMut::zeroed(bytes.len()));
-    memory.copy_at(0, bytes);
-    memory.freeze()
 }

@@ -13,17 +13,17 @@
 //!
 //! **What it relies on.** Data and checksums are not written as one. So whatever was not covered by
 //! a flush when the power failed must be written again through this layer before it is read
-//! ([`Integrity::replayed`] ends that time), named as [doubtful](Integrity::doubt) before anything
-//! is, or [adopted](IntegrityLane::adopt).
+//! ([`Integrity::replayed`] ends that time), named as [unverified](Integrity::mark_unverified)
+//! before anything is, or [adopted](IntegrityLane::adopt).
 //!
-//! **Failure model.** A write that fails leaves blocks whose checksums are taken anew by the next
-//! read, and so does a flush that fails of all that was written, and of whose checksums were taken,
-//! since the one before; what differs and was not flushed is flushed before it is called damage. A
-//! page of the map that is damaged or lost costs its blocks: they cannot be read until they are
-//! written or adopted. A write or sync of the map that fails: no mutation is done any more until
-//! the volume is opened anew. Where it fails for want of space nothing is lost or broken: what the
-//! map says stays in memory, is tried again each second, and flushes, and writes when that is all
-//! that may wait there, are answered with [`IoError::SpaceExhausted`] until there is room.
+//! **Failure model.** A write that fails leaves blocks whose checksums are adopted anew by the next
+//! read, and so does a flush that fails of all that was written, and of whose checksums were
+//! adopted, since the one before; what differs and was not flushed is flushed before it is called
+//! damage. A page of the map that is damaged or lost costs its blocks: they cannot be read until
+//! they are written or adopted. A write or sync of the map that fails: no mutation is done any more
+//! until the volume is opened anew. Where it fails for want of space nothing is lost or broken:
+//! what the map says stays in memory, is tried again each second, and flushes, and writes when that
+//! is all that may wait there, are answered with [`IoError::SpaceExhausted`] until there is room.
 //!
 //! The format is in `docs/formats/integrity.md`, the reasons in `docs/adr/0009-integrity.md`.
 
@@ -31,9 +31,11 @@ mod above;
 mod cache;
 mod change;
 mod cover;
+mod due;
+mod flush;
 mod lane;
-mod look;
 mod map;
+mod map_file;
 mod open;
 mod page;
 mod rounds;
@@ -41,6 +43,7 @@ mod survey;
 #[cfg(test)]
 mod test;
 mod unflushed;
+mod verdict;
 
 pub use checksums::{Blank, Places};
 pub use lane::IntegrityLane;
@@ -60,14 +63,15 @@ use volume::{Lane, OpenError, Shape, Support, Volume, VolumeEvents};
 #[cfg(doc)]
 use volume::IoError;
 
-/// Bytes of pages of checksums that are kept in memory for a volume, unless told otherwise: enough
+/// Bytes of pages of checksums that are kept in memory for a volume, unless asked otherwise: enough
 /// for 16 GiB of it, or for 2 GiB where checksums cover 512 bytes each.
 pub const RESIDENT_BYTES: usize = 16 << 20;
 
 /// What the layer has found out by itself.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Finding {
-    /// These blocks (one checksum's) are not what was written; told once until they are written.
+    /// These blocks (one checksum's) are not what was written; reported once until they are
+    /// written.
     Mismatch(LbaRange),
     /// They were not, and another copy is there again.
     Repaired(LbaRange),
@@ -101,8 +105,8 @@ pub enum Finding {
     },
 }
 
-/// Who is told of findings, on whatever core they are made.
-pub type Told = Arc<dyn Fn(&Finding) + Send + Sync>;
+/// Who gets findings, on whatever core they are made.
+pub type Report = Arc<dyn Fn(&Finding) + Send + Sync>;
 
 /// Another copy of the data, which a mirror has.
 pub trait Repair: Send + Sync {
@@ -119,17 +123,17 @@ pub struct Options {
     pub volume: [u8; 16],
     /// Bytes of pages of checksums to keep in memory.
     pub resident_bytes: usize,
-    /// Whoever stands above [names](Integrity::doubt), after a crash, what was written since the
-    /// last flush, stable or not: then a stable write does not wait for its checksums.
+    /// Whoever stands above [names](Integrity::mark_unverified), after a crash, what was written
+    /// since the last flush, stable or not: then a stable write does not wait for its checksums.
     pub covered: bool,
-    /// Who is told of findings.
-    pub told: Told,
+    /// Who gets findings.
+    pub report: Report,
     /// Where another copy is, if anywhere.
     pub repair: Option<Arc<dyn Repair>>,
 }
 
 impl Options {
-    /// With [`RESIDENT_BYTES`] of memory, nobody to tell, and no other copy.
+    /// With [`RESIDENT_BYTES`] of memory, nobody to report to, and no other copy.
     #[must_use]
     pub fn new(sidecar: Sidecar, volume: [u8; 16]) -> Self {
         Self {
@@ -137,7 +141,7 @@ impl Options {
             volume,
             resident_bytes: RESIDENT_BYTES,
             covered: false,
-            told: Arc::new(|_| {}),
+            report: Arc::new(|_| {}),
             repair: None,
         }
     }
@@ -150,8 +154,8 @@ pub struct Counts {
     pub mismatches: u64,
     /// Blocks written anew from another copy.
     pub repaired: u64,
-    /// Checksums taken from what was there: adopted, after failed writes, and on a replay.
-    pub taken: u64,
+    /// Checksums adopted from what was there: on request, after failed writes, and on a replay.
+    pub adopted: u64,
     /// Reads that looked again, because a write was under way or because of a mismatch.
     pub second_looks: u64,
     /// Reads of the map, of one page each (8 KiB).

@@ -1,8 +1,8 @@
 //! Making, opening, growing and closing a volume's map.
 
-use super::map::{Map, place, read_at, read_pair};
+use super::map::{Map, place};
+use super::map_file::{MapFile, read_at, read_pair};
 use super::page::lock;
-use super::rounds::From;
 use super::{Finding, Integrity, Options};
 use checksums::{
     Blank, Checksum, Damage, FAN, MapId, PAGE, REGIONS_MAX, SUPERBLOCKS_AT, Superblock, Tree,
@@ -136,7 +136,7 @@ pub async fn create(core: &CoreHandle, spec: &MapSpec) -> io::Result<()> {
     };
     let result = filled.await;
     if let (Err(_), Sidecar::File(path)) = (&result, &spec.sidecar) {
-        // The first error is the one to tell; what could not be removed is an unused file.
+        // The first error is the one to report; what could not be removed is an unused file.
         drop(core.files().remove(path).await);
     }
     result
@@ -248,7 +248,7 @@ impl Integrity {
         }
         let map = Map::new(superblock, tree, options);
         for unfit in weak {
-            map.tell(&Finding::MapWeakened {
+            map.report_finding(&Finding::MapWeakened {
                 why: unfit.why.to_string(),
             });
         }
@@ -258,7 +258,7 @@ impl Integrity {
             sidecar: sidecar.clone(),
             unfollowed: Mutex::default(),
         });
-        let from = From {
+        let from = MapFile {
             core: Rc::clone(core),
             file,
         };
@@ -276,7 +276,7 @@ impl Integrity {
 
     /// The newest superblock may not be stable, where a sync of it failed: it is written once more
     /// as it is, so that it stays whatever becomes of the next one.
-    async fn make_sure(&self, from: &From, newest: &[u8]) -> io::Result<()> {
+    async fn make_sure(&self, from: &MapFile, newest: &[u8]) -> io::Result<()> {
         let slot = lock(&self.map.superblock).slot();
         from.write(SUPERBLOCKS_AT[slot], newest).await?;
         from.file.submit(FileOp::Sync).await?;
@@ -284,7 +284,7 @@ impl Integrity {
     }
 
     /// From now on, generations in the file may be older than the newest ones.
-    async fn begin(&self, from: &From) -> io::Result<()> {
+    async fn begin(&self, from: &MapFile) -> io::Result<()> {
         let (at, bytes) = {
             let mut superblock = lock(&self.map.superblock);
             superblock.count += 1;
@@ -304,7 +304,7 @@ impl Integrity {
     /// What kept the map from following.
     pub async fn reshape(&self, core: &CoreHandle) -> Result<(), OpenError> {
         let file = map_file(core, &self.sidecar).await?;
-        let from = From {
+        let from = MapFile {
             core: Rc::clone(core),
             file,
         };
@@ -328,7 +328,7 @@ impl Integrity {
         })
     }
 
-    async fn reshape_from(&self, from: &From) -> Result<(), OpenError> {
+    async fn reshape_from(&self, from: &MapFile) -> Result<(), OpenError> {
         let blocks = self.below.shape().block_count;
         let cut = self.note_cut(blocks);
         if let Some(cut) = cut {
@@ -348,7 +348,7 @@ impl Integrity {
         *least
     }
 
-    async fn reshape_to(&self, from: &From, blocks: u64) -> Result<(), OpenError> {
+    async fn reshape_to(&self, from: &MapFile, blocks: u64) -> Result<(), OpenError> {
         let (old, new) = {
             let mut superblock = lock(&self.map.superblock);
             let old = superblock.clone();
@@ -378,7 +378,12 @@ impl Integrity {
     }
 
     /// The map becomes that of a volume of another size.
-    async fn follow(&self, from: &From, old: &Superblock, new: &Superblock) -> Result<(), IoError> {
+    async fn follow(
+        &self,
+        from: &MapFile,
+        old: &Superblock,
+        new: &Superblock,
+    ) -> Result<(), IoError> {
         let map = &self.map;
         lock(&map.tree).grow(new.checksums().div_ceil(FAN as u64));
         // A block that is cut, or was, has a checksum over other bytes than before.
@@ -410,7 +415,12 @@ impl Integrity {
         })
     }
 
-    async fn forget(&self, from: &From, blocks: Range<u64>, to: Checksum) -> Result<(), IoError> {
+    async fn forget(
+        &self,
+        from: &MapFile,
+        blocks: Range<u64>,
+        to: Checksum,
+    ) -> Result<(), IoError> {
         for part in super::map::parts(blocks) {
             if lock(&self.map.tree).recorded(place(part.page)).is_absent() {
                 continue;
@@ -433,13 +443,13 @@ impl Integrity {
     ///
     /// # Errors
     /// What kept the map from being read or written.
-    pub async fn doubt(
+    pub async fn mark_unverified(
         &self,
         core: &CoreHandle,
         blocks: impl Iterator<Item = Range<u64>>,
     ) -> Result<(), OpenError> {
         let file = map_file(core, &self.sidecar).await?;
-        let from = From {
+        let from = MapFile {
             core: Rc::clone(core),
             file,
         };
@@ -477,7 +487,7 @@ impl Integrity {
     async fn write_all(&self, core: &CoreHandle) -> Result<(), OpenError> {
         let fail = |why: &dyn std::fmt::Display| refused(&self.sidecar, why);
         let file = map_file(core, &self.sidecar).await?;
-        let from = From {
+        let from = MapFile {
             core: Rc::clone(core),
             file,
         };
@@ -494,10 +504,10 @@ impl Integrity {
     }
 }
 
-/// Has whoever reads these blocks next take their checksums, and makes that stable.
+/// Has whoever reads these blocks next adopt their checksums, and makes that stable.
 pub(super) async fn open_up(
     map: &Arc<Map>,
-    from: &From,
+    from: &MapFile,
     blocks: impl Iterator<Item = Range<u64>>,
 ) -> Result<(), IoError> {
     let end = lock(&map.superblock).checksums();

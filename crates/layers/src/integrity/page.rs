@@ -118,7 +118,7 @@ impl Resident {
     }
 
     /// What was found may not be stable: it is to be written once more as it is.
-    pub(super) fn doubt(&self) -> Changed {
+    pub(super) fn mark_unverified(&self) -> Changed {
         {
             let mut inner = lock(&self.inner);
             inner.unsure = Some(inner.entries.clone());
@@ -205,8 +205,8 @@ pub(super) struct Hold {
 impl Hold {
     /// Where nobody else holds one of them now.
     pub(super) fn at_once(page: Arc<Resident>, entries: Range<usize>) -> Option<Self> {
-        let taken = page.try_hold(&entries).is_none();
-        taken.then(|| Self { page, entries })
+        let is_taken = page.try_hold(&entries).is_none();
+        is_taken.then(|| Self { page, entries })
     }
 
     /// Waits until nobody else holds one of them. Whoever takes several takes them in the order of

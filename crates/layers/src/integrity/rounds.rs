@@ -7,62 +7,24 @@
 //! own try.
 
 use super::Finding;
-use super::above::Above;
-use super::map::{Map, Tally, payload, place};
+use super::due::{ABOVE_AFTER, Round};
+use super::map::{Map, Tally, place};
+use super::map_file::MapFile;
 use super::page::{Resident, lock};
 use checksums::{Blank, Generation, NodeWrite, Page, Place, SUPERBLOCKS_AT};
+use env::FileOp;
 use env::file::is_no_space;
-use env::{CoreHandle, Durable, File, FileOp};
 use std::collections::VecDeque;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 use tokio::sync::oneshot;
-use units::{Lba, Now};
+use units::Lba;
 use volume::IoError;
-
-/// Pages above checksums are written in every so many rounds ...
-const ABOVE_EVERY: u32 = 64;
-/// ... and after this long.
-const ABOVE_AFTER: Duration = Duration::from_secs(1);
 
 /// Pages of a round that are on their way at once.
 const IN_FLIGHT: usize = 64;
-
-/// Where the rounds are.
-#[derive(Default)]
-pub(super) struct Rounds {
-    running: bool,
-    started: u64,
-    done: u64,
-    dirty: Vec<Arc<Resident>>,
-    /// What stands above pages of checksums and is no longer in the file.
-    pub(super) gone: Vec<Above>,
-    waiting: Vec<oneshot::Sender<()>>,
-    /// Rounds since pages above checksums were written, and when that was.
-    since_above: u32,
-    above_at: Option<Now>,
-    /// A task waits to write the pages above.
-    settling: bool,
-    /// Rounds for which there was no space.
-    refused: u64,
-}
-
-/// Where the map is written from.
-#[derive(Clone)]
-pub(super) struct From {
-    pub(super) core: CoreHandle,
-    pub(super) file: Rc<dyn File>,
-}
-
-/// What one round writes.
-struct Round {
-    pages: Vec<Arc<Resident>>,
-    gone: Vec<Above>,
-    above: bool,
-}
 
 impl Map {
     /// A page has changed.
@@ -79,7 +41,7 @@ impl Map {
     ///
     /// # Errors
     /// The map cannot be written any more.
-    pub(super) async fn stable(self: &Arc<Self>, from: &From) -> Result<(), IoError> {
+    pub(super) async fn stable(self: &Arc<Self>, from: &MapFile) -> Result<(), IoError> {
         let wanted = {
             let rounds = lock(&self.rounds);
             match (rounds.dirty.is_empty(), rounds.running) {
@@ -92,7 +54,7 @@ impl Map {
     }
 
     /// One more round, with the pages above; `true` once nothing is left to write.
-    pub(super) async fn settle(self: &Arc<Self>, from: &From) -> Result<bool, IoError> {
+    pub(super) async fn settle(self: &Arc<Self>, from: &MapFile) -> Result<bool, IoError> {
         let wanted = lock(&self.rounds).started + 1;
         self.done(from, wanted, true).await?;
         let rounds = lock(&self.rounds);
@@ -100,7 +62,12 @@ impl Map {
         Ok(idle && lock(&self.tree).is_settled())
     }
 
-    async fn done(self: &Arc<Self>, from: &From, wanted: u64, above: bool) -> Result<(), IoError> {
+    async fn done(
+        self: &Arc<Self>,
+        from: &MapFile,
+        wanted: u64,
+        above: bool,
+    ) -> Result<(), IoError> {
         let refused = lock(&self.rounds).refused;
         loop {
             let turn = {
@@ -133,16 +100,16 @@ impl Map {
         }
     }
 
-    fn end(self: &Arc<Self>, from: &From, written: io::Result<()>) {
+    fn end(self: &Arc<Self>, from: &MapFile, written: io::Result<()>) {
         let refused = written.as_ref().is_err_and(is_no_space);
         let was_full = self.full.swap(refused, Ordering::AcqRel);
         match written {
-            Ok(()) if was_full => self.tell(&Finding::MapHasRoom),
-            Err(error) if refused && !was_full => self.tell(&Finding::MapFull {
+            Ok(()) if was_full => self.report_finding(&Finding::MapHasRoom),
+            Err(error) if refused && !was_full => self.report_finding(&Finding::MapFull {
                 why: error.to_string(),
             }),
             Err(error) if !refused && !self.broken.swap(true, Ordering::AcqRel) => {
-                self.tell(&Finding::MapBroken {
+                self.report_finding(&Finding::MapBroken {
                     why: error.to_string(),
                 });
             }
@@ -170,7 +137,7 @@ impl Map {
     }
 
     /// Pages above are written although no flush asks any more.
-    fn settle_later(self: &Arc<Self>, from: &From) {
+    fn settle_later(self: &Arc<Self>, from: &MapFile) {
         let (map, from) = (Arc::clone(self), from.clone());
         let core = Rc::clone(&from.core);
         core.spawn(Box::pin(async move {
@@ -178,12 +145,12 @@ impl Map {
                 .sleep_until(from.core.now().after(ABOVE_AFTER))
                 .await;
             lock(&map.rounds).settling = false;
-            // What fails has been told, and is over.
+            // What fails has been reported, and is over.
             let _ = map.settle(&from).await;
         }));
     }
 
-    async fn write(&self, from: &From, mut round: Round) -> io::Result<()> {
+    async fn write(&self, from: &MapFile, mut round: Round) -> io::Result<()> {
         let mut begun = Begun::default();
         let written = self.write_round(from, &round, &mut begun).await;
         if written.as_ref().is_err_and(is_no_space) {
@@ -192,7 +159,12 @@ impl Map {
         written
     }
 
-    async fn write_round(&self, from: &From, round: &Round, begun: &mut Begun) -> io::Result<()> {
+    async fn write_round(
+        &self,
+        from: &MapFile,
+        round: &Round,
+        begun: &mut Begun,
+    ) -> io::Result<()> {
         self.make_sure(from, round).await?;
         let next: Vec<Option<Page>> = round.pages.iter().map(|page| page.next()).collect();
         begun.written = Some(next.iter().map(Option::is_some).collect());
@@ -250,7 +222,7 @@ impl Map {
 
     /// What was found after a crash, and what the file has lost, is stable before something else is
     /// written of the same pages: torn, that leaves what there was.
-    async fn make_sure(&self, from: &From, round: &Round) -> io::Result<()> {
+    async fn make_sure(&self, from: &MapFile, round: &Round) -> io::Result<()> {
         let unsure = round.pages.iter().map(|page| page.unsure());
         let written = self.write_pages(from, unsure).await?;
         for above in &round.gone {
@@ -273,7 +245,7 @@ impl Map {
     /// Writes those that there are.
     async fn write_pages(
         &self,
-        from: &From,
+        from: &MapFile,
         pages: impl Iterator<Item = Option<Page>>,
     ) -> io::Result<Vec<(u64, Generation)>> {
         let (mut written, mut answers) = (Vec::new(), VecDeque::new());
@@ -296,7 +268,7 @@ impl Map {
 
     async fn write_nodes(
         &self,
-        from: &From,
+        from: &MapFile,
         nodes: Vec<NodeWrite>,
     ) -> io::Result<Vec<(Place, Generation)>> {
         let answers = nodes.iter().map(|node| from.write(node.at, &node.bytes));
@@ -309,7 +281,7 @@ impl Map {
     }
 
     /// Writes the superblock where the regions have changed; always, where the map is closed by it.
-    pub(super) async fn write_superblock(&self, from: &From, close: bool) -> io::Result<()> {
+    pub(super) async fn write_superblock(&self, from: &MapFile, close: bool) -> io::Result<()> {
         let roots = lock(&self.tree).roots_to_write();
         let is_new = self.superblock_is_new.swap(false, Ordering::AcqRel);
         if roots.is_none() && !close && !is_new {
@@ -349,40 +321,4 @@ struct Begun {
     nodes: Vec<Place>,
     /// The number that the superblock got.
     superblock: Option<u64>,
-}
-
-impl From {
-    pub(super) fn write(&self, offset: u64, bytes: &[u8]) -> env::FileFuture {
-        let data = payload(&self.core, bytes);
-        let durable = Durable::No;
-        self.file.submit(FileOp::Write {
-            offset,
-            data,
-            durable,
-        })
-    }
-}
-
-impl Rounds {
-    /// How many rounds there were, where none runs.
-    pub(super) fn at_rest(&self) -> Option<u64> {
-        (!self.running).then_some(self.started)
-    }
-
-    fn begin(&mut self, now: Now, above: bool) -> Round {
-        self.running = true;
-        self.started += 1;
-        self.since_above += 1;
-        let late = self.above_at.is_none_or(|at| now >= at.after(ABOVE_AFTER));
-        let above = above || late || self.since_above >= ABOVE_EVERY;
-        if above {
-            self.since_above = 0;
-            self.above_at = Some(now);
-        }
-        Round {
-            pages: std::mem::take(&mut self.dirty),
-            gone: std::mem::take(&mut self.gone),
-            above,
-        }
-    }
 }

@@ -1,6 +1,6 @@
 //! Looks at a map of checksums without opening it: nothing is written, and nobody is kept from it.
 
-use super::map::{read_at, read_pair};
+use super::map_file::{read_at, read_pair};
 use checksums::{PAGE, Places, Superblock, Tree};
 use env::{CoreHandle, File};
 use std::io;

@@ -294,12 +294,12 @@ fn one_limit_holds_for_all_cores_together_and_is_changed_and_lifted_live() {
     }
     bench.set(Rates::default());
     assert!(bench.load(4, 2) > 20_000);
-    let told = bench.limit.deferred();
+    let reported = bench.limit.deferred();
     assert!(
-        told.operations > 5_000 && told.waited > Duration::from_secs(1),
-        "{told:?}"
+        reported.operations > 5_000 && reported.waited > Duration::from_secs(1),
+        "{reported:?}"
     );
-    assert_eq!(told.waiting, 0);
+    assert_eq!(reported.waiting, 0);
 }
 
 #[test]

@@ -7,9 +7,11 @@
 //! **Invariants.** I1: what was read never changes: a frame is filled only while nobody refers to
 //! its slab.
 
-use super::pages::PAGE;
 use std::collections::VecDeque;
 use units::{Buf, Slab};
+
+/// Bytes of a page.
+pub const PAGE: usize = 4096;
 
 /// Frames in a slab, for so many frames at least: where there are few slabs, readers would keep too
 /// many of them.

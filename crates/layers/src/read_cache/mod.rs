@@ -15,7 +15,8 @@ mod shard;
 #[cfg(test)]
 mod test;
 
-pub use pages::{PAGE, Tally};
+pub use frames::PAGE;
+pub use pages::Tally;
 
 use env::{Answer, CoreHandle};
 use pages::{Change, Fill, Pages};

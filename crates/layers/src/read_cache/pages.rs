@@ -11,15 +11,13 @@
 //! was under way when the read began, and none has begun since; this is looked at under the lock
 //! under which a change takes pages out, so that of a fill and a change the fill loses.
 
+use super::frames::PAGE;
 use super::shard::{RUN_PAGES, Shard, Spread};
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use units::Buf;
-
-/// Bytes of a page.
-pub const PAGE: usize = 4096;
 
 /// What a page costs beside its bytes: its slab's header, and its place in the index and in the
 /// queues.

@@ -275,7 +275,7 @@ impl Shard {
 
 #[cfg(test)]
 mod test {
-    use super::super::pages::PAGE;
+    use super::super::frames::PAGE;
     use super::*;
 
     #[test]

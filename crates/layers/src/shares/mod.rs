@@ -15,7 +15,7 @@ mod queue;
 #[cfg(test)]
 mod test;
 
-pub use queue::{Flow, Queue, STUCK, Ticket};
+pub use queue::{Flow, HANGS_AFTER, Queue, Ticket};
 
 use crate::limit::{Deferred, cost};
 use env::{Answer, CoreHandle, detach};

@@ -7,8 +7,9 @@
 //!
 //! **Invariants.** I1: while more than one flow has something, an operation goes only where fewer
 //! than `depth` are under way, or none of its own flow. I2: nothing waits that may go. I3: a flow's
-//! operations go in their order. I4: a flow of which nothing has ended for [`STUCK`] does not count
-//! in the depth, and gets nothing more, until something does: a disk that hangs holds up no other.
+//! operations go in their order. I4: a flow of which nothing has ended for [`HANGS_AFTER`] does not
+//! count in the depth, and gets nothing more, until something does: a disk that hangs holds up no
+//! other.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -18,10 +19,10 @@ use units::Now;
 const SCALE: u128 = 1 << 20;
 
 /// A flow of which nothing ends for so long hangs.
-pub const STUCK: Duration = Duration::from_secs(1);
+pub const HANGS_AFTER: Duration = Duration::from_secs(1);
 
-/// How often it is looked for those that hang, while others wait.
-const LOOK: Duration = Duration::from_millis(100);
+/// How often those that hang are looked for, while others wait.
+const CHECK_EVERY: Duration = Duration::from_millis(100);
 
 /// One of those that have something in common.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -41,7 +42,7 @@ struct Known {
     waiting: VecDeque<(u128, Ticket)>,
     /// When one of it ended last, or went while none was under way.
     moved: Now,
-    stuck: bool,
+    hangs: bool,
 }
 
 impl Known {
@@ -51,7 +52,7 @@ impl Known {
 
     /// What of it counts in the depth.
     const fn counts(&self) -> usize {
-        if self.stuck { 0 } else { self.under_way }
+        if self.hangs { 0 } else { self.under_way }
     }
 }
 
@@ -70,7 +71,7 @@ pub struct Queue {
     /// Flows that have something.
     active: usize,
     numbers: u64,
-    looked: Now,
+    checked_at: Now,
 }
 
 impl Queue {
@@ -87,7 +88,7 @@ impl Queue {
             waiting: 0,
             active: 0,
             numbers: 0,
-            looked: Now::ZERO,
+            checked_at: Now::ZERO,
         }
     }
 
@@ -105,7 +106,7 @@ impl Queue {
             under_way: 0,
             waiting: VecDeque::new(),
             moved: Now::ZERO,
-            stuck: false,
+            hangs: false,
         };
         self.flows.insert(flow, known);
         flow
@@ -157,7 +158,7 @@ impl Queue {
         let Some(known) = self.flows.get(&flow) else {
             return false;
         };
-        let has_room = self.counted < self.depth && !known.stuck;
+        let has_room = self.counted < self.depth && !known.hangs;
         self.active == 1 || has_room || known.under_way == 0
     }
 
@@ -186,7 +187,7 @@ impl Queue {
         if let Some(flow) = self.next() {
             return self.goes(flow, at);
         }
-        if self.waiting == 0 || at.since(self.looked) < LOOK {
+        if self.waiting == 0 || at.since(self.checked_at) < CHECK_EVERY {
             return None;
         }
         self.look_for_stuck(at);
@@ -200,11 +201,11 @@ impl Queue {
     }
 
     fn look_for_stuck(&mut self, at: Now) {
-        self.looked = at;
+        self.checked_at = at;
         for known in self.flows.values_mut().filter(|it| it.under_way > 0) {
-            if !known.stuck && at.since(known.moved) >= STUCK {
+            if !known.hangs && at.since(known.moved) >= HANGS_AFTER {
                 self.counted -= known.under_way;
-                known.stuck = true;
+                known.hangs = true;
             }
         }
     }
@@ -221,7 +222,7 @@ impl Queue {
             return;
         };
         self.counted -= known.counts();
-        (known.moved, known.stuck) = (at, false);
+        (known.moved, known.hangs) = (at, false);
         known.under_way -= 1;
         self.counted += known.counts();
         self.active -= usize::from(!known.is_active());

@@ -166,7 +166,7 @@ fn a_flow_that_hangs_holds_up_no_other() {
     all[1].under_way -= 1;
     queue.ended(all[1].flow, soon);
     assert_eq!(let_go(&mut queue, &mut all, 8, soon), [1]);
-    let later = soon.after(STUCK);
+    let later = soon.after(HANGS_AFTER);
     all[1].under_way -= 1;
     queue.ended(all[1].flow, later);
     let mut released = 0;
@@ -289,8 +289,8 @@ fn volumes_that_compete_get_their_shares_over_all_cores_live_and_one_alone_gets_
     assert!(alone[1] > full - full / 50, "{alone:?}");
     let little = bench.load([1, 64], [8, 8], 4);
     assert!(little[0] > 0 && little.iter().sum::<u64>() > full - full / 50);
-    let told = bench.shares[1].deferred();
-    assert!(told.operations > 1_000 && told.waited > Duration::from_secs(1));
+    let reported = bench.shares[1].deferred();
+    assert!(reported.operations > 1_000 && reported.waited > Duration::from_secs(1));
     // Lifted while it works: what waits goes on.
     for share in &bench.shares {
         share.set(None);

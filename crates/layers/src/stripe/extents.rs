@@ -10,14 +10,14 @@ use volume::{Extent, ExtentKind, ExtentList};
 const EXTENTS_MAX: usize = 256;
 
 /// What a column's part has said of its blocks, and how far it has been used.
-struct Told {
+struct Reported {
     extents: ExtentList,
     next: usize,
     /// The first block of the column, as its part counts.
     start: u64,
 }
 
-impl Told {
+impl Reported {
     /// What holds a block of the column, and the first block behind it; `None` where the part has
     /// not said it.
     fn at(&mut self, block: u64) -> Option<(ExtentKind, u64)> {
@@ -33,22 +33,23 @@ impl Told {
 }
 
 /// The runs of blocks `from..to` of a row, counted from its start, of which each column's part has
-/// told its own; as far as all that is needed was told. They are told in blocks of the row.
+/// reported its own; as far as all that is needed was reported. They are reported in blocks of the
+/// row.
 pub(super) fn by_turns(
     turns: Turns,
     (from, to): (u64, u64),
     columns: Vec<(u64, ExtentList)>,
 ) -> Vec<(u64, u64, ExtentKind)> {
-    let told = columns.into_iter().map(|(start, extents)| Told {
+    let reported = columns.into_iter().map(|(start, extents)| Reported {
         extents,
         next: 0,
         start,
     });
-    let mut told: Vec<Told> = told.collect();
+    let mut reported: Vec<Reported> = reported.collect();
     let mut runs: Vec<(u64, u64, ExtentKind)> = Vec::new();
     let mut at = from;
     while at < to {
-        let Some((kind, end)) = next_run(turns, (at, to), &mut told) else {
+        let Some((kind, end)) = next_run(turns, (at, to), &mut reported) else {
             break;
         };
         let count = runs.len();
@@ -63,15 +64,19 @@ pub(super) fn by_turns(
 }
 
 /// What is known of the row from a block on, and how far that goes.
-fn next_run(turns: Turns, (at, to): (u64, u64), told: &mut [Told]) -> Option<(ExtentKind, u64)> {
+fn next_run(
+    turns: Turns,
+    (at, to): (u64, u64),
+    reported: &mut [Reported],
+) -> Option<(ExtentKind, u64)> {
     let (column, block) = turns.column_of(at);
-    let (kind, end) = told.get_mut(column)?.at(block)?;
+    let (kind, end) = reported.get_mut(column)?.at(block)?;
     // As far as this unit goes, whatever the other columns hold ...
     let in_unit = turns.row_block(column, end - 1) + 1;
     let mut reach = in_unit.min(turns.unit_end(at)).min(to);
     // ... or to the first block of any column that is of another kind.
     let mut common = to;
-    for (number, column) in told.iter_mut().enumerate() {
+    for (number, column) in reported.iter_mut().enumerate() {
         let first = turns.before(number, at);
         if turns.before(number, to) == first {
             continue;
@@ -133,8 +138,8 @@ mod test {
         };
         let most = 1_u64 << 60;
         let whole = |column| (7, list_of(7, turns.before(column, 3 * most)));
-        let told = (0..3).map(whole).collect();
-        let runs = by_turns(turns, (5, 3 * most), told);
+        let reported = (0..3).map(whole).collect();
+        let runs = by_turns(turns, (5, 3 * most), reported);
         assert_eq!(runs, [(5, 3 * most, ExtentKind::Deallocated)]);
     }
 
@@ -167,19 +172,19 @@ mod test {
                     ExtentKind::Deallocated
                 }
             };
-            let mut told = Vec::new();
+            let mut reported = Vec::new();
             for (column, known) in known.iter().enumerate() {
                 let (first, end) = (turns.before(column, from), turns.before(column, to));
                 let end = end.min(first + known);
                 let of: Vec<ExtentKind> = (first..end).map(|block| kind(column, block)).collect();
-                told.push((100, list(100, first, &of)));
+                reported.push((100, list(100, first, &of)));
             }
             let expected: Vec<ExtentKind> = (from..to)
                 .map(|at| turns.column_of(at))
                 .take_while(|(column, block)| *block < turns.before(*column, from) + known[*column])
                 .map(|(column, block)| kind(column, block))
                 .collect();
-            let runs = by_turns(turns, (from, to), told);
+            let runs = by_turns(turns, (from, to), reported);
             assert_eq!(runs.first().map(|run| run.0), Some(from), "seed {seed}");
             let joined =
                 |two: &[(u64, u64, ExtentKind)]| two[0].1 == two[1].0 && two[0].2 != two[1].2;

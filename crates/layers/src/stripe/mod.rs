@@ -298,10 +298,10 @@ impl StripeLane {
                 }
             }
             let runs = extents::by_turns(turns, (from, to), columns);
-            let told = runs.into_iter().map(|(start, end, kind)| {
+            let reported = runs.into_iter().map(|(start, end, kind)| {
                 extents::extent(row_start + start, row_start + end, kind)
             });
-            Ok(Done::Extents(told.collect()))
+            Ok(Done::Extents(reported.collect()))
         })
     }
 

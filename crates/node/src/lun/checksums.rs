@@ -201,11 +201,11 @@ impl Checksums {
         let mut options = Options::new(map.sidecar, number(lun));
         // The journal has the ranges of what goes past it until the next flush.
         options.covered = true;
-        options.told = Arc::new(move |finding| told.tell(finding));
+        options.report = Arc::new(move |finding| told.tell(finding));
         let integrity = Integrity::open(core, home, options).await?;
         if integrity.is_replaying() {
             let doubts = doubts();
-            integrity.doubt(core, doubts.ranges()).await?;
+            integrity.mark_unverified(core, doubts.ranges()).await?;
             integrity.replayed();
         }
         Ok(Self { integrity, found })
@@ -271,7 +271,7 @@ impl Checksums {
             places: bad.iter().take(PLACES_MAX).map(place).collect(),
             mismatches: counts.mismatches,
             repaired: counts.repaired,
-            adopted: counts.taken,
+            adopted: counts.adopted,
             pages_read: counts.page_reads,
             pages_written: counts.page_writes,
             pages_lost: counts.pages_lost,

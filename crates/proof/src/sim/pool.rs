@@ -271,13 +271,13 @@ impl Pool {
         let volume = [u8::try_from(number).expect("few"); 16];
         let mut options = Options::new(Self::map(number).into(), volume);
         let found = found.clone();
-        options.told = Arc::new(move |finding| found.tell(number, finding));
+        options.report = Arc::new(move |finding| found.tell(number, finding));
         options.covered = self.covered;
         let checked = Integrity::open(core, backing, options).await;
         let checked = checked.map_err(|error| error.to_string())?;
         if checked.is_replaying() {
             let doubts = journal.doubts(id);
-            let doubted = checked.doubt(core, doubts.ranges()).await;
+            let doubted = checked.mark_unverified(core, doubts.ranges()).await;
             doubted.map_err(|error| error.to_string())?;
             checked.replayed();
         }

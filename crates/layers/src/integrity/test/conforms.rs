@@ -88,7 +88,7 @@ fn failures_below_leave_old_or_new_blocks_that_can_be_read() {
     }
 }
 
-/// Ends the faults when the last lane asks for everything: the test's last look must succeed.
+/// Ends the faults when the last lane asks for everything: the test's last read must succeed.
 struct Healing(Faults);
 
 impl volume::Wrap for Healing {
@@ -286,7 +286,7 @@ fn a_write_that_its_fence_stops_leaves_block_and_checksum_as_they_were() {
                     assert_eq!(read(&lane, at).await.unwrap(), of(3));
                 }
                 assert_eq!(*findings.lock().unwrap(), []);
-                assert!(volume.counts().taken >= 2, "{:?}", volume.counts());
+                assert!(volume.counts().adopted >= 2, "{:?}", volume.counts());
             })
         });
     }

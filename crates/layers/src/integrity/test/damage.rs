@@ -62,7 +62,7 @@ impl Bed {
         contents(self.kind, block, version)
     }
 
-    /// What a block holds at home, whatever its checksum says.
+    /// What a block holds on the disk, whatever its checksum says.
     async fn raw(&self, block: u64) -> Vec<u8> {
         let bytes = self.kind.bytes();
         let len = usize::try_from(bytes).unwrap();
@@ -405,18 +405,18 @@ fn another_copy_is_written_where_it_fits_and_refused_where_not() {
                 .await;
                 let lane = volume.lane(&core).await.unwrap();
                 let answer = read(&lane, range(699, 3)).await;
-                let told = findings.lock().unwrap().clone();
+                let reported = findings.lock().unwrap().clone();
                 let at = range(700, 1);
                 if fits {
                     assert_eq!(answer.unwrap()[4096..8192], contents(PAGES, 700, 1));
-                    assert_eq!(told, [Finding::Mismatch(at), Finding::Repaired(at)]);
+                    assert_eq!(reported, [Finding::Mismatch(at), Finding::Repaired(at)]);
                     assert_eq!(
                         raw_read(&core, DATA, 700 * 4096, 4096).await,
                         contents(PAGES, 700, 1)
                     );
                 } else {
                     assert_eq!(answer, Err(IoError::Integrity { lba: Lba(700) }));
-                    assert_eq!(told, [Finding::Mismatch(at)]);
+                    assert_eq!(reported, [Finding::Mismatch(at)]);
                 }
                 assert_eq!(volume.counts().repaired, u64::from(fits));
             })

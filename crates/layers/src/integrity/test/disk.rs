@@ -194,7 +194,7 @@ pub(super) fn on_file(kind: Kind, blocks: u64) -> Arc<dyn Volume> {
     Arc::new(OnFile(shape))
 }
 
-/// What was told.
+/// What was reported.
 pub(super) type Findings = Arc<Mutex<Vec<Finding>>>;
 
 pub(super) async fn make(core: &CoreHandle, below: &Arc<dyn Volume>, blank: Blank) {
@@ -216,9 +216,9 @@ pub(super) async fn open_with(
     change: impl FnOnce(&mut Options),
 ) -> (Arc<Integrity>, Findings) {
     let findings = Findings::default();
-    let told = Arc::clone(&findings);
+    let reported = Arc::clone(&findings);
     let mut options = Options::new(SUMS.into(), NUMBER);
-    options.told = Arc::new(move |finding| told.lock().unwrap().push(finding.clone()));
+    options.report = Arc::new(move |finding| reported.lock().unwrap().push(finding.clone()));
     change(&mut options);
     let opened = Integrity::open(core, Arc::clone(below), options)
         .await

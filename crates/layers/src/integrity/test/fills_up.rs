@@ -50,7 +50,7 @@ async fn opened(
     (volume, lane, findings)
 }
 
-/// What was told but that there is no room, or room again.
+/// What was reported but that there is no room, or room again.
 fn damage(findings: &Findings) -> usize {
     let findings = findings.lock().unwrap();
     let is_damage = |it: &&Finding| !matches!(it, Finding::MapFull { .. } | Finding::MapHasRoom);
@@ -104,8 +104,8 @@ async fn ends_by_itself(core: CoreHandle, node: Node, kind: Kind, pages: u64) ->
     sleep(&core, 10).await;
     assert_eq!(volume.counts().rounds, rounds, "nothing is left to write");
     let room = |it: &Finding| matches!(it, Finding::MapHasRoom);
-    let told = findings.lock().unwrap().last().is_none_or(room);
-    assert!(told, "{pages} pages: {findings:?}");
+    let reported = findings.lock().unwrap().last().is_none_or(room);
+    assert!(reported, "{pages} pages: {findings:?}");
     flush(&lane).await;
     write(&lane, at(2), &contents(kind, 9)).await.unwrap();
     flush(&lane).await;
@@ -136,7 +136,7 @@ fn whatever_page_of_the_map_is_the_first_without_room_all_is_written_when_there_
 }
 
 /// The same with a crash in that time: what was flushed before is whole, and what was not is
-/// doubtful and can be read.
+/// unverified and can be read.
 #[test]
 fn whatever_page_of_the_map_is_the_first_without_room_a_crash_takes_nothing_that_was_stable() {
     for pages in 0..16 {
@@ -155,8 +155,11 @@ fn whatever_page_of_the_map_is_the_first_without_room_a_crash_takes_nothing_that
                 drop(open_raw(&core, DATA).await);
                 let (volume, lane, findings) = opened(&core, kind, true).await;
                 let per = 4096 / kind.bytes();
-                let doubts = WRITTEN.map(|block| block / per..block / per + 1);
-                volume.doubt(&core, doubts.into_iter()).await.unwrap();
+                let unverified = WRITTEN.map(|block| block / per..block / per + 1);
+                volume
+                    .mark_unverified(&core, unverified.into_iter())
+                    .await
+                    .unwrap();
                 volume.replayed();
                 for block in [1, 1009, 4000, 3, 2500] {
                     assert!(read(&lane, at(block)).await.is_ok(), "{pages} pages");

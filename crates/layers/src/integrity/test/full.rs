@@ -36,7 +36,7 @@ async fn opened(core: &CoreHandle, kind: Kind) -> (Arc<Integrity>, Rc<IntegrityL
     (volume, lane, findings)
 }
 
-fn told(findings: &Findings) -> Vec<&'static str> {
+fn reported(findings: &Findings) -> Vec<&'static str> {
     let name = |finding: &Finding| match finding {
         Finding::MapFull { .. } => "full",
         Finding::MapHasRoom => "room",
@@ -75,7 +75,11 @@ async fn fill(core: &CoreHandle, node: &Node, kind: Kind) -> (Rc<IntegrityLane>,
             assert_eq!(flushed.err(), Some(IoError::SpaceExhausted));
         }
         sleep(core, 3).await;
-        assert_eq!(told(&findings), ["full"], "once, however often it is tried");
+        assert_eq!(
+            reported(&findings),
+            ["full"],
+            "once, however often it is tried"
+        );
         for block in [1, 1009, 4000] {
             assert_eq!(read(&lane, at(block)).await, Ok(contents(kind, version)));
         }
@@ -96,7 +100,7 @@ async fn ends_by_itself(core: CoreHandle, node: Node, kind: Kind) {
     for (block, version) in [(1, 4), (2, 9), (3, 0), (1009, 4), (4000, 4)] {
         assert_eq!(read(&lane, at(block)).await, Ok(contents(kind, version)));
     }
-    assert_eq!(told(&findings), Vec::<&str>::new());
+    assert_eq!(reported(&findings), Vec::<&str>::new());
 }
 
 #[test]
@@ -146,10 +150,13 @@ fn it_opens_without_room_and_serves() {
                 let at = |block: u64| range(block * kind.unit(), kind.unit());
                 drop(open_raw(&core, DATA).await);
                 let (volume, lane, findings) = opened(&core, kind).await;
-                // What no flush has covered is doubtful, as a journal says.
+                // What no flush has covered is unverified, as a journal says.
                 let per = 4096 / kind.bytes();
-                let doubts = [1, 1009, 4000].map(|block| block / per..block / per + 1);
-                volume.doubt(&core, doubts.into_iter()).await.unwrap();
+                let unverified = [1, 1009, 4000].map(|block| block / per..block / per + 1);
+                volume
+                    .mark_unverified(&core, unverified.into_iter())
+                    .await
+                    .unwrap();
                 volume.replayed();
                 for block in [1, 1009, 4000, 3] {
                     assert!(read(&lane, at(block)).await.is_ok(), "seed {seed}");
@@ -161,7 +168,7 @@ fn it_opens_without_room_and_serves() {
                 );
                 on.disk().set_capacity(ROOM);
                 sleep(&core, 3).await;
-                assert_eq!(told(&findings), ["full", "room"], "seed {seed}");
+                assert_eq!(reported(&findings), ["full", "room"], "seed {seed}");
                 write(&lane, at(4000), &contents(kind, 7)).await.unwrap();
                 flush(&lane).await;
                 assert_eq!(read(&lane, at(4000)).await, Ok(contents(kind, 7)));

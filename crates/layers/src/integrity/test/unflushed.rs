@@ -1,4 +1,5 @@
-//! A flush that fails: what it should have covered is old or new at home, and neither is damage.
+//! A flush that fails: what it should have covered is old or new on the disk, and neither is
+//! damage.
 
 use super::disk::{
     DATA, Findings, KINDS, Kind, ask, flush, make, on_file, open, range, raw_read, raw_write, read,
@@ -111,14 +112,14 @@ async fn is_read_before_it_is_told(core: CoreHandle, kind: Kind, [fails, under_w
         read(&lane, at).await
     };
     let lba = at.start();
-    let told = if fails {
+    let reported = if fails {
         assert_eq!(found, Ok(contents(1)));
         vec![]
     } else {
         assert_eq!(found, Err(IoError::Integrity { lba }));
         vec![Finding::Mismatch(at)]
     };
-    assert_eq!(findings.lock().unwrap().as_slice(), told);
+    assert_eq!(findings.lock().unwrap().as_slice(), reported);
 }
 
 #[test]

@@ -11,8 +11,8 @@ use units::Buf;
 pub(super) enum Verdict {
     /// It is what was written there.
     Fits,
-    /// Nobody knows what it should be: its checksum is to be taken from what it is.
-    Take,
+    /// Nobody knows what it should be: its checksum is to be adopted from what it is.
+    Adopt,
     /// It is not.
     Differs,
 }
@@ -21,14 +21,14 @@ impl Map {
     /// Judges one block.
     pub(super) fn judge(&self, checksum: Checksum, block: u64, bytes: &Buf) -> Verdict {
         match (checksum, self.blank()) {
-            (Checksum::BLANK, Blank::Anything) | (Checksum::OPEN, _) => Verdict::Take,
+            (Checksum::BLANK, Blank::Anything) | (Checksum::OPEN, _) => Verdict::Adopt,
             (Checksum::LOST, _) => Verdict::Differs,
             (Checksum::BLANK, Blank::Zeroes) => fits(bytes.is_zero()),
             (checksum, _) => fits(Checksum::of_buf(self.salt, block, bytes) == checksum),
         }
     }
 
-    /// All blocks of `data` fit their checksums, beyond doubt.
+    /// All blocks of `data` fit their checksums, for certain.
     pub(super) fn all_fit(&self, checksums: &[Checksum], first: u64, data: &Buf) -> bool {
         if let Some(bytes) = data.as_contiguous()
             && checksums.iter().all(|checksum| checksum.is_checksum())
