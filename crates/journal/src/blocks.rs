@@ -104,7 +104,7 @@ pub(crate) fn checksum_of(
 const PIECE: usize = 1024;
 
 /// The checksums of the blocks of a ring's log that are in use, by position: four bytes for each.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct BlockChecksums {
     /// Which piece is the first.
     first: u64,

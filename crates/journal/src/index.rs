@@ -88,6 +88,7 @@ struct Older {
 }
 
 /// The index of one ring.
+#[derive(Clone)]
 pub struct Index {
     newest: Tables,
     older: BTreeMap<u64, Vec<Older>>,

@@ -67,12 +67,14 @@ pub enum Next {
     Full,
 }
 
+#[derive(Clone)]
 struct OnItsWay {
     number: u64,
     holds: Vec<Stable>,
 }
 
 /// A ring with what waits for it.
+#[derive(Clone)]
 pub struct Log {
     ring: Ring,
     waiting: VecDeque<(Token, Wanted)>,

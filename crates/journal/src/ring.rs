@@ -59,12 +59,14 @@ pub struct CheckpointWrite {
     pub bytes: Vec<u8>,
 }
 
+#[derive(Clone)]
 struct InFlight {
     number: u64,
     written: bool,
 }
 
 /// A ring that is open for writing.
+#[derive(Clone)]
 pub struct Ring {
     journal: JournalId,
     ring: u32,

@@ -31,6 +31,7 @@ const EMPTY: Entry = Entry {
     mask: 0,
 };
 
+#[derive(Clone)]
 struct Table {
     /// Bits of the hash that all its keys share.
     depth: u32,
@@ -39,6 +40,7 @@ struct Table {
 }
 
 /// The table as a whole.
+#[derive(Clone)]
 pub(crate) struct Tables {
     /// Bits of the hash that choose a place of the directory.
     depth: u32,

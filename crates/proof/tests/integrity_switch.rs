@@ -109,7 +109,7 @@ impl Scene {
         let backing = if stored.checked.get() {
             let checked = open_map(core, &bare, stored).await;
             if checked.is_replaying() {
-                let doubts = journal.doubts(ID);
+                let doubts = journal.unverified_blocks(ID);
                 checked
                     .mark_unverified(core, doubts.ranges())
                     .await
@@ -122,9 +122,9 @@ impl Scene {
             Arc::clone(&bare)
         };
         let volume = WriteBack::new(journal, ID, backing, fences, self.mode);
-        volume.go_past_from(self.past_bytes);
+        volume.write_around_from(self.past_bytes);
         if stored.checked.get() {
-            volume.tell_first();
+            volume.log_first();
         }
         Open { bare, volume }
     }

@@ -123,7 +123,7 @@ impl Scene {
             if self.sums != Sums::None {
                 let checked = self.checked(core, volume, backing, &findings).await;
                 if checked.is_replaying() {
-                    let doubts = journal.doubts(id);
+                    let doubts = journal.unverified_blocks(id);
                     checked
                         .mark_unverified(core, doubts.ranges())
                         .await
@@ -134,9 +134,9 @@ impl Scene {
                 all_checked.push(checked);
             }
             let volume = WriteBack::new(Arc::clone(&journal), id, backing, fences, self.mode);
-            volume.go_past_from(self.past_bytes);
+            volume.write_around_from(self.past_bytes);
             if self.sums != Sums::None {
-                volume.tell_first();
+                volume.log_first();
             }
             volumes.push(volume as Arc<dyn Volume>);
         }

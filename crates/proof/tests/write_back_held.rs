@@ -25,7 +25,7 @@ use volume::{
     Zeroing,
 };
 use volume_test::fault::{Action, FaultRule, Faults};
-use write_back::{Journal, Mode, ShardStatus, VolumeId, WriteBack};
+use write_back::{Journal, Mode, RingStatus, VolumeId, WriteBack};
 
 const DAY: Duration = Duration::from_secs(86_400);
 const BLOCKS: u64 = 1024;
@@ -175,7 +175,7 @@ impl Open {
         }
     }
 
-    async fn status(&self) -> ShardStatus {
+    async fn status(&self) -> RingStatus {
         self.journal.status(&self.core).await.pop().unwrap()
     }
 
@@ -273,7 +273,7 @@ fn a_volume_that_cannot_be_destaged_keeps_its_data_in_the_log_and_stops_no_other
             }
             pool.verify(&here, &[]).await;
             let status = pool.status().await;
-            assert!(status.moved_bytes > 1 << 20, "{status:?}");
+            assert!(status.relocated_bytes > 1 << 20, "{status:?}");
             assert!(
                 status.destage_errors[0].1.contains("no space"),
                 "{status:?}"
@@ -332,7 +332,7 @@ fn what_is_destaged_is_in_the_read_cache_and_never_what_it_was_before() {
     let run = async move {
         let mut pool = open(&core, &Faults::new()).await;
         let cache = ReadCache::new(16 << 20, BlockSize::B4096);
-        pool.volumes[0].fills(cache.clone());
+        pool.volumes[0].offer_to(cache.clone());
         let volume: Arc<dyn Volume> = Arc::<WriteBack>::clone(&pool.volumes[0]);
         pool.lanes[0] = volume::over(cache.clone(), volume)
             .open(&core)
@@ -584,7 +584,7 @@ fn damage_that_is_met_while_serving_is_told_for_exactly_its_blocks_and_for_as_lo
             pool.verify(&here, lost).await;
             let status = pool.status().await;
             assert!(
-                status.failed.is_none() && status.moved_bytes > 0,
+                status.failed.is_none() && status.relocated_bytes > 0,
                 "{status:?}"
             );
             assert_eq!(status.lost.len(), lost.len(), "{status:?}");
@@ -718,7 +718,7 @@ fn what_waits_for_the_log_is_bounded_in_bytes_and_all_of_it_is_answered() {
         let (core, reported) = (node.core(0), Reported::default());
         let run = async move {
             let pool = open(&core, &Faults::new()).await;
-            pool.volumes[1].go_past_from(past_bytes);
+            pool.volumes[1].write_around_from(past_bytes);
             let answers = pool.writes(1, writes, blocks, &reported);
             // An eighth of the log, which has 1024 blocks of which nearly half are kept for what
             // moves on, and one write more.

@@ -73,7 +73,7 @@ async fn open(core: &CoreHandle, mode: Mode) -> Open {
     let backing = open_file(core, spec, fences.clone()).await.unwrap();
     let (id, with) = (VolumeId(100), (fences, mode));
     let volume = WriteBack::with_history(Arc::clone(&journal), id, backing, with, HISTORY.into());
-    volume.go_past_from(12 << 10);
+    volume.write_around_from(12 << 10);
     let lane = Arc::clone(&volume).open(core).await.unwrap();
     Open {
         core: Rc::clone(core),

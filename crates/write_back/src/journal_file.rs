@@ -1,10 +1,9 @@
 //! The journal of a pool: a file or device that is made once, and opened on all cores.
 
-use crate::drain::drained;
+use crate::destage::drained;
 use crate::history::{Turns, WeakTurns};
-use crate::replay::{Accept, Replayed, open_ring};
-use crate::shard::{OnCore, Shard};
-use crate::status::ShardStatus;
+use crate::replay::{Accept, OTHER_VERSION, Replayed, open_ring};
+use crate::ring::{JournalKey, OnCore, Ring, RingStatus, ring_of};
 use env::file::{is_there, length, read};
 use env::{
     Access, CoreHandle, CoreId, Create, Durable, File, FileKind, FileOp, LocalFuture, OpenHow, call,
@@ -31,12 +30,8 @@ pub const SHARD_BYTES: u64 = 1 << 30;
 /// How long the rings of a journal are waited for that could not be opened whole.
 const END_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// How often it is looked whether all has ended.
-const ENDED_LOOK: Duration = Duration::from_millis(2);
-
-/// Names an open journal among all of this process.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct JournalKey(u64);
+/// How often it is asked whether all has ended.
+const ASK_AGAIN_AFTER: Duration = Duration::from_millis(2);
 
 /// A journal to make.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -154,8 +149,8 @@ pub struct Journal {
     replayed: u64,
     /// Changes that were acknowledged, and whose data is damaged.
     damaged: Vec<journal::Change>,
-    /// What may have been half-way home, by volume.
-    doubts: BTreeMap<VolumeId, UnverifiedBlocks>,
+    /// What may have been half-way written, by volume.
+    unverified: BTreeMap<VolumeId, UnverifiedBlocks>,
     /// Whose turn it is to write a volume's history, for those that are open.
     turns: Mutex<BTreeMap<VolumeId, WeakTurns>>,
 }
@@ -265,7 +260,7 @@ impl Journal {
             cores: core.core_count(),
             replayed: 0,
             damaged: Vec::new(),
-            doubts: BTreeMap::new(),
+            unverified: BTreeMap::new(),
             turns: Mutex::default(),
         };
         for ring in 0..superblock.layout.rings {
@@ -273,8 +268,8 @@ impl Journal {
                 Ok(found) => {
                     opened.replayed += found.batches;
                     opened.damaged.extend(found.damaged);
-                    for (volume, more) in found.doubts {
-                        opened.doubts.entry(volume).or_default().merge(more);
+                    for (volume, more) in found.unverified {
+                        opened.unverified.entry(volume).or_default().merge(more);
                     }
                 }
                 Err(error) => {
@@ -371,10 +366,10 @@ impl Journal {
         turns
     }
 
-    /// Blocks of a volume that may have been half-way home when the power failed.
+    /// Blocks of a volume that may have been half-way written when the power failed.
     #[must_use]
-    pub fn doubts(&self, volume: VolumeId) -> UnverifiedBlocks {
-        self.doubts.get(&volume).cloned().unwrap_or_default()
+    pub fn unverified_blocks(&self, volume: VolumeId) -> UnverifiedBlocks {
+        self.unverified.get(&volume).cloned().unwrap_or_default()
     }
 
     pub(crate) fn key(&self) -> JournalKey {
@@ -390,14 +385,14 @@ impl Journal {
     pub(crate) async fn on_rings<T: Send + 'static>(
         &self,
         core: &CoreHandle,
-        work: impl Fn(u32, Rc<Shard>) -> LocalFuture<T> + Copy + Send + 'static,
+        work: impl Fn(u32, Rc<Ring>) -> LocalFuture<T> + Copy + Send + 'static,
     ) -> Vec<T> {
         let mut all = Vec::new();
         for ring in 0..self.rings() {
             let key = (self.key, ring);
             let done = call(core, self.owner(ring), move |core| {
-                let shard = shard_of(core, key);
-                Box::pin(async move { Some(work(ring, shard?).await) })
+                let here = ring_of(core, key);
+                Box::pin(async move { Some(work(ring, here?).await) })
             });
             all.extend(done.await.flatten());
         }
@@ -405,15 +400,15 @@ impl Journal {
     }
 
     /// How its rings are.
-    pub async fn status(&self, core: &CoreHandle) -> Vec<ShardStatus> {
-        self.on_rings(core, |ring, shard| {
-            Box::pin(async move { shard.status(ring) })
+    pub async fn status(&self, core: &CoreHandle) -> Vec<RingStatus> {
+        self.on_rings(core, |number, ring| {
+            Box::pin(async move { ring.status(number) })
         })
         .await
     }
 
     /// Forgets a volume that is about to be destroyed, and that nobody uses any more: nothing of it
-    /// has to go home.
+    /// has to be destaged.
     ///
     /// # Errors
     /// A ring takes nothing; what it has of the volume stays.
@@ -421,10 +416,10 @@ impl Journal {
         for ring in 0..self.rings() {
             let key = (self.key, ring);
             let forgotten = call(core, self.owner(ring), move |core| {
-                let shard = shard_of(core, key);
+                let here = ring_of(core, key);
                 Box::pin(async move {
-                    match shard {
-                        Some(shard) => shard.forget(volume).await.map(|_| ()),
+                    match here {
+                        Some(here) => here.forget(volume).await.map(|_| ()),
                         None => Ok(()),
                     }
                 })
@@ -434,16 +429,15 @@ impl Journal {
         Ok(())
     }
 
-    /// Waits until all that was written is at home, or cannot get there now.
+    /// Waits until all that was written is destaged, or cannot be now.
     pub async fn drain(&self, core: &CoreHandle) {
-        self.on_rings(core, |_, shard| Box::pin(drained(shard)))
-            .await;
+        self.on_rings(core, |_, ring| Box::pin(drained(ring))).await;
     }
 
     /// Whether its file or device still is where it was opened. What is written to a file that was
     /// removed, or to a device that was replaced by another one, is found by nobody later.
     pub async fn is_in_place(&self, core: &CoreHandle) -> bool {
-        let looked = async {
+        let there = async {
             let file = core
                 .files()
                 .open(&self.path, how(Create::No, false))
@@ -460,13 +454,23 @@ impl Journal {
             }
             Ok(false)
         };
-        let looked: io::Result<bool> = looked.await;
-        // What cannot be told is no reason to do without it: where it fails, its own writes say so.
-        looked.unwrap_or_else(|error| error.kind() != io::ErrorKind::NotFound)
+        let there: io::Result<bool> = there.await;
+        // What cannot be known is no reason to do without it: where it fails, its own writes say
+        // so.
+        there.unwrap_or_else(|error| error.kind() != io::ErrorKind::NotFound)
+    }
+
+    /// All that has failed of it has failed for want of space, and there is space again: opened
+    /// anew, it serves.
+    pub async fn has_space_again(&self, core: &CoreHandle) -> bool {
+        let rings = self.on_rings(core, |_, ring| {
+            Box::pin(async move { ring.takes_writes().await })
+        });
+        rings.await.into_iter().all(|would| would)
     }
 
     /// What is where it was opened, and its length.
-    pub(crate) async fn looked(&self, core: &CoreHandle) -> io::Result<(Rc<dyn File>, u64)> {
+    pub(crate) async fn file_there(&self, core: &CoreHandle) -> io::Result<(Rc<dyn File>, u64)> {
         let file = core
             .files()
             .open(&self.path, how(Create::No, false))
@@ -491,7 +495,7 @@ impl Journal {
 
     /// Stops what works for it. Nobody uses its volumes any more.
     pub async fn close(&self, core: &CoreHandle) {
-        self.on_rings(core, |_, shard| Box::pin(async move { shard.close() }))
+        self.on_rings(core, |_, ring| Box::pin(async move { ring.close() }))
             .await;
         for ring in 0..self.rings() {
             let key = (self.key, ring);
@@ -506,25 +510,20 @@ impl Journal {
 
 /// Ends a ring of this core, and waits until whatever it has under way is over.
 async fn ring_ends(core: CoreHandle, key: (JournalKey, u32), until: Now) -> bool {
-    let Some(shard) = shard_of(&core, key) else {
+    let Some(ring) = ring_of(&core, key) else {
         return true;
     };
-    shard.close();
+    ring.close();
     // This one and the table's.
-    while Rc::strong_count(&shard) > 2 {
+    while Rc::strong_count(&ring) > 2 {
         if core.now() >= until {
             return false;
         }
-        let soon = core.now().after(ENDED_LOOK);
+        let soon = core.now().after(ASK_AGAIN_AFTER);
         core.sleep_until(soon).await;
     }
     core.locals().get::<OnCore>().0.borrow_mut().remove(&key);
     true
-}
-
-/// A ring of this core.
-pub(crate) fn shard_of(core: &CoreHandle, key: (JournalKey, u32)) -> Option<Rc<Shard>> {
-    core.locals().get::<OnCore>().0.borrow().get(&key).cloned()
 }
 
 fn owner(ring: u32, cores: u16) -> CoreId {
@@ -551,10 +550,10 @@ async fn write(file: &Rc<dyn File>, offset: u64, block: Vec<u8>) -> io::Result<(
 /// A journal that does not fit would take the last room from all others before that is noticed.
 async fn has_space_for(core: &CoreHandle, spec: &JournalSpec) -> io::Result<()> {
     let directory = spec.path.parent().filter(|it| *it != Path::new(""));
-    let told = core.files().space(directory.unwrap_or(Path::new(".")));
-    match told.await {
+    let space = core.files().space(directory.unwrap_or(Path::new(".")));
+    match space.await {
         Ok(space) if space.available < spec.bytes => Err(io::ErrorKind::StorageFull.into()),
-        // Where that cannot be asked, filling it tells.
+        // Where that cannot be asked, filling it shows.
         Ok(_) | Err(_) => Ok(()),
     }
 }
@@ -626,10 +625,6 @@ pub(crate) async fn superblock_in(
     };
     Ok(found)
 }
-
-/// What to do about what another version has written.
-pub(crate) const OTHER_VERSION: &str =
-    "run the version of causeway that wrote it: it may hold writes that are nowhere else";
 
 /// It is no journal that can be used.
 fn unfit(path: &Path, damage: Damage) -> OpenError {

@@ -1,10 +1,10 @@
 //! A volume behind a journal, and one core's handle on it.
 
-use crate::history::Kept;
-use crate::journal_file::{Journal, shard_of, stopping};
+use crate::addresses::{Part, next_piece, parts};
+use crate::history::{HistoryFile, Turns};
+use crate::journal_file::{Journal, stopping};
 use crate::mode::{Mode, Modes};
-use crate::parts::{Part, next_piece, parts};
-use crate::shard::{OpenHome, Shard};
+use crate::ring::{OpenBacking, Ring, ring_of};
 use env::{Answer, CoreHandle, LocalFuture, call};
 use journal::{HistoryId, Slot, VolumeId};
 use sidecar::Sidecar;
@@ -21,7 +21,7 @@ use volume::{
 pub struct WriteBack {
     journal: Arc<Journal>,
     id: VolumeId,
-    home: Mutex<Arc<dyn Volume>>,
+    backing: Mutex<Arc<dyn Volume>>,
     fences: Fences,
     modes: Arc<Modes>,
     /// Where its history is kept.
@@ -29,17 +29,17 @@ pub struct WriteBack {
 }
 
 impl WriteBack {
-    /// The volume `home`, which has the number `id` in the journal for as long as it lives, and
-    /// whose writers' rights are in `fences`.
+    /// The volume over `backing`, which has the number `id` in the journal for as long as it lives,
+    /// and whose writers' rights are in `fences`.
     #[must_use]
     pub fn new(
         journal: Arc<Journal>,
         id: VolumeId,
-        home: Arc<dyn Volume>,
+        backing: Arc<dyn Volume>,
         fences: Fences,
         mode: Mode,
     ) -> Arc<Self> {
-        Self::made(journal, id, home, (fences, mode), None)
+        Self::made(journal, id, backing, (fences, mode), None)
     }
 
     /// As [`WriteBack::new`], with the history of its changes kept in `history`, which is made
@@ -49,24 +49,24 @@ impl WriteBack {
     pub fn with_history(
         journal: Arc<Journal>,
         id: VolumeId,
-        home: Arc<dyn Volume>,
+        backing: Arc<dyn Volume>,
         (fences, mode): (Fences, Mode),
         history: Sidecar,
     ) -> Arc<Self> {
-        Self::made(journal, id, home, (fences, mode), Some(history))
+        Self::made(journal, id, backing, (fences, mode), Some(history))
     }
 
     fn made(
         journal: Arc<Journal>,
         id: VolumeId,
-        home: Arc<dyn Volume>,
+        backing: Arc<dyn Volume>,
         (fences, mode): (Fences, Mode),
         history: Option<Sidecar>,
     ) -> Arc<Self> {
         Arc::new(Self {
             journal,
             id,
-            home: Mutex::new(home),
+            backing: Mutex::new(backing),
             fences,
             modes: Arc::new(Modes::new(mode)),
             history,
@@ -89,12 +89,12 @@ impl WriteBack {
         &self.fences
     }
 
-    pub(crate) fn home(&self) -> Arc<dyn Volume> {
-        Arc::clone(&self.home.lock().unwrap_or_else(PoisonError::into_inner))
+    pub(crate) fn backing(&self) -> Arc<dyn Volume> {
+        Arc::clone(&self.backing.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(crate) fn set_home(&self, home: Arc<dyn Volume>) {
-        *self.home.lock().unwrap_or_else(PoisonError::into_inner) = home;
+    pub(crate) fn set_backing(&self, backing: Arc<dyn Volume>) {
+        *self.backing.lock().unwrap_or_else(PoisonError::into_inner) = backing;
     }
 
     /// What lanes that are opened from now on do, and those that are open: whoever switches has
@@ -127,8 +127,8 @@ impl WriteBack {
         for ring in 0..self.journal.rings() {
             let (key, id) = ((self.journal.key(), ring), self.id);
             call(core, self.journal.owner(ring), move |core| {
-                if let Some(shard) = shard_of(core, key) {
-                    shard.leave(id);
+                if let Some(ring) = ring_of(core, key) {
+                    ring.leave(id);
                 }
                 Box::pin(async {})
             })
@@ -139,25 +139,25 @@ impl WriteBack {
     /// What the log cannot say of blocks of this volume: for the layer below, before it is opened
     /// here for the first time.
     #[must_use]
-    pub fn doubts(&self) -> UnverifiedBlocks {
-        self.journal.doubts(self.id)
+    pub fn unverified_blocks(&self) -> UnverifiedBlocks {
+        self.journal.unverified_blocks(self.id)
     }
 
-    /// Has the log be told of everything before it goes home, in volatile mode as well: the layer
-    /// below keeps something beside the data, and asks after a crash what may not fit together.
-    pub fn tell_first(&self) {
-        self.modes.tell_first(true);
+    /// Has the log know of everything before it goes to the backing volume, in volatile mode as
+    /// well: the layer below keeps something beside the data, and asks after a crash what may not
+    /// fit together.
+    pub fn log_first(&self) {
+        self.modes.log_first(true);
     }
 
     /// What is destaged is offered to whoever stands above and keeps copies.
-    pub fn fills(&self, copies: impl Copies + 'static) {
-        self.modes.fill(Box::new(copies));
+    pub fn offer_to(&self, copies: impl Copies + 'static) {
+        self.modes.offer_to(Box::new(copies));
     }
 
-    /// From so many bytes on writes go home past the log, where the log has nothing of their
-    /// blocks.
-    pub fn go_past_from(&self, bytes: usize) {
-        self.modes.set_past_bytes(bytes);
+    /// From so many bytes on writes go around the log, where the log has nothing of their blocks.
+    pub fn write_around_from(&self, bytes: usize) {
+        self.modes.set_write_around_from(bytes);
     }
 
     fn history_id(&self, ring: u32) -> HistoryId {
@@ -173,25 +173,25 @@ impl WriteBack {
     async fn serve(&self, core: &CoreHandle) -> Result<(), OpenError> {
         for ring in 0..self.journal.rings() {
             let (key, id) = ((self.journal.key(), ring), self.id);
-            let (home, fences) = (self.home(), self.fences.clone());
+            let (backing, fences) = (self.backing(), self.fences.clone());
             let modes = Arc::clone(&self.modes);
             let (history, of) = (self.history.clone(), self.history_id(ring));
             let turns = self.journal.turns_of(self.id);
             let served = call(core, self.journal.owner(ring), move |core| {
                 let core = Rc::clone(core);
                 Box::pin(async move {
-                    let shard = shard_of(&core, key).ok_or_else(stopping)?;
-                    let shape = home.shape();
-                    let lane = Arc::clone(&home).open(&core).await?;
-                    let open = OpenHome {
+                    let ring = ring_of(&core, key).ok_or_else(stopping)?;
+                    let shape = backing.shape();
+                    let lane = Arc::clone(&backing).open(&core).await?;
+                    let open = OpenBacking {
                         lane,
-                        volume: home,
+                        volume: backing,
                         shape,
                         fences,
                         modes,
                     };
-                    let kept = Kept::of(&shard, history, of, turns).await?;
-                    let served = shard.serve(id, open, kept);
+                    let history = history_of(&ring, history, of, turns).await?;
+                    let served = ring.serve(id, open, history);
                     served.map(|_| ()).map_err(|_| OpenError {
                         cause: "a journal serves 65,535 volumes at most".to_owned(),
                         next_step: "put the volume into another pool".to_owned(),
@@ -204,9 +204,23 @@ impl WriteBack {
     }
 }
 
+/// Opens a ring's part of a history, where one is kept and it is not open there already.
+async fn history_of(
+    ring: &Rc<Ring>,
+    sidecar: Option<Sidecar>,
+    of: HistoryId,
+    turns: Turns,
+) -> Result<Option<HistoryFile>, OpenError> {
+    let Some(sidecar) = sidecar.filter(|_| !ring.keeps_history(of.volume)) else {
+        return Ok(None);
+    };
+    let opened = HistoryFile::open(&ring.core, &sidecar, of, turns).await;
+    opened.map(Some)
+}
+
 impl Volume for WriteBack {
     fn shape(&self) -> Shape {
-        let mut shape = self.home().shape();
+        let mut shape = self.backing().shape();
         shape.caps.volatile_cache = self.modes.get() == Mode::Volatile;
         shape.caps.stable_write = Support::Native;
         shape.caps.compare_and_write = Support::Absent;
@@ -231,12 +245,12 @@ impl Volume for WriteBack {
         let core = Rc::clone(core);
         Box::pin(async move {
             self.serve(&core).await?;
-            let shape = self.home().shape();
+            let shape = self.backing().shape();
             let mut here = Vec::new();
-            for ring in 0..self.journal.rings() {
-                let shard = shard_of(&core, (self.journal.key(), ring));
-                let slot = shard.as_ref().and_then(|it| it.slot(self.id));
-                here.push(shard.zip(slot));
+            for number in 0..self.journal.rings() {
+                let ring = ring_of(&core, (self.journal.key(), number));
+                let slot = ring.as_ref().and_then(|it| it.slot(self.id));
+                here.push(ring.zip(slot));
             }
             Ok(Rc::new(WriteBackLane {
                 core,
@@ -248,12 +262,12 @@ impl Volume for WriteBack {
     }
 
     fn events(self: Arc<Self>, core: &CoreHandle) -> Rc<dyn VolumeEvents> {
-        self.home().events(core)
+        self.backing().events(core)
     }
 }
 
 /// A ring of this core, and the volume's place in it.
-type Here = (Rc<Shard>, Slot);
+type Here = (Rc<Ring>, Slot);
 
 struct WriteBackLane {
     core: CoreHandle,
@@ -272,7 +286,7 @@ impl Lane for WriteBackLane {
         let mut parts = parts(self.volume.id, range, self.shape.block_size, sharding);
         let (op, origin) = io.into_parts();
         let first = parts.remove(0);
-        // Allocation is told for the first part only.
+        // Allocation is answered for the first part only.
         if parts.is_empty() || matches!(op, Op::Extents { .. }) {
             return self.one(first.ring, of_part(op, first), origin);
         }
@@ -293,17 +307,17 @@ impl WriteBackLane {
     /// Asks one ring.
     fn one(&self, ring: u32, op: Op, origin: Origin) -> IoFuture {
         let place = usize::try_from(ring).expect("few rings");
-        if let Some((shard, slot)) = &self.here[place] {
-            return shard.submit(*slot, op, origin);
+        if let Some((ring, slot)) = &self.here[place] {
+            return ring.submit(*slot, op, origin);
         }
         let (key, id) = ((self.volume.journal.key(), ring), self.volume.id);
         let (core, owner) = (Rc::clone(&self.core), self.volume.journal.owner(ring));
         let asked = async move {
             let answer = call(&core, owner, move |there| {
-                let shard = shard_of(there, key);
-                let slot = shard.as_ref().and_then(|it| it.slot(id));
-                let answer = match shard.zip(slot) {
-                    Some((shard, slot)) => shard.submit(slot, op, origin),
+                let ring = ring_of(there, key);
+                let slot = ring.as_ref().and_then(|it| it.slot(id));
+                let answer = match ring.zip(slot) {
+                    Some((ring, slot)) => ring.submit(slot, op, origin),
                     None => Answer::ready(Err(IoError::Unavailable)),
                 };
                 Box::pin(answer)

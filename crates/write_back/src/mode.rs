@@ -4,15 +4,15 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use volume::Copies;
 
-/// From so many bytes on a write may go home past the log: its transfer takes longer than a second
+/// From so many bytes on a write may go around the log: its transfer takes longer than a second
 /// flush.
-const PAST_BYTES: usize = 256 << 10;
+const WRITE_AROUND_FROM: usize = 256 << 10;
 
 /// How a volume's writes are kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
-    /// They are stable at home, and the log was told before. What the log still has of their blocks
-    /// has them go there instead.
+    /// They are stable in the backing volume, and the log knew of them before. What the log still
+    /// has of their blocks has them go there instead.
     WriteThrough,
     /// They are stable in the log, and destaged later; large ones as in write-through.
     WriteBack,
@@ -24,10 +24,10 @@ pub enum Mode {
 /// The mode of a volume, shared by its lanes and rings.
 pub(crate) struct Modes {
     mode: AtomicU8,
-    /// What goes home is told to the log before, whatever the mode.
-    told_first: AtomicBool,
-    past_bytes: AtomicUsize,
-    /// Counts what went home and only a flush below makes stable.
+    /// The log knows of what goes to the backing volume before, whatever the mode.
+    logs_first: AtomicBool,
+    write_around_from: AtomicUsize,
+    /// Counts what went to the backing volume and only a flush below makes stable.
     volatile: AtomicU64,
     /// So much of it was flushed.
     flushed: AtomicU64,
@@ -39,9 +39,9 @@ impl Modes {
     pub(crate) fn new(mode: Mode) -> Self {
         Self {
             mode: AtomicU8::new(mode as u8),
-            told_first: AtomicBool::new(false),
-            past_bytes: AtomicUsize::new(PAST_BYTES),
-            // What a killed process left at home can be read, and lies in a cache perhaps: the
+            logs_first: AtomicBool::new(false),
+            write_around_from: AtomicUsize::new(WRITE_AROUND_FROM),
+            // What a killed process left there can be read, and lies in a cache perhaps: the
             // first flush covers it.
             volatile: AtomicU64::new(1),
             flushed: AtomicU64::new(0),
@@ -60,35 +60,36 @@ impl Modes {
     }
 
     /// Whether the volume below must be able to learn from the log, after a crash, what was on its
-    /// way home.
-    pub(crate) fn tell_first(&self, first: bool) {
-        self.told_first.store(first, Ordering::Release);
+    /// way to it.
+    pub(crate) fn log_first(&self, first: bool) {
+        self.logs_first.store(first, Ordering::Release);
     }
 
-    /// What need not be stable goes home at once, while the log is told.
-    pub(crate) fn passes(&self) -> bool {
-        self.get() == Mode::Volatile && !self.tells_first()
+    /// What need not be stable goes to the backing volume at once, while the log gets to know of
+    /// it.
+    pub(crate) fn is_volatile(&self) -> bool {
+        self.get() == Mode::Volatile && !self.logs_first()
     }
 
-    /// See [`Modes::tell_first`].
-    pub(crate) fn tells_first(&self) -> bool {
-        self.told_first.load(Ordering::Acquire)
+    /// See [`Modes::log_first`].
+    pub(crate) fn logs_first(&self) -> bool {
+        self.logs_first.load(Ordering::Acquire)
     }
 
-    /// From so many bytes on writes go past the log where they may.
-    pub(crate) fn past_bytes(&self) -> usize {
+    /// From so many bytes on writes go around the log where they may.
+    pub(crate) fn write_around_from(&self) -> usize {
         match self.get() {
             Mode::WriteThrough => 0,
-            Mode::WriteBack | Mode::Volatile => self.past_bytes.load(Ordering::Relaxed),
+            Mode::WriteBack | Mode::Volatile => self.write_around_from.load(Ordering::Relaxed),
         }
     }
 
-    pub(crate) fn set_past_bytes(&self, bytes: usize) {
-        self.past_bytes.store(bytes, Ordering::Relaxed);
+    pub(crate) fn set_write_around_from(&self, bytes: usize) {
+        self.write_around_from.store(bytes, Ordering::Relaxed);
     }
 
     /// See [`crate::WriteBack::fills`]; the first one stays.
-    pub(crate) fn fill(&self, copies: Box<dyn Copies>) {
+    pub(crate) fn offer_to(&self, copies: Box<dyn Copies>) {
         let _first = self.copies.set(copies);
     }
 
@@ -96,7 +97,7 @@ impl Modes {
         self.copies.get().map(|it| &**it)
     }
 
-    /// Something goes home that is not stable there.
+    /// Something goes to the backing volume that is not stable there.
     pub(crate) fn leave_volatile(&self) {
         self.volatile.fetch_add(1, Ordering::AcqRel);
     }

@@ -1,27 +1,19 @@
 //! Opens a ring on its core: what the log holds goes into the index.
 
-use crate::age::Ages;
-use crate::carry::carry;
-use crate::grace::Grace;
-use crate::history::Early;
-use crate::journal_file::{JournalKey, OTHER_VERSION};
-use crate::permits::Permits;
-use crate::pump::pump;
-use crate::shard::{OnCore, Shard, State};
-use crate::status::Counts;
+use crate::destage::destage;
+use crate::history::FoundChange;
+use crate::ring::{Backings, Device, JournalKey, Machine, OnCore, Ring, write_batches};
 use crate::unverified;
 use env::file::{is_no_space, read};
 use env::{CoreHandle, Durable, File, FileOp};
 use journal::{
-    BLOCK, Change, Checkpoint, Damage, Index, Kind, Layout, Log, Record, Replay, Ring, Sequence,
-    Slot, Step, Stop, Superblock, VolumeId, data_at,
+    BLOCK, Change, Checkpoint, Damage, Index, Kind, Layout, Log, Record, Replay, Sequence, Slot,
+    Step, Stop, Superblock, VolumeId, data_at,
 };
-use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
-use tokio::sync::Notify;
 use units::Buf;
 use volume::{OpenError, UnverifiedBlocks};
 
@@ -46,8 +38,8 @@ pub type Accept = Arc<dyn Fn(&RingFound) -> Result<(), OpenError> + Send + Sync>
 pub(crate) struct Replayed {
     pub(crate) batches: u64,
     pub(crate) damaged: Vec<Change>,
-    /// What may have been half-way home.
-    pub(crate) doubts: BTreeMap<VolumeId, UnverifiedBlocks>,
+    /// What may have been half-way written.
+    pub(crate) unverified: BTreeMap<VolumeId, UnverifiedBlocks>,
 }
 
 /// Reads the ring and starts what serves it.
@@ -131,52 +123,36 @@ fn start(
     core: &CoreHandle,
     file: Rc<dyn File>,
     (key, superblock, ring): (JournalKey, Superblock, u32),
-    opened: Ring,
+    opened: journal::Ring,
     found: Found,
 ) -> Replayed {
     let layout = superblock.layout;
-    let mut ages = Ages::default();
-    ages.written(opened.released().number, core.now());
     let mut log = Log::new(opened);
     for (volume, next) in &found.next {
         log.serve(*volume, *next);
     }
-    let permits = Permits::of_log(log.ring().room_blocks() * BLOCK as u64);
-    let mut state = State::new(log, found.index, found.slots, core.now());
-    state.remember(found.early);
-    state.are_in_doubt(found.replayed.doubts.keys());
-    let shard = Rc::new(Shard {
-        core: Rc::clone(core),
+    let device = Device {
         file,
         log_at: layout.ring_at(ring),
         checkpoints_at: checkpoints_at(layout, ring),
-        state: RefCell::new(state),
-        grace: Rc::new(Grace::default()),
-        permits,
-        pump: Notify::new(),
-        carry: Notify::new(),
-        moved: Notify::new(),
-        closing: Cell::new(false),
-        carrier_rests: Cell::new(false),
-        hurry: Cell::new(0),
-        pauses: RefCell::default(),
-        in_round: Cell::new(false),
-        held: Cell::new(None),
-        moving: Cell::new(false),
-        rounds: Cell::new(0),
-        counts: RefCell::new(Counts::default()),
-        ages: RefCell::new(ages),
-        failure: RefCell::default(),
-    });
-    let shards = core.locals().get::<OnCore>();
-    shards.0.borrow_mut().insert((key, ring), Rc::clone(&shard));
-    core.spawn(Box::pin(pump(Rc::clone(&shard))));
-    core.spawn(Box::pin(carry(shard)));
+    };
+    let backings = Backings::found(found.slots.len(), found.history);
+    let unverified = found.replayed.unverified.keys();
+    let machine = Machine::new(log, found.index, found.slots, unverified, core.now());
+    let opened = Ring::new(core, device, machine, backings, core.now());
+    let rings = core.locals().get::<OnCore>();
+    rings.0.borrow_mut().insert((key, ring), Rc::clone(&opened));
+    core.spawn(Box::pin(write_batches(Rc::clone(&opened))));
+    core.spawn(Box::pin(destage(opened)));
     found.replayed
 }
 
+/// What to do about what another version has written.
+pub(crate) const OTHER_VERSION: &str =
+    "run the version of causeway that wrote it: it may hold writes that are nowhere else";
+
 const DAMAGED: &str = "look for errors of the device in the kernel's log, and bring back what stood on it; writes \
-     that were acknowledged and not yet at home may be lost";
+     that were acknowledged and not yet destaged may be lost";
 
 fn no_checkpoint(ring: u32, damage: Damage) -> OpenError {
     let next_step = match damage {
@@ -212,13 +188,13 @@ fn cannot_read(ring: u32, error: &io::Error) -> OpenError {
     }
 }
 
-/// Bytes of the device.
+/// What was found, as far as it was read.
 #[derive(Default)]
 struct Found {
     index: Index,
     slots: BTreeMap<VolumeId, Slot>,
     next: BTreeMap<VolumeId, Sequence>,
-    early: BTreeMap<VolumeId, Vec<Early>>,
+    history: BTreeMap<VolumeId, Vec<FoundChange>>,
     replayed: Replayed,
 }
 
@@ -233,11 +209,11 @@ impl Found {
         all.sort_by_key(|(change, _)| change.sequence);
         for (change, record) in all {
             let (slot, sectors) = (self.slot(change.volume)?, change.sectors());
-            self.doubt(&change);
-            self.early
+            self.add_unverified(&change);
+            self.history
                 .entry(change.volume)
                 .or_default()
-                .push(Early::of(&change));
+                .push(FoundChange::of(&change));
             match (change.kind, record) {
                 (Kind::Write, Some(record)) => {
                     let byte = data_at(batch.place, record, ring_blocks);
@@ -252,7 +228,7 @@ impl Found {
                 (Kind::Cut | Kind::Touched, _) => {}
                 (Kind::Gone, _) => {
                     self.index.forget(slot);
-                    self.early.remove(&change.volume);
+                    self.history.remove(&change.volume);
                 }
                 (Kind::Write | Kind::Lost, _) => self.index.lose(slot, sectors, change.sequence),
             }
@@ -262,9 +238,9 @@ impl Found {
         Ok(())
     }
 
-    fn doubt(&mut self, change: &Change) {
-        let doubts = self.replayed.doubts.entry(change.volume);
-        unverified::add(doubts.or_default(), change);
+    fn add_unverified(&mut self, change: &Change) {
+        let blocks = self.replayed.unverified.entry(change.volume);
+        unverified::add(blocks.or_default(), change);
     }
 
     fn slot(&mut self, volume: VolumeId) -> Result<Slot, OpenError> {

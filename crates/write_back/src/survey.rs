@@ -9,7 +9,7 @@ use std::rc::Rc;
 use volume::OpenError;
 
 /// What the journal at `path` holds, as far as it can be read. What is written to it meanwhile may
-/// be told in part.
+/// be reported in part.
 ///
 /// # Errors
 /// Nothing there can be read as a journal.

@@ -2,22 +2,17 @@
 //! it is needed.
 
 use crate::journal_file::Journal;
-use crate::shard::Shard;
+use crate::rest::{REST_MAX, rest};
+use crate::ring::{Ring, read_segment};
 use env::file::read;
 use env::{CoreHandle, LocalFuture};
 use journal::{Again, BLOCK, Checkpoint, JournalId, Segment, Superblock, VolumeId};
 use std::io;
 use std::rc::Rc;
-use std::time::Duration;
-use units::{Buf, BufMut, Now};
+use units::Buf;
 
 /// Blocks that are read at once.
 const PART_BLOCKS: u64 = 256;
-
-/// Between two reads it rests so many times as long as the last one took ...
-const REST: u32 = 4;
-/// ... but not longer than this.
-const REST_MAX: Duration = Duration::from_millis(100);
 
 /// What a journal holds, as it was read again.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -45,7 +40,7 @@ impl Verified {
 }
 
 impl Journal {
-    /// Reads all that it holds and is not at home, both superblocks, and both checkpoints of each
+    /// Reads all that it holds and is not destaged, both superblocks, and both checkpoints of each
     /// ring.
     ///
     /// # Errors
@@ -58,9 +53,9 @@ impl Journal {
         for ring in self.on_rings(core, ring_verified).await {
             all.add(ring?);
         }
-        let number = self.number();
-        let checkpoints = move |ring, shard| -> LocalFuture<io::Result<u64>> {
-            Box::pin(damaged_checkpoints(number, ring, shard))
+        let journal = self.number();
+        let checkpoints = move |number, ring| -> LocalFuture<io::Result<u64>> {
+            Box::pin(damaged_checkpoints(journal, number, ring))
         };
         for damaged in self.on_rings(core, checkpoints).await {
             all.checkpoints += damaged?;
@@ -74,15 +69,12 @@ impl Journal {
     /// # Errors
     /// It cannot be read.
     pub async fn verify_history(&self, core: &CoreHandle, volume: VolumeId) -> io::Result<u64> {
-        let of_ring = move |_ring, shard: Rc<Shard>| -> LocalFuture<io::Result<u64>> {
-            let kept = {
-                let state = shard.state.borrow();
-                let slot = state.slots.get(&volume);
-                slot.and_then(|slot| state.home(*slot).kept.clone())
-            };
+        let of_ring = move |_number, ring: Rc<Ring>| -> LocalFuture<io::Result<u64>> {
+            let slot = ring.slot(volume);
+            let history = slot.and_then(|slot| ring.backings().of(slot).history.clone());
             Box::pin(async move {
-                match kept {
-                    Some(kept) => kept.verify(&shard.core).await,
+                match history {
+                    Some(history) => history.verify(&ring.core).await,
                     None => Ok(0),
                 }
             })
@@ -95,7 +87,7 @@ impl Journal {
     }
 
     async fn damaged_superblocks(&self, core: &CoreHandle) -> io::Result<u64> {
-        let (file, bytes) = self.looked(core).await?;
+        let (file, bytes) = self.file_there(core).await?;
         let mut damaged = 0;
         for at in [0, BLOCK as u64] {
             let block = read(&file, at, BLOCK).await?;
@@ -105,43 +97,36 @@ impl Journal {
     }
 }
 
-fn ring_verified(_ring: u32, shard: Rc<Shard>) -> LocalFuture<io::Result<Verified>> {
+fn ring_verified(_number: u32, ring: Rc<Ring>) -> LocalFuture<io::Result<Verified>> {
     Box::pin(async move {
-        let all = shard.state.borrow().log.ring().oldest(u64::MAX);
+        let all = ring.machine().oldest(u64::MAX);
         let mut verified = Verified::default();
         for part in all.iter().flat_map(|all| all.parts(PART_BLOCKS)) {
-            if is_given_up(&shard, &part) {
+            if is_given_up(&ring, &part) {
                 continue;
             }
-            let begun = shard.core.now();
-            let data = part_read(&shard, &part).await?;
-            let looked = looked_at(&part, &data);
+            let begun = ring.core.now();
+            let data = read_segment(&ring, &part).await?;
+            let found = found_in(&part, &data);
             // Its room may have been written again while it was read.
-            if !is_given_up(&shard, &part) {
-                verified.add(looked);
+            if !is_given_up(&ring, &part) {
+                verified.add(found);
             }
-            rest(&shard.core, begun).await;
+            rest(&ring.core, begun).await;
         }
         Ok(verified)
     })
 }
 
-/// Leaves the disk to others after a read that began then.
-pub(crate) async fn rest(core: &CoreHandle, begun: Now) {
-    let now = core.now();
-    let rest = (now.since(begun) * REST).min(REST_MAX);
-    core.sleep_until(now.after(rest)).await;
-}
-
-/// Of both checkpoints of a ring. One that is written while it is read is looked at again.
-async fn damaged_checkpoints(journal: JournalId, ring: u32, shard: Rc<Shard>) -> io::Result<u64> {
+/// Of both checkpoints of a ring. One that is written while it is read is read again.
+async fn damaged_checkpoints(journal: JournalId, number: u32, ring: Rc<Ring>) -> io::Result<u64> {
     let mut damaged = 0;
-    for at in shard.checkpoints_at {
+    for at in ring.device.checkpoints_at {
         let mut seen: Option<Vec<u8>> = None;
         loop {
-            let block = read(&shard.file, at, BLOCK).await?;
+            let block = read(&ring.device.file, at, BLOCK).await?;
             let blank = block.iter().all(|&byte| byte == 0);
-            if blank || Checkpoint::read(&block, journal, ring).is_ok() {
+            if blank || Checkpoint::read(&block, journal, number).is_ok() {
                 break;
             }
             if seen.as_ref() == Some(&block) {
@@ -149,35 +134,18 @@ async fn damaged_checkpoints(journal: JournalId, ring: u32, shard: Rc<Shard>) ->
                 break;
             }
             seen = Some(block);
-            shard
-                .core
-                .sleep_until(shard.core.now().after(REST_MAX))
-                .await;
+            ring.core.sleep_until(ring.core.now().after(REST_MAX)).await;
         }
     }
     Ok(damaged)
 }
 
-/// Some of it is at home, and its room is not needed any more.
-fn is_given_up(shard: &Shard, part: &Segment) -> bool {
-    shard.state.borrow().log.ring().released().number > part.first()
+/// Some of it is destaged, and its room is not needed any more.
+fn is_given_up(ring: &Ring, part: &Segment) -> bool {
+    ring.machine().ring().released().number > part.first()
 }
 
-pub(crate) async fn part_read(shard: &Shard, part: &Segment) -> io::Result<Buf> {
-    let mut data = Buf::empty();
-    for (at, bytes) in part.reads() {
-        let offset = shard.log_at + at;
-        let into = BufMut::zeroed(bytes);
-        let op = env::FileOp::Read { offset, into };
-        let env::FileDone::Read(read) = shard.file.submit(op).await? else {
-            unreachable!("a read answers data")
-        };
-        data.append_owned(read.freeze());
-    }
-    Ok(data)
-}
-
-fn looked_at(part: &Segment, data: &Buf) -> Verified {
+fn found_in(part: &Segment, data: &Buf) -> Verified {
     let mut verified = Verified::default();
     for batch in part.batches(data) {
         verified.batches += 1;

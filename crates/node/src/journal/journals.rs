@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use units::Now;
 use volume::OpenError;
-use write_back::{Journal, ShardStatus, VolumeId};
+use write_back::{Journal, RingStatus, VolumeId};
 
 /// How long a rate of destaging is worth.
 const RATE_SPAN: Duration = Duration::from_secs(10);
@@ -233,8 +233,8 @@ impl Journals {
 }
 
 /// Whether all that these rings hold is at home, and nothing was lost.
-pub(crate) fn all_at_home(status: &[ShardStatus]) -> bool {
-    let home = |ring: &ShardStatus| {
+pub(crate) fn all_at_home(status: &[RingStatus]) -> bool {
+    let home = |ring: &RingStatus| {
         ring.pages == 0
             && ring.waiting_changes == 0
             && ring.failed.is_none()
@@ -274,8 +274,8 @@ fn shown(pool: &Pool) -> String {
     path.display().to_string()
 }
 
-fn open(node: &Inner, pool: &Pool, journal: &Journal, status: &[ShardStatus]) -> JournalFacts {
-    let sum = |of: fn(&ShardStatus) -> u64| status.iter().map(of).sum();
+fn open(node: &Inner, pool: &Pool, journal: &Journal, status: &[RingStatus]) -> JournalFacts {
+    let sum = |of: fn(&RingStatus) -> u64| status.iter().map(of).sum();
     let failed = status.iter().find_map(|ring| ring.failed.clone());
     let oldest = status.iter().filter_map(|ring| ring.oldest).max();
     let mut destage_errors: Vec<DestageError> = Vec::new();

@@ -2,7 +2,7 @@
 //! that are damaged in it.
 
 use std::collections::BTreeMap;
-use write_back::{ShardStatus, VolumeId};
+use write_back::{RingStatus, VolumeId};
 
 /// Something new of a volume.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -27,7 +27,7 @@ pub(crate) struct Known {
 
 impl Known {
     /// Looks again.
-    pub(crate) fn look(&mut self, rings: &[ShardStatus]) -> Vec<(VolumeId, News)> {
+    pub(crate) fn look(&mut self, rings: &[RingStatus]) -> Vec<(VolumeId, News)> {
         let stuck = rings
             .iter()
             .flat_map(|ring| ring.destage_errors.iter().cloned());
@@ -52,7 +52,7 @@ impl Known {
     fn of_lost(
         &self,
         now: &BTreeMap<VolumeId, u64>,
-        rings: &[ShardStatus],
+        rings: &[RingStatus],
     ) -> Vec<(VolumeId, News)> {
         let more = |(volume, sectors): &(&VolumeId, &u64)| {
             **sectors > self.lost.get(volume).copied().unwrap_or(0)
@@ -73,18 +73,18 @@ impl Known {
 mod test {
     use super::*;
 
-    fn rings(stuck: &[u64], lost: &[(u64, u64, u64)]) -> [ShardStatus; 2] {
+    fn rings(stuck: &[u64], lost: &[(u64, u64, u64)]) -> [RingStatus; 2] {
         let stuck = stuck
             .iter()
             .map(|lun| (VolumeId(*lun), format!("why {lun}")));
-        let mut lossy = ShardStatus::default();
+        let mut lossy = RingStatus::default();
         for (lun, from, to) in lost {
             lossy.lost.push((VolumeId(*lun), *from..*to));
             *lossy.lost_sectors.entry(VolumeId(*lun)).or_default() += to - from;
         }
-        let stuck = ShardStatus {
+        let stuck = RingStatus {
             destage_errors: stuck.collect(),
-            ..ShardStatus::default()
+            ..RingStatus::default()
         };
         [stuck, lossy]
     }

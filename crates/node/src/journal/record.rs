@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use units::hex;
 use volume::OpenError;
-use write_back::{Accept, Journal, RingFound, ShardStatus};
+use write_back::{Accept, Journal, RingFound, RingStatus};
 
 /// The longest record that is read back.
 const RECORD_BYTES_MAX: u64 = 1 << 20;
@@ -57,8 +57,8 @@ struct RingRecord {
 }
 
 impl Record {
-    fn of(journal: &Journal, rings: &[ShardStatus]) -> Self {
-        let ring = |ring: &ShardStatus| RingRecord {
+    fn of(journal: &Journal, rings: &[RingStatus]) -> Self {
+        let ring = |ring: &RingStatus| RingRecord {
             openings: ring.openings,
             stable: ring.stable,
         };

@@ -89,7 +89,7 @@ impl Layers {
                 next_step: "name the journal in node.toml again".to_owned(),
             });
         };
-        let doubts = || journal.doubts(journal_id(lun));
+        let doubts = || journal.unverified_blocks(journal_id(lun));
         let checksums = Checksums::open(core, ground, (name, lun), home, doubts).await?;
         let checked = checksums.volume();
         self.set_checksums(Some(checksums));
@@ -127,9 +127,9 @@ impl Layers {
             None => WriteBack::new(journal, id, home, fences.clone(), mode),
         };
         if self.checksums.borrow().is_some() {
-            volume.tell_first();
+            volume.log_first();
         }
-        volume.fills(self.read_cache.clone());
+        volume.offer_to(self.read_cache.clone());
         self.cache = Cache::Journal(volume);
     }
 

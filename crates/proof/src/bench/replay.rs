@@ -171,7 +171,7 @@ async fn open_it(core: CoreHandle, path: &Path) -> Result<Opened, String> {
     let seconds = core.now().since(begin).as_secs_f64();
     let after = resident()?;
     let status = journal.status(&core).await;
-    let sum = |of: fn(&write_back::ShardStatus) -> u64| status.iter().map(of).sum::<u64>();
+    let sum = |of: fn(&write_back::RingStatus) -> u64| status.iter().map(of).sum::<u64>();
     Ok(Opened {
         seconds,
         pages: sum(|it| it.pages) as f64,

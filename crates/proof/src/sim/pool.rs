@@ -276,7 +276,7 @@ impl Pool {
         let checked = Integrity::open(core, backing, options).await;
         let checked = checked.map_err(|error| error.to_string())?;
         if checked.is_replaying() {
-            let doubts = journal.doubts(id);
+            let doubts = journal.unverified_blocks(id);
             let doubted = checked.mark_unverified(core, doubts.ranges()).await;
             doubted.map_err(|error| error.to_string())?;
             checked.replayed();
@@ -328,15 +328,15 @@ impl Pool {
             } else {
                 WriteBack::new(on, id, backing, fences, mode)
             };
-            behind.go_past_from(self.past_bytes);
+            behind.write_around_from(self.past_bytes);
             journaled.insert(number, Arc::clone(&behind));
             if self.sums {
-                behind.tell_first();
+                behind.log_first();
             }
             // Every second setup has a cache that holds a part of the blocks.
             let bytes = (self.setup.salt & 4) * (16 << 10);
             let cache = ReadCache::new(bytes, self.setup.block_size);
-            behind.fills(cache.clone());
+            behind.offer_to(cache.clone());
             let cached = over(cache, behind);
             volumes.insert(number, over(Checked, cached));
         }
@@ -398,7 +398,10 @@ impl Running {
 
     /// Blocks of 4 KiB of a volume whose checksums are taken from what is there, as it was opened.
     pub(in crate::sim) fn doubted(&self, volume: usize) -> Vec<Range<u64>> {
-        self.journal.doubts(Pool::id(volume)).ranges().collect()
+        self.journal
+            .unverified_blocks(Pool::id(volume))
+            .ranges()
+            .collect()
     }
 
     /// What was taken for damage so far, which nothing was. It is told once.

@@ -33,7 +33,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 use units::WallClock;
-use write_back::{Mode, ShardStatus};
+use write_back::{Mode, RingStatus};
 
 /// The story.
 #[derive(Default)]
@@ -446,7 +446,7 @@ impl Reported {
         Ok(status.iter().any(|it| it.failed.is_some()))
     }
 
-    fn status(&self, stage: &Stage, running: &Rc<Running>) -> Result<Vec<ShardStatus>, String> {
+    fn status(&self, stage: &Stage, running: &Rc<Running>) -> Result<Vec<RingStatus>, String> {
         let (core, running) = (self.node.core(0), Rc::clone(running));
         wait(stage, &self.node, "status", async move {
             Ok(running.journal.status(&core).await)

@@ -1,25 +1,20 @@
 //! The history of a volume in one ring, in a file beside the volume.
 //!
 //! The rings share the file. A sync that fails may lose what another ring has written and not
-//! synced yet, and tells only the one who asked for it: so one ring writes and syncs at a time
+//! synced yet, and says so only to the one who asked for it: so one ring writes and syncs at a time
 //! ([`Turns`]).
 
-use crate::parts::blocks;
-use crate::shard::Shard;
 use env::file::{length, read};
-use env::{Access, Answer, CoreHandle, Create, Durable, File, FileOp, OpenHow, durable};
-use journal::{Change, History, HistoryId, HistoryWrite, Kind, SECTOR, Sequence, Slot};
+use env::{Access, CoreHandle, Create, Durable, File, FileOp, OpenHow, durable};
+use journal::{Change, History, HistoryId, HistoryWrite, Kind, SECTOR, Sequence};
 use sidecar::Sidecar;
 use std::cell::RefCell;
 use std::io;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
-use units::{Buf, LbaRange};
-use volume::{Cut, Done, Extent, ExtentKind, ExtentList, IoError, IoFuture, OpenError};
-
-/// What one answer covers at most: that many entries are looked at in well under a millisecond.
-const COVERED_BYTES: u64 = 1 << 30;
+use units::Buf;
+use volume::OpenError;
 
 /// Cuts that a second has, so that a history that is begun anew begins above all that there were.
 const CUTS_A_SECOND_BITS: u32 = 10;
@@ -31,7 +26,7 @@ pub(crate) type Turns = Arc<tokio::sync::Mutex<()>>;
 pub(crate) type WeakTurns = Weak<tokio::sync::Mutex<()>>;
 
 /// A history and its file.
-pub(crate) struct Kept {
+pub(crate) struct HistoryFile {
     file: Rc<dyn File>,
     turns: Turns,
     pub(crate) history: RefCell<History>,
@@ -39,13 +34,13 @@ pub(crate) struct Kept {
 
 /// A change that was found in the log before its volume was opened.
 #[derive(Clone)]
-pub(crate) struct Early {
+pub(crate) struct FoundChange {
     sequence: Sequence,
     kind: Kind,
     sectors: Range<u64>,
 }
 
-impl Early {
+impl FoundChange {
     /// Of what says something of the history.
     pub(crate) fn of(change: &Change) -> Self {
         Self {
@@ -56,22 +51,9 @@ impl Early {
     }
 }
 
-impl Kept {
-    /// Opens it for a volume whose history is kept in a file, unless it is open already.
-    pub(crate) async fn of(
-        shard: &Shard,
-        sidecar: Option<Sidecar>,
-        id: HistoryId,
-        turns: Turns,
-    ) -> Result<Option<Self>, OpenError> {
-        match sidecar.filter(|_| !shard.keeps_history(id.volume)) {
-            Some(sidecar) => Self::open(&shard.core, &sidecar, id, turns).await.map(Some),
-            None => Ok(None),
-        }
-    }
-
+impl HistoryFile {
     /// Opens it, and makes it where there is none.
-    async fn open(
+    pub(crate) async fn open(
         core: &CoreHandle,
         sidecar: &Sidecar,
         id: HistoryId,
@@ -115,20 +97,20 @@ impl Kept {
     }
 
     /// What was found in the log when it was opened.
-    pub(crate) fn absorb(&self, mut early: Vec<Early>) {
+    pub(crate) fn absorb(&self, mut found: Vec<FoundChange>) {
         let mut history = self.history.borrow_mut();
-        early.sort_by_key(|it| it.sequence);
-        for it in early.iter().filter(|it| it.kind == Kind::Cut) {
+        found.sort_by_key(|it| it.sequence);
+        for it in found.iter().filter(|it| it.kind == Kind::Cut) {
             history.begin_cut(it.sectors.start, it.sequence);
         }
-        for it in early.iter().filter(|it| it.kind != Kind::Cut) {
+        for it in found.iter().filter(|it| it.kind != Kind::Cut) {
             let cut = history.cut_of(it.sequence);
             history.mark(&bytes_of(&it.sectors), cut);
         }
     }
 
     /// A change is stable.
-    pub(crate) fn take(&self, change: &Change) {
+    pub(crate) fn record(&self, change: &Change) {
         let mut history = self.history.borrow_mut();
         match change.kind {
             Kind::Cut => history.begin_cut(change.range.start().0, change.sequence),
@@ -145,14 +127,14 @@ impl Kept {
         }
     }
 
-    /// These sectors are about to change in a way that may be known before the log is told.
+    /// These sectors are about to change in a way that may be known before the log knows.
     pub(crate) fn touch(&self, sectors: &Range<u64>) {
         let mut history = self.history.borrow_mut();
         let cut = history.cut();
         history.mark(&bytes_of(sectors), cut);
     }
 
-    async fn learn(&self, pages: Vec<usize>) -> io::Result<()> {
+    pub(super) async fn learn(&self, pages: Vec<usize>) -> io::Result<()> {
         for page in pages {
             let (at, len) = self.history.borrow().page_at(page);
             let bytes = read(&self.file, at, len).await?;
@@ -183,7 +165,7 @@ impl Kept {
                 let both = read(&self.file, at, bytes).await?;
                 lost += u64::from(self.history.borrow().has_lost_page(page, &both));
             }
-            crate::verify::rest(core, begun).await;
+            crate::rest::rest(core, begun).await;
         }
         Ok(lost)
     }
@@ -255,50 +237,6 @@ pub fn bytes_for(rings: u32, volume_bytes: u64) -> u64 {
     History::bytes_for(rings, volume_bytes)
 }
 
-fn bytes_of(sectors: &Range<u64>) -> Range<u64> {
+pub(super) fn bytes_of(sectors: &Range<u64>) -> Range<u64> {
     sectors.start * SECTOR..sectors.end * SECTOR
-}
-
-impl Shard {
-    /// What of these blocks changed after a cut: [`ExtentKind::Mapped`], whatever is there now.
-    pub(crate) fn changed(&self, slot: Slot, range: LbaRange, since: Cut) -> IoFuture {
-        let (kept, block_size) = {
-            let state = self.state.borrow();
-            let home = state.home(slot);
-            let open = home.open.as_ref().expect("requests come through a lane");
-            (home.kept.clone(), open.shape.block_size)
-        };
-        let most = COVERED_BYTES / u64::from(block_size.bytes());
-        let range = crate::parts::chunks(range, most).next();
-        let range = range.expect("a request has blocks");
-        let bytes = crate::parts::sectors(range, block_size);
-        let bytes = bytes_of(&bytes);
-        let Some(kept) = kept else {
-            let kind = ExtentKind::Mapped;
-            let all = std::iter::once(Extent { range, kind }).collect();
-            return Answer::ready(Ok(Done::Extents(all)));
-        };
-        Answer::wait(async move {
-            let unknown = kept.history.borrow().unknown(Some(bytes.clone()));
-            let learnt = kept.learn(unknown).await;
-            let lba = range.start();
-            learnt.map_err(|_| IoError::MediumError { lba })?;
-            let changed = kept.history.borrow().changed_since(since.0, &bytes);
-            let mut told = ExtentList::new();
-            let mut at = bytes.start;
-            let mut tell = |bytes: Range<u64>, kind| {
-                if !bytes.is_empty() {
-                    let range = blocks(&(bytes.start / SECTOR..bytes.end / SECTOR), block_size);
-                    told.push(Extent { range, kind });
-                }
-            };
-            for part in changed {
-                tell(at..part.start, ExtentKind::Deallocated);
-                at = part.end;
-                tell(part, ExtentKind::Mapped);
-            }
-            tell(at..bytes.end, ExtentKind::Deallocated);
-            Ok(Done::Extents(told))
-        })
-    }
 }

@@ -9,9 +9,8 @@
 //! other one is before: while one ring is held and another is not yet, nothing that waits in the
 //! held one is acknowledged, so that nothing can follow from it.
 
-use crate::journal_file::shard_of;
 use crate::lane::WriteBack;
-use crate::shard::Shard;
+use crate::ring::{Event, Ring, Wait, ring_of};
 use env::{CoreHandle, LocalFuture, call};
 use journal::{Kind, Sequence, Slot};
 use std::rc::Rc;
@@ -42,8 +41,8 @@ impl WriteBack {
     pub async fn history(&self, core: &CoreHandle) -> Vec<RingHistory> {
         let mut all = Vec::new();
         for ring in 0..self.journal().rings() {
-            let found = self.on_ring(core, ring, move |shard, slot| {
-                Box::pin(async move { Ok(shard.ring_history(ring, slot)) })
+            let found = self.on_ring(core, ring, move |here, slot| {
+                Box::pin(async move { Ok(here.ring_history(ring, slot)) })
             });
             all.extend(found.await);
         }
@@ -67,10 +66,10 @@ impl WriteBack {
         let mut held = Vec::new();
         // In the order of rings, so that two cuts wait for each other at the first one.
         for ring in 0..self.journal().rings() {
-            let cut = self.on_ring(core, ring, move |shard, slot| {
+            let cut = self.on_ring(core, ring, move |here, slot| {
                 Box::pin(async move {
-                    shard.hold(slot).await;
-                    Ok(shard.ring_history(ring, slot).cut)
+                    here.hold(slot).await;
+                    Ok(here.ring_history(ring, slot).cut)
                 })
             });
             let cut = cut.await;
@@ -79,18 +78,18 @@ impl WriteBack {
             newest = newest.and_then(|newest: Cut| Ok(newest.max(cut?)));
         }
         let cut = newest.map(|newest| Cut(newest.0 + 1));
-        let mut told = Vec::new();
+        let mut recorded = Vec::new();
         for ring in held {
             // In the log's queue ahead of all that waits; whether it is stable is asked when all
             // rings have gone on.
-            let stable = self.on_ring(core, ring, move |shard, slot| {
-                let stable = cut.map(|cut| shard.tell_cut(slot, cut));
-                shard.end_hold(slot);
+            let stable = self.on_ring(core, ring, move |here, slot| {
+                let stable = cut.map(|cut| here.record_cut(slot, cut));
+                here.end_hold(slot);
                 Box::pin(async move { stable })
             });
-            told.push(stable.await?);
+            recorded.push(stable.await?);
         }
-        for stable in told {
+        for stable in recorded {
             stable.await.unwrap_or(Err(IoError::Unavailable))?;
         }
         cut
@@ -101,14 +100,14 @@ impl WriteBack {
         &self,
         core: &CoreHandle,
         ring: u32,
-        ask: impl FnOnce(Rc<Shard>, Slot) -> OnRing<T> + Send + 'static,
+        ask: impl FnOnce(Rc<Ring>, Slot) -> OnRing<T> + Send + 'static,
     ) -> Result<T, IoError> {
         let (key, id) = ((self.journal().key(), ring), self.id());
         let answer = call(core, self.journal().owner(ring), move |core| {
-            let shard = shard_of(core, key);
-            let slot = shard.as_ref().and_then(|it| it.slot(id));
-            match shard.zip(slot) {
-                Some((shard, slot)) if shard.is_open(slot) => ask(shard, slot),
+            let here = ring_of(core, key);
+            let slot = here.as_ref().and_then(|it| it.slot(id));
+            match here.zip(slot) {
+                Some((here, slot)) if here.is_open(slot) => ask(here, slot),
                 _ => Box::pin(async { Err(IoError::Unavailable) }),
             }
         });
@@ -116,61 +115,43 @@ impl WriteBack {
     }
 }
 
-impl Shard {
+impl Ring {
     fn is_open(&self, slot: Slot) -> bool {
-        self.state.borrow().home(slot).open.is_some()
+        self.machine().volume(slot).open.is_some()
     }
 
     fn ring_history(&self, ring: u32, slot: Slot) -> RingHistory {
-        let state = self.state.borrow();
-        let home = state.home(slot);
-        let history = home.kept.as_ref().map(|it| it.history.borrow());
-        let next = state.log.next_sequence(home.id);
+        let backings = self.backings();
+        let history = backings.of(slot).history.as_ref();
+        let history = history.map(|it| it.history.borrow());
         RingHistory {
             ring,
-            next: next.unwrap_or(Sequence(0)),
+            next: self.machine().next_sequence(slot),
             cut: history.as_ref().map(|it| Cut(it.cut())),
             cut_at: history.and_then(|it| it.cuts().last().map(|it| it.sequence)),
         }
     }
 
-    /// Changes of the volume wait from now on; answers when none is on its way home past the log.
-    async fn hold(&self, slot: Slot) {
-        self.let_go(slot).await;
-        self.state.borrow_mut().home_mut(slot).held = true;
-        loop {
-            let moved = self.moved.notified();
-            if !self.state.borrow().has_direct_of(slot) {
-                return;
-            }
-            moved.await;
-        }
+    /// Changes of the volume wait from now on; answers when none is on its way around the log.
+    async fn hold(self: &Rc<Self>, slot: Slot) {
+        self.until(|machine| !machine.volume(slot).is_held).await;
+        self.apply(Event::Wait(slot, Wait::Hold));
+        self.until(|machine| !machine.write_arounds().are_of(slot))
+            .await;
     }
 
-    /// Waits until changes of the volume need not wait any more.
-    pub(crate) async fn let_go(&self, slot: Slot) {
-        loop {
-            let moved = self.moved.notified();
-            if !self.state.borrow().home(slot).held {
-                return;
-            }
-            moved.await;
-        }
-    }
-
-    fn end_hold(&self, slot: Slot) {
-        self.state.borrow_mut().home_mut(slot).held = false;
-        self.moved.notify_waiters();
+    fn end_hold(self: &Rc<Self>, slot: Slot) {
+        self.apply(Event::Wait(slot, Wait::EndHold));
     }
 
     /// Puts the cut into the log; what is received says when it is stable.
-    fn tell_cut(&self, slot: Slot, cut: Cut) -> oneshot::Receiver<Result<(), IoError>> {
+    fn record_cut(self: &Rc<Self>, slot: Slot, cut: Cut) -> oneshot::Receiver<Result<(), IoError>> {
         let range = LbaRange::between(Lba(cut.0), Lba(cut.0)).expect("in order");
-        let told = self.change(slot, range, Kind::Cut, Buf::empty(), Origin::default());
+        let recorded = self.change(slot, range, Kind::Cut, Buf::empty(), Origin::default());
         let (tell, stable) = oneshot::channel();
         self.core.spawn(Box::pin(async move {
             // Who asked may have gone.
-            let _ = tell.send(told.await.map(|_| ()));
+            let _ = tell.send(recorded.await.map(|_| ()));
         }));
         stable
     }

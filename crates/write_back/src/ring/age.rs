@@ -56,7 +56,7 @@ mod test {
             let real = Duration::from_millis(2000 - number * 10);
             assert!(age >= real && age < real + GRAIN, "{number}: {age:?}");
         }
-        // Days in which nothing goes home.
+        // Days in which nothing is destaged.
         for number in 100..20_000 {
             ages.written(number, at(number * 1000));
         }

@@ -1,17 +1,19 @@
 //! A read of what lies in the log, and whether it is what was written there.
 
-use crate::shard::Shard;
-use crate::verify::part_read;
+use super::driver::Ring;
+use super::event::Event;
+use super::segment_read::read_segment;
 use env::{FileDone, FileFuture, FileOp};
 use journal::{Again, BLOCK, SECTOR};
 use smallvec::SmallVec;
 use std::io;
 use std::ops::Range;
+use std::rc::Rc;
 use units::{BlockSize, Buf, Lba};
 use volume::IoError;
 
 /// A part of the log that is read.
-pub(crate) struct LogRead {
+pub(super) struct LogRead {
     /// The first byte on the device, and how many: whole blocks of the device and of the log.
     offset: u64,
     bytes: usize,
@@ -30,28 +32,29 @@ pub(crate) struct LogRead {
 
 impl LogRead {
     /// Of so many bytes from this sector of the log on.
-    pub(crate) fn new(
-        shard: &Shard,
+    pub(super) fn new(
+        ring: &Ring,
         sector: u32,
         bytes: usize,
         (lba, block_size): (Lba, BlockSize),
     ) -> Self {
-        let asked = shard.device_byte(sector);
+        let device = &ring.device;
+        let asked = device.byte(sector);
         let block = BLOCK as u64;
-        let whole = u64::from(shard.file.facts().alignment).max(block);
+        let whole = u64::from(device.file.facts().alignment).max(block);
         let offset = asked - asked % whole;
         let end = asked + bytes as u64;
         let small = |bytes: u64| usize::try_from(bytes).expect("a piece is in memory");
         let ahead = small(asked - offset);
-        let first = (asked - shard.log_at) / block;
-        let last = (end - shard.log_at).div_ceil(block);
-        let state = shard.state.borrow();
-        let checksums = (first..last).map(|at| state.log.ring().checksum_of(at));
+        let first = (asked - device.log_at) / block;
+        let last = (end - device.log_at).div_ceil(block);
+        let machine = ring.machine();
+        let checksums = (first..last).map(|at| machine.ring().checksum_of(at));
         Self {
             offset,
             bytes: small(end.next_multiple_of(whole) - offset),
             part: ahead..ahead + bytes,
-            first_at: small(first * block + shard.log_at - offset),
+            first_at: small(first * block + device.log_at - offset),
             checksums: checksums.collect(),
             sectors: sector..sector + count(bytes as u64 / SECTOR),
             lba,
@@ -60,27 +63,27 @@ impl LogRead {
     }
 
     /// Asks for it.
-    pub(crate) fn begin(&self, shard: &Shard) -> Result<FileFuture, IoError> {
-        let into = shard.core.pool().alloc(self.bytes);
+    pub(super) fn begin(&self, ring: &Ring) -> Result<FileFuture, IoError> {
+        let into = ring.core.pool().alloc(self.bytes);
         let into = into.map_err(|units::Exhausted| IoError::Busy)?;
         let offset = self.offset;
-        Ok(shard.file.submit(FileOp::Read { offset, into }))
+        Ok(ring.device.file.submit(FileOp::Read { offset, into }))
     }
 
     /// What was asked for, if it is what was written. What is not is read once more: a disk may
     /// read right what it read wrong.
-    pub(crate) async fn end(&self, shard: &Shard, answer: FileFuture) -> Result<Buf, IoError> {
+    pub(super) async fn end(&self, ring: &Rc<Ring>, answer: FileFuture) -> Result<Buf, IoError> {
         let data = self.data_of(answer.await)?;
         if self.fits(&data) {
             return Ok(data.slice(self.part.clone()));
         }
-        shard.counts.borrow_mut().misreads += 1;
-        let again = self.begin(shard)?;
+        ring.counts.borrow_mut().misreads += 1;
+        let again = self.begin(ring)?;
         let data = self.data_of(again.await)?;
         if self.fits(&data) {
             return Ok(data.slice(self.part.clone()));
         }
-        self.judged(shard).await
+        self.judged(ring).await
     }
 
     fn fits(&self, data: &Buf) -> bool {
@@ -94,24 +97,25 @@ impl LogRead {
     /// A block of the log is not what was written: whether that concerns what was asked for is for
     /// the records to say, of which it may hold several. Those that are damaged are lost from now
     /// on.
-    async fn judged(&self, shard: &Shard) -> Result<Buf, IoError> {
+    async fn judged(&self, ring: &Rc<Ring>) -> Result<Buf, IoError> {
         let unknown = IoError::Integrity { lba: self.lba };
         let batch = {
-            let state = shard.state.borrow();
             let block = u64::from(self.sectors.start) * SECTOR / BLOCK as u64;
-            state.log.ring().batch_at(block)
+            ring.machine().ring().batch_at(block)
         };
         let batch = batch.ok_or(unknown)?;
-        let data = part_read(shard, &batch).await;
+        let data = read_segment(ring, &batch).await;
         let data = data.map_err(|error| log_error(&error, self.lba))?;
         let Some(Again::Found { place, damaged, .. }) = batch.batches(&data).pop() else {
             return Err(unknown);
         };
         let mut wrong = None;
         for record in &damaged {
-            shard.state.borrow_mut().lose(&batch, place, record);
             let bytes = record.change.data_bytes().unwrap_or(0) as u64;
             let from = batch.sector_of(place, record);
+            let lying = ring.machine().lying(&record.change, from);
+            let (lying, by) = (&lying, record.change.sequence);
+            ring.apply(Event::RecordLost { lying, by });
             let to = from + count(bytes.div_ceil(SECTOR));
             let from = from.max(self.sectors.start);
             if from < to.min(self.sectors.end) {

@@ -29,14 +29,14 @@ pub(crate) struct Permits {
 
 #[derive(Default)]
 struct Inner {
-    held: Held,
+    held: Admitted,
     waiting: VecDeque<Turn>,
     waited: u64,
 }
 
 /// What is held of permits.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Held {
+pub(crate) struct Admitted {
     pub(crate) bytes: usize,
     pub(crate) jobs: usize,
 }
@@ -93,7 +93,7 @@ impl Permits {
     }
 
     /// What is held now.
-    pub(crate) fn held(&self) -> Held {
+    pub(crate) fn held(&self) -> Admitted {
         self.inner.borrow().held
     }
 
@@ -112,13 +112,6 @@ impl Permits {
             inner.waiting.pop_front();
         }
         inner.waiting.pop_front()
-    }
-}
-
-impl Permit {
-    /// Bytes of data that it is for.
-    pub(crate) const fn bytes(&self) -> usize {
-        self.bytes
     }
 }
 
@@ -153,12 +146,12 @@ mod test {
         let first = first.try_recv().unwrap();
         assert!(third.try_recv().is_err(), "there is no room again");
         let bytes = permits.bytes_max - 1 + 7;
-        assert_eq!(permits.held(), Held { bytes, jobs: 2 });
+        assert_eq!(permits.held(), Admitted { bytes, jobs: 2 });
         drop(large);
         let third = third.try_recv().unwrap();
-        assert_eq!(permits.held(), Held { bytes: 16, jobs: 2 });
+        assert_eq!(permits.held(), Admitted { bytes: 16, jobs: 2 });
         drop((first, third));
-        assert_eq!(permits.held(), Held::default());
+        assert_eq!(permits.held(), Admitted::default());
         assert!(permits.are_free());
         assert_eq!(permits.waited(), 3);
     }

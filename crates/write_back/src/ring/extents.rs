@@ -1,7 +1,7 @@
 //! Allocation, where a part of the volume is still in the log.
 
-use crate::parts::{blocks, chunks, sectors};
-use crate::shard::Shard;
+use super::driver::Ring;
+use crate::addresses::{blocks, chunks, sectors};
 use env::Answer;
 use journal::{Kind, Slot, Source};
 use std::rc::Rc;
@@ -15,18 +15,19 @@ const COVERED_BYTES: u64 = 64 << 20;
 /// Runs of one answer at most.
 const EXTENTS_MAX: usize = 256;
 
-impl Shard {
+impl Ring {
     pub(crate) fn extents(
         self: &Rc<Self>,
         slot: Slot,
         range: LbaRange,
         origin: Origin,
     ) -> IoFuture {
-        let home = self.home_of(slot);
-        let shape = home.shape;
-        // Looked up first: what goes home meanwhile is mapped in what is told here.
+        let backing = self.backing_of(slot);
+        let shape = backing.shape;
+        // Looked up first: what is destaged meanwhile is mapped in what is reported here.
         let (range, pieces) = {
-            let index = &self.state.borrow().index;
+            let machine = self.machine();
+            let index = machine.index();
             let most = match index.pages_of(slot) {
                 0 => range.len().0,
                 _ => COVERED_BYTES / u64::from(shape.block_size.bytes()),
@@ -36,14 +37,14 @@ impl Shard {
             (blocks(&few, shape.block_size), index.find(slot, few))
         };
         let op = Op::Extents { range, since: None };
-        let below = home.lane.submit(Io::new(op, origin));
+        let below = backing.lane.submit(Io::new(op, origin));
         Answer::wait(async move {
             let Done::Extents(below) = below.await? else {
                 unreachable!("extents answer extents")
             };
-            let mut told = ExtentList::new();
+            let mut reported = ExtentList::new();
             for piece in pieces {
-                if told.len() >= EXTENTS_MAX {
+                if reported.len() >= EXTENTS_MAX {
                     break;
                 }
                 let range = blocks(&piece.sectors, shape.block_size);
@@ -53,12 +54,12 @@ impl Shard {
                     Source::Backing => None,
                 };
                 match kind {
-                    Some(kind) => push(&mut told, range, kind),
-                    None if push_below(&mut told, range, &below) => {}
+                    Some(kind) => push(&mut reported, range, kind),
+                    None if push_below(&mut reported, range, &below) => {}
                     None => break,
                 }
             }
-            Ok(Done::Extents(told))
+            Ok(Done::Extents(reported))
         })
     }
 }
@@ -82,27 +83,27 @@ fn kind_of(kind: Kind, below: &Shape) -> ExtentKind {
 }
 
 /// Adds what the volume below says of these blocks; `false` where it does not say it of all.
-fn push_below(told: &mut ExtentList, range: LbaRange, below: &ExtentList) -> bool {
+fn push_below(reported: &mut ExtentList, range: LbaRange, below: &ExtentList) -> bool {
     let mut at = range.start();
     for extent in below {
         let from = extent.range.start().max(at);
         let to = extent.range.end().min(range.end());
         if from < to && from == at {
             let part = LbaRange::between(from, to).expect("in order");
-            push(told, part, extent.kind);
+            push(reported, part, extent.kind);
             at = to;
         }
     }
     at == range.end()
 }
 
-fn push(told: &mut ExtentList, range: LbaRange, kind: ExtentKind) {
-    if let Some(last) = told.last_mut()
+fn push(reported: &mut ExtentList, range: LbaRange, kind: ExtentKind) {
+    if let Some(last) = reported.last_mut()
         && last.kind == kind
         && last.range.end() == range.start()
     {
         last.range = LbaRange::between(last.range.start(), range.end()).expect("in order");
         return;
     }
-    told.push(Extent { range, kind });
+    reported.push(Extent { range, kind });
 }

@@ -1,0 +1,222 @@
+//! What one core does for one ring: the machine's state has no I/O and no waiting, this has all of
+//! it.
+//!
+//! ```text
+//!   request, end of an I/O, timer --> Event --> machine --> Effects --> I/O, answers, who is woken
+//! ```
+
+use super::age::Ages;
+use super::answers::Answers;
+use super::backings::{Backings, OpenBacking};
+use super::counts::Counts;
+use super::event::{Effect, Effects, Event};
+use super::grace::Grace;
+use super::machine::Machine;
+use crate::admission::Permits;
+use env::{CoreHandle, File};
+use journal::{BLOCK, Slot, VolumeId};
+use std::cell::{Cell, Ref, RefCell, RefMut};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use tokio::sync::{Notify, oneshot};
+use units::Now;
+
+/// Names an open journal among all of this process.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct JournalKey(pub(crate) u64);
+
+/// The rings that a core has, by journal and number.
+#[derive(Default)]
+pub(crate) struct OnCore(pub(crate) RefCell<BTreeMap<(JournalKey, u32), Rc<Ring>>>);
+
+/// A ring of this core.
+pub(crate) fn ring_of(core: &CoreHandle, key: (JournalKey, u32)) -> Option<Rc<Ring>> {
+    core.locals().get::<OnCore>().0.borrow().get(&key).cloned()
+}
+
+/// Where a ring lies.
+pub(crate) struct Device {
+    pub(crate) file: Rc<dyn File>,
+    /// The first byte of the ring's log.
+    pub(crate) log_at: u64,
+    /// The first bytes of both checkpoints.
+    pub(crate) checkpoints_at: [u64; 2],
+}
+
+impl Device {
+    /// The byte where a sector of the log lies.
+    pub(crate) fn byte(&self, sector: u32) -> u64 {
+        self.log_at + u64::from(sector) * journal::SECTOR
+    }
+}
+
+/// Who waits for something of a ring.
+#[derive(Default)]
+struct Signals {
+    /// Something is to be written to the log.
+    writer: Notify,
+    /// Something may be destaged.
+    destager: Notify,
+    /// Something else has ended.
+    others: Notify,
+}
+
+/// One ring on its core.
+pub(crate) struct Ring {
+    pub(crate) core: CoreHandle,
+    pub(crate) device: Device,
+    machine: RefCell<Machine>,
+    /// What the machine wants done: memory that is used again.
+    effects: Cell<Effects>,
+    answers: RefCell<Answers>,
+    backings: RefCell<Backings>,
+    /// Who reads from the log now.
+    pub(crate) log_reads: Rc<Grace>,
+    /// What changes take that wait for the log.
+    pub(crate) permits: Rc<Permits>,
+    signals: Signals,
+    pub(crate) counts: RefCell<Counts>,
+    pub(crate) ages: RefCell<Ages>,
+}
+
+impl Ring {
+    /// What serves a ring that was opened: its machine, and what it does not know.
+    pub(crate) fn new(
+        core: &CoreHandle,
+        device: Device,
+        machine: Machine,
+        backings: Backings,
+        opened_at: Now,
+    ) -> Rc<Self> {
+        let room = machine.ring().room_blocks() * BLOCK as u64;
+        let mut ages = Ages::default();
+        ages.written(machine.ring().released().number, opened_at);
+        Rc::new(Self {
+            core: Rc::clone(core),
+            device,
+            machine: RefCell::new(machine),
+            effects: Cell::default(),
+            answers: RefCell::default(),
+            backings: RefCell::new(backings),
+            log_reads: Rc::default(),
+            permits: Permits::of_log(room),
+            signals: Signals::default(),
+            counts: RefCell::default(),
+            ages: RefCell::new(ages),
+        })
+    }
+
+    /// The state, to look at.
+    pub(crate) fn machine(&self) -> Ref<'_, Machine> {
+        self.machine.borrow()
+    }
+
+    pub(crate) fn backings(&self) -> Ref<'_, Backings> {
+        self.backings.borrow()
+    }
+
+    pub(super) fn backings_mut(&self) -> RefMut<'_, Backings> {
+        self.backings.borrow_mut()
+    }
+
+    /// The volume of a slot that requests come for.
+    pub(crate) fn backing_of(&self, slot: Slot) -> OpenBacking {
+        self.backings().opened(slot).clone()
+    }
+
+    /// The volume's place here, once it was taken in.
+    pub(crate) fn slot(&self, id: VolumeId) -> Option<Slot> {
+        self.machine().slot(id)
+    }
+
+    /// Something has happened.
+    pub(crate) fn apply(self: &Rc<Self>, event: Event<'_>) {
+        self.ask(event, |_| ());
+    }
+
+    /// Something has happened, and what is done about it is also for whoever says so to see.
+    pub(crate) fn ask<T>(self: &Rc<Self>, event: Event<'_>, see: impl FnOnce(&[Effect]) -> T) -> T {
+        let mut effects = self.effects.take();
+        self.machine.borrow_mut().apply(event, &mut effects);
+        let seen = see(&effects);
+        for effect in effects.drain(..) {
+            self.perform(effect);
+        }
+        self.effects.set(effects);
+        seen
+    }
+
+    fn perform(self: &Rc<Self>, effect: Effect) {
+        match effect {
+            // For whoever has asked.
+            Effect::Submitted(_)
+            | Effect::Refused(_)
+            | Effect::Begun(_)
+            | Effect::Opened(_)
+            | Effect::Waits
+            | Effect::Blocked(_) => {}
+            Effect::WriteBatch(write) => self.write_batch(write),
+            Effect::WriteCheckpoint(write) => self.write_checkpoint(write),
+            Effect::RecordHistory { slot, change } => {
+                if let Some(history) = &self.backings().of(slot).history {
+                    history.record(&change);
+                }
+            }
+            Effect::ForgetHistory(slot) => self.forget_history(slot),
+            Effect::PassSyncPoint => self.answers.borrow_mut().pass_sync_point(),
+            Effect::Answer { token, result } => self.answers.borrow_mut().answer(token, result),
+            Effect::WakeWriter => self.signals.writer.notify_one(),
+            Effect::WakeDestager => self.signals.destager.notify_one(),
+            Effect::WakeOthers => self.signals.others.notify_waiters(),
+        }
+    }
+
+    fn forget_history(&self, slot: Slot) {
+        let id = self.machine().volume(slot).id;
+        let mut backings = self.backings_mut();
+        backings.take_found(id);
+        backings.of_mut(slot).history = None;
+    }
+
+    /// Somebody waits for an answer to the change with this token.
+    pub(super) fn answers(&self) -> RefMut<'_, Answers> {
+        self.answers.borrow_mut()
+    }
+
+    /// Somebody waits for the next sync point, which the machine has.
+    pub(super) fn sync_point(&self) -> oneshot::Receiver<()> {
+        self.answers.borrow_mut().expect_sync_point()
+    }
+
+    /// Waits until something may be written to the log.
+    pub(super) async fn writer_is_woken(&self) {
+        self.signals.writer.notified().await;
+    }
+
+    /// Waits until something may be destaged.
+    pub(crate) async fn destager_is_woken(&self) {
+        self.signals.destager.notified().await;
+    }
+
+    /// Has the destager look whether it is time.
+    pub(crate) fn wake_destager(&self) {
+        self.signals.destager.notify_one();
+    }
+
+    /// Waits until something is so.
+    pub(crate) async fn until(&self, is_so: impl Fn(&Machine) -> bool) {
+        let so = |machine: &Machine| is_so(machine).then_some(());
+        self.until_some(so).await;
+    }
+
+    /// Waits until the state gives an answer.
+    pub(crate) async fn until_some<T>(&self, look: impl Fn(&Machine) -> Option<T>) -> T {
+        loop {
+            let woken = self.signals.others.notified();
+            if let Some(found) = look(&self.machine()) {
+                return found;
+            }
+            woken.await;
+        }
+    }
+}

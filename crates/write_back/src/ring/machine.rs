@@ -1,0 +1,691 @@
+//! The state of one ring: its log, where the newest data is, the volumes whose addresses belong to
+//! it, who waits.
+//!
+//! ```text
+//!   Event --> apply --> Effects: what to write, whom to answer, whom to wake
+//! ```
+//!
+//! **Contract.** [`Machine::apply`] is the only thing that changes the state. It waits for nothing,
+//! asks no clock and no device; what it wants done it says in order, and its driver does that in
+//! the same poll.
+//!
+//! **Invariants.**
+//! - A change is acknowledged after its batch, and all before it, are stable; changes are
+//!   acknowledged in the order in which they came.
+//! - What is acknowledged is found in the index from then on.
+//! - Every change that was taken is answered once: it is stable, withdrawn, or given up with a log
+//!   that has failed.
+//! - A write goes around the log only where the log has nothing of its blocks, none that waits
+//!   touches them, and none that is under way.
+
+use super::changes::{Changes, Waiting};
+use super::destaging::{BareChange, Blocked, Destaging, Job, Outcome};
+use super::event::{Destage, Effect, Effects, Event, Extent, Failure, Submission, Wait};
+use super::relocated::Relocated;
+use super::volumes::{OpenFacts, VolumeState, Volumes};
+use super::write_arounds::{WriteAroundId, WriteArounds};
+use crate::addresses::sectors;
+use journal::{
+    Change, Index, Kind, Log, Lying, Next, Refused, Segment, Sequence, Slot, Source, Stable, Token,
+    VolumeId, Wanted, Write,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use units::{BlockSize, Buf, Lba, Now};
+use volume::IoError;
+
+/// One ring.
+#[derive(Clone)]
+pub(crate) struct Machine {
+    log: Log,
+    index: Index,
+    volumes: Volumes,
+    changes: Changes,
+    write_arounds: WriteArounds,
+    relocated: Relocated,
+    destaging: Destaging,
+    /// When the last change came.
+    changed_at: Now,
+    /// Changes wait for room.
+    is_full: bool,
+    /// The newest batch that has more than what went around the log: until the log has given it
+    /// up, a replay may bring back what it holds.
+    newest_data: u64,
+    /// Why the log has failed, where it has.
+    failure: Option<Failure>,
+    /// Somebody waits for a batch of what is relocated.
+    awaits_relocation: bool,
+    is_closing: bool,
+}
+
+impl Machine {
+    /// What was found in a log; `unverified`: volumes of which it says that blocks may be half-way
+    /// written.
+    pub(crate) fn new<'a>(
+        log: Log,
+        index: Index,
+        slots: BTreeMap<VolumeId, Slot>,
+        unverified: impl Iterator<Item = &'a VolumeId>,
+        now: Now,
+    ) -> Self {
+        let mut volumes = Volumes::found(slots);
+        for id in unverified {
+            if let Some(slot) = volumes.slot(*id) {
+                volumes.of_mut(slot).is_unverified = true;
+            }
+        }
+        let newest_data = log.ring().stable();
+        Self {
+            log,
+            index,
+            volumes,
+            changes: Changes::default(),
+            write_arounds: WriteArounds::default(),
+            relocated: Relocated::default(),
+            destaging: Destaging::default(),
+            changed_at: now,
+            is_full: false,
+            newest_data,
+            failure: None,
+            awaits_relocation: false,
+            is_closing: false,
+        }
+    }
+
+    /// Something has happened: what is to be done is added to `effects`.
+    pub(crate) fn apply(&mut self, event: Event<'_>, effects: &mut Effects) {
+        match event {
+            Event::Submit(it) => self.submit(it, effects),
+            Event::Flush(slot) => self.flush(slot, effects),
+            Event::BeginWriteAround {
+                slot,
+                sectors,
+                is_volatile,
+            } => {
+                let id = self.write_arounds.begin(slot, sectors, is_volatile);
+                effects.push(Effect::Begun(id));
+            }
+            Event::EndWriteAround(id) => {
+                self.write_arounds.end(id);
+                effects.push(Effect::WakeOthers);
+            }
+            Event::WriteNext => self.write_next(effects),
+            Event::Seal => self.seal(effects),
+            Event::BatchEnded { number, result } => self.batch_ended(number, result, effects),
+            Event::CheckpointEnded(result) => {
+                self.log.checkpoint_written(result.is_ok());
+                self.write_ended(result, effects);
+            }
+            Event::Open { id, facts, history } => self.open(id, facts, history, effects),
+            Event::Leave(id) => self.leave(id),
+            Event::Wait(slot, wait) => self.wait(slot, wait, effects),
+            Event::Destage(it) => self.destage(it, effects),
+            Event::RecordLost { lying, by } => {
+                for part in journal::newest(&self.index, lying) {
+                    self.index.lose(part.slot, part.sectors, by);
+                }
+            }
+            Event::BatchLost(lying) => self.lose_batch(lying),
+            Event::Relocate(changes) => self.relocate(changes, effects),
+            Event::AwaitRelocation(awaits) => self.awaits_relocation = awaits,
+            Event::Relocated(all) => {
+                for (lying, to) in all {
+                    let (slot, sectors) = (lying.slot, lying.sectors.clone());
+                    self.index.relocate(slot, sectors, lying.at, *to);
+                }
+            }
+            Event::Close => {
+                self.is_closing = true;
+                effects.extend([Effect::WakeWriter, Effect::WakeDestager]);
+            }
+        }
+    }
+
+    fn submit(&mut self, it: Submission, effects: &mut Effects) {
+        let volume = self.volumes.of(it.slot);
+        let open = volume.open.as_ref();
+        if open.is_some_and(|open| !open.fences.holds(it.fence)) {
+            return effects.push(Effect::Refused(IoError::Fenced));
+        }
+        let block_size = match it.kind {
+            // What its range begins with is no address; the volume may have left.
+            Kind::Cut | Kind::Gone => BlockSize::B512,
+            Kind::Write
+            | Kind::Zeroes
+            | Kind::Deallocate
+            | Kind::Anchor
+            | Kind::WriteAround
+            | Kind::Lost
+            | Kind::Touched => volume.opened().block_size,
+        };
+        let waiting = Waiting {
+            slot: it.slot,
+            sectors: sectors(it.range, block_size),
+            fence: it.fence,
+            bytes: it.data.len(),
+        };
+        let wanted = Wanted {
+            volume: volume.id,
+            range: it.range,
+            block_size,
+            kind: it.kind,
+            data: it.data,
+        };
+        if self.log.submit(self.changes.next_token(), wanted).is_err() {
+            return effects.push(Effect::Refused(self.refused_write()));
+        }
+        effects.push(Effect::Submitted(self.changes.push(waiting)));
+        self.changed_at = it.now;
+        effects.push(Effect::WakeWriter);
+    }
+
+    /// What goes around the log in volatile mode is answered before the log knows of it.
+    fn flush(&mut self, slot: Slot, effects: &mut Effects) {
+        if self.write_arounds.are_volatile_of(slot) && self.changes.add_sync_point() {
+            effects.push(Effect::Waits);
+        }
+    }
+
+    fn write_next(&mut self, effects: &mut Effects) {
+        if self.is_closing {
+            return;
+        }
+        // In the same step as what follows: whoever has lost the right gets nothing into a batch.
+        self.withdraw_fenced(effects);
+        let next = self.log.next_step();
+        self.is_full = matches!(next, Some(Next::Full));
+        match next {
+            Some(Next::Write(write)) => effects.push(Effect::WriteBatch(write)),
+            Some(Next::Checkpoint(write)) => effects.push(Effect::WriteCheckpoint(write)),
+            Some(Next::Full) => effects.push(Effect::WakeDestager),
+            None => {}
+        }
+    }
+
+    /// Such a batch is nothing that came from hosts.
+    fn seal(&mut self, effects: &mut Effects) {
+        let before = self.log.ring().unreleased_blocks();
+        if let Some(write) = self.log.seal() {
+            self.has_relocated(&write, before);
+            effects.push(Effect::WriteBatch(write));
+        }
+    }
+
+    fn has_relocated(&mut self, write: &Write, before: u64) {
+        let blocks = self.log.ring().unreleased_blocks() - before;
+        self.relocated.add(write.number, blocks);
+    }
+
+    fn batch_ended(&mut self, number: u64, result: Result<(), Failure>, effects: &mut Effects) {
+        for stable in self.log.written(number, result.is_ok()) {
+            if stable.change.kind != Kind::WriteAround {
+                self.newest_data = self.newest_data.max(stable.batch);
+            }
+            self.adopt(&stable, effects);
+        }
+        self.write_ended(result, effects);
+    }
+
+    fn write_ended(&mut self, result: Result<(), Failure>, effects: &mut Effects) {
+        let failed = result.is_err();
+        if let Err(failure) = result {
+            // The first reason is the one to report.
+            self.failure.get_or_insert(failure);
+            self.give_up(effects);
+        }
+        if failed || self.awaits_relocation {
+            effects.push(Effect::WakeOthers);
+        }
+        effects.push(Effect::WakeWriter);
+        if self.destaging.rests() {
+            effects.push(Effect::WakeDestager);
+        }
+    }
+
+    /// A change is stable: from now on it is what is read.
+    fn adopt(&mut self, stable: &Stable, effects: &mut Effects) {
+        let Some(waiting) = self.take(stable.token, effects) else {
+            return;
+        };
+        let (slot, change) = (waiting.slot, stable.change);
+        match change.kind {
+            Kind::Write => {
+                let at = stable.data_at / journal::SECTOR;
+                let at = u32::try_from(at).expect("a ring has 2 TiB at most");
+                self.index.put(slot, waiting.sectors, at);
+            }
+            Kind::Zeroes | Kind::Deallocate | Kind::Anchor => {
+                let (by, kind) = (change.sequence, change.kind);
+                self.index.zero(slot, waiting.sectors, by, kind);
+            }
+            // Only where the log had nothing of it; what came after it stays.
+            Kind::WriteAround => {}
+            Kind::Gone => self.forget(slot, effects),
+            Kind::Cut => {}
+            Kind::Lost | Kind::Touched => unreachable!("nobody asks for it"),
+        }
+        if self.volumes.of(slot).has_history {
+            effects.push(Effect::RecordHistory { slot, change });
+        }
+        let (token, result) = (stable.token, Ok(()));
+        effects.push(Effect::Answer { token, result });
+    }
+
+    fn forget(&mut self, slot: Slot, effects: &mut Effects) {
+        self.index.forget(slot);
+        let volume = self.volumes.of_mut(slot);
+        (volume.is_unverified, volume.has_history) = (false, false);
+        volume.destage_error = None;
+        effects.push(Effect::ForgetHistory(slot));
+    }
+
+    /// The log has failed: whoever waits is answered that nobody knows. Of what was on its way the
+    /// next replay may find the new or the old data: until then it cannot be read, so that nobody
+    /// sees the old and then the new.
+    fn give_up(&mut self, effects: &mut Effects) {
+        for (token, change) in self.log.given_up() {
+            let Some(waiting) = self.take(token, effects) else {
+                continue;
+            };
+            if let Some(change) = change.filter(|it| it.kind != Kind::WriteAround) {
+                let sectors = waiting.sectors.clone();
+                self.index.lose(waiting.slot, sectors, change.sequence);
+            }
+            let result = Err(self.lost_write(self.first_block(&waiting)));
+            effects.push(Effect::Answer { token, result });
+        }
+    }
+
+    /// A change is about to be answered: those who wait for all before it come first.
+    fn take(&mut self, token: Token, effects: &mut Effects) -> Option<Waiting> {
+        let (waiting, reached) = self.changes.take(token)?;
+        effects.extend((0..reached).map(|_| Effect::PassSyncPoint));
+        Some(waiting)
+    }
+
+    fn first_block(&self, waiting: &Waiting) -> Lba {
+        let open = self.volumes.of(waiting.slot).open.as_ref();
+        let block = open.map_or(BlockSize::B512, |it| it.block_size);
+        let by = u64::from(block.bytes()) / journal::SECTOR;
+        Lba(waiting.sectors.start / by)
+    }
+
+    /// Changes that wait for a batch whose writer has lost its right: they get into none.
+    fn withdraw_fenced(&mut self, effects: &mut Effects) {
+        let fenced = |it: &Waiting, volume: &VolumeState| {
+            let open = volume.open.as_ref();
+            // What has no blocks is asked for by no host.
+            !it.sectors.is_empty() && open.is_none_or(|open| !open.fences.holds(it.fence))
+        };
+        self.withdraw(fenced, effects, |_, _| IoError::Fenced);
+    }
+
+    /// Writes that wait for a batch, and are refused by now, are answered so: they keep nobody
+    /// behind them waiting.
+    fn withdraw_refused(&mut self, effects: &mut Effects) {
+        if !self.refuses_some() {
+            return;
+        }
+        let refused =
+            |it: &Waiting, volume: &VolumeState| it.bytes > 0 && volume.destage_error.is_some();
+        let some = self.withdraw(refused, effects, |this, waiting| {
+            let error = this.volumes.of(waiting.slot).destage_error.as_ref();
+            let error = error.expect("those were asked for").error;
+            error.map_lba(|_| this.first_block(waiting))
+        });
+        if some {
+            effects.push(Effect::WakeWriter);
+        }
+    }
+
+    /// Takes those who wait for a batch out of the log's queue that are `gone`, by themselves or by
+    /// their volume, and answers each with an error. `true`: there were some.
+    fn withdraw(
+        &mut self,
+        gone: impl Fn(&Waiting, &VolumeState) -> bool,
+        effects: &mut Effects,
+        error: impl Fn(&Self, &Waiting) -> IoError,
+    ) -> bool {
+        let (changes, volumes) = (&self.changes, &self.volumes);
+        let withdrawn = self.log.withdraw(|token| {
+            let waiting = changes.get(token);
+            waiting.is_some_and(|it| gone(it, volumes.of(it.slot)))
+        });
+        for token in &withdrawn {
+            if let Some(waiting) = self.take(*token, effects) {
+                let (token, result) = (*token, Err(error(self, &waiting)));
+                effects.push(Effect::Answer { token, result });
+            }
+        }
+        !withdrawn.is_empty()
+    }
+
+    /// Takes a volume in, or in again with another backing volume.
+    fn open(
+        &mut self,
+        id: VolumeId,
+        facts: OpenFacts,
+        history: Option<Sequence>,
+        effects: &mut Effects,
+    ) {
+        let Ok((slot, is_new)) = self.volumes.slot_or_new(id) else {
+            return effects.push(Effect::Refused(IoError::Busy));
+        };
+        if is_new {
+            // The log knows nothing of it.
+            self.log.serve(id, Sequence(0));
+        }
+        let volume = self.volumes.of_mut(slot);
+        if let Some(next) = history {
+            assert!(!volume.has_history, "a history is opened once");
+            volume.has_history = true;
+            if self.log.next_sequence(id).is_none_or(|it| it < next) {
+                self.log.serve(id, next);
+            }
+        }
+        volume.open = Some(facts);
+        (volume.destage_error, volume.is_unverified) = (None, false);
+        effects.extend([Effect::Opened(slot), Effect::WakeDestager]);
+    }
+
+    fn leave(&mut self, id: VolumeId) {
+        if let Some(slot) = self.volumes.slot(id) {
+            let volume = self.volumes.of_mut(slot);
+            (volume.open, volume.destage_error) = (None, None);
+        }
+    }
+
+    fn wait(&mut self, slot: Slot, wait: Wait, effects: &mut Effects) {
+        let volume = self.volumes.of_mut(slot);
+        match wait {
+            Wait::Hold => {
+                assert!(!volume.is_held, "cuts wait for each other");
+                volume.is_held = true;
+            }
+            Wait::EndHold => {
+                volume.is_held = false;
+                effects.push(Effect::WakeOthers);
+            }
+            Wait::BeginExchange => volume.is_exchanged = true,
+            Wait::Pause => self.destaging.pause(slot),
+            Wait::EndExchange(to) => {
+                assert!(volume.is_exchanged, "an exchange ends once");
+                volume.is_exchanged = false;
+                if to.is_some() {
+                    (volume.open, volume.destage_error) = (to, None);
+                }
+                self.destaging.go_on(slot);
+                effects.extend([Effect::WakeOthers, Effect::WakeDestager]);
+            }
+        }
+    }
+
+    fn destage(&mut self, event: Destage<'_>, effects: &mut Effects) {
+        match event {
+            Destage::BeginDrain => self.destaging.begin_drain(),
+            Destage::EndDrain => self.destaging.end_drain(),
+            Destage::Rest(rests) => {
+                self.destaging.rest(rests);
+                if rests {
+                    effects.push(Effect::WakeOthers);
+                }
+            }
+            Destage::BeginRound => self.destaging.begin_round(),
+            Destage::EndRound(blocked) => {
+                self.destaging.end_round(blocked);
+                effects.push(Effect::WakeOthers);
+                // What waits for room may be refused by now.
+                self.withdraw_refused(effects);
+            }
+            Destage::Written(outcome) => self.destaged(outcome),
+            Destage::Release(number) => {
+                self.log.release(number);
+                self.relocated.release(number);
+                effects.push(Effect::WakeWriter);
+            }
+        }
+    }
+
+    /// What is in the backing volume and stable there is forgotten here; of the volumes that are
+    /// unstable nothing is.
+    fn destaged(&mut self, outcome: &Outcome) {
+        for (which, job) in outcome.jobs.iter().enumerate() {
+            if outcome.failed.contains(&which) {
+                continue;
+            }
+            match job {
+                Job::Run(run) => {
+                    for part in &run.parts {
+                        let sectors = part.sectors.clone();
+                        self.index.settle(part.slot, sectors, part.at);
+                    }
+                }
+                Job::Bare(it) => self.index.settle_bare(it.slot, it.sectors.clone(), it.by),
+            }
+        }
+        for slot in &outcome.touched {
+            self.volumes.of_mut(*slot).destage_error = None;
+        }
+        // Perhaps nothing else is to be destaged for it.
+        for slot in &outcome.saved {
+            let volume = self.volumes.of_mut(*slot);
+            volume.destage_error = volume.destage_error.take().filter(|it| !it.of_history);
+        }
+        // What failed may have been destaged all the same, as another change of the same blocks.
+        let failed = outcome.failed.iter().map(|which| &outcome.jobs[*which]);
+        let left = failed.filter(|job| !self.index.is_clear(job.slot(), job.sectors()));
+        let unstable = outcome.unstable.iter().copied();
+        let not_there: BTreeSet<Slot> = left.map(Job::slot).chain(unstable).collect();
+        for (slot, error) in &outcome.errors {
+            let error = not_there.contains(slot).then(|| error.clone());
+            self.volumes.of_mut(*slot).destage_error = error;
+        }
+    }
+
+    /// A batch is damaged, with the list of what it held: what the index has there is lost.
+    fn lose_batch(&mut self, lying: &Range<u32>) {
+        let (volumes, log) = (&self.volumes, &self.log);
+        // The latest number of the volume: it is newer than whatever was there.
+        self.index.lose_at(lying, |slot: Slot| {
+            let next = log.next_sequence(volumes.of(slot).id);
+            Sequence(next.map_or(0, |it| it.0.saturating_sub(1)))
+        });
+    }
+
+    fn relocate(&mut self, changes: &[(Change, Buf)], effects: &mut Effects) {
+        let before = self.log.ring().unreleased_blocks();
+        effects.push(match self.log.relocate(changes) {
+            Ok(write) => {
+                self.has_relocated(&write, before);
+                self.newest_data = self.newest_data.max(write.number);
+                Effect::WriteBatch(write)
+            }
+            Err(Refused::Full) => Effect::Blocked(Blocked::Room),
+            Err(Refused::Failed) => Effect::Blocked(Blocked::Log),
+        });
+    }
+}
+
+/// What is asked of it.
+impl Machine {
+    pub(crate) const fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// The ring of the log.
+    pub(crate) const fn ring(&self) -> &journal::Ring {
+        self.log.ring()
+    }
+
+    pub(crate) const fn volumes(&self) -> &Volumes {
+        &self.volumes
+    }
+
+    pub(crate) const fn destaging(&self) -> &Destaging {
+        &self.destaging
+    }
+
+    pub(crate) fn volume(&self, slot: Slot) -> &VolumeState {
+        self.volumes.of(slot)
+    }
+
+    pub(crate) fn slot(&self, id: VolumeId) -> Option<Slot> {
+        self.volumes.slot(id)
+    }
+
+    /// The number of a volume's next change.
+    pub(crate) fn next_sequence(&self, slot: Slot) -> Sequence {
+        let next = self.log.next_sequence(self.volumes.of(slot).id);
+        next.unwrap_or(Sequence(0))
+    }
+
+    /// Nothing new is begun.
+    pub(crate) const fn is_closing(&self) -> bool {
+        self.is_closing
+    }
+
+    /// When the last change came.
+    pub(crate) const fn changed_at(&self) -> Now {
+        self.changed_at
+    }
+
+    /// Changes wait for room, or somebody until all is destaged.
+    pub(crate) const fn is_pressed(&self) -> bool {
+        self.is_full || self.destaging.is_drained_for()
+    }
+
+    /// The part of the log that is in use.
+    pub(crate) fn fill(&self) -> f64 {
+        let ring = self.log.ring();
+        #[expect(clippy::cast_precision_loss, reason = "a share, not a count")]
+        let fill = ring.used_blocks() as f64 / ring.room_blocks() as f64;
+        fill
+    }
+
+    /// The log has nothing of these sectors, nor will it get anything that came before, nor is any
+    /// of them on its way around it.
+    pub(crate) fn may_write_around(&self, slot: Slot, sectors: &Range<u64>) -> bool {
+        self.index.is_clear(slot, sectors.clone())
+            && !self.changes.touch(slot, sectors)
+            && !self.write_arounds.touch(slot, sectors)
+    }
+
+    /// After a crash a replay might bring back what the log has.
+    pub(crate) fn may_bring_back(&self) -> bool {
+        self.newest_data >= self.log.ring().tail().number
+    }
+
+    /// Writes around the log that are under way.
+    pub(crate) const fn write_arounds(&self) -> &WriteArounds {
+        &self.write_arounds
+    }
+
+    /// The newest write around the log that has begun.
+    pub(crate) fn newest_write_around(&self) -> Option<WriteAroundId> {
+        self.write_arounds.newest()
+    }
+
+    /// Why the log has failed, in words.
+    pub(crate) fn why_failed(&self) -> Option<&str> {
+        let failed = self.log.ring().has_failed();
+        failed.then(|| self.failure.as_ref().map_or("", |it| &it.why))
+    }
+
+    /// The write that found no space, where the log has failed for want of it.
+    pub(crate) fn refused_extent(&self) -> Option<Extent> {
+        self.failure.as_ref()?.refused
+    }
+
+    /// What a write is answered whose log has failed while it waited.
+    pub(crate) fn lost_write(&self, lba: Lba) -> IoError {
+        match self.refused_extent() {
+            Some(_) => IoError::SpaceExhausted,
+            None => IoError::MediumError { lba },
+        }
+    }
+
+    /// What a write is answered that comes after the log has failed: nothing of it was tried.
+    pub(crate) fn refused_write(&self) -> IoError {
+        match self.refused_extent() {
+            Some(_) => IoError::SpaceExhausted,
+            None => IoError::WriteProtected,
+        }
+    }
+
+    /// Blocks of the log that came from hosts.
+    pub(crate) fn fresh_blocks(&self) -> u64 {
+        let all = self.log.ring().unreleased_blocks();
+        all.saturating_sub(self.relocated.blocks())
+    }
+
+    /// Blocks of the log that were relocated.
+    pub(crate) fn relocated_blocks(&self) -> u64 {
+        self.relocated.blocks()
+    }
+
+    /// A change of the same blocks is in a batch that is not stable yet.
+    pub(crate) fn is_on_its_way(&self, change: &Change) -> bool {
+        self.log.is_on_its_way(change)
+    }
+
+    /// All that is known without data.
+    pub(crate) fn all_bare(&self) -> Vec<BareChange> {
+        let all = self.index.all_bare();
+        let all = all.filter_map(|(slot, sectors, by, source)| {
+            let kind = match source {
+                Source::Zeroes(kind) => kind,
+                Source::Lost => Kind::Lost,
+                Source::Backing | Source::Log(_) => return None,
+            };
+            Some(BareChange {
+                slot,
+                sectors,
+                by,
+                kind,
+            })
+        });
+        all.collect()
+    }
+
+    /// What still holds of changes without data.
+    pub(crate) fn live_bare(&self, all: &[BareChange]) -> Vec<BareChange> {
+        let live = all.iter().flat_map(|it| {
+            let ranges = self.index.bare(it.slot, it.sectors.clone(), it.by);
+            ranges.into_iter().map(|sectors| BareChange {
+                sectors,
+                ..it.clone()
+            })
+        });
+        live.collect()
+    }
+
+    /// All is destaged, or what is not has been tried, until so many rounds have ended.
+    pub(crate) fn is_drained(&self, rounds: u64) -> bool {
+        let ring = self.log.ring();
+        let enough = self.destaging.rounds() >= rounds;
+        let tried = match self.destaging.blocked() {
+            // Whatever could be destaged was: the rest was relocated behind it.
+            Some(Blocked::Backing) => enough && self.fresh_blocks() == 0,
+            Some(Blocked::Log) => enough,
+            Some(Blocked::Room) | None => false,
+        };
+        // What is on its way counts: it may be what was relocated.
+        let is_empty = self.log.waiting() == 0 && ring.unreleased_blocks() == 0;
+        is_empty || tried || ring.has_failed()
+    }
+
+    /// The oldest segment of the log that may be destaged.
+    pub(crate) fn oldest(&self, blocks: u64) -> Option<Segment> {
+        self.log.ring().oldest(blocks)
+    }
+
+    /// Where a record's data lies that this segment holds.
+    pub(crate) fn lying(&self, change: &Change, at: u32) -> Lying {
+        let slot = self.volumes.slot(change.volume);
+        Lying {
+            slot: slot.expect("the log knows its volumes"),
+            sectors: change.sectors(),
+            at,
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! One ring of a journal on its core: a machine that has the state, and what acts for it.
+
+mod age;
+mod answers;
+mod backings;
+mod batches;
+mod changes;
+mod counts;
+mod destaging;
+mod driver;
+mod event;
+mod extents;
+mod failure;
+mod grace;
+mod log_read;
+mod machine;
+mod read;
+mod relocated;
+mod requests;
+mod segment_read;
+mod serve;
+mod status;
+mod volumes;
+mod write_arounds;
+
+pub use status::{LOST_MAX, RingStatus};
+
+pub(crate) use backings::{Backings, OpenBacking};
+pub(crate) use batches::write_batches;
+pub(crate) use destaging::{BareChange, Blocked, Job, Outcome};
+pub(crate) use driver::{Device, JournalKey, OnCore, Ring, ring_of};
+pub(crate) use event::{Destage, Effect, Event, Wait};
+pub(crate) use machine::Machine;
+pub(crate) use segment_read::read_segment;
+pub(crate) use volumes::DestageError;

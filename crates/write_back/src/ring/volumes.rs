@@ -1,0 +1,183 @@
+//! The volumes that a ring has changes of, by their places in it.
+
+use journal::{Slot, VolumeId};
+use std::collections::BTreeMap;
+use units::{BlockSize, Now};
+use volume::{Fences, IoError};
+
+/// A volume.
+#[derive(Clone)]
+pub(crate) struct VolumeState {
+    pub(crate) id: VolumeId,
+    /// `None` until somebody has opened it.
+    pub(crate) open: Option<OpenFacts>,
+    /// Why something could not be destaged.
+    pub(crate) destage_error: Option<DestageError>,
+    /// The log that was found is all that knows which of its blocks may be half-way written, and
+    /// nobody has opened it since.
+    pub(crate) is_unverified: bool,
+    /// What is known of its changes is kept for good.
+    pub(crate) has_history: bool,
+    /// Somebody makes a cut: changes wait.
+    pub(crate) is_held: bool,
+    /// Another volume is about to take the place of its backing volume: everything waits.
+    pub(crate) is_exchanged: bool,
+}
+
+/// What has to be known of an open volume.
+#[derive(Clone, Debug)]
+pub(crate) struct OpenFacts {
+    pub(crate) fences: Fences,
+    pub(crate) block_size: BlockSize,
+}
+
+/// Why something cannot be destaged.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct DestageError {
+    pub(crate) error: IoError,
+    pub(crate) why: String,
+    /// When to try again.
+    pub(crate) again: Now,
+    /// It is in the backing volume, and only its history cannot be saved.
+    pub(crate) of_history: bool,
+}
+
+impl DestageError {
+    pub(crate) fn new(error: IoError, why: &str, again: Now) -> Self {
+        let why = why.to_owned();
+        Self {
+            error,
+            why,
+            again,
+            of_history: false,
+        }
+    }
+}
+
+/// Whether a request may go on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Admission {
+    Now,
+    /// It has to wait.
+    Later,
+    /// The volume has left, and somebody still has a lane.
+    Gone,
+}
+
+/// A ring serves no more than 65,535 volumes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct TooManyVolumes;
+
+/// All of them.
+#[derive(Clone, Default)]
+pub(crate) struct Volumes {
+    slots: BTreeMap<VolumeId, Slot>,
+    all: Vec<VolumeState>,
+}
+
+impl VolumeState {
+    const fn new(id: VolumeId) -> Self {
+        Self {
+            id,
+            open: None,
+            destage_error: None,
+            is_unverified: false,
+            has_history: false,
+            is_held: false,
+            is_exchanged: false,
+        }
+    }
+
+    /// Whether a request may go on; `changes`: one that changes blocks.
+    pub(crate) const fn admits(&self, changes: bool) -> Admission {
+        if self.open.is_none() {
+            Admission::Gone
+        } else if self.makes_wait(changes) {
+            Admission::Later
+        } else {
+            Admission::Now
+        }
+    }
+
+    /// A request waits; `changes`: one that changes blocks.
+    pub(crate) const fn makes_wait(&self, changes: bool) -> bool {
+        self.is_exchanged || (changes && self.is_held)
+    }
+
+    /// It is open, for a request came through a lane.
+    pub(crate) fn opened(&self) -> &OpenFacts {
+        let open = self.open.as_ref();
+        open.expect("requests come through a lane, which was opened with its volume")
+    }
+}
+
+impl Volumes {
+    /// Those that were found in a log.
+    pub(crate) fn found(slots: BTreeMap<VolumeId, Slot>) -> Self {
+        let mut ids: Vec<(Slot, VolumeId)> = slots.iter().map(|(id, slot)| (*slot, *id)).collect();
+        ids.sort_unstable();
+        let all = ids.into_iter().map(|(_, id)| VolumeState::new(id));
+        Self {
+            all: all.collect(),
+            slots,
+        }
+    }
+
+    pub(crate) fn slot(&self, id: VolumeId) -> Option<Slot> {
+        self.slots.get(&id).copied()
+    }
+
+    /// Its slot, and whether it is new here.
+    pub(crate) fn slot_or_new(&mut self, id: VolumeId) -> Result<(Slot, bool), TooManyVolumes> {
+        if let Some(slot) = self.slots.get(&id) {
+            return Ok((*slot, false));
+        }
+        let slot = Slot(u16::try_from(self.all.len()).map_err(|_| TooManyVolumes)?);
+        self.slots.insert(id, slot);
+        self.all.push(VolumeState::new(id));
+        Ok((slot, true))
+    }
+
+    pub(crate) fn of(&self, slot: Slot) -> &VolumeState {
+        &self.all[usize::from(slot.0)]
+    }
+
+    pub(crate) fn of_mut(&mut self, slot: Slot) -> &mut VolumeState {
+        &mut self.all[usize::from(slot.0)]
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// In the order of their slots.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Slot, &VolumeState)> {
+        (0..).map(Slot).zip(&self.all)
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn places_stay_and_requests_wait_while_they_must() {
+        let slots = [(VolumeId(9), Slot(1)), (VolumeId(4), Slot(0))];
+        let mut volumes = Volumes::found(slots.into());
+        assert_eq!(volumes.of(Slot(1)).id, VolumeId(9));
+        assert_eq!(volumes.slot_or_new(VolumeId(4)), Ok((Slot(0), false)));
+        assert_eq!(volumes.slot_or_new(VolumeId(5)), Ok((Slot(2), true)));
+        let volume = volumes.of_mut(Slot(2));
+        assert_eq!(volume.admits(false), Admission::Gone);
+        volume.open = Some(OpenFacts {
+            fences: Fences::new(1),
+            block_size: BlockSize::B512,
+        });
+        assert_eq!(volume.admits(true), Admission::Now);
+        volume.is_held = true;
+        let both = [volume.admits(false), volume.admits(true)];
+        assert_eq!(both, [Admission::Now, Admission::Later]);
+        volume.is_exchanged = true;
+        assert_eq!(volume.admits(false), Admission::Later);
+    }
+}
