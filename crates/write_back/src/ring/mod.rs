@@ -14,6 +14,8 @@ mod failure;
 mod grace;
 mod log_read;
 mod machine;
+#[cfg(test)]
+mod machine_test;
 mod read;
 mod relocated;
 mod requests;

@@ -1,0 +1,458 @@
+//! Small worlds of the machine, in every order of what can happen in them.
+//!
+//! A world has a log, two volumes of three sectors each, and a few who act: hosts, the writer of
+//! batches, the device of the log, the destager, somebody who makes a cut, somebody who exchanges a
+//! backing volume. Each order of their steps is gone through, and after each step the world is
+//! compared with what hosts know:
+//!
+//! - Who reads finds what was acknowledged last, or what is under way.
+//! - So does who reads after a crash, whichever batches that are under way it finds.
+//! - Nothing is acknowledged before its batch and all before it are stable; acknowledgements come
+//!   in the order of their changes; each change is answered once.
+//! - A sync point is passed when all before it are answered, and not before.
+//! - Nothing is under way around the log while a cut is made or a backing volume is exchanged.
+//! - Of a write around the log that may be half-way done, the log says so.
+//! - The room that the log has in use is that of its batches.
+
+mod check;
+mod orders;
+mod rounds;
+mod steps;
+
+use super::destaging::{BareChange, Blocked, Job, Outcome};
+use super::event::{Destage, Effect, Effects, Event, Extent, Failure, Submission, Wait};
+use super::machine::Machine;
+use super::volumes::{Admission, DestageError, OpenFacts};
+use super::write_arounds::WriteAroundId;
+use crate::unverified;
+use journal::{
+    Again, BLOCK, Change, Checkpoint, Header, Index, JournalId, Kind, Log, Lying, RING_BLOCKS_MIN,
+    Replay, SECTOR, Segment, Slot, Source, Step as ReplayStep, Token, VolumeId, Write, newest,
+    runs,
+};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Range;
+use units::{BlockSize, Buf, Lba, LbaRange, Now};
+use volume::{Fence, FenceSlot, Fences, IoError, UnverifiedBlocks};
+
+const OF: (JournalId, u32) = (JournalId([7; 16]), 0);
+
+/// Sectors of a volume.
+const SECTORS: u64 = 3;
+
+/// What a sector holds at first.
+const NEVER_WRITTEN: u64 = 1;
+
+/// What it holds after zeroes were written.
+const ZEROED: u64 = 0;
+
+/// What a host does.
+#[derive(Clone, Copy, Debug)]
+enum Op {
+    Write(u64, u64),
+    Zero(u64, u64),
+    /// Around the log where it may, and stable.
+    Around(u64, u64),
+    /// Around the log where it may, into a cache.
+    Volatile(u64, u64),
+    Flush,
+    /// The writer loses its right, and has a new one.
+    Fence,
+}
+
+/// Who acts beside hosts, writer and device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum With {
+    /// Rounds of the destager.
+    Rounds(u32),
+    /// So many of the writes of a round may fail.
+    BackingFails,
+    /// A write to the log may fail.
+    LogFails,
+    Cut,
+    Exchange,
+    Close,
+}
+
+/// A place of a volume.
+type At = (Slot, u64);
+
+/// A write around the log, as its host sees it.
+#[derive(Clone, Debug)]
+struct Around {
+    id: WriteAroundId,
+    token: Option<Token>,
+    range: Range<u64>,
+    stamp: u64,
+    is_volatile: bool,
+    brings_back: bool,
+    /// It may be half-way.
+    begun: bool,
+    /// The backing volume has it.
+    done: bool,
+    acknowledged: bool,
+    /// Places that a later change has, which was acknowledged before.
+    overtaken: BTreeSet<u64>,
+}
+
+#[derive(Clone, Debug)]
+struct Host {
+    slot: Slot,
+    program: VecDeque<Op>,
+    around: Option<Around>,
+    fence: Fence,
+}
+
+/// A change that was submitted and not answered.
+#[derive(Clone, Debug)]
+struct Pending {
+    slot: Slot,
+    range: Range<u64>,
+    /// `None`: it changes nothing by itself.
+    stamp: Option<u64>,
+    /// Its batch, once it is in one.
+    batch: Option<u64>,
+}
+
+/// A batch that was handed to the device.
+#[derive(Clone)]
+struct Batch {
+    at: u64,
+    bytes: Buf,
+    header: Header,
+    written: bool,
+    /// Its write has ended, well or not.
+    ended: bool,
+    /// It holds what was relocated, or nothing.
+    is_relocated: bool,
+}
+
+/// Where the destager is.
+#[derive(Clone)]
+enum Round {
+    None,
+    Begun(Segment, Option<WriteAroundId>),
+    /// Written to the backing volume, and not flushed.
+    Written(Segment, Outcome),
+    /// What failed is on its way to another place: its batch, and what lies where then.
+    Relocating(Segment, u64, Vec<(Lying, u32)>),
+}
+
+/// What somebody does next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Step {
+    Host(usize),
+    /// The second half of a write around the log.
+    Around(usize),
+    Writer,
+    Batch(u64),
+    BatchFails(u64),
+    Checkpoint,
+    Destager,
+    DestagerFails,
+    Cut,
+    Exchange,
+    Close,
+}
+
+#[derive(Clone)]
+struct World {
+    machine: Machine,
+    hosts: Vec<Host>,
+    /// How often each host lost its right.
+    epochs: [u64; 2],
+    with: Vec<With>,
+    stamps: u64,
+    /// What the log's device holds, in batches that are whole.
+    batches: BTreeMap<u64, Batch>,
+    checkpoint_on_its_way: bool,
+    writer_is_woken: bool,
+    pending: BTreeMap<Token, Pending>,
+    answered: u64,
+    newest_acknowledged: Option<Token>,
+    sync_points: VecDeque<Token>,
+    backing: BTreeMap<At, u64>,
+    /// What the backing volume may hold instead after a crash.
+    unflushed: BTreeMap<At, BTreeSet<u64>>,
+    /// What was acknowledged last.
+    acknowledged: BTreeMap<At, u64>,
+    /// What may be found after a crash beside that: it was acknowledged from a cache.
+    cached: BTreeMap<At, BTreeSet<u64>>,
+    round: Round,
+    failed: bool,
+    closed: bool,
+    /// How far whoever makes a cut is, or exchanges.
+    cut: u32,
+    exchange: u32,
+}
+
+fn range(sectors: &Range<u64>) -> LbaRange {
+    LbaRange::between(Lba(sectors.start), Lba(sectors.end)).unwrap()
+}
+
+fn data(sectors: &Range<u64>, stamp: u64) -> Buf {
+    let mut bytes = Vec::new();
+    for _ in sectors.clone() {
+        bytes.extend(stamp.to_le_bytes());
+        bytes.resize(bytes.len().next_multiple_of(512), 0);
+    }
+    Buf::copy_of(&bytes)
+}
+
+fn stamp_of(bytes: &[u8]) -> u64 {
+    u64::from_le_bytes(bytes[..8].try_into().unwrap())
+}
+
+/// A ring that was just made and opened.
+fn new_log() -> Log {
+    let mut replay = Replay::new(OF, RING_BLOCKS_MIN, Checkpoint::FIRST);
+    loop {
+        match replay.step() {
+            ReplayStep::Read { at, bytes } => replay.fill(at, vec![0; bytes]),
+            ReplayStep::Found(_) => unreachable!("nothing was written"),
+            ReplayStep::End => break,
+        }
+    }
+    let mut ring = replay.into_ring().unwrap();
+    ring.opening().unwrap();
+    ring.checkpoint_written(true);
+    Log::new(ring)
+}
+
+impl World {
+    fn new(programs: &[(u16, &[Op])], with: &[With]) -> Self {
+        let machine = Machine::new(
+            new_log(),
+            Index::default(),
+            BTreeMap::new(),
+            std::iter::empty(),
+            Now(0),
+        );
+        let places = (0..2).flat_map(|slot| (0..SECTORS).map(move |at| (Slot(slot), at)));
+        let backing: BTreeMap<At, u64> = places.map(|at| (at, NEVER_WRITTEN)).collect();
+        let mut world = Self {
+            machine,
+            hosts: Vec::new(),
+            epochs: [0; 2],
+            with: with.to_vec(),
+            stamps: NEVER_WRITTEN,
+            batches: BTreeMap::new(),
+            checkpoint_on_its_way: false,
+            writer_is_woken: false,
+            pending: BTreeMap::new(),
+            answered: 0,
+            newest_acknowledged: None,
+            sync_points: VecDeque::new(),
+            acknowledged: backing.clone(),
+            backing,
+            unflushed: BTreeMap::new(),
+            cached: BTreeMap::new(),
+            round: Round::None,
+            failed: false,
+            closed: false,
+            cut: 0,
+            exchange: 0,
+        };
+        for id in 0..2 {
+            world.apply(Event::Open {
+                id: VolumeId(id),
+                facts: world.facts(),
+                history: None,
+            });
+        }
+        for (writer, (slot, program)) in (1..).zip(programs) {
+            let fence = Fence {
+                slot: FenceSlot(writer),
+                epoch: 0,
+            };
+            world.hosts.push(Host {
+                slot: Slot(*slot),
+                program: program.iter().copied().collect(),
+                around: None,
+                fence,
+            });
+        }
+        world
+    }
+
+    /// Each world has fences of its own: what is shared is raised for all.
+    fn facts(&self) -> OpenFacts {
+        let fences = Fences::new(3);
+        for (writer, epoch) in (1..).zip(self.epochs) {
+            for _ in 0..epoch {
+                fences.raise(FenceSlot(writer));
+            }
+        }
+        OpenFacts {
+            fences,
+            block_size: BlockSize::B512,
+        }
+    }
+
+    fn has(&self, with: With) -> bool {
+        self.with.contains(&with)
+    }
+
+    fn rounds_left(&self) -> u32 {
+        let rounds = self.with.iter().find_map(|it| match it {
+            With::Rounds(rounds) => Some(*rounds),
+            With::BackingFails | With::LogFails | With::Cut | With::Exchange | With::Close => None,
+        });
+        rounds.unwrap_or(0)
+    }
+
+    fn stamp(&mut self) -> u64 {
+        self.stamps += 1;
+        self.stamps
+    }
+
+    /// Applies an event, and does what is to be done. Answers what the machine says to who asked.
+    fn apply(&mut self, event: Event<'_>) -> Effects {
+        let mut effects = Effects::new();
+        self.machine.apply(event, &mut effects);
+        let mut replies = Effects::new();
+        for effect in effects {
+            match effect {
+                Effect::WriteBatch(write) => {
+                    self.hand_over(&write);
+                    replies.push(Effect::WriteBatch(write));
+                }
+                Effect::WriteCheckpoint(write) => {
+                    assert!(!self.checkpoint_on_its_way, "one at a time");
+                    self.checkpoint_on_its_way = true;
+                    replies.push(Effect::WriteCheckpoint(write));
+                }
+                Effect::Answer { token, result } => self.answer(token, result),
+                Effect::PassSyncPoint => {
+                    let before = self.sync_points.pop_front().expect("one is waited for");
+                    // The last one before it is answered right after.
+                    let open = self.pending.range(..before).count();
+                    assert!(open <= 1, "{before:?} is passed before all are answered");
+                }
+                Effect::WakeWriter => self.writer_is_woken = true,
+                Effect::WakeDestager | Effect::WakeOthers => {}
+                Effect::RecordHistory { .. } | Effect::ForgetHistory(_) => {
+                    unreachable!("there is none")
+                }
+                reply @ (Effect::Submitted(_)
+                | Effect::Refused(_)
+                | Effect::Begun(_)
+                | Effect::Opened(_)
+                | Effect::Waits
+                | Effect::Blocked(_)) => replies.push(reply),
+            }
+        }
+        replies
+    }
+
+    fn hand_over(&mut self, write: &Write) {
+        let header = Header::read(&write.bytes.to_vec(), OF.0, OF.1).unwrap();
+        assert_eq!(header.records.len(), write.data_at.len());
+        let batch = Batch {
+            at: write.at,
+            bytes: write.bytes.clone(),
+            header,
+            written: false,
+            ended: false,
+            is_relocated: true,
+        };
+        assert!(self.batches.insert(write.number, batch).is_none());
+    }
+
+    /// The oldest of those that wait are in this batch now.
+    fn put_together(&mut self, number: u64) {
+        let batch = self.batches.get_mut(&number).unwrap();
+        batch.is_relocated = false;
+        let waiting = self.pending.values_mut().filter(|it| it.batch.is_none());
+        let mut count = 0;
+        for (pending, record) in waiting.zip(&batch.header.records) {
+            let sectors = record.change.sectors();
+            assert!(sectors.is_empty() || sectors == pending.range, "in order");
+            pending.batch = Some(number);
+            count += 1;
+        }
+        assert_eq!(count, batch.header.records.len(), "each was submitted");
+    }
+
+    fn answer(&mut self, token: Token, result: Result<(), IoError>) {
+        let pending = self.pending.remove(&token).expect("answered once");
+        self.answered += 1;
+        let Err(error) = result else {
+            assert!(self.newest_acknowledged < Some(token), "in order");
+            self.newest_acknowledged = Some(token);
+            let batch = pending.batch.expect("it was in a batch");
+            let mut before = self.batches.range(..=batch);
+            assert!(before.all(|(_, it)| it.written), "{token:?} is not stable");
+            if let Some(stamp) = pending.stamp {
+                for at in pending.range {
+                    self.acknowledge((pending.slot, at), stamp, false);
+                    self.overtake(pending.slot, at);
+                }
+            }
+            return;
+        };
+        let withdrawn = error == IoError::Fenced;
+        assert!(withdrawn || self.failed, "{error:?}");
+        assert!(!withdrawn || pending.batch.is_none(), "it is in a batch");
+        // What was on its way when the log failed may be found by a replay.
+        if let (Some(stamp), Some(_)) = (pending.stamp, pending.batch) {
+            for at in pending.range {
+                let cached = self.cached.entry((pending.slot, at)).or_default();
+                cached.insert(stamp);
+            }
+        }
+    }
+
+    fn acknowledge(&mut self, at: At, stamp: u64, is_cached: bool) {
+        let before = self.acknowledged.insert(at, stamp).unwrap();
+        let cached = self.cached.entry(at).or_default();
+        if is_cached {
+            cached.insert(before);
+        } else if !self.failed {
+            cached.clear();
+        }
+    }
+
+    /// A change that came after a write around the log is acknowledged before it.
+    fn overtake(&mut self, slot: Slot, at: u64) {
+        let hosts = self.hosts.iter_mut().filter(|it| it.slot == slot);
+        for around in hosts.filter_map(|it| it.around.as_mut()) {
+            around.overtaken.insert(at);
+        }
+    }
+
+    fn submit(
+        &mut self,
+        (slot, sectors): (Slot, Range<u64>),
+        kind: Kind,
+        stamp: Option<u64>,
+        fence: Fence,
+    ) -> Result<Token, IoError> {
+        let data = match (kind, stamp) {
+            (Kind::Write, Some(stamp)) => data(&sectors, stamp),
+            _ => Buf::empty(),
+        };
+        let replies = self.apply(Event::Submit(Submission {
+            slot,
+            range: range(&sectors),
+            kind,
+            data,
+            fence,
+            now: Now(0),
+        }));
+        match replies.first() {
+            Some(Effect::Submitted(token)) => {
+                let pending = Pending {
+                    slot,
+                    range: sectors,
+                    stamp,
+                    batch: None,
+                };
+                assert!(self.pending.insert(*token, pending).is_none());
+                Ok(*token)
+            }
+            Some(Effect::Refused(error)) => Err(*error),
+            other => panic!("{other:?} is no answer"),
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! The worlds.
+
+use super::*;
+
+/// Goes through all orders; answers how many steps that were.
+fn explore(world: &World) -> u64 {
+    let steps = world.steps();
+    if steps.is_empty() {
+        world.check_end();
+        return 0;
+    }
+    let mut count = 0;
+    for step in steps {
+        let mut next = world.clone();
+        next.step(step);
+        next.writer_looks_in_vain();
+        next.check();
+        count += 1 + explore(&next);
+    }
+    count
+}
+
+#[track_caller]
+fn all_orders(programs: &[(u16, &[Op])], with: &[With], at_least: u64) {
+    let steps = explore(&World::new(programs, with));
+    println!("{steps} steps");
+    assert!(steps >= at_least, "{steps} steps");
+}
+
+#[test]
+fn two_hosts_at_the_same_blocks_are_answered_in_order_and_read_what_is_newest() {
+    let first = [Op::Write(0, 2), Op::Write(1, 3)];
+    let second = [Op::Zero(1, 2), Op::Write(0, 1)];
+    all_orders(&[(0, &first), (0, &second)], &[], 1_000);
+    all_orders(&[(0, &first), (1, &second)], &[], 1_000);
+}
+
+#[test]
+fn a_log_that_fails_leaves_nobody_without_an_answer() {
+    let first = [Op::Write(0, 2), Op::Write(1, 3)];
+    let second = [Op::Volatile(2, 3), Op::Flush];
+    let with = [With::LogFails];
+    all_orders(&[(0, &first), (0, &second)], &with, 1_000);
+}
+
+#[test]
+fn what_goes_around_the_log_meets_no_change_that_waits_and_is_named_while_it_is_half_way() {
+    let first = [Op::Write(0, 2)];
+    let second = [Op::Around(1, 3)];
+    all_orders(&[(0, &first), (0, &second)], &[With::Rounds(1)], 1_000);
+    let third = [Op::Volatile(0, 2), Op::Flush];
+    all_orders(&[(0, &first), (0, &third)], &[], 300);
+    all_orders(&[(0, &third), (0, &third[..1])], &[], 300);
+}
+
+#[test]
+fn rounds_of_the_destager_bring_back_nothing_and_lose_nothing() {
+    let zeroes = [Op::Zero(1, 2)];
+    let first = [Op::Write(0, 2)];
+    all_orders(&[(0, &first), (0, &zeroes)], &[With::Rounds(1)], 1_000);
+    let twice = [Op::Write(0, 2), Op::Write(0, 1)];
+    all_orders(&[(0, &twice)], &[With::Rounds(2)], 1_000);
+}
+
+#[test]
+fn what_cannot_be_destaged_is_relocated_and_read_as_before() {
+    let twice = [Op::Write(0, 2), Op::Write(0, 1)];
+    let with = [With::Rounds(1), With::BackingFails];
+    all_orders(&[(0, &twice)], &with, 1_000);
+    all_orders(&[(0, &twice[..1]), (1, &twice[1..])], &with, 1_000);
+    let with = [With::Rounds(2), With::BackingFails];
+    all_orders(&[(0, &twice[..1])], &with, 50);
+}
+
+#[test]
+fn nothing_is_under_way_in_a_cut_or_an_exchange() {
+    let around = [Op::Volatile(0, 2), Op::Write(0, 1)];
+    all_orders(&[(0, &around)], &[With::Cut], 200);
+    all_orders(&[(0, &around)], &[With::Exchange], 100);
+    let with = [With::Exchange, With::Rounds(1)];
+    all_orders(&[(0, &[Op::Write(0, 2)])], &with, 200);
+    let write = [Op::Write(2, 3)];
+    all_orders(&[(0, &around[..1]), (0, &write)], &[With::Exchange], 500);
+}
+
+#[test]
+fn a_writer_that_lost_its_right_gets_nothing_into_a_batch() {
+    let first = [Op::Write(0, 1), Op::Fence, Op::Write(0, 1)];
+    let second = [Op::Write(0, 2)];
+    all_orders(&[(0, &first), (0, &second)], &[], 500);
+}
+
+#[test]
+fn whoever_is_in_a_batch_is_answered_also_when_the_ring_closes() {
+    let first = [Op::Write(0, 1), Op::Write(1, 2)];
+    all_orders(&[(0, &first)], &[With::Close, With::Rounds(1)], 200);
+    all_orders(&[(0, &first), (1, &first[..1])], &[With::Close], 500);
+}
