@@ -1,6 +1,6 @@
 # The project's whole vocabulary. `make run` and `make test` are all that a new user needs.
 SHELL := /bin/bash
-.PHONY: help run test check build bench lab linux instructions fuzz sim soak tools clean
+.PHONY: help run test check build docs bench lab linux instructions fuzz sim soak tools clean
 
 help: ## what there is
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -13,7 +13,7 @@ run: ## install what is missing, build, serve a demonstration LUN on 127.0.0.1:3
 	@scripts/demo target/release/causeway
 
 test: ## install what the tests need, run everything
-	@scripts/install build test guest
+	@scripts/install build test guest docs
 	@scripts/test
 
 check: ## format, clippy, dependency law, licences: under a minute when warm
@@ -25,6 +25,10 @@ build: ## the release binary, target/release/causeway, and what debuggers need o
 	@scripts/install build
 	cargo build --release --locked -p causeway --bin causeway
 	@scripts/split target/release/causeway
+
+docs: ## the book of all documents, target/book/index.html; fails on a link that leads nowhere
+	@scripts/install docs
+	@scripts/docs
 
 bench: ## the cost of the waist, and of I/O beside the floor, tgt and istgt, in one run: target/bench/
 	@scripts/install build test bench
@@ -65,7 +69,7 @@ soak: ## a hundred thousand seeds of the simulator, a million of its journals, a
 	CAUSEWAY_KILL_CYCLES=2000 cargo test --release --locked -p proof --test kill_loop -- --nocapture
 
 tools: ## install everything that any target needs (make fuzz also uses cargo-fuzz where it is there)
-	@scripts/install build test bench guest
+	@scripts/install build test bench guest docs
 
 clean: ## remove what was built
 	cargo clean

@@ -4,7 +4,7 @@
 //! A path can die without a sign: a switch that drops everything, a machine without power. Only
 //! silence tells then. How long that takes is what these settings make short: the time until a host
 //! asks, the time that it waits for an answer, and the time that it then still hopes for the
-//! connection to come back. docs/hosts.md has what was measured.
+//! connection to come back. docs/start/hosts.md has what was measured.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -208,7 +208,7 @@ fn problems_stand_first_and_what_cannot_be_checked_in_one_line() {
 /// The list of best practice as the documents have it: number or letter, and the checks that speak
 /// of it.
 fn documented() -> Vec<(String, Vec<String>)> {
-    let text = include_str!("../../../docs/lab.md");
+    let text = include_str!("../../../docs/operate/lab.md");
     let rows = text.lines().filter_map(|line| {
         let mut cells = line.strip_prefix("| ")?.split(" | ");
         let (key, _point, checks) = (cells.next()?, cells.next()?, cells.next()?);

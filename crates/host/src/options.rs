@@ -393,7 +393,7 @@ impl Options {
 
 fn read_overrides(file: &Path) -> Result<Overrides, HostError> {
     let named = file.display();
-    let hint = "docs/initiator.md shows what the file may say";
+    let hint = "docs/operate/multipath.md shows what the file may say";
     let bytes =
         std::fs::read(file).map_err(|error| HostError::usage(format!("{named}: {error}"), hint))?;
     let text = units::text::utf8(bytes)

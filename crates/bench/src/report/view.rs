@@ -1,4 +1,4 @@
-//! The documents that `docs/bench.md` promises: what `-Rjson` writes, and what is read back of it.
+//! The documents that `docs/operate/bench.md` promises: what `-Rjson` writes, and what is read back of it.
 //!
 //! A result may be of an older version, which told less: what it lacks is absent, or zero where
 //! nobody compares it.

@@ -241,7 +241,7 @@ impl Report {
         }
         if self.rows.iter().any(|row| !row.published.is_empty()) {
             out.push_str(
-                "\nPublished by others, on other machines (docs/bench.md says which); IOPS:\n",
+                "\nPublished by others, on other machines (docs/operate/bench.md says which); IOPS:\n",
             );
             for row in &self.rows {
                 let all: Vec<String> = row
