@@ -116,6 +116,7 @@ mod test {
     }
 
     /// The hash of "abc": identifier 'a', secret "b", challenge "c".
+    // spec: RFC 7143 12.1.3 "Challenge Handshake Authentication Protocol (CHAP)".
     #[test]
     fn each_algorithm_is_the_hash_of_identifier_secret_and_challenge() {
         let cases = [

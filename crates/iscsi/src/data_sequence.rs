@@ -123,6 +123,7 @@ mod test {
         assert_eq!(next, bytes);
     }
 
+    // spec: RFC 7143 11.4.5 "Residual Count".
     #[test]
     fn residuals_count_what_was_not_moved() {
         assert_eq!(Residual::of(512, 512), Residual::None);

@@ -59,6 +59,7 @@ mod test {
     }
 
     /// RFC 7143 appendix A.4 "CRC Examples".
+    // spec: RFC 7143 11.2.3 "Header Digest and Data Digest".
     #[test]
     fn the_examples_of_the_standard_match() {
         assert_eq!(crc32c(&[0; 32]), [0xaa, 0x36, 0x91, 0x8a]);

@@ -100,6 +100,7 @@ impl fmt::Debug for Lun {
 mod test {
     use super::*;
 
+    // spec: RFC 7143 11.12.5 "ISID".
     #[test]
     fn a_random_isid_says_so_and_keeps_every_bit() {
         let isid = Isid::random([0xab, 0xcd, 0xef], 0x1234);

@@ -65,6 +65,7 @@ impl Keepalive {
 mod test {
     use super::*;
 
+    // spec: RFC 7143 11.19 "NOP-In".
     #[test]
     fn silence_is_pinged_once_and_then_given_up() {
         let second = Duration::from_secs(1);

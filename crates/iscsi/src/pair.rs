@@ -320,6 +320,7 @@ fn data_survives_every_piecewise_arrival_with_and_without_digests() {
 }
 
 /// Both directions of both CHAP ways, in one session each; and what must fail does.
+// spec: RFC 7143 12.1.3 "Challenge Handshake Authentication Protocol (CHAP)".
 #[test]
 fn mutual_chap_is_proved_by_both_sides_or_there_is_no_session() {
     let secrets: [(&[u8], &[u8], bool); 3] = [
@@ -361,6 +362,7 @@ fn mutual_chap_is_proved_by_both_sides_or_there_is_no_session() {
     }
 }
 
+// spec: RFC 7143 11.11 "Text Response".
 #[test]
 fn discovery_of_a_thousand_targets_comes_in_chains() {
     let mut config = InitiatorConfig::new("iqn.test:i", None, Isid([1; 6]));
@@ -415,6 +417,7 @@ fn a_failed_write_reports_its_whole_length_as_underflow_for_every_size() {
 }
 
 /// One bit flipped at each place of the stream of a write: wrong data never reaches the disk.
+// spec: RFC 7143 11.2.3 "Header Digest and Data Digest".
 #[test]
 fn a_flipped_bit_never_reaches_the_disk() {
     let offer = digests(small());

@@ -318,6 +318,7 @@ mod test {
         }
     }
 
+    // spec: RFC 7143 11.8 "Ready To Transfer (R2T)", 13.17 "MaxOutstandingR2T".
     #[test]
     fn bursts_are_asked_for_in_order_up_to_the_number_that_may_be_outstanding() {
         let mut solicited = Solicited::new(100, 1000);
@@ -342,6 +343,7 @@ mod test {
         assert_eq!(solicited.r2t_count(), 3);
     }
 
+    // spec: RFC 7143 13.19 "DataSequenceInOrder".
     #[test]
     fn a_sequence_takes_its_bytes_once_and_in_the_agreed_order() {
         let mut sequence = Sequence::new(100..200);

@@ -172,6 +172,7 @@ mod test {
     use super::*;
     use proptest::prelude::*;
 
+    // spec: RFC 7143 6.1 "Text Format".
     #[test]
     fn pairs_are_read_with_and_without_the_last_zero_byte() {
         for text in [&b"A=1\0B=\0"[..], b"A=1\0B=", b"A=1\0\0\0B=\0\0"] {
@@ -191,6 +192,7 @@ mod test {
         assert!(pairs(&long.as_bytes()[1..]).is_ok());
     }
 
+    // spec: RFC 7143 6.1 "Text Format".
     #[test]
     fn numbers_are_decimal_or_hexadecimal_and_never_signed() {
         assert_eq!(number("262144"), Some(262_144));

@@ -103,6 +103,8 @@ fn try_limits(blocks: &str) {
     }
 }
 
+// spec: SBC-3 5.43 "WRITE AND VERIFY (10) command", 5.6 "ORWRITE (16) command", 5.28 "UNMAP
+// command".
 #[test]
 fn every_command_at_every_limit_does_what_it_says_over_every_composition_of_512() {
     try_limits("512, ");

@@ -58,7 +58,8 @@ pub fn sense(
     }
     let parameters = parameters(request.page, resources);
     let last = parameters.iter().map(|(code, _)| *code).max();
-    // spec: SPC-4 6.13: a PARAMETER POINTER above the last parameter is an invalid field.
+    // spec: SPC-4 6.8 "LOG SENSE command": a PARAMETER POINTER above the last parameter is an
+    // invalid field.
     if last.is_some_and(|last| request.parameter_pointer > last) {
         return Err(CdbError::bytes(5));
     }
@@ -132,6 +133,7 @@ mod test {
         assert_eq!(ask(0x0c, 1, 0), Err(CdbError::bytes(3)));
     }
 
+    // spec: SPC-4 6.8 "LOG SENSE command".
     #[test]
     fn resources_have_the_golden_bytes_and_the_pointer_skips() {
         let used = [0, 2, 3, 8, 0, 0, 0, 7, 2, 0, 0, 0];

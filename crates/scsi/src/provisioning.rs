@@ -199,6 +199,7 @@ mod test {
         }
     }
 
+    // spec: SBC-3 5.4 "GET LBA STATUS command".
     #[test]
     fn lba_status_has_the_golden_bytes_and_splits_long_ranges() {
         let range = |start, len| LbaRange::new(Lba(start), BlockCount(len)).unwrap();
@@ -213,6 +214,7 @@ mod test {
     }
 
     proptest! {
+        // spec: SBC-3 5.28 "UNMAP command".
         #[test]
         fn any_unmap_list_names_only_blocks_of_the_medium(
             bytes in proptest::collection::vec(any::<u8>(), 0..80),

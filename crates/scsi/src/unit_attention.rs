@@ -186,6 +186,7 @@ mod test {
         UnitAttention::SoftThresholdReached,
     ];
 
+    // spec: SPC-4 5.14 "Unit attention condition".
     #[test]
     fn a_condition_is_reported_once_and_inquiry_leaves_it() {
         let mut queue = AttentionQueue::new();

@@ -5,6 +5,7 @@ use crate::ids::{Lun, Ttt};
 use crate::serial::DataSn;
 use proptest::prelude::*;
 
+// spec: RFC 7143 11.3 "SCSI Command".
 #[test]
 fn a_scsi_command_is_these_bytes() {
     let command = ScsiCommand {
@@ -29,6 +30,7 @@ fn a_scsi_command_is_these_bytes() {
     assert_eq!(ScsiCommand::parse(&command.write()), Ok(command));
 }
 
+// spec: RFC 7143 11.7 "SCSI Data-Out and SCSI Data-In".
 #[test]
 fn a_data_in_with_status_is_these_bytes() {
     let pdu = DataIn {
@@ -61,6 +63,7 @@ fn a_data_in_with_status_is_these_bytes() {
     assert_eq!(pdu.write().to_vec(), expected);
 }
 
+// spec: RFC 7143 11.12 "Login Request".
 #[test]
 fn a_login_request_is_these_bytes() {
     let bytes = crate::target_side::test::login(0, Some(1), "");
@@ -70,6 +73,7 @@ fn a_login_request_is_these_bytes() {
     assert_eq!(bytes, expected);
 }
 
+// spec: RFC 7143 11.8 "Ready To Transfer (R2T)".
 #[test]
 fn an_r2t_is_these_bytes() {
     let pdu = ReadyToTransfer {
@@ -105,6 +109,7 @@ macro_rules! stable {
 }
 
 proptest! {
+    // spec: RFC 7143 11.2 "PDU Template, Header, and Opcodes".
     #[test]
     fn every_header_reads_back_as_itself(bytes in proptest::array::uniform32(any::<u8>()), more in proptest::array::uniform16(any::<u8>())) {
         let mut header = [0; 48];

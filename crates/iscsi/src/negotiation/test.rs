@@ -39,6 +39,7 @@ const NUMERIC: [(&str, u32, u32, bool); 7] = [
     ("ErrorRecoveryLevel", 0, 2, false),
 ];
 
+// spec: RFC 7143 6.2 "Text Mode Negotiation", 13 "Login/Text Operational Text Keys".
 #[test]
 fn every_number_is_the_result_of_its_function_or_rejected_out_of_range() {
     for (name, min, max, larger) in NUMERIC {
@@ -83,6 +84,7 @@ fn every_number_is_the_result_of_its_function_or_rejected_out_of_range() {
     }
 }
 
+// spec: RFC 7143 6.2 "Text Mode Negotiation".
 #[test]
 fn every_boolean_is_the_result_of_its_function() {
     type Own = fn(&mut Offer) -> &mut bool;
@@ -116,6 +118,7 @@ fn every_boolean_is_the_result_of_its_function() {
     }
 }
 
+// spec: RFC 7143 13.1 "HeaderDigest and DataDigest".
 #[test]
 fn every_digest_choice_meets_every_list() {
     use DigestChoice::{Allowed, Never, Preferred, Required};
@@ -157,6 +160,7 @@ fn every_digest_choice_meets_every_list() {
     }
 }
 
+// spec: RFC 7143 13.21 "SessionType".
 #[test]
 fn what_has_no_meaning_in_discovery_is_irrelevant_there() {
     for key in KEYS.iter().filter(|key| !key.discovery) {
@@ -204,6 +208,7 @@ fn keys_that_the_standard_took_away_are_never_not_understood() {
     }
 }
 
+// spec: RFC 7143 13.14 "FirstBurstLength".
 #[test]
 fn first_burst_length_follows_the_keys_it_depends_on_in_any_order() {
     let mut target = Negotiation::new(Offer::default(), false);

@@ -196,6 +196,7 @@ fn expect_command(target: &mut TargetConnection) -> TargetCommand {
 
 const NOW: Now = Now::ZERO;
 
+// spec: RFC 7143 11.4 "SCSI Response".
 #[test]
 fn a_read_is_answered_with_data_status_and_residual() {
     let keys = "MaxRecvDataSegmentLength=512\0MaxBurstLength=1024\0";
@@ -252,6 +253,7 @@ fn data_out(offset: u32, sn: u32, ttt: Option<Ttt>, last: bool, data: &[u8]) -> 
     pdu(header.write(), data)
 }
 
+// spec: RFC 7143 11.7 "SCSI Data-Out and SCSI Data-In", 13.10 "InitialR2T", 13.11 "ImmediateData".
 #[test]
 fn a_write_gathers_immediate_unsolicited_and_solicited_data() {
     for accept_at in 0..3 {

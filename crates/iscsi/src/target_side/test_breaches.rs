@@ -41,6 +41,7 @@ fn login_fate(bytes: &[u8]) -> (Option<LoginStatus>, bool) {
     (status, target.want() == Want::Nothing)
 }
 
+// spec: RFC 7143 11.13 "Login Response", 11.13.5 "Status-Class and Status-Detail".
 #[test]
 fn every_refusal_of_a_login_has_its_exact_status() {
     use LoginStatus::*;
@@ -111,6 +112,7 @@ fn every_refusal_of_a_login_has_its_exact_status() {
 }
 
 /// Field lesson 47: the parser that anybody can reach.
+// spec: RFC 7143 6.3 "Login Phase".
 #[test]
 fn odd_login_pdus_are_answered_or_dropped_and_never_kept_without_bound() {
     // C bit and no data, for ever: given up after a bounded number.
@@ -307,6 +309,7 @@ fn a_burst_that_ends_early_is_a_fault_and_one_in_any_order_is_not() {
     assert_eq!(faults(&mut target), [DataFault::IncorrectAmountOfData]);
 }
 
+// spec: RFC 7143 4.2.2.1 "Command Numbering and Acknowledging".
 #[test]
 fn commands_run_in_order_once_and_inside_the_window() {
     let config = TargetConfig {
@@ -345,6 +348,7 @@ fn abort(tag: u32, cmd_sn: u32, referenced: u32, ref_cmd_sn: u32) -> Vec<u8> {
     request.write().to_vec()
 }
 
+// spec: RFC 7143 11.6.1 "Response".
 #[test]
 fn abort_task_finds_what_is_here_what_never_came_and_what_never_was() {
     let mut target = logged_in(&TargetConfig::default(), Offer::default(), "");
@@ -388,6 +392,7 @@ fn abort_task_finds_what_is_here_what_never_came_and_what_never_was() {
     assert_eq!(target.in_progress(), 1);
 }
 
+// spec: RFC 7143 11.17 "Reject".
 #[test]
 fn what_is_rejected_is_sent_back_with_its_reason() {
     let mut snack = [0; 48];
@@ -421,6 +426,7 @@ fn what_is_rejected_is_sent_back_with_its_reason() {
     }
 }
 
+// spec: RFC 7143 11.18 "NOP-Out", 11.15 "Logout Response".
 #[test]
 fn a_ping_is_echoed_and_a_logout_ends_the_connection() {
     let mut target = logged_in(&TargetConfig::default(), Offer::default(), "");
@@ -474,6 +480,7 @@ fn a_ping_is_echoed_and_a_logout_ends_the_connection() {
 
 /// A command with additional header segments: extended CDB, bidirectional length; with and without
 /// digests.
+// spec: RFC 7143 11.2.1 "Basic Header Segment".
 #[test]
 fn additional_header_segments_are_read_in_two_parts() {
     for digest in [false, true] {
@@ -593,6 +600,7 @@ fn a_fence_is_told_and_answered_and_one_that_makes_no_sense_is_rejected() {
 
 /// As clients ask in a normal session: their own target for `All`, a Reject for what makes no
 /// sense.
+// spec: RFC 7143 11.10 "Text Request", appendix C "SendTargets Operation".
 #[test]
 fn text_in_a_normal_session_tells_of_its_own_target_only() {
     let cases = [

@@ -33,6 +33,7 @@ fn what_was_written_on_one_core_is_read_on_another() {
     assert_eq!(read.response().data_in.to_vec(), filled(0x5a, 2));
 }
 
+// spec: SBC-3 5.2 "COMPARE AND WRITE command".
 #[test]
 fn hosts_that_compete_by_compare_and_write_never_both_win() {
     for seed in 0..40 {
@@ -337,6 +338,7 @@ const IMMEDIATE: [[u8; 10]; 2] = [
     [0x1b, 1, 0, 0, 0, 0, 0, 0, 0, 0],
 ];
 
+// spec: SBC-3 5.21 "SYNCHRONIZE CACHE (10) command".
 #[test]
 fn synchronizations_that_nobody_waits_for_do_not_pile_up() {
     let bench = Bench::new(11);
@@ -407,6 +409,7 @@ fn a_cache_that_a_host_switched_off_for_good_is_off_when_the_disk_comes_after_th
     }
 }
 
+// spec: SPC-4 5.14 "Unit attention condition", SBC-3 6.5.5 "Caching mode page".
 #[test]
 fn a_change_of_the_cache_is_flushed_adopted_by_every_core_and_told_to_every_host() {
     let store: Arc<dyn crate::UnitStore> =
@@ -451,6 +454,7 @@ fn a_change_of_the_cache_is_flushed_adopted_by_every_core_and_told_to_every_host
     assert!(!write_cache(&again, &again.nexus(1, "a"), 1));
 }
 
+// spec: SPC-4 5.13.5 "Preserving persistent reservations and registrations".
 #[test]
 fn a_reservation_shuts_out_writers_on_every_core_and_survives_a_restart() {
     let store: Arc<dyn crate::UnitStore> =
@@ -674,6 +678,7 @@ fn a_write_that_the_medium_has_when_its_nexus_may_only_read_is_carried_out_befor
     assert_eq!(again.response().status, Status::Good);
 }
 
+// spec: SPC-4 7.5.8 "Control mode page".
 #[test]
 fn what_an_administrator_has_fixed_of_tas_holds_over_resets_and_hosts_cannot_change_it() {
     let bench = Bench::new(14);
@@ -726,6 +731,7 @@ fn what_an_administrator_has_fixed_of_tas_holds_over_resets_and_hosts_cannot_cha
     assert_eq!(all(&host), [false, true, true, false]);
 }
 
+// spec: SBC-3 5.47 "WRITE SAME (16) command".
 #[test]
 fn write_same_of_zeroes_is_data_where_the_volume_can_write_no_zeroes() {
     let bench = Bench::that_takes_no_zeroes(31);

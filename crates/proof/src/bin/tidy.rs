@@ -1,4 +1,5 @@
 //! Checks the laws of the source tree: `cargo run -q -p proof --no-default-features --bin tidy`.
+//! With the word `write` it first writes the pages that are made from the sources.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -14,6 +15,12 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
         root.push("..");
+    }
+    if std::env::args().nth(1).is_some_and(|word| word == "write")
+        && let Err(error) = proof::tidy::clauses::write(&root)
+    {
+        eprintln!("tidy: {error}");
+        return ExitCode::from(2);
     }
     match proof::tidy::check(&root) {
         Ok(complaints) if complaints.is_empty() => ExitCode::SUCCESS,

@@ -116,6 +116,8 @@ fn run_all(daemon: &Daemon, jobs: Vec<(Kind, Vec<String>)>) -> Vec<(Kind, Judged
     results
 }
 
+// spec: SBC-3 5.8 "PRE-FETCH (10) command", SPC-2 7.21 "RESERVE (6) command", 7.17 "RELEASE (6)
+// command", SBC-3 5.2 "COMPARE AND WRITE command", 5.6 "ORWRITE (16) command".
 #[test]
 fn every_test_of_iscsi_test_cu_passes_or_is_excused_with_a_corrected_test_that_does() {
     need(&["iscsi-test-cu", "timeout"]);

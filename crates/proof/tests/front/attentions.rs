@@ -98,6 +98,7 @@ fn a_port_that_logs_out_and_in_again_is_told_nothing() {
     }
 }
 
+// spec: RFC 7143 6.3.5 "Session Reinstatement, Closure, and Timeout", SAM-5 6.3.4 "I_T nexus loss".
 #[test]
 fn a_port_whose_session_was_reinstated_or_lost_is_told_nexus_loss_where_it_had_a_nexus() {
     run(new(), |bench| async move {
@@ -118,6 +119,7 @@ fn a_port_whose_session_was_reinstated_or_lost_is_told_nexus_loss_where_it_had_a
     });
 }
 
+// spec: SAM-5 6.3.3 "Logical unit reset".
 #[test]
 fn resets_are_told_to_every_port_also_to_those_that_are_away() {
     let ways = [

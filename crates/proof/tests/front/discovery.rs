@@ -7,6 +7,7 @@ use crate::host::{Host, config};
 use iscsi_target::{Listen, PortalGroup};
 use std::net::SocketAddr;
 
+// spec: RFC 7143 13.3 "SendTargets", appendix C "SendTargets Operation".
 #[test]
 fn send_targets_tells_only_what_is_granted_to_the_asker() {
     run(Setup::default(), |bench| async move {
@@ -33,6 +34,7 @@ fn send_targets_tells_only_what_is_granted_to_the_asker() {
     });
 }
 
+// spec: RFC 7143 appendix C "SendTargets Operation".
 #[test]
 fn a_normal_session_is_told_of_its_own_target_only() {
     run(Setup::default(), |bench| async move {
@@ -76,6 +78,7 @@ fn a_thousand_targets_come_in_one_answer() {
     });
 }
 
+// spec: RFC 7143 13.8 "TargetAddress".
 #[test]
 fn through_an_ipv6_portal_the_ipv6_addresses_of_its_group_are_told() {
     run(Setup::default(), |bench| async move {

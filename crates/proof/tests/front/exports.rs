@@ -163,6 +163,7 @@ fn a_host_whose_last_grant_is_taken_away_stays_without_luns_and_has_it_back_in_t
     });
 }
 
+// spec: RFC 7143 11.9.1 "AsyncEvent".
 #[test]
 fn a_target_that_goes_into_maintenance_asks_for_logout_and_ends_who_stays() {
     run(Setup::default(), |bench| async move {

@@ -19,6 +19,7 @@ fn memory_out(bench: &Bench) -> usize {
     cores.iter().map(|core| core.pool().out_bytes()).sum()
 }
 
+// spec: RFC 7143 4.2.2.2 "Response/Status Numbering and Acknowledging".
 #[test]
 fn an_initiator_that_never_advances_its_status_number_works_at_depth_512() {
     run(Setup::default(), |bench| async move {
@@ -341,6 +342,7 @@ async fn four_bursts(raw: &mut Raw, tag: u32) -> Vec<(Option<iscsi::Ttt>, u32)> 
     bursts
 }
 
+// spec: RFC 7143 13.18 "DataPDUInOrder".
 #[test]
 fn data_comes_in_any_order_where_the_initiator_asks_for_that_and_in_order_where_not() {
     for (asked, any_order) in [("No", true), ("Yes", false)] {
@@ -388,6 +390,7 @@ fn data_comes_in_any_order_where_the_initiator_asks_for_that_and_in_order_where_
 
 /// The largest burst that RFC 7143 13.13 "MaxBurstLength" knows is no whole number of blocks, nor
 /// of four bytes.
+// spec: RFC 7143 13.13 "MaxBurstLength".
 #[test]
 fn a_host_that_asks_for_the_largest_burst_gets_it_both_ways() {
     const LARGEST: usize = (1 << 24) - 1;

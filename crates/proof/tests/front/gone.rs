@@ -78,6 +78,7 @@ async fn three(bench: &Bench, host: &Host) -> Vec<Sent> {
     sent
 }
 
+// spec: SAM-5 5.6 "Aborting commands".
 #[test]
 fn every_command_of_a_unit_that_is_taken_away_is_answered_while_the_session_lives() {
     for (seed, way) in (0..6).flat_map(|seed| Way::ALL.map(|way| (seed, way))) {

@@ -70,6 +70,7 @@ fn a_unit_that_hangs_leaves_other_units_sessions_logins_and_questions_alone() {
     }
 }
 
+// spec: RFC 7143 11.6 "Task Management Function Response".
 #[test]
 fn every_function_is_answered_within_two_seconds_while_the_backend_hangs() {
     // ABORT TASK SET, CLEAR TASK SET, LOGICAL UNIT RESET, TARGET WARM RESET, TARGET COLD RESET.

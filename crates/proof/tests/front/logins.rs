@@ -59,6 +59,7 @@ async fn refused(bench: &Bench, config: &InitiatorConfig, status: LoginStatus, w
     assert_eq!(newest.peer.ip(), bench.hosts.ip());
 }
 
+// spec: RFC 7143 11.13.5 "Status-Class and Status-Detail".
 #[test]
 fn every_refusal_has_its_exact_status_and_its_reason_is_recorded() {
     run(Setup::default(), |bench| async move {
@@ -157,6 +158,7 @@ fn who_had_no_grant_at_a_removed_target_is_not_told_that_there_was_one() {
 
 /// All combinations of what is configured and what is offered: only the right ones are let in, with
 /// discovery exactly as with a normal session (field lesson 48).
+// spec: RFC 7143 12.1.3 "Challenge Handshake Authentication Protocol (CHAP)".
 #[test]
 fn nobody_gets_in_without_the_proof_that_is_configured_and_discovery_is_no_easier() {
     run(Setup::default(), |bench| async move {
@@ -226,6 +228,7 @@ fn wrong_credentials_are_recorded_with_their_reason_and_without_the_secret() {
     });
 }
 
+// spec: RFC 7143 12.1.3 "Challenge Handshake Authentication Protocol (CHAP)".
 #[test]
 fn a_challenge_sent_back_is_refused_and_challenges_never_repeat() {
     run(Setup::default(), |bench| async move {
@@ -255,6 +258,7 @@ fn a_challenge_sent_back_is_refused_and_challenges_never_repeat() {
     });
 }
 
+// spec: RFC 7143 6.3.1 "Login Phase Start".
 #[test]
 fn a_login_with_a_session_handle_is_told_apart_from_one_with_an_unknown_handle() {
     run(Setup::default(), |bench| async move {
@@ -389,6 +393,7 @@ fn as_many_sessions_as_may_be_turn_a_connection_away_and_that_is_told() {
     });
 }
 
+// spec: RFC 7143 4.2.7.1 "iSCSI Name Properties".
 #[test]
 fn names_are_the_same_in_upper_and_lower_case() {
     run(Setup::default(), |bench| async move {

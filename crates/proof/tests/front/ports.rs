@@ -111,6 +111,7 @@ fn pages_name_every_port_that_this_initiator_may_use_and_no_other() {
     });
 }
 
+// spec: SPC-4 5.13.7 "Registering".
 #[test]
 fn all_target_ports_registers_at_every_port_and_one_port_at_one() {
     run(Setup::default(), |bench| async move {

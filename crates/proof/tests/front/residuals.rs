@@ -65,6 +65,7 @@ fn setup() -> Setup {
     }
 }
 
+// spec: RFC 7143 11.4.5 "Residual Count".
 #[test]
 fn a_read_of_any_length_tells_exactly_how_much_it_differs_from_what_was_expected() {
     run(setup(), |bench| async move {
@@ -90,6 +91,7 @@ fn a_read_of_any_length_tells_exactly_how_much_it_differs_from_what_was_expected
     });
 }
 
+// spec: RFC 7143 11.4.5 "Residual Count".
 #[test]
 fn a_write_of_any_length_moves_whole_blocks_and_tells_exactly_what_is_left() {
     run(setup(), |bench| async move {

@@ -36,6 +36,7 @@ async fn on_every_core(bench: &Bench) -> Vec<Host> {
     hosts
 }
 
+// spec: RFC 7143 6.3.5 "Session Reinstatement, Closure, and Timeout".
 #[test]
 fn reinstatement_ends_the_old_session_first_on_whatever_core_it_lives() {
     for seed in 0..20 {
@@ -145,6 +146,7 @@ fn two_logins_of_one_initiator_port_at_once_leave_one_session() {
     }
 }
 
+// spec: RFC 7143 11.14 "Logout Request", 11.15 "Logout Response".
 #[test]
 fn a_logout_is_answered_when_the_tasks_have_ended() {
     run(Setup::default(), |bench| async move {
@@ -206,6 +208,7 @@ fn a_session_that_is_dropped_is_over_when_the_answer_comes_and_may_come_back() {
     });
 }
 
+// spec: RFC 7143 11.9 "Asynchronous Message".
 #[test]
 fn a_stop_asks_every_initiator_to_log_out_and_ends_who_stays() {
     run(Setup::default(), |bench| async move {
@@ -245,6 +248,7 @@ fn a_stop_asks_every_initiator_to_log_out_and_ends_who_stays() {
     });
 }
 
+// spec: RFC 7143 11.19 "NOP-In".
 #[test]
 fn an_initiator_that_goes_silent_is_pinged_and_ended_in_time_and_one_that_answers_stays() {
     let settings = Settings {
@@ -331,6 +335,7 @@ fn a_session_whose_host_hangs_up_with_writes_underway_leaves_nothing_behind() {
     }
 }
 
+// spec: RFC 7143 11.12.5 "ISID".
 #[test]
 fn another_isid_is_another_session_of_the_same_initiator() {
     run(Setup::default(), |bench| async move {

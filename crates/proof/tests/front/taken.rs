@@ -177,6 +177,7 @@ fn commands_taken_away_by_another_host_leave_the_window_though_the_backend_keeps
     }
 }
 
+// spec: SAM-5 5.6 "Aborting commands", SPC-4 7.5.8 "Control mode page".
 #[test]
 fn with_tas_as_it_is_by_default_a_host_is_told_that_another_one_aborted_its_commands() {
     for (how, _, attentions) in WAYS {
@@ -213,6 +214,7 @@ fn with_tas_as_it_is_by_default_a_host_is_told_that_another_one_aborted_its_comm
 
 /// PREEMPT AND ABORT of the own key: no status is sent to who asks (SAM-5 5.6), whose commands
 /// leave the window all the same.
+// spec: SAM-5 5.6 "Aborting commands".
 #[test]
 fn commands_that_their_own_host_preempts_leave_the_window_and_are_found_ended() {
     run(shallow(), |bench| async move {

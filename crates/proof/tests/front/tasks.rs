@@ -64,6 +64,7 @@ fn the_tag_of_an_aborted_task_can_be_used_again_at_once() {
     }
 }
 
+// spec: RFC 7143 11.6.1 "Response".
 #[test]
 fn task_management_of_a_lun_that_is_not_mapped_says_so() {
     run(Setup::default(), |bench| async move {
@@ -83,6 +84,7 @@ fn task_management_of_a_lun_that_is_not_mapped_says_so() {
     });
 }
 
+// spec: RFC 7143 4.2.2.1 "Command Numbering and Acknowledging".
 #[test]
 fn numbers_that_come_out_of_order_are_carried_out_in_order() {
     run(Setup::default(), |bench| async move {
@@ -103,6 +105,7 @@ fn numbers_that_come_out_of_order_are_carried_out_in_order() {
     });
 }
 
+// spec: RFC 7143 4.2.2.1 "Command Numbering and Acknowledging".
 #[test]
 fn a_number_that_comes_twice_is_carried_out_once() {
     run(Setup::default(), |bench| async move {
@@ -127,6 +130,7 @@ fn a_number_that_comes_twice_is_carried_out_once() {
     });
 }
 
+// spec: RFC 7143 4.2.2.1 "Command Numbering and Acknowledging".
 #[test]
 fn an_immediate_command_is_answered_while_a_gap_holds_up_the_others() {
     run(Setup::default(), |bench| async move {
@@ -151,6 +155,7 @@ fn an_immediate_command_is_answered_while_a_gap_holds_up_the_others() {
     });
 }
 
+// spec: RFC 7143 11.5.1 "Function", 11.6.1 "Response".
 #[test]
 fn an_aborted_command_that_never_came_is_counted_as_come() {
     run(Setup::default(), |bench| async move {
@@ -203,6 +208,7 @@ fn a_write_that_is_aborted_while_its_data_is_awaited_never_happens() {
     });
 }
 
+// spec: RFC 7143 11.5 "Task Management Function Request".
 #[test]
 fn resets_end_every_task_of_the_session_and_no_answer_comes_afterwards() {
     for function in [LOGICAL_UNIT_RESET, TARGET_WARM_RESET] {

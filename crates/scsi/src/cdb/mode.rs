@@ -128,7 +128,7 @@ fn mode_select(form: ModeForm, byte1: u8, parameter_list_length: u16) -> Result<
     if is_set(byte1, 1) {
         return Err(CdbError::field(1, 1));
     }
-    // spec: SPC-4 6.8 "MODE SELECT (6)": PF zero means vendor specific parameters, which we have
+    // spec: SPC-4 6.11 "MODE SELECT (6)": PF zero means vendor specific parameters, which we have
     // not.
     if !is_set(byte1, 4) && parameter_list_length != 0 {
         return Err(CdbError::field(1, 4));

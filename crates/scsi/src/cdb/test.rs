@@ -19,6 +19,7 @@ fn blocks(lba: u64, blocks: u64) -> BlockRange {
     }
 }
 
+// spec: SBC-3 5.9 "READ (6) command", 5.10 "READ (10) command".
 #[test]
 fn read_and_write_of_every_length_name_their_blocks() {
     let cases: [(&[u8], BlockRange); 8] = [
@@ -48,6 +49,7 @@ fn read_and_write_of_every_length_name_their_blocks() {
     }
 }
 
+// spec: SBC-3 5.10 "READ (10) command".
 #[test]
 fn fua_and_dpo_are_seen_and_fua_nv_is_ignored() {
     for opcode in [0x28, 0x2a, 0xa8, 0xaa, 0x88, 0x8a, 0x8b, 0x89, 0x9c] {
@@ -73,6 +75,7 @@ fn protection_fields_that_are_not_zero_are_invalid_fields() {
     }
 }
 
+// spec: SAM-5 5.2 "Command descriptor block (CDB)".
 #[test]
 fn naca_is_refused_with_a_pointer_to_the_control_byte_of_each_length() {
     for (opcode, control) in [(0x00, 5), (0x28, 9), (0xa8, 11), (0x88, 15)] {
@@ -86,6 +89,7 @@ fn naca_is_refused_with_a_pointer_to_the_control_byte_of_each_length() {
     }
 }
 
+// spec: SBC-3 5.33 "VERIFY (10) command".
 #[test]
 fn byte_check_of_verify_decides_the_data_out() {
     let size = |cdb: &[u8]| parse(cdb).unwrap().data_out_bytes(BlockSize::B512);
@@ -104,6 +108,7 @@ fn byte_check_of_verify_decides_the_data_out() {
     }
 }
 
+// spec: SBC-3 5.46 "WRITE SAME (10) command".
 #[test]
 fn write_same_refuses_anchor_alone_and_obsolete_data_forms() {
     assert_eq!(parse(&[0x41, 0x10]), Err(CdbError::field(1, 4)));
@@ -126,6 +131,7 @@ fn write_same_refuses_anchor_alone_and_obsolete_data_forms() {
     );
 }
 
+// spec: SBC-3 5.2 "COMPARE AND WRITE command".
 #[test]
 fn compare_and_write_takes_both_halves() {
     let command = parse(&[0x89, 0, 0, 0, 0, 0, 0, 0, 0, 9, 0xff, 0xff, 0xff, 3]).unwrap();
@@ -161,6 +167,7 @@ fn unknown_operation_codes_and_service_actions_differ() {
     assert_eq!(Command::parse(&[]), Err(CdbError::Truncated));
 }
 
+// spec: SPC-4 6.16 "PERSISTENT RESERVE OUT command".
 #[test]
 fn persistent_reserve_out_has_a_32_bit_parameter_list_length() {
     let command = parse(&[0x5f, 0x04, 0x15, 0, 0, 1, 2, 3, 4, 0]).unwrap();
@@ -173,6 +180,7 @@ fn persistent_reserve_out_has_a_32_bit_parameter_list_length() {
     assert_eq!(command, Command::PersistentReserveOut(expected));
 }
 
+// spec: SPC-4 6.6.1 "INQUIRY command introduction".
 #[test]
 fn inquiry_with_a_page_code_but_without_evpd_is_invalid() {
     assert_eq!(parse(&[0x12, 0, 0x80]), Err(CdbError::bytes(2)));

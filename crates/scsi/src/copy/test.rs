@@ -45,6 +45,7 @@ fn code(list: &[u8]) -> AdditionalSense {
     parse(list).unwrap_err().code
 }
 
+// spec: SPC-3 6.3 "EXTENDED COPY command".
 #[test]
 fn a_copy_within_one_unit_names_it_and_its_blocks() {
     let copy = parse(&list(&[target(0xe4, 0)], &[segment(2, 0, 0)]));
@@ -85,6 +86,7 @@ fn every_truncation_is_a_length_error_and_an_empty_list_copies_nothing() {
     }
 }
 
+// spec: SPC-3 6.3 "EXTENDED COPY command".
 #[test]
 fn unknown_descriptors_and_too_many_of_them_have_their_codes() {
     let good = segment(2, 0, 0);

@@ -1,6 +1,6 @@
 //! MODE SELECT: the parameter list, checked against what may change.
 //!
-//! Spec: SPC-4 6.8 "MODE SELECT (6) command", 7.5.4 to 7.5.7 "Mode parameter header, block
+//! Spec: SPC-4 6.11 "MODE SELECT (6) command", 7.5.4 to 7.5.7 "Mode parameter header, block
 //! descriptors, page and subpage formats".
 
 use super::{ModePages, ModeParameters, ModeUnit, Page};

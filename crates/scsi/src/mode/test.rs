@@ -53,6 +53,7 @@ fn select(list: &[u8], save_pages: bool) -> Result<ModePages, Sense> {
     pages().select(&request, list, &unit())
 }
 
+// spec: SBC-3 6.5.5 "Caching mode page".
 #[test]
 fn the_caching_page_has_the_golden_bytes() {
     let mut expected = vec![23, 0, 0x10, 0, 0x88, 0x12, 0x04];
@@ -61,6 +62,7 @@ fn the_caching_page_has_the_golden_bytes() {
     assert_eq!(six(0x08, PageControl::Changeable), expected);
 }
 
+// spec: SPC-4 7.5.8 "Control mode page".
 #[test]
 fn the_control_page_has_the_golden_bytes() {
     let current = [
@@ -73,6 +75,7 @@ fn the_control_page_has_the_golden_bytes() {
     assert_eq!(six(0x0a, PageControl::Changeable), changeable);
 }
 
+// spec: SPC-4 6.13 "MODE SENSE (6) command".
 #[test]
 fn all_pages_come_in_ascending_order_with_a_block_descriptor() {
     let request = ModeSense {
@@ -114,6 +117,7 @@ fn a_long_block_descriptor_is_sent_where_it_is_accepted() {
     assert_eq!(data[..24], expected);
 }
 
+// spec: SPC-4 7.5.7 "Mode page and subpage formats and page codes".
 #[test]
 fn unknown_pages_and_subpages_point_at_their_field() {
     let refused = |page, subpage| {
@@ -158,6 +162,7 @@ fn swp_and_d_sense_are_set_by_sending_the_page_back() {
     assert_eq!(select(&list, true).unwrap().saved, changed.current);
 }
 
+// spec: SPC-4 6.11 "MODE SELECT (6) command".
 #[test]
 fn a_bit_that_is_not_changeable_is_refused_with_a_pointer() {
     let mut list = six(0x0a, PageControl::Current);
@@ -249,6 +254,7 @@ proptest! {
         prop_assert_eq!(select(&list, true), Ok(other));
     }
 
+    // spec: SPC-4 6.11 "MODE SELECT (6) command".
     #[test]
     fn any_list_is_refused_or_changes_only_changeable_bits(
         list in proptest::collection::vec(any::<u8>(), 0..80),

@@ -343,6 +343,7 @@ fn plan_to_op(plan: &Plan, who: usize, model: &Model) -> ModelOp {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+    // spec: SPC-4 6.16.2 "PERSISTENT RESERVE OUT service actions", 5.13.7 "Registering".
     #[test]
     fn the_machine_does_what_the_tables_say(
         plans in proptest::collection::vec((0usize..NEXUSES, any_plan()), 1..40),
@@ -421,6 +422,7 @@ fn two_registered() -> Reservations {
     machine
 }
 
+// spec: SPC-4 6.15 "PERSISTENT RESERVE IN command".
 #[test]
 fn parameter_data_of_two_registrants_has_the_golden_bytes() {
     let machine = two_registered();
@@ -487,6 +489,7 @@ fn registrations_are_bounded() {
     assert!(machine.apply(&nexus(0), &command, &tight).is_ok());
 }
 
+// spec: SPC-4 6.16.2 "PERSISTENT RESERVE OUT service actions".
 #[test]
 fn a_basic_parameter_list_has_24_bytes() {
     for len in 0..40u32 {
@@ -505,6 +508,7 @@ fn a_basic_parameter_list_has_24_bytes() {
     }
 }
 
+// spec: SPC-4 5.13.5 "Preserving persistent reservations and registrations".
 #[test]
 fn nothing_is_stored_without_aptpl() {
     let command = PrOutCommand::Register {

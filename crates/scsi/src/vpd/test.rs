@@ -90,6 +90,7 @@ fn standard_inquiry_has_the_golden_bytes() {
     assert_eq!(standard(Peripheral::Nothing, &unit())[0], 0x7f);
 }
 
+// spec: SPC-4 7.8.6.6.6 "NAA IEEE Registered Extended designator format".
 #[test]
 fn device_identification_names_unit_port_and_target() {
     let page = get(0x83);
