@@ -5,6 +5,7 @@
 //! configuration, 2 logins, 3 objects, 4 storage and state, 5 the API, 7 volumes as this host uses
 //! them.
 
+use crate::page::{Table, paragraph};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::fmt::Write as _;
@@ -326,16 +327,41 @@ impl<'de> Deserialize<'de> for Code {
 pub fn document() -> String {
     let mut out = String::from(
         "# Error codes\n\n\
-         Made from the catalogue in `crates/manifest/src/code.rs`; a test keeps both equal.\n\
-         `causeway explain CODE` prints the same without a daemon. A code never changes its meaning.\n",
+         Made from the catalogue in the code; a test keeps both equal. `causeway explain CODE` prints the same without a\n\
+         daemon. A code never changes its meaning. The thousands say where to look:\n\n",
     );
+    let mut parts = Table::new(&["Codes", "What they speak of"]);
+    for (codes, what) in [
+        ("CWY1...", "configuration and portals"),
+        ("CWY2...", "logins"),
+        ("CWY3...", "objects"),
+        ("CWY4...", "storage and state"),
+        ("CWY5...", "the API and the command line"),
+        (
+            "CWY7...",
+            "volumes as this host uses them: bench, attach, paths, lab, doctor",
+        ),
+    ] {
+        parts.row(&[codes, what]);
+    }
+    out.push_str(&parts.into_text());
+    out.push_str("\n## All codes\n\n");
+    let mut all = Table::new(&["Code", "What happened", "Exit code", "HTTP status"]);
+    for entry in CATALOGUE {
+        let code = entry.code.to_string();
+        let link = format!("[{code}](#{})", code.to_lowercase());
+        let (exit, status) = ((entry.exit as u8).to_string(), entry.status.to_string());
+        all.row(&[&link, entry.title, &exit, &status]);
+    }
+    out.push_str(&all.into_text());
     for entry in CATALOGUE {
         // Writing to a String cannot fail.
         let _ = write!(
             out,
-            "\n## {}: {}\n\n{}\n\n**Next step.** {}\n\n\
-             Exit code {}, HTTP status {}.\n",
-            entry.code, entry.title, entry.cause, entry.next_step, entry.exit as u8, entry.status
+            "\n## {}\n\n{}\n{}",
+            entry.code,
+            paragraph(&format!("**{}.** {}", entry.title, entry.cause), ""),
+            paragraph(&format!("**Next step.** {}", entry.next_step), "")
         );
     }
     out

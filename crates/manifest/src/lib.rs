@@ -11,6 +11,7 @@ pub mod code;
 pub mod config;
 pub mod document;
 pub mod facts;
+pub mod fields;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
 pub mod journal;
@@ -18,6 +19,7 @@ pub mod latency;
 pub mod name;
 pub mod objects;
 pub mod orphan;
+pub mod page;
 pub mod plan;
 pub mod problem;
 pub mod scrub;

@@ -1,0 +1,503 @@
+//! What `node.toml` and the objects may say: every key with its values, default and meaning, for
+//! people. The tables of `docs/interface.md` are made from it.
+
+use crate::page::Table;
+
+/// A key of a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Field {
+    /// Its section and its name, such as `pool.journal`.
+    pub key: &'static str,
+    /// What may stand there.
+    pub values: &'static str,
+    /// What holds where it does not stand.
+    pub default: &'static str,
+    /// Whether it changes while hosts work; of an object.
+    pub live: bool,
+    /// What it means.
+    pub meaning: &'static str,
+}
+
+const fn node(
+    key: &'static str,
+    values: &'static str,
+    default: &'static str,
+    meaning: &'static str,
+) -> Field {
+    Field {
+        key,
+        values,
+        default,
+        live: false,
+        meaning,
+    }
+}
+
+const fn live(
+    key: &'static str,
+    values: &'static str,
+    default: &'static str,
+    meaning: &'static str,
+) -> Field {
+    Field {
+        live: true,
+        ..node(key, values, default, meaning)
+    }
+}
+
+/// The keys of `node.toml`.
+pub const NODE: [Field; 25] = [
+    node("schema", "`1`", "required", "the form of the file"),
+    node(
+        "node.name",
+        "name",
+        "required",
+        "the node's name; a random `id` is made once and kept in `state_dir`",
+    ),
+    node(
+        "node.state_dir",
+        "path",
+        "required",
+        "where the node keeps its state",
+    ),
+    node(
+        "portal_group.name",
+        "name",
+        "required",
+        "by which targets name it",
+    ),
+    node(
+        "portal_group.tag",
+        "number",
+        "required",
+        "target portal group tag: stable, and unique across nodes that share a target",
+    ),
+    node(
+        "portal_group.listen",
+        "list",
+        "required",
+        "`{ ip, port }`, or `{ iface, port }`, which follows the interface's addresses live",
+    ),
+    node(
+        "portal_group.cores",
+        "list of numbers",
+        "all",
+        "only these cores serve its connections, which then never move; numbered as `session \
+         ls` shows them",
+    ),
+    node("pool.name", "name", "required", "by which LUNs name it"),
+    node(
+        "pool.path",
+        "path",
+        "this or `members`",
+        "a directory, made where it is missing; or a block device",
+    ),
+    node(
+        "pool.members",
+        "list of paths",
+        "this or `path`",
+        "files or block devices; see [Pools](operate/pools.md)",
+    ),
+    node(
+        "pool.layout",
+        "`\"span\"`, `\"stripe\"`",
+        "with `members`",
+        "how LUNs lie on the members",
+    ),
+    node(
+        "pool.journal",
+        "path",
+        "none",
+        "a file or block device; without one the pool has no write-back",
+    ),
+    node(
+        "pool.journal_size",
+        "size",
+        "`1GiB`",
+        "how large the journal's file is made; a device is used whole",
+    ),
+    node("api.listen", "list", "required", "`unix:PATH` or `IP:PORT`"),
+    node(
+        "api.token_for_reads",
+        "boolean",
+        "`false`",
+        "over TCP, reading and `/metrics` take the token as well; only `/healthz` and \
+         `/readyz` do not",
+    ),
+    node(
+        "scrub.every_days",
+        "1 to 3650",
+        "never",
+        "each LUN is scrubbed so often by itself, one after the other; without it, when \
+         somebody asks",
+    ),
+    node(
+        "session.login_seconds",
+        "1 to 300",
+        "15",
+        "from the connection to the end of the login, whatever comes meanwhile",
+    ),
+    node(
+        "session.ping_after_seconds",
+        "1 to 3600",
+        "15",
+        "a session, also one for discovery, from which nothing comes for so long is asked \
+         (NOP-In)",
+    ),
+    node(
+        "session.ping_timeout_seconds",
+        "1 to 3600",
+        "10",
+        "it is ended where nothing comes for so long then either; so is one that reads \
+         nothing for the sum of both",
+    ),
+    node(
+        "session.data_seconds",
+        "1 to 3600",
+        "30",
+        "the data of a write is there so long after it may be sent, and a second later for \
+         each MiB that its session is to send; else the write ends with ABORTED COMMAND, \
+         INITIATOR RESPONSE TIMEOUT (4Bh/06h)",
+    ),
+    node(
+        "runtime.cores",
+        "`\"auto\"`, list of processors",
+        "`\"auto\"`",
+        "which processors are used",
+    ),
+    node(
+        "runtime.driver",
+        "`\"auto\"`, `\"uring\"`, `\"poll\"`",
+        "`\"auto\"`",
+        "io_uring, or threads where that is refused; the others insist",
+    ),
+    node(
+        "runtime.poll_us",
+        "0 to 10000",
+        "0",
+        "after I/O, a core looks for more for so many microseconds before it sleeps: shorter \
+         latency for processor time",
+    ),
+    node(
+        "runtime.coalesce_us",
+        "0 to 1000",
+        "150",
+        "while a host keeps many commands going, a connection waits so long for several of \
+         them at most, and three times as long now and then to see that the host has them; 0: \
+         it takes each as it comes",
+    ),
+    node(
+        "log.format",
+        "`\"text\"`, `\"json\"`",
+        "`\"text\"`",
+        "how log lines look",
+    ),
+];
+
+/// The fields of objects.
+pub const OBJECTS: [Field; 29] = [
+    live("lun.name", "name", "required", "the LUN's name"),
+    live(
+        "lun.size",
+        "size",
+        "required",
+        "K, M, G, T are binary; KB, MB, GB decimal; or a number of bytes",
+    ),
+    node(
+        "lun.block_size",
+        "`512`, `4096`",
+        "512",
+        "bytes of a logical block",
+    ),
+    node(
+        "lun.physical_block_size",
+        "`512`, `4096`",
+        "`block_size`",
+        "bytes of a physical block; 4096 with logical blocks of 512 is 512e",
+    ),
+    node(
+        "lun.thin",
+        "boolean",
+        "`true`",
+        "space is taken when blocks are first written",
+    ),
+    node(
+        "lun.pool",
+        "name",
+        "`default`, or the only one",
+        "the pool that holds it",
+    ),
+    node(
+        "lun.backend",
+        "`\"memory\"`, `{ block = PATH }`",
+        "none",
+        "what holds it instead of a pool",
+    ),
+    live(
+        "lun.bytes_in_flight_max",
+        "size",
+        "0: no limit",
+        "the most that its commands may hold, over all cores and sessions",
+    ),
+    live(
+        "lun.cache",
+        "`\"write-through\"`, `\"write-back\"`, `\"volatile\"`",
+        "by the pool",
+        "what an acknowledged write has behind it; write-back needs the pool's journal",
+    ),
+    live(
+        "lun.integrity",
+        "boolean",
+        "`false`",
+        "blocks are checked when they are read; needs a journal",
+    ),
+    live(
+        "lun.read_cache",
+        "size",
+        "0: none",
+        "memory for blocks that may be read again, filled by reads and by what a journal \
+         destages",
+    ),
+    live(
+        "lun.limit",
+        "`{ iops, bytes_per_second, burst_seconds }`",
+        "none",
+        "what it may use of a second; each part alone is possible, `{}` lifts it",
+    ),
+    live(
+        "lun.shares",
+        "1 to 10000; 0: none",
+        "none",
+        "its part of the pool where LUNs compete",
+    ),
+    live(
+        "lun.task_aborted_status",
+        "`\"on\"`, `\"off\"`, `\"host\"`",
+        "`\"host\"`",
+        "TAS of the control mode page; see below",
+    ),
+    live("target.name", "name", "required", "the target's name"),
+    live(
+        "target.iqn",
+        "iSCSI name",
+        "from the name",
+        "its iSCSI name",
+    ),
+    live(
+        "target.portal_group",
+        "name",
+        "`default`, or the only one",
+        "where it can be reached",
+    ),
+    live(
+        "target.redirect",
+        "`{ to, permanent }`",
+        "none",
+        "logins are sent there (0101h, or 0102h for good); HOST:PORT, IPv6 in brackets; a \
+         portal of this node itself is refused",
+    ),
+    live(
+        "target.maintenance",
+        "boolean",
+        "`false`",
+        "logins are refused (0301h); sessions are asked to log out, and ended after the grace",
+    ),
+    live(
+        "target.maintenance_grace_seconds",
+        "0 to 3600",
+        "30",
+        "how long sessions have to log out; each maintenance uses the value it begins with",
+    ),
+    live("host.name", "name", "required", "the host's name"),
+    live(
+        "host.iqn",
+        "list of iSCSI names",
+        "required",
+        "its initiators; `\"*\"` is every initiator",
+    ),
+    live(
+        "host.chap",
+        "`{ user, secret_file, mutual_user, mutual_secret_file }`",
+        "none",
+        "how it proves who it is",
+    ),
+    live(
+        "host.bytes_in_flight_max",
+        "size",
+        "0: no limit",
+        "the most that the commands of each of its sessions may hold, over all LUNs",
+    ),
+    node("grant.host", "names", "required", "who may use what"),
+    node("grant.lun", "names", "required", "who may use what"),
+    node(
+        "grant.target",
+        "name",
+        "the only one",
+        "through which target",
+    ),
+    live(
+        "grant.lun_id",
+        "0 to 16383",
+        "lowest free",
+        "the number by which the host knows the LUN: flat addressing above 255, stable for ever",
+    ),
+    live(
+        "grant.read_only",
+        "boolean",
+        "`false`",
+        "the host may not write",
+    ),
+];
+
+/// The table of `node.toml`.
+#[must_use]
+pub fn node_table() -> String {
+    let mut table = Table::new(&["Key", "Values", "Default", "Meaning"]);
+    for field in NODE {
+        let key = format!("`{}`", field.key);
+        table.row(&[&key, field.values, field.default, field.meaning]);
+    }
+    table.into_text()
+}
+
+/// The table of objects.
+#[must_use]
+pub fn object_table() -> String {
+    let mut table = Table::new(&["Field", "Values", "Default", "Live", "Meaning"]);
+    for field in OBJECTS {
+        let key = format!("`{}`", field.key);
+        let live = if field.live { "yes" } else { "no" };
+        table.row(&[&key, field.values, field.default, live, field.meaning]);
+    }
+    table.into_text()
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use crate::config::{self, SessionTimes};
+    use crate::objects;
+    use crate::page::with_block;
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    const NODE_FILE: &str = "zzz = 1\n[node]\nzzz = 1\n[[portal_group]]\nzzz = 1\n[[pool]]\nzzz = 1\n[[pool]]\nmembers = [\"m\"]\nzzz = 1\n\
+                             [api]\nzzz = 1\n[scrub]\nzzz = 1\n[session]\nzzz = 1\n[runtime]\nzzz = 1\n\
+                             [log]\nzzz = 1\n";
+    const OBJECT_FILE: &str =
+        "[[lun]]\nzzz = 1\n[[target]]\nzzz = 1\n[[host]]\nzzz = 1\n[[grant]]\nzzz = 1\n";
+
+    /// What a reader says that it knows, of each section that has an unknown key.
+    fn known(mistakes: impl Iterator<Item = (String, String)>) -> BTreeSet<String> {
+        let mut out = BTreeSet::new();
+        for (key, message) in mistakes.filter(|(key, _)| key.ends_with("zzz")) {
+            let section = key.trim_end_matches("zzz").trim_end_matches('.');
+            let section = section.split('[').next().unwrap_or_default();
+            let (_, list) = message.split_once("(known here: ").expect("it tells");
+            for name in list.trim_end_matches(')').split(", ") {
+                let dot = if section.is_empty() { "" } else { "." };
+                out.insert(format!("{section}{dot}{name}"));
+            }
+        }
+        out
+    }
+
+    fn of(fields: &[Field]) -> BTreeSet<String> {
+        fields.iter().map(|field| field.key.to_owned()).collect()
+    }
+
+    #[test]
+    fn every_key_that_node_toml_may_have_is_in_the_table_and_no_other() {
+        let mistakes = config::parse(Path::new("node.toml"), NODE_FILE).unwrap_err();
+        let mut read = known(mistakes.into_iter().map(|it| (it.key, it.message)));
+        let sections = [
+            "node",
+            "portal_group",
+            "pool",
+            "api",
+            "scrub",
+            "session",
+            "runtime",
+            "log",
+        ];
+        for section in sections {
+            assert!(read.remove(section), "{section}");
+        }
+        // For tests and benches only.
+        assert!(read.remove("testing"));
+        assert_eq!(read, of(&NODE));
+    }
+
+    #[test]
+    fn every_field_that_an_object_may_have_is_in_the_table_and_no_other() {
+        let never = |_: &Path| Err(std::io::Error::other("none"));
+        let mistakes =
+            objects::parse(Path::new("o.toml"), Path::new("."), OBJECT_FILE, &never).unwrap_err();
+        let read = known(mistakes.into_iter().map(|it| (it.key, it.message)));
+        assert_eq!(read, of(&OBJECTS));
+    }
+
+    #[test]
+    fn defaults_are_what_the_table_says() {
+        let text = "[node]\nname = \"a\"\nstate_dir = \"d\"\n[[portal_group]]\nname = \"p\"\ntag = 1\n\
+                    listen = [ { ip = \"127.0.0.1\" } ]\n[[pool]]\nname = \"q\"\npath = \"r\"\n\
+                    [api]\nlisten = [\"unix:s\"]\n";
+        let config = config::parse(Path::new("node.toml"), text).unwrap();
+        let default = |key: &str| {
+            let field = NODE.iter().find(|field| field.key == key);
+            field
+                .expect("it is there")
+                .default
+                .trim_matches('`')
+                .to_owned()
+        };
+        let SessionTimes {
+            login,
+            ping_after,
+            ping_timeout,
+            data,
+        } = config.session;
+        for (key, is) in [
+            ("session.login_seconds", login.as_secs().to_string()),
+            (
+                "session.ping_after_seconds",
+                ping_after.as_secs().to_string(),
+            ),
+            (
+                "session.ping_timeout_seconds",
+                ping_timeout.as_secs().to_string(),
+            ),
+            ("session.data_seconds", data.as_secs().to_string()),
+            ("runtime.poll_us", config.poll_us.to_string()),
+            (
+                "runtime.coalesce_us",
+                config.coalesce.as_micros().to_string(),
+            ),
+            (
+                "pool.journal_size",
+                config.pools[0].journal_size.to_string(),
+            ),
+            (
+                "api.token_for_reads",
+                config.api_token_for_reads.to_string(),
+            ),
+        ] {
+            assert_eq!(default(key), is, "{key}");
+        }
+    }
+
+    #[test]
+    fn the_tables_of_the_interface_are_these() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/interface.md");
+        let on_disk = std::fs::read_to_string(&path).unwrap();
+        let page = with_block(&on_disk, "node.toml", &node_table()).expect("a place for the keys");
+        let page = with_block(&page, "objects", &object_table()).expect("a place for the fields");
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            std::fs::write(&path, &page).unwrap();
+        }
+        assert!(
+            page == std::fs::read_to_string(&path).unwrap(),
+            "docs/interface.md differs from the fields: run the tests with UPDATE_GOLDEN=1 and commit"
+        );
+    }
+}
