@@ -13,6 +13,8 @@ mod auth;
 mod documents;
 mod generations;
 pub mod metrics;
+#[cfg(test)]
+mod reference;
 mod routes;
 mod server;
 

@@ -25,6 +25,8 @@ mod open;
 mod output;
 mod parse;
 mod paths_api;
+#[cfg(test)]
+mod reference;
 mod secret_file;
 mod serve;
 
