@@ -4,6 +4,7 @@ use super::bar::{Bar, Limit};
 use super::chart::{self, Group};
 use super::load::Figures;
 use super::rounds::{Effort, Row};
+use control::page::{Table, paragraph, with_block};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::fs;
@@ -105,6 +106,90 @@ pub fn bar_line(bar: &Bar) -> String {
         "| {} | {limit} | {:.2} | {met} | {} |",
         bar.what, bar.value, bar.detail
     )
+}
+
+/// A row for each case and server.
+fn each_server(rows: &[Row]) -> String {
+    let mut table = Table::new(&[
+        "case",
+        "server",
+        "rate",
+        "p50 us",
+        "p99 us",
+        "server us",
+        "client us",
+    ]);
+    for row in rows {
+        for (server, name) in row.servers.iter().enumerate() {
+            let of = |figure: fn(&Figures) -> f64| row.of(server, figure);
+            let rate = if row.case.bytes >= LARGE {
+                format!("{:.0} MB/s", megabytes(row, server))
+            } else {
+                format!("{:.1}k IOPS", of(Figures::iops) / 1e3)
+            };
+            let figures = [
+                rate,
+                format!("{:.0}", of(|f| f.p50)),
+                format!("{:.0}", of(|f| f.p99)),
+                format!("{:.2}", of(|f| f.server)),
+                format!("{:.2}", of(|f| f.client)),
+            ];
+            let mut cells = vec![row.case.name, name.as_str()];
+            cells.extend(figures.iter().map(String::as_str));
+            table.row(&cells);
+        }
+    }
+    table.into_text()
+}
+
+/// A row for each case and other server; empty where nothing is compared with Causeway.
+fn compared(rows: &[Row]) -> String {
+    let mut table = Table::new(&[
+        "case",
+        "causeway :",
+        "rate",
+        "p50",
+        "server us",
+        "others, load",
+    ]);
+    let mut is_empty = true;
+    for row in rows {
+        let Some(ours) = row.server("causeway") else {
+            continue;
+        };
+        let loads: Vec<String> = row.loads.iter().map(|load| format!("{load:.1}")).collect();
+        let others = format!("{:.0} %, {}", row.others() * 100.0, loads.join(" "));
+        for (other, name) in row.servers.iter().enumerate().filter(|(at, _)| *at != ours) {
+            let ratios = [
+                row.ratio(ours, other, Figures::iops),
+                row.ratio(ours, other, |f| f.p50),
+                row.ratio(ours, other, |f| f.server),
+            ];
+            let [rate, p50, server] = ratios.map(|ratio| format!("{ratio:.2}"));
+            table.row(&[row.case.name, name, &rate, &p50, &server, &others]);
+            is_empty = false;
+        }
+    }
+    if is_empty {
+        String::new()
+    } else {
+        table.into_text()
+    }
+}
+
+/// Puts the tables of `table`, a file that a run has written, into their place in a document.
+///
+/// # Errors
+/// Where one of them cannot be read or written, or the document has no such place.
+pub fn publish(table: &Path, document: &Path) -> Result<(), String> {
+    let read = |path: &Path| {
+        fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+    };
+    let text = read(table)?;
+    let text = text.trim_start_matches("# Figures\n\n");
+    let page = with_block(&read(document)?, "bench", text)
+        .ok_or_else(|| format!("{} has no place for the tables", document.display()))?;
+    fs::write(document, page).map_err(|error| format!("{}: {error}", document.display()))
 }
 
 /// Which cases must reach what, against whom.
@@ -249,48 +334,55 @@ impl Report {
         Ok(())
     }
 
+    /// All tables, with lines that a document may have.
     fn markdown(&self) -> String {
         let mut out = "# Figures\n\n".to_owned();
         for (name, value) in &self.machine {
-            // Writing to a String cannot fail, here and below.
-            let _ = writeln!(out, "- {name}: {value}");
+            out.push_str(&paragraph(&format!("- {name}: {value}"), "  "));
         }
         let (rounds, time) = (self.effort.rounds, self.effort.time.as_secs_f64());
-        let _ = writeln!(
-            out,
-            "- {rounds} alternating rounds of {time} s (after {:.1} s of warm-up); units of {} MiB in memory with \
-             512-byte blocks where nothing else is said; client on processor 0, servers on processor 1\n",
+        let effort = format!(
+            "- {rounds} alternating rounds of {time} s (after {:.1} s of warm-up); units of {} MiB in memory with 512-byte \
+             blocks where nothing else is said; client on processor 0, servers on processor 1",
             time / 5.0,
             self.unit_bytes >> 20
         );
+        out.push_str(&paragraph(&effort, "  "));
         if !self.bars.is_empty() {
-            out.push_str("| bar | limit | reached | | figures |\n|---|---|---|---|---|\n");
+            out.push('\n');
+            let mut table = Table::new(&["bar", "limit", "reached", "", "figures"]);
             for bar in &self.bars {
-                let _ = writeln!(out, "{}", bar_line(bar));
+                let met = if bar.is_met() { "met" } else { "**not met**" };
+                let value = format!("{:.2}", bar.value);
+                table.row(&[&bar.what, &bar.limit.text(), &value, met, &bar.detail]);
             }
+            out.push_str(&table.into_text());
         }
         for why in &self.left_out {
-            let _ = writeln!(out, "\nNot measured: {why}");
+            out.push('\n');
+            out.push_str(&paragraph(&format!("Not measured: {why}"), ""));
         }
-        if let Some(first) = self.peers.first() {
-            let _ = writeln!(
-                out,
-                "\nCells: IOPS or MB/s / p50 us / p99 us / server's processor time per I/O in us / client's; ratios: \
-                 IOPS / p50 / server's processor time; medians over the rounds. Last column: the largest share of the \
-                 machine that other programs had in a round, and the load before each round and after the last.\n\n{}",
-                head(&first.servers)
-            );
-            self.peers.iter().for_each(|row| {
-                let _ = writeln!(out, "{}", line(row));
-            });
-        }
-        let mut servers: &[String] = &[];
-        for row in &self.special {
-            if row.servers != servers {
-                servers = &row.servers;
-                let _ = writeln!(out, "\n{}", head(servers));
+        for (rows, what) in [
+            (
+                &self.peers,
+                "Every server by itself: commands or bytes a second, latencies, and processor time per I/O of server and \
+                 client. Medians over the rounds.",
+            ),
+            (
+                &self.special,
+                "Comparisons with ourselves and with fio, in the same form.",
+            ),
+        ] {
+            if rows.is_empty() {
+                continue;
             }
-            let _ = writeln!(out, "{}", line(row));
+            let _ = write!(out, "\n{}\n{}", paragraph(what, ""), each_server(rows));
+            let text = "Causeway against each other server. The last column says the largest share of the machine that \
+                        other programs had in a round, and the load before each round and after the last.";
+            let compared = compared(rows);
+            if !compared.is_empty() {
+                let _ = write!(out, "\n{}\n{compared}", paragraph(text, ""));
+            }
         }
         out
     }
@@ -379,5 +471,84 @@ impl Report {
             ),
         ];
         all.into()
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use crate::bench::case::PEER_CASES;
+    use std::time::Duration;
+
+    fn figures(server: f64) -> Figures {
+        Figures {
+            commands: 1000.0,
+            seconds: 1.0,
+            p50: 80.0,
+            p99: 130.0,
+            server,
+            ..Figures::default()
+        }
+    }
+
+    #[test]
+    fn the_tables_have_a_row_for_each_server_and_fit_into_the_document() {
+        let row = Row {
+            case: PEER_CASES[0],
+            servers: ["null", "causeway"].map(str::to_owned).to_vec(),
+            rounds: vec![vec![figures(2.0), figures(3.0)]],
+            loads: vec![1.0, 2.0],
+        };
+        let report = Report {
+            machine: vec![("processors", "2 x such".to_owned())],
+            effort: Effort {
+                rounds: 1,
+                time: Duration::from_secs(1),
+                again: false,
+            },
+            unit_bytes: 1 << 30,
+            bars: bars(std::slice::from_ref(&row)),
+            peers: vec![row],
+            special: Vec::new(),
+            charts: Vec::new(),
+            left_out: vec!["tgt: is not here".to_owned()],
+        };
+        let text = report.markdown();
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 120),
+            "{text}"
+        );
+        let name = PEER_CASES[0].name;
+        for server in [
+            "null | 1.0k IOPS | 80 | 130 | 2.00",
+            "causeway | 1.0k IOPS | 80 | 130 | 3.00",
+        ] {
+            assert!(text.contains(&format!("| {name} | {server} |")), "{text}");
+        }
+        assert!(
+            text.contains(&format!("| {name} | null | 1.00 | 1.00 | 1.50 | ")),
+            "{text}"
+        );
+
+        let to = std::env::temp_dir().join(format!("causeway-bench-page-{}", std::process::id()));
+        fs::create_dir_all(&to).unwrap();
+        let (table, document) = (to.join("table.md"), to.join("page.md"));
+        fs::write(&table, &text).unwrap();
+        fs::write(
+            &document,
+            "before\n<!-- generated: bench -->\nold\n<!-- end -->\nafter\n",
+        )
+        .unwrap();
+        publish(&table, &document).unwrap();
+        let page = fs::read_to_string(&document).unwrap();
+        assert!(page.starts_with("before\n") && page.ends_with("<!-- end -->\nafter\n"));
+        assert!(page.contains(&format!("| {name} | null |")) && !page.contains("old"));
+        fs::remove_dir_all(&to).unwrap();
+    }
+
+    #[test]
+    fn the_page_of_performance_has_a_place_for_the_tables() {
+        let page = include_str!("../../../../docs/performance.md");
+        assert!(with_block(page, "bench", "").is_some());
     }
 }

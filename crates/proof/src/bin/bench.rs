@@ -1,12 +1,14 @@
 //! Prints and writes figures: `bench waist`, `bench run CAUSEWAY WORK OUT`, and the null server,
 //! `bench null ADDRESS BYTES BLOCK`, and what fills and opens a journal, `bench journal fill PATH
-//! MIB` and `bench journal open PATH`.
+//! MIB` and `bench journal open PATH`. `bench page TABLE DOCUMENT` puts the tables of a run into
+//! their place in a document.
 //!
 //! `waist` fails where a hop has become too dear. `run` looks at the environment: `CASES` and
 //! `PEERS` (names with commas), `ROUNDS`, `SECONDS_EACH`, `LUN_MIB`.
 
 use proof::bench::null_server;
 use proof::bench::replay;
+use proof::bench::report;
 use proof::bench::rounds::Effort;
 use proof::bench::run::{Plan, run};
 use proof::bench::servers::Place;
@@ -86,8 +88,12 @@ fn work(words: &[&str]) -> Result<bool, String> {
             run(&plan(Path::new(causeway), Path::new(work), Path::new(out))?)?;
             Ok(true)
         }
+        ["page", table, document] => {
+            report::publish(Path::new(table), Path::new(document))?;
+            Ok(true)
+        }
         _ => {
-            Err("usage: bench waist | run CAUSEWAY WORK OUT | null ADDRESS BYTES BLOCK".to_owned())
+            Err("usage: bench waist | run CAUSEWAY WORK OUT | page TABLE DOCUMENT | null ADDRESS BYTES BLOCK".to_owned())
         }
     }
 }

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 /// Lines that no source file may pass.
 const LINES_MAX: usize = 900;
+/// Columns that no line of a document may pass.
+const COLUMNS_MAX: usize = 120;
 
 /// Checks the documents and sources of the workspace at `root`.
 ///
@@ -21,6 +23,7 @@ pub fn check(root: &Path) -> io::Result<Vec<Complaint>> {
         let text = fs::read_to_string(&document)?;
         let name = document.strip_prefix(root).unwrap_or(&document);
         complaints.extend(links(root, name, &text));
+        complaints.extend(columns(name, &text));
     }
     complaints.extend(tests(root)?);
     Ok(complaints)
@@ -98,6 +101,19 @@ fn links(root: &Path, name: &Path, text: &str) -> Vec<Complaint> {
         .into_iter()
         .filter(|link| !folder.join(link).exists())
         .map(|link| format!("{} links to {link}, which is not there", name.display()))
+        .collect()
+}
+
+/// No line of a document is longer than a screen is wide.
+fn columns(name: &Path, text: &str) -> Vec<Complaint> {
+    let lines = text.lines().zip(1..);
+    lines
+        .map(|(line, number)| (line.chars().count(), number))
+        .filter(|(columns, _)| *columns > COLUMNS_MAX)
+        .map(|(columns, number)| {
+            let name = name.display();
+            format!("{name}:{number} has {columns} columns, {COLUMNS_MAX} at most")
+        })
         .collect()
 }
 
@@ -201,6 +217,13 @@ mod test {
     fn only_links_to_files_count() {
         let text = "a [b](c.md#d) [e](https://f/g) [h](#i) and [j](k/l.rs)\n```\n[m](n)\n```\n";
         assert_eq!(targets(text), ["c.md", "k/l.rs"]);
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_named_by_its_place() {
+        let text = format!("{}\n{}…\n", "a".repeat(120), "b".repeat(120));
+        let complaints = columns(Path::new("docs/a.md"), &text);
+        assert_eq!(complaints, ["docs/a.md:2 has 121 columns, 120 at most"]);
     }
 
     #[test]
