@@ -35,12 +35,14 @@ mod runtime;
 mod slow_flush;
 mod spin;
 mod syncs;
+mod threads;
 mod transfer;
 mod watch;
 mod workers;
 
 pub use ethtool::{Ethtool, Offload};
 pub use runtime::{Cores, Driver, FilesMode, Notice, Poster, Runtime, RuntimeConfig};
+pub use threads::Threads;
 
 #[cfg(test)]
 mod interfaces_test;

@@ -5,6 +5,8 @@
 //! for it.
 
 use crate::LocalFuture;
+use rustix::process::getpid;
+use rustix::thread::{sched_getaffinity, sched_setaffinity};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,7 +16,7 @@ use tokio::sync::oneshot;
 /// How long a thread waits for work before it ends.
 const IDLE: Duration = Duration::from_secs(10);
 
-type Work = Box<dyn FnOnce() + Send>;
+pub(super) type Work = Box<dyn FnOnce() + Send>;
 
 /// A pool of threads that grows with what hangs.
 #[derive(Clone)]
@@ -23,6 +25,8 @@ pub(super) struct Workers(Arc<Inner>);
 struct Inner {
     name: &'static str,
     cap: usize,
+    /// Threads run wherever the process may, not only where the one runs that started them.
+    unpinned: bool,
     state: Mutex<State>,
     work: Condvar,
     ended: Condvar,
@@ -39,9 +43,19 @@ struct State {
 impl Workers {
     /// No thread yet, `cap` at most.
     pub(super) fn new(name: &'static str, cap: usize) -> Self {
+        Self::make(name, cap, false)
+    }
+
+    /// The same, for threads that start others.
+    pub(super) fn unpinned(name: &'static str, cap: usize) -> Self {
+        Self::make(name, cap, true)
+    }
+
+    fn make(name: &'static str, cap: usize, unpinned: bool) -> Self {
         Self(Arc::new(Inner {
             name,
             cap,
+            unpinned,
             state: Mutex::default(),
             work: Condvar::new(),
             ended: Condvar::new(),
@@ -64,7 +78,7 @@ impl Workers {
         Box::pin(async move { wait.await.expect("the work panicked on its thread") })
     }
 
-    fn push(&self, work: Work) {
+    pub(super) fn push(&self, work: Work) {
         let mut state = self.0.lock();
         state.queue.push_back(work);
         let grow = state.queue.len() > state.idle && state.threads < self.0.cap;
@@ -106,6 +120,9 @@ impl Inner {
     }
 
     fn serve(&self) {
+        if self.unpinned {
+            unpin();
+        }
         while let Some(work) = self.next() {
             // The panic was reported by the hook, and the answer's sender is dropped: that tells.
             let _reported = catch_unwind(AssertUnwindSafe(work));
@@ -136,6 +153,14 @@ impl Inner {
                 return None;
             }
         }
+    }
+}
+
+/// Lets the calling thread run wherever the process may. Its first thread tells where that is: only cores are pinned.
+fn unpin() {
+    if let Ok(all) = sched_getaffinity(Some(getpid())) {
+        // A refusal leaves the thread where it is: slower, and right.
+        let _refused = sched_setaffinity(None, &all);
     }
 }
 
