@@ -14,7 +14,6 @@
 //! `SpaceExhausted` from then on, and nothing else is different: what was not synced before may be
 //! lost, and a flush that says "full" would be asked again by hosts that take it for done later.
 
-use crate::events::Hub;
 use crate::memory::push_extent;
 use crate::syncs::{Sync, Syncs};
 use env::{
@@ -28,9 +27,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use units::{BlockCount, BlockSize, Buf, Lba, LbaRange};
 use volume::{
-    Caps, Done, Durability, Epoch, ExtentKind, ExtentList, Fence, Fences, Io, IoError, IoFuture,
-    IoResult, Lane, Limits, Op, OpenError, Provision, Shape, Support, Volume, VolumeEvent,
-    VolumeEvents, Zeroing,
+    Caps, Done, Durability, Epoch, ExtentKind, ExtentList, Fence, Fences, Followers, Io, IoError,
+    IoFuture, IoResult, Lane, Limits, Op, OpenError, Provision, Shape, Support, Volume,
+    VolumeEvent, VolumeEvents, Zeroing,
 };
 
 /// Bytes of zeroes in one write, where a range cannot be zeroed otherwise.
@@ -80,7 +79,7 @@ pub struct DiskVolume {
     pub(crate) syncs: Arc<Syncs>,
     /// Every one that has failed found no space.
     lacked_space: AtomicBool,
-    events: Hub,
+    events: Followers,
     sector_bytes: u32,
 }
 
@@ -103,7 +102,7 @@ impl DiskVolume {
             broken: AtomicBool::new(false),
             syncs: Arc::default(),
             lacked_space: AtomicBool::new(true),
-            events: Hub::default(),
+            events: Followers::default(),
             sector_bytes,
         })
     }

@@ -7,7 +7,6 @@
 
 mod control;
 mod disk;
-mod events;
 mod memory;
 mod syncs;
 

@@ -17,6 +17,7 @@
 mod checked;
 mod copies;
 mod fence;
+mod followers;
 mod io;
 mod kind;
 mod lane;
@@ -28,6 +29,7 @@ mod wrap;
 pub use checked::{Checked, assert_shape};
 pub use copies::Copies;
 pub use fence::{Fence, FenceSlot, Fences};
+pub use followers::Followers;
 pub use io::{
     Class, Cut, Deadline, Done, Durability, Extent, ExtentKind, ExtentList, Io, IoError, Op,
     Origin, Provision, TraceId, Zeroing,

@@ -14,7 +14,6 @@
 
 mod region;
 
-use crate::events::Hub;
 use env::{Answer, CoreHandle, LocalFuture};
 use region::{PAGE, REGION, Region};
 use std::ops::Range;
@@ -24,8 +23,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::sync::{RwLockReadGuard, RwLockWriteGuard};
 use units::{BlockCount, BlockSize, Buf, BufMut, ByteCount, Lba, LbaRange, Pool, Slab};
 use volume::{
-    Done, Epoch, Extent, ExtentKind, ExtentList, Fence, Fences, Io, IoError, IoFuture, IoResult,
-    Lane, Limits, Op, OpenError, Shape, Volume, VolumeEvent, VolumeEvents, Zeroing,
+    Done, Epoch, Extent, ExtentKind, ExtentList, Fence, Fences, Followers, Io, IoError, IoFuture,
+    IoResult, Lane, Limits, Op, OpenError, Shape, Volume, VolumeEvent, VolumeEvents, Zeroing,
 };
 
 const REGIONS_IN_SHARD: usize = 64;
@@ -58,7 +57,7 @@ pub struct MemoryVolume {
     /// The size now, for lanes that are older than a change.
     block_count: AtomicU64,
     fences: Fences,
-    events: Hub,
+    events: Followers,
 }
 
 struct Facts {
@@ -105,7 +104,7 @@ impl MemoryVolume {
             }),
             block_count: AtomicU64::new(block_count.0),
             fences,
-            events: Hub::default(),
+            events: Followers::default(),
         })
     }
 

@@ -1,16 +1,16 @@
 //! What happens to a volume by itself, told to everybody who follows.
 
+use crate::{VolumeEvent, VolumeEvents};
 use env::LocalFuture;
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Poll, Waker};
-use volume::{VolumeEvent, VolumeEvents};
 
 /// Everybody who follows one volume.
 #[derive(Default)]
-pub(crate) struct Hub(Mutex<Vec<Weak<Mutex<Queue>>>>);
+pub struct Followers(Mutex<Vec<Weak<Mutex<Queue>>>>);
 
 #[derive(Default)]
 struct Queue {
@@ -24,14 +24,16 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Hub {
-    pub(crate) fn follow(&self) -> Rc<dyn VolumeEvents> {
+impl Followers {
+    /// One more, who hears of everything from now on.
+    pub fn follow(&self) -> Rc<dyn VolumeEvents> {
         let queue: Arc<Mutex<Queue>> = Arc::default();
         lock(&self.0).push(Arc::downgrade(&queue));
         Rc::new(Follower(queue))
     }
 
-    pub(crate) fn tell(&self, event: &VolumeEvent) {
+    /// Tells all of them. May be called on any thread.
+    pub fn tell(&self, event: &VolumeEvent) {
         let mut followers = lock(&self.0);
         followers.retain(|follower| follower.strong_count() > 0);
         let queues: Vec<_> = followers.iter().filter_map(Weak::upgrade).collect();
