@@ -323,10 +323,10 @@ impl Cluster {
     /// # Errors
     /// [`ErrorKind::NoImage`], [`ErrorKind::InUse`] where somebody else has the lock now, or what else the cluster says.
     pub async fn break_lock(&self, image: &str, holder: &Holder) -> Result<(), RbdError> {
-        let (name, client) = (image.to_owned(), holder.client.clone());
+        let (name, owner) = (image.to_owned(), holder.address.clone());
         let change = move |connection: &Arc<Connection>| {
             let image = Image::open_unwatched(connection, &name)?;
-            let broken = image.break_lock(&client);
+            let broken = image.break_lock(&owner);
             image.close_here();
             broken
         };

@@ -55,15 +55,12 @@ pub enum ErrorKind {
 pub struct Holder {
     /// The client's name in the cluster: `client.4123`.
     pub client: String,
-    /// Where it is, where the lock tells.
+    /// Its address, of this connection alone.
     pub address: String,
 }
 
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.address.is_empty() {
-            return f.write_str(&self.client);
-        }
         write!(f, "{} at {}", self.client, self.address)
     }
 }

@@ -172,7 +172,7 @@ impl Image {
         done(unsafe { (self.api().rbd_lock_acquire)(self.raw, EXCLUSIVE) })
     }
 
-    /// Who holds the exclusive lock.
+    /// Addresses of who holds the exclusive lock.
     pub(crate) fn lock_owners(&self) -> Result<Vec<String>, Errno> {
         let api = self.api();
         let mut owners = [null_mut(); 8];
@@ -196,6 +196,29 @@ impl Image {
         let owner = to_c(owner)?;
         // SAFETY: the image is open; the text lives during the call.
         done(unsafe { (self.api().rbd_lock_break)(self.raw, EXCLUSIVE, owner.as_ptr()) })
+    }
+
+    /// The first `len` bytes can be compared and written as one. Nothing is written.
+    pub(crate) fn can_compare(&self, len: usize) -> Result<bool, Errno> {
+        let mut other = vec![0u8; len];
+        let at = other.as_mut_ptr().cast();
+        // SAFETY: the image is open, and there are as many bytes as is said.
+        value(unsafe { (self.api().rbd_read)(self.raw, 0, len, at) })?;
+        let Some(first) = other.first_mut() else {
+            return Ok(false);
+        };
+        *first = !*first;
+        let (bytes, mut differs_at) = (other.as_ptr().cast(), 0);
+        let compare_and_write = self.api().rbd_compare_and_write;
+        // SAFETY: as above. Both payloads are the same bytes: what is not there, so that the comparison fails.
+        let compared = value(unsafe {
+            compare_and_write(self.raw, 0, len, bytes, bytes, &raw mut differs_at, 0)
+        });
+        match compared {
+            Ok(_) | Err(Errno(libc::EILSEQ)) => Ok(true),
+            Err(Errno(libc::EINVAL | libc::EOPNOTSUPP)) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Who has locked it, with addresses.

@@ -160,6 +160,8 @@ prototypes! {
         fn rbd_update_watch(RawImage, *mut u64, Updated, *mut c_void) -> c_int;
         fn rbd_update_unwatch(RawImage, u64) -> c_int;
         fn rbd_diff_iterate2(RawImage, *const c_char, u64, u64, u8, u8, Differs, *mut c_void) -> c_int;
+        fn rbd_read(RawImage, u64, usize, *mut c_char) -> ssize_t;
+        fn rbd_compare_and_write(RawImage, u64, usize, *const c_char, *const c_char, *mut u64, c_int) -> ssize_t;
         fn rbd_aio_create_completion(*mut c_void, Callback, *mut Completion) -> c_int;
         fn rbd_aio_get_return_value(Completion) -> ssize_t;
         fn rbd_aio_release(Completion) -> ();
