@@ -1,12 +1,16 @@
 //! Opening the libraries.
 //!
-//! They are opened when the first cluster is, with RTLD_NOW and RTLD_LOCAL, and never closed: Ceph has threads of its own,
-//! and destructors that run at the process' end. One that is not there is an ordinary error, and looked for again by
-//! whoever asks next.
+//! They are opened when the first cluster is, with RTLD_NOW and RTLD_LOCAL, and never closed: Ceph has threads of its own.
+//! One that is not there is an ordinary error, and looked for again by whoever asks next.
+//!
+//! They have destructors, which would run at the process' end while those threads still work with what is destroyed, ours
+//! that close images among them: the end of a process was an abort then, now and again. So the process ends before them.
 
 use super::prototypes::{Api, Libraries};
+use libc::{c_int, c_void};
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 use std::error::Error as _;
+use std::ptr::null_mut;
 use std::sync::{Mutex, PoisonError};
 
 const RADOS: &str = "librados.so.2";
@@ -30,6 +34,7 @@ impl Api {
             return Ok(api);
         }
         let api = Self::open(RADOS, RBD)?;
+        end_before_destructors();
         *found = Some(api);
         Ok(api)
     }
@@ -61,6 +66,28 @@ fn open(name: &str) -> Result<Library, LibraryError> {
             said,
         }
     })
+}
+
+/// `on_exit` of glibc: calls a function when the process ends, with its status.
+type OnExit = unsafe extern "C" fn(Leave, *mut c_void) -> c_int;
+type Leave = extern "C" fn(c_int, *mut c_void);
+
+extern "C" fn leave(status: c_int, _: *mut c_void) {
+    // SAFETY: nothing is left to do: Rust's own output is flushed before `exit` is called, and nothing of this process
+    // depends on another library's destructors.
+    unsafe { libc::_exit(status) }
+}
+
+/// What is registered last is called first: before the destructors of the libraries, which were opened before. Where the
+/// C library has no such function, their destructors run.
+fn end_before_destructors() {
+    let this = Library::this();
+    // SAFETY: the function has this type (on_exit(3)).
+    let found = unsafe { this.get::<OnExit>("on_exit") };
+    if let Ok(on_exit) = found {
+        // SAFETY: the function lives as long as the process and takes no pointer.
+        unsafe { on_exit(leave, null_mut()) };
+    }
 }
 
 #[cfg(test)]
