@@ -14,6 +14,7 @@ run: ## install what is missing, build, serve a demonstration LUN on 127.0.0.1:3
 
 test: ## install what the tests need, run everything
 	@scripts/install build test guest docs
+	@scripts/install ceph || echo "no Ceph: those tests say skipped"
 	@scripts/test
 
 check: ## format, clippy, dependency law, licences: under a minute when warm
@@ -69,7 +70,7 @@ soak: ## a hundred thousand seeds of the simulator, a million of its journals, a
 	CAUSEWAY_KILL_CYCLES=2000 cargo test --release --locked -p proof --test kill_loop -- --nocapture
 
 tools: ## install everything that any target needs (make fuzz also uses cargo-fuzz where it is there)
-	@scripts/install build test bench guest docs
+	@scripts/install build test bench guest docs ceph
 
 clean: ## remove what was built
 	cargo clean
