@@ -1,8 +1,8 @@
 //! One connection to one pool of a cluster, and what can be done with its images as a whole.
 //!
-//! **Contract.** Nothing here holds up a core: every call runs on a thread. Questions are answered or given up within the
-//! cluster's patience. Changes (create, adopt, remove, break a lock) take as long as they take, because one that was
-//! given up may still be made.
+//! **Contract.** Nothing here holds up a core: every call runs on a thread. Questions are answered
+//! or given up within the cluster's patience. Changes (create, adopt, remove, break a lock) take as
+//! long as they take, because one that was given up may still be made.
 
 use crate::error::{ErrorKind, Holder, RbdError, blocklisted, of_call, unreachable};
 use crate::ffi::{Api, ConnectError, Connection, EXCLUSIVE_LOCK, Errno, Facts, Image, Step};
@@ -82,9 +82,11 @@ fn settings(patience: Duration) -> Vec<(&'static str, String)> {
     vec![
         of("client_mount_timeout", &seconds),
         of("rados_mon_op_timeout", &seconds),
-        // A write that was given up may still be made, after a newer one: writes wait, whoever waits for them decides.
+        // A write that was given up may still be made, after a newer one: writes wait, whoever
+        // waits for them decides.
         of("rados_osd_op_timeout", "0"),
-        // What an OSD has not committed is not answered, and two that serve one image see one content.
+        // What an OSD has not committed is not answered, and two that serve one image see one
+        // content.
         of("rbd_cache", "false"),
         of("rbd_non_blocking_aio", "true"),
         // A discard of a block makes it zeroes.
@@ -102,8 +104,8 @@ impl Cluster {
     /// Connects.
     ///
     /// # Errors
-    /// [`ErrorKind::LibraryMissing`], [`ErrorKind::Configuration`], [`ErrorKind::Unreachable`], [`ErrorKind::Denied`],
-    /// [`ErrorKind::NoPool`].
+    /// [`ErrorKind::LibraryMissing`], [`ErrorKind::Configuration`], [`ErrorKind::Unreachable`],
+    /// [`ErrorKind::Denied`], [`ErrorKind::NoPool`].
     pub async fn connect(core: &CoreHandle, spec: ClusterSpec) -> Result<Arc<Self>, RbdError> {
         let threads = Threads::new("rbd", THREADS_MAX);
         let (asked, of_connection) = (spec.clone(), threads.clone());
@@ -141,7 +143,8 @@ impl Cluster {
         format!("client.{}", self.connection.instance())
     }
 
-    /// This connection was shut out of the cluster: nothing that goes over it succeeds any more, and only a new one helps.
+    /// This connection was shut out of the cluster: nothing that goes over it succeeds any more,
+    /// and only a new one helps.
     #[must_use]
     pub fn is_shut_out(&self) -> bool {
         self.shut_out.load(Ordering::Acquire)
@@ -241,8 +244,8 @@ impl Cluster {
         self.ask(core, "reading", &what, question).await
     }
 
-    /// Makes a thin image of zeroes that says whose it is. On an error there is none, unless the cluster went away in
-    /// between.
+    /// Makes a thin image of zeroes that says whose it is. On an error there is none, unless the
+    /// cluster went away in between.
     ///
     /// # Errors
     /// [`ErrorKind::Exists`], [`ErrorKind::NoSpace`], or what else the cluster says.
@@ -261,7 +264,8 @@ impl Cluster {
                 written
             });
             if written.is_err() {
-                // The first error is the one to tell; what could not be removed belongs to nobody, and can be.
+                // The first error is the one to tell; what could not be removed belongs to nobody,
+                // and can be.
                 let _left = connection.remove(&name);
             }
             written
@@ -272,8 +276,8 @@ impl Cluster {
     /// Makes an existing image say whose it is. One that says so already is left as it is.
     ///
     /// # Errors
-    /// [`ErrorKind::NoImage`]; [`ErrorKind::Unsuitable`] where it cannot be a volume; [`ErrorKind::Taken`] where it is
-    /// somebody else's; or what else the cluster says.
+    /// [`ErrorKind::NoImage`]; [`ErrorKind::Unsuitable`] where it cannot be a volume;
+    /// [`ErrorKind::Taken`] where it is somebody else's; or what else the cluster says.
     pub async fn adopt(
         &self,
         core: &CoreHandle,
@@ -307,21 +311,24 @@ impl Cluster {
     /// Removes an image for ever. It takes time for each object that it has.
     ///
     /// # Errors
-    /// [`ErrorKind::NoImage`]; [`ErrorKind::InUse`] where somebody has it open or it has snapshots; or what else the cluster
-    /// says.
+    /// [`ErrorKind::NoImage`]; [`ErrorKind::InUse`] where somebody has it open or it has snapshots;
+    /// or what else the cluster says.
     pub async fn remove(&self, image: &str) -> Result<(), RbdError> {
         let name = image.to_owned();
         let change = move |connection: &Arc<Connection>| connection.remove(&name);
         self.change("removing", &self.name_of(image), change).await
     }
 
-    /// Takes an image's exclusive lock from `holder`, whose whole connection is shut out of the cluster before this
-    /// returns: what it has in flight is refused by the OSDs from then on, and nothing that it sends later is done.
+    /// Takes an image's exclusive lock from `holder`, whose whole connection is shut out of the
+    /// cluster before this returns: what it has in flight is refused by the OSDs from then on, and
+    /// nothing that it sends later is done.
     ///
-    /// Whoever calls this takes over: with several nodes, the one that has won the cluster's next epoch, and nobody else.
+    /// Whoever calls this takes over: with several nodes, the one that has won the cluster's next
+    /// epoch, and nobody else.
     ///
     /// # Errors
-    /// [`ErrorKind::NoImage`], [`ErrorKind::InUse`] where somebody else has the lock now, or what else the cluster says.
+    /// [`ErrorKind::NoImage`], [`ErrorKind::InUse`] where somebody else has the lock now, or what
+    /// else the cluster says.
     pub async fn break_lock(&self, image: &str, holder: &Holder) -> Result<(), RbdError> {
         let (name, owner) = (image.to_owned(), holder.address.clone());
         let change = move |connection: &Arc<Connection>| {

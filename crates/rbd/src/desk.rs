@@ -1,4 +1,5 @@
-//! What one core has asked of librbd, for all of its lanes: ends of operations come here and go to whoever asked.
+//! What one core has asked of librbd, for all of its lanes: ends of operations come here and go to
+//! whoever asked.
 
 use crate::ffi::{Ended, Inbox, Request};
 use crate::image::Image;

@@ -22,7 +22,8 @@ pub(crate) fn first_part(range: LbaRange, object_blocks: u64, has_map: bool) -> 
     LbaRange::new(range.start(), range.len().min(most)).expect("inside the range")
 }
 
-/// Regions of a range, in bytes, as extents of its blocks: a block with one byte that is there is mapped.
+/// Regions of a range, in bytes, as extents of its blocks: a block with one byte that is there is
+/// mapped.
 pub(crate) fn in_blocks(range: LbaRange, regions: &[Region], block: u64) -> ExtentList {
     let mut list = ExtentList::new();
     let mut at = range.start();

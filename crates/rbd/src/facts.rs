@@ -23,7 +23,8 @@ pub(crate) fn shape(facts: &Facts, block_size: BlockSize, exponent: u8, compares
     limits.discard_granularity = blocks(DISCARD_BYTES.max(block_size.bytes()).into());
     // They may have to be written.
     limits.write_zeroes_blocks_max = blocks(64 * MIB);
-    // An operation of one object, which is atomic there. A block that lies in two has no such operation.
+    // An operation of one object, which is atomic there. A block that lies in two has no such
+    // operation.
     let compares = compares && facts.stripe_unit.is_multiple_of(block);
     limits.compare_and_write_blocks_max = BlockCount(compares.into());
     limits.in_flight_max = 1024;
@@ -38,8 +39,8 @@ pub(crate) fn shape(facts: &Facts, block_size: BlockSize, exponent: u8, compares
     shape
 }
 
-/// An option of the pool or the image that breaks a promise, with its value. They are stronger than what the connection
-/// has set.
+/// An option of the pool or the image that breaks a promise, with its value. They are stronger than
+/// what the connection has set.
 pub(crate) fn broken_promise(options: &BTreeMap<String, String>) -> Option<(&'static str, String)> {
     let wanted = [
         ("rbd_cache", "false"),

@@ -106,8 +106,8 @@ fn pools(space: &Value) -> impl Iterator<Item = &Value> {
     space["pools"].as_array().into_iter().flatten()
 }
 
-/// What a check says of this pool: those of OSDs concern all pools, those of pools name them in their details. That
-/// somebody has muted it does not make room.
+/// What a check says of this pool: those of OSDs concern all pools, those of pools name them in
+/// their details. That somebody has muted it does not make room.
 fn fullness(code: &str, check: &Value, pool: &str) -> Fullness {
     let named = format!("'{pool}'");
     let concerns = || {

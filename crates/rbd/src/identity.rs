@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 /// What our keys begin with. Others keep theirs beside them (`conf_` is librbd's own).
 const PREFIX: &str = "causeway.";
 
-/// What is known of an image's owner: keys without `causeway.`, and values. None: it belongs to nobody.
+/// What is known of an image's owner: keys without `causeway.`, and values. None: it belongs to
+/// nobody.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Identity(pub BTreeMap<String, String>);
 

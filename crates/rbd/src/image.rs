@@ -1,12 +1,14 @@
 //! An open image as a volume.
 //!
-//! **Contract.** It has the exclusive lock from its opening to its closing. A write reaches librbd in the poll that tested
-//! its fence. What is answered has been committed by the OSDs: cached and stable writes are the same, and a flush has
-//! nothing left to do. An operation that the cluster does not answer waits, and is never given up here: it may still be done.
+//! **Contract.** It has the exclusive lock from its opening to its closing. A write reaches librbd
+//! in the poll that tested its fence. What is answered has been committed by the OSDs: cached and
+//! stable writes are the same, and a flush has nothing left to do. An operation that the cluster
+//! does not answer waits, and is never given up here: it may still be done.
 //!
-//! **Failure model.** A full pool: `SpaceExhausted`, nothing is lost, and what frees space still works. A client that was
-//! shut out (somebody took its lock): `Fenced` for every operation of every image of the connection, for good: it is told
-//! once, and only a new connection serves again. A cluster that does not answer: operations wait.
+//! **Failure model.** A full pool: `SpaceExhausted`, nothing is lost, and what frees space still
+//! works. A client that was shut out (somebody took its lock): `Fenced` for every operation of
+//! every image of the connection, for good: it is told once, and only a new connection serves
+//! again. A cluster that does not answer: operations wait.
 
 use crate::cluster::{Cluster, without_lock};
 use crate::error::{ErrorKind, RbdError, blocklisted, unreachable};
@@ -84,8 +86,9 @@ impl Image {
     /// Opens an image and takes its exclusive lock.
     ///
     /// # Errors
-    /// [`ErrorKind::NoImage`]; [`ErrorKind::Locked`] with the holder, also for some time after a holder has died (30 s; it
-    /// is to be tried again); [`ErrorKind::Unsuitable`]; [`ErrorKind::Unreachable`]; [`ErrorKind::Blocklisted`].
+    /// [`ErrorKind::NoImage`]; [`ErrorKind::Locked`] with the holder, also for some time after a
+    /// holder has died (30 s; it is to be tried again); [`ErrorKind::Unsuitable`];
+    /// [`ErrorKind::Unreachable`]; [`ErrorKind::Blocklisted`].
     pub async fn open(
         core: &CoreHandle,
         cluster: &Arc<Cluster>,
@@ -169,7 +172,8 @@ impl Image {
         })
     }
 
-    /// Makes it longer; what is added reads as zeroes, and takes no space. Answers the epoch of the new size.
+    /// Makes it longer; what is added reads as zeroes, and takes no space. Answers the epoch of the
+    /// new size.
     ///
     /// # Errors
     /// [`ErrorKind::Invalid`] where `size` is smaller than now, and what else the cluster says.
@@ -177,11 +181,12 @@ impl Image {
         self.resize(size, false).await
     }
 
-    /// Makes it shorter. What is cut off is gone; the caller has made sure that nobody uses it. The new size is in force
-    /// before anything is cut.
+    /// Makes it shorter. What is cut off is gone; the caller has made sure that nobody uses it. The
+    /// new size is in force before anything is cut.
     ///
     /// # Errors
-    /// [`ErrorKind::Invalid`] where `size` is not one block or larger than now, and what else the cluster says.
+    /// [`ErrorKind::Invalid`] where `size` is not one block or larger than now, and what else the
+    /// cluster says.
     pub async fn shrink(&self, size: ByteCount) -> Result<Epoch, RbdError> {
         let now = self.shape();
         let blocks = size.blocks_floor(now.block_size);
@@ -213,8 +218,8 @@ impl Image {
         Ok(self.set_size(facts.size))
     }
 
-    /// Bytes that its objects take, by whole objects and without copies. Without a map of its objects (feature fast-diff)
-    /// each of them is asked for.
+    /// Bytes that its objects take, by whole objects and without copies. Without a map of its
+    /// objects (feature fast-diff) each of them is asked for.
     ///
     /// # Errors
     /// What the cluster says.
@@ -245,8 +250,8 @@ impl Image {
         self.cluster.change("naming", &self.what(), change).await
     }
 
-    /// Lets no operation begin any more, waits for those in flight, gives the lock back and closes the image. Whoever opens
-    /// it next finds no lock.
+    /// Lets no operation begin any more, waits for those in flight, gives the lock back and closes
+    /// the image. Whoever opens it next finds no lock.
     pub async fn close(&self) {
         let open = lock(&self.open).take();
         let Some(open) = open else { return };

@@ -6,9 +6,10 @@
 //!         lane on each core --> librbd --> desk of that core --> whoever asked
 //! ```
 //!
-//! **Contract.** librbd is opened at run time: where it is not installed, that is an error with a next step, and nothing else
-//! of the program notices. Nothing here waits on a core: what blocks runs on threads ([`env::real::Threads`]), and the ends
-//! of I/O come back to the core that asked. `unsafe` is in `ffi` alone.
+//! **Contract.** librbd is opened at run time: where it is not installed, that is an error with a
+//! next step, and nothing else of the program notices. Nothing here waits on a core: what blocks
+//! runs on threads ([`env::real::Threads`]), and the ends of I/O come back to the core that asked.
+//! `unsafe` is in `ffi` alone.
 
 mod cluster;
 mod desk;

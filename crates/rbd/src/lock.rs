@@ -1,12 +1,14 @@
 //! The exclusive lock: two never write one image.
 //!
-//! It is taken for good, and not handed over to whoever asks for it (librbd's automatic way: 27 ms each time, and nobody
-//! would be the owner). Who is asked for it refuses; only [`crate::Cluster::break_lock`] takes it away, and shuts the
-//! owner out of the cluster. So a take-over is a decision of somebody above: of an administrator, or of the nodes' agreement
-//! on an epoch, which is won first.
+//! It is taken for good, and not handed over to whoever asks for it (librbd's automatic way: 27 ms
+//! each time, and nobody would be the owner). Who is asked for it refuses; only
+//! [`crate::Cluster::break_lock`] takes it away, and shuts the owner out of the cluster. So a
+//! take-over is a decision of somebody above: of an administrator, or of the nodes' agreement on an
+//! epoch, which is won first.
 //!
-//! An owner that died leaves its lock behind. When its watch of the image has timed out (30 s, the OSDs' say), whoever
-//! comes next gets the lock, and librbd shuts the dead one out first, in case it lives.
+//! An owner that died leaves its lock behind. When its watch of the image has timed out (30 s, the
+//! OSDs' say), whoever comes next gets the lock, and librbd shuts the dead one out first, in case
+//! it lives.
 
 use crate::error::Holder;
 use crate::ffi::{Errno, Image};

@@ -3,10 +3,11 @@
 use units::{ByteCount, LbaRange};
 use volume::{IoError, OpKind};
 
-/// What an operation that answered this negative errno ended with. `mismatch_at`: where a comparison found a difference.
+/// What an operation that answered this negative errno ended with. `mismatch_at`: where a
+/// comparison found a difference.
 ///
-/// What leaves nothing done: `EROFS` and missing capabilities (refused before it was tried), `ESHUTDOWN` (refused by the
-/// OSDs), `EILSEQ`.
+/// What leaves nothing done: `EROFS` and missing capabilities (refused before it was tried),
+/// `ESHUTDOWN` (refused by the OSDs), `EILSEQ`.
 pub(crate) fn io_error(kind: OpKind, range: LbaRange, errno: i32, mismatch_at: u64) -> IoError {
     match errno {
         libc::ENOSPC | libc::EDQUOT => IoError::SpaceExhausted,
@@ -26,8 +27,9 @@ pub(crate) fn io_error(kind: OpKind, range: LbaRange, errno: i32, mismatch_at: u
     }
 }
 
-/// The first byte that differs, from the start of what was compared: `len` bytes at `offset`, in an image of this stripe
-/// unit. librbd of Ceph 16 takes that byte's place for one in the object, and tells where it would be in the image.
+/// The first byte that differs, from the start of what was compared: `len` bytes at `offset`, in an
+/// image of this stripe unit. librbd of Ceph 16 takes that byte's place for one in the object, and
+/// tells where it would be in the image.
 pub(crate) fn difference(said: u64, offset: u64, len: u64, stripe_unit: u64) -> u64 {
     let place = match said.checked_sub(offset) {
         Some(place) if place < len => place,

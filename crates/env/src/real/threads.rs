@@ -5,9 +5,9 @@ use crate::LocalFuture;
 
 /// Threads for calls into a foreign library, which may wait for a network or for ever.
 ///
-/// **Contract.** As [`Workers`]: a call that hangs holds its own thread and nobody else, until the cap is reached. The
-/// threads may run on every processor that the process may use, also when a core that is pinned to one has started
-/// them: threads that the library starts inherit that.
+/// **Contract.** As [`Workers`]: a call that hangs holds its own thread and nobody else, until the
+/// cap is reached. The threads may run on every processor that the process may use, also when a
+/// core that is pinned to one has started them: threads that the library starts inherit that.
 #[derive(Clone)]
 pub struct Threads(Workers);
 

@@ -156,7 +156,8 @@ impl Inner {
     }
 }
 
-/// Lets the calling thread run wherever the process may. Its first thread tells where that is: only cores are pinned.
+/// Lets the calling thread run wherever the process may. Its first thread tells where that is: only
+/// cores are pinned.
 fn unpin() {
     if let Ok(all) = sched_getaffinity(Some(getpid())) {
         // A refusal leaves the thread where it is: slower, and right.

@@ -5,8 +5,9 @@
 //!   that core: Inbox::poll_ended --> InFlight::end: return value, release of the completion, memory back
 //! ```
 //!
-//! **Contract.** Memory, image and connection stay as long as an operation is in flight: [`InFlight`] owns or keeps all of
-//! them, and belongs to librbd from the submission to the callback. The callback only hands it over.
+//! **Contract.** Memory, image and connection stay as long as an operation is in flight:
+//! [`InFlight`] owns or keeps all of them, and belongs to librbd from the submission to the
+//! callback. The callback only hands it over.
 
 use super::image::Image;
 use super::prototypes::{Api, Completion, RawImage, THICK};
@@ -71,8 +72,9 @@ pub(crate) struct InFlight<A> {
     asker: A,
 }
 
-// SAFETY: what is not `Send` by itself are pointers to memory that `request` owns, and a completion of librbd, which may
-// be used on any thread. One thread has them at a time: the core that submits, then librbd, then the core again.
+// SAFETY: what is not `Send` by itself are pointers to memory that `request` owns, and a completion
+// of librbd, which may be used on any thread. One thread has them at a time: the core that submits,
+// then librbd, then the core again.
 unsafe impl<A: Send> Send for InFlight<A> {}
 
 /// A completion, to be released once.
@@ -165,7 +167,8 @@ extern "C" fn ended<A: Send>(_completion: Completion, token: *mut c_void) {
     }
 }
 
-/// Hands an operation to librbd, which does not wait. What has ended comes to `inbox`, also where it was refused.
+/// Hands an operation to librbd, which does not wait. What has ended comes to `inbox`, also where
+/// it was refused.
 pub(crate) fn submit<A: Send>(
     image: Arc<Image>,
     mut request: Request,
@@ -186,7 +189,8 @@ pub(crate) fn submit<A: Send>(
     });
     let token: *mut InFlight<A> = &raw mut *one;
     let mut completion = null_mut();
-    // SAFETY: the token is what the callback expects, and the completion is written. Nothing is called yet.
+    // SAFETY: the token is what the callback expects, and the completion is written. Nothing is
+    // called yet.
     let made =
         unsafe { (api.rbd_aio_create_completion)(token.cast(), ended::<A>, &raw mut completion) };
     if made < 0 {
@@ -197,9 +201,11 @@ pub(crate) fn submit<A: Send>(
         raw: completion,
     });
     let call = Call::of(&mut one);
-    // The callback takes it back, perhaps before `hand_over` returns: nothing here touches it unless librbd refuses.
+    // The callback takes it back, perhaps before `hand_over` returns: nothing here touches it
+    // unless librbd refuses.
     let token = Box::into_raw(one);
-    // SAFETY: the image is open and kept by what the token is of, as is the memory that the call names.
+    // SAFETY: the image is open and kept by what the token is of, as is the memory that the call
+    // names.
     let taken = unsafe { call.hand_over(api, raw, completion) };
     if taken < 0 {
         // SAFETY: librbd has refused the operation and calls nothing, so that this is ours again.
@@ -230,7 +236,8 @@ fn pieces(request: &mut Request) -> Vec<iovec> {
     }
 }
 
-/// An operation as librbd's functions take it: numbers and pointers, which outlive the call by [`InFlight`]'s contract.
+/// An operation as librbd's functions take it: numbers and pointers, which outlive the call by
+/// [`InFlight`]'s contract.
 #[derive(Clone, Copy)]
 enum Call {
     Read(u64, *const iovec, c_int),
@@ -265,8 +272,8 @@ impl Call {
     }
 
     /// # Safety
-    /// The image is open, the completion is for this alone, and the memory that is named stays, and for a read belongs to
-    /// nobody else, until the completion's callback is called.
+    /// The image is open, the completion is for this alone, and the memory that is named stays, and
+    /// for a read belongs to nobody else, until the completion's callback is called.
     unsafe fn hand_over(self, api: &Api, image: RawImage, completion: Completion) -> i64 {
         // SAFETY: the caller's promise.
         unsafe {

@@ -21,8 +21,9 @@ pub(crate) struct Connection {
     pub(crate) threads: Threads,
 }
 
-// SAFETY: librados' handles may be used on any thread and on several at once ("librados.h": its C API is thread-safe, but
-// for the setup, which is over when this type exists); the pointers are this type's own until it is dropped.
+// SAFETY: librados' handles may be used on any thread and on several at once ("librados.h": its C
+// API is thread-safe, but for the setup, which is over when this type exists); the pointers are
+// this type's own until it is dropped.
 unsafe impl Send for Connection {}
 // SAFETY: as above.
 unsafe impl Sync for Connection {}
@@ -60,7 +61,8 @@ impl Setup {
     fn read(&self, conf: Option<&str>) -> Result<(), Errno> {
         let conf = conf.map(to_c).transpose()?;
         let path = conf.as_ref().map_or(null(), |conf| conf.as_ptr());
-        // SAFETY: the handle is ours; the path lives during the call, and null stands for the usual places.
+        // SAFETY: the handle is ours; the path lives during the call, and null stands for the usual
+        // places.
         done(unsafe { (self.api.rados_conf_read_file)(self.cluster, path) })
     }
 
@@ -79,7 +81,8 @@ impl Setup {
         let name = to_c(name)?;
         let mut pool = null_mut();
         let pool_at = &raw mut pool;
-        // SAFETY: the handle is connected; the name lives during the call; the pool is written where it succeeds.
+        // SAFETY: the handle is connected; the name lives during the call; the pool is written
+        // where it succeeds.
         done(unsafe { (self.api.rados_ioctx_create)(self.cluster, name.as_ptr(), pool_at) })?;
         Ok(pool)
     }
@@ -108,7 +111,8 @@ impl Connection {
         }
         setup.connect().map_err(at(Step::Connecting))?;
         let pool = setup.pool(pool).map_err(at(Step::Pool))?;
-        // SAFETY: the pool is ours. From here on a write that finds no room is answered ENOSPC instead of waiting.
+        // SAFETY: the pool is ours. From here on a write that finds no room is answered ENOSPC
+        // instead of waiting.
         unsafe { (api.rados_set_pool_full_try)(pool) };
         let cluster = setup.cluster;
         // The connection shuts it down now.
@@ -142,8 +146,8 @@ impl Connection {
         let command = to_c(command)?;
         let mut commands = [command.as_ptr()];
         let (mut said, mut said_bytes) = (null_mut(), 0);
-        // SAFETY: one command, which lives during the call; no input; the answer's memory and length are written, and
-        // the status text is not asked for, which null says.
+        // SAFETY: one command, which lives during the call; no input; the answer's memory and
+        // length are written, and the status text is not asked for, which null says.
         let result = unsafe {
             (self.api.rados_mon_command)(
                 self.cluster,
@@ -175,7 +179,8 @@ impl Connection {
             let mut found = Vec::with_capacity(room);
             let mut count = room;
             let at = found.as_mut_ptr();
-            // SAFETY: there is room for as many as is said; where there are more, nothing is written but their number.
+            // SAFETY: there is room for as many as is said; where there are more, nothing is
+            // written but their number.
             match done(unsafe { (self.api.rbd_list2)(self.pool, at, &raw mut count) }) {
                 Err(Errno(libc::ERANGE)) => room = count.max(room + 1),
                 Err(error) => return Err(error),
@@ -190,7 +195,8 @@ impl Connection {
     unsafe fn names(&self, mut found: Vec<ImageSpec>, count: usize) -> Vec<String> {
         // SAFETY: the caller's promise.
         unsafe { found.set_len(count) };
-        // SAFETY: each name is a text of the library's, which lives until the list is given back below.
+        // SAFETY: each name is a text of the library's, which lives until the list is given back
+        // below.
         let name = |spec: &ImageSpec| unsafe { from_c(spec.name) };
         let names = found.iter().map(name).collect();
         // SAFETY: the list is as the library made it, and given back once.
@@ -241,7 +247,8 @@ unsafe impl Send for Closing {}
 
 impl Closing {
     fn run(self) {
-        // SAFETY: the pool is ours and used by nobody any more: its images are closed, each of which kept the connection.
+        // SAFETY: the pool is ours and used by nobody any more: its images are closed, each of
+        // which kept the connection.
         unsafe { (self.setup.api.rados_ioctx_destroy)(self.pool) };
     }
 }

@@ -1,5 +1,5 @@
-//! The prototypes beside the headers: one C file that declares each function again, with the types that ours stand for,
-//! which a compiler refuses where they differ.
+//! The prototypes beside the headers: one C file that declares each function again, with the types
+//! that ours stand for, which a compiler refuses where they differ.
 
 use super::prototypes::{
     ConfigOption, EXCLUSIVE, EXCLUSIVE_LOCK, FAST_DIFF, FEATURES, ImageInfo, ImageSpec, PROTOTYPES,

@@ -34,8 +34,8 @@ pub(crate) struct Image {
     is_closed: bool,
 }
 
-// SAFETY: librbd's images may be used on any thread and on several at once; the pointer is this type's own until it is
-// dropped.
+// SAFETY: librbd's images may be used on any thread and on several at once; the pointer is this
+// type's own until it is dropped.
 unsafe impl Send for Image {}
 // SAFETY: as above.
 unsafe impl Sync for Image {}
@@ -76,7 +76,8 @@ extern "C" fn goes_on(_at: u64, _of: u64, _: *mut c_void) -> c_int {
 }
 
 extern "C" fn differs(offset: u64, len: usize, exists: c_int, into: *mut c_void) -> c_int {
-    // SAFETY: the pointer is that of the list that `regions` has for the time of its call, which calls one at a time.
+    // SAFETY: the pointer is that of the list that `regions` has for the time of its call, which
+    // calls one at a time.
     let into = unsafe { &mut *into.cast::<Vec<Region>>() };
     into.push(Region {
         offset,
@@ -96,8 +97,8 @@ impl Image {
         let mut image = Self::open_with(connection, name, connection.api.rbd_open)?;
         let mut handle = 0;
         let (at, told) = (&raw mut handle, Arc::as_ptr(watch).cast_mut().cast());
-        // SAFETY: the image is open; what is told lives as long as the watch, because the image keeps it, and ends the watch
-        // before it lets it go.
+        // SAFETY: the image is open; what is told lives as long as the watch, because the image
+        // keeps it, and ends the watch before it lets it go.
         done(unsafe { (image.api().rbd_update_watch)(image.raw, at, changed, told) })?;
         image.watch = Some((handle, Arc::clone(watch)));
         Ok(image)
@@ -116,8 +117,8 @@ impl Image {
     fn open_with(connection: &Arc<Connection>, name: &str, open: Open) -> Result<Self, Errno> {
         let name = to_c(name)?;
         let mut raw = null_mut();
-        // SAFETY: the pool is the connection's; the name lives during the call; the image is written where it succeeds, and
-        // keeps the connection. Null: no snapshot.
+        // SAFETY: the pool is the connection's; the name lives during the call; the image is
+        // written where it succeeds, and keeps the connection. Null: no snapshot.
         done(unsafe { open(connection.pool, name.as_ptr(), &raw mut raw, null()) })?;
         Ok(Self {
             raw,
@@ -147,7 +148,8 @@ impl Image {
         // SAFETY: as above.
         done(unsafe { (api.rbd_get_stripe_unit)(self.raw, &raw mut stripe_unit) })?;
         let mut id = [0; ID_BYTES];
-        // SAFETY: as above; there is room for as many bytes as is said, and the last of them stays zero.
+        // SAFETY: as above; there is room for as many bytes as is said, and the last of them stays
+        // zero.
         done(unsafe { (api.rbd_get_id)(self.raw, id.as_mut_ptr(), ID_BYTES - 1) })?;
         Ok(Facts {
             // SAFETY: it ends with a zero.
@@ -210,7 +212,8 @@ impl Image {
         *first = !*first;
         let (bytes, mut differs_at) = (other.as_ptr().cast(), 0);
         let compare_and_write = self.api().rbd_compare_and_write;
-        // SAFETY: as above. Both payloads are the same bytes: what is not there, so that the comparison fails.
+        // SAFETY: as above. Both payloads are the same bytes: what is not there, so that the
+        // comparison fails.
         let compared = value(unsafe {
             compare_and_write(self.raw, 0, len, bytes, bytes, &raw mut differs_at, 0)
         });
@@ -234,7 +237,8 @@ impl Image {
                 buffers.each_mut().map(|buffer| buffer.as_mut_ptr().cast());
             let [tag_len, clients_len, cookies_len, addresses_len] =
                 room.each_mut().map(|room| &raw mut *room);
-            // SAFETY: the image is open; each buffer has as many bytes as is said, and its length is written.
+            // SAFETY: the image is open; each buffer has as many bytes as is said, and its length
+            // is written.
             let listed = value(unsafe {
                 list(
                     self.raw,
@@ -273,7 +277,8 @@ impl Image {
         loop {
             let mut watchers: Vec<Watcher> = Vec::with_capacity(room);
             let (at, mut count) = (watchers.as_mut_ptr(), room);
-            // SAFETY: the image is open; there is room for as many as is said, and their number is written.
+            // SAFETY: the image is open; there is room for as many as is said, and their number is
+            // written.
             match done(unsafe { (api.rbd_watchers_list)(self.raw, at, &raw mut count) }) {
                 Err(Errno(libc::ERANGE)) => {
                     room = count.max(room + 1);
@@ -299,8 +304,8 @@ impl Image {
             let (keys_at, values_at) = (keys.as_mut_ptr().cast(), values.as_mut_ptr().cast());
             let (keys_len, values_len) = (&raw mut keys_room, &raw mut values_room);
             let list = self.api().rbd_metadata_list;
-            // SAFETY: the image is open; each buffer has as many bytes as is said, and its length is written. From the
-            // beginning on, without a limit.
+            // SAFETY: the image is open; each buffer has as many bytes as is said, and its length
+            // is written. From the beginning on, without a limit.
             let listed = unsafe {
                 list(
                     self.raw,
@@ -344,7 +349,8 @@ impl Image {
             let wanted = usize::try_from(room).map_err(|_| Errno(libc::EOVERFLOW))?;
             let mut options: Vec<ConfigOption> = Vec::with_capacity(wanted);
             let (at, mut count) = (options.as_mut_ptr(), room);
-            // SAFETY: the image is open; there is room for as many as is said, and their number is written.
+            // SAFETY: the image is open; there is room for as many as is said, and their number is
+            // written.
             match done(unsafe { (api.rbd_config_image_list)(self.raw, at, &raw mut count) }) {
                 Err(Errno(libc::ERANGE)) => {
                     room = count.max(room + 1);
@@ -355,7 +361,8 @@ impl Image {
             let written = usize::try_from(count).map_err(|_| Errno(libc::EOVERFLOW))?;
             // SAFETY: so many were written.
             unsafe { options.set_len(written) };
-            // SAFETY: both are texts of the library's, which live until the list is given back below.
+            // SAFETY: both are texts of the library's, which live until the list is given back
+            // below.
             let texts = |it: &ConfigOption| unsafe { (from_c(it.name), from_c(it.value)) };
             let all = options.iter().map(texts).collect();
             // SAFETY: the list is as the library made it, and given back once.
@@ -368,8 +375,9 @@ impl Image {
     pub(crate) fn regions(&self, offset: u64, len: u64) -> Result<Vec<Region>, Errno> {
         let mut found: Vec<Region> = Vec::new();
         let iterate = self.api().rbd_diff_iterate2;
-        // SAFETY: the image is open; the list lives during the call. Null: since the beginning; then, with what a parent has,
-        // and by whole objects, which needs no look at each of them where there is a map.
+        // SAFETY: the image is open; the list lives during the call. Null: since the beginning;
+        // then, with what a parent has, and by whole objects, which needs no look at each of them
+        // where there is a map.
         done(unsafe {
             let into = (&raw mut found).cast();
             iterate(self.raw, null(), offset, len, 1, 1, differs, into)
@@ -436,11 +444,12 @@ impl Closing {
     fn run(self) {
         let api = self.connection.api;
         if let Some((handle, _told)) = &self.watch {
-            // SAFETY: the image is open and the handle its own. After this no callback runs, and what they tell may go. It
-            // is closed next, whatever this says.
+            // SAFETY: the image is open and the handle its own. After this no callback runs, and
+            // what they tell may go. It is closed next, whatever this says.
             unsafe { (api.rbd_update_unwatch)(self.raw, *handle) };
         }
-        // SAFETY: nobody uses the image any more, and it is closed once. Where that fails, it is closed all the same.
+        // SAFETY: nobody uses the image any more, and it is closed once. Where that fails, it is
+        // closed all the same.
         unsafe { (api.rbd_close)(self.raw) };
         if let Some(closed) = self.closed {
             // Nobody may be waiting any more.

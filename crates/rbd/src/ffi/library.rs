@@ -1,10 +1,12 @@
 //! Opening the libraries.
 //!
-//! They are opened when the first cluster is, with RTLD_NOW and RTLD_LOCAL, and never closed: Ceph has threads of its own.
-//! One that is not there is an ordinary error, and looked for again by whoever asks next.
+//! They are opened when the first cluster is, with RTLD_NOW and RTLD_LOCAL, and never closed: Ceph
+//! has threads of its own. One that is not there is an ordinary error, and looked for again by
+//! whoever asks next.
 //!
-//! They have destructors, which would run at the process' end while those threads still work with what is destroyed, ours
-//! that close images among them: the end of a process was an abort then, now and again. So the process ends before them.
+//! They have destructors, which would run at the process' end while those threads still work with
+//! what is destroyed, ours that close images among them: the end of a process was an abort then,
+//! now and again. So the process ends before them.
 
 use super::prototypes::{Api, Libraries};
 use libc::{c_int, c_void};
@@ -53,8 +55,9 @@ impl Api {
 }
 
 fn open(name: &str) -> Result<Library, LibraryError> {
-    // SAFETY: opening runs the library's constructors. Those of librados and librbd make tables and register option
-    // defaults; they need nothing of the caller. The library is never closed, so that no code of it goes away.
+    // SAFETY: opening runs the library's constructors. Those of librados and librbd make tables and
+    // register option defaults; they need nothing of the caller. The library is never closed, so
+    // that no code of it goes away.
     let opened = unsafe { Library::open(Some(name), RTLD_NOW | RTLD_LOCAL) };
     opened.map_err(|error| {
         // The loader's own words are the error's source.
@@ -73,13 +76,13 @@ type OnExit = unsafe extern "C" fn(Leave, *mut c_void) -> c_int;
 type Leave = extern "C" fn(c_int, *mut c_void);
 
 extern "C" fn leave(status: c_int, _: *mut c_void) {
-    // SAFETY: nothing is left to do: Rust's own output is flushed before `exit` is called, and nothing of this process
-    // depends on another library's destructors.
+    // SAFETY: nothing is left to do: Rust's own output is flushed before `exit` is called, and
+    // nothing of this process depends on another library's destructors.
     unsafe { libc::_exit(status) }
 }
 
-/// What is registered last is called first: before the destructors of the libraries, which were opened before. Where the
-/// C library has no such function, their destructors run.
+/// What is registered last is called first: before the destructors of the libraries, which were
+/// opened before. Where the C library has no such function, their destructors run.
 fn end_before_destructors() {
     let this = Library::this();
     // SAFETY: the function has this type (on_exit(3)).

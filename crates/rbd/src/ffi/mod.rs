@@ -1,4 +1,5 @@
-//! librados and librbd: the third place of the tree with `unsafe` code, and the only one of this crate.
+//! librados and librbd: the third place of the tree with `unsafe` code, and the only one of this
+//! crate.
 //!
 //! ```text
 //!   Api (library, prototypes)     the functions, found at run time: nothing is linked
@@ -7,11 +8,12 @@
 //!         submit -> InFlight      operations that end by a callback
 //! ```
 //!
-//! **Contract.** All but [`aio`] blocks and belongs on a thread of [`env::real::Threads`]. Closing blocks too: whoever lets
-//! the last reference to an image or a connection go does not close it, but has a thread do it.
+//! **Contract.** All but [`aio`] blocks and belongs on a thread of [`env::real::Threads`]. Closing
+//! blocks too: whoever lets the last reference to an image or a connection go does not close it,
+//! but has a thread do it.
 //!
-//! **Failure model.** What fails answers its errno. A cluster that does not answer makes calls wait, for ever where no
-//! time is set; whatever memory such a call uses stays as long as it does.
+//! **Failure model.** What fails answers its errno. A cluster that does not answer makes calls
+//! wait, for ever where no time is set; whatever memory such a call uses stays as long as it does.
 
 #![expect(
     unsafe_code,

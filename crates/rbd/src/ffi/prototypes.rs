@@ -94,8 +94,9 @@ macro_rules! prototypes {
             pub(super) fn find(libraries: &Libraries) -> Result<Self, &'static str> {
                 Ok(Self {
                     $($($name: {
-                        // SAFETY: the library of this name has a function of this name with this type: that is
-                        // what its header promises, with which a test compares the line.
+                        // SAFETY: the library of this name has a function of this name with this
+                        // type: that is what its header promises, with which a test compares the
+                        // line.
                         let found = unsafe { libraries.$library.get(stringify!($name)) };
                         *found.map_err(|_| stringify!($name))?
                     },)*)*

@@ -99,7 +99,8 @@ async fn compares(core: &CoreHandle, image: &Arc<Image>) {
     let lane = lane(core, image).await;
     let block = image.shape().block_size.bytes() as usize;
     let of = |byte| Buf::from(vec![byte; block]);
-    // A block of an object that was never written, and the last one before an edge between two, hold zeroes.
+    // A block of an object that was never written, and the last one before an edge between two,
+    // hold zeroes.
     let edge = 8 * MIB / block as u64;
     for at in [range(edge + 5, 1), range(edge - 1, 1)] {
         let zeroes = Buf::zeroes(block);
