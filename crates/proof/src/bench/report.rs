@@ -4,7 +4,7 @@ use super::bar::{Bar, Limit};
 use super::chart::{self, Group};
 use super::load::Figures;
 use super::rounds::{Effort, Row};
-use control::page::{Table, paragraph, with_block};
+use manifest::page::{Table, paragraph, with_block};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::fs;

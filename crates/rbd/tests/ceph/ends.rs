@@ -27,7 +27,12 @@ fn a_process_that_ends_in_the_middle_of_its_work_ends_with_its_own_status() {
     let many = std::iter::repeat_n("ends-closed", 12);
     for name in many.chain(["ends-open"]) {
         let output = Command::new(std::env::current_exe().unwrap())
-            .args(["ends::works_and_ends", "--exact", "--ignored", "--nocapture"])
+            .args([
+                "ends::works_and_ends",
+                "--exact",
+                "--ignored",
+                "--nocapture",
+            ])
             .env(CONF, turn.bed.spec().conf.unwrap())
             .env(IMAGE, name)
             .output()
