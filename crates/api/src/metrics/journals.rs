@@ -4,90 +4,105 @@ use super::{Text, seconds};
 use manifest::facts::PoolFacts;
 use manifest::journal::{JournalFacts, JournalState};
 
-/// A family: the end of its name, kind, help, value.
+/// A family: name, kind, help, value.
 type Family = (&'static str, &'static str, &'static str, Value);
 
 type Value = fn(&JournalFacts) -> String;
 
 /// Of journals that are open, failed or not.
 const FAMILIES: [Family; 16] = [
-    ("size_bytes", "gauge", "Bytes of the journal", |it| {
-        it.size_bytes.to_string()
-    }),
-    ("used_bytes", "gauge", "Bytes of these in use", |it| {
-        it.used_bytes.to_string()
-    }),
     (
-        "pending_bytes",
+        "causeway_journal_size_bytes",
+        "gauge",
+        "Bytes of the journal",
+        |it| it.size_bytes.to_string(),
+    ),
+    (
+        "causeway_journal_used_bytes",
+        "gauge",
+        "Bytes of these in use",
+        |it| it.used_bytes.to_string(),
+    ),
+    (
+        "causeway_journal_pending_bytes",
         "gauge",
         "Bytes of LUNs whose newest data is in the journal only",
         |it| it.pending_bytes.to_string(),
     ),
     (
-        "oldest_seconds",
+        "causeway_journal_oldest_seconds",
         "gauge",
         "Age of the oldest change that is not at home; 0 where all is",
         |it| seconds(it.oldest_ms.unwrap_or(0).saturating_mul(1000)),
     ),
     (
-        "index_bytes",
+        "causeway_journal_index_bytes",
         "gauge",
         "Memory of the journal's index",
         |it| it.index_bytes.to_string(),
     ),
     (
-        "history_bytes",
+        "causeway_journal_history_bytes",
         "gauge",
         "Memory of the histories of its LUNs",
         |it| it.history_bytes.to_string(),
     ),
-    ("batches_total", "counter", "Batches written", |it| {
-        it.batches.to_string()
-    }),
-    ("changes_total", "counter", "Changes in them", |it| {
-        it.changes.to_string()
-    }),
-    ("written_bytes_total", "counter", "Bytes written", |it| {
-        it.written_bytes.to_string()
-    }),
     (
-        "destaged_bytes_total",
+        "causeway_journal_batches_total",
+        "counter",
+        "Batches written",
+        |it| it.batches.to_string(),
+    ),
+    (
+        "causeway_journal_changes_total",
+        "counter",
+        "Changes in them",
+        |it| it.changes.to_string(),
+    ),
+    (
+        "causeway_journal_written_bytes_total",
+        "counter",
+        "Bytes written",
+        |it| it.written_bytes.to_string(),
+    ),
+    (
+        "causeway_journal_destaged_bytes_total",
         "counter",
         "Bytes destaged from it",
         |it| it.destaged_bytes.to_string(),
     ),
     (
-        "write_around_bytes_total",
+        "causeway_journal_write_around_bytes_total",
         "counter",
         "Bytes that went home past it",
         |it| it.write_around_bytes.to_string(),
     ),
     (
-        "waiting_changes",
+        "causeway_journal_waiting_changes",
         "gauge",
         "Changes that wait for it now",
         |it| it.waiting_changes.to_string(),
     ),
     (
-        "waiting_bytes",
+        "causeway_journal_waiting_bytes",
         "gauge",
         "Bytes of the data of changes that wait for it now",
         |it| it.waiting_bytes.to_string(),
     ),
     (
-        "throttled_total",
+        "causeway_journal_throttled_total",
         "counter",
         "Changes that were kept back, because as many waited as may",
         |it| it.throttled.to_string(),
     ),
     (
-        "misreads_total",
+        "causeway_journal_misreads_total",
         "counter",
         "Reads of it that did not fit their checksum at first",
         |it| it.misreads.to_string(),
     ),
     (
-        "lost_blocks",
+        "causeway_journal_lost_blocks",
         "gauge",
         "Acknowledged blocks that are damaged in it, and were not written again",
         |it| it.lost_blocks.values().sum::<u64>().to_string(),
@@ -115,12 +130,11 @@ pub(super) fn journals(out: &mut Text, pools: &[PoolFacts]) {
     for (pool, facts) in &known {
         out.series(name, &[("pool", pool)], facts.destage_errors.len());
     }
-    for (end, kind, help, value) in FAMILIES {
-        let name = format!("causeway_journal_{end}");
-        out.family(&name, kind, help);
+    for (name, kind, help, value) in FAMILIES {
+        out.family(name, kind, help);
         for (pool, facts) in &known {
             if facts.state != JournalState::Missing {
-                out.series(&name, &[("pool", pool)], value(facts));
+                out.series(name, &[("pool", pool)], value(facts));
             }
         }
     }

@@ -9,20 +9,65 @@
 //!    ([`documents`]).
 //! 4. Every clause of a standard that the code names is proved by a test, and
 //!    `docs/conformance/clauses.md` says by which ([`clauses`]).
+//! 5. No files of a crate import each other in a circle ([`circles`]).
+//! 6. No line of a comment has over 100 columns.
+//! 7. Metrics and `docs/metrics.md` name the same families.
+//! 8. No text has a word that the glossary has retired.
+//! 9. No public item has a comment that only repeats its name.
+//! 10. Titles of commits have 72 columns at most, and a commit of over 1,000 lines says why it has
+//!     so many.
+//!
+//! What the tree still has of what the later ones refuse stands in a list that only shrinks
+//! ([`allow`]).
 
+pub mod allow;
+pub mod circles;
 pub mod clauses;
+mod comments;
+mod commits;
 pub mod documents;
 pub mod floors;
+mod imports;
 mod json;
+mod lexer;
 pub mod licences;
+mod metrics;
+mod modules;
+mod product;
+mod repeats;
 mod toml;
+pub mod tree;
+mod words;
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use tree::Tree;
 
 /// Something that breaks a law, in one line for whoever must mend it.
 pub type Complaint = String;
+
+/// What a check found, of which `tidy.allow` may still allow some.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Finding {
+    /// What `tidy.allow` names it by.
+    pub subject: String,
+    /// How much of it there is.
+    pub count: usize,
+    /// For whoever must mend it.
+    pub complaint: Complaint,
+}
+
+type Check = fn(&Tree) -> Vec<Finding>;
+
+/// The checks that `tidy.allow` knows.
+const CHECKS: [(&str, Check); 5] = [
+    ("circles", circles::check),
+    ("comments", comments::check),
+    ("metrics", metrics::check),
+    ("repeats", repeats::check),
+    ("words", words::check),
+];
 
 /// Checks everything in the workspace at `root`.
 ///
@@ -33,7 +78,29 @@ pub fn check(root: &Path) -> io::Result<Vec<Complaint>> {
     complaints.extend(documents::check(root)?);
     complaints.extend(clauses::check(root)?);
     complaints.extend(licences::check(root)?);
+    let tree = Tree::read(root)?;
+    let (allowed, senseless) = allow::parse(tree.text(allow::PATH).unwrap_or_default());
+    complaints.extend(senseless);
+    let mut found = found(&tree);
+    found.push(("commits", commits::check(root)));
+    complaints.extend(allow::judge(&allowed, &found));
     Ok(complaints)
+}
+
+/// All that one check finds, whether it is allowed or not; `None` where there is no such check.
+pub fn findings(tree: &Tree, name: &str) -> Option<Vec<Finding>> {
+    let check = CHECKS.iter().find(|(it, _)| *it == name);
+    check.map(|(_, check)| check(tree))
+}
+
+/// `tidy.allow` with no more in it than the tree needs.
+pub fn lowered(tree: &Tree) -> String {
+    allow::lowered(tree.text(allow::PATH).unwrap_or_default(), &found(tree))
+}
+
+fn found(tree: &Tree) -> Vec<(&'static str, Vec<Finding>)> {
+    let found = CHECKS.iter().map(|(name, check)| (*name, check(tree)));
+    found.collect()
 }
 
 /// The crates of the workspace: name of the directory, and its manifest.
