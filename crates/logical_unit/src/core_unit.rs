@@ -182,7 +182,7 @@ impl CoreUnit {
     /// Less is held: who waits for that, or for memory of this core, looks again.
     pub(crate) fn has_less_in_flight(&self) {
         if self.is_waited_for.replace(false) {
-            self.core.pool().look_again();
+            self.core.pool().wake_waiting();
         }
     }
 

@@ -56,7 +56,7 @@ mod test {
     }
 
     #[test]
-    fn the_line_of_the_first_byte_that_is_no_text_is_told() {
+    fn the_line_of_the_first_byte_that_is_no_text_is_reported() {
         assert_eq!(utf8("a\u{e4}\n".into()).unwrap(), "a\u{e4}\n");
         let found = utf8(b"a = 1\nb = 2\nname = \"B\xFCro\"\n".to_vec()).unwrap_err();
         assert_eq!((found.line, found.byte), (3, 0xFC));

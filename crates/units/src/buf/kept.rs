@@ -29,7 +29,7 @@ impl Slab {
         payload.into_sole_slab(capacity).map(Self)
     }
 
-    /// The bytes.
+    /// What it holds, from its first byte to its last.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         self.0.bytes()

@@ -20,19 +20,22 @@
     reason = "slabs are raw, page-aligned memory with their own reference count"
 )]
 
-mod arena;
 mod slab;
 
+mod classes;
 mod kept;
 mod pinned;
 mod pool;
+mod reserve;
 mod shared;
 mod stream;
 mod unique;
 
+pub use classes::SLAB_BYTES_MAX;
 pub use kept::Slab;
 pub use pinned::{PINNED_BYTES, Pinned};
-pub use pool::{Exhausted, Pool, Reserve, Reserves, SLAB_BYTES_MAX};
+pub use pool::{Exhausted, Pool};
+pub use reserve::{Reserve, Reserves};
 pub use shared::{Buf, Segments};
 pub use stream::copy_past_cache;
 pub use unique::BufMut;

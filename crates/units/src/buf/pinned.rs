@@ -1,6 +1,6 @@
 //! Memory that stays where it is.
 
-use super::arena::BLOCK;
+use super::classes::BLOCK;
 use super::slab::SlabRef;
 use core::ptr::NonNull;
 

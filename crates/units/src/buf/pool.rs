@@ -1,43 +1,17 @@
 //! The pool of slabs that one core allocates from.
 
+use super::classes::{CLASSES, SLAB_BYTES_MAX, class_of};
 use super::kept::Slab;
+use super::reserve::{Reserve, Reserves};
+use super::slab::stock::{PoolInner, State, wake};
 use super::slab::{IdleSlab, SlabRef};
 use super::unique::BufMut;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
-
-/// Size classes in bytes. A request takes the smallest class that holds it, or several of the
-/// largest.
-pub(super) const CLASSES: [usize; 5] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, SLAB_BYTES_MAX];
-
-/// The largest contiguous piece of memory that a pool gives, in bytes.
-pub const SLAB_BYTES_MAX: usize = 1 << 20;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
 
 /// The pool has given out as much as it may.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Exhausted;
-
-/// Who takes memory. Work that frees memory has some of its own, so that it goes on when hosts have
-/// taken all they may.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Reserve {
-    /// Commands of hosts. They have no reserve: one that finds nothing waits, or is told to come
-    /// again.
-    Front,
-    /// What destages cached writes, and thereby frees their memory.
-    WriteBack,
-    /// What brings a volume back after a failure, which write-back may have to wait for.
-    Recovery,
-}
-
-/// What of a pool is kept for whom, in bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Reserves {
-    /// For [`Reserve::WriteBack`] and [`Reserve::Recovery`]; [`Reserve::Front`] does not get it.
-    pub write_back: usize,
-    /// For [`Reserve::Recovery`] alone.
-    pub recovery: usize,
-}
 
 /// Where payload memory comes from. Cloning shares the pool.
 ///
@@ -50,40 +24,6 @@ pub struct Pool {
     shared: Arc<PoolInner>,
     /// The most bytes that may be out after a request of this handle.
     mark: usize,
-}
-
-pub(super) struct PoolInner {
-    limit_bytes: usize,
-    reserves: Reserves,
-    state: Mutex<State>,
-}
-
-struct State {
-    out_bytes: usize,
-    idle: [Vec<IdleSlab>; CLASSES.len()],
-    /// Counts slabs that came back.
-    freed: u64,
-    /// Who waits for one.
-    waiting: Vec<Waker>,
-}
-
-impl State {
-    /// A slab has come back: those that wait are to be woken, once the lock is free.
-    fn gives_back(&mut self, capacity: usize) -> Vec<Waker> {
-        self.out_bytes -= capacity;
-        self.has_freed()
-    }
-
-    fn has_freed(&mut self) -> Vec<Waker> {
-        self.freed = self.freed.wrapping_add(1);
-        std::mem::take(&mut self.waiting)
-    }
-}
-
-fn wake(waiting: Vec<Waker>) {
-    for waker in waiting {
-        waker.wake();
-    }
 }
 
 impl Pool {
@@ -222,7 +162,7 @@ impl Pool {
 
     /// Something else that commands wait for beside memory has come back: whoever waits for a slab
     /// is to look, too.
-    pub fn look_again(&self) {
+    pub fn wake_waiting(&self) {
         let waiting = self.shared.lock().has_freed();
         wake(waiting);
     }
@@ -240,51 +180,4 @@ impl Pool {
         let idle = idle.unwrap_or_else(|| IdleSlab::any(capacity));
         Ok(SlabRef::adopt(idle, Some(Arc::clone(&self.shared))))
     }
-}
-
-impl PoolInner {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn mark(&self, reserve: Reserve) -> usize {
-        let Reserves {
-            write_back,
-            recovery,
-        } = self.reserves;
-        let kept = match reserve {
-            Reserve::Front => write_back.saturating_add(recovery),
-            Reserve::WriteBack => recovery,
-            Reserve::Recovery => 0,
-        };
-        self.limit_bytes.saturating_sub(kept)
-    }
-
-    /// A slab leaves for good.
-    pub(super) fn let_go(&self, capacity: usize) {
-        let mut state = self.lock();
-        assert!(state.out_bytes >= capacity, "I3: a slab leaves once");
-        let waiting = state.gives_back(capacity);
-        drop(state);
-        wake(waiting);
-    }
-
-    pub(super) fn take_back(&self, idle: IdleSlab) {
-        let capacity = idle.capacity();
-        let mut state = self.lock();
-        assert!(state.out_bytes >= capacity, "I3: a slab comes back once");
-        let waiting = state.gives_back(capacity);
-        let class = class_of(capacity);
-        // Idle memory is kept for the next request, but no more than the busiest moment needed.
-        state.idle[class].push(idle);
-        drop(state);
-        wake(waiting);
-    }
-}
-
-fn class_of(bytes: usize) -> usize {
-    CLASSES
-        .iter()
-        .position(|&class| bytes <= class)
-        .expect("callers cut requests to SLAB_BYTES_MAX")
 }

@@ -3,7 +3,6 @@
 use super::pinned::Pinned;
 use super::slab::{IdleSlab, SlabRef};
 use super::stream::copy_past_cache;
-use super::unique::BufMut;
 use crate::ByteCount;
 use core::ops::Range;
 use smallvec::SmallVec;
@@ -54,14 +53,6 @@ impl Buf {
     #[must_use]
     pub fn empty() -> Self {
         Self::default()
-    }
-
-    /// A copy of `bytes` outside any pool, for headers, parameter data and tests.
-    #[must_use]
-    pub fn copy_of(bytes: &[u8]) -> Self {
-        let mut memory = BufMut::zeroed(bytes.len());
-        memory.copy_at(0, bytes);
-        memory.freeze()
     }
 
     /// `len` zero bytes that cost no memory: every segment is the same shared slab.
@@ -321,7 +312,7 @@ impl Buf {
     pub(super) fn into_sole_slab(mut self, capacity: usize) -> Result<SlabRef, Self> {
         match self.segments.as_mut_slice() {
             [one] if one.start == 0 && one.len == capacity && one.slab.capacity() == capacity => {
-                if !one.slab.leave_home() {
+                if !one.slab.leave_pool() {
                     return Err(self);
                 }
             }

@@ -146,3 +146,13 @@ impl core::fmt::Debug for BufMut {
         write!(f, "BufMut({} bytes)", self.len)
     }
 }
+
+impl Buf {
+    /// A copy of `bytes` outside any pool, for headers, parameter data and tests.
+    #[must_use]
+    pub fn copy_of(bytes: &[u8]) -> Self {
+        let mut memory = BufMut::zeroed(bytes.len());
+        memory.copy_at(0, bytes);
+        memory.freeze()
+    }
+}

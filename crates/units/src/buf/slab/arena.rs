@@ -1,7 +1,7 @@
 //! Where slabs of the pools' sizes come from.
 //!
 //! ```text
-//!   span, 64 MiB of addresses:   [block | block | ... ]        blocks are handed out one after the other
+//!   span, 64 MiB of addresses:   [block | block | ... ]        blocks go out one after the other
 //!   block, 2 MiB, one huge page: [slab | slab | ...  ]         all of one size
 //! ```
 //!
@@ -15,15 +15,12 @@
 //! of which nothing is given out goes back to the system, but for one a class, and those that are
 //! pinned.
 
-use super::pool::CLASSES;
-use super::slab::{IdleSlab, SlabHeader};
+use super::super::classes::{BLOCK, CLASSES};
+use super::{IdleSlab, SlabHeader};
 use core::ptr::NonNull;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
-
-/// Bytes of a block: a huge page.
-pub(super) const BLOCK: usize = 2 << 20;
 
 /// Bytes of addresses taken at a time. They cost nothing before they are touched.
 const SPAN: usize = 64 << 20;

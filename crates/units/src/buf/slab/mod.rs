@@ -1,11 +1,15 @@
 //! One piece of page-aligned memory with an intrusive reference count.
 
-use super::arena::{self, BLOCK, Block};
-use super::pool::PoolInner;
+mod arena;
+pub(super) mod stock;
+
+use super::classes::BLOCK;
+use arena::Block;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, Ordering, fence};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::sync::Arc;
+use stock::PoolInner;
 
 /// Alignment of every slab, in bytes: enough for O_DIRECT on any disk and for registered buffers.
 pub(super) const SLAB_ALIGNMENT: usize = 4096;
@@ -16,23 +20,23 @@ pub(super) struct SlabHeader {
     memory: NonNull<u8>,
     capacity: usize,
     /// Where the slab goes back to; `None` for memory that is simply freed.
-    home: Option<Arc<PoolInner>>,
+    pool: Option<Arc<PoolInner>>,
     /// The block that it is a part of; `None` for memory of its own.
     block: Option<NonNull<Block>>,
 }
 
 impl SlabHeader {
-    pub(super) fn part_of(block: NonNull<Block>, memory: NonNull<u8>, capacity: usize) -> Self {
+    fn part_of(block: NonNull<Block>, memory: NonNull<u8>, capacity: usize) -> Self {
         Self {
             references: AtomicU32::new(0),
             memory,
             capacity,
-            home: None,
+            pool: None,
             block: Some(block),
         }
     }
 
-    pub(super) fn block(&self) -> Option<NonNull<Block>> {
+    fn block(&self) -> Option<NonNull<Block>> {
         self.block
     }
 }
@@ -76,7 +80,7 @@ impl IdleSlab {
             references: AtomicU32::new(0),
             memory,
             capacity,
-            home: None,
+            pool: None,
             block: None,
         }))))
     }
@@ -129,13 +133,13 @@ unsafe impl Sync for SlabRef {}
 
 impl SlabRef {
     /// Takes a header that nobody refers to.
-    pub(super) fn adopt(idle: IdleSlab, home: Option<Arc<PoolInner>>) -> Self {
+    pub(super) fn adopt(idle: IdleSlab, pool: Option<Arc<PoolInner>>) -> Self {
         let mut idle = core::mem::ManuallyDrop::new(idle);
         // SAFETY: nobody refers to the header, and `idle`, which owned it, is not dropped.
         let header = unsafe { idle.0.as_mut() };
         debug_assert_eq!(header.references.load(Ordering::Relaxed), 0);
         *header.references.get_mut() = 1;
-        header.home = home;
+        header.pool = pool;
         Self(idle.0)
     }
 
@@ -181,23 +185,23 @@ impl SlabRef {
 
     /// Takes the slab out of the care of its pool, if this is the only reference. `false`: it is
     /// shared.
-    pub(super) fn leave_home(&mut self) -> bool {
+    pub(super) fn leave_pool(&mut self) -> bool {
         if self.header().references.load(Ordering::Acquire) != 1 {
             return false;
         }
         // SAFETY: as in `sole_bytes_mut`, for the header.
         let header = unsafe { self.0.as_mut() };
-        if let Some(home) = header.home.take() {
-            home.let_go(header.capacity);
+        if let Some(pool) = header.pool.take() {
+            pool.let_go(header.capacity);
         }
         true
     }
 
-    /// The slab, if it has no home and this is the only reference.
+    /// The slab, if it has no pool and this is the only reference.
     pub(super) fn into_idle(self) -> Option<IdleSlab> {
         let mut slab = core::mem::ManuallyDrop::new(self);
         let header = slab.header();
-        if header.home.is_some() || header.references.load(Ordering::Acquire) != 1 {
+        if header.pool.is_some() || header.references.load(Ordering::Acquire) != 1 {
             drop(core::mem::ManuallyDrop::into_inner(slab));
             return None;
         }
@@ -229,10 +233,10 @@ impl Drop for SlabRef {
         }
         fence(Ordering::Acquire);
         // SAFETY: this was the last reference.
-        let home = unsafe { self.0.as_mut() }.home.take();
+        let pool = unsafe { self.0.as_mut() }.pool.take();
         let idle = IdleSlab(self.0);
-        if let Some(home) = home {
-            home.take_back(idle);
+        if let Some(pool) = pool {
+            pool.take_back(idle);
         }
     }
 }
