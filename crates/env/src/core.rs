@@ -1,15 +1,10 @@
 //! One core: time, timers, tasks, randomness, memory, and the way to other cores.
 
-use crate::{Files, Locals, Net};
-use std::future::Future;
-use std::pin::Pin;
+use crate::{Files, LocalFuture, Locals, Net};
 use std::rc::Rc;
 use std::task::Context;
 use std::time::Duration;
 use units::{Now, Pool, WallClock};
-
-/// A future that lives on one core.
-pub type LocalFuture<T> = Pin<Box<dyn Future<Output = T>>>;
 
 /// What a core keeps of itself and hands to everything that runs on it.
 pub type CoreHandle = Rc<dyn Core>;

@@ -61,7 +61,7 @@ pub trait Files {
 /// What carries reads, writes and syncs of a core.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct DiskEngine {
-    /// Which.
+    /// The kernel's interface in use.
     pub kind: EngineKind,
     /// Files that are registered with the kernel.
     pub registered_files: u32,
@@ -141,11 +141,23 @@ pub async fn length(file: &Rc<dyn File>) -> io::Result<u64> {
 /// # Panics
 /// If the answer is that to another question.
 pub async fn read(file: &Rc<dyn File>, offset: u64, bytes: usize) -> io::Result<Vec<u8>> {
+    let data = read_piece(file, offset, bytes).await?;
+    Ok(data.to_vec())
+}
+
+/// The same in one piece of page-aligned memory.
+///
+/// # Errors
+/// Those of the operating system.
+///
+/// # Panics
+/// If the answer is that to another question.
+pub async fn read_piece(file: &Rc<dyn File>, offset: u64, bytes: usize) -> io::Result<Buf> {
     let into = BufMut::zeroed(bytes);
     let FileDone::Read(data) = file.submit(FileOp::Read { offset, into }).await? else {
         unreachable!("a read answers data")
     };
-    Ok(data.freeze().to_vec())
+    Ok(data.freeze())
 }
 
 /// Reading only, or both.

@@ -22,6 +22,7 @@ pub mod core;
 mod detach;
 pub mod durable;
 pub mod file;
+mod future;
 mod locals;
 pub mod net;
 pub mod real;
@@ -29,7 +30,7 @@ pub mod real;
 pub mod sim;
 mod turn;
 
-pub use crate::core::{Core, CoreHandle, CoreId, Job, LocalFuture};
+pub use crate::core::{Core, CoreHandle, CoreId, Job};
 pub use answer::Answer;
 pub use call::{call, call_all};
 pub use detach::detach;
@@ -37,6 +38,7 @@ pub use file::{
     Access, Create, DirEntry, DiskEngine, Durable, EngineKind, Extent, File, FileDone, FileFacts,
     FileFuture, FileKind, FileOp, Files, OpenHow, Space,
 };
+pub use future::LocalFuture;
 pub use locals::Locals;
 pub use net::{
     DetachedStream, DriverFacts, InterfaceAddress, InterfaceLink, InterfaceWatch, Listener, Net,

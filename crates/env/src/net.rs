@@ -62,7 +62,8 @@ pub trait Net {
     /// Where the system does not tell.
     fn watch_interfaces(&self) -> io::Result<Rc<dyn InterfaceWatch>>;
 
-    /// The way that packets to `to` take, those with the source address `from` where one is given.
+    /// The route that packets to `to` take, those with the source address `from` where one is
+    /// given.
     ///
     /// # Errors
     /// `NetworkUnreachable` where there is none, `Unsupported` where the environment has no routes.
@@ -94,7 +95,7 @@ pub trait Net {
     }
 }
 
-/// Which way packets go.
+/// A route of packets.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Route {
     /// Out of which interface.
@@ -221,11 +222,11 @@ pub struct StreamMeasures {
     pub segments_sent: u32,
     /// Round-trip time, smoothed, in microseconds.
     pub round_trip_us: u32,
-    /// The least of them in the last minutes, in microseconds: what the way itself takes.
+    /// The least of them in the last minutes, in microseconds: what the route itself takes.
     pub round_trip_min_us: u32,
 }
 
-/// An address that an interface has.
+/// One address of a network interface, where a portal may listen.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct InterfaceAddress {
     /// The interface's name, such as `eth1`.
@@ -238,12 +239,12 @@ pub struct InterfaceAddress {
     pub interface_index: u32,
 }
 
-/// An interface.
+/// A network interface of this machine, whether it has addresses or not.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct InterfaceLink {
     /// Its name, such as `eth1`.
     pub name: String,
-    /// Its index.
+    /// The kernel's number of it; a scope of IPv6 link-local addresses.
     pub index: u32,
     /// Largest IP packet in bytes.
     pub mtu: u32,

@@ -1,6 +1,8 @@
-//! What steers the wall clock.
+//! The clocks of the system, and what steers the wall clock.
 
 #![expect(unsafe_code, reason = "adjtimex fills a structure by pointer")]
+
+use rustix::time::ClockId;
 
 /// adjtimex(2): nobody steers it.
 const STA_UNSYNC: libc::c_int = 0x40;
@@ -12,4 +14,12 @@ pub(super) fn is_steered() -> Option<bool> {
     // SAFETY: `reported` is exclusively ours and has the layout that the call fills.
     let state = unsafe { libc::adjtimex(&raw mut reported) };
     (state >= 0).then_some(reported.status & STA_UNSYNC == 0)
+}
+
+/// What a clock says, in nanoseconds.
+pub(super) fn clock(id: ClockId) -> u64 {
+    let time = rustix::time::clock_gettime(id);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    let nanos = u64::try_from(time.tv_nsec).unwrap_or(0);
+    seconds.saturating_mul(1_000_000_000).saturating_add(nanos)
 }

@@ -1,13 +1,14 @@
 //! Files over the engines: opening, alignment, and what goes to which engine.
 
 use super::blocking::Blocking;
+use super::directory::list;
 use super::forget::Forgetful;
-use super::handle::{self, Handle, Handles, Locks};
+use super::handle::{self, Handle};
 use super::registered::FilePlace;
 use super::ring::Ring;
+use super::shared::FilesShared;
 use super::slow_flush::SlowFlush;
 use super::transfer::{Memory, Transfer};
-use super::workers::Workers;
 use crate::file::{
     DirEntry, DiskEngine, Durable, EngineKind, File, FileDone, FileFacts, FileFuture, FileOp,
     Files, OpenHow, Space,
@@ -16,11 +17,10 @@ use crate::{Answer, LocalFuture};
 use std::cell::OnceCell;
 use std::fs;
 use std::io::{self, Read as _};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use units::{Buf, BufMut};
 
 /// What carries reads, writes and syncs.
@@ -30,19 +30,12 @@ pub(super) enum Engine {
     Threads,
 }
 
-/// What all cores share.
-pub(super) struct FilesShared {
-    pub(super) locks: Locks,
-    pub(super) handles: Handles,
-    /// Threads for the data of files.
-    pub(super) data: Workers,
-    /// Threads for names, so that hung disks do not hold up the state's own directory.
-    pub(super) names: Workers,
-    /// Copies that were made because memory was not aligned.
-    pub(super) bounces: AtomicU64,
-    /// The store that forgets, where it was asked for.
+/// A disk that behaves otherwise than the system's, where it was asked for.
+#[derive(Clone, Default)]
+pub(super) struct Special {
+    /// The store that forgets.
     pub(super) forgetful: Option<Arc<Forgetful>>,
-    /// The disk with slow flushes, where it was asked for.
+    /// The disk with slow flushes.
     pub(super) slow: Option<Arc<SlowFlush>>,
 }
 
@@ -50,6 +43,7 @@ pub(super) struct FilesShared {
 pub(super) struct RealFiles {
     pub(super) engine: Engine,
     pub(super) shared: Arc<FilesShared>,
+    pub(super) special: Special,
 }
 
 struct RealFile {
@@ -58,6 +52,7 @@ struct RealFile {
     place: OnceCell<Option<Rc<FilePlace>>>,
     engine: Engine,
     shared: Arc<FilesShared>,
+    slow: Option<Arc<SlowFlush>>,
 }
 
 impl RealFiles {
@@ -68,7 +63,7 @@ impl RealFiles {
         forgetful: impl FnOnce(&Forgetful, &Path) -> io::Result<T> + Send + 'static,
     ) -> LocalFuture<io::Result<T>> {
         let path = path.to_owned();
-        let store = self.shared.forgetful.clone();
+        let store = self.special.forgetful.clone();
         self.shared.names.call(move || match store {
             Some(store) => forgetful(&store, &path),
             None => real(&path),
@@ -80,7 +75,8 @@ impl Files for RealFiles {
     fn open(&self, path: &Path, how: OpenHow) -> LocalFuture<io::Result<Rc<dyn File>>> {
         let (path, shared) = (path.to_owned(), Arc::clone(&self.shared));
         let engine = self.engine.clone();
-        if let Some(store) = self.shared.forgetful.clone() {
+        let slow = self.special.slow.clone();
+        if let Some(store) = self.special.forgetful.clone() {
             return Box::pin(async move {
                 let worker = Arc::clone(&shared);
                 let opened = shared
@@ -99,6 +95,7 @@ impl Files for RealFiles {
                 place: OnceCell::new(),
                 engine,
                 shared,
+                slow,
             }) as Rc<dyn File>)
         })
     }
@@ -172,29 +169,6 @@ fn read_fact(path: &Path) -> io::Result<String> {
         .read_to_end(&mut bytes)?;
     let text = String::from_utf8_lossy(&bytes);
     Ok(text.trim_end().to_owned())
-}
-
-/// stat(2): bytes of a block that `st_blocks` counts, whatever the file system's own are.
-const STAT_BLOCK_BYTES: u64 = 512;
-
-/// The entries of a directory of the system, sorted by name.
-pub(super) fn list(path: &Path) -> io::Result<Vec<DirEntry>> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(path)? {
-        let entry = entry?;
-        // A name that went between the two calls is not there.
-        let Ok(metadata) = fs::metadata(entry.path()) else {
-            continue;
-        };
-        found.push(DirEntry {
-            name: PathBuf::from(entry.file_name()),
-            len: metadata.len(),
-            allocated: metadata.blocks().saturating_mul(STAT_BLOCK_BYTES),
-            is_dir: metadata.is_dir(),
-        });
-    }
-    found.sort();
-    Ok(found)
 }
 
 fn space(path: &Path) -> io::Result<Space> {
@@ -295,7 +269,7 @@ impl File for RealFile {
     }
 
     fn submit(&self, op: FileOp) -> FileFuture {
-        if let Some(slow) = self.shared.slow.as_ref().filter(|_| op.is_stable()) {
+        if let Some(slow) = self.slow.as_ref().filter(|_| op.is_stable()) {
             return slow.after(self.start(op), &self.shared);
         }
         self.start(op)

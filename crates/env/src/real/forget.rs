@@ -20,8 +20,9 @@ mod overlay;
 mod test;
 
 use super::blocking::Blocking;
-use super::files::{self, FilesShared};
+use super::directory;
 use super::handle::{Handle, Locks};
+use super::shared::FilesShared;
 use crate::Answer;
 use crate::file::{
     Access, Create, DirEntry, Durable, Extent, File, FileDone, FileFacts, FileFuture, FileKind,
@@ -128,7 +129,7 @@ impl Forgetful {
     pub(super) fn list(&self, path: &Path) -> io::Result<Vec<DirEntry>> {
         let path = absolute(path)?;
         let names = self.names();
-        let mut found = files::list(&path)?;
+        let mut found = directory::list(&path)?;
         for (name, meaning) in &names.meaning {
             let (Some(parent), Some(last)) = (name.parent(), name.file_name()) else {
                 continue;

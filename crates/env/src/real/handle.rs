@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 /// Alignment for direct I/O where the kernel does not tell (before Linux 6.1): enough for any disk.
-const ALIGNMENT_UNTOLD: u32 = 4096;
+const ALIGNMENT_UNREPORTED: u32 = 4096;
 
 /// An open file. Whoever has work in the kernel keeps one.
 pub(super) struct Handle {
@@ -319,7 +319,7 @@ fn direct_alignment(fd: &OwnedFd) -> io::Result<u32> {
                 .stx_dio_mem_align
                 .max(reported.stx_dio_offset_align))
         }
-        Ok(_) | Err(rustix::io::Errno::NOSYS) => Ok(ALIGNMENT_UNTOLD),
+        Ok(_) | Err(rustix::io::Errno::NOSYS) => Ok(ALIGNMENT_UNREPORTED),
         Err(error) => Err(error.into()),
     }
 }

@@ -1,11 +1,12 @@
 //! One core of the real runtime.
 
-use super::files::{Engine, FilesShared, RealFiles};
+use super::clock::clock;
+use super::files::RealFiles;
 use super::network::RealNet;
-use super::runtime::{Notices, describe_panic};
+use super::notices::{Notices, describe_panic};
 use super::spin::Activity;
-use crate::core::{Core, CoreHandle, CoreId, Job, LocalFuture};
-use crate::{Files, Locals, Net};
+use crate::core::{Core, CoreHandle, CoreId, Job};
+use crate::{Files, LocalFuture, Locals, Net};
 use rustix::rand::GetRandomFlags;
 use rustix::time::ClockId;
 use std::cell::Cell;
@@ -42,8 +43,7 @@ impl RealCore {
         id: CoreId,
         posts: Arc<[UnboundedSender<Message>]>,
         pool: Pool,
-        engine: Engine,
-        shared: Arc<FilesShared>,
+        files: RealFiles,
         notices: Arc<Notices>,
         activity: Option<Rc<Activity>>,
     ) -> Self {
@@ -52,7 +52,7 @@ impl RealCore {
             posts,
             pool,
             net: Rc::new(RealNet { activity }),
-            files: Rc::new(RealFiles { engine, shared }),
+            files: Rc::new(files),
             notices,
             locals: Locals::default(),
             recent: Cell::new(Now(clock(ClockId::Monotonic))),
@@ -69,13 +69,6 @@ impl RealCore {
             ));
         }
     }
-}
-
-pub(super) fn clock(id: ClockId) -> u64 {
-    let time = rustix::time::clock_gettime(id);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    let nanos = u64::try_from(time.tv_nsec).unwrap_or(0);
-    seconds.saturating_mul(1_000_000_000).saturating_add(nanos)
 }
 
 impl Core for RealCore {

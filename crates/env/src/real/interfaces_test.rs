@@ -48,7 +48,7 @@ fn carrier(watch: &dyn InterfaceWatch, name: &str) -> Option<bool> {
 }
 
 #[test]
-fn a_lost_carrier_is_told_a_way_is_found_and_an_offload_is_turned_off_elsewhere() {
+fn a_lost_carrier_is_reported_a_route_is_found_and_an_offload_is_turned_off_elsewhere() {
     let namespace = rustix::process::geteuid().is_root().then(Namespace::make);
     let Some(other) = namespace.flatten() else {
         println!("skipped: needs root, ip(8) and network namespaces");

@@ -204,7 +204,7 @@ mod test {
     }
 
     #[test]
-    fn bytes_go_both_ways_and_the_name_goes_with_the_listener() {
+    fn bytes_go_in_both_directions_and_the_name_goes_with_the_listener() {
         let path = place("echo");
         let at = path.clone();
         let client = std::thread::Builder::new().spawn(move || {

@@ -17,6 +17,7 @@
 mod blocking;
 mod clock;
 mod coalesce;
+mod directory;
 mod ethtool;
 mod files;
 mod forget;
@@ -26,12 +27,14 @@ mod local;
 mod measures;
 mod netlink;
 mod network;
+mod notices;
 mod probe;
 mod readable;
 mod readiness;
 mod registered;
 mod ring;
 mod runtime;
+mod shared;
 mod slow_flush;
 mod spin;
 mod syncs;
@@ -41,7 +44,8 @@ mod watch;
 mod workers;
 
 pub use ethtool::{Ethtool, Offload};
-pub use runtime::{Cores, Driver, FilesMode, Notice, Poster, Runtime, RuntimeConfig};
+pub use notices::Notice;
+pub use runtime::{Cores, Driver, FilesMode, Poster, Runtime, RuntimeConfig};
 pub use threads::Threads;
 
 #[cfg(test)]

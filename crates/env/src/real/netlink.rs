@@ -1,5 +1,5 @@
-//! The few words of rtnetlink that tell the interfaces of this machine, their addresses, and which
-//! way packets go.
+//! The few words of rtnetlink that tell the interfaces of this machine, their addresses, and the
+//! routes that packets take.
 //!
 //! Every read of a message is bounds-checked: the kernel is trusted with the facts, not with our
 //! memory. Layouts: `nlmsghdr`, `ifinfomsg`, `ifaddrmsg`, `rtmsg` and `rtattr` of linux/netlink.h,
@@ -69,9 +69,9 @@ pub(super) struct Link {
     pub(super) loopback: bool,
 }
 
-/// The way to an address as the kernel tells it.
+/// The route to an address as the kernel tells it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Way {
+pub(super) struct RouteReply {
     pub(super) interface_index: u32,
     pub(super) gateway: Option<IpAddr>,
     pub(super) source: Option<IpAddr>,
@@ -82,7 +82,7 @@ pub(super) struct Way {
 pub(super) enum Message {
     Address(Address),
     Link(Link),
-    Way(Way),
+    RouteReply(RouteReply),
     /// The dump is complete.
     Done,
     /// The kernel refuses; the number is a positive errno.
@@ -111,9 +111,9 @@ pub(super) fn dump_links(sequence: u32) -> Vec<u8> {
     )
 }
 
-/// The request for the way to `to`, for packets that carry the source address `from` where one is
+/// The request for the route to `to`, for packets that carry the source address `from` where one is
 /// given.
-pub(super) fn ask_way(sequence: u32, to: IpAddr, from: Option<IpAddr>) -> Vec<u8> {
+pub(super) fn ask_route(sequence: u32, to: IpAddr, from: Option<IpAddr>) -> Vec<u8> {
     let (family, bits) = match to {
         IpAddr::V4(_) => (AF_INET, 32),
         IpAddr::V6(_) => (AF_INET6, 128),
@@ -192,7 +192,7 @@ fn message(kind: u16, body: &[u8]) -> Message {
         }
         RTM_NEWADDR => address(body).map_or(Message::Other, Message::Address),
         RTM_NEWLINK => link(body).map_or(Message::Other, Message::Link),
-        RTM_NEWROUTE => way(body).map_or(Message::Other, Message::Way),
+        RTM_NEWROUTE => route_reply(body).map_or(Message::Other, Message::RouteReply),
         _ => Message::Other,
     }
 }
@@ -255,7 +255,7 @@ fn link(body: &[u8]) -> Option<Link> {
     })
 }
 
-fn way(body: &[u8]) -> Option<Way> {
+fn route_reply(body: &[u8]) -> Option<RouteReply> {
     let (mut interface_index, mut gateway, mut source) = (None, None, None);
     for (kind, value) in attributes(body, RTMSG_BYTES) {
         match kind {
@@ -265,7 +265,7 @@ fn way(body: &[u8]) -> Option<Way> {
             _ => {}
         }
     }
-    Some(Way {
+    Some(RouteReply {
         interface_index: interface_index?,
         gateway,
         source,
@@ -350,7 +350,7 @@ mod test {
     }
 
     #[test]
-    fn a_link_and_a_way_are_read_as_the_kernel_means_them() {
+    fn a_link_and_a_route_are_read_as_the_kernel_means_them() {
         let mut body = vec![0; 16];
         body[4..8].copy_from_slice(&3_u32.to_ne_bytes());
         body[8..12].copy_from_slice(&(IFF_UP | IFF_LOWER_UP).to_ne_bytes());
@@ -370,12 +370,12 @@ mod test {
         body.extend(attribute(RTA_OIF, &3_u32.to_ne_bytes()));
         body.extend(attribute(RTA_GATEWAY, &[10, 0, 0, 1]));
         let read = messages(&datagram(RTM_NEWROUTE, 1, &body), 1);
-        let expected = Way {
+        let expected = RouteReply {
             interface_index: 3,
             gateway: Some(IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1))),
             source: None,
         };
-        assert_eq!(read, [Message::Way(expected)]);
+        assert_eq!(read, [Message::RouteReply(expected)]);
     }
 
     #[test]

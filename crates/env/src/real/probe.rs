@@ -17,7 +17,7 @@ use tokio::time::sleep;
 const PORT: u16 = 9;
 /// A local network answers within a millisecond.
 const PATIENCE: Duration = Duration::from_millis(300);
-const LOOKS: u32 = 30;
+const PROBES: u32 = 30;
 /// Hosts answer such datagrams about once in a second.
 const TRIES: u32 = 4;
 
@@ -41,8 +41,8 @@ pub(super) async fn passes(to: IpAddr, from: IpAddr, bytes: u32) -> io::Result<O
         if let Err(error) = socket.send(&datagram).await {
             return verdict(error);
         }
-        for _ in 0..LOOKS {
-            sleep(PATIENCE / LOOKS).await;
+        for _ in 0..PROBES {
+            sleep(PATIENCE / PROBES).await;
             // An error of the socket wakes nobody who waits for data.
             if let Some(error) = socket.take_error()? {
                 return verdict(error);

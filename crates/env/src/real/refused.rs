@@ -109,7 +109,7 @@ fn disks_go_on_on_threads_where_any_part_of_io_uring_is_refused() {
                 driver: Driver::Uring,
                 ..RuntimeConfig::default()
             });
-            assert!(insisted.is_err(), "who insists on io_uring is told");
+            assert!(insisted.is_err(), "who insists on io_uring gets an error");
         });
     }
 }

@@ -14,7 +14,6 @@
     reason = "the kernel takes raw addresses of memory, which never goes away"
 )]
 
-use super::ring::Ring;
 use io_uring::IoUring;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -32,6 +31,12 @@ const BLOCKS_MAX: u16 = 1024;
 
 /// What stands for no file.
 const NO_FILE: RawFd = -1;
+
+/// The ring that has the tables.
+pub(super) trait Owner {
+    /// A file gave its place back: the kernel has to forget it.
+    fn place_is_free(&self);
+}
 
 /// The tables of a ring.
 pub(super) struct Registered {
@@ -55,7 +60,7 @@ type Gone = Rc<RefCell<Vec<u32>>>;
 pub(super) struct FilePlace {
     number: u32,
     gone: Gone,
-    ring: Weak<Ring>,
+    owner: Weak<dyn Owner>,
 }
 
 #[derive(Default)]
@@ -76,8 +81,8 @@ impl FilePlace {
 impl Drop for FilePlace {
     fn drop(&mut self) {
         self.gone.borrow_mut().push(self.number);
-        if let Some(ring) = self.ring.upgrade() {
-            ring.wake_driver();
+        if let Some(owner) = self.owner.upgrade() {
+            owner.place_is_free();
         }
     }
 }
@@ -116,7 +121,7 @@ impl Registered {
         &mut self,
         uring: &IoUring,
         file: &OwnedFd,
-        ring: &Rc<Ring>,
+        owner: Weak<dyn Owner>,
     ) -> Option<FilePlace> {
         let files = &mut self.files;
         let number = match files.free.pop() {
@@ -132,7 +137,7 @@ impl Registered {
             Ok(1) => Some(FilePlace {
                 number,
                 gone: Rc::clone(&files.gone),
-                ring: Rc::downgrade(ring),
+                owner,
             }),
             Ok(_) | Err(_) => {
                 files.free.push(number);

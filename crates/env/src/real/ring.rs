@@ -18,9 +18,9 @@
     reason = "io_uring takes raw addresses of memory that the slots keep alive"
 )]
 
+use super::notices::Notices;
 use super::readable::readable;
-use super::registered::{FilePlace, Registered};
-use super::runtime::Notices;
+use super::registered::{FilePlace, Owner, Registered};
 use super::transfer::{Memory, PIECES_MAX, Step, Transfer};
 use crate::file::{Durable, FileDone};
 use io_uring::{IoUring, Probe, cqueue, opcode, squeue, types};
@@ -31,7 +31,7 @@ use std::future::Future;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::pin::Pin;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 use std::task::{Context, Poll, Waker};
@@ -121,7 +121,8 @@ impl Ring {
     /// A place for a file in the kernel's table; `None` where there is none.
     pub(super) fn register(self: &Rc<Self>, file: &OwnedFd) -> Option<Rc<FilePlace>> {
         let uring = self.uring.try_borrow().ok()?;
-        let place = self.registered.borrow_mut().add_file(&uring, file, self)?;
+        let owner: Weak<Self> = Rc::downgrade(self);
+        let place = self.registered.borrow_mut().add_file(&uring, file, owner)?;
         Some(Rc::new(place))
     }
 
@@ -193,7 +194,7 @@ impl Ring {
         slots.in_kernel + slots.ready.len()
     }
 
-    pub(super) fn wake_driver(&self) {
+    fn wake_driver(&self) {
         if !self.woken.replace(true)
             && let Some(driver) = self.driver.borrow().as_ref()
         {
@@ -339,6 +340,12 @@ impl Ring {
         if let Some(waker) = waker {
             waker.wake();
         }
+    }
+}
+
+impl Owner for Ring {
+    fn place_is_free(&self) {
+        self.wake_driver();
     }
 }
 

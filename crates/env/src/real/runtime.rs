@@ -1,23 +1,24 @@
 //! Starting, feeding and stopping the cores.
 
-use super::files::{Engine, FilesShared};
+use super::files::{Engine, RealFiles, Special};
 use super::forget::Forgetful;
 use super::handle::{Handles, Locks};
 use super::here::{Message, RealCore};
+use super::notices::{Notice, Notices, describe_panic};
 use super::ring::Ring;
+use super::shared::FilesShared;
 use super::slow_flush::SlowFlush;
 use super::spin::{Activity, spin};
 use super::workers::Workers;
-use crate::core::{CoreHandle, CoreId, Job, LocalFuture};
+use crate::LocalFuture;
+use crate::core::{CoreHandle, CoreId, Job};
 use rustix::thread::CpuSet;
-use std::any::Any;
-use std::fmt;
 use std::future::poll_fn;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, PoisonError, mpsc};
 use std::task::{Context, Poll};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -101,44 +102,6 @@ impl Default for RuntimeConfig {
     }
 }
 
-/// Something that the administrator should know of the runtime.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Notice(pub String);
-
-impl fmt::Display for Notice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// Notices since the start.
-#[derive(Default)]
-pub(super) struct Notices(Mutex<Vec<Notice>>, Mutex<Option<String>>);
-
-impl Notices {
-    pub(super) fn push(&self, text: String) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // The same trouble on every core or every second is one notice.
-        if all.len() < 1000 && all.iter().all(|notice| notice.0 != text) {
-            all.push(Notice(text));
-        }
-    }
-
-    /// A core cannot go on.
-    pub(super) fn fail(&self, text: String) {
-        let mut failed = self.1.lock().unwrap_or_else(PoisonError::into_inner);
-        failed.get_or_insert(text);
-    }
-}
-
-pub(super) fn describe_panic(panic: &Box<dyn Any + Send>) -> &str {
-    panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("without a message")
-}
-
 /// The running cores. Dropping it stops them as [`Runtime::shutdown`] does; neither may happen on
 /// one of its cores.
 pub struct Runtime {
@@ -182,6 +145,7 @@ struct Start {
     posts: Arc<[UnboundedSender<Message>]>,
     jobs: UnboundedReceiver<Message>,
     shared: Arc<FilesShared>,
+    special: Special,
     notices: Arc<Notices>,
     started: mpsc::Sender<io::Result<()>>,
 }
@@ -202,6 +166,8 @@ impl Runtime {
             data: Workers::new("disk", DATA_THREADS_MAX),
             names: Workers::new("names", NAME_THREADS_MAX),
             bounces: AtomicU64::new(0),
+        });
+        let special = Special {
             forgetful: match config.files {
                 FilesMode::Ordinary | FilesMode::SlowFlush(_) => None,
                 FilesMode::ForgetUnsynced => Some(Arc::new(Forgetful::default())),
@@ -210,7 +176,7 @@ impl Runtime {
                 FilesMode::Ordinary | FilesMode::ForgetUnsynced => None,
                 FilesMode::SlowFlush(takes) => Some(Arc::new(SlowFlush::new(takes))),
             },
-        });
+        };
         let mut runtime = Self {
             posts: posts.into(),
             threads: Vec::new(),
@@ -226,6 +192,7 @@ impl Runtime {
                 posts: Arc::clone(&runtime.posts),
                 jobs,
                 shared: Arc::clone(&runtime.shared),
+                special: special.clone(),
                 notices: Arc::clone(&runtime.notices),
                 started: started.clone(),
             };
@@ -492,8 +459,11 @@ async fn serve(mut start: Start, engine: Engine) {
         start.id,
         Arc::clone(&start.posts),
         Pool::with_reserves(start.config.pool_limit_bytes, start.config.pool_reserves),
-        engine,
-        Arc::clone(&start.shared),
+        RealFiles {
+            engine,
+            shared: Arc::clone(&start.shared),
+            special: start.special.clone(),
+        },
         Arc::clone(&start.notices),
         activity.clone(),
     ));

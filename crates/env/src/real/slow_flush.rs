@@ -4,7 +4,7 @@
 //! a flush of the disk, which does one at a time and joins none with another. What is written
 //! without a flush is as fast as ever.
 
-use super::files::FilesShared;
+use super::shared::FilesShared;
 use crate::Answer;
 use crate::file::FileFuture;
 use std::sync::{Arc, Mutex, PoisonError};

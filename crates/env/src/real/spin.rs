@@ -5,7 +5,7 @@
 //! looks at every source of events, because it is the event loop itself that looks, without
 //! waiting.
 
-use super::here::clock;
+use super::clock::clock;
 use rustix::time::ClockId;
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;

@@ -27,7 +27,7 @@ struct State {
 }
 
 /// A sync on its way. One that is dropped without an answer counts as failed.
-pub(super) struct Sync {
+pub(super) struct PendingSync {
     syncs: Arc<Syncs>,
     /// `None` once it has ended.
     number: Option<u64>,
@@ -39,12 +39,12 @@ impl Syncs {
     }
 
     /// Before the kernel is asked.
-    pub(super) fn begin(self: &Arc<Self>) -> Sync {
+    pub(super) fn begin(self: &Arc<Self>) -> PendingSync {
         let mut state = self.lock();
         let number = state.begun;
         state.begun += 1;
         state.running.insert(number);
-        Sync {
+        PendingSync {
             syncs: Arc::clone(self),
             number: Some(number),
         }
@@ -69,12 +69,12 @@ impl Syncs {
                 ended
             };
             // A sender that is gone tells as well: it is looked at again.
-            let _told = ended.await;
+            let _reported = ended.await;
         }
     }
 }
 
-impl Sync {
+impl PendingSync {
     /// The kernel has answered.
     pub(super) fn end(&mut self, good: bool) {
         let Some(number) = self.number.take() else {
@@ -88,7 +88,7 @@ impl Sync {
     }
 }
 
-impl Drop for Sync {
+impl Drop for PendingSync {
     fn drop(&mut self) {
         self.end(false);
     }
@@ -101,7 +101,7 @@ mod test {
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};
 
-    fn look(future: std::pin::Pin<&mut impl Future<Output = io::Result<()>>>) -> Option<bool> {
+    fn inspect(future: std::pin::Pin<&mut impl Future<Output = io::Result<()>>>) -> Option<bool> {
         match future.poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(result) => Some(result.is_ok()),
             Poll::Pending => None,
@@ -109,35 +109,35 @@ mod test {
     }
 
     #[test]
-    fn a_sync_is_believed_once_those_beside_it_are_answered_well() {
+    fn a_sync_is_believed_once_those_next_to_it_are_answered_well() {
         let syncs = Arc::new(Syncs::default());
         let (mut one, mut other) = (syncs.begin(), syncs.begin());
         one.end(true);
         let mut believed = pin!(syncs.believed());
-        assert_eq!(look(believed.as_mut()), None);
+        assert_eq!(inspect(believed.as_mut()), None);
         // One that begins later is not waited for.
         let _later = syncs.begin();
         other.end(true);
-        assert_eq!(look(believed.as_mut()), Some(true));
+        assert_eq!(inspect(believed.as_mut()), Some(true));
     }
 
     #[test]
-    fn a_sync_beside_one_that_fails_fails_as_well_and_so_do_all_later_ones() {
+    fn a_sync_next_to_one_that_fails_fails_as_well_and_so_do_all_later_ones() {
         let syncs = Arc::new(Syncs::default());
         let (mut one, mut other) = (syncs.begin(), syncs.begin());
         one.end(true);
         let mut believed = pin!(syncs.believed());
-        assert_eq!(look(believed.as_mut()), None);
+        assert_eq!(inspect(believed.as_mut()), None);
         other.end(false);
-        assert_eq!(look(believed.as_mut()), Some(false));
+        assert_eq!(inspect(believed.as_mut()), Some(false));
         syncs.begin().end(true);
-        assert_eq!(look(pin!(syncs.believed())), Some(false));
+        assert_eq!(inspect(pin!(syncs.believed())), Some(false));
     }
 
     #[test]
     fn a_sync_that_is_never_answered_counts_as_failed() {
         let syncs = Arc::new(Syncs::default());
         drop(syncs.begin());
-        assert_eq!(look(pin!(syncs.believed())), Some(false));
+        assert_eq!(inspect(pin!(syncs.believed())), Some(false));
     }
 }

@@ -238,7 +238,7 @@ async fn many_in_flight(core: CoreHandle, path: PathBuf) {
 }
 
 #[test]
-fn allocation_is_told_by_extents_and_taken_by_punching() {
+fn allocation_is_reported_by_extents_and_taken_by_punching() {
     let scratch = Scratch::new("extents");
     let path = scratch.path("file");
     start(1, Driver::Auto, FilesMode::Ordinary).run(CoreId(0), move |core| {
@@ -588,7 +588,7 @@ fn after_a_byte(poll: Duration) -> [Duration; 3] {
     .unwrap();
     runtime.run(CoreId(0), |core| {
         Box::pin(async move {
-            let used = || Duration::from_nanos(super::here::clock(ClockId::ThreadCPUTime));
+            let used = || Duration::from_nanos(super::clock::clock(ClockId::ThreadCPUTime));
             let rest = |span| core.sleep_until(core.now().after(Duration::from_millis(span)));
             let listener = core.net().listen("127.0.0.1:0".parse().unwrap()).unwrap();
             let connecting = core.net().connect(listener.local(), None);

@@ -5,7 +5,7 @@
 //! end of the file come as zeroes.
 
 use super::handle::Handle;
-use super::syncs::Sync;
+use super::syncs::PendingSync;
 use crate::file::{Durable, FileDone};
 use rustix::io::ReadWriteFlags;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -22,7 +22,7 @@ pub(super) enum Memory {
     /// From this memory into the file.
     Write(Buf, Durable),
     /// Nothing: make what is completed stable.
-    Sync(Sync),
+    Sync(PendingSync),
 }
 
 /// See the module.

@@ -1,4 +1,4 @@
-//! A view of the interfaces and their addresses that follows netlink, and the way to an address.
+//! A view of the interfaces and their addresses that follows netlink, and the route to an address.
 //!
 //! A message of the kernel only says that something changed: everything is then asked for again,
 //! which also heals what an overrun socket has lost.
@@ -155,7 +155,7 @@ fn interfaces() -> io::Result<Interfaces> {
             }
             Message::Address(_)
             | Message::Link(_)
-            | Message::Way(_)
+            | Message::RouteReply(_)
             | Message::Done
             | Message::Error(_)
             | Message::Other => {}
@@ -165,19 +165,22 @@ fn interfaces() -> io::Result<Interfaces> {
     Ok(Interfaces { links, addresses })
 }
 
-/// The way that packets to `to` take, those with the source address `from` where one is given.
+/// The route that packets to `to` take, those with the source address `from` where one is given.
 pub(super) fn route(to: IpAddr, from: Option<IpAddr>) -> io::Result<Route> {
     let mut found = None;
-    ask(&netlink::ask_way(SEQUENCE, to, from), |socket, message| {
-        if let Message::Way(way) = message {
-            let named = netdevice::index_to_name(socket, way.interface_index);
-            found = named.ok().map(|interface| Route {
-                interface,
-                gateway: way.gateway,
-                source: way.source,
-            });
-        }
-    })?;
+    ask(
+        &netlink::ask_route(SEQUENCE, to, from),
+        |socket, message| {
+            if let Message::RouteReply(reply) = message {
+                let named = netdevice::index_to_name(socket, reply.interface_index);
+                found = named.ok().map(|interface| Route {
+                    interface,
+                    gateway: reply.gateway,
+                    source: reply.source,
+                });
+            }
+        },
+    )?;
     found.ok_or_else(|| io::ErrorKind::NetworkUnreachable.into())
 }
 
@@ -199,7 +202,7 @@ fn ask(question: &[u8], mut tell: impl FnMut(&OwnedFd, Message)) -> io::Result<(
             match message {
                 Message::Error(code) => return Err(io::Error::from_raw_os_error(code)),
                 Message::Done => return Ok(()),
-                Message::Way(_) => {
+                Message::RouteReply(_) => {
                     tell(&socket, message);
                     return Ok(());
                 }

@@ -1,10 +1,11 @@
 //! One simulated core.
 
-use super::executor::{Channel, Life, Sleep};
+use super::executor::{Channel, Life};
 use super::fault::Fault;
 use super::file::SimFiles;
+use super::inner::Inner;
 use super::net::SimNet;
-use super::world::Inner;
+use super::sleep::Sleep;
 use crate::{Core, CoreId, Files, Job, LocalFuture, Locals, Net};
 use std::rc::Rc;
 use std::task::Context;

@@ -1,15 +1,12 @@
 //! Tasks, timers and jobs between cores, in one thread and in the seed's order.
 
-use super::world::Inner;
 use crate::{CoreHandle, Job, LocalFuture};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
-use std::future::Future;
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Wake, Waker};
 
 /// Which life of which node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -67,28 +64,39 @@ struct Task {
     waker: Arc<TaskWaker>,
 }
 
-/// Something that the world itself does.
-pub(super) type Event = Box<dyn FnOnce(&Rc<Inner>)>;
+/// Something that a world of type `W` itself does.
+pub(super) type Event<W> = Box<dyn FnOnce(&Rc<W>)>;
 
 /// What happens at a moment.
-pub(super) enum Due {
+pub(super) enum Due<W> {
     Wake(Waker),
-    Event(Event),
+    Event(Event<W>),
 }
 
 /// The place of a timer: its moment and a number.
 pub(super) type TimerKey = (u64, u64);
 
-#[derive(Default)]
-pub(super) struct Executor {
+pub(super) struct Executor<W> {
     ready: ReadyQueue,
     tasks: RefCell<BTreeMap<u64, Task>>,
-    timers: RefCell<BTreeMap<TimerKey, Due>>,
+    timers: RefCell<BTreeMap<TimerKey, Due<W>>>,
     channels: RefCell<BTreeMap<Channel, VecDeque<Job>>>,
     next_number: Cell<u64>,
 }
 
-impl Executor {
+impl<W> Default for Executor<W> {
+    fn default() -> Self {
+        Self {
+            ready: ReadyQueue::default(),
+            tasks: RefCell::default(),
+            timers: RefCell::default(),
+            channels: RefCell::default(),
+            next_number: Cell::default(),
+        }
+    }
+}
+
+impl<W> Executor<W> {
     fn number(&self) -> u64 {
         let number = self.next_number.get();
         self.next_number.set(number + 1);
@@ -124,7 +132,7 @@ impl Executor {
         push(&self.ready, Runnable::Job(channel));
     }
 
-    pub(super) fn timer(&self, at: u64, due: Due) -> TimerKey {
+    pub(super) fn timer(&self, at: u64, due: Due<W>) -> TimerKey {
         let key = (at, self.number());
         self.timers.borrow_mut().insert(key, due);
         key
@@ -141,7 +149,7 @@ impl Executor {
     }
 
     /// Takes the next timer that is due at `now`.
-    pub(super) fn take_due(&self, now: u64) -> Option<(TimerKey, Due)> {
+    pub(super) fn take_due(&self, now: u64) -> Option<(TimerKey, Due<W>)> {
         let mut timers = self.timers.borrow_mut();
         let first = timers.first_entry()?;
         (first.key().0 <= now).then(|| first.remove_entry())
@@ -250,55 +258,4 @@ impl Executor {
 /// Runs a job on the core that it was posted to.
 pub(super) fn run_job(job: Job, on: &CoreHandle) {
     job(on);
-}
-
-/// What a timer takes whose time has passed when it is first polled: a tick, as a real one does.
-const TICK_NANOS: u64 = 1_000_000;
-
-/// A timer that somebody waits for.
-pub(super) struct Sleep {
-    inner: Rc<Inner>,
-    at: u64,
-    /// It has been polled, and rings at `at`.
-    begun: bool,
-    key: Option<TimerKey>,
-}
-
-impl Sleep {
-    pub(super) fn new(inner: &Rc<Inner>, at: u64) -> Self {
-        Self {
-            inner: Rc::clone(inner),
-            at,
-            begun: false,
-            key: None,
-        }
-    }
-}
-
-impl Future for Sleep {
-    type Output = ();
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        if !std::mem::replace(&mut self.begun, true) && self.inner.now() >= self.at {
-            // Never in the poll that begins it: who replaces a timer because its time has come
-            // would never hear of it.
-            self.at = self.inner.now().saturating_add(TICK_NANOS);
-        }
-        if let Some(key) = self.key.take() {
-            self.inner.executor.cancel(key);
-        }
-        if self.inner.now() >= self.at {
-            return Poll::Ready(());
-        }
-        let due = Due::Wake(cx.waker().clone());
-        self.key = Some(self.inner.executor.timer(self.at, due));
-        Poll::Pending
-    }
-}
-
-impl Drop for Sleep {
-    fn drop(&mut self) {
-        if let Some(key) = self.key.take() {
-            self.inner.executor.cancel(key);
-        }
-    }
 }

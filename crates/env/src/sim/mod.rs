@@ -17,21 +17,26 @@
 //! Not simulated: CPU cost of a task, loss of single packets (TCP hides it as [`Fault::NetSlow`]),
 //! clocks that differ between nodes.
 
+mod config;
 mod core;
 mod executor;
 mod fault;
 mod file;
+mod inner;
 mod net;
 mod node;
+mod node_state;
 mod random;
+mod sleep;
 mod trace;
 mod world;
 
 #[cfg(test)]
 mod test;
 
+pub use config::WorldConfig;
 pub use fault::{Fault, FaultPlan, Hits};
 pub use file::{BlockDevice, Disk};
 pub use node::Node;
 pub use random::Rng;
-pub use world::{Stuck, World, WorldConfig};
+pub use world::{RunError, World};

@@ -4,11 +4,11 @@ use super::core::SimCore;
 use super::executor::Life;
 use super::fault::Fault;
 use super::file::{Disk, DiskState, EndOfLife};
-use super::world::Inner;
+use super::inner::Inner;
+use super::node_state::NodeState;
 use crate::{CoreHandle, InterfaceAddress, Locals};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::rc::Rc;
-use std::task::Waker;
 use units::Pool;
 
 /// A simulated machine. Cloning gives another handle on the same one.
@@ -16,50 +16,6 @@ use units::Pool;
 pub struct Node {
     inner: Rc<Inner>,
     index: u16,
-}
-
-pub(super) struct NodeState {
-    name: String,
-    incarnation: u64,
-    /// Empty while the node is down.
-    cores: Vec<CoreHandle>,
-    /// Polls and jobs of each core, in this life.
-    work: Vec<u64>,
-    pub(super) addresses: Vec<InterfaceAddress>,
-    /// Counts the changes of the addresses.
-    pub(super) address_version: u64,
-    pub(super) address_watchers: Vec<Waker>,
-    pub(super) disk: DiskState,
-    pub(super) next_port: u16,
-}
-
-impl NodeState {
-    pub(super) fn is_up(&self) -> bool {
-        !self.cores.is_empty()
-    }
-
-    pub(super) fn incarnation(&self) -> u64 {
-        self.incarnation
-    }
-
-    pub(super) fn core(&self, id: u16) -> Option<CoreHandle> {
-        self.cores.get(usize::from(id)).map(Rc::clone)
-    }
-
-    pub(super) fn work(&mut self, core: u16) {
-        if let Some(polls) = self.work.get_mut(usize::from(core)) {
-            *polls += 1;
-        }
-    }
-
-    pub(super) fn worked(&self, core: u16) -> u64 {
-        let polls = self.work.get(usize::from(core));
-        polls.copied().unwrap_or_default()
-    }
-
-    pub(super) fn has_address(&self, ip: IpAddr) -> bool {
-        self.addresses.iter().any(|at| at.address == ip)
-    }
 }
 
 impl Node {
@@ -110,9 +66,9 @@ impl Node {
         self.index
     }
 
-    fn with<T>(&self, look: impl FnOnce(&mut NodeState) -> T) -> T {
+    fn with<T>(&self, inspect: impl FnOnce(&mut NodeState) -> T) -> T {
         let mut nodes = self.inner.nodes.borrow_mut();
-        look(&mut nodes[usize::from(self.index)])
+        inspect(&mut nodes[usize::from(self.index)])
     }
 
     fn life(&self) -> Life {
@@ -122,7 +78,7 @@ impl Node {
         }
     }
 
-    /// Its name.
+    /// What it was called when the world was made; reports use it.
     #[must_use]
     pub fn name(&self) -> String {
         self.with(|state| state.name.clone())

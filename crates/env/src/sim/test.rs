@@ -481,12 +481,12 @@ fn a_crash_drops_all_tasks_and_the_peer_learns_of_it_or_not() {
 fn a_task_that_waits_for_nothing_is_found_as_a_deadlock() {
     let world = World::new(5, quiet());
     let a = world.node("a");
-    let stuck = world.block_on(&a, LIMIT, std::future::pending::<()>());
-    assert_eq!(stuck, Err(Stuck::Deadlock));
+    let error = world.block_on(&a, LIMIT, std::future::pending::<()>());
+    assert_eq!(error, Err(RunError::Deadlock));
     let core = a.core(0);
     let late = core.now().after(LIMIT * 2);
-    let stuck = world.block_on(&a, LIMIT, core.sleep_until(late));
-    assert_eq!(stuck, Err(Stuck::OutOfTime));
+    let error = world.block_on(&a, LIMIT, core.sleep_until(late));
+    assert_eq!(error, Err(RunError::OutOfTime));
 }
 
 #[test]

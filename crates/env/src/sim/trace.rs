@@ -16,7 +16,7 @@
 //! | `close`, `reset`, `hole` | connection | side | 0 |
 //! | `submit` | operation | inode | kind (0 read, 1 write, 2 sync, 3 other) |
 //! | `complete` | operation | inode | 1 where it failed |
-//! | `name` | kind (0 open, 1 rename, 2 remove, 3 directory, 4 sync, 5 list) | inode | 1 where it failed |
+//! | `name` | kind (0 open, 1 rename, 2 remove, 3 directory, 4 sync, 5 list) | inode | 1: failed |
 //! | `cut`, `kill`, `start` | incarnation | 0 | 0 |
 //! | `fault` | class, as its place in `Fault::ALL` | 0 | 0 |
 //! | `note` | given by the test | given by the test | given by the test |

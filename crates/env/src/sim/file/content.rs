@@ -54,12 +54,17 @@ impl Content {
     /// Fills `into` from `offset` on; what is not there reads as zeroes.
     pub(super) fn read(&self, offset: u64, into: &mut [u8]) {
         let end = offset.saturating_add(into.len() as u64);
-        for (page, inside, outside) in pieces(offset..end) {
-            match self.pages.get(&page) {
-                Some(Some(bytes)) => into[outside].copy_from_slice(&bytes[inside]),
-                Some(None) | None => into[outside].fill(0),
-            }
+        let pages = self.pages.range(offset / PAGE..end.div_ceil(PAGE));
+        let mut filled = 0;
+        for (page, bytes) in pages.filter_map(|(page, bytes)| Some((page, bytes.as_ref()?))) {
+            let first = page * PAGE;
+            let (from, to) = (first.max(offset), end.min(first + PAGE));
+            let outside = index(from - offset)..index(to - offset);
+            into[filled..outside.start].fill(0);
+            filled = outside.end;
+            into[outside].copy_from_slice(&bytes[index(from - first)..index(to - first)]);
         }
+        into[filled..].fill(0);
     }
 
     /// Replaces bytes and grows to hold them.
@@ -87,8 +92,10 @@ impl Content {
         let whole = range.start.div_ceil(PAGE)..range.end / PAGE;
         if !keep && whole.start < whole.end {
             // What has no page costs nothing: files are far larger than what is in them.
-            let mut behind = self.pages.split_off(&whole.start);
-            self.pages.append(&mut behind.split_off(&whole.end));
+            let gone = self.pages.range(whole.clone()).map(|(page, _)| *page);
+            for page in gone.collect::<Vec<u64>>() {
+                self.pages.remove(&page);
+            }
             for edge in [range.start..whole.start * PAGE, whole.end * PAGE..range.end] {
                 self.zero_pieces(edge, keep);
             }

@@ -1,8 +1,9 @@
 //! `Files` and `File` of a simulated node.
 
-use super::super::executor::{Life, Sleep};
+use super::super::executor::Life;
 use super::super::fault::Fault;
-use super::super::world::{Inner, nanos};
+use super::super::inner::{Inner, nanos};
+use super::super::sleep::Sleep;
 use super::DiskState;
 use super::flight::{Slot, Work};
 use super::inode::{Change, Inode};
@@ -19,7 +20,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 /// How often an operation on a name that hangs looks whether it may go on, in nanoseconds.
-const HANGING_LOOK: u64 = 10_000_000;
+const HANGING_PROBE_INTERVAL: u64 = 10_000_000;
 
 /// The file system as one life of one node sees it.
 #[derive(Clone)]
@@ -53,7 +54,7 @@ impl SimFiles {
         Sleep::new(&self.inner, self.inner.now() + span).await;
         let hangs = |disk: &mut DiskState| disk.hangs(path);
         while self.inner.is_alive(self.life) && self.inner.with_disk(self.life.node, hangs) {
-            Sleep::new(&self.inner, self.inner.now() + HANGING_LOOK).await;
+            Sleep::new(&self.inner, self.inner.now() + HANGING_PROBE_INTERVAL).await;
         }
         if self.inner.is_alive(self.life) {
             return Ok(());
@@ -305,7 +306,7 @@ impl SimFile {
                 Ok(Work::Read {
                     offset,
                     into,
-                    seen: None,
+                    is_seen: false,
                 })
             }
             FileOp::Write {
@@ -349,9 +350,9 @@ impl SimFile {
         }
     }
 
-    fn with_inode<T>(&self, look: impl FnOnce(&mut Inode) -> T) -> T {
+    fn with_inode<T>(&self, inspect: impl FnOnce(&mut Inode) -> T) -> T {
         let files = &self.files;
-        (files.inner).with_disk(files.life.node, |disk| look(disk.inode(self.inode)))
+        (files.inner).with_disk(files.life.node, |disk| inspect(disk.inode(self.inode)))
     }
 
     fn supported(&self, yes: bool) -> io::Result<()> {

@@ -253,7 +253,8 @@ impl Inode {
         }
     }
 
-    /// The power is cut.
+    /// Settles what was not flushed: each change is dropped, kept, torn between sectors or replaced
+    /// by what was written there last, as `rng` says. Nobody holds the file's lock any more.
     pub(super) fn power_cut(&mut self, sector: u64, rng: &mut Rng, hit: &mut impl FnMut(Fault)) {
         let mut pending = std::mem::take(&mut self.pending);
         rng.shuffle(&mut pending);

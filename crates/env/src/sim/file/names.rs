@@ -139,7 +139,8 @@ impl Names {
         }
     }
 
-    /// The power is cut.
+    /// Drops or keeps each change of names that no flush of the directory made stable, as `rng`
+    /// says.
     pub(super) fn power_cut(&mut self, rng: &mut Rng, hit: &mut impl FnMut(Fault)) {
         for change in std::mem::take(&mut self.pending) {
             if rng.below(2) == 0 {

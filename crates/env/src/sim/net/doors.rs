@@ -1,9 +1,10 @@
 //! `Net`, `Listener`, `Stream` and `InterfaceWatch` of a simulated node.
 
-use super::super::executor::{Life, Sleep};
+use super::super::executor::Life;
 use super::super::fault::Fault;
-use super::super::world::{Inner, nanos};
-use super::wire::{EndId, ListenerState, Orphans};
+use super::super::inner::{Inner, nanos};
+use super::super::sleep::Sleep;
+use super::state::{EndId, ListenerState, Orphans};
 use crate::{
     DetachedStream, InterfaceAddress, InterfaceLink, InterfaceWatch, Listener, LocalFuture, Net,
     Stream,

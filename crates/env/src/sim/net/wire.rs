@@ -7,143 +7,17 @@
 use super::super::executor::Life;
 use super::super::fault::Fault;
 use super::super::file::EndOfLife;
-use super::super::world::{Inner, nanos};
-use crate::DetachedStream;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use super::super::inner::{Inner, nanos};
+use super::state::{Connection, End, EndId, Packet};
+use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::PoisonError;
 use std::task::{Poll, Waker};
 
 /// How long until a packet that met a link which is down is tried again.
 const RETRY_NANOS: u64 = 200_000_000;
-
-/// One end of one connection.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(in super::super) struct EndId {
-    pub(super) connection: u64,
-    pub(super) side: u8,
-}
-
-impl EndId {
-    fn other(self) -> Self {
-        Self {
-            connection: self.connection,
-            side: 1 - self.side,
-        }
-    }
-
-    fn numbers(self, third: u64) -> [u64; 3] {
-        [self.connection, self.side.into(), third]
-    }
-}
-
-enum Packet {
-    Data(Vec<u8>),
-    Fin,
-    Reset,
-}
-
-/// Everything about one end: who holds it, what has arrived, what is on the way to it.
-struct End {
-    life: Life,
-    local: SocketAddr,
-    peer: SocketAddr,
-    /// Its owner dropped it, shut it down, or died.
-    closed: bool,
-    arrived: VecDeque<u8>,
-    fin: bool,
-    error: Option<ErrorKind>,
-    wire: VecDeque<(u64, Packet)>,
-    /// Bytes sent to this end that it has not taken, including those that will never arrive.
-    outstanding: usize,
-    /// When the last packet sent so far arrives.
-    busy_until: u64,
-    receiver: Option<Waker>,
-    /// Who waits to send *from* this end.
-    sender: Option<Waker>,
-}
-
-struct Connection {
-    ends: [End; 2],
-    /// A black hole: what is sent from now on vanishes.
-    hole: bool,
-}
-
-pub(super) struct ListenerState {
-    pub(super) life: Life,
-    pub(super) at: SocketAddr,
-    pub(super) backlog: VecDeque<DetachedStream>,
-    pub(super) waiting: Option<Waker>,
-}
-
-/// Ends whose stream was dropped before any core adopted it.
-pub(super) type Orphans = Arc<Mutex<Vec<EndId>>>;
-
-#[derive(Default)]
-pub(in super::super) struct NetState {
-    connections: BTreeMap<u64, Connection>,
-    pub(super) listeners: BTreeMap<u64, ListenerState>,
-    next_number: u64,
-    cut: BTreeSet<(u16, u16)>,
-    /// Addresses whose port is cut.
-    cut_ports: BTreeSet<IpAddr>,
-    pub(super) orphans: Orphans,
-}
-
-impl NetState {
-    pub(in super::super) fn set_cut(&mut self, a: u16, b: u16, cut: bool) {
-        let pair = (a.min(b), a.max(b));
-        if cut {
-            self.cut.insert(pair);
-        } else {
-            self.cut.remove(&pair);
-        }
-    }
-
-    pub(super) fn is_cut(&self, a: u16, b: u16) -> bool {
-        self.cut.contains(&(a.min(b), a.max(b)))
-    }
-
-    pub(in super::super) fn set_port_cut(&mut self, port: IpAddr, cut: bool) {
-        if cut {
-            self.cut_ports.insert(port);
-        } else {
-            self.cut_ports.remove(&port);
-        }
-    }
-
-    /// One of the two ends of a wire is a port that is cut.
-    pub(super) fn is_port_cut(&self, a: IpAddr, b: IpAddr) -> bool {
-        self.cut_ports.contains(&a) || self.cut_ports.contains(&b)
-    }
-
-    pub(super) fn number(&mut self) -> u64 {
-        self.next_number += 1;
-        self.next_number
-    }
-
-    fn end(&mut self, id: EndId) -> Option<&mut End> {
-        let connection = self.connections.get_mut(&id.connection)?;
-        connection.ends.get_mut(usize::from(id.side))
-    }
-
-    fn is_hole(&self, id: EndId) -> bool {
-        self.connections
-            .get(&id.connection)
-            .is_some_and(|connection| connection.hole)
-    }
-
-    fn forget_if_over(&mut self, id: EndId) {
-        let over = self.connections.get(&id.connection).is_some_and(|it| {
-            it.ends.iter().all(|end| end.closed) && it.ends.iter().all(|end| end.wire.is_empty())
-        });
-        if over {
-            self.connections.remove(&id.connection);
-        }
-    }
-}
 
 impl Inner {
     /// Makes a connection; side 0 is who connected.
