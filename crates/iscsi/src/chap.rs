@@ -19,7 +19,7 @@ pub const CHALLENGE_BYTES: usize = 32;
 /// Longest challenge that we answer, in bytes (RFC 7143 12.1.3: up to 1024).
 pub const CHALLENGE_BYTES_MAX: usize = 1024;
 
-/// A CHAP algorithm (CHAP_A).
+/// A hash function by its number in CHAP_A (RFC 7143 12.1.3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum ChapAlgorithm {

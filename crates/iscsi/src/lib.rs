@@ -3,7 +3,7 @@
 //! ```text
 //!   driver (owns the socket)            TargetConnection / InitiatorConnection            owner
 //!   want() ------------------------->   how many bytes, and of what
-//!   receive_header / data_chunk+filled / receive_trailer -->  poll_event() --> Event --> respond(...)
+//!   receive_header / data_chunk+filled / receive_trailer --> poll_event() --> Event --> respond()
 //!   transmit().pieces() <------------   headers, Bufs, digests, for one vectored send
 //! ```
 //!

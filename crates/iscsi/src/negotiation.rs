@@ -93,7 +93,7 @@ pub enum Kind {
 pub struct Key {
     /// Which one.
     pub id: KeyId,
-    /// Name.
+    /// As it stands in a text segment, before the `=`.
     pub name: &'static str,
     /// What the value belongs to.
     pub scope: Scope,

@@ -48,7 +48,7 @@ pub struct Offer {
     pub default_time2retain: u16,
     /// Connections of a session.
     pub max_connections: u16,
-    /// Error recovery level.
+    /// The highest level that we offer; the lower of both sides' holds.
     pub error_recovery_level: u8,
 }
 
@@ -104,7 +104,7 @@ pub struct Parameters {
     pub default_time2retain: u16,
     /// Connections of a session.
     pub max_connections: u16,
-    /// Error recovery level.
+    /// The level that both sides can do: 0 to 2.
     pub error_recovery_level: u8,
 }
 

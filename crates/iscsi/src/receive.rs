@@ -2,7 +2,7 @@
 //! right.
 //!
 //! ```text
-//!   header 48 (+4 digest) --AHS?--> rest of header --> data segment --> pad + digest --> header ...
+//!   header 48 (+4 digest) --AHS?--> rest of header --> data segment --> pad + digest --> ...
 //! ```
 //!
 //! Where payload goes is the connection's business; this machine only counts it.

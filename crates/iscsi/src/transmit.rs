@@ -1,7 +1,7 @@
 //! What is to be sent: PDUs in order, as pieces for one vectored send over many of them.
 //!
 //! ```text
-//!   | header (48, +4 digest) | data: the caller's Buf, never copied | pad, digest (0 to 7) |  next PDU ...
+//!   | header (48, +4 digest) | data: the caller's Buf, never copied | pad, digest (0 to 7) | ...
 //! ```
 //!
 //! **Contract.** [`Transmit::pieces`] starts at the first byte that [`Transmit::sent`] has not been

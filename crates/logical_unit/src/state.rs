@@ -1,7 +1,7 @@
 //! What every core knows of a unit: one immutable value, replaced whole.
 
 use scsi::alua::AccessState;
-use scsi::description::{Provisioning, UnitDescription, UnitLimits};
+use scsi::description::{AtomicLimits, Provisioning, UnitDescription, UnitLimits};
 use scsi::mode::{ModePages, ModeParameters, ModeUnit};
 use scsi::reservation::Reservations;
 use units::{BlockCount, BlockSize};
@@ -189,11 +189,13 @@ pub(crate) fn describe(identity: &Identity, shape: Option<Shape>) -> UnitDescrip
             write_same_blocks_max: WRITE_SAME_BLOCKS_MAX,
             write_same_non_zero: false,
             compare_and_write_blocks_max: COMPARE_BLOCKS_MAX,
-            atomic_blocks_max: atomic,
-            atomic_alignment: atomic,
-            atomic_granularity: u32::from(atomic > 0),
-            atomic_with_boundary_blocks_max: 0,
-            atomic_boundary_max: 0,
+            atomic: AtomicLimits {
+                blocks_max: atomic,
+                alignment: atomic,
+                granularity: u32::from(atomic > 0),
+                with_boundary_blocks_max: 0,
+                boundary_max: 0,
+            },
         },
         provisioning: Provisioning {
             thin: discard,

@@ -135,20 +135,20 @@ fn atomic(range: &BlockRange, boundary: u16, unit: &UnitDescription) -> Result<(
     const LBA_AT: u16 = 2;
     const BOUNDARY_AT: u16 = 10;
     const LENGTH_AT: u16 = 12;
-    let limits = &unit.limits;
+    let limits = &unit.limits.atomic;
     let aligned = |value: u64, unit: u32| value.checked_rem(unit.into()).unwrap_or(0) == 0;
-    if u32::from(boundary) > limits.atomic_boundary_max {
+    if u32::from(boundary) > limits.boundary_max {
         return Err(CdbError::bytes(BOUNDARY_AT));
     }
     let longest = if boundary == 0 {
-        limits.atomic_blocks_max
+        limits.blocks_max
     } else {
-        limits.atomic_with_boundary_blocks_max
+        limits.with_boundary_blocks_max
     };
-    if range.blocks.0 > u64::from(longest) || !aligned(range.blocks.0, limits.atomic_granularity) {
+    if range.blocks.0 > u64::from(longest) || !aligned(range.blocks.0, limits.granularity) {
         return Err(CdbError::bytes(LENGTH_AT));
     }
-    if !aligned(range.lba.0, limits.atomic_alignment) {
+    if !aligned(range.lba.0, limits.alignment) {
         return Err(CdbError::bytes(LBA_AT));
     }
     Ok(())
@@ -232,7 +232,7 @@ fn lengths(
 #[cfg(test)]
 mod test {
     use super::*;
-    use crate::description::{Provisioning, UnitLimits};
+    use crate::description::{AtomicLimits, Provisioning, UnitLimits};
     use std::vec::Vec;
 
     fn unit() -> UnitDescription {
@@ -243,9 +243,12 @@ mod test {
                 verify_blocks_max: 300,
                 write_same_blocks_max: 500,
                 compare_and_write_blocks_max: 4,
-                atomic_blocks_max: 8,
-                atomic_alignment: 8,
-                atomic_granularity: 8,
+                atomic: AtomicLimits {
+                    blocks_max: 8,
+                    alignment: 8,
+                    granularity: 8,
+                    ..AtomicLimits::default()
+                },
                 unmap_blocks_max: u32::MAX,
                 ..UnitLimits::default()
             },
@@ -356,7 +359,7 @@ mod test {
         assert_eq!(ask(&ten(0x41, 0x08, 0, 1), &thick), refused(3));
         assert_eq!(ask(&ten(0x41, 0x18, 0, 1), &unit()), refused(4));
         assert_eq!(ask(&[0x42, 1], &unit()), refused(0));
-        thick.limits.atomic_blocks_max = 0;
+        thick.limits.atomic.blocks_max = 0;
         assert_eq!(ask(&[0x9c], &thick), no_such);
     }
 

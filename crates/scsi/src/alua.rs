@@ -90,7 +90,7 @@ pub struct PortGroup {
     pub group: u16,
     /// PREF.
     pub preferred: bool,
-    /// The state it is in.
+    /// The asymmetric access state that REPORT TARGET PORT GROUPS gives (SPC-4 5.15.2.4).
     pub state: AccessState,
     /// The states it can be in.
     pub supported: Vec<AccessState>,

@@ -44,16 +44,23 @@ pub struct UnitLimits {
     pub write_same_non_zero: bool,
     /// MAXIMUM COMPARE AND WRITE LENGTH; zero means that the command is not supported.
     pub compare_and_write_blocks_max: u8,
+    /// What WRITE ATOMIC may do.
+    pub atomic: AtomicLimits,
+}
+
+/// Limits of WRITE ATOMIC in page B0h, in logical blocks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct AtomicLimits {
     /// MAXIMUM ATOMIC TRANSFER LENGTH; zero means that WRITE ATOMIC is not supported.
-    pub atomic_blocks_max: u32,
+    pub blocks_max: u32,
     /// ATOMIC ALIGNMENT.
-    pub atomic_alignment: u32,
+    pub alignment: u32,
     /// ATOMIC TRANSFER LENGTH GRANULARITY.
-    pub atomic_granularity: u32,
+    pub granularity: u32,
     /// MAXIMUM ATOMIC TRANSFER LENGTH WITH ATOMIC BOUNDARY.
-    pub atomic_with_boundary_blocks_max: u32,
+    pub with_boundary_blocks_max: u32,
     /// MAXIMUM ATOMIC BOUNDARY SIZE; zero means that only a boundary of zero is supported.
-    pub atomic_boundary_max: u32,
+    pub boundary_max: u32,
 }
 
 /// Logical block provisioning (SBC-3 4.7 "Logical block provisioning").
@@ -111,7 +118,7 @@ impl UnitDescription {
         match row.opcode {
             0x42 => self.provisioning.unmap,
             0x89 => self.limits.compare_and_write_blocks_max != 0,
-            0x9c => self.limits.atomic_blocks_max != 0,
+            0x9c => self.limits.atomic.blocks_max != 0,
             _ => true,
         }
     }

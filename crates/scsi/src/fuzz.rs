@@ -11,7 +11,7 @@ use crate::admission::{self, WriteProtection};
 use crate::bytes::Reader;
 use crate::cdb::{Command, ModeForm, ModeSelect, ModeSense, PageControl, PrInAction};
 use crate::copy::ExtendedCopy;
-use crate::description::{Provisioning, UnitDescription, UnitLimits};
+use crate::description::{AtomicLimits, Provisioning, UnitDescription, UnitLimits};
 use crate::lun::{self, LunAddress};
 use crate::mode::{ModePages, ModeParameters, ModeUnit};
 use crate::opcode::Conflict;
@@ -37,7 +37,10 @@ fn unit() -> UnitDescription {
             unmap_blocks_max: u32::MAX,
             unmap_descriptors_max: 16,
             compare_and_write_blocks_max: 16,
-            atomic_blocks_max: 8,
+            atomic: AtomicLimits {
+                blocks_max: 8,
+                ..AtomicLimits::default()
+            },
             ..UnitLimits::default()
         },
         provisioning: Provisioning {

@@ -35,6 +35,7 @@ pub mod log;
 pub mod lun;
 pub mod mode;
 pub mod opcode;
+mod parse;
 pub mod provisioning;
 pub mod reports;
 pub mod reservation;

@@ -68,7 +68,7 @@ fn descriptor_range(descriptor: &[u8; 16], unit: &UnitDescription) -> Result<Lba
         .ok_or(Sense::lba_out_of_range(lba.max(capacity)))
 }
 
-/// PROVISIONING STATUS.
+/// Whether blocks have media behind them (SBC-3 5.4).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ProvisioningStatus {
     /// 0h: mapped, or not known.

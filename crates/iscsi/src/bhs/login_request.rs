@@ -40,7 +40,7 @@ impl StageBits {
     pub const FULL_FEATURE: Self = Self(3);
 }
 
-/// Login Request.
+/// Begins a session or a connection (RFC 7143 11.12).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LoginRequest {
     /// Delivery bit I: act on it at once, outside CmdSN order.

@@ -29,7 +29,7 @@ raw! {
     }
 }
 
-/// Login Response.
+/// Answers a Login Request (RFC 7143 11.13).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LoginResponse {
     /// T: the stage changes.

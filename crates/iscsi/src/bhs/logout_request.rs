@@ -25,7 +25,7 @@ raw! {
     }
 }
 
-/// Logout Request.
+/// Ends a session or a connection (RFC 7143 11.14).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LogoutRequest {
     /// Delivery bit I: act on it at once, outside CmdSN order.

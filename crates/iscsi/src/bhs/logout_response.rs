@@ -28,7 +28,7 @@ raw! {
     }
 }
 
-/// Logout Response.
+/// Answers a Logout Request (RFC 7143 11.15).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LogoutResponse {
     /// 0: closed; see `LogoutAnswer`.

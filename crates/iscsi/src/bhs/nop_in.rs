@@ -23,7 +23,7 @@ raw! {
     }
 }
 
-/// NOP-In.
+/// The target's ping, or its answer to one (RFC 7143 11.19).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NopIn {
     /// Bytes of data segment that follow, without padding.

@@ -23,7 +23,7 @@ raw! {
     }
 }
 
-/// NOP-Out.
+/// The initiator's ping, or its answer to one (RFC 7143 11.18).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NopOut {
     /// Delivery bit I: act on it at once, outside CmdSN order.

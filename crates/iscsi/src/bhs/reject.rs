@@ -24,7 +24,7 @@ raw! {
     }
 }
 
-/// Reject.
+/// Refuses a PDU and gives its header back (RFC 7143 11.17).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reject {
     /// Reason code; see `RejectReason`.

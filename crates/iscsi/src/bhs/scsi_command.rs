@@ -59,7 +59,7 @@ impl Attribute {
     }
 }
 
-/// SCSI Command.
+/// Carries a CDB to a logical unit (RFC 7143 11.3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ScsiCommand {
     /// Delivery bit I: act on it at once, outside CmdSN order.

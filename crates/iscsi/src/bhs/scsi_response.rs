@@ -27,7 +27,7 @@ raw! {
     }
 }
 
-/// SCSI Response.
+/// Status and sense data of a command (RFC 7143 11.4).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ScsiResponse {
     /// o: the same for the read half.

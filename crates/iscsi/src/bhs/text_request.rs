@@ -24,7 +24,7 @@ raw! {
     }
 }
 
-/// Text Request.
+/// Asks for something in key=value pairs, such as SendTargets (RFC 7143 11.10).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TextRequest {
     /// Delivery bit I: act on it at once, outside CmdSN order.

@@ -24,7 +24,7 @@ raw! {
     }
 }
 
-/// Text Response.
+/// Answers a Text Request, in parts where it is long (RFC 7143 11.11).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TextResponse {
     /// F: the exchange is over.

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   X-org.causeway.Ports=?                                       which ports have you?
-//!   X-org.causeway.Ports=2                                       two portals follow, each with what is known of it:
+//!   X-org.causeway.Ports=2                     two portals follow, with what is known of them:
 //!   X-org.causeway.Port=10.1.0.10:3260,controller:san-a,port:eth2,card:0000:03:00,speed:10000000000,links:1,mtu:9000,\
 //!       free:9400000000,sessions:2031
 //!   X-org.causeway.Port=...
@@ -266,7 +266,7 @@ mod test {
     }
 
     #[test]
-    fn what_is_told_is_read_as_it_was_meant() {
+    fn what_is_reported_is_read_as_it_was_meant() {
         let bare = PortRecord {
             address: "[2001:db8::1]:3260".to_owned(),
             ..PortRecord::default()
@@ -358,7 +358,7 @@ mod test {
     }
 
     #[test]
-    fn a_name_that_may_not_be_told_is_told_without_what_is_wrong_with_it() {
+    fn a_name_that_may_not_be_reported_is_reported_without_what_is_wrong_with_it() {
         let odd = PortRecord {
             controller: Some("Büro, 2=\0\u{1b}".to_owned()),
             card: Some("x".repeat(1000)),

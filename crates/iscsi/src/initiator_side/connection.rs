@@ -28,7 +28,7 @@ const SINK_BYTES: usize = 16 << 10;
 /// The longest data segment of a Login Response, in bytes.
 const LOGIN_SEGMENT_BYTES_MAX: usize = 8192;
 
-/// A connection of the initiator.
+/// The connection shell with the initiator's half of the protocol in it.
 pub type InitiatorConnection = Connection<Initiator>;
 
 /// The initiator's part of a connection: its session outlives the phases, so that its owner can
@@ -236,8 +236,8 @@ impl Connection<Initiator> {
         itt
     }
 
-    /// Sends a NOP-Out that asks for an answer (RFC 7143 11.18 "NOP-Out"), at once; [`InitiatorEvent::Pong`]
-    /// is the answer. Only the last of several is told.
+    /// Sends a NOP-Out that asks for an answer (RFC 7143 11.18 "NOP-Out"), at once;
+    /// [`InitiatorEvent::Pong`] is the answer. Only the last of several is told.
     pub fn ping(&mut self) -> Itt {
         let (itt, pdu) = self.role.session.ping();
         self.role.ping = Some(itt);
@@ -257,8 +257,9 @@ impl Connection<Initiator> {
         self.text(&[("SendTargets", value)])
     }
 
-    /// Sends a Text Request with these pairs (RFC 7143 11.10 "Text Request"); [`InitiatorEvent::Text`] is
-    /// the answer. One exchange at a time: a new one takes the place of one that is not answered.
+    /// Sends a Text Request with these pairs (RFC 7143 11.10 "Text Request");
+    /// [`InitiatorEvent::Text`] is the answer. One exchange at a time: a new one takes the place
+    /// of one that is not answered.
     pub fn text(&mut self, pairs: &[(&str, &str)]) -> Itt {
         let itt = self.role.session.new_itt();
         let mut text = Vec::new();

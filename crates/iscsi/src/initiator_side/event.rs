@@ -72,7 +72,7 @@ pub struct InitiatorChap {
 pub struct TargetProof {
     /// Name that it must give; `None`: any.
     pub user: Option<String>,
-    /// Its secret.
+    /// Shared with the target alone: the two directions of CHAP must differ (RFC 7143 12.1.3).
     pub secret: Secret,
     /// Fresh randomness for our challenge.
     pub challenge: [u8; CHALLENGE_BYTES],

@@ -25,7 +25,7 @@ use crate::text;
 use crate::violation::{Violation, ViolationKind};
 use units::{Buf, BufMut, Now};
 
-/// A connection of the target.
+/// The connection shell with the target's half of the protocol in it.
 pub type TargetConnection = Connection<Target>;
 
 /// The target's part of a connection.
@@ -181,8 +181,8 @@ impl Connection<Target> {
             .saturating_add(size_of::<Self>())
     }
 
-    /// Answers `TargetEvent::LoginReady`: the session exists, under this handle (not 0). Ignored at any
-    /// other time.
+    /// Answers `TargetEvent::LoginReady`: the session exists, under this handle (not 0). Ignored
+    /// at any other time.
     pub fn complete_login(&mut self, tsih: Tsih) {
         let Phase::Login { login, .. } = &mut self.phase else {
             return;
@@ -259,10 +259,10 @@ impl Connection<Target> {
     }
 
     /// Asks for the first `bytes` bytes of a task's data-out, into `buffer` (as long):
-    /// `TargetEvent::DataOut` follows, or `TargetEvent::DataFault`. May be called as late as the owner likes
-    /// (memory budget); what the initiator sends unasked waits meanwhile, at most FirstBurstLength
-    /// bytes. More than the initiator has is cut to what it has. Ignored for a task that is
-    /// unknown, does not write, or has failed.
+    /// `TargetEvent::DataOut` follows, or `TargetEvent::DataFault`. May be called as late as the
+    /// owner likes (memory budget); what the initiator sends unasked waits meanwhile, at most
+    /// FirstBurstLength bytes. More than the initiator has is cut to what it has. Ignored for a
+    /// task that is unknown, does not write, or has failed.
     ///
     /// # Panics
     /// If `buffer` is shorter than `bytes`.
@@ -278,10 +278,10 @@ impl Connection<Target> {
 
     /// The immediate data of a command that was announced just now is at hand, and its `bytes`
     /// bytes are all that the owner wants of its data: takes them as received, without
-    /// [`accept_data`](Self::accept_data) and without `TargetEvent::DataOut`. `received` is what has come
-    /// behind the header. Answers how many bytes of it were the PDU's and need not be handed in any
-    /// more, `bytes` at least; `None` where more data is to come, or where its digest has not come
-    /// or does not match: then all goes the usual way.
+    /// [`accept_data`](Self::accept_data) and without `TargetEvent::DataOut`. `received` is what
+    /// has come behind the header. Answers how many bytes of it were the PDU's and need not be
+    /// handed in any more, `bytes` at least; `None` where more data is to come, or where its
+    /// digest has not come or does not match: then all goes the usual way.
     pub fn take_immediate(&mut self, itt: Itt, bytes: u32, received: &[u8]) -> Option<usize> {
         let Phase::FullFeature { full, .. } = &mut self.phase else {
             return None;

@@ -156,7 +156,7 @@ pub struct Response {
 pub struct TaskManagement {
     /// Names the exchange.
     pub itt: Itt,
-    /// Function.
+    /// What shall be done to which tasks (RFC 7143 11.5).
     pub function: TaskFunction,
     /// Logical unit, for the functions that have one.
     pub lun: Lun,
@@ -298,7 +298,7 @@ pub enum SendTargets {
 /// What a login settled.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LoginOutcome {
-    /// Initiator.
+    /// The iSCSI name that it proved, or only claimed where no proof was asked for.
     pub initiator_name: String,
     /// Its alias, if it gave one.
     pub initiator_alias: Option<String>,

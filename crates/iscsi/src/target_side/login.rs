@@ -1,7 +1,7 @@
 //! The target's half of a login: stages, names, CHAP, operational negotiation.
 //!
 //! ```text
-//!   first request (names) --admit--> security negotiation --CHAP--> operational negotiation --> ready
+//!   first request (names) --admit--> security --CHAP--> operational negotiation --> ready
 //!                        \___ CSG=1, only where no authentication is asked for ___/
 //! ```
 //!

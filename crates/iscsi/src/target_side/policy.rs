@@ -27,11 +27,11 @@ pub trait LoginPolicy {
 /// Who asks for what.
 #[derive(Clone, Copy, Debug)]
 pub struct LoginAsk<'a> {
-    /// InitiatorName.
+    /// The name that it claims; it is proved later, if at all.
     pub initiator_name: &'a str,
     /// InitiatorAlias, if given.
     pub initiator_alias: Option<&'a str>,
-    /// SessionType.
+    /// Discovery, or normal with a target.
     pub session_type: SessionType,
     /// TargetName: always there in a normal session.
     pub target_name: Option<&'a str>,
@@ -43,7 +43,7 @@ pub struct LoginAsk<'a> {
     pub cid: Cid,
 }
 
-/// The terms of a login.
+/// What a login must prove, and what it is offered.
 #[derive(Clone, Debug)]
 pub struct LoginTerms {
     /// How the initiator must prove itself.
@@ -72,7 +72,7 @@ pub struct ChapTerms {
     pub algorithms: Vec<ChapAlgorithm>,
     /// Name that the initiator must give.
     pub user: String,
-    /// Its secret.
+    /// What the initiator's response is computed from; never on the wire.
     pub secret: Secret,
     /// How we prove ourselves when asked; `None`: a login that asks for it is refused.
     pub mutual: Option<MutualChap>,

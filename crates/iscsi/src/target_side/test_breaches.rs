@@ -568,7 +568,7 @@ fn max_cmd_sn_tells_how_much_more_is_taken() {
 }
 
 #[test]
-fn a_fence_is_told_and_answered_and_one_that_makes_no_sense_is_rejected() {
+fn a_fence_is_reported_and_answered_and_one_that_makes_no_sense_is_rejected() {
     let mut target = logged_in(&TargetConfig::default(), Offer::default(), "");
     for (text, good) in [
         ("X-org.causeway.Fence=800000000001,0007\0", true),

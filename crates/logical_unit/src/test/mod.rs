@@ -771,10 +771,10 @@ fn no_more_is_told_as_atomic_than_goes_to_the_volume_at_once() {
     for (transfer, reported) in [(1 << 16, 4096), (64, 64), (1, 0)] {
         shape.limits.transfer_blocks_max = units::BlockCount(transfer);
         let limits = crate::state::describe(&identity, Some(shape)).limits;
-        assert_eq!(limits.atomic_blocks_max, reported, "{transfer} at once");
+        assert_eq!(limits.atomic.blocks_max, reported, "{transfer} at once");
     }
     shape.limits.transfer_blocks_max = units::BlockCount(1 << 20);
     shape.limits.atomic_blocks_max = units::BlockCount(1 << 20);
     let limits = crate::state::describe(&identity, Some(shape)).limits;
-    assert_eq!(limits.atomic_blocks_max, limits.transfer_blocks_max);
+    assert_eq!(limits.atomic.blocks_max, limits.transfer_blocks_max);
 }

@@ -42,7 +42,7 @@ impl PageControl {
 /// MODE SENSE (6), (10).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ModeSense {
-    /// Which form.
+    /// The command of 6 bytes or the one of 10.
     pub form: ModeForm,
     /// DBD: no block descriptor.
     pub disable_block_descriptors: bool,
@@ -61,7 +61,7 @@ pub struct ModeSense {
 /// MODE SELECT (6), (10).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ModeSelect {
-    /// Which form.
+    /// The command of 6 bytes or the one of 10.
     pub form: ModeForm,
     /// PF: the parameters are pages of the standard.
     pub page_format: bool,
@@ -71,7 +71,7 @@ pub struct ModeSelect {
     pub parameter_list_length: u16,
 }
 
-/// LOG SENSE.
+/// Asks for a log page (SPC-4 6.8).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct LogSense {
     /// PC.

@@ -7,7 +7,7 @@ use super::raw::{Raw12, view};
 use super::{CdbError, Command};
 use crate::bytes::is_set;
 
-/// SELECT REPORT of REPORT LUNS.
+/// Which logical units an initiator wants to see (SPC-4 6.33).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ReportLunsSelect {
     /// 00h: logical units with peripheral, flat or logical unit addressing.

@@ -33,7 +33,7 @@ pub struct StartStop {
     pub no_flush: bool,
     /// LOEJ.
     pub load_eject: bool,
-    /// START.
+    /// The medium shall be ready; else it shall be stopped.
     pub start: bool,
 }
 

@@ -82,7 +82,7 @@ impl Segment {
 /// A parameter list whose form is right; whom it names is not decided yet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ExtendedCopy {
-    /// LIST IDENTIFIER.
+    /// What later commands of this nexus name the copy by.
     pub list_identifier: u8,
     /// LIST ID USAGE is not 11b: RECEIVE COPY RESULTS may ask for this copy.
     pub remembered: bool,

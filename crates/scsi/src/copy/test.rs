@@ -120,7 +120,7 @@ fn a_target_that_is_not_there_aborts_the_copy() {
 }
 
 #[test]
-fn the_obsolete_kind_of_unit_identifier_is_not_looked_at() {
+fn the_obsolete_kind_of_unit_identifier_is_not_inspected() {
     let segments = [segment(2, 0, 0)];
     let plain = parse(&list(&[target(0xe4, 0)], &segments));
     for lu_id_type in [0x40, 0x80, 0xc0] {

@@ -15,7 +15,7 @@ use crate::bytes::{Reader, Writer};
 pub struct InitiatorPort {
     /// The initiator's iSCSI name, in lower case.
     pub name: String,
-    /// ISID.
+    /// The initiator's part of the session identifier, which makes the port's name unique.
     pub isid: [u8; 6],
 }
 

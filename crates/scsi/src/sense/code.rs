@@ -3,7 +3,7 @@
 
 use core::fmt;
 
-/// SENSE KEY.
+/// What kind of condition is reported (SPC-4 4.5.6).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum SenseKey {

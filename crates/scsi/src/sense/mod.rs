@@ -101,7 +101,7 @@ impl Sense {
         Self::illegal_request(AdditionalSense::INVALID_FIELD_IN_CDB).with_field(field)
     }
 
-    /// INVALID FIELD IN PARAMETER LIST.
+    /// The parameter list has a wrong value at this byte, and bit (ILLEGAL REQUEST, 26h/00h).
     #[must_use]
     pub const fn invalid_field_in_parameter_list(byte: u16, bit: Option<u8>) -> Self {
         let field = FieldPointer {
@@ -112,7 +112,7 @@ impl Sense {
         Self::illegal_request(AdditionalSense::INVALID_FIELD_IN_PARAMETER_LIST).with_field(field)
     }
 
-    /// PARAMETER LIST LENGTH ERROR.
+    /// The parameter list is shorter than its fields say (ILLEGAL REQUEST, 1Ah/00h).
     #[must_use]
     pub const fn parameter_list_length_error() -> Self {
         Self::illegal_request(AdditionalSense::PARAMETER_LIST_LENGTH_ERROR)

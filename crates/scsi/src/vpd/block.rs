@@ -22,11 +22,11 @@ pub(super) fn limits(out: &mut Writer, unit: &UnitDescription) {
     // UGAVALID is the top bit.
     out.be32(limits.unmap_alignment.map_or(0, |at| 0x8000_0000 | at));
     out.be64(limits.write_same_blocks_max);
-    out.be32(limits.atomic_blocks_max);
-    out.be32(limits.atomic_alignment);
-    out.be32(limits.atomic_granularity);
-    out.be32(limits.atomic_with_boundary_blocks_max);
-    out.be32(limits.atomic_boundary_max);
+    out.be32(limits.atomic.blocks_max);
+    out.be32(limits.atomic.alignment);
+    out.be32(limits.atomic.granularity);
+    out.be32(limits.atomic.with_boundary_blocks_max);
+    out.be32(limits.atomic.boundary_max);
 }
 
 /// SBC-3 6.5.2 "Block Device Characteristics VPD page".
