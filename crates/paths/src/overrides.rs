@@ -41,15 +41,15 @@ pub struct Overrides {
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostOverride {
-    /// Which.
+    /// The system's name of the port, such as `eth1`.
     pub name: String,
-    /// Its card.
+    /// Ports of one card fail together; absent: what the system says.
     pub card: Option<String>,
-    /// Its speed.
+    /// Absent: what the link negotiated.
     pub speed: Option<Speed>,
     /// Members, if it is a team.
     pub links: Option<u16>,
-    /// Its fabric.
+    /// Ports reach each other only within one fabric; absent: each subnet is one.
     pub fabric: Option<String>,
     /// False: keep off it.
     pub enabled: Option<bool>,
@@ -61,15 +61,15 @@ pub struct HostOverride {
 pub struct TargetOverride {
     /// Which: one of its portals.
     pub portal: SocketAddr,
-    /// Its controller.
+    /// Ports of one controller fail together; absent: the portal group stands for it.
     pub controller: Option<String>,
     /// Its card in the controller.
     pub card: Option<String>,
-    /// Its speed.
+    /// Absent: that of the fastest host port that reaches it.
     pub speed: Option<Speed>,
     /// Members, if it is a team.
     pub links: Option<u16>,
-    /// Its fabric.
+    /// Ports reach each other only within one fabric; absent: each subnet is one.
     pub fabric: Option<String>,
     /// False: keep off it.
     pub enabled: Option<bool>,

@@ -320,11 +320,11 @@ impl Path {
             }
             Seen::Access(access) => self.access_seen(access, now, &mut out),
             Seen::TransitionTime(seconds) => {
-                let told = Duration::from_secs(seconds.into());
+                let reported = Duration::from_secs(seconds.into());
                 self.transition.longest = if seconds == 0 {
                     self.timing.transition
                 } else {
-                    told
+                    reported
                 };
             }
             Seen::UnitGone => self.fail(Cause::UnitGone, now, &mut out),

@@ -307,7 +307,7 @@ proptest! {
         let mut path = Path::new(Timing::default(), 3);
         let mut now = at(0);
         let mut connected = false;
-        let mut told = Use::No;
+        let mut reported = Use::No;
         let mut link = true;
         for (seen, pause) in steps {
             if seen == Seen::LoggedIn && path.state() == State::Connecting {
@@ -325,14 +325,14 @@ proptest! {
                 match effect {
                     Do::Close | Do::LogOut => connected = false,
                     Do::Connect => prop_assert!(link && !connected),
-                    Do::UsageChanged => told = Use::Standby,
+                    Do::UsageChanged => reported = Use::Standby,
                     Do::Ping | Do::Failed(_) | Do::Recovered | Do::ReadAccess => {}
                 }
             }
             let is_up = matches!(path.state(), State::Up | State::Proving);
             prop_assert_eq!(is_up, connected, "{:?}", path.state());
             prop_assert!(path.usage() == Use::No || path.state() == State::Up);
-            prop_assert!(path.usage() == Use::No || told != Use::No, "a usage that nobody was told of");
+            prop_assert!(path.usage() == Use::No || reported != Use::No, "a usage that was never reported");
             if is_up || path.state() == State::Connecting {
                 prop_assert!(path.deadline().is_some(), "waits for ever: {:?}", path.state());
             }

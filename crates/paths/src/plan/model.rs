@@ -114,7 +114,7 @@ impl Plan {
     }
 }
 
-/// Which end.
+/// The end of a path that bounds what it carries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ends {

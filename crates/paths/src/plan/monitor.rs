@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use units::Now;
 
-/// The monitor's times.
+/// How long the monitor waits before it moves paths, and between two moves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MonitorTiming {
     /// Paths that fail, or recover, within this time of each other are looked at together.

@@ -97,7 +97,7 @@ fn a_card_is_failed_as_soon_as_two_of_its_paths_are_even_if_the_third_has_not_no
             assert!(unnoticed.contains(path));
         }
     }
-    let told = changes
+    let reported = changes
         .iter()
         .filter(|change| matches!(change, Change::Fail(_)))
         .count();
@@ -106,7 +106,7 @@ fn a_card_is_failed_as_soon_as_two_of_its_paths_are_even_if_the_third_has_not_no
         .iter()
         .filter(|it| it.role <= super::Role::Hot && unnoticed.contains(&it.path))
         .count();
-    assert_eq!(told, warm);
+    assert_eq!(reported, warm);
 }
 
 /// When each path was promoted.

@@ -511,11 +511,11 @@ fn of_equal_ports_those_with_most_to_spare_are_taken_unless_others_run_well() {
         assert_eq!(chosen(&facts, &[path("eth0>t1")]), "t1", "what runs stays");
     }
     // A few percent are no reason: hosts spread as if nothing had been told.
-    let untold = chosen(&free([None; 3]), &[]);
+    let unreported = chosen(&free([None; 3]), &[]);
     for at in 0..3 {
         let mut little = [Some(980); 3];
         little[at] = Some(1000);
-        assert_eq!(chosen(&free(little), &[]), untold);
+        assert_eq!(chosen(&free(little), &[]), unreported);
     }
 }
 

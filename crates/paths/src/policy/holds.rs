@@ -122,7 +122,7 @@ struct Sender {
 pub(crate) struct Holds {
     receivers: [Vec<Port>; 2],
     senders: [Vec<Sender>; 2],
-    way: usize,
+    toward: usize,
 }
 
 fn grow<T: Clone + Default>(list: &mut Vec<T>, number: u16) {
@@ -134,9 +134,9 @@ fn grow<T: Clone + Default>(list: &mut Vec<T>, number: u16) {
 impl Holds {
     pub(crate) fn make_room(&mut self, settings: &Settings) {
         let (host, target) = (settings.host_port, settings.target_port);
-        for (way, receiver, sender) in [(0, host, target), (1, target, host)] {
-            grow(&mut self.receivers[way], receiver);
-            grow(&mut self.senders[way], sender);
+        for (toward, receiver, sender) in [(0, host, target), (1, target, host)] {
+            grow(&mut self.receivers[toward], receiver);
+            grow(&mut self.senders[toward], sender);
         }
     }
 
@@ -147,8 +147,11 @@ impl Holds {
         direction: Direction,
         now: Now,
     ) {
-        self.way = usize::from(direction == Direction::Write);
-        let (receivers, senders) = (&mut self.receivers[self.way], &mut self.senders[self.way]);
+        self.toward = usize::from(direction == Direction::Write);
+        let (receivers, senders) = (
+            &mut self.receivers[self.toward],
+            &mut self.senders[self.toward],
+        );
         senders.fill(Sender::default());
         for port in receivers.iter_mut() {
             (port.receiving, port.senders, port.most, port.held) = (0, 0, None, false);
@@ -179,7 +182,10 @@ impl Holds {
 
     /// Whether somebody else should have a port. Rare: only while ports are held for long.
     fn compare(&mut self, paths: &(impl Iterator<Item = Load> + Clone), now: Now) {
-        let (receivers, senders) = (&mut self.receivers[self.way], &mut self.senders[self.way]);
+        let (receivers, senders) = (
+            &mut self.receivers[self.toward],
+            &mut self.senders[self.toward],
+        );
         let ripe = |port: &Port| port.holder.is_some() && now.since(port.since) >= TENURE;
         if !receivers.iter().any(ripe) || receivers.iter().any(|port| port.next.is_some()) {
             return;
@@ -224,7 +230,7 @@ impl Holds {
     /// What a command of so many bytes costs more on a path than it would if nobody else sent to
     /// its receiver.
     pub(crate) fn behind(&self, path: usize, it: &Load, bytes: u64) -> f64 {
-        let port = &self.receivers[self.way][usize::from(it.receiver)];
+        let port = &self.receivers[self.toward][usize::from(it.receiver)];
         let Some(holder) = port.holder else {
             return 0.0;
         };

@@ -36,7 +36,7 @@ impl Ticket {
         self.path as usize
     }
 
-    /// Its bytes.
+    /// What the operation moves, which policies that count bytes took into account.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
@@ -191,7 +191,7 @@ impl Selector {
             return match only.settings.usage {
                 Use::No => Err(Refused::NoPath),
                 Use::Active | Use::Standby if only.is_full() => Err(Refused::WindowsFull),
-                Use::Active | Use::Standby => Ok(self.book(0, request, now)),
+                Use::Active | Use::Standby => Ok(self.enter(0, request, now)),
             };
         }
         let usage = self.candidates()?;
@@ -208,13 +208,13 @@ impl Selector {
         };
         let path = chosen.ok_or(Refused::WindowsFull)?;
         self.sent(path, request.bytes);
-        Ok(self.book(path, request, now))
+        Ok(self.enter(path, request, now))
     }
 
     /// Books a path that somebody else chose: a repetition on the same path, a probe. `None`: there
     /// is no such path.
     pub fn take_on(&mut self, path: usize, request: Request, now: Now) -> Option<Ticket> {
-        (path < self.slots.len()).then(|| self.book(path, request, now))
+        (path < self.slots.len()).then(|| self.enter(path, request, now))
     }
 
     /// A command has ended.
@@ -405,7 +405,7 @@ impl Selector {
         self.turn_bytes = self.turn_bytes.saturating_add(bytes);
     }
 
-    fn book(&mut self, path: usize, request: Request, now: Now) -> Ticket {
+    fn enter(&mut self, path: usize, request: Request, now: Now) -> Ticket {
         self.count += 1;
         let slot = &mut self.slots[path];
         slot.last_used = self.count;

@@ -35,7 +35,7 @@ enum What {
     /// A retransmission timer, of so many that were set.
     Timer(usize, u64),
     /// The host looks at what has ended.
-    Looks,
+    Probes,
     /// The machines stand still.
     Still,
 }
@@ -228,7 +228,7 @@ impl Bed {
                 self.tcp[path].timers += 1;
             }
             if !self.done.is_empty() {
-                self.at(self.now.max(self.still_until), What::Looks);
+                self.at(self.now.max(self.still_until), What::Probes);
             }
         } else if upto == tcp.acknowledged && tcp.next > upto {
             tcp.twice += 1;
@@ -255,7 +255,7 @@ impl Bed {
         let next = later.iter().map(|ticket| mute[ticket.path()]).min();
         self.done = later;
         if let Some(next) = next {
-            self.at(next, What::Looks);
+            self.at(next, What::Probes);
         }
         answered.into()
     }
@@ -285,7 +285,7 @@ struct Went {
 }
 
 /// With every path of the bed, of which some are used.
-fn selector(policy: Policy, bed: &Bed, used: &[usize], told: u64) -> Selector {
+fn selector(policy: Policy, bed: &Bed, used: &[usize], reported: u64) -> Selector {
     let mut selector = Selector::new(policy);
     for (path, (host, target)) in bed.host_of.iter().zip(&bed.target_of).enumerate() {
         selector.add(Settings {
@@ -296,27 +296,27 @@ fn selector(policy: Policy, bed: &Bed, used: &[usize], told: u64) -> Selector {
             },
             host_port: u16::try_from(*host).unwrap(),
             target_port: u16::try_from(*target).unwrap(),
-            ..Settings::alone(told)
+            ..Settings::alone(reported)
         });
     }
     selector
 }
 
-/// Seconds of random writes of so many bytes, so many at a time. `told`: what the initiator
+/// Seconds of random writes of so many bytes, so many at a time. `reported`: what the initiator
 /// believes of every line. `stills`: how often in a second the host stands still for up to 40 ms,
 /// and the target on one of the paths in use for up to 250 ms.
 fn run(
     policy: Policy,
     (hosts, targets): (usize, usize),
     used: &[usize],
-    told: u64,
+    reported: u64,
     load: (u64, u32),
     stills: u64,
     seed: u64,
 ) -> Went {
     const SECONDS: u64 = 6;
     let mut bed = Bed::new(hosts, targets, 64 << 10);
-    let mut selector = selector(policy, &bed, used, told);
+    let mut selector = selector(policy, &bed, used, reported);
     let mut state = seed;
     let mut draw = move || {
         // xorshift64*
@@ -360,7 +360,7 @@ fn run(
                 let path = used[usize::try_from(draw()).unwrap() % used.len()];
                 bed.mute_until[path] = time + (draw() % 250_000) * MICRO;
             }
-            What::Looks => {
+            What::Probes => {
                 for ticket in bed.answered() {
                     moved += ticket.bytes();
                     let place = draw();
@@ -386,13 +386,29 @@ fn all() -> Vec<usize> {
 #[test]
 fn a_mesh_of_eight_that_is_all_used_writes_nearly_as_fast_as_planned_on_a_busy_machine_too() {
     for load in [(64 << 10, 32), (256 << 10, 16), (16 << 10, 64)] {
-        for (told, stills) in [(LINE, 0), (LINE, 2), (10 * LINE, 0), (10 * LINE, 2)] {
+        for (reported, stills) in [(LINE, 0), (LINE, 2), (10 * LINE, 0), (10 * LINE, 2)] {
             for seed in 1..4 {
-                let planned = run(Policy::Adaptive, (4, 2), &PLANNED, told, load, stills, seed);
-                let forced = run(Policy::Adaptive, (4, 2), &all(), told, load, stills, seed);
+                let planned = run(
+                    Policy::Adaptive,
+                    (4, 2),
+                    &PLANNED,
+                    reported,
+                    load,
+                    stills,
+                    seed,
+                );
+                let forced = run(
+                    Policy::Adaptive,
+                    (4, 2),
+                    &all(),
+                    reported,
+                    load,
+                    stills,
+                    seed,
+                );
                 let part = forced.lines / planned.lines;
                 println!(
-                    "{load:?} told {told} stills {stills} seed {seed}: {part:.2} of planned; {forced:?}, {planned:?}"
+                    "{load:?} reported {reported} stills {stills} seed {seed}: {part:.2} of planned; {forced:?}, {planned:?}"
                 );
                 assert!(part >= 0.85, "{part}");
                 assert_eq!(forced.lost, 0, "nobody crosses");
@@ -403,13 +419,21 @@ fn a_mesh_of_eight_that_is_all_used_writes_nearly_as_fast_as_planned_on_a_busy_m
 
 #[test]
 fn four_ports_of_a_host_that_write_to_one_fill_it() {
-    for told in [LINE, 10 * LINE] {
-        let one = run(Policy::Adaptive, (4, 1), &[0], told, (64 << 10, 32), 2, 7);
+    for reported in [LINE, 10 * LINE] {
+        let one = run(
+            Policy::Adaptive,
+            (4, 1),
+            &[0],
+            reported,
+            (64 << 10, 32),
+            2,
+            7,
+        );
         let four = run(
             Policy::Adaptive,
             (4, 1),
             &[0, 1, 2, 3],
-            told,
+            reported,
             (64 << 10, 32),
             2,
             7,

@@ -159,7 +159,7 @@ pub enum Decide {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Copy {
+enum CopyState {
     Unsent,
     Sent,
     /// Sent on a nexus that was lost afterwards, and not fenced yet.
@@ -179,7 +179,7 @@ enum Stage {
     /// Waits for fences before this is told.
     Known(Outcome),
     /// Its issuer has been told; it holds its blocks until its ghosts are laid.
-    Told,
+    Reported,
 }
 
 /// A command on its way of which the pending table knows no more than its blocks: it is on one
@@ -200,13 +200,15 @@ struct Entry {
     kind: Kind,
     range: Option<LbaRange>,
     hold: Option<Hold>,
-    copies: Vec<(Nexus, Copy)>,
+    copies: Vec<(Nexus, CopyState)>,
     stage: Stage,
 }
 
 impl Entry {
     fn haunted(&self) -> bool {
-        self.copies.iter().any(|(_, copy)| *copy == Copy::Ghost)
+        self.copies
+            .iter()
+            .any(|(_, copy)| *copy == CopyState::Ghost)
     }
 }
 
@@ -300,7 +302,7 @@ impl PendingTable {
             kind,
             range,
             hold,
-            copies: vec![(nexus, Copy::Unsent)],
+            copies: vec![(nexus, CopyState::Unsent)],
             stage: Stage::Going,
         };
         self.entries.insert(id, entry);
@@ -315,7 +317,7 @@ impl PendingTable {
             return false;
         }
         if let Some(entry) = self.entries.get_mut(&id) {
-            entry.copies.push((nexus, Copy::Unsent));
+            entry.copies.push((nexus, CopyState::Unsent));
         }
         true
     }
@@ -323,8 +325,8 @@ impl PendingTable {
     /// The kernel has accepted a byte of it.
     pub fn sent(&mut self, id: CommandId, nexus: Nexus) {
         if let Some(copy) = self.copy(id, nexus) {
-            *copy = if *copy == Copy::Unsent {
-                Copy::Sent
+            *copy = if *copy == CopyState::Unsent {
+                CopyState::Sent
             } else {
                 *copy
             };
@@ -340,7 +342,7 @@ impl PendingTable {
         let before = entry.copies.len();
         entry
             .copies
-            .retain(|(at, copy)| *at != nexus || *copy == Copy::Ghost);
+            .retain(|(at, copy)| *at != nexus || *copy == CopyState::Ghost);
         if entry.copies.len() == before {
             return out;
         }
@@ -391,11 +393,11 @@ impl PendingTable {
         let was_sent = entry
             .copies
             .iter()
-            .any(|(at, copy)| *at == nexus && *copy == Copy::Sent);
+            .any(|(at, copy)| *at == nexus && *copy == CopyState::Sent);
         let ghost = was_sent && entry.kind != Kind::Harmless && mode != Mode::Fast;
         if ghost {
             let of_nexus = entry.copies.iter_mut().filter(|(at, _)| *at == nexus);
-            of_nexus.for_each(|(_, copy)| *copy = Copy::Ghost);
+            of_nexus.for_each(|(_, copy)| *copy = CopyState::Ghost);
         } else {
             entry.copies.retain(|(at, _)| *at != nexus);
         }
@@ -421,7 +423,7 @@ impl PendingTable {
             let before = entry.copies.len();
             entry
                 .copies
-                .retain(|(at, copy)| *at != nexus || *copy != Copy::Ghost);
+                .retain(|(at, copy)| *at != nexus || *copy != CopyState::Ghost);
             if entry.copies.len() < before {
                 laid.push(*id);
             }
@@ -475,7 +477,7 @@ impl PendingTable {
     pub fn give_up(&mut self, id: CommandId) -> Vec<Decide> {
         let mut out = Vec::new();
         self.waiting.retain(|it| *it != id);
-        let live = |entry: &Entry| entry.stage != Stage::Told;
+        let live = |entry: &Entry| entry.stage != Stage::Reported;
         if self.entries.get(&id).is_some_and(live) {
             self.tell(id, Outcome::Unknown, &mut out);
             self.settle(id, &mut out);
@@ -493,11 +495,11 @@ impl PendingTable {
     pub fn open(&self) -> usize {
         self.entries
             .values()
-            .filter(|entry| entry.stage != Stage::Told)
+            .filter(|entry| entry.stage != Stage::Reported)
             .count()
     }
 
-    fn copy(&mut self, id: CommandId, nexus: Nexus) -> Option<&mut Copy> {
+    fn copy(&mut self, id: CommandId, nexus: Nexus) -> Option<&mut CopyState> {
         let entry = self.entries.get_mut(&id)?;
         entry
             .copies
@@ -537,7 +539,7 @@ impl PendingTable {
 
     fn tell(&mut self, id: CommandId, outcome: Outcome, out: &mut Vec<Decide>) {
         if let Some(entry) = self.entries.get_mut(&id) {
-            entry.stage = Stage::Told;
+            entry.stage = Stage::Reported;
             out.push(Decide::Complete(id, outcome));
         }
     }
@@ -561,14 +563,18 @@ impl PendingTable {
                 out.push(Decide::Send(id));
             }
             (
-                Stage::Waiting | Stage::Going | Stage::Resolving | Stage::Known(_) | Stage::Told,
+                Stage::Waiting
+                | Stage::Going
+                | Stage::Resolving
+                | Stage::Known(_)
+                | Stage::Reported,
                 _,
             ) => {}
         }
         let over = self
             .entries
             .get(&id)
-            .is_some_and(|entry| entry.stage == Stage::Told && entry.copies.is_empty());
+            .is_some_and(|entry| entry.stage == Stage::Reported && entry.copies.is_empty());
         if over {
             self.forget(id, out);
         }

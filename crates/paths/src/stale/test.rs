@@ -104,7 +104,7 @@ impl World {
     fn complete(&mut self, id: CommandId, outcome: Outcome) {
         let it = self.issued.get_mut(&id).unwrap();
         if it.outcome.replace(outcome).is_some() {
-            self.broken = Some(format!("{id:?} is told twice"));
+            self.broken = Some(format!("{id:?} is reported twice"));
         }
         if outcome == Outcome::Success && it.kind != Kind::Harmless {
             if it.kind == Kind::Once && it.executed != 1 {
@@ -419,7 +419,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_ghost_ever_brings_back_what_was_replaced_and_everybody_is_told(
+    fn no_ghost_ever_brings_back_what_was_replaced_and_everybody_is_reported(
         steps in any_steps(true), alone: bool, strict: bool
     ) {
         let sharing = if alone { Sharing::Alone } else { Sharing::Shared };
@@ -429,13 +429,13 @@ proptest! {
         world.finish();
         prop_assert_eq!(&world.broken, &None);
         prop_assert_eq!(world.table.open(), 0);
-        let untold = world.issued.values().filter(|it| it.outcome.is_none()).count();
-        prop_assert_eq!(untold, 0);
+        let unreported = world.issued.values().filter(|it| it.outcome.is_none()).count();
+        prop_assert_eq!(unreported, 0);
         prop_assert!(world.table.entries.is_empty() && world.table.held.is_empty() && world.table.waiting.is_empty());
     }
 
     #[test]
-    fn who_gives_up_is_told_at_once_and_newer_writes_still_wait_for_the_ghost(steps in any_steps(false), alone: bool) {
+    fn who_gives_up_is_reported_at_once_and_newer_writes_still_wait_for_the_ghost(steps in any_steps(false), alone: bool) {
         let sharing = if alone { Sharing::Alone } else { Sharing::Shared };
         let mut world = play(Mode::Strict, sharing, &steps);
         prop_assert_eq!(&world.broken, &None);
@@ -473,7 +473,7 @@ fn without_fences_a_ghost_is_seen() {
 }
 
 #[test]
-fn a_write_of_a_unit_of_our_own_is_repeated_at_once_but_told_after_the_fence() {
+fn a_write_of_a_unit_of_our_own_is_repeated_at_once_but_reported_after_the_fence() {
     let mut table = PendingTable::new(Mode::Strict, Sharing::Alone, Duration::from_secs(1));
     let (id, first) = table.begin(Kind::Write, Some(range(0, 8)));
     assert_eq!(first, [Decide::Send(id)]);
@@ -564,7 +564,7 @@ fn writes_that_overlap_go_in_the_order_in_which_they_came() {
 }
 
 #[test]
-fn a_compare_and_write_is_looked_at_before_it_is_repeated() {
+fn a_compare_and_write_is_inspected_before_it_is_repeated() {
     let resolve = |found: &[u8], sharing| resolve_compare_and_write(b"old", b"new", found, sharing);
     assert_eq!(resolve(b"old", Sharing::Alone), Resolution::NotDone);
     assert_eq!(resolve(b"new", Sharing::Alone), Resolution::Done);

@@ -88,7 +88,7 @@ pub enum Learn {
 pub struct Verdict {
     /// The command.
     pub repeat: Repeat,
-    /// The path.
+    /// What it tells about the path that the command took.
     pub path: PathSays,
     /// The facts.
     pub learn: Learn,

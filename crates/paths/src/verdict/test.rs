@@ -352,7 +352,7 @@ fn what_another_path_cannot_help_is_never_sent_to_another_path() {
 }
 
 #[test]
-fn a_deferred_error_is_told_whatever_it_says() {
+fn a_deferred_error_is_reported_whatever_it_says() {
     for key in KEYS {
         let sense = Sense {
             deferred: true,
