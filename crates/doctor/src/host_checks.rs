@@ -69,7 +69,7 @@ fn speeds(scene: &Scene) -> Finding {
                 .collect();
             Finding::new("mixed-speeds", &[8], Verdict::Problem, all.join(", "))
                 .because("what is spread over links of different speed waits for the slowest")
-                .remedy("keep storage to ports of one speed (--from); the planner does not mix them unless told to")
+                .remedy("keep storage to ports of one speed (--from); the planner does not mix them unless asked to")
         }
     }
 }
@@ -160,7 +160,7 @@ fn frames(scene: &Scene) -> Finding {
     if !broken.is_empty() {
         return Finding::new("jumbo-frames", &[11], Verdict::Problem, format!("packets do not pass: {}", broken.join(", ")))
             .because("a switch or the target takes smaller frames: small commands work, large ones hang")
-            .remedy("set the same MTU at NIC, every switch port on the way, and target; or go back to 1500 everywhere");
+            .remedy("set the same MTU at NIC, every switch port on the path, and target; or go back to 1500 everywhere");
     }
     match small {
         None if scene.ports.is_empty() => Finding::new(
@@ -199,9 +199,9 @@ fn frames(scene: &Scene) -> Finding {
 }
 
 fn drivers(scene: &Scene) -> Finding {
-    let told: Vec<String> = nics(scene)
+    let reported: Vec<String> = nics(scene)
         .filter_map(|(port, nic)| {
-            let firmware = nic.driver.firmware.as_deref().unwrap_or("not told");
+            let firmware = nic.driver.firmware.as_deref().unwrap_or("not reported");
             Some(format!(
                 "{} {} firmware {firmware}",
                 port.name,
@@ -209,10 +209,10 @@ fn drivers(scene: &Scene) -> Finding {
             ))
         })
         .collect();
-    let what = if told.is_empty() {
-        "no driver told itself".to_owned()
+    let what = if reported.is_empty() {
+        "no driver reported itself".to_owned()
     } else {
-        told.join(", ")
+        reported.join(", ")
     };
     Finding::new("drivers", &[12], Verdict::NotCheckable, what).remedy(
         "compare driver and firmware with the newest that the NIC's maker offers for this kernel",
@@ -245,20 +245,20 @@ fn protocols(scene: &Scene) -> Finding {
 
 fn rings(scene: &Scene) -> Finding {
     let mut below = Vec::new();
-    let mut told = false;
+    let mut reported = false;
     for (port, nic) in nics(scene) {
         for (what, ring) in [
             ("receive", nic.driver.receive_ring),
             ("send", nic.driver.send_ring),
         ] {
             let Some((now, most)) = ring else { continue };
-            told = true;
+            reported = true;
             if now < most {
                 below.push(format!("{} {what} {now} of {most}", port.name));
             }
         }
     }
-    if !told {
+    if !reported {
         return Finding::new(
             "rings",
             &[14],
@@ -397,7 +397,7 @@ fn space(scene: &Scene) -> Finding {
         .map(|it| format!("{} {} %", it.name, it.used_percent))
         .collect();
     let daemon = match scene.pools {
-        Pools::Told => " and pools",
+        Pools::Reported => " and pools",
         Pools::NoDaemon => " (no daemon answered for pools)",
     };
     if full.is_empty() {

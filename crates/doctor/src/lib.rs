@@ -23,7 +23,7 @@ mod scene;
 pub use finding::{Finding, Verdict};
 pub use open_iscsi::{OpenIscsi, PathDisk, Record, Session};
 pub use report::{Report, examine};
-pub use scene::{Disk, Pools, RouteProbe, Scene, Space, inspect, probe_route, used};
+pub use scene::{Disk, InspectError, Pools, RouteProbe, Scene, Space, inspect, probe_route, used};
 
 #[cfg(test)]
 mod test;

@@ -49,7 +49,7 @@ fn one_disk(open_iscsi: &OpenIscsi) -> Finding {
         return Finding::new("one-disk", &[5], Verdict::Problem, what)
             .because(
                 "each of these names is one path: what uses it stops with that path, and what uses two of them at once damages \
-                 the data. multipathd makes no map of a LUN that it was not told of, where find_multipaths is strict",
+                 the data. multipathd makes no map of a LUN that it was not given, where find_multipaths is strict",
             )
             .remedy("multipath -a /dev/NAME; multipathd reconfigure; then use /dev/mapper. The lines are in `causeway share show NAME`");
     }
@@ -133,7 +133,9 @@ fn dead_path(open_iscsi: &OpenIscsi) -> Finding {
     }
     let what = format!("a path that dies without a sign costs: {}", slow.join(", "));
     Finding::new("dead-path", &[], Verdict::Advice, what)
-        .because("commands wait that long before they go another way (silence + answer + recovery)")
+        .because(
+            "commands wait that long before they take another path (silence + answer + recovery)",
+        )
         .remedy(PASTE)
 }
 

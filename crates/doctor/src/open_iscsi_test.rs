@@ -117,7 +117,7 @@ fn a_host_set_up_as_printed_is_well() {
 }
 
 #[test]
-fn the_defaults_of_open_iscsi_are_told_with_what_they_cost() {
+fn the_defaults_of_open_iscsi_are_reported_with_what_they_cost() {
     let tree = tree("defaults");
     tree.session(1, [5, 5, 5]);
     tree.disk("sda", 1, true);
@@ -169,11 +169,11 @@ fn a_disk_without_another_path_must_not_fail_soon_and_silence_must_be_noticed() 
 }
 
 #[test]
-fn a_map_whose_commands_fail_without_a_path_is_told() {
+fn a_map_whose_commands_fail_without_a_path_is_reported() {
     let tree = tree("no-path");
     tree.session(1, [1, 2, 1]);
     tree.disk("sda", 1, true);
-    let told = |text: &str| {
+    let reported = |text: &str| {
         tree.write("etc/multipath.conf", text);
         verdict(&found(tree.read()), "no-path").0
     };
@@ -190,12 +190,12 @@ fn a_map_whose_commands_fail_without_a_path_is_told() {
             Verdict::Advice,
         ),
     ] {
-        assert_eq!(told(text), expected, "{text}");
+        assert_eq!(reported(text), expected, "{text}");
     }
 }
 
 #[test]
-fn a_host_without_open_iscsi_is_told_nothing() {
+fn a_host_without_open_iscsi_is_reported_nothing() {
     let tree = tree("none");
     assert_eq!(tree.read(), OpenIscsi::default());
     assert_eq!(found(tree.read()), Vec::new());

@@ -1,4 +1,4 @@
-//! Checks of paths: how many there are, what they share, and which way they go.
+//! Checks of paths: how many there are, what they share, and which routes they take.
 
 use crate::finding::{Finding, Verdict};
 use crate::scene::Scene;
@@ -243,7 +243,7 @@ fn controllers(scene: &Scene) -> Option<Finding> {
     Some(if more {
         Finding::new("controllers", &[], Verdict::Advice, what)
             .because("a controller or card of the target takes all of its paths along when it fails")
-            .remedy("`causeway path plan URL` says why: speed and access state go first; a facts file can correct what was told")
+            .remedy("`causeway path plan URL` says why: speed and access state go first; a facts file can correct what was reported")
     } else {
         Finding::good("controllers", &[], what)
     })
@@ -257,14 +257,14 @@ fn active(scene: &Scene) -> Option<Vec<PathName>> {
 /// Active paths that cross, and surplus ones.
 fn mesh(scene: &Scene) -> Vec<Finding> {
     let Some((facts, plan)) = &scene.plan else {
-        let told = Finding::new(
+        let reported = Finding::new(
             "mesh",
             &[5, 6],
             Verdict::NotCheckable,
             "no target was named".to_owned(),
         );
         return vec![
-            told.remedy(
+            reported.remedy(
                 "run `causeway doctor URL`: it plans the paths and looks for crossing ones",
             ),
         ];

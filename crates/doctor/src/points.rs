@@ -92,8 +92,8 @@ const POINTS: &[(&[u8], &str, &str, &str)] = &[
 
 /// A finding for each of them.
 pub(crate) fn not_checkable() -> Vec<Finding> {
-    let finding = |(points, check, what, look): &(&[u8], &'static str, &str, &str)| {
-        Finding::new(check, points, Verdict::NotCheckable, (*what).to_owned()).remedy(*look)
+    let finding = |(points, check, what, remedy): &(&[u8], &'static str, &str, &str)| {
+        Finding::new(check, points, Verdict::NotCheckable, (*what).to_owned()).remedy(*remedy)
     };
     POINTS.iter().map(finding).collect()
 }

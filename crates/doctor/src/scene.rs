@@ -2,8 +2,10 @@
 
 use crate::open_iscsi::{self, OpenIscsi};
 use env::{CoreHandle, Route};
-use machine::{Kind, Machine, Nic, Roots};
+use machine::{Kind, Machine, Nic, Roots, UnknownPort};
 use paths::{Facts, HostPort, Plan};
+use std::fmt;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
@@ -20,7 +22,7 @@ pub struct Scene {
     pub target_error: Option<(String, String)>,
     /// What the planner makes of it, where a URL was given.
     pub plan: Option<(Facts, Plan)>,
-    /// Its disks.
+    /// Those of the kernel that are no loop device, RAM disk or mapping of others.
     pub disks: Vec<Disk>,
     /// Its file systems and pools.
     pub space: Vec<Space>,
@@ -41,7 +43,7 @@ pub enum Pools {
     #[default]
     NoDaemon,
     /// One did; its pools are among the spaces.
-    Told,
+    Reported,
 }
 
 /// The route from a port to a portal, tried.
@@ -51,9 +53,9 @@ pub struct RouteProbe {
     pub port: String,
     /// Its address.
     pub from: IpAddr,
-    /// The portal.
+    /// Address and port of the target that was tried.
     pub portal: SocketAddr,
-    /// Which way packets go; `None`: there is none.
+    /// The route of packets; `None`: there is none.
     pub route: Option<Route>,
     /// Bytes of the largest packet that the port may send.
     pub mtu: u32,
@@ -63,10 +65,10 @@ pub struct RouteProbe {
     pub large_passes: Option<bool>,
 }
 
-/// A disk.
+/// A disk of this machine, as the kernel describes it; none that is made of others.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Disk {
-    /// Its name.
+    /// The kernel's name, such as `nvme0n1`.
     pub name: String,
     /// It answers writes from a cache that power loss empties.
     pub volatile_cache: bool,
@@ -85,17 +87,40 @@ pub struct Space {
     pub used_percent: u8,
 }
 
+/// Why nothing is known of the host.
+#[derive(Debug)]
+pub enum InspectError {
+    /// The system does not tell its interfaces.
+    System(io::Error),
+    /// `from` names none of them.
+    Port(UnknownPort),
+}
+
+impl fmt::Display for InspectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::System(error) => {
+                write!(f, "this system does not tell its interfaces: {error}")
+            }
+            Self::Port(unknown) => write!(f, "{unknown}"),
+        }
+    }
+}
+
+impl std::error::Error for InspectError {}
+
 /// Reads the host. `from` keeps it to these interfaces and addresses.
 ///
 /// # Errors
 /// Where the system does not tell its interfaces, or `from` names none.
-pub async fn inspect(core: &CoreHandle, roots: &Roots, from: &[String]) -> Result<Scene, String> {
+pub async fn inspect(
+    core: &CoreHandle,
+    roots: &Roots,
+    from: &[String],
+) -> Result<Scene, InspectError> {
     let machine = machine::read(core, roots).await;
-    let machine =
-        machine.map_err(|error| format!("this system does not tell its interfaces: {error}"))?;
-    let mut ports = machine
-        .ports_from(from)
-        .map_err(|error| error.to_string())?;
+    let machine = machine.map_err(InspectError::System)?;
+    let mut ports = machine.ports_from(from).map_err(InspectError::Port)?;
     ports.retain(|port| machine.nic(&port.name).is_none_or(is_outside));
     // Any address that is not here: TEST-NET-1 is for documents, and routed like the rest of the
     // world.
@@ -164,11 +189,11 @@ async fn disks(core: &CoreHandle, roots: &Roots) -> Vec<Disk> {
             continue;
         }
         let queue = dir.join(&entry.name).join("queue");
-        let told = files.read_fact(&queue.join("write_cache")).await;
-        let Ok(cache) = told else { continue };
+        let reported = files.read_fact(&queue.join("write_cache")).await;
+        let Ok(cache) = reported else { continue };
         let number = async |what: &str| {
-            let told = files.read_fact(&queue.join(what)).await.ok();
-            told.and_then(|it| it.parse().ok()).unwrap_or(512)
+            let reported = files.read_fact(&queue.join(what)).await.ok();
+            reported.and_then(|it| it.parse().ok()).unwrap_or(512)
         };
         found.push(Disk {
             volatile_cache: cache == "write back",
@@ -183,10 +208,10 @@ async fn disks(core: &CoreHandle, roots: &Roots) -> Vec<Disk> {
 /// File systems on block devices.
 async fn spaces(core: &CoreHandle, roots: &Roots) -> Vec<Space> {
     let files = core.files();
-    let told = files.read_fact(&roots.proc.join("self/mounts")).await;
+    let reported = files.read_fact(&roots.proc.join("self/mounts")).await;
     let mut found: Vec<Space> = Vec::new();
     let mut devices: Vec<String> = Vec::new();
-    for (device, place) in mounts(&told.unwrap_or_default()) {
+    for (device, place) in mounts(&reported.unwrap_or_default()) {
         // A device that is mounted twice is one space.
         if devices.contains(&device) {
             continue;

@@ -95,7 +95,7 @@ fn well() -> Scene {
         }],
         clock: Some(true),
         default_interface: Some("eth9".to_owned()),
-        pools: Pools::Told,
+        pools: Pools::Reported,
         open_iscsi: Some(OpenIscsi {
             sessions: vec![Session {
                 name: "session1".to_owned(),
@@ -264,13 +264,15 @@ fn every_point_of_the_list_has_its_checks_and_no_check_is_about_another_point() 
 
 #[test]
 fn what_is_said_of_space_is_what_df_says() {
-    let told = std::process::Command::new("df")
+    let reported = std::process::Command::new("df")
         .args(["--output=pcent,target"])
         .output()
         .unwrap();
-    let told = String::from_utf8(told.stdout).unwrap();
+    let reported = String::from_utf8(reported.stdout).unwrap();
     let of_df = |place: &str| -> Option<u8> {
-        let mut lines = told.lines().filter_map(|line| line.trim().split_once('%'));
+        let mut lines = reported
+            .lines()
+            .filter_map(|line| line.trim().split_once('%'));
         let line = lines.find(|(_, at)| at.trim() == place)?;
         line.0.trim().parse().ok()
     };
@@ -287,12 +289,12 @@ fn what_is_said_of_space_is_what_df_says() {
         .iter()
         .filter_map(|it| Some((it.used_percent, of_df(&it.name)?)))
         .collect();
-    assert!(!compared.is_empty(), "{told}");
+    assert!(!compared.is_empty(), "{reported}");
     for (ours, dfs) in compared {
         // Others write meanwhile.
         assert!(
             ours.abs_diff(dfs) <= 1,
-            "{ours} % and {dfs} %: {:?}\n{told}",
+            "{ours} % and {dfs} %: {:?}\n{reported}",
             scene.space
         );
     }
@@ -405,7 +407,7 @@ fn what_is_wrong_with_the_rest_of_the_host_is_seen() {
 }
 
 #[test]
-fn what_is_wrong_with_the_ways_is_seen() {
+fn what_is_wrong_with_the_routes_is_seen() {
     use Verdict::{Advice, Problem};
     host_case("routers", Problem, |it| {
         let gateway: IpAddr = "10.0.0.254".parse().unwrap();

@@ -65,7 +65,7 @@ const BUSY: usize = 2;
 /// Rounds at least where a machine is busy: single ones lie far apart.
 const BUSY_ROUNDS: u32 = 5;
 
-/// A report.
+/// What `causeway lab bars` measured, beside what is asked.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct BarsReport {
     /// Its name.
@@ -76,16 +76,16 @@ pub struct BarsReport {
     pub rows: Vec<Bar>,
 }
 
-/// A bar.
+/// A figure, what is asked of it, and the rounds that it is the median of.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Bar {
-    /// Its group.
+    /// What it is about; `--groups` chooses by it.
     pub group: &'static str,
     /// What it says.
     pub what: String,
     /// What was measured: a quotient, or milliseconds.
     pub value: f64,
-    /// The rounds.
+    /// The figure of each round, in order.
     pub rounds: Vec<f64>,
     /// What is asked.
     pub bar: f64,
@@ -293,7 +293,7 @@ impl Lab<'_> {
         let seconds = self.options.seconds;
         for busy in [0, BUSY] {
             let topology = mpio::topology(self.options.rate, self.options.buffer_kib);
-            let beside = match busy {
+            let with = match busy {
                 0 => String::new(),
                 some => format!(", beside {some} busy programs"),
             };
@@ -302,12 +302,12 @@ impl Lab<'_> {
                 let random = |how| Run::random(how, block, depth, true, seconds, Unit::Megabytes);
                 pairings.push(Pairing {
                     what: format!(
-                        "all 8 paths active, nobody told their rates, {block} depth {depth}, adaptive against planned, write{beside}"
+                        "all 8 paths active, their rates not reported, {block} depth {depth}, adaptive against planned, write{with}"
                     ),
                     bar: 0.85,
                     at_most: false,
-                    ours: random(Use::all(&["--no-plan"]).untold()),
-                    references: vec![random(Use::all(&[]).untold())],
+                    ours: random(Use::all(&["--no-plan"]).unreported()),
+                    references: vec![random(Use::all(&[]).unreported())],
                 });
             }
             let _ends_with_this = busy_programs(busy)?;
@@ -506,7 +506,7 @@ impl BarsReport {
         out
     }
 
-    /// The page.
+    /// As a page of HTML that needs no other file.
     #[must_use]
     pub fn page(&self) -> String {
         let body = format!("<pre>{}</pre>", crate::svg::escape(&self.text()));

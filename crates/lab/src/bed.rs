@@ -61,14 +61,14 @@ impl Port {
         self
     }
 
-    /// It has this rate.
+    /// What the port carries at most, in each direction.
     #[must_use]
     pub fn rate(mut self, rate: Rate) -> Self {
         self.rate = rate;
         self
     }
 
-    /// It is in this network.
+    /// The IP subnet that it is in: ports of one number reach each other.
     #[must_use]
     pub fn network(mut self, network: u8) -> Self {
         self.network = network;

@@ -77,8 +77,8 @@ struct Fault {
 
 /// A link that loses its carrier is told at once; everything else must first be missed for 1 s,
 /// asked for 1 s more, and fenced.
-const TOLD: f64 = 200.0;
-const UNTOLD: f64 = 3000.0;
+const REPORTED: f64 = 200.0;
+const UNREPORTED: f64 = 3000.0;
 const FLAPS: u32 = 4;
 
 /// Half of it writes, all of it is verified.
@@ -87,7 +87,7 @@ const LOAD: &str = "-b64K -t1 -o8 -r -w50 -f128M -W0 -C0 -D100 -L --verify";
 /// How long a load goes on for paths to come back: a path is watched before it is trusted, longer
 /// where it has failed often.
 const FAILBACK_MAX: Duration = Duration::from_secs(40);
-/// Samples of [`LOOK`] that have to agree.
+/// Samples of [`PROBE_INTERVAL`] that have to agree.
 const STEADY: usize = 5;
 
 const FAULTS: &[Fault] = &[
@@ -96,35 +96,35 @@ const FAULTS: &[Fault] = &[
         title: "the cable of one NIC is pulled",
         what: Break::Host(&[0], Harm::Cut),
         lasts: Duration::from_secs(3),
-        bar_ms: TOLD,
+        bar_ms: REPORTED,
     },
     Fault {
         name: "black-hole",
         title: "the switch silently forwards nothing for one NIC",
         what: Break::Host(&[0], Harm::BlackHole),
         lasts: Duration::from_secs(5),
-        bar_ms: UNTOLD,
+        bar_ms: UNREPORTED,
     },
     Fault {
         name: "brown-out",
         title: "one link goes down to 10 Mb/s",
         what: Break::Host(&[0], Harm::Slow(Rate::megabits(10))),
         lasts: Duration::from_secs(4),
-        bar_ms: UNTOLD,
+        bar_ms: UNREPORTED,
     },
     Fault {
         name: "card",
         title: "a card of the host fails with both its NICs",
         what: Break::Host(&[0, 1], Harm::Cut),
         lasts: Duration::from_secs(3),
-        bar_ms: TOLD,
+        bar_ms: REPORTED,
     },
     Fault {
         name: "controller",
         title: "a controller of the target fails with both its ports",
         what: Break::Target(&[0, 1], Harm::Cut),
         lasts: Duration::from_secs(5),
-        bar_ms: UNTOLD,
+        bar_ms: UNREPORTED,
     },
     Fault {
         name: "target",
@@ -132,14 +132,14 @@ const FAULTS: &[Fault] = &[
         what: Break::Kill,
         lasts: Duration::from_secs(2),
         // What it was away, a start, and a first login.
-        bar_ms: 2000.0 + UNTOLD,
+        bar_ms: 2000.0 + UNREPORTED,
     },
     Fault {
         name: "flapping",
         title: "the cable of one NIC goes out and in four times",
         what: Break::Flap(0),
         lasts: Duration::from_secs(4),
-        bar_ms: TOLD,
+        bar_ms: REPORTED,
     },
 ];
 
@@ -309,7 +309,7 @@ async fn one(
     if !failback_max.is_zero() {
         let until = Instant::now() + failback_max;
         while failback(&seen.borrow(), from, to).is_none() && Instant::now() < until {
-            sleep(LOOK).await;
+            sleep(PROBE_INTERVAL).await;
         }
         sleep(before * 2).await;
         load_ends = began.elapsed();
@@ -460,7 +460,7 @@ struct Counters {
 }
 
 /// How often the counters are looked at.
-const LOOK: Duration = Duration::from_millis(100);
+const PROBE_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Counters {
     fn of(rig: &Rig, process: Option<u32>, names: Vec<String>) -> Self {
@@ -476,8 +476,8 @@ impl Counters {
     /// gone.
     fn read(&self) -> Option<Vec<u64>> {
         let inside = fs::metadata(self.process.join("ns/net")).ok()?.ino();
-        let told = fs::read_to_string(self.process.join("net/dev")).ok()?;
-        (inside == self.namespace).then(|| carried(&told, &self.names))
+        let reported = fs::read_to_string(self.process.join("net/dev")).ok()?;
+        (inside == self.namespace).then(|| carried(&reported, &self.names))
     }
 
     /// Waits until the load moves data: more than logins do.
@@ -503,7 +503,7 @@ impl Counters {
     async fn follow(self, began: Instant, found: Samples) {
         let (mut last, mut last_at) = (self.read().unwrap_or_default(), began);
         loop {
-            sleep(LOOK).await;
+            sleep(PROBE_INTERVAL).await;
             let Some(now) = self.read() else {
                 return;
             };

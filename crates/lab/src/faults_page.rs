@@ -6,7 +6,7 @@ use crate::svg::{self, Line, Marks, escape};
 use std::fmt::Write as _;
 
 impl FaultsReport {
-    /// The page.
+    /// As a page of HTML that needs no other file.
     #[must_use]
     pub fn page(&self) -> String {
         let mut body = format!(

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 pub struct Figures {
     /// Measured time.
     pub seconds: f64,
-    /// Reads.
+    /// What was read; absent where nothing was.
     #[serde(default)]
     pub read: Option<Direction>,
-    /// Writes.
+    /// What was written; absent where nothing was.
     #[serde(default)]
     pub write: Option<Direction>,
     /// Both.
@@ -23,7 +23,7 @@ pub struct Figures {
     pub verify: Option<Verified>,
     /// The longest time in which nothing came back.
     pub stall_ms_max: f64,
-    /// By path.
+    /// One entry for each path; empty where the initiator cannot tell.
     #[serde(default)]
     pub paths: Vec<PathFigures>,
     /// Over time, where asked for.
@@ -50,11 +50,11 @@ pub struct Interval {
 pub struct Direction {
     /// Operations.
     pub ios: u64,
-    /// Bytes.
+    /// Bytes of operations that ended well.
     pub bytes: u64,
     /// Operations per second.
     pub iops: f64,
-    /// Bytes per second.
+    /// Mean over the measured time.
     pub bytes_per_second: f64,
     /// Latency in microseconds.
     pub latency_us: Latency,
@@ -71,7 +71,7 @@ impl Direction {
 /// Latency in microseconds.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Latency {
-    /// Mean.
+    /// Arithmetic mean.
     pub mean: f64,
     /// Median.
     pub p50: f64,
@@ -99,11 +99,11 @@ pub struct PathFigures {
     pub from: String,
     /// The target's portal.
     pub portal: String,
-    /// Its state.
+    /// As the initiator calls it, such as `active`.
     pub state: String,
     /// Operations.
     pub ios: u64,
-    /// Bytes.
+    /// Bytes that its operations moved, reads and writes together.
     pub bytes: u64,
     /// Segments that were sent again, where the initiator can tell.
     #[serde(default)]

@@ -134,9 +134,9 @@ pub struct MpioReport {
     pub options: MpioOptions,
     /// On what.
     pub topology: Topology,
-    /// The published rig.
+    /// The machines and links that the published figures are of.
     pub published_rig: String,
-    /// The published workload.
+    /// What was asked of them.
     pub published_workload: String,
     /// Where it was published.
     pub published_source: String,
@@ -153,9 +153,9 @@ pub struct MpioRow {
     pub title: &'static str,
     /// What the model leaves out, where it is one.
     pub model: Option<&'static str>,
-    /// Reads.
+    /// The test with reads alone.
     pub read: Cell,
-    /// Writes.
+    /// The test with writes alone.
     pub write: Cell,
 }
 
@@ -172,7 +172,7 @@ pub struct Cell {
     pub retransmits: u64,
     /// Operations that failed.
     pub errors: u64,
-    /// The paths.
+    /// What each path carried of it.
     pub paths: Vec<PathFigures>,
     /// What was published.
     pub published: Option<Pair>,

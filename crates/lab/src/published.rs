@@ -43,7 +43,7 @@ pub struct Switching {
     pub rig: String,
     /// With what.
     pub workload: String,
-    /// The default there.
+    /// Commands that go to a path before the next one is used, as the product comes.
     pub default_commands_per_path: u32,
     /// What came of it at most.
     pub default_mbps_below: f64,
@@ -63,7 +63,7 @@ pub(crate) struct Sectors {
 /// One kind of I/O, in IOPS.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct SectorRow {
-    /// Which.
+    /// The kind of I/O as the source calls it, such as `random read`.
     pub io: String,
     /// On 512-byte sectors.
     pub sector_512: f64,

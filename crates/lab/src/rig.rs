@@ -51,7 +51,7 @@ pub struct Use {
     pub words: Vec<String>,
     /// Nobody tells the initiator what its NICs and the target's ports stand for: it goes by what
     /// the system says, which of a veth is 10 Gb/s.
-    pub untold: bool,
+    pub unreported: bool,
 }
 
 impl Use {
@@ -80,8 +80,8 @@ impl Use {
 
     /// Without a word about cards and rates.
     #[must_use]
-    pub fn untold(mut self) -> Self {
-        self.untold = true;
+    pub fn unreported(mut self) -> Self {
+        self.unreported = true;
         self
     }
 
@@ -122,7 +122,7 @@ impl Rig {
         Ok(rig)
     }
 
-    /// The bed.
+    /// The namespaces and ports that it was built from.
     #[must_use]
     pub fn bed(&self) -> &Bed {
         &self.bed
@@ -300,7 +300,7 @@ impl Rig {
     pub fn spawn_bench(&self, how: &Use) -> Result<Child, LabError> {
         let mut command = self.command(Side::Host);
         command.args(["bench", "-Rjson", "--destroy"]);
-        if !how.untold {
+        if !how.unreported {
             command.args(["--facts", &self.facts(how)?]);
         }
         for nic in &how.from {
@@ -341,8 +341,8 @@ impl Rig {
     pub async fn retransmits(&self) -> Result<u64, LabError> {
         let mut sum = 0;
         for side in [Side::Host, Side::Target] {
-            let told = inside(&self.bed.namespace(side), &["cat", "/proc/net/snmp"]).await?;
-            sum += retransmitted(&told).unwrap_or(0);
+            let reported = inside(&self.bed.namespace(side), &["cat", "/proc/net/snmp"]).await?;
+            sum += retransmitted(&reported).unwrap_or(0);
         }
         Ok(sum)
     }

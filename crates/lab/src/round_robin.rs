@@ -35,7 +35,7 @@ impl Default for RoundRobinOptions {
 
 const COMMANDS: [u32; 6] = [1, 4, 16, 64, 256, 1000];
 
-/// A report.
+/// What `causeway lab round-robin` measured, beside what was published.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct RoundRobinReport {
     /// Its name.
@@ -59,7 +59,7 @@ pub struct RoundRobinRow {
     pub commands: u32,
     /// MB/s.
     pub mbps: f64,
-    /// In links.
+    /// `mbps` as a multiple of what one link carries alone.
     pub links: f64,
     /// Mean response time in milliseconds.
     pub ms: f64,
@@ -170,7 +170,7 @@ impl RoundRobinReport {
         out
     }
 
-    /// The page.
+    /// As a page of HTML that needs no other file.
     #[must_use]
     pub fn page(&self) -> String {
         let group = |label: String, class, value| Group {

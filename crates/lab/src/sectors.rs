@@ -46,16 +46,16 @@ const ROWS: [(&str, &str); 10] = [
     ("write 4K QD16", "-b4K -o16 -r -w100"),
 ];
 
-/// A report.
+/// What `causeway lab sector-size` measured, beside what was published.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct SectorsReport {
     /// Its name.
     pub lab: &'static str,
     /// How it was measured.
     pub options: SectorsOptions,
-    /// The published rig.
+    /// The machine and disks that the published figures are of.
     pub published_rig: String,
-    /// The published workload.
+    /// What was asked of them.
     pub published_workload: String,
     /// By kind of I/O.
     pub rows: Vec<SectorsRow>,
@@ -74,7 +74,7 @@ pub struct SectorsRow {
     pub spread_pct: f64,
     /// What was published.
     pub published: Option<SectorRow>,
-    /// Its difference.
+    /// 4096 against 512 in the published figures, in percent.
     pub published_difference_pct: Option<f64>,
 }
 
@@ -197,7 +197,7 @@ impl SectorsReport {
         out
     }
 
-    /// The page.
+    /// As a page of HTML that needs no other file.
     #[must_use]
     pub fn page(&self) -> String {
         // One scale cannot show 400 and 24,000: each row is drawn against its own 512.

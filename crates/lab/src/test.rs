@@ -104,15 +104,15 @@ fn give(from: SocketAddr, to: SocketAddr) {
 async fn drops(bed: &Bed, number: usize) -> u64 {
     let port = Side::Target.switch_port(number);
     let words = ["tc", "-s", "qdisc", "show", "dev", &port];
-    let told = inside(&bed.switch(), &words).await.unwrap();
-    let (_, rest) = told.split_once("dropped ").unwrap();
+    let reported = inside(&bed.switch(), &words).await.unwrap();
+    let (_, rest) = reported.split_once("dropped ").unwrap();
     rest.split(',').next().unwrap().parse().unwrap()
 }
 
 async fn carrier(bed: &Bed, nic: &str) -> bool {
     let path = format!("/sys/class/net/{nic}/carrier");
-    let told = inside(&bed.namespace(Side::Host), &["cat", &path]).await;
-    told.is_ok_and(|it| it.trim() == "1")
+    let reported = inside(&bed.namespace(Side::Host), &["cat", &path]).await;
+    reported.is_ok_and(|it| it.trim() == "1")
 }
 
 #[test]
@@ -222,9 +222,9 @@ fn a_team_is_one_address_over_all_nics() {
         let bed = Bed::build(small()).await.unwrap();
         bed.team().await.unwrap();
         let to = bed.topology().address(Side::Target, 0).to_string();
-        let told = inside(&bed.namespace(Side::Host), &["ip", "route", "get", &to]).await;
-        let told = told.unwrap();
-        assert!(told.contains("src 10.77.0.50"), "{told}");
+        let reported = inside(&bed.namespace(Side::Host), &["ip", "route", "get", &to]).await;
+        let reported = reported.unwrap();
+        assert!(reported.contains("src 10.77.0.50"), "{reported}");
         let at = SocketAddr::new(bed.topology().address(Side::Target, 0), 0);
         let listener = there(&bed, Side::Target, move || TcpListener::bind(at).unwrap());
         let listener = listener.join().unwrap();

@@ -72,7 +72,7 @@ pub struct Follower {
     watch: Rc<dyn InterfaceWatch>,
     known: Machine,
     /// The watch told of something that was not looked at yet.
-    told: bool,
+    reported: bool,
 }
 
 impl Follower {
@@ -88,7 +88,7 @@ impl Follower {
             roots,
             watch,
             known,
-            told: false,
+            reported: false,
         })
     }
 
@@ -104,15 +104,15 @@ impl Follower {
     /// Where the system no longer tells.
     pub async fn changed(&mut self) -> io::Result<Vec<Change>> {
         loop {
-            if !self.told {
+            if !self.reported {
                 self.watch.changed().await;
-                self.told = true;
+                self.reported = true;
             }
             let (links, addresses) = (self.watch.links(), self.watch.current());
             let now = inspect(&self.core, &self.roots, &links, &addresses).await?;
             let found = changes(&self.known, &now);
             self.known = now;
-            self.told = false;
+            self.reported = false;
             if !found.is_empty() {
                 return Ok(found);
             }

@@ -49,7 +49,7 @@ pub struct Nic {
     pub numa: Option<u16>,
     /// Line speed.
     pub speed: Option<Speed>,
-    /// Duplex.
+    /// What the link negotiated; `None` where the driver does not say.
     pub duplex: Option<Duplex>,
     /// The administrator has it up.
     pub up: bool,
@@ -155,8 +155,8 @@ async fn kind(
     if has("device") {
         return Kind::Physical;
     }
-    let told = text(files, &dir.join("uevent")).await.unwrap_or_default();
-    let is_vlan = told.lines().any(|line| line == "DEVTYPE=vlan");
+    let reported = text(files, &dir.join("uevent")).await.unwrap_or_default();
+    let is_vlan = reported.lines().any(|line| line == "DEVTYPE=vlan");
     match lower.len() {
         _ if is_vlan => Kind::Vlan,
         0 | 1 => Kind::Virtual,
@@ -185,8 +185,8 @@ fn is_link_local(it: &InterfaceAddress) -> bool {
 
 /// What a file says, where it says something.
 pub(crate) async fn text(files: &dyn Files, path: &Path) -> Option<String> {
-    let told = files.read_fact(path).await.ok()?;
-    (!told.is_empty()).then_some(told)
+    let reported = files.read_fact(path).await.ok()?;
+    (!reported.is_empty()).then_some(reported)
 }
 
 /// A file that is one number.

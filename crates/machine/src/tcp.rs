@@ -50,7 +50,10 @@ async fn flag(files: &dyn Files, path: &Path) -> Option<bool> {
 }
 
 async fn three(files: &dyn Files, path: &Path) -> Option<[u64; 3]> {
-    let told = text(files, path).await?;
-    let words: Option<Vec<u64>> = told.split_whitespace().map(|it| it.parse().ok()).collect();
+    let reported = text(files, path).await?;
+    let words: Option<Vec<u64>> = reported
+        .split_whitespace()
+        .map(|it| it.parse().ok())
+        .collect();
     words?.try_into().ok()
 }

@@ -157,7 +157,7 @@ fn assembled(name: &str, change: fn(&mut Vec<InterfaceLink>, &Tree)) -> Machine 
 fn ports_are_what_carries_an_address_with_its_card_and_speed() {
     let machine = assembled("ports", |_, _| {});
     let ports = machine.ports();
-    let told: Vec<String> = ports
+    let reported: Vec<String> = ports
         .iter()
         .map(|it| {
             let speed = it.speed.map_or("-".to_owned(), |it| it.to_string());
@@ -174,7 +174,7 @@ fn ports_are_what_carries_an_address_with_its_card_and_speed() {
         "lo lo - 1 -",
         "veth0 veth0 10 Gb/s 1 -",
     ];
-    assert_eq!(told, expected);
+    assert_eq!(reported, expected);
     // The VLAN's and the bridge's addresses are their hardware's; one of the link alone is
     // nobody's.
     let addresses = |name: &str| {
@@ -202,7 +202,7 @@ fn a_choice_of_ports_takes_names_and_addresses_and_refuses_others_with_what_ther
         machine.facts("iqn.2026-11.io.causeway:h", &words)
     };
     let facts = choose(&["10.0.7.1", "eth0", "10.0.0.1"]).unwrap();
-    let told: Vec<(&str, Vec<IpAddr>)> = facts
+    let reported: Vec<(&str, Vec<IpAddr>)> = facts
         .hosts
         .iter()
         .map(|it| {
@@ -214,7 +214,7 @@ fn a_choice_of_ports_takes_names_and_addresses_and_refuses_others_with_what_ther
         .collect();
     let ip = |text: &str| text.parse::<IpAddr>().unwrap();
     assert_eq!(
-        told,
+        reported,
         [
             ("eth0", vec![ip("10.0.0.1")]),
             ("eth2", vec![ip("10.0.7.1")])
@@ -229,7 +229,7 @@ fn a_choice_of_ports_takes_names_and_addresses_and_refuses_others_with_what_ther
 }
 
 #[test]
-fn a_lost_carrier_and_a_changed_speed_are_told_and_nothing_else_is() {
+fn a_lost_carrier_and_a_changed_speed_are_reported_and_nothing_else_is() {
     let before = assembled("before", |_, _| {});
     assert_eq!(changes(&before, &before), []);
     let after = assembled("after", |links, tree| {
@@ -243,13 +243,13 @@ fn a_lost_carrier_and_a_changed_speed_are_told_and_nothing_else_is() {
         tree.write("sys/class/net/eth2/speed", "1000\n");
         tree.write("sys/class/net/eth0/speed", "-1\n");
     });
-    let told = changes(&before, &after);
+    let reported = changes(&before, &after);
     let expected = [
         Change::LinkLost("eth0".to_owned()),
         Change::Facts("eth1".to_owned()),
         Change::Facts("eth2".to_owned()),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(reported, expected);
     let back = changes(&after, &before);
     assert_eq!(back[0], Change::LinkBack("eth0".to_owned()));
     let none = Machine::default();

@@ -4,7 +4,7 @@ use crate::args::Common;
 use crate::completion::{Kind, POLICIES, Place};
 use crate::output::Output;
 use clap::Args;
-use doctor::{Pools, Scene, Space};
+use doctor::{InspectError, Pools, Scene, Space};
 use env::real::{Cores, Driver, Runtime, RuntimeConfig};
 use env::{CoreHandle, CoreId};
 use machine::Roots;
@@ -51,9 +51,7 @@ pub(crate) fn run(common: &Common, flags: &DoctorFlags, output: &Output) -> Resu
     let scene = runtime.run(CoreId(0), move |core| {
         Box::pin(async move { scene(&core, url.as_ref(), &options).await })
     });
-    let mut scene = scene.map_err(|detail| {
-        Problem::new(Code::VolumeUsage, detail).hint("--from takes an address or an interface")
-    })?;
+    let mut scene = scene.map_err(|error| not_seen(&error))?;
     pools(common, &mut scene);
     let report = doctor::examine(&scene);
     output.show(&report, |report| report.text(flags.all));
@@ -63,6 +61,17 @@ pub(crate) fn run(common: &Common, flags: &DoctorFlags, output: &Output) -> Resu
     let found = counted(report.problems as u64, "problem");
     let detail = format!("{found} found, see above");
     Err(Problem::new(Code::DoctorFound, detail))
+}
+
+fn not_seen(error: &InspectError) -> Problem {
+    let detail = error.to_string();
+    match error {
+        InspectError::Port(_) => {
+            Problem::new(Code::VolumeUsage, detail).hint("--from takes an address or an interface")
+        }
+        InspectError::System(_) => Problem::new(Code::Internal, detail)
+            .hint("see that this process may ask the kernel for its interfaces (netlink)"),
+    }
 }
 
 fn first_processor() -> usize {
@@ -76,7 +85,7 @@ async fn scene(
     core: &CoreHandle,
     url: Option<&host::Url>,
     options: &host::Options,
-) -> Result<Scene, String> {
+) -> Result<Scene, InspectError> {
     let mut scene = doctor::inspect(core, &Roots::default(), &options.from).await?;
     let Some(url) = url else {
         return Ok(scene);
@@ -143,12 +152,28 @@ fn pools(common: &Common, scene: &mut Scene) {
     let Ok(status) = status else {
         return;
     };
-    scene.pools = Pools::Told;
+    scene.pools = Pools::Reported;
     for pool in &status.pools {
         let used = doctor::used(pool.used, pool.available);
         scene.space.extend(used.map(|used_percent| Space {
             name: format!("pool {}", pool.name),
             used_percent,
         }));
+    }
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+
+    #[test]
+    fn a_system_that_tells_nothing_is_no_mistake_in_the_command() {
+        let silent = InspectError::System(std::io::ErrorKind::PermissionDenied.into());
+        assert_eq!(not_seen(&silent).code, Code::Internal);
+        let unknown = InspectError::Port(machine::UnknownPort {
+            asked: "eth9".to_owned(),
+            known: Vec::new(),
+        });
+        assert_eq!(not_seen(&unknown).code, Code::VolumeUsage);
     }
 }
