@@ -14,7 +14,7 @@ use crate::store::Store;
 use crate::url::Url;
 use env::{CoreHandle, LocalFuture};
 use iscsi::Lun;
-use iscsi_initiator::unit::{PathConfig, Unit, UnitFacts, ask_living, probe};
+use iscsi_initiator::unit::{PathConfig, ProbeError, Unit, UnitFacts, ask_living, probe};
 use multipath::{Config, Multipath};
 use paths::plan::{MonitorTiming, PlanMonitor};
 use paths::{Plan, Policy};
@@ -137,7 +137,7 @@ async fn identify(
             return Ok(facts);
         }
     }
-    let mut asked: Vec<Option<LocalFuture<Result<UnitFacts, String>>>> = Vec::new();
+    let mut asked: Vec<Option<LocalFuture<Result<UnitFacts, ProbeError>>>> = Vec::new();
     let mut of: Vec<String> = Vec::new();
     for config in configs.iter().take(PROBES_MAX) {
         let (core, mut config) = (Rc::clone(core), config.clone());
@@ -159,7 +159,7 @@ async fn identify(
             *ask = None;
             match answer {
                 Ok(facts) => return Poll::Ready(Some(facts)),
-                Err(error) => why.push(format!("{name}: {error}")),
+                Err(error) => why.push((name.clone(), error)),
             }
         }
         if asked.iter().all(Option::is_none) {
@@ -171,8 +171,8 @@ async fn identify(
 }
 
 /// Why no path gives the unit, and what to do about it.
-fn none_answers(url: &Url, configs: &[PathConfig], why: &[String]) -> HostError {
-    let silent = |why: &String| why.contains("cannot be reached") || why.contains("took too long");
+fn none_answers(url: &Url, configs: &[PathConfig], why: &[(String, ProbeError)]) -> HostError {
+    let silent = |(_, why): &(String, ProbeError)| matches!(why, ProbeError::Silent(_));
     let initiator = configs.first().map(|it| it.login.initiator_name.as_str());
     let next_step = match initiator.filter(|_| !why.iter().all(silent)) {
         Some(initiator) => format!(
@@ -184,6 +184,10 @@ fn none_answers(url: &Url, configs: &[PathConfig], why: &[String]) -> HostError 
                 .to_owned()
         }
     };
+    let why: Vec<String> = why
+        .iter()
+        .map(|(name, why)| format!("{name}: {why}"))
+        .collect();
     HostError::failed(format!("no path answers: {}", why.join("; ")), next_step)
 }
 
@@ -225,7 +229,7 @@ pub async fn try_logins(
         }));
     }
     let mut configs = Vec::new();
-    let mut waiting: Vec<(String, Option<LocalFuture<Option<String>>>)> = Vec::new();
+    let mut waiting: Vec<(String, Option<LocalFuture<Option<ProbeError>>>)> = Vec::new();
     for (name, config, ask) in asked {
         configs.push(config);
         waiting.push((name, Some(Box::pin(ask))));
@@ -247,11 +251,8 @@ pub async fn try_logins(
     })
     .await;
     if failed.len() == tried {
-        let why: Vec<String> = failed
-            .iter()
-            .map(|(name, error)| format!("{name}: {error}"))
-            .collect();
-        return Err(none_answers(&prepared.url, &configs, &why));
+        return Err(none_answers(&prepared.url, &configs, &failed));
     }
-    Ok(failed)
+    let failed = failed.into_iter();
+    Ok(failed.map(|(name, why)| (name, why.to_string())).collect())
 }

@@ -4,7 +4,7 @@
 //! ```text
 //!   loop { poll_event -> what ended -> submit, submit, ... }
 //!             |
-//!             '- only when no event is left: send everything that waits at once, then receive in bulk
+//!             '- only when no event is left: send all that waits at once, then receive in bulk
 //! ```
 
 use crate::lost::Lost;

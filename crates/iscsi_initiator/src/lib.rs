@@ -5,7 +5,7 @@
 //!      |
 //!   Session (a handle; commands are futures)          whoever waits for each command by itself
 //!      |  one task of the core drives it
-//!   Connection (submit, poll_event; no allocation)    whoever keeps many commands in flight in one loop
+//!   Connection (submit, poll_event; no allocation)    many commands in flight in one loop
 //!      |
 //!   iscsi::InitiatorConnection       env::Stream
 //! ```

@@ -39,7 +39,8 @@ pub enum LoginError {
 
 impl LoginError {
     /// The target did not take our proof of who we are.
-    fn is_authentication(&self) -> bool {
+    #[must_use]
+    pub fn is_authentication(&self) -> bool {
         let status = match self {
             Self::Refused { status, .. } => *status,
             Self::Connect(_) | Self::Lost(_) => None,

@@ -466,7 +466,8 @@ impl State {
     }
 
     /// The answer to `itt` tells that commands of its unit were ended: those that left before it
-    /// are uncertain. Later ones came to the target after the unit attention, which `itt` has taken.
+    /// are uncertain. Later ones came to the target after the unit attention, which `itt` has
+    /// taken.
     fn mark_uncertain(&mut self, itt: Itt) {
         let Some(lun) = self.pending.get_mut(itt).map(|task| task.lun) else {
             return;

@@ -188,7 +188,7 @@ impl Engine {
         for seen in effects {
             self.see(path, seen);
             if matches!(seen, Seen::Access(_)) {
-                self.look(path, nexus);
+                self.inspect(path, nexus);
             }
         }
         self.plan_drained();

@@ -4,11 +4,13 @@
 //! ```text
 //!   fly --- the pending table holds its blocks, the selector its place, the session has it
 //!    |
-//!   Flying -- the issuer asks the session itself --> answered: everything is given back, and that was all
+//!   Flying -- the issuer asks the session itself --> answered: everything is given back
 //!    |   \
-//!    |    Followed -- a task asks: the issuer has gone, or does not look while others wait for the end
+//!    |    Followed -- a task asks: the issuer has gone,
+//!    |      or does not look while others wait for the end
 //!    |
-//!   Turned -- the session has lost it, or its answer asks for something else: the pending table takes it on (the slow path)
+//!   Turned -- the session has lost it, or its answer asks for something else: the pending table
+//!             takes it on (the slow path)
 //! ```
 //!
 //! **Invariants.** The operation stays with the layer until it has ended, so that it can be sent

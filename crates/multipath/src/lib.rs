@@ -94,7 +94,13 @@ pub enum Begun {
 /// Why a path cannot be had.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ConnectError {
-    /// It failed, in words; another attempt may not.
+    /// Nothing can be reached there, or nothing comes back in time, in words.
+    Silent(String),
+    /// The target does not let this host in, in words.
+    Refused(String),
+    /// It does not take this host's reservation key, in words.
+    Reservation(String),
+    /// It failed in another way, in words; another attempt may not.
     Failed(String),
     /// Another unit answers there, or it has another size: no further attempt.
     OtherIdentity(String),
@@ -103,7 +109,9 @@ pub enum ConnectError {
 impl fmt::Display for ConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Failed(why) => write!(f, "no session: {why}"),
+            Self::Silent(why) | Self::Refused(why) | Self::Reservation(why) | Self::Failed(why) => {
+                write!(f, "no session: {why}")
+            }
             Self::OtherIdentity(why) => write!(f, "another unit answers: {why}"),
         }
     }

@@ -70,7 +70,7 @@ impl Flight {
     }
 
     /// Its issuer looks.
-    pub(super) fn looked(&mut self, ticks: u32, cx: &Context<'_>) {
+    pub(super) fn polled(&mut self, ticks: u32, cx: &Context<'_>) {
         self.seen = ticks;
         if !self.waker.will_wake(cx.waker()) {
             self.waker = cx.waker().clone();

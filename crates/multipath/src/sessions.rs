@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 /// Between looks at the access state of a port that does not serve the unit.
-const LOOK: Duration = Duration::from_secs(1);
+const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Engine {
     /// A path's machine hears of something, and what it asks for is done.
@@ -224,12 +224,12 @@ impl Engine {
 
     /// Looks again and again at a port that does not serve the unit, until it does or the session
     /// is over.
-    pub(super) fn look(self: &Rc<Self>, path: usize, nexus: Nexus) {
+    pub(super) fn inspect(self: &Rc<Self>, path: usize, nexus: Nexus) {
         let engine = Rc::clone(self);
         self.core.spawn(Box::pin(async move {
             loop {
                 let now = engine.core.now();
-                engine.core.sleep_until(now.after(LOOK)).await;
+                engine.core.sleep_until(now.after(PROBE_INTERVAL)).await;
                 let session = {
                     let state = engine.state.borrow();
                     let route = &state.routes[path];

@@ -29,7 +29,7 @@ pub(super) enum Seat {
 }
 
 impl Straight {
-    fn look(&mut self, at: usize, cx: &mut Context<'_>) -> Poll<IoResult> {
+    fn poll_flight(&mut self, at: usize, cx: &mut Context<'_>) -> Poll<IoResult> {
         let mut inside = self.engine.state.borrow_mut();
         let flights = &mut inside.flights;
         let flight = &mut flights.places[at];
@@ -37,7 +37,7 @@ impl Straight {
             // Mostly; the session does not call back.
             return match journey.session.poll_numbered(*number, cx) {
                 Poll::Pending => {
-                    flight.looked(flights.ticks, cx);
+                    flight.polled(flights.ticks, cx);
                     Poll::Pending
                 }
                 Poll::Ready(ended) => {
@@ -46,7 +46,7 @@ impl Straight {
                 }
             };
         }
-        flight.looked(flights.ticks, cx);
+        flight.polled(flights.ticks, cx);
         match std::mem::replace(&mut flight.leg, Leg::Polled) {
             Leg::Flying(hand) => {
                 drop(inside);
@@ -127,7 +127,7 @@ impl Future for Straight {
         match &self.seat {
             Seat::Place(at) => {
                 let at = *at;
-                self.look(at, cx)
+                self.poll_flight(at, cx)
             }
             Seat::Turned(promise) => promise.poll_kept(cx),
             Seat::Over => Poll::Pending,

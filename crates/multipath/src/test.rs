@@ -1,6 +1,6 @@
 //! The layer over memory behind [`super::wires`], on virtual time.
 
-use super::wires::{LINE, Target, Way, Wire, multipath, target};
+use super::wires::{LINE, Target, TestPort, Wire, multipath, target};
 use super::{Config, Multipath, PathSpec};
 use env::CoreHandle;
 use env::LocalFuture;
@@ -314,7 +314,7 @@ fn with_every_path_lost_operations_wait_then_fail_and_go_on_when_one_is_back() {
 }
 
 #[test]
-fn an_answer_that_blames_the_path_is_tried_elsewhere_and_one_that_blames_the_medium_is_told() {
+fn an_answer_that_blames_the_path_is_tried_elsewhere_and_one_that_blames_the_medium_is_reported() {
     simulate(5, |core| {
         Box::pin(async move {
             let below = small();
@@ -341,7 +341,7 @@ fn an_answer_that_blames_the_path_is_tried_elsewhere_and_one_that_blames_the_med
 }
 
 #[test]
-fn a_write_that_a_lost_path_may_have_carried_out_is_never_told_to_have_left_all_as_it_was() {
+fn a_write_that_a_lost_path_may_have_carried_out_is_never_reported_to_have_left_all_as_it_was() {
     simulate(6, |core| {
         Box::pin(async move {
             let below = small();
@@ -473,7 +473,7 @@ fn mesh(core: &CoreHandle, shape: Shape, config: Config, target: &Rc<Target>) ->
             target: format!("t{}", n % 2),
         };
         let spec = PathSpec {
-            port: Rc::new(Way {
+            port: Rc::new(TestPort {
                 target: Rc::clone(target),
             }),
             settings: Settings {
@@ -667,7 +667,7 @@ fn unanswered_compare_and_write(sharing: Sharing, seed: u64) -> (Result<(), IoEr
 }
 
 #[test]
-fn a_compare_and_write_whose_answer_was_lost_is_looked_at_and_never_sent_again() {
+fn a_compare_and_write_whose_answer_was_lost_is_inspected_and_never_sent_again() {
     for seed in 0..50 {
         // Sent again it would miscompare, because it was executed.
         let alone = unanswered_compare_and_write(Sharing::Alone, seed);

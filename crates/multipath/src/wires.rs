@@ -30,7 +30,7 @@ pub(super) struct Target {
     pub(super) core: CoreHandle,
     pub(super) lane: Rc<dyn Lane>,
     pub(super) wires: RefCell<Vec<Wire>>,
-    pub(super) sessions: RefCell<BTreeMap<Nexus, Rc<Link>>>,
+    pub(super) sessions: RefCell<BTreeMap<Nexus, Rc<TestSession>>>,
     pub(super) fenced: RefCell<BTreeSet<Nexus>>,
     pub(super) draw: RefCell<Draw>,
     /// Writes on this path wait so long in the target, once each.
@@ -46,7 +46,7 @@ pub(super) struct Target {
 }
 
 /// The host's end of a session.
-pub(super) struct Link {
+pub(super) struct TestSession {
     pub(super) target: Rc<Target>,
     pub(super) nexus: Nexus,
     pub(super) received: Cell<Now>,
@@ -55,7 +55,7 @@ pub(super) struct Link {
     pub(super) watchers: RefCell<Vec<Promise<()>>>,
 }
 
-pub(super) struct Way {
+pub(super) struct TestPort {
     pub(super) target: Rc<Target>,
 }
 
@@ -67,10 +67,10 @@ impl Target {
     pub(super) fn set(&self, path: u32, wire: Wire) {
         self.wires.borrow_mut()[path as usize] = wire;
         if wire == Wire::Cut {
-            let all: Vec<Rc<Link>> = self.sessions.borrow().values().cloned().collect();
+            let all: Vec<Rc<TestSession>> = self.sessions.borrow().values().cloned().collect();
             all.into_iter()
-                .filter(|link| link.nexus.path == path)
-                .for_each(|link| link.end());
+                .filter(|session| session.nexus.path == path)
+                .for_each(|session| session.end());
         }
     }
 
@@ -111,7 +111,7 @@ impl Target {
     }
 }
 
-impl Link {
+impl TestSession {
     fn end(&self) {
         if self.over.replace(true) {
             return;
@@ -172,58 +172,60 @@ pub(super) fn scsi_sense(key: u8, code: verdict::AdditionalSense) -> verdict::Se
     verdict::Sense::new(verdict::SenseKey::from_nibble(key), code)
 }
 
-pub(super) struct LinkHandle(Rc<Link>);
+pub(super) struct SessionHandle(Rc<TestSession>);
 
-impl Session for LinkHandle {
+impl Session for SessionHandle {
     fn submit(&self, io: Io) -> Answer<Ended> {
-        let link = &self.0;
-        if link.over.get() {
+        let session = &self.0;
+        if session.over.get() {
             return Answer::ready(Ended::Lost { sent: false });
         }
         let promise = Promise::new();
-        link.waiting.borrow_mut().push(promise.clone());
+        session.waiting.borrow_mut().push(promise.clone());
         // What goes into a silent wire may still have arrived: it was on its way already.
-        let arrives = link.target.wire(link.nexus.path) == Wire::Good
-            || link.target.draw.borrow_mut().once_in(2);
+        let arrives = session.target.wire(session.nexus.path) == Wire::Good
+            || session.target.draw.borrow_mut().once_in(2);
         if arrives {
-            link.target
+            session
+                .target
                 .core
-                .spawn(Box::pin(Rc::clone(link).serve(io, promise.clone())));
+                .spawn(Box::pin(Rc::clone(session).serve(io, promise.clone())));
         }
         Answer::wait(promise.kept())
     }
 
     fn ping(&self) -> LocalFuture<bool> {
-        let link = Rc::clone(&self.0);
+        let session = Rc::clone(&self.0);
         Box::pin(async move {
-            let core = Rc::clone(&link.target.core);
+            let core = Rc::clone(&session.target.core);
             core.sleep_until(core.now().after(Duration::from_micros(200)))
                 .await;
-            if link.over.get() || link.target.wire(link.nexus.path) != Wire::Good {
+            if session.over.get() || session.target.wire(session.nexus.path) != Wire::Good {
                 return false;
             }
-            link.received.set(core.now());
+            session.received.set(core.now());
             true
         })
     }
 
     fn fence(&self, nexus: Nexus) -> LocalFuture<bool> {
-        let link = Rc::clone(&self.0);
+        let session = Rc::clone(&self.0);
         Box::pin(async move {
-            let core = Rc::clone(&link.target.core);
-            core.sleep_until(core.now().after(link.target.slowness()))
+            let core = Rc::clone(&session.target.core);
+            core.sleep_until(core.now().after(session.target.slowness()))
                 .await;
-            let heard = !link.over.get() && link.target.wire(link.nexus.path) == Wire::Good;
+            let heard =
+                !session.over.get() && session.target.wire(session.nexus.path) == Wire::Good;
             if heard {
-                link.target.fence(nexus);
+                session.target.fence(nexus);
             }
             heard
         })
     }
 
     fn access(&self) -> LocalFuture<Option<AccessState>> {
-        let link = Rc::clone(&self.0);
-        Box::pin(async move { (!link.over.get()).then_some(AccessState::ActiveOptimized) })
+        let session = Rc::clone(&self.0);
+        Box::pin(async move { (!session.over.get()).then_some(AccessState::ActiveOptimized) })
     }
 
     fn received_at(&self) -> Now {
@@ -250,7 +252,7 @@ impl Session for LinkHandle {
     }
 }
 
-impl Port for Way {
+impl Port for TestPort {
     fn connect(&self, nexus: Nexus) -> LocalFuture<Result<Rc<dyn Session>, ConnectError>> {
         let target = Rc::clone(&self.target);
         Box::pin(async move {
@@ -260,14 +262,14 @@ impl Port for Way {
                 .await;
             match target.wire(nexus.path) {
                 Wire::Silent => std::future::pending().await,
-                Wire::Cut => return Err(ConnectError::Failed("refused".to_owned())),
+                Wire::Cut => return Err(ConnectError::Silent("refused".to_owned())),
                 Wire::Good => {}
             }
             // The login reinstates: older sessions of this path are over before it is answered.
             for session in 0..nexus.session {
                 target.fence(Nexus { session, ..nexus });
             }
-            let link = Rc::new(Link {
+            let session = Rc::new(TestSession {
                 nexus,
                 received: Cell::new(target.core.now()),
                 over: Cell::new(false),
@@ -275,8 +277,11 @@ impl Port for Way {
                 watchers: RefCell::default(),
                 target: Rc::clone(&target),
             });
-            target.sessions.borrow_mut().insert(nexus, Rc::clone(&link));
-            let session: Rc<dyn Session> = Rc::new(LinkHandle(link));
+            target
+                .sessions
+                .borrow_mut()
+                .insert(nexus, Rc::clone(&session));
+            let session: Rc<dyn Session> = Rc::new(SessionHandle(session));
             Ok(session)
         })
     }
@@ -315,7 +320,7 @@ pub(super) fn multipath(
 ) -> Multipath {
     let paths = 0..u16::try_from(target.wires.borrow().len()).unwrap();
     let specs = paths.map(|port| PathSpec {
-        port: Rc::new(Way {
+        port: Rc::new(TestPort {
             target: Rc::clone(target),
         }),
         settings: Settings {

@@ -24,7 +24,7 @@ fn blocks(operation: u8, flags: u8, range: LbaRange) -> Cdb {
     cdb
 }
 
-/// TEST UNIT READY.
+/// Whether the unit serves commands (SPC-4 6.47).
 pub(super) fn test_unit_ready() -> Cdb {
     [0; 16]
 }
@@ -56,14 +56,14 @@ pub(super) fn persistent_reserve_out(action: u8, bytes: usize) -> Cdb {
     cdb
 }
 
-/// READ CAPACITY (10).
+/// Size and block length of units below 2^32 blocks.
 pub(super) fn read_capacity_10() -> Cdb {
     let mut cdb = [0; 16];
     cdb[0] = 0x25;
     cdb
 }
 
-/// READ CAPACITY (16).
+/// Size, block lengths and provisioning, in an answer of at most `bytes`.
 pub(super) fn read_capacity_16(bytes: u32) -> Cdb {
     let mut cdb = [0; 16];
     (cdb[0], cdb[1]) = (0x9e, 0x10);
@@ -94,12 +94,12 @@ pub(super) fn report_target_port_groups(bytes: u32) -> Cdb {
     cdb
 }
 
-/// READ (16).
+/// Reads these blocks, with 64-bit addresses.
 pub(super) fn read_16(range: LbaRange) -> Cdb {
     blocks(0x88, 0, range)
 }
 
-/// WRITE (16).
+/// Writes these blocks; `fua`: stable before it is answered.
 pub(super) fn write_16(range: LbaRange, fua: bool) -> Cdb {
     blocks(0x8a, if fua { FUA } else { 0 }, range)
 }
@@ -112,7 +112,7 @@ pub(super) fn compare_and_write(range: LbaRange, fua: bool) -> Cdb {
     cdb
 }
 
-/// WRITE SAME (16).
+/// Writes one block to the whole range, or unmaps or anchors it (SBC-3 5.47).
 pub(super) fn write_same_16(range: LbaRange, unmap: bool, anchor: bool) -> Cdb {
     blocks(
         0x93,

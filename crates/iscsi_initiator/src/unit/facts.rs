@@ -50,7 +50,7 @@ pub(super) struct Features {
     pub(super) write_cache: bool,
     /// DPOFUA: writes may go through the cache.
     pub(super) fua: bool,
-    /// UNMAP is there.
+    /// The unit takes UNMAP commands (LBPU).
     pub(super) unmap: bool,
     /// WRITE SAME (16) is there.
     pub(super) write_same: bool,
@@ -60,7 +60,7 @@ pub(super) struct Features {
     pub(super) anchor: bool,
     /// SYNCHRONIZE CACHE (16), not only (10).
     pub(super) synchronize_16: bool,
-    /// GET LBA STATUS is there.
+    /// It tells which blocks are mapped (SBC-3 5.4).
     pub(super) lba_status: bool,
 }
 

@@ -3,7 +3,7 @@
 //! ```text
 //!      multipath::Multipath
 //!        |            |
-//!      UnitPort     UnitPort         one for each path: logs in with the path's own ISID, checks who answers
+//!      UnitPort     UnitPort         one for each path: logs in with its ISID, checks who answers
 //!        |            |
 //!      UnitSession  UnitSession      an operation of the waist in, SCSI commands out, and back
 //!        |            |
@@ -46,7 +46,7 @@ mod within;
 pub use facts::{Capacity, UnitFacts};
 pub use identity::{Designator, Difference, Identity};
 pub use path::{COMMAND_TIMEOUT, Counters, PathConfig};
-pub use port::{PortStatus, UnitPort, ask_living, probe};
+pub use port::{PortStatus, ProbeError, UnitPort, ask_living, probe};
 pub use session::UnitSession;
 
 use std::cell::RefCell;

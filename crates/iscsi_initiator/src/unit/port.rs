@@ -11,11 +11,13 @@ use super::probe::{Asker, NoAnswer, Why};
 use super::session::{Abilities, Gate, Inner, Membership, UnitSession};
 use super::shared_session::{Seat, SharedSession, User, port_number};
 use super::within::within;
+use crate::login::LoginError;
 use env::{CoreHandle, LocalFuture, StreamMeasures};
 use multipath::ConnectError;
 use paths::stale::Nexus;
 use paths::verdict::PathSays;
 use std::cell::{Cell, RefCell};
+use std::fmt;
 use std::net::IpAddr;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
@@ -30,9 +32,9 @@ pub struct PortStatus {
     pub reads: u64,
     /// Operations that changed something.
     pub writes: u64,
-    /// Bytes read.
+    /// Payload that came over this port, in bytes.
     pub read_bytes: u64,
-    /// Bytes written.
+    /// Payload that went over this port, in bytes.
     pub written_bytes: u64,
     /// Which session it uses: units of this core that show the same number share one.
     pub session: u64,
@@ -118,7 +120,7 @@ impl UnitPort {
 impl Path {
     async fn log_in(&self, nexus: Nexus) -> Result<Rc<Inner>, ConnectError> {
         let asked = within(&self.core, LOGIN_MAX, self.join(nexus)).await;
-        let result = asked.unwrap_or_else(|| Err(ConnectError::Failed(TOO_LONG.to_owned())));
+        let result = asked.unwrap_or_else(|| Err(ConnectError::Silent(TOO_LONG.to_owned())));
         match &result {
             Ok(inner) => {
                 self.current.replace(Rc::downgrade(inner));
@@ -134,9 +136,8 @@ impl Path {
     async fn join(&self, nexus: Nexus) -> Result<Rc<Inner>, ConnectError> {
         let path = self.config.borrow().clone();
         let (lun, shared) = (path.lun, Rc::clone(&self.shared.borrow()));
-        let seat = shared.seat(self.number, lun).await;
-        let seat = seat.map_err(ConnectError::Failed)?;
-        let living = seat.join().await.map_err(ConnectError::Failed)?;
+        let seat = shared.seat(self.number, lun).await?;
+        let living = seat.join().await?;
         let asker = Asker {
             session: &living.session,
             lun,
@@ -144,7 +145,7 @@ impl Path {
         let (group, port_groups, stands_by) = self.who(&asker).await?;
         if let Some(reservation) = self.unit.reservation.as_ref().filter(|_| !stands_by) {
             let registered = reservation.join(&asker).await;
-            registered.map_err(ConnectError::Failed)?;
+            registered.map_err(|no| unregistered(&no))?;
         }
         self.unit.joined(nexus, &living.login);
         let inner = self.inner(nexus, seat, living, (group, port_groups), path);
@@ -236,6 +237,25 @@ impl Path {
     }
 }
 
+fn unregistered(no: &NoAnswer) -> ConnectError {
+    let why = format!("the reservation key cannot be registered: {no}");
+    match no {
+        NoAnswer::Refused(_) => ConnectError::Reservation(why),
+        NoAnswer::Lost(_) => ConnectError::Failed(why),
+    }
+}
+
+impl From<LoginError> for ConnectError {
+    fn from(error: LoginError) -> Self {
+        let why = error.to_string();
+        match error {
+            LoginError::Connect(_) => Self::Silent(why),
+            LoginError::Refused { .. } => Self::Refused(why),
+            LoginError::Lost(_) => Self::Failed(why),
+        }
+    }
+}
+
 fn of_why(why: Why) -> ConnectError {
     match why {
         Why::NoAnswer(_) | Why::Nothing(_) => ConnectError::Failed(why.to_string()),
@@ -257,24 +277,60 @@ impl multipath::Port for UnitPort {
     }
 }
 
+/// Why the unit behind a path has not said what it is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ProbeError {
+    /// Nothing came back from the portal, in words: the fault is before the target's own checks.
+    Silent(String),
+    /// The target answered, and there is no unit for us behind it, in words.
+    Refused(String),
+}
+
+impl fmt::Display for ProbeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Silent(why) | Self::Refused(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for ProbeError {}
+
+impl From<ProbeError> for String {
+    fn from(error: ProbeError) -> Self {
+        error.to_string()
+    }
+}
+
+impl From<LoginError> for ProbeError {
+    fn from(error: LoginError) -> Self {
+        let why = error.to_string();
+        match error {
+            LoginError::Connect(_) => Self::Silent(why),
+            LoginError::Refused { .. } | LoginError::Lost(_) => Self::Refused(why),
+        }
+    }
+}
+
 /// Asks the unit behind a path for its facts, in a session of its own that ends before the answer.
 ///
 /// # Errors
-/// Why there are none, in words.
-pub async fn probe(core: &CoreHandle, config: &PathConfig) -> Result<UnitFacts, String> {
+/// Why there are none.
+pub async fn probe(core: &CoreHandle, config: &PathConfig) -> Result<UnitFacts, ProbeError> {
     let asked = within(core, LOGIN_MAX, async {
-        let (session, _) = open(core, config).await.map_err(|it| it.to_string())?;
+        let (session, _) = open(core, config).await?;
         let asker = Asker {
             session: &session,
             lun: config.lun,
         };
-        let facts = asker.facts().await.map_err(|it| it.to_string());
+        let facts = asker.facts().await;
         session.logout().await;
-        facts.map(|(facts, _)| facts)
+        let (facts, _) = facts.map_err(|why| ProbeError::Refused(why.to_string()))?;
+        Ok(facts)
     });
     match asked.await {
         Some(result) => result,
-        None => Err(TOO_LONG.to_owned()),
+        None => Err(ProbeError::Silent(TOO_LONG.to_owned())),
     }
 }
 
@@ -293,4 +349,25 @@ pub async fn ask_living(core: &CoreHandle, config: &PathConfig) -> Option<UnitFa
         Some(facts)
     });
     asked.await.flatten()
+}
+
+#[cfg(test)]
+mod test {
+    use super::*;
+    use std::io;
+
+    #[test]
+    fn a_login_that_is_refused_differs_from_a_portal_that_nobody_reaches() {
+        let refused = LoginError::Refused {
+            status: Some(iscsi::LoginStatus::AuthenticationFailure),
+            reason: "authentication failure".to_owned(),
+            redirect: None,
+        };
+        assert!(matches!(refused.into(), ConnectError::Refused(_)));
+        let silent = LoginError::Connect(io::ErrorKind::ConnectionRefused.into());
+        assert!(matches!(silent.into(), ConnectError::Silent(_)));
+        let lost = ConnectError::from(LoginError::Lost(crate::lost::Lost::PeerClosed));
+        assert!(matches!(lost, ConnectError::Failed(_)), "{lost}");
+        assert!(lost.to_string().starts_with("no session: "), "{lost}");
+    }
 }

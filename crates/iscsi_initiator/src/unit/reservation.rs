@@ -2,9 +2,9 @@
 //! after another host has taken it away.
 //!
 //! ```text
-//!   unregistered --first path: REGISTER AND IGNORE EXISTING KEY--> registered --a later path: the key is among READ KEYS--> registered
-//!                                                                      |
-//!                                                                      '--it is not: PREEMPT or CLEAR by another host--> preempted
+//!   unregistered --first path: REGISTER AND IGNORE EXISTING KEY--> registered
+//!   registered --a later path: the key is among READ KEYS--> registered
+//!       '-- it is not: PREEMPT or CLEAR by another host --> preempted
 //! ```
 //!
 //! **Contract.** A unit with a key lets no path carry I/O that has not registered it. A path that
@@ -68,15 +68,14 @@ impl Reservation {
     }
 
     /// A path is about to join.
-    pub(super) async fn join(&self, asker: &Asker<'_>) -> Result<(), String> {
-        let refused = |no: NoAnswer| format!("the reservation key cannot be registered: {no}");
+    pub(super) async fn join(&self, asker: &Asker<'_>) -> Result<(), NoAnswer> {
         match self.standing.get() {
             Standing::Unregistered => {
-                self.register(asker).await.map_err(refused)?;
+                self.register(asker).await?;
                 self.standing.set(Standing::Registered);
             }
-            Standing::Registered if self.is_known(asker).await.map_err(refused)? => {
-                self.register(asker).await.map_err(refused)?;
+            Standing::Registered if self.is_known(asker).await? => {
+                self.register(asker).await?;
             }
             Standing::Registered => self.standing.set(Standing::Preempted),
             Standing::Preempted => {}
@@ -164,7 +163,7 @@ mod test {
     use super::*;
 
     #[test]
-    fn a_key_is_found_among_those_that_are_told_and_nowhere_behind_them() {
+    fn a_key_is_found_among_those_that_are_reported_and_nowhere_behind_them() {
         let mut data = vec![0, 0, 0, 7, 0, 0, 0, 16];
         for key in [5_u64, 0xab, 9] {
             data.extend_from_slice(&key.to_be_bytes());

@@ -26,6 +26,7 @@ use super::within::within;
 use crate::session::{ABORT_TASK, COMPLETE, NO_SUCH_TASK, Session};
 use env::{CoreHandle, LocalFuture, StreamMeasures};
 use iscsi::{Isid, Itt, Lun};
+use multipath::ConnectError;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
@@ -76,7 +77,7 @@ struct SharedSessions {
 #[derive(Clone)]
 enum Ended {
     Living(Living),
-    Failed(String),
+    Failed(ConnectError),
     /// Whoever began it has begun another.
     Replaced(Rc<Attempt>),
 }
@@ -200,7 +201,7 @@ impl SharedSession {
     }
 
     /// A seat for this unit, once nothing is left of those that used it before.
-    pub(super) async fn seat(self: &Rc<Self>, port: u64, lun: Lun) -> Result<Seat, String> {
+    pub(super) async fn seat(self: &Rc<Self>, port: u64, lun: Lun) -> Result<Seat, ConnectError> {
         loop {
             let leaving = self.leaving.borrow().get(&lun).cloned();
             let Some(leaving) = leaving else { break };
@@ -209,7 +210,8 @@ impl SharedSession {
         let mut seats = self.seats.borrow_mut();
         let others = seats.iter().any(|(it, (at, _))| *it != port && *at == lun);
         if others {
-            return Err("another user of the LUN is on this session".to_owned());
+            let why = "another user of the LUN is on this session";
+            return Err(ConnectError::Failed(why.to_owned()));
         }
         seats.entry(port).or_insert((lun, 0)).1 += 1;
         Ok(Seat {
@@ -257,8 +259,8 @@ impl SharedSession {
                 self.logged_in(&living);
                 Ended::Living(living)
             }
-            Some(Err(error)) => Ended::Failed(error.to_string()),
-            None => Ended::Failed(TOO_LONG.to_owned()),
+            Some(Err(error)) => Ended::Failed(error.into()),
+            None => Ended::Failed(ConnectError::Silent(TOO_LONG.to_owned())),
         };
         attempt.ended.set(ended);
     }
@@ -306,9 +308,9 @@ impl SharedSession {
     /// The last one got up.
     fn part(&self) {
         if let Some(attempt) = self.attempt.take() {
-            attempt
-                .ended
-                .set(Ended::Failed("nobody wants it any more".to_owned()));
+            let why = "nobody wants it any more";
+            let failed = ConnectError::Failed(why.to_owned());
+            attempt.ended.set(Ended::Failed(failed));
         }
         if self.living.borrow().is_none() {
             return;
@@ -434,7 +436,7 @@ impl Seat {
     }
 
     /// The session, after a login if there is none.
-    pub(super) async fn join(&self) -> Result<Living, String> {
+    pub(super) async fn join(&self) -> Result<Living, ConnectError> {
         if let Some(living) = self.shared.session() {
             return Ok(living);
         }
