@@ -138,11 +138,11 @@ mod test {
         all: &[CoreMeasure],
     ) -> Vec<(u64, Step)> {
         let ticks = from * 4..(from + seconds) * 4;
-        let looks = ticks.filter_map(|tick| {
+        let samples = ticks.filter_map(|tick| {
             let step = balancer.step(Now(tick * 250_000_000), all);
             step.map(|step| (tick / 4, step))
         });
-        looks.collect()
+        samples.collect()
     }
 
     fn step(session: u64, from: u16, to: u16) -> Step {

@@ -103,9 +103,9 @@ pub struct Grant {
     pub host: Arc<Host>,
     /// Under which number.
     pub lun: u16,
-    /// Which unit.
+    /// The logical unit that is behind the number.
     pub unit: UnitId,
-    /// Reading only.
+    /// What would change the unit ends with DATA PROTECT.
     pub read_only: bool,
 }
 
@@ -127,18 +127,18 @@ pub struct Host {
 pub struct HostChap {
     /// The name that the initiator gives.
     pub user: String,
-    /// Its secret.
+    /// What the initiator's response is computed from.
     pub secret: Secret,
     /// How we prove ourselves.
     pub mutual: Option<(String, Secret)>,
 }
 
-/// A portal group.
+/// Portals that a session may use together (RFC 7143 4.1.1), and which cores serve them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PortalGroup {
     /// Its name, for people.
     pub name: String,
-    /// Its tag.
+    /// TargetPortalGroupTag: unique on the node, 1 to 65535.
     pub tag: u16,
     /// Where it listens.
     pub listens: Vec<Listen>,
@@ -176,9 +176,9 @@ pub(crate) type Luns = BTreeMap<u16, MappedUnit>;
 /// A logical unit in a view.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MappedUnit {
-    /// Which unit.
+    /// The logical unit that is behind the number.
     pub unit: UnitId,
-    /// Reading only.
+    /// What would change the unit ends with DATA PROTECT.
     pub read_only: bool,
 }
 
@@ -200,7 +200,7 @@ impl Host {
 pub(crate) type UnitPortMap = BTreeMap<UnitId, Vec<PortFacts>>;
 
 impl ExportedTarget {
-    /// Its port.
+    /// What reservations and ALUA name it by.
     #[must_use]
     pub fn port(&self) -> PortFacts {
         PortFacts {

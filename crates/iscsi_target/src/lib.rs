@@ -3,7 +3,7 @@
 //! ```text
 //!   portal (core 0) --accept--> placement --> connection (any core) --> logical_unit::Nexus
 //!        ^                                        |
-//!        |                                        +-- session directory (core 0): reinstatement, limits
+//!        |                                        +-- session directory (core 0): reinstatement
 //!   Export (one snapshot for all) <--- Server::publish
 //! ```
 //!

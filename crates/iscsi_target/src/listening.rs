@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 pub struct ListeningAt {
     /// The address, never a wildcard.
     pub address: SocketAddr,
-    /// The portal group's tag.
+    /// TargetPortalGroupTag, as discovery reports it with the address.
     pub portal_group_tag: u16,
     /// The interface that has the address, where known.
     pub interface: Option<String>,
@@ -18,7 +18,7 @@ pub struct ListeningAt {
 pub struct PortalStatus {
     /// The portal group's name.
     pub portal_group: String,
-    /// Its tag.
+    /// TargetPortalGroupTag of that group.
     pub portal_group_tag: u16,
     /// The address, with the port that the system chose where 0 was asked for; a wildcard as it is.
     pub address: SocketAddr,

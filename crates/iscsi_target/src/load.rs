@@ -48,7 +48,7 @@ impl Load {
         Self(u16::try_from(next).unwrap_or(Self::FULL.0))
     }
 
-    /// In percent.
+    /// 0.0 to 100.0, in steps of a tenth.
     #[must_use]
     pub fn percent(self) -> f64 {
         f64::from(self.0) / 10.0
@@ -100,7 +100,7 @@ impl Part {
 /// What a core was found to do, for people and metrics.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CoreLoad {
-    /// Which core.
+    /// The core that it was measured on.
     pub core: CoreId,
     /// Processor time that it has worked since it began.
     pub busy: Duration,

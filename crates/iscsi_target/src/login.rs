@@ -4,7 +4,7 @@
 //! |---|---|
 //! | normal session, no such target at this portal | 0203h not found |
 //! | normal session, target granted to others only | 0202h authorization failure |
-//! | normal session, target was granted and has been removed while the program ran | 0204h target removed |
+//! | normal session, target was granted and has been removed since | 0204h target removed |
 //! | target in maintenance | 0301h service unavailable |
 //! | target moved | 0101h or 0102h with its address |
 //! | discovery, no grant anywhere | allowed without authentication, and sees nothing |

@@ -14,7 +14,7 @@ use units::WallClock;
 /// How many are kept.
 const KEPT: usize = 64;
 
-/// A login that was refused.
+/// A login that did not become a session: who, where from, and why not.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RefusedLogin {
     /// When; the last time.

@@ -21,7 +21,7 @@ pub struct SessionNumber(pub u64);
 /// A session, for people.
 #[derive(Clone, Debug)]
 pub struct SessionInfo {
-    /// Its number.
+    /// What commands and logs name it by.
     pub number: SessionNumber,
     /// The core that serves it.
     pub core: CoreId,
@@ -31,7 +31,7 @@ pub struct SessionInfo {
     pub host: Option<String>,
     /// The initiator's iSCSI name.
     pub initiator: String,
-    /// Its alias.
+    /// InitiatorAlias, where the login had one.
     pub initiator_alias: Option<String>,
     /// Initiator part of the session identifier, in hexadecimal.
     pub isid: String,
@@ -39,7 +39,7 @@ pub struct SessionInfo {
     pub tsih: u16,
     /// Our address.
     pub portal: SocketAddr,
-    /// The portal group's tag.
+    /// TargetPortalGroupTag that the session belongs to.
     pub portal_group_tag: u16,
     /// The initiator's address.
     pub peer: SocketAddr,

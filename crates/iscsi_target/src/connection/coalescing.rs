@@ -418,7 +418,7 @@ mod test {
 
     impl Model {
         fn run(&self, mut coalescing: Coalescing, time: u64) -> Seen {
-            let way = self.round_trip / 2;
+            let one_way = self.round_trip / 2;
             let mut host_free = 0;
             let mut seen = Seen {
                 commands: 0,
@@ -431,7 +431,7 @@ mod test {
             let mut coming: VecDeque<(u64, u64)> = VecDeque::new();
             for _ in 0..self.depth {
                 host_free += self.host_each;
-                coming.push_back((host_free + way, host_free));
+                coming.push_back((host_free + one_way, host_free));
             }
             let mut now = 0;
             let mut wakeup = Wakeup::AtEach;
@@ -460,12 +460,12 @@ mod test {
                     seen.receives += 1;
                 }
                 for at in sent {
-                    let answered = now + way;
+                    let answered = now + one_way;
                     host_free = host_free.max(answered) + self.host_each;
                     total += host_free - at;
                     seen.slowest = seen.slowest.max(host_free - at);
                     seen.commands += 1;
-                    coming.push_back((host_free + way, host_free));
+                    coming.push_back((host_free + one_way, host_free));
                 }
                 assert!(now > last_call || wakeup == Wakeup::AtEach, "time goes on");
                 last_call = now;

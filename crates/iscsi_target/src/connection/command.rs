@@ -271,8 +271,8 @@ impl Driver {
         }
     }
 
-    /// Memory comes back on other sessions, too: who waits for it tries again when that is reported, and not
-    /// more often than at intervals.
+    /// Memory comes back on other sessions, too: who waits for it tries again when that is
+    /// reported, and not more often than at intervals.
     fn retry_later(&mut self) {
         if self.memory.retry.is_some() {
             return;

@@ -362,8 +362,8 @@ impl Driver {
         }
     }
 
-    /// What is queued (a login refusal, a reject, a logout response) still goes out, but a peer that
-    /// does not read it is not waited for.
+    /// What is queued (a login refusal, a reject, a logout response) still goes out, but a peer
+    /// that does not read it is not waited for.
     fn machine_has_closed(&mut self, reason: CloseReason) {
         let latest = self.core.now().after(CLOSING_TIME_MAX);
         let deadline = self.core.sleep_until(latest);

@@ -283,7 +283,7 @@ impl Driver {
                 peer: self.stream.peer(),
                 portal: self.stream.local(),
                 reason: format!(
-                    "discovery told of no target: initiator {initiator} is granted nothing at this portal"
+                    "discovery reported no target: initiator {initiator} is granted nothing at this portal"
                 ),
                 initiator: Some(initiator),
                 target: asked_for,

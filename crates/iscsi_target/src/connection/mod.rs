@@ -13,9 +13,9 @@
 //!
 //! **Contract.** Commands go to the logical unit in CmdSN order. Most end at once, in the same turn
 //! that received them, and their replies leave in one vectored send. What must be waited for (the
-//! backend, a hold, a task management function) is a future apart from the loop, so that nothing holds
-//! up anything else. When the connection ends, its tasks are aborted and then driven to their end
-//! by tasks of the core.
+//! backend, a hold, a task management function) is a future apart from the loop, so that nothing
+//! holds up anything else. When the connection ends, its tasks are aborted and then driven to
+//! their end by tasks of the core.
 
 mod alarm;
 mod alone;

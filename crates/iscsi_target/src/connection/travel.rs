@@ -3,7 +3,8 @@
 //! ```text
 //!   core A: [asked] hold the CmdSN window, receive only what tasks in progress wait for
 //!           [nothing in progress, nothing to send, nobody asks all cores anything]
-//!           take socket, machine, session and nexuses apart --job--> core B: put them together, go on
+//!           take socket, machine, session and nexuses apart
+//!                 --job--> core B: put them together, go on
 //!                                                           core B --> core 0: the directory knows
 //! ```
 //!
